@@ -1,0 +1,1 @@
+"""Connectors shipped with dil, found by name through entry points."""

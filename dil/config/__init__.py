@@ -1,0 +1,1 @@
+"""Text of a job file to a parsed job."""

@@ -1,0 +1,221 @@
+"""Every public exception, each with a stable code.
+
+    DilError                     DIL-ERROR          root of all
+    ├── ConfigError              DIL-CONFIG         the job file is wrong; carries every Problem found
+    │   └── PluginError          DIL-PLUGIN-CLASS   a class named in the conf is missing or of the wrong kind
+    ├── PlanningError            DIL-PLAN           conf and recorded state contradict each other
+    ├── SourceError              DIL-SRC            the source refused or failed; the work unit fails
+    │   ├── TransientSourceError DIL-SRC-TRANSIENT  429, 5xx, reset, time-out: worth another attempt
+    │   ├── AuthenticationError  DIL-SRC-AUTH       credentials refused; the next unit would fail alike
+    │   ├── SourceContractError  DIL-SRC-CONTRACT   the answer breaks the declared format, schema or paging
+    │   └── QuotaError           DIL-QUOTA          the source's quota is spent; go on with the next run
+    ├── ConversionError          DIL-CONVERT        a row cannot be converted
+    ├── WriteError               DIL-WRITE          staged or published files cannot be written
+    ├── PluginFailureError       DIL-PLUGIN         unexpected exception inside a plug-in
+    ├── ExecutionError           DIL-EXEC           Spark failed outside the task body
+    ├── CommitConflictError      DIL-COMMIT-CONFLICT  nothing landed: plan again
+    ├── CommitUnknownError       DIL-COMMIT-UNKNOWN   may have landed: delete nothing, look first
+    ├── StateError               DIL-STATE          state store unreadable, damaged, or newer than this dil
+    ├── LeaseHeldError           DIL-LEASE          another run of the job holds the lease
+    ├── LeaseLostError           DIL-LEASE-LOST     our fencing token is no longer the newest
+    └── RunInterruptedError      DIL-INTERRUPTED    SIGINT or SIGTERM
+
+Codes are API: tests and callers match on them, never on the text. Constructors take plain
+positional arguments so that every class survives pickling between executor and driver.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import ClassVar
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a value was written: a file and a 1-based line, or a flag such as ``-D``."""
+
+    path: str
+    line: int | None = None
+
+    def __str__(self) -> str:
+        return self.path if self.line is None else f"{self.path}:{self.line}"
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One finding about the configuration: where, which property, what is wrong, what to do."""
+
+    origin: Origin | None
+    key: str
+    what: str
+    fix: str = ""
+
+    def __str__(self) -> str:
+        place = f"{self.origin}: " if self.origin else ""
+        subject = f"{self.key} " if self.key else ""
+        head = f"{place}{subject}{self.what}"
+        return f"{head}\n    {self.fix}" if self.fix else head
+
+    @property
+    def sort_key(self) -> tuple[str, int, str]:
+        """Order by file, then line, then property."""
+        if self.origin is None:
+            return ("", 0, self.key)
+        return (self.origin.path, self.origin.line or 0, self.key)
+
+
+class DilError(Exception):
+    """Root of all errors of this project: a message, and what the user can do about it."""
+
+    code: ClassVar[str] = "DIL-ERROR"
+    retryable: ClassVar[bool] = False
+
+    def __init__(self, message: str, fix: str = "") -> None:
+        super().__init__(message, fix)
+        self.message = message
+        self.fix = fix
+
+    def __str__(self) -> str:
+        head = f"{self.message}  [{self.code}]"
+        return f"{head}\n    {self.fix}" if self.fix else head
+
+
+class ConfigError(DilError):
+    """The configuration is invalid; ``problems`` holds every finding, sorted by line."""
+
+    code = "DIL-CONFIG"
+
+    def __init__(self, problems: Iterable[Problem]) -> None:
+        self.problems = tuple(sorted(problems, key=lambda problem: problem.sort_key))
+        super().__init__("\n".join(str(problem) for problem in self.problems))
+
+    def __reduce__(self) -> tuple[type[ConfigError], tuple[tuple[Problem, ...]]]:
+        return type(self), (self.problems,)
+
+    def __str__(self) -> str:
+        return self.message
+
+    @classmethod
+    def single(
+        cls, key: str, what: str, fix: str = "", origin: Origin | None = None
+    ) -> ConfigError:
+        """Build the error for one finding."""
+        return cls([Problem(origin, key, what, fix)])
+
+
+class PluginError(ConfigError):
+    """A class named in the configuration is missing, cannot be imported, or is of the wrong kind."""
+
+    code = "DIL-PLUGIN-CLASS"
+
+
+class PlanningError(DilError):
+    """Configuration and recorded state contradict each other."""
+
+    code = "DIL-PLAN"
+
+
+class SourceError(DilError):
+    """The source refused the request or failed; the work unit fails."""
+
+    code = "DIL-SRC"
+
+
+class TransientSourceError(SourceError):
+    """A failure that may pass: 429, 5xx, connection reset, time-out."""
+
+    code = "DIL-SRC-TRANSIENT"
+    retryable = True
+
+    def __init__(self, message: str, fix: str = "", retry_after_s: float | None = None) -> None:
+        super().__init__(message, fix)
+        self.args = (message, fix, retry_after_s)
+        self.retry_after_s = retry_after_s
+
+
+class AuthenticationError(SourceError):
+    """The source refused the credentials; every other work unit would fail alike."""
+
+    code = "DIL-SRC-AUTH"
+
+
+class SourceContractError(SourceError):
+    """The answer breaks the declared format, schema or paging rules."""
+
+    code = "DIL-SRC-CONTRACT"
+    retryable = True
+
+
+class QuotaError(SourceError):
+    """The source's quota is spent; what is done is kept and the next run goes on."""
+
+    code = "DIL-QUOTA"
+
+
+class ConversionError(DilError):
+    """A row cannot be converted; the message names column and row, the value is redacted."""
+
+    code = "DIL-CONVERT"
+
+
+class WriteError(DilError):
+    """Staged or published files cannot be written."""
+
+    code = "DIL-WRITE"
+    retryable = True
+
+
+class PluginFailureError(DilError):
+    """A plug-in raised something that is not a DilError."""
+
+    code = "DIL-PLUGIN"
+    retryable = True
+
+
+class ExecutionError(DilError):
+    """Spark itself failed: no session, a lost cluster, a task that never came back."""
+
+    code = "DIL-EXEC"
+
+
+class CommitConflictError(DilError):
+    """Another commit came first; nothing of ours landed, planning again is safe."""
+
+    code = "DIL-COMMIT-CONFLICT"
+    retryable = True
+
+
+class CommitUnknownError(DilError):
+    """A commit may have landed; nothing was deleted, the next run looks before it acts."""
+
+    code = "DIL-COMMIT-UNKNOWN"
+
+
+class StateError(DilError):
+    """The state store cannot be read, is damaged, or was written by a newer version."""
+
+    code = "DIL-STATE"
+
+
+class LeaseHeldError(DilError):
+    """Another run of the same job holds the lease."""
+
+    code = "DIL-LEASE"
+
+
+class LeaseLostError(DilError):
+    """This run's fencing token is no longer the newest; it must not publish."""
+
+    code = "DIL-LEASE-LOST"
+
+
+class RunInterruptedError(DilError):
+    """The run was stopped by a signal; ``exit_code`` is 128 + the signal's number."""
+
+    code = "DIL-INTERRUPTED"
+
+    def __init__(self, message: str, fix: str = "", exit_code: int = 130) -> None:
+        super().__init__(message, fix)
+        self.args = (message, fix, exit_code)
+        self.exit_code = exit_code

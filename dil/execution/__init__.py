@@ -1,0 +1,1 @@
+"""Work units as Spark tasks; the only room that imports pyspark."""

@@ -1,0 +1,1 @@
+"""Frozen values that the rooms exchange; no I/O."""

@@ -1,0 +1,90 @@
+"""Arrow forms of our schemas. Kept apart so that planning never imports pyarrow.
+
+Two forms exist. The *raw* form is what extractors yield: temporal, bytes and enum columns are
+still the source's text. The *typed* form is what writers receive: date32, time64[us],
+timestamp[us, UTC], binary, dictionary-free text for enums (spec README 36). Each field carries
+the original type word in its metadata under ``dil.type``, nested fields too.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from dil.model.schema import ArrayType, Column, DataType, EnumType, MapType, Primitive, Schema
+
+TYPE_KEY = b"dil.type"
+
+_COMMON: dict[str, pa.DataType] = {
+    "string": pa.string(),
+    "boolean": pa.bool_(),
+    "int": pa.int32(),
+    "long": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+}
+_TYPED: dict[str, pa.DataType] = {
+    "bytes": pa.binary(),
+    "date": pa.date32(),
+    "time": pa.time64("us"),
+    "timestamp": pa.timestamp("us", tz="UTC"),
+}
+
+
+def raw_schema(columns: Schema) -> pa.Schema:
+    """Return the Arrow schema of rows as extractors yield them."""
+    return pa.schema([_field(column, typed=False) for column in columns])
+
+
+def typed_schema(columns: Schema) -> pa.Schema:
+    """Return the Arrow schema of rows as writers receive them."""
+    return pa.schema([_field(column, typed=True) for column in columns])
+
+
+def type_word(field: pa.Field) -> str:
+    """Return the field's declared type word, empty text when it has none."""
+    metadata = field.metadata or {}
+    word: bytes = metadata.get(TYPE_KEY, b"")
+    return word.decode()
+
+
+def _field(column: Column, *, typed: bool) -> pa.Field:
+    return pa.field(
+        column.name,
+        _arrow_type(column.type, typed=typed),
+        # Raw rows may miss a column that must not be null; conversion reports that, not Arrow.
+        nullable=column.nullable or not typed,
+        metadata={TYPE_KEY: _word(column.type).encode()},
+    )
+
+
+def _word(data_type: DataType) -> str:
+    match data_type:
+        case Primitive(word=word):
+            return word
+        case EnumType():
+            return "enum"
+        case ArrayType():
+            return "array"
+        case MapType():
+            return "map"
+        case _:
+            return "record"
+
+
+def _arrow_type(data_type: DataType, *, typed: bool) -> pa.DataType:
+    match data_type:
+        case Primitive(word="decimal", precision=precision, scale=scale):
+            return pa.decimal128(precision, scale)
+        case Primitive(word=word) if word in _COMMON:
+            return _COMMON[word]
+        case Primitive(word=word):
+            return _TYPED[word] if typed else pa.string()
+        case EnumType():
+            return pa.string()
+        case ArrayType(items=items, items_nullable=nullable, name=name):
+            item = Column(name or "item", items, nullable)
+            return pa.list_(_field(item, typed=typed).with_name("item"))
+        case MapType(values=values, values_nullable=nullable):
+            return pa.map_(pa.string(), _field(Column("value", values, nullable), typed=typed))
+        case _:
+            return pa.struct([_field(column, typed=typed) for column in data_type.columns])

@@ -1,0 +1,122 @@
+"""Published files, and the intent that makes publishing redoable."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedFile:
+    """One live file of a dataset. ``uri`` is absolute (``file:///...``)."""
+
+    uri: str
+    signature: str
+    rows: int
+    bytes: int
+    sha256: str
+    run_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """One staged file and its final place; redoing it where the target exists changes nothing."""
+
+    source: str
+    target: PublishedFile
+
+
+@dataclass(frozen=True, slots=True)
+class WorkUnitOutcome:
+    """What the state store is to remember of one work unit after a run; times epoch ms UTC.
+
+    ``high`` is the partition's end on success; on failure None, so that an earlier successful
+    high is kept (B5.7). ``low`` is the nominal partition start.
+    """
+
+    signature: str
+    unit_key: str
+    low: int
+    expected_high: int
+    high: int | None
+    attempts: int
+    error: str = ""
+    timelabel: str | None = None
+
+    @property
+    def succeeded(self) -> bool:
+        """Tell whether the work unit was published."""
+        return self.high is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """One run's change to state: what was published, what was taken away, what is now known.
+
+    ``moves`` and ``removes`` are both empty for a commit that only records failures or empty work
+    units. ``left_low`` caps the frontier: the earliest partition start that is due but was not
+    taken. ``watermarks`` False keeps no work-unit records (state.store.enabled=false).
+    ``schema`` is the dataset's Arrow schema as JSON text, empty when nothing was written.
+    ``horizon`` is the latest instant that a watermark may name: max(real clock, --now).
+    """
+
+    run_id: str
+    config_digest: str
+    source_name: str
+    moves: tuple[Move, ...]
+    removes: tuple[PublishedFile, ...]
+    outcomes: tuple[WorkUnitOutcome, ...]
+    schema: str
+    system_time: int
+    horizon: int
+    left_low: int | None = None
+    watermarks: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """A commit that was decided and is only ever finished, by anyone (spec README 27).
+
+    ``dataset_dir`` is where manifests go; ``sequence`` names the next manifest.
+    """
+
+    commit: Commit
+    token: int
+    dataset_dir: str
+    sequence: int
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseHolder:
+    """Who holds a lease; times epoch ms UTC of the real clock."""
+
+    run_id: str
+    host: str
+    pid: int
+    process_start: str
+    since: int
+    heartbeat: int
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """A held lease with its fencing token; a larger token is newer."""
+
+    job: str
+    token: int
+    holder: LeaseHolder
+
+
+@dataclass(frozen=True, slots=True)
+class RunRecord:
+    """One row of the runs table. ``status`` is running, success, failed, partial, interrupted."""
+
+    run_id: str
+    job: str
+    started: int
+    now: int
+    policy: str
+    digest: str
+    staging_dir: str
+    status: str
+    rows: int = 0
+    files: int = 0

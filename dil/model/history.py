@@ -1,0 +1,62 @@
+"""What planning needs to know of earlier runs, without reading all of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class UnitRecord:
+    """The last known outcome of one work unit; times are epoch ms UTC.
+
+    ``low`` is the nominal partition start. ``high`` is the last successful high watermark; None,
+    or equal to ``low``, means that the work unit never succeeded. ``failed`` tells that the last
+    attempt failed, whatever came before.
+    """
+
+    signature: str
+    low: int
+    high: int | None
+    failed: bool = False
+    attempts: int = 0
+
+    @property
+    def succeeded_once(self) -> bool:
+        """Tell whether a successful high watermark is known."""
+        return self.high is not None and self.high > self.low
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """What is known of one unit over all its partitions, in one row (spec README 25).
+
+    Every nominal partition start in ``[covered_from, covered_to)`` has a successful record.
+    ``max_high`` is the largest successful high. ``open_count`` is the number of records whose last
+    attempt failed or that never succeeded.
+    """
+
+    covered_from: int
+    covered_to: int
+    max_high: int
+    open_count: int
+
+
+class History(Protocol):
+    """Lookups that cost O(units + due), never O(history).
+
+    ``unit_key`` is ``<unit watermark name>.<unit JSON>``, the second half of a signature.
+    """
+
+    def is_empty(self) -> bool:
+        """Tell whether no work unit of this job was ever recorded."""
+
+    def coverage(self, unit_key: str) -> Coverage | None:
+        """Return the unit's coverage row, None when it has no record."""
+
+    def records(self, unit_key: str, low: int, high: int) -> Mapping[str, UnitRecord]:
+        """Return the unit's records by signature whose partition start lies in ``[low, high)``."""
+
+    def open_records(self, unit_key: str) -> Mapping[str, UnitRecord]:
+        """Return the unit's records by signature whose last attempt failed or never succeeded."""

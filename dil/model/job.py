@@ -1,0 +1,241 @@
+"""The parsed job: what one ``.conf`` file means. Frozen, picklable, no raw text left to interpret."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from dil.model.properties import Properties
+from dil.model.schema import Schema
+from dil.model.secret import Secret
+from dil.model.settings import (
+    DerivedField,
+    Pagination,
+    Parameter,
+    SchemaCleansing,
+    SecondaryInput,
+    SessionKeyField,
+)
+
+DEFAULT_ZONE = "America/Los_Angeles"
+DAY_MS = 86_400_000
+
+
+@dataclass(frozen=True, slots=True)
+class ClassRef:
+    """A plug-in class that was found and checked on the driver: module and qualified name."""
+
+    module: str
+    qualname: str
+
+    def __str__(self) -> str:
+        return f"{self.module}:{self.qualname}"
+
+
+class TableType(StrEnum):
+    """``extract.table.type``."""
+
+    SNAPSHOT_ONLY = "SNAPSHOT_ONLY"
+    SNAPSHOT_APPEND = "SNAPSHOT_APPEND"
+    APPEND_ONLY = "APPEND_ONLY"
+
+
+class CommitPolicy(StrEnum):
+    """``job.commit.policy``; ``partial`` is read as SUCCESSFUL."""
+
+    FULL = "full"
+    SUCCESSFUL = "successful"
+
+
+class PublishMode(StrEnum):
+    """``ms.publish.mode`` (spec README 20)."""
+
+    APPEND = "append"
+    REPLACE = "replace"
+    WINDOW_REPLACE = "window_replace"
+    MERGE = "merge"
+
+
+class OutputFormat(StrEnum):
+    """``writer.output.format``; the value is the file name extension."""
+
+    AVRO = "avro"
+    PARQUET = "parquet"
+    ORC = "orc"
+    JSON = "json"
+    CSV = "csv"
+
+
+class PathType(StrEnum):
+    """``writer.file.path.type`` (B14.3)."""
+
+    DEFAULT = "default"
+    NAMESPACE_TABLE = "namespace_table"
+    TABLENAME = "tablename"
+
+
+@dataclass(frozen=True, slots=True)
+class PlanningSpec:
+    """Everything the planner reads; texts of instants are kept as written.
+
+    ``start`` and ``end`` are the watermark's from and to. ``units`` are compact JSON objects in
+    order, None when activation rows define them. ``composite`` holds (word, from, to) in the order
+    written and is empty for a plain partition. ``limit`` is the parallelism maximum, None for none.
+    ``zone`` is the zone of texts that name none.
+    """
+
+    datetime_name: str = "datetime"
+    start: str = "2019-01-01"
+    end: str = "-"
+    unit_name: str = "unit"
+    units: tuple[str, ...] | None = ("{}",)
+    partition: str = "none"
+    composite: tuple[tuple[str, str, str], ...] = ()
+    partial: bool = True
+    grace_ms: int = 0
+    abstinent_ms: int = 0
+    backfill: bool = False
+    table_type: TableType = TableType.SNAPSHOT_ONLY
+    is_full: bool = False
+    dynamic_full_load: bool = True
+    limit: int | None = 500
+    min_units: int = 0
+    pacing_s: int = 0
+    zone: str = DEFAULT_ZONE
+    ignore_history: bool = False
+    read_from_partition_start: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SourceSpec:
+    """Where rows come from. ``uri`` may hold ``{{variables}}``."""
+
+    connector: ClassRef
+    uri: str
+    username: Secret | None = None
+    password: Secret | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractionSpec:
+    """How responses become rows, and how pages are walked."""
+
+    extractor: ClassRef
+    preprocessors: tuple[ClassRef, ...] = ()
+    parameters: tuple[Parameter, ...] = ()
+    pagination: Pagination = field(default_factory=Pagination)
+    session: SessionKeyField | None = None
+    total_count_field: str = ""
+    call_interval_ms: int = 0
+    wait_timeout_s: int = 600
+    data_field: str = ""
+    output_schema: Schema | None = None
+    filter_by_schema: bool = True
+    cleansing: SchemaCleansing | None = None
+    default_types: tuple[tuple[str, str], ...] = ()
+    charset: str = "UTF-8"
+    extra_content_types: tuple[str, ...] = ()
+    primary_keys: tuple[str, ...] = ()
+    delta_fields: tuple[str, ...] = ()
+    min_records: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ConversionSpec:
+    """What happens to rows between extractor and writer.
+
+    Formats are Joda patterns tried in order (B11.3.1); ``zone`` applies where a text names none.
+    ``max_failures`` rows may be dropped per work unit before it fails.
+    """
+
+    converters: tuple[ClassRef, ...] = ()
+    derived_fields: tuple[DerivedField, ...] = ()
+    date_formats: tuple[str, ...] = ("yyyy-MM-dd HH:mm:ss",)
+    timestamp_formats: tuple[str, ...] = ("yyyy-MM-dd HH:mm:ss",)
+    time_formats: tuple[str, ...] = ("HH:mm:ss",)
+    zone: str = "UTC"
+    binary_charset: str = "UTF8"
+    max_failures: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class WritingSpec:
+    """How rows become files. ``codec`` is a property word: DEFLATE, SNAPPY, NOCOMPRESSION."""
+
+    format: OutputFormat = OutputFormat.AVRO
+    codec: str = ""
+    deflate_level: int = 9
+    record_count_in_names: bool = False
+    target_bytes: int = 128 * 1024 * 1024
+    row_group_rows: int = 65_536
+    epoch_seconds: bool = False
+    record_name: str = ""
+    record_namespace: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PublishingSpec:
+    """Where files become visible.
+
+    ``final_dir`` is an absolute path or URI. ``dataset_path`` is the dataset's folder below it,
+    ``run_folder`` tells that each run has a folder of its own inside (path type default).
+    Permissions are mode bits, None for the file system's default.
+    """
+
+    final_dir: str
+    dataset_path: str
+    run_folder: bool = False
+    mode: PublishMode = PublishMode.APPEND
+    extract_id_zone: str = "UTC"
+    dir_mode: int | None = None
+    file_mode: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunningSpec:
+    """How work units are executed. ``retry_interval_s`` None means jittered 1-60 s."""
+
+    commit_policy: CommitPolicy = CommitPolicy.FULL
+    max_retries: int = 4
+    retry_interval_s: int | None = None
+    threads: int = 10
+    lock: bool = True
+    lease_s: int = 60
+    disabled: bool = False
+    plugin_path: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StateSpec:
+    """Where watermarks are kept. ``url`` is for SQL servers, ``directory`` for sqlite and fs."""
+
+    kind: str = "sqlite"
+    directory: str = ""
+    url: Secret | None = None
+    enabled: bool = True
+    is_default_place: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One parsed job file.
+
+    ``path`` is the job file, ``digest`` the SHA-256 of all effective properties that decide what
+    is extracted and how it is written (not of run control such as threads, retries, state).
+    """
+
+    name: str
+    path: str
+    namespace: str
+    table: str
+    digest: str
+    properties: Properties
+    planning: PlanningSpec
+    source: SourceSpec
+    extraction: ExtractionSpec
+    conversion: ConversionSpec
+    writing: WritingSpec
+    publishing: PublishingSpec
+    running: RunningSpec
+    state: StateSpec
+    secondary_inputs: tuple[SecondaryInput, ...] = ()

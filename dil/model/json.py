@@ -1,0 +1,45 @@
+"""JSON values with exact numbers, and their one compact text form."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from typing import TypeAlias
+
+JsonValue: TypeAlias = (
+    "bool | int | float | Decimal | str | Sequence[JsonValue] | Mapping[str, JsonValue] | None"
+)
+JsonObject: TypeAlias = Mapping[str, JsonValue]
+
+
+def compact(value: JsonValue) -> str:
+    """Return JSON without blanks, members in their order, non-ASCII as it is.
+
+    Decimals are written with all their digits, as numbers.
+    """
+    if isinstance(value, Decimal):
+        return str(value)
+    if isinstance(value, Mapping):
+        members = ",".join(f"{compact(str(name))}:{compact(item)}" for name, item in value.items())
+        return f"{{{members}}}"
+    if isinstance(value, str) or value is None or isinstance(value, bool | int | float):
+        return json.dumps(value, ensure_ascii=False)
+    return f"[{','.join(compact(item) for item in value)}]"
+
+
+def as_text(value: JsonValue) -> str:
+    """Return a value as it appears in a URI, a header or a file name.
+
+    Text as it is, booleans ``true`` and ``false``, whole numbers without a point, arrays and
+    objects as compact JSON, null as empty text. Source: behaviour.md B6.2.
+    """
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    if isinstance(value, Decimal) and value == value.to_integral_value():
+        return str(int(value))
+    return compact(value)

@@ -1,0 +1,76 @@
+"""What a run tells about itself; rendered by ``dil.observe``, built by ``dil.job``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class RunStatus(StrEnum):
+    """The outcome of a run and, through ``exit_code``, of the process (design.md section 5)."""
+
+    SUCCESS = "success"
+    FAILED = "failed"
+    PARTIAL = "partial"
+    NOTHING_DUE = "nothing_due"
+
+    @property
+    def exit_code(self) -> int:
+        """Return the process exit code of this outcome; other codes come from errors."""
+        return {"success": 0, "nothing_due": 0, "failed": 1, "partial": 4}[self.value]
+
+
+@dataclass(frozen=True, slots=True)
+class UnitCounts:
+    """``planned = succeeded + failed + adopted + not_started`` (spec README 32)."""
+
+    planned: int = 0
+    succeeded: int = 0
+    failed: int = 0
+    adopted: int = 0
+    not_started: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ReportedFailure:
+    """One failure; ``signature`` is None when it is not of one work unit."""
+
+    signature: str | None
+    code: str
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunReport:
+    """One run, as printed on every exit.
+
+    ``files`` are absolute URIs of what became visible. ``recovered`` names runs that were finished
+    or adopted first. ``notes`` are sentences for people: warnings, zero rows, what is left.
+    ``exit_code``: ``forced_exit_code`` is set when a signal or an error decides it.
+    """
+
+    job: str
+    run_id: str
+    status: RunStatus
+    units: UnitCounts
+    rows: int = 0
+    bytes: int = 0
+    files: tuple[str, ...] = ()
+    failures: tuple[ReportedFailure, ...] = ()
+    seconds: float = 0.0
+    dataset_dir: str = ""
+    left: int = 0
+    recovered: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    requests: int = 0
+    rows_read: int = 0
+    rows_dropped: int = 0
+    retries: int = 0
+    forced_exit_code: int | None = None
+
+    @property
+    def exit_code(self) -> int:
+        """Return the exit code of the process."""
+        if self.forced_exit_code is not None:
+            return self.forced_exit_code
+        return self.status.exit_code

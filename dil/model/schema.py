@@ -1,0 +1,69 @@
+"""Schemas in DIL's columnar form (behaviour.md B9.2), as frozen values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+
+@dataclass(frozen=True, slots=True)
+class Primitive:
+    """A type word: string boolean int long float double decimal bytes date time timestamp.
+
+    Synonyms are already resolved (integer -> int, int64 -> long, number -> double).
+    ``precision`` and ``scale`` are for decimal only.
+    """
+
+    word: str
+    precision: int = 38
+    scale: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class EnumType:
+    """One of the listed symbols, carried as text."""
+
+    name: str
+    symbols: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayType:
+    """A list; ``name`` is kept for Avro."""
+
+    items: DataType
+    items_nullable: bool = True
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class MapType:
+    """Text keys, values of one type."""
+
+    values: DataType
+    values_nullable: bool = True
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordType:
+    """Nested columns; ``name`` is kept for Avro."""
+
+    columns: tuple[Column, ...]
+    name: str = ""
+
+
+DataType: TypeAlias = "Primitive | EnumType | ArrayType | MapType | RecordType"
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column; a missing ``isNullable`` means nullable (ruling D-86)."""
+
+    name: str
+    type: DataType
+    nullable: bool = True
+    comment: str = ""
+
+
+Schema: TypeAlias = tuple[Column, ...]

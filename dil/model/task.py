@@ -1,0 +1,91 @@
+"""What goes to a task and what comes back; everything here pickles."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from dil.errors import DilError
+from dil.model.job import Job
+from dil.model.work_unit import WorkUnit
+
+
+@dataclass(frozen=True, slots=True)
+class TaskInput:
+    """One work unit to run: the job, the run it belongs to, and where to stage files.
+
+    ``staging_dir`` is the absolute URI or path of the work unit's own folder; each attempt makes a
+    folder of its own below it. ``run_now`` is the run's one value of now, epoch ms UTC.
+    """
+
+    job: Job
+    run_id: str
+    run_now: int
+    full_extract: bool
+    work_unit: WorkUnit
+    staging_dir: str
+
+
+@dataclass(frozen=True, slots=True)
+class StagedFile:
+    """One finished file of an attempt. ``path`` is absolute, ``schema`` an Arrow schema as text."""
+
+    path: str
+    rows: int
+    bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a work unit failed: stable code, message without secrets, whether a retry may heal it."""
+
+    code: str
+    error: str
+    retryable: bool = False
+
+    @classmethod
+    def of(cls, error: DilError) -> Failure:
+        """Build the failure from one of our own errors."""
+        return cls(error.code, error.message, error.retryable)
+
+
+@dataclass(frozen=True, slots=True)
+class Counters:
+    """What one attempt did; bytes are as received, seconds_waited is pacing, interval and retry."""
+
+    requests: int = 0
+    pages: int = 0
+    rows_read: int = 0
+    rows_written: int = 0
+    rows_dropped: int = 0
+    bytes_read: int = 0
+    warnings: int = 0
+    seconds: float = 0.0
+    seconds_waited: float = 0.0
+    peak_rss_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class TaskReport:
+    """The outcome of one work unit: staged files, or a failure."""
+
+    signature: str
+    low: int
+    high: int
+    attempts: int
+    files: tuple[StagedFile, ...] = ()
+    schema: str = ""
+    counters: Counters = field(default_factory=Counters)
+    failure: Failure | None = None
+    notes: tuple[str, ...] = ()
+    adopted: bool = False
+
+    @property
+    def rows(self) -> int:
+        """Return the rows in the staged files."""
+        return sum(file.rows for file in self.files)
+
+    @property
+    def bytes(self) -> int:
+        """Return the bytes of the staged files."""
+        return sum(file.bytes for file in self.files)

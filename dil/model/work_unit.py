@@ -1,0 +1,93 @@
+"""Work units and the plan that holds them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from enum import StrEnum
+
+from dil.model.interval import Interval
+from dil.model.json import JsonValue
+
+
+class Reason(StrEnum):
+    """Why a work unit is due. Source: spec README 32."""
+
+    NEW = "new"
+    RETRY = "retry"
+    INCREMENTAL = "incremental"
+    BACKFILL = "backfill"
+
+
+@dataclass(frozen=True, slots=True)
+class WorkUnit:
+    """One partition of the datetime watermark combined with one unit; all times epoch ms UTC.
+
+    ``low`` is where reading starts (the partition start, or later when pruned), ``high`` is the
+    partition's end. ``unit_json`` is the unit as compact JSON, members in their order: it is part
+    of the signature. ``last_high`` and ``cutoff`` explain the decision and are None without a
+    record. ``not_before`` holds a task back until that instant (pacing), 0 means no wait.
+    """
+
+    signature: str
+    low: int
+    high: int
+    partition: Interval
+    unit_name: str
+    unit_json: str
+    reason: Reason
+    timelabel: str | None = None
+    last_high: int | None = None
+    cutoff: int | None = None
+    not_before: int = 0
+
+    @property
+    def unit(self) -> dict[str, JsonValue]:
+        """Return the unit as a dict, members in their order."""
+        value: dict[str, JsonValue] = json.loads(self.unit_json)
+        return value
+
+    @property
+    def hash(self) -> str:
+        """Return 16 hex digits that name this work unit in paths."""
+        return unit_hash(self.signature)
+
+
+def unit_hash(signature: str) -> str:
+    """Return the first 16 hex digits of the signature's SHA-256, safe in any file name."""
+    return hashlib.sha256(signature.encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True, slots=True)
+class Skip:
+    """A candidate that is not due, kept only when a full explanation was asked for."""
+
+    signature: str
+    partition: Interval
+    unit_json: str
+    last_high: int | None
+    cutoff: int | None
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What one run will do, in execution order; all times epoch ms UTC.
+
+    ``cutoff`` is the largest overall cutoff of any unit, None without history. ``skipped`` counts
+    candidates that are not due, ``left`` those that are due beyond the parallelism limit.
+    ``left_low`` is the earliest partition start among the latter.
+    """
+
+    now: int
+    zone: str
+    full_extract: bool
+    cutoff: int | None
+    work_units: tuple[WorkUnit, ...]
+    skipped: int = 0
+    left: int = 0
+    left_low: int | None = None
+    grace_ms: int = 0
+    abstinent_ms: int = 0
+    skips: tuple[Skip, ...] = ()

@@ -1,0 +1,1 @@
+"""Events, progress, logs, reports."""

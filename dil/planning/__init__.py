@@ -1,0 +1,1 @@
+"""Watermarks to work units; pure."""

@@ -1,0 +1,1 @@
+"""Staged files to a visible dataset."""

@@ -1,0 +1,1 @@
+"""Secret values and the references that resolve to them."""

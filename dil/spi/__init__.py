@@ -1,0 +1,1 @@
+"""What a plug-in author inherits."""

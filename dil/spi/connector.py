@@ -1,0 +1,153 @@
+"""The connector contract: a protocol opens a session, a session answers requests.
+
+A connector runs inside a task, on an executor. It is created there from its class, without
+arguments, so nothing of it has to pickle. The paging loop is not the connector's business: it
+lives in ``dil.extraction`` and calls the session once per page (spec README 35).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import TYPE_CHECKING, BinaryIO, ClassVar, Self
+
+from dil.errors import Problem
+from dil.model.job import Job
+from dil.model.json import JsonObject, JsonValue
+from dil.model.properties import Properties
+from dil.model.work_unit import WorkUnit
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@dataclass(frozen=True, slots=True)
+class PluginProperty:
+    """A property of a plug-in of yours; its name begins with ``ms.x.``.
+
+    ``parse`` turns the text into a value and raises ValueError with a reason when it cannot.
+    """
+
+    name: str
+    meaning: str
+    default: object = None
+    required: bool = False
+    secret: bool = False
+    parse: Callable[[str], object] = str
+
+
+@dataclass(frozen=True, slots=True)
+class SessionContext:
+    """What a connector may know when it opens a session; one per attempt.
+
+    ``run_now`` is the run's now in epoch ms UTC.
+    """
+
+    job: Job
+    work_unit: WorkUnit
+    run_id: str
+    run_now: int
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class RequestValues:
+    """The evaluated variables of one request (behaviour.md B6.4, steps 1 to 4 are done).
+
+    ``variables`` are all values that a ``{{name}}`` may stand for. ``parameters`` are those that
+    are sent when nothing consumed them: declared ones, in order, without temporaries.
+    ``payload`` is the payload row of an egress request. ``page`` counts from 0.
+    """
+
+    variables: Mapping[str, JsonValue]
+    parameters: Mapping[str, JsonValue]
+    payload: JsonObject | None = None
+    page: int = 0
+
+
+@dataclass(slots=True)
+class Response:
+    """One answer of a byte protocol.
+
+    ``body`` is a binary stream that the caller reads once and closes; None means that there is
+    nothing to extract (an HTTP warning, 204). ``headers`` keeps the names as received; look-ups
+    go through ``header``. ``content_type`` is the lower-case media type without parameters, empty
+    when unknown. ``location`` names the request in messages, without secrets.
+    """
+
+    body: BinaryIO | None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    content_type: str = ""
+    checks_content_type: bool = False
+    location: str = ""
+    warning: str = ""
+
+    def header(self, name: str) -> str | None:
+        """Return a header's value, its name in any letter case."""
+        wanted = name.lower()
+        for key, value in self.headers.items():
+            if key.lower() == wanted:
+                return value
+        return None
+
+
+class Session(ABC):  # noqa: B024 - close has a default, a plain session is no session
+    """An open connection of one attempt; closed at its end, whatever happened."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:  # noqa: B027 - many sessions have nothing to close
+        """Release what the session holds; called once."""
+
+
+class ByteSession(Session):
+    """A protocol that answers with bytes: HTTP, files."""
+
+    @abstractmethod
+    def fetch(self, values: RequestValues) -> Response:
+        """Send one request and return its answer.
+
+        Raises:
+            TransientSourceError: the failure may pass.
+            AuthenticationError: the credentials were refused.
+            SourceError: any other refusal.
+        """
+
+
+class RowSession(Session):
+    """A protocol that answers with rows: databases."""
+
+    @abstractmethod
+    def read(self, values: RequestValues) -> Iterator[pa.RecordBatch]:
+        """Send one request and yield its rows as record batches of one schema."""
+
+
+class Connector(ABC):
+    """A protocol. Subclass it, name the class in ``source.class``.
+
+    ``properties`` lists your own ``ms.x.*`` properties; their parsed values are found in
+    ``context.job.properties``.
+    """
+
+    properties: ClassVar[tuple[PluginProperty, ...]] = ()
+
+    @classmethod
+    def check(cls, properties: Properties) -> Iterable[Problem]:
+        """Return what is wrong with the properties; runs on the driver, before any I/O."""
+        del properties
+        return ()
+
+    @abstractmethod
+    def open(self, context: SessionContext) -> ByteSession | RowSession:
+        """Return a session for one attempt of one work unit; runs in a task."""

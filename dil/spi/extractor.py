@@ -1,0 +1,74 @@
+"""The extractor contract: one response in, one page of Arrow rows out."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from dil.errors import Problem
+from dil.model.job import ExtractionSpec
+from dil.model.json import JsonValue
+from dil.model.properties import Properties
+from dil.spi.connector import PluginProperty, Response
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class Missing:
+    """The type of MISSING: a path that does not exist, which is not the same as null."""
+
+    def __repr__(self) -> str:
+        return "MISSING"
+
+
+MISSING = Missing()
+
+
+@dataclass(slots=True)
+class Page:
+    """One decoded response.
+
+    ``batches`` yields record batches in the raw schema of ``dil.model.arrow``; it is consumed once,
+    and ``rows`` is complete only afterwards. ``lookup`` finds a dot path in the root of the
+    response (behaviour.md B9.1) and returns MISSING where there is none.
+    """
+
+    batches: Iterator[pa.RecordBatch]
+    lookup: Callable[[str], JsonValue | Missing]
+    rows: int = 0
+
+
+class Extractor(ABC):
+    """A format. One instance serves one attempt of one work unit, page after page.
+
+    An extractor that infers keeps its schema over pages and may widen it; ``schema`` tells the
+    newest one (raw form) and is None before the first page.
+    """
+
+    properties: ClassVar[tuple[PluginProperty, ...]] = ()
+    content_types: ClassVar[tuple[str, ...]] = ()
+
+    def __init__(self, spec: ExtractionSpec) -> None:
+        self.spec = spec
+
+    @classmethod
+    def check(cls, properties: Properties) -> Iterable[Problem]:
+        """Return what is wrong with the properties; runs on the driver, before any I/O."""
+        del properties
+        return ()
+
+    @property
+    @abstractmethod
+    def schema(self) -> pa.Schema | None:
+        """Return the raw schema of the rows seen so far."""
+
+    @abstractmethod
+    def extract(self, response: Response) -> Page:
+        """Decode one response; its body is read to the end or closed.
+
+        Raises:
+            SourceContractError: the body is not what the configuration says.
+        """

@@ -1,0 +1,161 @@
+"""The state store contract: one behaviour over every backend.
+
+All times are epoch milliseconds UTC. Every method is one transaction. The clock is an argument,
+because tests and ``--now`` need it; leases use the real clock.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
+
+from dil.model.dataset import Commit, Intent, Lease, PublishedFile, RunRecord
+from dil.model.history import History
+from dil.model.json import JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class UnitState:
+    """One row of ``dil state show``."""
+
+    signature: str
+    low: int
+    high: int | None
+    status: str
+    attempts: int
+
+
+class StateStore(ABC):
+    """State of one job. Nothing is created on disk or server before the first write."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    @abstractmethod
+    def close(self) -> None:
+        """Release the connection."""
+
+    # Lease
+
+    @abstractmethod
+    def acquire_lease(self, run_id: str, *, lease_s: int) -> Lease:
+        """Take the job's lease with a new, larger fencing token.
+
+        Taken over at once when the holder's process on this host is gone, else ``lease_s``
+        seconds after its last heartbeat (spec README 19).
+
+        Raises:
+            LeaseHeldError: another run holds it; the message says who and since when.
+        """
+
+    @abstractmethod
+    def heartbeat(self, lease: Lease) -> None:
+        """Prolong the lease.
+
+        Raises:
+            LeaseLostError: a newer token exists.
+        """
+
+    @abstractmethod
+    def release_lease(self, lease: Lease) -> None:
+        """Give the lease back; a lease that is no longer ours is left alone."""
+
+    # Planning
+
+    @abstractmethod
+    def history(self) -> History:
+        """Return the view that planning needs, of one point in time."""
+
+    # Runs, intent, commit
+
+    @abstractmethod
+    def begin_run(self, lease: Lease, run: RunRecord) -> None:
+        """Record that a run started."""
+
+    @abstractmethod
+    def end_run(self, lease: Lease, run_id: str, status: str, *, rows: int, files: int) -> None:
+        """Record how a run ended."""
+
+    @abstractmethod
+    def unfinished_runs(self) -> Sequence[RunRecord]:
+        """Return runs with staged work to recover or sweep, oldest first.
+
+        These are runs recorded as running (the lease is ours, so they crashed), failed or
+        interrupted, whose staging was not yet swept.
+        """
+
+    @abstractmethod
+    def mark_swept(self, lease: Lease, run_id: str) -> None:
+        """Record that a run's staging folder is gone."""
+
+    @abstractmethod
+    def record_intent(self, lease: Lease, intent: Intent) -> None:
+        """Keep the one intent of this job until it is committed.
+
+        Raises:
+            LeaseLostError: a newer token exists.
+            StateError: another intent is still there.
+        """
+
+    @abstractmethod
+    def pending_intent(self) -> Intent | None:
+        """Return the intent that was recorded and not yet committed."""
+
+    @abstractmethod
+    def commit(self, lease: Lease, commit: Commit) -> JsonObject | None:
+        """Append the block, update work units, coverage and live files, drop the intent: one act.
+
+        Idempotent by run id: a run that is already committed changes nothing. Returns the new
+        block, None when there was nothing to record (no block for a no-op, V23).
+
+        Raises:
+            LeaseLostError: a newer token exists.
+            CommitConflictError: the head moved under us.
+        """
+
+    @abstractmethod
+    def next_sequence(self) -> int:
+        """Return the sequence number that the next block or manifest will have."""
+
+    @abstractmethod
+    def live_files(self, signatures: Iterable[str] | None = None) -> Sequence[PublishedFile]:
+        """Return files that are live, of the given work units or, with None, of all."""
+
+    @abstractmethod
+    def last_rows(self) -> int | None:
+        """Return the rows published by the last run that published any, None if none did."""
+
+    # Inspection
+
+    @abstractmethod
+    def head(self) -> JsonObject | None:
+        """Return the newest block with its ``hash``, None for an empty chain."""
+
+    @abstractmethod
+    def blocks(self) -> Iterator[JsonObject]:
+        """Yield all blocks, newest first, each with its ``hash``."""
+
+    @abstractmethod
+    def unit_states(self) -> Iterator[UnitState]:
+        """Yield the work-unit index, ordered by partition start, then signature."""
+
+    # Shape (spec README 38)
+
+    @abstractmethod
+    def recorded_shape(self) -> str | None:
+        """Return the text that ``commit`` last kept of from, zone and partition type."""
+
+    @abstractmethod
+    def record_shape(self, lease: Lease, shape: str) -> None:
+        """Keep the shape of this run's watermark."""

@@ -1,0 +1,1 @@
+"""The metadata chain, the work-unit index, leases."""

@@ -1,0 +1,1 @@
+"""Doubles and contract suites for connector authors."""

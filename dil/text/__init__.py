@@ -1,0 +1,1 @@
+"""Java regular expressions and date patterns, variables."""
