@@ -1,24 +1,24 @@
 """Every public exception, each with a stable code.
 
-    DilError                     DIL-ERROR          root of all
-    ├── ConfigError              DIL-CONFIG         the job file is wrong; carries every Problem found
-    │   └── PluginError          DIL-PLUGIN-CLASS   a class named in the conf is missing or of the wrong kind
-    ├── PlanningError            DIL-PLAN           conf and recorded state contradict each other
-    ├── SourceError              DIL-SRC            the source refused or failed; the work unit fails
-    │   ├── TransientSourceError DIL-SRC-TRANSIENT  429, 5xx, reset, time-out: worth another attempt
-    │   ├── AuthenticationError  DIL-SRC-AUTH       credentials refused; the next unit would fail alike
-    │   ├── SourceContractError  DIL-SRC-CONTRACT   the answer breaks the declared format, schema or paging
-    │   └── QuotaError           DIL-QUOTA          the source's quota is spent; go on with the next run
-    ├── ConversionError          DIL-CONVERT        a row cannot be converted
-    ├── WriteError               DIL-WRITE          staged or published files cannot be written
-    ├── PluginFailureError       DIL-PLUGIN         unexpected exception inside a plug-in
-    ├── ExecutionError           DIL-EXEC           Spark failed outside the task body
-    ├── CommitConflictError      DIL-COMMIT-CONFLICT  nothing landed: plan again
-    ├── CommitUnknownError       DIL-COMMIT-UNKNOWN   may have landed: delete nothing, look first
-    ├── StateError               DIL-STATE          state store unreadable, damaged, or newer than this dil
-    ├── LeaseHeldError           DIL-LEASE          another run of the job holds the lease
-    ├── LeaseLostError           DIL-LEASE-LOST     our fencing token is no longer the newest
-    └── RunInterruptedError      DIL-INTERRUPTED    SIGINT or SIGTERM
+    DilError                      DIL-ERROR            root of all
+    ├── ConfigError               DIL-CONFIG           the job file is wrong; holds every Problem
+    │   └── PluginError           DIL-PLUGIN-CLASS     a named class is missing or of the wrong kind
+    ├── PlanningError             DIL-PLAN             conf and recorded state contradict
+    ├── SourceError               DIL-SRC              the source refused; the work unit fails
+    │   ├── TransientSourceError  DIL-SRC-TRANSIENT    429, 5xx, reset, time-out: try again
+    │   ├── AuthenticationError   DIL-SRC-AUTH         credentials refused: all would fail alike
+    │   ├── SourceContractError   DIL-SRC-CONTRACT     the answer breaks format, schema or paging
+    │   └── QuotaError            DIL-QUOTA            quota spent: go on with the next run
+    ├── ConversionError           DIL-CONVERT          a row cannot be converted
+    ├── WriteError                DIL-WRITE            files cannot be written
+    ├── PluginFailureError        DIL-PLUGIN           unexpected exception inside a plug-in
+    ├── ExecutionError            DIL-EXEC             Spark failed outside the task body
+    ├── CommitConflictError       DIL-COMMIT-CONFLICT  nothing landed: plan again
+    ├── CommitUnknownError        DIL-COMMIT-UNKNOWN   may have landed: delete nothing, look first
+    ├── StateError                DIL-STATE            store unreadable, damaged, or newer than us
+    ├── LeaseHeldError            DIL-LEASE            another run of the job holds the lease
+    ├── LeaseLostError            DIL-LEASE-LOST       our fencing token is no longer the newest
+    └── RunInterruptedError       DIL-INTERRUPTED      SIGINT or SIGTERM
 
 Codes are API: tests and callers match on them, never on the text. Constructors take plain
 positional arguments so that every class survives pickling between executor and driver.
@@ -120,13 +120,13 @@ class SourceError(DilError):
     """The source refused the request or failed; the work unit fails."""
 
     code = "DIL-SRC"
+    retryable = True
 
 
 class TransientSourceError(SourceError):
     """A failure that may pass: 429, 5xx, connection reset, time-out."""
 
     code = "DIL-SRC-TRANSIENT"
-    retryable = True
 
     def __init__(self, message: str, fix: str = "", retry_after_s: float | None = None) -> None:
         super().__init__(message, fix)
@@ -138,19 +138,20 @@ class AuthenticationError(SourceError):
     """The source refused the credentials; every other work unit would fail alike."""
 
     code = "DIL-SRC-AUTH"
+    retryable = False
 
 
 class SourceContractError(SourceError):
     """The answer breaks the declared format, schema or paging rules."""
 
     code = "DIL-SRC-CONTRACT"
-    retryable = True
 
 
 class QuotaError(SourceError):
     """The source's quota is spent; what is done is kept and the next run goes on."""
 
     code = "DIL-QUOTA"
+    retryable = False
 
 
 class ConversionError(DilError):

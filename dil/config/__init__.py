@@ -1,1 +1,6 @@
-"""Text of a job file to a parsed job."""
+"""Job files: from text to a checked job, and the table of all properties."""
+
+from dil.config.explaining import explain
+from dil.config.loading import Loaded, load, planning_spec
+
+__all__ = ["Loaded", "explain", "load", "planning_spec"]

@@ -71,14 +71,18 @@ def _word(data_type: DataType) -> str:
             return "record"
 
 
+def _primitive(data_type: Primitive, *, typed: bool) -> pa.DataType:
+    if data_type.word == "decimal":
+        return pa.decimal128(data_type.precision, data_type.scale)
+    if data_type.word in _COMMON:
+        return _COMMON[data_type.word]
+    return _TYPED[data_type.word] if typed else pa.string()
+
+
 def _arrow_type(data_type: DataType, *, typed: bool) -> pa.DataType:
     match data_type:
-        case Primitive(word="decimal", precision=precision, scale=scale):
-            return pa.decimal128(precision, scale)
-        case Primitive(word=word) if word in _COMMON:
-            return _COMMON[word]
-        case Primitive(word=word):
-            return _TYPED[word] if typed else pa.string()
+        case Primitive():
+            return _primitive(data_type, typed=typed)
         case EnumType():
             return pa.string()
         case ArrayType(items=items, items_nullable=nullable, name=name):

@@ -1,4 +1,4 @@
-"""The parsed job: what one ``.conf`` file means. Frozen, picklable, no raw text left to interpret."""
+"""The parsed job: what one ``.conf`` file means. Frozen, picklable, nothing left to interpret."""
 
 from __future__ import annotations
 

@@ -66,6 +66,7 @@ class RunReport:
     rows_read: int = 0
     rows_dropped: int = 0
     retries: int = 0
+    peak_rss_bytes: int = 0
     forced_exit_code: int | None = None
 
     @property

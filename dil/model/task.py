@@ -6,28 +6,26 @@ from dataclasses import dataclass, field
 
 from dil.errors import DilError
 from dil.model.job import Job
-from dil.model.work_unit import WorkUnit
 
 
 @dataclass(frozen=True, slots=True)
-class TaskInput:
-    """One work unit to run: the job, the run it belongs to, and where to stage files.
+class RunContext:
+    """What all tasks of a run share; sent to the executors once.
 
-    ``staging_dir`` is the absolute URI or path of the work unit's own folder; each attempt makes a
-    folder of its own below it. ``run_now`` is the run's one value of now, epoch ms UTC.
+    ``run_now`` is the run's one value of now, epoch ms UTC. ``staging_dir`` is the run's absolute
+    staging folder; each attempt makes a folder of its own in it.
     """
 
     job: Job
     run_id: str
     run_now: int
     full_extract: bool
-    work_unit: WorkUnit
     staging_dir: str
 
 
 @dataclass(frozen=True, slots=True)
 class StagedFile:
-    """One finished file of an attempt. ``path`` is absolute, ``schema`` an Arrow schema as text."""
+    """One finished file of an attempt. ``path`` is absolute."""
 
     path: str
     rows: int

@@ -1,1 +1,7 @@
-"""Watermarks to work units; pure."""
+"""From watermarks and history to the plan of one run."""
+
+from dil.planning.bare_history import BareHistory
+from dil.planning.partitions import WATERMARK_KEY, shape
+from dil.planning.planner import plan
+
+__all__ = ["WATERMARK_KEY", "BareHistory", "plan", "shape"]

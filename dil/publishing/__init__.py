@@ -1,1 +1,31 @@
 """Staged files to a visible dataset."""
+
+from dil.publishing.decision import Finished, Target, decide
+from dil.publishing.layout import dataset_dir, output_dir, run_staging_dir
+from dil.publishing.manifest import live_files
+from dil.publishing.owner import Owner, claim
+from dil.publishing.publisher import finish_pending, publish, strays, sweep
+from dil.publishing.recovery import Adoptable, as_finished, staged_work
+from dil.publishing.staged import StagedResult, read_results, write_result
+
+__all__ = [
+    "Adoptable",
+    "Finished",
+    "Owner",
+    "StagedResult",
+    "Target",
+    "as_finished",
+    "claim",
+    "dataset_dir",
+    "decide",
+    "finish_pending",
+    "live_files",
+    "output_dir",
+    "publish",
+    "read_results",
+    "run_staging_dir",
+    "staged_work",
+    "strays",
+    "sweep",
+    "write_result",
+]

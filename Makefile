@@ -1,0 +1,88 @@
+# Two commands on a fresh machine: `make demo` and `make test`. Each sets up what it needs.
+
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.is-set-up
+SOURCES := dil connectors conf tests
+MAX_LINES := 600
+# Tests that need neither Spark nor a server.
+FAST := $(wildcard tests/unit tests/property tests/golden)
+LOCK := $(BIN)/uv pip compile --quiet --generate-hashes --no-emit-index-url \
+  --no-emit-find-links --no-annotate --universal --python-version 3.11
+
+.PHONY: help
+help: ## List these targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
+
+.PHONY: setup
+setup: $(STAMP) ## Make .venv with .venv/bin/dil, from the locked packages
+
+$(STAMP): requirements-dev.txt pyproject.toml scripts/setup
+	@scripts/setup
+	@touch $@
+
+.PHONY: java
+java: ## Find Java 17 or newer, or install it (Debian and Ubuntu, as root)
+	@scripts/ensure-java
+
+.PHONY: demo
+demo: setup java ## Run the main job on real records, twice, and prove that each row landed once
+	@$(BIN)/python conf/demo/demo.py
+
+.PHONY: test
+test: setup java ## Run all tests
+	@$(BIN)/python -m pytest -q -m "not bench and not torture"
+
+.PHONY: unit
+unit: setup ## Run the fast tests: no Spark, under a minute
+	@$(BIN)/python -m pytest -q -m "not spark and not bench and not torture" $(FAST)
+
+.PHONY: torture
+torture: setup java ## Run the long form of the kill tests
+	@$(BIN)/python -m pytest -q -m torture
+
+.PHONY: bench
+bench: setup java ## Measure
+	@$(BIN)/python -m pytest -q -s -m bench
+
+.PHONY: lint
+lint: setup ## Check style, import direction and module size
+	@$(BIN)/ruff check --quiet $(SOURCES)
+	@$(BIN)/ruff format --quiet --check $(SOURCES)
+	@$(BIN)/lint-imports > $(VENV)/lint-imports.log || { cat $(VENV)/lint-imports.log; exit 1; }
+	@find $(SOURCES) -name '*.py' -exec wc -l {} + | awk '$$2 != "total" && $$1 > $(MAX_LINES) \
+	  { print $$2 ": " $$1 " lines, more than $(MAX_LINES)"; bad = 1 } END { exit bad }'
+
+.PHONY: type
+type: setup ## Check types
+	@$(BIN)/mypy
+
+.PHONY: format
+format: setup ## Rewrite the code in the project's style
+	@$(BIN)/ruff check --quiet --fix $(SOURCES)
+	@$(BIN)/ruff format --quiet $(SOURCES)
+
+.PHONY: docs
+docs: setup ## Build the documentation site into site/
+	@$(BIN)/python -m venv $(VENV)/docs
+	@$(VENV)/docs/bin/python -m pip --disable-pip-version-check install --quiet \
+	  --require-hashes -r requirements-docs.txt
+	@NO_MKDOCS_2_WARNING=1 $(VENV)/docs/bin/mkdocs build --quiet --strict --site-dir site
+
+.PHONY: lock
+lock: setup ## Resolve the dependencies again and write the locked requirements files
+	@$(LOCK) --custom-compile-command "make lock" --group dev --all-extras \
+	  pyproject.toml requirements-build.in -o requirements-dev.txt
+	@$(LOCK) --custom-compile-command "make lock" --all-extras \
+	  --constraints requirements-dev.txt pyproject.toml -o requirements.txt
+	@$(LOCK) --custom-compile-command "make lock" --group docs -o requirements-docs.txt
+
+.PHONY: clean
+clean: ## Delete what these targets made, .venv too
+	@rm -rf $(VENV) .demo site build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis \
+	  .import_linter_cache
+	@find $(SOURCES) -name __pycache__ -type d -prune -exec rm -rf {} +

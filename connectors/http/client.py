@@ -1,0 +1,88 @@
+"""A ``requests`` session with our rules: exact targets, time-outs, redirects, no environment."""
+
+from __future__ import annotations
+
+import ssl
+from typing import Any
+
+import requests
+import urllib3
+from requests.adapters import HTTPAdapter
+
+from connectors.http.settings import HttpSettings
+from dil import __version__
+
+_MAX_REDIRECTS = 50  # the limit of DIL's own client (B7.1)
+
+
+class _ExactHttpPool(urllib3.HTTPConnectionPool):
+    """Sends the target as it was written: urllib3 would normalise ``%2c`` to ``%2C`` and so on."""
+
+    _target = ""
+
+    def urlopen(self, method: str, url: str, *args: Any, **options: Any) -> Any:  # noqa: ANN401
+        """Remember the exact target for the request that follows; one session is one thread."""
+        self._target = url
+        return super().urlopen(method, url, *args, **options)
+
+    def _make_request(self, conn: Any, method: str, url: str, *args: Any, **options: Any) -> Any:  # noqa: ANN401
+        del url
+        return super()._make_request(conn, method, self._target, *args, **options)
+
+
+class _ExactHttpsPool(_ExactHttpPool, urllib3.HTTPSConnectionPool):
+    """The same over TLS."""
+
+
+class _Adapter(HTTPAdapter):
+    def __init__(self, pool_size: int, context: ssl.SSLContext | None) -> None:
+        self._context = context
+        super().__init__(pool_connections=pool_size, pool_maxsize=pool_size, max_retries=0)
+
+    def init_poolmanager(self, *args: Any, **options: Any) -> None:  # noqa: ANN401
+        if self._context is not None:
+            options["ssl_context"] = self._context
+        super().init_poolmanager(*args, **options)
+        self.poolmanager.pool_classes_by_scheme = {
+            "http": _ExactHttpPool,
+            "https": _ExactHttpsPool,
+        }
+
+    def proxy_manager_for(self, *args: Any, **options: Any) -> Any:  # noqa: ANN401
+        if self._context is not None:
+            options["ssl_context"] = self._context
+        return super().proxy_manager_for(*args, **options)
+
+
+class Client(requests.Session):
+    """One pool of connections for one attempt.
+
+    ``credential_headers`` are never sent to another host on a redirect, whatever their names.
+    Proxies, certificates and passwords of the environment are not looked at: the job file says
+    everything. Certificates are checked against the system's trust and that of certifi.
+    """
+
+    def __init__(self, settings: HttpSettings, credential_headers: frozenset[str]) -> None:
+        super().__init__()
+        self._credential_headers = credential_headers
+        self.trust_env = False
+        self.max_redirects = _MAX_REDIRECTS
+        self.headers.update(
+            {"User-Agent": f"dil-spark/{__version__}", "Accept-Encoding": "gzip, deflate"}
+        )
+        if settings.proxy:
+            self.proxies = {"http": settings.proxy, "https": settings.proxy}
+        # Loading the system's trust takes time that a plain http source need not spend.
+        is_plain = settings.uri.lower().startswith("http:")
+        context = None if is_plain else ssl.create_default_context()
+        self.mount("http://", _Adapter(settings.pool_size, context))
+        self.mount("https://", _Adapter(settings.pool_size, context))
+
+    def rebuild_auth(
+        self, prepared_request: requests.PreparedRequest, response: requests.Response
+    ) -> None:
+        """Drop every credential when a redirect leaves the host; http to https may keep them."""
+        before, after = response.request.url or "", prepared_request.url or ""
+        if self.should_strip_auth(before, after):  # type: ignore[no-untyped-call]
+            for name in self._credential_headers:
+                prepared_request.headers.pop(name, None)

@@ -1,0 +1,38 @@
+"""What an HTTP status means, in the exact order of behaviour.md B7.6 (and B7.1 for 3xx)."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from dil.model.settings import HttpStatuses, HttpStatusReasons
+
+RETRIED = frozenset({429, 502, 503, 504})
+_PASSING = frozenset({408, 425, *RETRIED})
+_REFUSED = frozenset({401, 403})
+_REDIRECTS = range(300, 400)
+_SERVER_ERRORS = range(500, 600)
+
+
+class Verdict(Enum):
+    """What to do with an answer."""
+
+    SUCCESS = "success"
+    WARNING = "warning"
+    AUTHENTICATION = "authentication"
+    TRANSIENT = "transient"
+    ERROR = "error"
+
+
+def judge(code: int, reason: str, statuses: HttpStatuses, reasons: HttpStatusReasons) -> Verdict:
+    """Classify an answer by its status code and reason phrase; the phrase is compared exactly."""
+    if code in statuses.success:
+        return Verdict.ERROR if reason in reasons.error else Verdict.SUCCESS
+    if code in statuses.warning:
+        return Verdict.WARNING
+    if code < 400 and code not in _REDIRECTS and code not in statuses.error:  # noqa: PLR2004
+        return Verdict.WARNING
+    if code in _REFUSED:
+        return Verdict.AUTHENTICATION
+    if code in _PASSING or code in _SERVER_ERRORS:
+        return Verdict.TRANSIENT
+    return Verdict.ERROR

@@ -1,0 +1,139 @@
+"""Request targets and headers: what replaces a placeholder, what is appended (B6.4 to B6.6).
+
+The written part of the URI is kept byte for byte; only characters that no request line may hold
+are percent-encoded.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from urllib.parse import quote_plus
+
+from dil.errors import ConfigError
+from dil.model.json import JsonValue, as_text
+from dil.spi.connector import RequestValues
+from dil.text.variables import placeholders, substitute
+
+# RFC 3986 section 2: unreserved, reserved, and "%" only where two hex digits follow.
+_ILLEGAL = re.compile(r"[^A-Za-z0-9\-._~:/?#\[\]@!$&'()*+,;=%]|%(?![0-9A-Fa-f]{2})")
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """An absolute URI, ready to send; ``unknown`` are placeholders that nothing stands for.
+
+    ``shown`` is for messages: scheme, host, path as written, and the names of parameters.
+    """
+
+    uri: str
+    shown: str
+    unknown: frozenset[str]
+
+
+def form_encoded(text: str) -> str:
+    """Encode as HTML forms do: letters, digits and ``. - * _`` stay, blank becomes ``+`` (B6.5).
+
+    >>> form_encoded("a b/c?d=e&f:é~*'()!")
+    'a+b%2Fc%3Fd%3De%26f%3A%C3%A9%7E*%27%28%29%21'
+    """
+    return quote_plus(text, safe="*").replace("~", "%7E")
+
+
+def build_target(
+    template: str,
+    values: RequestValues,
+    *,
+    encodes: bool,
+    declared: Collection[str],
+    consumed: Collection[str] = (),
+) -> Target:
+    """Substitute variables in the URI and append the parameters that nothing consumed.
+
+    Args:
+        template: ``ms.source.uri``, which may hold placeholders.
+        values: The evaluated variables and parameters of this request.
+        encodes: Form-encode values that are put into the URI.
+        declared: Names of parameters; the query member of one without value is removed.
+        consumed: Names that headers have used.
+
+    Raises:
+        ConfigError: a declared parameter without value stands outside the query.
+    """
+    absent = {n for n in placeholders(template) if n in declared and n not in values.variables}
+    written, query = _without_absent(template.partition("#")[0], absent)
+    encode: Callable[[str], str] | None = form_encoded if encodes else None
+    joined = written if query is None else f"{written}?{query}"
+    result = substitute(joined, values.variables, encode)
+    left = {
+        name: value
+        for name, value in values.parameters.items()
+        if name not in result.used and name not in consumed
+    }
+    uri = _ILLEGAL.sub(lambda match: _percent(match.group()), _appended(result.text, left))
+    return Target(uri, _shown(written, query, left), result.missing)
+
+
+def header_texts(
+    headers: Mapping[str, str], variables: Mapping[str, JsonValue]
+) -> tuple[dict[str, str], frozenset[str], frozenset[str]]:
+    """Return headers with variables replaced, the names used, and the names without a value.
+
+    Raises:
+        ConfigError: a value would break out of its header line.
+    """
+    texts: dict[str, str] = {}
+    used: frozenset[str] = frozenset()
+    missing: frozenset[str] = frozenset()
+    for name, value in headers.items():
+        result = substitute(value, variables)
+        if "\r" in result.text or "\n" in result.text:
+            raise ConfigError.single(
+                "ms.http.request.headers", f'the value of header "{name}" has a line break'
+            )
+        texts[name] = result.text.strip()
+        used |= result.used
+        missing |= result.missing
+    return texts, used, missing
+
+
+def _without_absent(template: str, absent: Collection[str]) -> tuple[str, str | None]:
+    """Split a URI at its query, and drop query members that need an absent value (B8.4)."""
+    written, mark, query = template.partition("?")
+    for name in placeholders(written):
+        if name in absent:
+            raise ConfigError.single(
+                "ms.source.uri",
+                f"needs {{{{{name}}}}} in its path, which has no value in this request",
+                "Give it an initial value, or use it in the query.",
+            )
+    if not absent:
+        return written, query if mark else None
+    kept = [part for part in query.split("&") if not set(placeholders(part)) & set(absent)]
+    return written, "&".join(kept) if kept else None
+
+
+def _appended(uri: str, left: Mapping[str, JsonValue]) -> str:
+    if not left:
+        return uri
+    added = "&".join(
+        f"{form_encoded(name)}={form_encoded(as_text(value))}" for name, value in left.items()
+    )
+    if "?" not in uri:
+        return f"{uri}?{added}"
+    return f"{uri}{added}" if uri.endswith(("?", "&")) else f"{uri}&{added}"
+
+
+def _percent(text: str) -> str:
+    return "".join(f"%{byte:02X}" for byte in text.encode())
+
+
+def _shown(written: str, query: str | None, left: Mapping[str, JsonValue]) -> str:
+    """Return the URI for messages: no user info, no value of any parameter."""
+    scheme, _, rest = written.partition("://")
+    authority, slash, path = rest.partition("/")
+    host = authority.rpartition("@")[2]
+    names = [part.partition("=")[0] for part in (query or "").split("&") if part]
+    shown = [name if not placeholders(name) else "..." for name in (*names, *left)]
+    return f"{scheme}://{host}{slash}{path}" + (f" ({', '.join(shown)})" if shown else "")

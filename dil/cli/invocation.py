@@ -1,0 +1,107 @@
+"""One call of ``dil``: its log, its clock, its environment, and the secrets it knows of."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dil.cli.arguments import parse_definitions, parse_now
+
+if TYPE_CHECKING:
+    from dil.errors import Problem
+    from dil.model.job import Job
+    from dil.model.secret import Secret
+
+_LOG = logging.getLogger("dil.cli")
+
+
+def real_clock() -> int:
+    """Return the present instant in epoch milliseconds."""
+    return time.time_ns() // 1_000_000
+
+
+def cache_dir() -> Path | None:
+    """Return the folder for what may survive a run and be lost; None without a home."""
+    given = os.environ.get("XDG_CACHE_HOME", "")
+    try:
+        return (Path(given) if given else Path.home() / ".cache") / "dil"
+    except RuntimeError:  # no home folder: a service account
+        return None
+
+
+@dataclass(slots=True)
+class Invocation:
+    """What one call of the command line learns while it runs.
+
+    ``verbose`` shows tracebacks, ``job_name`` is known once a job was loaded. Before that,
+    ``redact`` masks only what looks like a credential; then also every secret of the job.
+    """
+
+    verbose: bool = False
+    json_log: bool = False
+    quiet: bool = False
+    job_name: str | None = None
+    started: float = field(default_factory=time.monotonic)
+    _secrets: tuple[Secret, ...] = ()
+    _redact: Callable[[str], str] | None = None
+
+    def begin(self, *, verbose: bool, log_format: str, quiet: bool = True) -> None:
+        """Start the log; a quiet command logs warnings only."""
+        self.verbose = verbose
+        self.json_log = log_format == "json"
+        self.quiet = quiet
+        self._configure(())
+
+    def redact(self, text: str) -> str:
+        """Return the text without secrets."""
+        if self._redact is None:
+            # Imported here: `dil --help` does without.
+            from dil.observe.redaction import redactor
+
+            self._redact = redactor(self._secrets)
+        return self._redact(text)
+
+    def seconds(self) -> float:
+        """Return the seconds since the call began."""
+        return time.monotonic() - self.started
+
+    def now(self, text: str | None) -> int:
+        """Return what ``--now`` says, else the clock, in epoch milliseconds."""
+        return real_clock() if text is None else parse_now(text)
+
+    def load(
+        self, path: str, definitions: Iterable[str], *, lenient: bool
+    ) -> tuple[Job, tuple[Problem, ...]]:
+        """Read and check a job file; return the job and the notices about it.
+
+        Raises:
+            ConfigError: something is wrong with it; all findings at once.
+        """
+        from dil import config
+        from dil.observe.redaction import secrets_of
+
+        loaded = config.load(
+            path, overrides=parse_definitions(definitions), environ=os.environ, lenient=lenient
+        )
+        self.job_name = loaded.job.name
+        self._configure(secrets_of(loaded.job))
+        return loaded.job, loaded.notices
+
+    def warn(self, notices: Iterable[Problem]) -> None:
+        """Log what is questionable about a job file, one line each."""
+        for notice in notices:
+            _LOG.warning("%s", " ".join(str(notice).split()), extra={"event": "config.notice"})
+
+    def _configure(self, secrets: tuple[Secret, ...]) -> None:
+        from dil.observe import logs
+
+        level = "DEBUG" if self.verbose else "WARNING" if self.quiet else "INFO"
+        logs.configure(level=level, json_lines=self.json_log, stream=sys.stderr, secrets=secrets)
+        self._secrets = secrets
+        self._redact = None

@@ -1,0 +1,100 @@
+"""What every command about one job takes: the file, -D, --lenient, --json, and how to log."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import click
+
+from dil.cli.invocation import Invocation
+
+if TYPE_CHECKING:
+    from dil.errors import Problem
+    from dil.model.job import Job
+
+now_option = click.option(
+    "--now",
+    metavar="ISO8601",
+    help="Use this instant in place of the clock, for planning and CURRENTDATE: "
+    "2024-03-05T00:00:00Z.",
+)
+
+# Innermost last: the help text lists them in this order, before a command's own options.
+_PARAMETERS = (
+    click.argument("job_file", metavar="JOB.conf"),
+    click.option(
+        "-D",
+        "definitions",
+        metavar="KEY=VALUE",
+        multiple=True,
+        help="Set a property, whatever the file says. May be given many times.",
+    ),
+    click.option("--json", "as_json", is_flag=True, help="Print JSON on standard output."),
+    click.option(
+        "--lenient", is_flag=True, help="Unknown ms.* properties are warnings, not errors."
+    ),
+    click.option("-v", "--verbose", is_flag=True, help="Log details, and tracebacks of failures."),
+    click.option(
+        "--log-format",
+        type=click.Choice(["text", "json"]),
+        default="text",
+        envvar="DIL_LOG_FORMAT",
+        show_envvar=True,
+        help="Log lines for people, or one JSON object a line.",
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class JobCall:
+    """One command about one job, as written on the command line."""
+
+    invocation: Invocation
+    job_file: str
+    definitions: tuple[str, ...]
+    lenient: bool
+    as_json: bool
+
+    def load(self) -> tuple[Job, tuple[Problem, ...]]:
+        """Read and check the job file; return the job and the notices about it.
+
+        Raises:
+            ConfigError: something is wrong with it; all findings at once.
+        """
+        return self.invocation.load(self.job_file, self.definitions, lenient=self.lenient)
+
+    def load_and_warn(self) -> Job:
+        """Do as ``load``; the notices go to the log."""
+        job, notices = self.load()
+        self.invocation.warn(notices)
+        return job
+
+
+def job_command(*, quiet: bool = True) -> Callable[[Callable[..., int]], Callable[..., int]]:
+    """Give a command the shared parameters as a ``JobCall``; a quiet one logs warnings only."""
+
+    def decorate(command: Callable[..., int]) -> Callable[..., int]:
+        @functools.wraps(command)
+        def call(
+            *,
+            job_file: str,
+            definitions: tuple[str, ...],
+            as_json: bool,
+            lenient: bool,
+            verbose: bool,
+            log_format: str,
+            **own: object,
+        ) -> int:
+            invocation = click.get_current_context().ensure_object(Invocation)
+            invocation.begin(verbose=verbose, log_format=log_format, quiet=quiet)
+            return command(JobCall(invocation, job_file, definitions, lenient, as_json), **own)
+
+        decorated: Callable[..., int] = call
+        for parameter in reversed(_PARAMETERS):
+            decorated = parameter(decorated)
+        return decorated
+
+    return decorate

@@ -1,0 +1,96 @@
+"""What executors need: our code as a zip, and the libraries it uses as an archive.
+
+``spark-submit --py-files`` takes the zip. Clusters whose Python lacks the libraries take the
+archive with ``--archives FILE#dil-libraries`` and ``spark.executorEnv.PYTHONPATH=dil-libraries``.
+"""
+
+from __future__ import annotations
+
+import re
+import tarfile
+import zipfile
+from collections.abc import Iterable, Iterator
+from importlib import metadata, util
+from pathlib import Path
+
+from dil.errors import DilError
+
+DISTRIBUTION = "dil-spark"
+_PACKAGES = ("dil", "connectors")
+_WITH_SPARK = frozenset({"pyspark", "py4j"})
+_NAME = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]*")
+
+
+def write_code(target: Path, extra: Iterable[Path] = ()) -> int:
+    """Write our packages, their metadata and the user's own modules; return the file count."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    count = 0
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
+        for path, name in sorted([*_code(), *_metadata(), *_own(extra)], key=lambda item: item[1]):
+            archive.write(path, name)
+            count += 1
+    return count
+
+
+def write_libraries(target: Path) -> tuple[str, ...]:
+    """Write the installed libraries that we need, all but Spark's own; return their names.
+
+    They hold compiled code: executors need the same platform and the same Python minor version.
+    """
+    target.parent.mkdir(parents=True, exist_ok=True)
+    names = tuple(sorted(_needed(DISTRIBUTION)))
+    with tarfile.open(target, "w:gz", compresslevel=1) as archive:
+        for name in names:
+            distribution = metadata.distribution(name)
+            for file in distribution.files or ():
+                path = Path(str(distribution.locate_file(file)))
+                if ".." not in file.parts and path.suffix != ".pyc" and path.is_file():
+                    archive.add(path, str(file))
+    return names
+
+
+def _code() -> Iterator[tuple[Path, str]]:
+    for package in _PACKAGES:
+        spec = util.find_spec(package)
+        if spec is None or not spec.submodule_search_locations:
+            raise DilError(f"package {package} is not installed", "Run `make setup`.")
+        root = Path(spec.submodule_search_locations[0])
+        for path in root.rglob("*"):
+            if path.is_file() and path.suffix != ".pyc":
+                yield path, f"{package}/{path.relative_to(root).as_posix()}"
+
+
+def _metadata() -> Iterator[tuple[Path, str]]:
+    """Entry points name the connectors, also from inside a zip."""
+    distribution = metadata.distribution(DISTRIBUTION)
+    for file in distribution.files or ():
+        if file.parts[0].endswith(".dist-info") and file.name in {"METADATA", "entry_points.txt"}:
+            yield Path(str(distribution.locate_file(file))), str(file)
+
+
+def _own(extra: Iterable[Path]) -> Iterator[tuple[Path, str]]:
+    for path in extra:
+        if path.is_dir():
+            for module in path.rglob("*.py"):
+                yield module, f"{path.name}/{module.relative_to(path).as_posix()}"
+        else:
+            yield path, path.name
+
+
+def _needed(name: str, seen: set[str] | None = None) -> set[str]:
+    """Return the installed libraries that a distribution requires, and theirs."""
+    found = set() if seen is None else seen
+    for line in metadata.distribution(name).requires or ():
+        match = _NAME.match(line)
+        if match is None or "extra ==" in line:
+            continue
+        required = match.group().lower().replace("_", "-")
+        if required in found or required in _WITH_SPARK:
+            continue
+        try:
+            metadata.distribution(required)
+        except metadata.PackageNotFoundError:
+            continue  # its marker excludes this platform
+        found.add(required)
+        _needed(required, found)
+    return found

@@ -1,0 +1,133 @@
+"""``dil run``: one run of a job, and one report on every way out of it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from dil.cli.invocation import Invocation, cache_dir, real_clock
+from dil.cli.job_command import JobCall, job_command, now_option
+from dil.cli.outcome import describe, failed_report
+from dil.cli.stdout import emit, emit_json, results_only
+from dil.errors import ConfigError
+
+if TYPE_CHECKING:
+    from dil.model.report import RunReport
+
+
+@click.command()
+@job_command(quiet=False)
+@now_option
+@click.option(
+    "--report",
+    "report_file",
+    metavar="FILE",
+    help="Write the JSON report to this file as well, on every exit.",
+)
+@click.option(
+    "--wait-lease",
+    "wait_lease_s",
+    metavar="SECONDS",
+    type=click.FloatRange(min=0),
+    default=0.0,
+    help="Wait this long for another run of the job to end, then exit with code 3.",
+)
+@click.option(
+    "--accept-new-signatures",
+    is_flag=True,
+    help="Run although from, zone or partition type changed: everything is extracted again.",
+)
+def run(
+    call: JobCall,
+    *,
+    now: str | None,
+    report_file: str | None,
+    wait_lease_s: float,
+    accept_new_signatures: bool,
+) -> int:
+    """Run the job: plan what is due, extract it, publish it, keep its watermarks.
+
+    Exit codes: 0 success or nothing due, 1 failed, 2 configuration invalid, 3 lease held by
+    another run, 4 partial, 130 and 143 interrupted.
+    """
+
+    def start() -> RunReport:
+        now_ms = call.invocation.now(now)
+        _check_report_file(report_file)
+        job = call.load_and_warn()
+        # Imported here: a job file that is wrong is told at once.
+        from dil.job import RunOptions, run_job
+        from dil.observe.logs import bind
+        from dil.observe.progress import progress_for
+
+        options = RunOptions(
+            now_ms=now_ms,
+            clock=real_clock,
+            progress=progress_for(sys.stderr),
+            wait_lease_s=wait_lease_s,
+            accept_new_signatures=accept_new_signatures,
+            environ=os.environ,
+            cache=cache_dir(),
+        )
+        with bind(job=job.name):
+            return run_job(job, options)
+
+    report, is_told = _report_of(call, start)
+    return deliver(
+        call.invocation, report, as_json=call.as_json, is_told=is_told, report_file=report_file
+    )
+
+
+def _report_of(call: JobCall, start: Callable[[], RunReport]) -> tuple[RunReport, bool]:
+    """Return the run's report, and whether standard error already tells how it ended."""
+    try:
+        with results_only():
+            return start(), False
+    except BaseException as error:  # noqa: BLE001 - every exit of a run has a report
+        invocation = call.invocation
+        click.echo(invocation.redact(describe(error, verbose=invocation.verbose)), err=True)
+        job = invocation.job_name or Path(call.job_file).stem
+        return failed_report(error, job=job, seconds=invocation.seconds()), True
+
+
+def deliver(
+    invocation: Invocation,
+    report: RunReport,
+    *,
+    as_json: bool,
+    is_told: bool,
+    report_file: str | None = None,
+) -> int:
+    """Print and keep the report of a run; return the exit code of the process."""
+    from dil.observe.report import redacted, report_json, report_text, write_report
+
+    clean = redacted(report, invocation.redact)
+    if report_file is not None:
+        try:
+            write_report(Path(report_file), clean)
+        except OSError as error:
+            # What the run did is done; its exit code must tell that, not this.
+            click.echo(f"--report {report_file} cannot be written: {error}", err=True)
+    if as_json:
+        emit_json(report_json(clean))
+    elif not is_told:
+        emit(report_text(clean))
+    return report.exit_code
+
+
+def _check_report_file(report_file: str | None) -> None:
+    """Find out before the run, not after it, that the report has no place."""
+    if report_file is None:
+        return
+    path = Path(report_file)
+    if path.is_dir() or not os.access(path.absolute().parent, os.W_OK | os.X_OK):
+        raise ConfigError.single(
+            "--report",
+            f'"{report_file}" cannot be written',
+            "Name a file in an existing folder that this user may write to.",
+        )

@@ -1,0 +1,128 @@
+"""Keys as written to keys of the table: aliases, old keys, misspellings, unknown keys."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from dil.config.deprecated import DEPRECATED, MISSPELLED, Replacement
+from dil.config.entry import Entry
+from dil.config.findings import Findings, quote, suggestion
+from dil.config.lenient_json import JsonError, parse
+from dil.config.table import ALIASES, OWN_PREFIX, PLUGIN_PREFIX, TABLE
+from dil.model.json import JsonValue, as_text, compact
+
+
+def canonical(
+    entries: Mapping[str, Entry], findings: Findings, *, lenient: bool
+) -> dict[str, Entry]:
+    """Return the non-blank entries under the names of the table, and those of plug-ins.
+
+    Old keys move to what replaced them with a notice; old and new that differ are a problem
+    (spec README 37). Unknown keys of ours are problems, or notices when ``lenient`` (6).
+    """
+    written = {key: entry for key, entry in entries.items() if entry.text.strip()}
+    known = {
+        key: entry
+        for key, entry in written.items()
+        if key in TABLE or key.startswith(PLUGIN_PREFIX)
+    }
+    for key, entry in written.items():
+        if key in ALIASES:
+            _move(entry, ALIASES[key], entry.text, known, findings)
+        elif key in DEPRECATED:
+            _replace(entry, DEPRECATED[key], known, findings)
+    _report_unknown(written, findings, lenient=lenient)
+    return known
+
+
+def _replace(
+    entry: Entry, replacement: Replacement, known: dict[str, Entry], findings: Findings
+) -> None:
+    text = replacement.convert(entry.text)
+    if replacement.use is None or not text:
+        findings.notice(entry.key, "is an old key without effect", "Remove it.", entry.origin)
+    elif replacement.member:
+        _move_into(entry, replacement, text, known, findings)
+    elif _move(entry, replacement.use, text, known, findings):
+        findings.notice(
+            entry.key,
+            "is an old key",
+            f"Write {replacement.use}={text} instead.",
+            entry.origin,
+        )
+
+
+def _move(entry: Entry, name: str, text: str, known: dict[str, Entry], findings: Findings) -> bool:
+    """Put an entry under another name; tell whether the two do not contradict."""
+    present = known.get(name)
+    if present is not None and present.text.strip() != text.strip():
+        findings.problem(
+            entry.key,
+            f"contradicts {name}",
+            f"Keep {name} ({present.origin}) and remove {entry.key}.",
+            entry.origin,
+        )
+        return False
+    known.setdefault(name, replace(entry, key=name, text=text, breaks=()))
+    return True
+
+
+def _move_into(
+    entry: Entry, replacement: Replacement, text: str, known: dict[str, Entry], findings: Findings
+) -> None:
+    """Put an entry into a member of a JSON property."""
+    name = replacement.use or ""
+    members = _members(known.get(name))
+    if members is None:
+        return  # The JSON is broken, which is told elsewhere.
+    present = members.get(replacement.member)
+    if present is not None and as_text(present) != text:
+        findings.problem(entry.key, f"contradicts {replacement.member} of {name}", "", entry.origin)
+        return
+    merged = compact({**members, replacement.member: text})
+    findings.notice(entry.key, "is an old key", f"Write {name}={merged} instead.", entry.origin)
+    known[name] = replace(known.get(name, entry), key=name, text=merged, breaks=())
+
+
+def _members(entry: Entry | None) -> Mapping[str, JsonValue] | None:
+    if entry is None:
+        return {}
+    try:
+        value, _ = parse(entry.text)
+    except JsonError:
+        return None
+    return value if isinstance(value, Mapping) else None
+
+
+def _report_unknown(written: Mapping[str, Entry], findings: Findings, *, lenient: bool) -> None:
+    foreign: list[str] = []
+    for key, entry in written.items():
+        if key in TABLE or key in ALIASES or key in DEPRECATED or key.startswith(PLUGIN_PREFIX):
+            continue
+        if key in MISSPELLED:
+            findings.problem(key, "is misspelled", f"Write {MISSPELLED[key]}.", entry.origin)
+        elif key.startswith(OWN_PREFIX):
+            report = findings.notice if lenient else findings.problem
+            hint = suggestion(key, TABLE)
+            report(key, "is no known property", hint or _WHERE_KEYS_ARE, entry.origin)
+        else:
+            foreign.append(key)
+    if foreign:
+        findings.notice(
+            "",
+            f"These keys are unknown and serve ${{}} only: {', '.join(map(_with_hint, foreign))}",
+        )
+
+
+_WHERE_KEYS_ARE = "Keys of a plug-in class of your own begin with ms.x."
+
+
+def _with_hint(key: str) -> str:
+    hint = suggestion(key, TABLE)
+    return f"{key} ({hint[:1].lower()}{hint[1:]})" if hint else key
+
+
+def shown(entry: Entry, *, secret: bool = False) -> str:
+    """Return an entry's value for a message, masked when it may be a secret."""
+    return '"***"' if secret or entry.is_masked else quote(entry.text)

@@ -1,0 +1,66 @@
+"""``ms.derived.fields``: the rules of behaviour.md B10, B19 check 7."""
+
+from __future__ import annotations
+
+import re
+
+from dil.config.shape import ShapeError, Surroundings, as_array, as_object, build, each, texts
+from dil.model.json import JsonValue
+from dil.model.settings import DerivedField, Formula
+from dil.text.java_regex import compile_java
+from dil.text.joda import compile_pattern
+from dil.text.zones import find_zone
+
+_CLOCK = re.compile(r"CURRENTDATE|P[0-9]+D", re.IGNORECASE)
+
+
+def derived_fields(value: JsonValue, around: Surroundings) -> tuple[DerivedField, ...]:
+    """Return the derived fields in order.
+
+    Raises:
+        ShapeError: any of them breaks a rule, or two have one name.
+    """
+    del around
+    found = each(as_array(value), _derived_field)
+    names = [field.name.lower() for field in found]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ShapeError((f'defines "{twice[0]}" more than once', "Names ignore letter case."))
+    return found
+
+
+def _derived_field(item: JsonValue, where: str) -> DerivedField:
+    members = dict(as_object(item, where))
+    formula = texts(as_object(members.get("formula"), f"{where}.formula"))
+    field = build(DerivedField, {**members, "formula": formula}, where)
+    place = f'{where} "{field.name}"'
+    if _CLOCK.fullmatch(field.formula.source) and field.formula.type != "epoc":
+        raise ShapeError(
+            (f"{place} takes {field.formula.source}, which only type epoc can", "Use type epoc.")
+        )
+    _CHECKS.get(field.formula.type, _nothing)(field.formula, place)
+    return field
+
+
+def _nothing(formula: Formula, place: str) -> None:
+    del formula, place
+
+
+def _epoc(formula: Formula, place: str) -> None:
+    try:
+        if formula.timezone:
+            find_zone(formula.timezone)
+        if formula.format and formula.format.lower() != "iso":
+            compile_pattern(formula.format)
+    except ValueError as error:
+        raise ShapeError((f"{place}: {error}", "")) from error
+
+
+def _regexp(formula: Formula, place: str) -> None:
+    try:
+        compile_java(formula.format or "(.*)")
+    except ValueError as error:
+        raise ShapeError((f"{place}: {error}", "")) from error
+
+
+_CHECKS = {"epoc": _epoc, "regexp": _regexp}

@@ -1,0 +1,109 @@
+"""The property reference, generated from the table: ``python -m dil.config.docs FILE``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from dil.config.deprecated import DEPRECATED, MISSPELLED, Replacement
+from dil.config.explaining import bounds, secret_parts
+from dil.config.property import Group, Property, Support
+from dil.config.table import GROUPS
+
+DEFAULT_TARGET = "docs/reference/properties.md"
+
+_HEAD = """\
+# Properties
+
+Generated from the property table (`python -m dil.config.docs`); do not edit.
+
+A property that is absent, empty or only white space has its default; so has a JSON property with
+an empty array or object, unless its text says otherwise. *Not supported yet* means that any other
+value than the default is an error. A property marked *variables* may hold `{{name}}`; one marked
+*secret* may be `ENC(...)`, `env:NAME` or `file:PATH`. Keys that begin with `ms.x.` belong to
+classes of your own; any other unknown key that begins with `ms.` is an error. Unknown keys without
+that prefix serve `${}` only. `dil explain NAME` prints one entry.
+"""
+
+
+def reference() -> str:
+    """Return the whole reference as Markdown: one section per group, one anchor per property."""
+    parts = [_HEAD, _contents(), *(_section(group) for group in GROUPS), _old_keys()]
+    return "\n".join(parts)
+
+
+def main(arguments: list[str]) -> None:
+    """Write the reference to the file named first, or to its place in the repository."""
+    target = Path(arguments[0] if arguments else DEFAULT_TARGET)
+    target.write_text(reference(), "utf-8")
+
+
+def _contents() -> str:
+    return "\n".join(f"- [{group.title}](#{group.slug})" for group in GROUPS) + "\n"
+
+
+def _section(group: Group) -> str:
+    rows = "\n".join(_row(entry) for entry in group.properties)
+    return (
+        f"## {group.title} {{ #{group.slug} }}\n\n"
+        "| property | type | default | meaning |\n|---|---|---|---|\n"
+        f"{rows}\n"
+    )
+
+
+def _row(entry: Property) -> str:
+    name = f'<a id="{entry.name}"></a>`{entry.name}`'
+    default = f"`{_cell(entry.default)}`" if entry.default else ""
+    if entry.required:
+        default = "**required**"
+    return f"| {name} | {_type(entry)} | {default} | {_cell(_meaning(entry))} |"
+
+
+def _type(entry: Property) -> str:
+    limits = bounds(entry)
+    return f"{entry.type.value}, {limits}" if limits else entry.type.value
+
+
+def _meaning(entry: Property) -> str:
+    parts = [entry.meaning]
+    if entry.words:
+        parts.append(f"Words: {_listed(entry.words)}.")
+    if entry.later_words:
+        parts.append(f"Not supported yet: {_listed(entry.later_words)}.")
+    if entry.aliases:
+        parts.append(f"Also written {_listed(entry.aliases)}.")
+    if secret_parts(entry):
+        parts.append(f"*Secret*: {secret_parts(entry)}.")
+    if entry.variables:
+        parts.append("*Variables*.")
+    if entry.support is not Support.WORKS:
+        parts.append(f"**{entry.support.value.capitalize()}.**")
+    return " ".join(parts)
+
+
+def _listed(words: tuple[str, ...]) -> str:
+    return ", ".join(f"`{word}`" for word in words)
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def _old_keys() -> str:
+    rows = [f"| `{name}` | {_target(use)} |" for name, use in DEPRECATED.items()]
+    rows += [f"| `{name}` | `{use}` (misspelled: an error) |" for name, use in MISSPELLED.items()]
+    head = (
+        "## Old keys { #old-keys }\n\nRead with a notice; old and new that differ are an error.\n"
+    )
+    return "\n".join([head, "| old | use |", "|---|---|", *rows, ""])
+
+
+def _target(replacement: Replacement) -> str:
+    if replacement.use is None:
+        return "nothing"
+    member = f", member `{replacement.member}`" if replacement.member else ""
+    return f"`{replacement.use}`{member}"
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

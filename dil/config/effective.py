@@ -1,0 +1,189 @@
+"""Entries to typed values: every property of the table, parsed or defaulted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from dil.config import settings_json, values
+from dil.config.canonical import shown
+from dil.config.entry import Entry
+from dil.config.findings import Findings
+from dil.config.lenient_json import JsonError, parse
+from dil.config.paths import local_path
+from dil.config.property import Property, Support, ValueType
+from dil.config.shape import ShapeError, Surroundings
+from dil.config.table import TABLE
+from dil.config.table_job import SECRETS
+from dil.errors import Origin
+from dil.model.json import JsonValue
+from dil.secrets import SecretError, SecretResolver, read_master_passwords
+
+_LATER_FIX = "Leave it out, or give it its default."
+# Accepted without effect, and likely to be missed when it has none.
+_NOTED = {"job.schedule", "extractor.class", "ms.retention"}
+# An empty array is an error here, not "blank": behaviour.md B19, checks 9 and 14.
+_NEVER_EMPTY = {"ms.parameters", "ms.output.schema"}
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a job file is: its name as given and its absolute folder; and the environment."""
+
+    path: str
+    folder: Path
+    environ: Mapping[str, str]
+
+
+def evaluate(
+    entries: Mapping[str, Entry], place: Place, findings: Findings
+) -> tuple[dict[str, object], Surroundings]:
+    """Return the value of every property, and what secrets and zones were read with.
+
+    A property with a problem holds its default.
+    """
+    plain = Surroundings(SecretResolver(place.environ, place.folder), "UTC", _no_notice)
+    first = [entry.name for entry in SECRETS.properties]
+    found = evaluate_some(entries, [*first, "ms.timezone"], plain, findings)
+    resolver = _resolver(found, place, findings)
+    around = Surroundings(resolver, str(found["ms.timezone"]), _no_notice)
+    rest = [name for name in TABLE if name not in found]
+    return {**found, **evaluate_some(entries, rest, around, findings)}, around
+
+
+def _no_notice(what: str, fix: str) -> None:
+    """Stand in until the property is known that a notice is about."""
+    del what, fix
+
+
+def evaluate_some(
+    entries: Mapping[str, Entry],
+    names: Iterable[str],
+    around: Surroundings,
+    findings: Findings,
+) -> dict[str, object]:
+    """Return the values of some properties."""
+    return {name: _value(TABLE[name], entries.get(name), around, findings) for name in names}
+
+
+def report_missing(entries: Mapping[str, Entry], path: str, findings: Findings) -> None:
+    """Report required properties that are not set."""
+    for entry in TABLE.values():
+        if entry.required and entry.name not in entries:
+            findings.problem(entry.name, "is required and not set", entry.meaning, Origin(path))
+
+
+def _resolver(found: Mapping[str, object], place: Place, findings: Findings) -> SecretResolver:
+    location = found["encrypt.key.loc"]
+    count = found["num.encrypt.keys"]
+    passwords: tuple[str, ...] = ()
+    if isinstance(location, str) and isinstance(count, int):
+        try:
+            path = local_path(location, place.folder)
+            passwords = read_master_passwords(path, count)
+            if not passwords:
+                findings.notice("encrypt.key.loc", f"names {path}, which does not exist")
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or str(error)
+            findings.problem("encrypt.key.loc", f"cannot be read: {reason}")
+    is_strong = found["encrypt.use.strong.encryptor"] is True
+    return SecretResolver(place.environ, place.folder, passwords, is_strong)
+
+
+def _value(
+    entry: Property, written: Entry | None, around: Surroundings, findings: Findings
+) -> object:
+    if written is None or not findings.is_sound(entry.name):
+        return blank(entry)
+    try:
+        value = _parsed(entry, written, around, findings)
+    except values.ValueProblem as problem:
+        text = shown(written, secret=entry.secret)
+        reason = f", which {problem.what}" if problem.what else ""
+        findings.problem(entry.name, f"is {text}{reason}", problem.fix, written.origin)
+        return blank(entry)
+    except ShapeError as error:
+        for what, fix in error.findings:
+            findings.problem(entry.name, what, fix, written.origin)
+        return blank(entry)
+    _report_support(entry, written, value, findings)
+    return value
+
+
+def blank(entry: Property) -> object:
+    """Return what a property holds that is not set."""
+    return settings_json.empty(entry.name) if entry.type.is_json else values.default(entry)
+
+
+def _parsed(entry: Property, written: Entry, around: Surroundings, findings: Findings) -> object:
+    text = written.text.strip()
+    if entry.secret:
+        try:
+            return around.resolver.resolve(text)
+        except SecretError as error:
+            raise ShapeError((error.what, error.fix)) from error
+    if entry.type.is_json:
+        return _json(entry, written, around, findings)
+    if entry.type is ValueType.WORD_OR_OBJECT:
+        is_object = text.startswith("{")
+        return _read_json(entry, written, findings) if is_object else values.word(entry, text)
+    return values.parse(entry, text)
+
+
+def _json(entry: Property, written: Entry, around: Surroundings, findings: Findings) -> object:
+    value = _read_json(entry, written, findings)
+    is_array = isinstance(value, list)
+    if is_array is not (entry.type is ValueType.JSON_ARRAY) or not isinstance(
+        value, list | Mapping
+    ):
+        kind = "array" if entry.type is ValueType.JSON_ARRAY else "object"
+        raise ShapeError((f"is no JSON {kind}", _FORMS[kind]))
+    if not value and entry.name not in _NEVER_EMPTY:
+        return blank(entry)
+    at_entry = Surroundings(
+        around.resolver,
+        around.zone,
+        lambda what, fix: findings.notice(entry.name, what, fix, written.origin),
+    )
+    return settings_json.read(entry.name, value, at_entry)
+
+
+_FORMS = {"array": "Write [...].", "object": "Write {...}."}
+
+
+def _read_json(entry: Property, written: Entry, findings: Findings) -> JsonValue:
+    try:
+        value, difference = parse(written.text)
+    except JsonError as error:
+        origin = written.origin_of_line(error.line)
+        findings.problem(entry.name, f"is no JSON: {error.reason}", _json_fix(written), origin)
+        raise ShapeError from error
+    if difference:
+        findings.notice(entry.name, difference, "", written.origin)
+    return value
+
+
+def _json_fix(written: Entry) -> str:
+    is_yaml = Path(written.origin.path).suffix in {".yaml", ".yml"}
+    return "" if is_yaml or '"' not in written.text else _QUOTE_FIX
+
+
+_QUOTE_FIX = r'In a property file a backslash is doubled: \\" is a quote inside a JSON string.'
+
+
+def _report_support(entry: Property, written: Entry, value: object, findings: Findings) -> None:
+    if entry.support is Support.LATER and value != blank(entry):
+        if not _is_default_json(entry, value):
+            findings.problem(entry.name, "is not supported yet", _LATER_FIX, written.origin)
+    elif entry.support is Support.INTERNAL:
+        findings.notice(entry.name, "is set by planning; the value is ignored", "", written.origin)
+    elif entry.name in _NOTED:
+        findings.notice(entry.name, "has no effect", entry.meaning, written.origin)
+
+
+def _is_default_json(entry: Property, value: object) -> bool:
+    if not entry.type.is_json or not entry.default:
+        return False
+    default, _ = parse(entry.default)
+    return value == default

@@ -1,0 +1,68 @@
+"""Collecting everything that is wrong with a configuration before anything is raised."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from dil.errors import ConfigError, Origin, Problem
+
+_SHOWN_CHARACTERS = 60
+
+
+@dataclass(slots=True)
+class Findings:
+    """Problems (the job cannot start) and notices (it can) of one configuration.
+
+    ``origins`` tells where each key was written; findings about a key point there.
+    """
+
+    origins: Mapping[str, Origin] = field(default_factory=dict)
+    problems: list[Problem] = field(default_factory=list)
+    notices: list[Problem] = field(default_factory=list)
+
+    def problem(self, key: str, what: str, fix: str = "", origin: Origin | None = None) -> None:
+        """Add a problem of one property."""
+        self.problems.append(Problem(origin or self.origins.get(key), key, what, fix))
+
+    def notice(self, key: str, what: str, fix: str = "", origin: Origin | None = None) -> None:
+        """Add a notice about one property."""
+        self.notices.append(Problem(origin or self.origins.get(key), key, what, fix))
+
+    def is_sound(self, *keys: str) -> bool:
+        """Tell whether no problem was found with these properties so far."""
+        return not any(problem.key in keys for problem in self.problems)
+
+    def raise_problems(self) -> None:
+        """Raise what was found.
+
+        Raises:
+            ConfigError: there is at least one problem; equal ones are told once.
+        """
+        if self.problems:
+            raise ConfigError(dict.fromkeys(self.problems))
+
+    def sorted_notices(self) -> tuple[Problem, ...]:
+        """Return the notices by file and line, equal ones once."""
+        return tuple(sorted(dict.fromkeys(self.notices), key=lambda notice: notice.sort_key))
+
+
+def quote(text: str) -> str:
+    """Return a value for a message: in quotes, on one line, cut when long."""
+    flat = " ".join(text.split())
+    cut = flat if len(flat) <= _SHOWN_CHARACTERS else f"{flat[:_SHOWN_CHARACTERS]}..."
+    return f'"{cut}"'
+
+
+def suggestion(text: str, known: Iterable[str]) -> str:
+    """Return ``Did you mean "...?"`` with the nearest known word, empty text without one."""
+    by_lower = {word.lower(): word for word in known}
+    near = difflib.get_close_matches(text.lower(), by_lower, n=1, cutoff=0.7)
+    return f'Did you mean "{by_lower[near[0]]}"?' if near else ""
+
+
+def known_words(text: str, known: Iterable[str]) -> str:
+    """Return the suggestion for a word, followed by all known words."""
+    words = tuple(known)
+    return f"{suggestion(text, words)} Known values: {', '.join(words)}.".strip()

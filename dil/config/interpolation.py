@@ -1,0 +1,93 @@
+"""``${name}``, ``${env:NAME}`` and ``${sys:NAME}`` in values. Source: behaviour.md B1.6."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from dil.config.entry import Entry
+from dil.config.findings import Findings, suggestion
+
+_TOKEN = re.compile(r"\$\{([^{}]*)\}")
+
+
+def interpolate(
+    entries: Mapping[str, Entry],
+    *,
+    environ: Mapping[str, str],
+    settings: Mapping[str, str],
+    findings: Findings,
+    keys: Iterable[str] | None = None,
+) -> dict[str, Entry]:
+    """Return the entries, or those of ``keys``, with every ``${...}`` replaced, recursively.
+
+    ``settings`` are the ``-D`` values, which ``${sys:NAME}`` reads. Unknown names and circles are
+    problems of the key that holds them; such a token is left as it is.
+    """
+    run = _Run(entries, environ, settings, findings)
+    wanted = entries if keys is None else keys
+    return {key: run.resolved(key, ()) for key in wanted}
+
+
+@dataclass(slots=True)
+class _Run:
+    entries: Mapping[str, Entry]
+    environ: Mapping[str, str]
+    settings: Mapping[str, str]
+    findings: Findings
+    done: dict[str, Entry] = field(default_factory=dict)
+
+    def resolved(self, key: str, chain: tuple[str, ...]) -> Entry:
+        if key in self.done:
+            return self.done[key]
+        entry = self.entries[key]
+        if "${" not in entry.text:
+            self.done[key] = entry
+            return entry
+        parts = _TOKEN.split(entry.text)
+        is_masked = entry.is_masked
+        for index in range(1, len(parts), 2):
+            name = parts[index]
+            parts[index], from_outside = self._value(name, entry, (*chain, key))
+            is_masked = is_masked or from_outside
+        # Offsets of line breaks hold for the text as written only.
+        self.done[key] = replace(entry, text="".join(parts), breaks=(), is_masked=is_masked)
+        return self.done[key]
+
+    def _value(self, name: str, entry: Entry, chain: tuple[str, ...]) -> tuple[str, bool]:
+        """Return the text of one token, and whether it came from the environment."""
+        kind, colon, variable = name.partition(":")
+        if colon and kind == "env":
+            return self._outside(name, variable, self.environ, entry, "Set it before the run.")
+        if colon and kind == "sys":
+            fix = f"Give it to the run: -D {variable}=..."
+            text, _ = self._outside(name, variable, self.settings, entry, fix)
+            return text, False
+        if name in chain:
+            circle = " -> ".join((*chain[chain.index(name) :], name))
+            self.findings.problem(
+                entry.key, f"goes round in a circle: {circle}", origin=entry.origin
+            )
+            return f"${{{name}}}", False
+        if name not in self.entries:
+            self.findings.problem(
+                entry.key,
+                f"refers to ${{{name}}}, which is not set",
+                suggestion(name, self.entries)
+                or "Set it here, in a file this one builds on, or with -D.",
+                entry.origin,
+            )
+            return f"${{{name}}}", False
+        found = self.resolved(name, chain)
+        return found.text, found.is_masked
+
+    def _outside(
+        self, name: str, variable: str, values: Mapping[str, str], entry: Entry, fix: str
+    ) -> tuple[str, bool]:
+        if variable in values:
+            return values[variable], True
+        self.findings.problem(
+            entry.key, f"refers to ${{{name}}}, which is not set", fix, entry.origin
+        )
+        return f"${{{name}}}", False

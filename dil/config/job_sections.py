@@ -1,0 +1,130 @@
+"""Effective properties to the sections of a job."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from dil.config.findings import Findings
+from dil.config.publishing_section import path_of
+from dil.model.job import (
+    ClassRef,
+    CommitPolicy,
+    ConversionSpec,
+    ExtractionSpec,
+    OutputFormat,
+    RunningSpec,
+    SourceSpec,
+    StateSpec,
+    WritingSpec,
+)
+from dil.model.properties import Properties
+from dil.model.settings import Pagination, SchemaCleansing, SessionKeyField
+
+DEFAULT_STATE_FOLDER = ".dil"
+
+
+def source_section(values: Properties, connector: ClassRef) -> SourceSpec:
+    """Return where rows come from."""
+    return SourceSpec(
+        connector,
+        values.text("ms.source.uri"),
+        values.secret("source.conn.username"),
+        values.secret("source.conn.password"),
+    )
+
+
+def extraction_section(values: Properties, extractor: ClassRef) -> ExtractionSpec:
+    """Return how responses become rows and how pages are walked."""
+    session = values["ms.session.key.field"]
+    cleansing = values.typed("ms.schema.cleansing", SchemaCleansing)
+    return ExtractionSpec(
+        extractor=extractor,
+        parameters=values.typed("ms.parameters", tuple),
+        pagination=values.typed("ms.pagination", Pagination),
+        session=session if isinstance(session, SessionKeyField) else None,
+        total_count_field=values.text("ms.total.count.field"),
+        call_interval_ms=values.integer("ms.call.interval.millis"),
+        wait_timeout_s=values.integer("ms.wait.timeout.seconds"),
+        data_field=values.text("ms.data.field"),
+        output_schema=values.typed("ms.output.schema", tuple) or None,
+        filter_by_schema=values.boolean("ms.enable.schema.based.filtering"),
+        cleansing=cleansing if cleansing.enabled else None,
+        default_types=tuple(values.typed("ms.data.default.type", dict).items()),
+        charset=values.text("ms.source.data.character.set"),
+        extra_content_types=_content_types(values.typed("ms.http.response.type", dict)),
+        primary_keys=values.typed("extract.primary.key.fields", tuple),
+        delta_fields=values.typed("extract.delta.fields", tuple),
+        min_records=values.integer("ms.work.unit.min.records"),
+    )
+
+
+def _content_types(members: dict[str, str]) -> tuple[str, ...]:
+    """Return the accepted types in lower case, none without a Content-Type (B7.8)."""
+    if "content-type" not in {name.lower() for name in members}:
+        return ()
+    return tuple(media_type.lower() for media_type in members.values())
+
+
+def conversion_section(values: Properties, converters: tuple[ClassRef, ...]) -> ConversionSpec:
+    """Return what happens to rows between extractor and writer."""
+    return ConversionSpec(
+        converters=converters,
+        derived_fields=values.typed("ms.derived.fields", tuple),
+        date_formats=values.typed("converter.avro.date.format", tuple),
+        timestamp_formats=values.typed("converter.avro.timestamp.format", tuple),
+        time_formats=values.typed("converter.avro.time.format", tuple),
+        zone=values.text("converter.avro.date.timezone"),
+        binary_charset=values.text("converter.avro.binary.charset"),
+        max_failures=values.integer("converter.avro.max.conversion.failures"),
+    )
+
+
+def writing_section(values: Properties) -> WritingSpec:
+    """Return how rows become files; OTHER stands for Avro (spec README 15)."""
+    word = values.text("writer.output.format").lower()
+    return WritingSpec(
+        format=OutputFormat.AVRO if word == "other" else OutputFormat(word),
+        codec=values.text("writer.codec.type"),
+        deflate_level=values.integer("writer.deflate.level"),
+        record_count_in_names=values.boolean("writer.include.record.count.in.file.names"),
+        epoch_seconds=values.boolean("converter.is.epoch.time.in.seconds"),
+        record_name=values.text("extract.table.name"),
+        record_namespace=values.text("extract.namespace"),
+    )
+
+
+def running_section(
+    values: Properties, plugin_folders: tuple[str, ...], findings: Findings
+) -> RunningSpec:
+    """Return how work units are executed."""
+    policy = values.text("job.commit.policy")
+    if policy == "partial":
+        findings.notice("job.commit.policy", 'is "partial"', "Write successful; it means the same.")
+    interval = values["task.retry.intervalinsec"]
+    return RunningSpec(
+        commit_policy=CommitPolicy.FULL if policy == "full" else CommitPolicy.SUCCESSFUL,
+        max_retries=values.integer("task.maxretries"),
+        retry_interval_s=interval if isinstance(interval, int) else None,
+        threads=values.integer("taskexecutor.threadpool.size"),
+        lock=values.boolean("job.lock.enabled"),
+        lease_s=values.integer("ms.lease.seconds"),
+        disabled=values.boolean("job.disabled"),
+        plugin_path=plugin_folders,
+    )
+
+
+def state_section(values: Properties, folder: Path, findings: Findings) -> StateSpec:
+    """Return where watermarks are kept; fs on a local path is SQLite there (spec README 24)."""
+    kind = values.text("dataset.state.store.type") or values.text("state.store.type")
+    is_default_place = not values.text("state.store.dir")
+    directory = (
+        str(folder / DEFAULT_STATE_FOLDER)
+        if is_default_place
+        else path_of(values, "state.store.dir", folder, findings)
+    )
+    return StateSpec(
+        kind="sqlite" if kind == "fs" else kind,
+        directory=directory,
+        enabled=values.boolean("state.store.enabled") and kind != "noop",
+        is_default_place=is_default_place,
+    )

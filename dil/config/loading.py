@@ -1,0 +1,193 @@
+"""From a job file to a job: read, interpolate, evaluate, check, build."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from dil.config import checks
+from dil.config.canonical import canonical
+from dil.config.digest import digest
+from dil.config.effective import Place, evaluate, evaluate_some, report_missing
+from dil.config.entry import Entry
+from dil.config.findings import Findings
+from dil.config.interpolation import interpolate
+from dil.config.job_sections import (
+    conversion_section,
+    extraction_section,
+    running_section,
+    source_section,
+    state_section,
+    writing_section,
+)
+from dil.config.paths import PathError, local_path
+from dil.config.planning_section import PLANNING_NAMES, planning_section
+from dil.config.plugins import (
+    Plugins,
+    check_plugins,
+    find_plugins,
+    join_import_path,
+    read_plugin_properties,
+)
+from dil.config.publishing_section import publishing_section
+from dil.config.reader import read_job, with_overrides
+from dil.config.shape import Surroundings
+from dil.config.table import ALIASES
+from dil.errors import ConfigError, Origin, Problem
+from dil.model.job import Job, PlanningSpec
+from dil.model.properties import Properties
+from dil.secrets import SecretResolver
+
+_HTTP = "connectors.http:HttpConnector"
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A job, and what a user should know about its configuration."""
+
+    job: Job
+    notices: tuple[Problem, ...]
+
+
+def load(
+    path: str | Path,
+    *,
+    overrides: Mapping[str, str] | None = None,
+    environ: Mapping[str, str],
+    lenient: bool = False,
+) -> Loaded:
+    """Read, check and build a job; runs on the driver, does no I/O but reading files.
+
+    Args:
+        path: The job file; messages name it as given here.
+        overrides: ``-D`` settings, which win over everything.
+        environ: The environment, for ``${env:NAME}`` and ``env:NAME``.
+        lenient: Unknown ``ms.`` keys are notices in place of problems.
+
+    Raises:
+        ConfigError: with every problem found, sorted by file and line.
+    """
+    findings = Findings()
+    found = read_job(str(path), findings)
+    if not found:
+        findings.raise_problems()  # Unreadable: that all required keys are missing says nothing.
+    written = with_overrides(found, overrides or {})
+    interpolated = interpolate(
+        written, environ=environ, settings=overrides or {}, findings=findings
+    )
+    place = Place(str(path), Path(path).resolve().parent, environ)
+    entries = canonical(interpolated, findings, lenient=lenient)
+    job = _Builder(entries, place, findings).job()
+    return Loaded(job, findings.sorted_notices())
+
+
+def planning_spec(properties: Mapping[str, str]) -> tuple[PlanningSpec, tuple[Problem, ...]]:
+    """Return what the planner reads of bare properties; keys of other rooms are ignored.
+
+    Raises:
+        ConfigError: with every problem of the planning properties.
+    """
+    findings = Findings()
+    origin = Origin("properties")
+    written = {key: Entry(key, text, origin) for key, text in properties.items()}
+    interpolated = interpolate(
+        written,
+        environ={},
+        settings={},
+        findings=findings,
+        keys=[key for key in written if ALIASES.get(key, key) in PLANNING_NAMES],
+    )
+    entries = canonical(interpolated, findings, lenient=False)
+    findings.origins = {key: entry.origin for key, entry in entries.items()}
+    around = Surroundings(SecretResolver({}, Path()), "UTC", lambda _what, _fix: None)
+    values = evaluate_some(entries, PLANNING_NAMES, around, findings)
+    spec = planning_section(_properties(values, entries), findings)
+    # Planning knows activation rows, which a run does not read yet.
+    findings.problems = [
+        problem for problem in findings.problems if not _is_about_secondary_input(problem)
+    ]
+    findings.raise_problems()
+    return spec, findings.sorted_notices()
+
+
+def _is_about_secondary_input(problem: Problem) -> bool:
+    return problem.key == "ms.secondary.input" and problem.what == "is not supported yet"
+
+
+def _properties(values: Mapping[str, object], entries: Mapping[str, Entry]) -> Properties:
+    return Properties(values, {key: entry.origin for key, entry in entries.items()})
+
+
+@dataclass(slots=True)
+class _Builder:
+    """The steps from entries to a job, sharing findings."""
+
+    entries: Mapping[str, Entry]
+    place: Place
+    findings: Findings
+
+    def job(self) -> Job:
+        findings, entries = self.findings, self.entries
+        findings.origins = {key: entry.origin for key, entry in entries.items()}
+        report_missing(entries, self.place.path, findings)
+        values, around = evaluate(entries, self.place, findings)
+        base = _properties(values, entries)
+        folders = self._plugin_folders(base)
+        join_import_path((self.place.folder, *map(Path, folders)))
+        plugins = find_plugins(base, findings)
+        extra = read_plugin_properties(plugins, entries, around, findings)
+        properties = _properties({**values, **extra}, entries)
+        check_plugins(plugins, properties, findings)
+        return self._checked(properties, plugins, folders)
+
+    def _checked(
+        self, properties: Properties, plugins: Plugins, plugin_folders: tuple[str, ...]
+    ) -> Job:
+        """Run the checks over several properties; raise, or build the job."""
+        findings, folder = self.findings, self.place.folder
+        planning = planning_section(properties, findings)
+        publishing = publishing_section(properties, folder, findings)
+        state = state_section(properties, folder, findings)
+        running = running_section(properties, plugin_folders, findings)
+        checks.check_names(properties, findings)
+        is_http = str(plugins.connector) == _HTTP
+        checks.check_source(properties, is_http=is_http, findings=findings)
+        checks.check_proxy(properties, findings)
+        checks.check_paging(properties, findings)
+        checks.check_placeholders(properties, planning, findings)
+        checks.check_publishing(planning, publishing, properties, findings)
+        findings.raise_problems()
+        if plugins.connector is None or plugins.extractor is None:
+            # Each is required, so a problem was found above; this is for the type checker.
+            raise ConfigError.single("source.class", "and ms.extractor.class are required")
+        return Job(
+            name=properties.text("job.name"),
+            path=self.place.path,
+            namespace=properties.text("extract.namespace"),
+            table=properties.text("extract.table.name"),
+            digest=digest(self.entries),
+            properties=properties,
+            planning=planning,
+            source=source_section(properties, plugins.connector),
+            extraction=extraction_section(properties, plugins.extractor),
+            conversion=conversion_section(properties, plugins.converters),
+            writing=writing_section(properties),
+            publishing=publishing,
+            running=running,
+            state=state,
+            secondary_inputs=properties.typed("ms.secondary.input", tuple),
+        )
+
+    def _plugin_folders(self, properties: Properties) -> tuple[str, ...]:
+        found: list[str] = []
+        for text in properties.typed("ms.plugin.path", tuple):
+            try:
+                folder = local_path(text, self.place.folder)
+            except PathError as error:
+                self.findings.problem("ms.plugin.path", str(error), "Use a local folder.")
+                continue
+            if not folder.is_dir():
+                self.findings.problem("ms.plugin.path", f"names {folder}, which is no folder")
+            found.append(str(folder))
+        return tuple(found)

@@ -1,0 +1,137 @@
+"""``ms.parameters``: the rules of behaviour.md B6.2 and B6.3, B19 check 9."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import get_args
+
+from dil.config.findings import known_words
+from dil.config.shape import ShapeError, Surroundings, as_array, as_object, build, each, is_scalar
+from dil.model.json import JsonValue
+from dil.model.settings import Parameter, ParameterType
+from dil.secrets import is_reference
+from dil.text.joda import compile_pattern
+from dil.text.variables import placeholders
+from dil.text.zones import find_zone
+
+_TYPES: tuple[str, ...] = get_args(get_args(ParameterType)[0])
+_UNUSED_VALUE = {"session", "pagestart", "pagesize", "pageno"}
+
+
+def parameters(value: JsonValue, around: Surroundings) -> tuple[Parameter, ...]:
+    """Return the declared parameters.
+
+    Raises:
+        ShapeError: any of them breaks a rule.
+    """
+    items = as_array(value)
+    if not items:
+        raise ShapeError(("is an empty array", "Leave the value out when there are none."))
+    return each(items, lambda item, where: _parameter(item, where, around))
+
+
+def _parameter(item: JsonValue, where: str, around: Surroundings) -> Parameter:
+    members = dict(as_object(item, where))
+    name = members.get("name")
+    place = f'{where} "{name}"' if isinstance(name, str) else where
+    kind = str(members.get("type") or "list").lower()
+    if kind not in _TYPES:
+        raise ShapeError((f'{place} is of the unknown type "{kind}"', known_words(kind, _TYPES)))
+    members["type"] = kind
+    checked: dict[str, object] = dict(members)
+    if kind in _VALUES:
+        checked["value"] = _VALUES[kind](members.get("value"), place, around)
+    elif kind == "watermark":
+        checked.update(_watermark(members, place, around))
+    if isinstance(name, str):
+        _refuse_self_reference(name, members.get("value"), place)
+    return build(Parameter, checked, where)
+
+
+def _list_value(value: JsonValue, place: str, around: Surroundings) -> object:
+    if isinstance(value, list):
+        return tuple(_list_item(item, place, around) for item in value)
+    return _list_item(value, place, around)
+
+
+def _list_item(value: JsonValue, place: str, around: Surroundings) -> object:
+    if not is_scalar(value):
+        raise ShapeError(
+            (f"{place} holds an array or object inside a list", "Use type jsonarray or jsonobject.")
+        )
+    if isinstance(value, str) and is_reference(value):
+        return around.secret(value, place)
+    return value
+
+
+def _primitive_value(value: JsonValue, place: str, around: Surroundings) -> object:
+    if value is None or not is_scalar(value):
+        raise ShapeError((f"{place} is of type primitive and has no number, boolean or text", ""))
+    _refuse_secret(value, place)
+    del around
+    return value
+
+
+def _array_value(value: JsonValue, place: str, around: Surroundings) -> object:
+    del around
+    return as_array(value, place)
+
+
+def _object_value(value: JsonValue, place: str, around: Surroundings) -> object:
+    del around
+    return as_object(value, place)
+
+
+def _nested_value(value: JsonValue, place: str, around: Surroundings) -> object:
+    """Return the parameters inside one of type object: an array of them, or a single one."""
+    items = [value] if isinstance(value, Mapping) else as_array(value, place)
+    return each(items, lambda item, where: _parameter(item, f"{place}{where}", around))
+
+
+_VALUES: Mapping[str, Callable[[JsonValue, str, Surroundings], object]] = {
+    "list": _list_value,
+    "primitive": _primitive_value,
+    "jsonarray": _array_value,
+    "jsonobject": _object_value,
+    "object": _nested_value,
+}
+
+
+def _watermark(
+    members: Mapping[str, JsonValue], place: str, around: Surroundings
+) -> dict[str, object]:
+    if str(members.get("value")).lower() not in {"low", "high"}:
+        around.notice(f"{place} has neither low nor high as value; high is taken", "")
+    zone = str(members.get("timezone") or around.zone)
+    try:
+        find_zone(zone)
+    except ValueError as error:
+        raise ShapeError((f'{place} has the unknown time zone "{zone}"', "")) from error
+    if members.get("format") == "datetime":
+        _check_pattern(members.get("pattern"), place)
+    return {"timezone": zone}
+
+
+def _check_pattern(pattern: JsonValue, place: str) -> None:
+    if not isinstance(pattern, str) or not pattern:
+        raise ShapeError(
+            (f"{place} has format datetime and no pattern", 'For example "pattern":"yyyy-MM-dd".')
+        )
+    try:
+        compile_pattern(pattern)
+    except ValueError as error:
+        raise ShapeError((f"{place}: {error}", "")) from error
+
+
+def _refuse_secret(value: JsonValue, place: str) -> None:
+    if isinstance(value, str) and value.startswith("ENC(") and is_reference(value):
+        raise ShapeError((f"{place} holds ENC(...), which only type list can", "Use type list."))
+
+
+def _refuse_self_reference(name: str, value: JsonValue, place: str) -> None:
+    if isinstance(value, str) and name in placeholders(value):
+        raise ShapeError((f"{place} refers to itself", "Use the name of another parameter."))
+    inner = value.values() if isinstance(value, Mapping) else value
+    if isinstance(value, list | Mapping):
+        for item in inner:  # type: ignore[union-attr] # narrowed by the line above
+            _refuse_self_reference(name, item, place)

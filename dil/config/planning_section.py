@@ -1,0 +1,109 @@
+"""Effective properties to the planner's specification."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from dil.config.findings import Findings
+from dil.config.partitions import read_composite, uses_default_zone
+from dil.config.publishing_section import publish_mode
+from dil.config.table import GROUPS
+from dil.config.watermarks import KEY as WATERMARK
+from dil.config.watermarks import Watermarks, read_watermarks
+from dil.model.job import DAY_MS, PlanningSpec, PublishMode, TableType
+from dil.model.properties import Properties
+from dil.model.settings import SecondaryInput
+
+PLANNING_NAMES: tuple[str, ...] = (
+    *(entry.name for group in GROUPS if group.slug == "planning" for entry in group.properties),
+    "extract.table.type",
+    "extract.is.full",
+    "ms.publish.mode",
+    "data.publisher.replace.final.dir",
+    "data.publisher.appendExtractToFinalDir",
+    "writer.file.path",
+    "writer.file.path.type",
+)
+
+
+def planning_section(values: Properties, findings: Findings) -> PlanningSpec:
+    """Return what the planner reads; what is wrong goes to findings."""
+    zone = values.text("ms.timezone")
+    marks = read_watermarks(values[WATERMARK], zone, findings)
+    partition = values["ms.work.unit.partition"]
+    composite = read_composite(partition, zone, findings) if isinstance(partition, Mapping) else ()
+    if "ms.timezone" not in values.explicit and findings.is_sound(
+        WATERMARK, "ms.work.unit.partition"
+    ):
+        _note_default_zone(marks, composite, zone, findings)
+    unit_name, units = _units(marks, values, findings)
+    mode = publish_mode(values)
+    limit = values.integer("ms.work.unit.parallelism.max")
+    return PlanningSpec(
+        datetime_name=marks.datetime_name,
+        start=marks.start,
+        end=marks.end,
+        unit_name=unit_name,
+        units=units,
+        partition="composite" if composite else str(partition),
+        composite=composite,
+        partial=values.boolean("ms.work.unit.partial.partition"),
+        grace_ms=_period(values, "ms.grace.period", findings),
+        abstinent_ms=_period(values, "ms.abstinent.period", findings),
+        backfill=values.boolean("ms.backfill"),
+        table_type=TableType(values.text("extract.table.type")),
+        is_full=values.boolean("extract.is.full"),
+        dynamic_full_load=values.boolean("ms.enable.dynamic.full.load"),
+        limit=None if limit < 0 else limit,
+        min_units=values.integer("ms.work.unit.min.units"),
+        pacing_s=values.integer("ms.work.unit.pacing.seconds"),
+        zone=zone,
+        ignore_history=mode is PublishMode.REPLACE,
+        read_from_partition_start=mode is PublishMode.WINDOW_REPLACE,
+    )
+
+
+def _units(
+    marks: Watermarks, values: Properties, findings: Findings
+) -> tuple[str, tuple[str, ...] | None]:
+    """Return the unit watermark's name and units, None where activation rows define them."""
+    inputs = values["ms.secondary.input"]
+    categories = {
+        source.category
+        for source in (inputs if isinstance(inputs, tuple) else ())
+        if isinstance(source, SecondaryInput)
+    }
+    if "activation" in categories:
+        if marks.has_units:
+            findings.problem(
+                WATERMARK,
+                "declares units while ms.secondary.input has activation rows, which are units",
+                "Keep one of the two.",
+            )
+        return "activation", None
+    if "payload" in categories and not marks.has_units:
+        return "activation", marks.units
+    return marks.unit_name, marks.units
+
+
+def _period(values: Properties, name: str, findings: Findings) -> int:
+    """Return grace or abstinence in ms, from days or from an ISO duration."""
+    days_ms = values.integer(f"{name}.days") * DAY_MS
+    duration = values[name]
+    if not isinstance(duration, int):
+        return days_ms
+    if f"{name}.days" in values.explicit and days_ms != duration:
+        findings.problem(name, f"contradicts {name}.days", "Keep one of the two.")
+    return duration
+
+
+def _note_default_zone(
+    marks: Watermarks, composite: tuple[tuple[str, str, str], ...], zone: str, findings: Findings
+) -> None:
+    key = WATERMARK if marks.uses_default_zone else "ms.work.unit.partition"
+    if marks.uses_default_zone or uses_default_zone(composite):
+        findings.notice(
+            key,
+            f"names no time zone, so {zone} is used",
+            "Set ms.timezone to say which zone is meant.",
+        )

@@ -1,0 +1,169 @@
+"""The classes that a job names, and the properties that these classes bring along."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from dil.config.canonical import shown
+from dil.config.entry import Entry
+from dil.config.findings import Findings, suggestion
+from dil.config.shape import Surroundings
+from dil.config.table import PLUGIN_PREFIX
+from dil.errors import PluginError, Problem
+from dil.model.job import ClassRef
+from dil.model.properties import Properties
+from dil.secrets import SecretError
+from dil.spi.connector import Connector, PluginProperty
+from dil.spi.converter import Converter
+from dil.spi.extractor import Extractor
+from dil.spi.registry import PluginKind, is_built_in, load, resolve, simple_name
+
+_LATER: Mapping[PluginKind, tuple[str, ...]] = {
+    PluginKind.CONNECTOR: ("JdbcSource", "S3SourceV2", "SftpSource", "HdfsSource"),
+    PluginKind.EXTRACTOR: ("CsvExtractor", "AvroExtractor", "FileDumpExtractor", "TextExtractor"),
+    PluginKind.CONVERTER: (
+        "JsonNormalizerConverter",
+        "AvroNormalizerConverter",
+        "InFlowValidationConverter",
+        "CsvRangeGenerator",
+    ),
+}
+# What these do is done by the writers here (spec README 15 and 16).
+_FORMAT_CONVERTERS = {
+    "CsvToJsonConverter",
+    "CsvToJsonConverterV2",
+    "CsvToJsonConverterV3",
+    "JsonIntermediateToAvroConverter",
+}
+_BASES: Mapping[PluginKind, type] = {
+    PluginKind.CONNECTOR: Connector,
+    PluginKind.EXTRACTOR: Extractor,
+    PluginKind.CONVERTER: Converter,
+}
+
+
+@dataclass(slots=True)
+class Plugins:
+    """The classes of a job; None where one could not be found."""
+
+    connector: ClassRef | None = None
+    extractor: ClassRef | None = None
+    converters: tuple[ClassRef, ...] = ()
+    values: dict[str, object] = field(default_factory=dict)
+
+    @property
+    def refs(self) -> tuple[ClassRef, ...]:
+        """Return all classes that were found."""
+        return tuple(ref for ref in (self.connector, self.extractor, *self.converters) if ref)
+
+
+def find_plugins(values: Properties, findings: Findings) -> Plugins:
+    """Return the classes a job names; what cannot be found goes to findings."""
+    names = values["converter.classes"]
+    converters = [
+        _find(PluginKind.CONVERTER, "converter.classes", name, findings)
+        for name in (names if isinstance(names, tuple) else ())
+        if simple_name(name) not in _FORMAT_CONVERTERS
+    ]
+    return Plugins(
+        _find(PluginKind.CONNECTOR, "source.class", values.text("source.class"), findings),
+        _find(
+            PluginKind.EXTRACTOR, "ms.extractor.class", values.text("ms.extractor.class"), findings
+        ),
+        tuple(ref for ref in converters if ref is not None),
+    )
+
+
+def read_plugin_properties(
+    plugins: Plugins, entries: Mapping[str, Entry], around: Surroundings, findings: Findings
+) -> dict[str, object]:
+    """Return the values of the ``ms.x.`` properties that the job's own classes declare."""
+    declared = {
+        declaration.name: declaration
+        for ref in _own(plugins.refs)
+        for declaration in _declarations(ref)
+    }
+    for key, entry in entries.items():
+        if key.startswith(PLUGIN_PREFIX) and key not in declared:
+            fix = suggestion(key, declared) or "No class that this job names declares it."
+            findings.problem(key, "is no known property", fix, entry.origin)
+    return {
+        name: _plugin_value(declaration, entries.get(name), around, findings)
+        for name, declaration in declared.items()
+    }
+
+
+def check_plugins(plugins: Plugins, values: Properties, findings: Findings) -> None:
+    """Let the job's own classes say what is wrong with the properties."""
+    for ref in _own(plugins.refs):
+        try:
+            findings.problems.extend(_checked(ref, values))
+        except Exception as error:  # noqa: BLE001 - a plug-in's failure is a finding like others
+            findings.problem(
+                "", f"{ref}.check failed: {type(error).__name__}: {error}", "Fix the class."
+            )
+
+
+def join_import_path(folders: Iterable[Path]) -> None:
+    """Append folders to the import path; what is installed is always found first."""
+    for folder in folders:
+        if str(folder) not in sys.path:
+            sys.path.append(str(folder))
+
+
+def _find(kind: PluginKind, key: str, text: str, findings: Findings) -> ClassRef | None:
+    if not text:
+        return None
+    if simple_name(text) in _LATER[kind]:
+        known = ", ".join(_working(kind))
+        fix = f"Supported now: {known}." if known else "Leave it out."
+        findings.problem(key, f'"{text}" is not supported yet', fix)
+        return None
+    try:
+        return resolve(kind, text, _BASES[kind])
+    except PluginError as error:
+        for problem in error.problems:
+            findings.problem(key, problem.what, problem.fix)
+        return None
+
+
+def _working(kind: PluginKind) -> tuple[str, ...]:
+    return {PluginKind.CONNECTOR: ("http",), PluginKind.EXTRACTOR: ("json",)}.get(kind, ())
+
+
+def _own(refs: Iterable[ClassRef]) -> tuple[ClassRef, ...]:
+    """Return the classes that are not built in; those have their properties in the table."""
+    return tuple(ref for ref in refs if not is_built_in(ref))
+
+
+def _declarations(ref: ClassRef) -> tuple[PluginProperty, ...]:
+    return getattr(load(ref), "properties", ())
+
+
+def _checked(ref: ClassRef, values: Properties) -> tuple[Problem, ...]:
+    found = load(ref)
+    if issubclass(found, Connector | Extractor | Converter):
+        return tuple(found.check(values))
+    return ()
+
+
+def _plugin_value(
+    declaration: PluginProperty, entry: Entry | None, around: Surroundings, findings: Findings
+) -> object:
+    if entry is None:
+        if declaration.required:
+            findings.problem(declaration.name, "is required and not set", declaration.meaning)
+        return declaration.default
+    try:
+        if declaration.secret:
+            return around.resolver.resolve(entry.text.strip())
+        return declaration.parse(entry.text.strip())
+    except SecretError as error:
+        findings.problem(declaration.name, error.what, error.fix, entry.origin)
+    except ValueError as error:
+        text = shown(entry, secret=declaration.secret)
+        findings.problem(declaration.name, f"is {text}: {error}", declaration.meaning, entry.origin)
+    return declaration.default

@@ -1,0 +1,167 @@
+"""The grammar of ``.conf``, ``.pull``, ``.job`` and ``.properties`` files.
+
+Java properties with two differences: white space at the end of a value is dropped, and a value
+that begins with ``[`` or ``{`` goes on over the next lines until its brackets balance.
+Source: behaviour.md B1.2, B1.3, spec README 11.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from dil.config.brackets import balance
+from dil.config.entry import Entry
+from dil.config.findings import Findings
+from dil.errors import ConfigError, Origin
+
+_BLANKS = " \t\f"
+_CLOSING = re.compile(r"[\]}]")
+_LINE_END = re.compile(r"\r\n|\r|\n")
+_SEPARATOR = re.compile(r"[ \t\f]*[=:]?[ \t\f]*")
+_KEY = re.compile(r"(?:\\.|[^\\=: \t\f])*", re.DOTALL)
+_ESCAPE = re.compile(r"\\(u[0-9A-Fa-f]{4}|.|$)", re.DOTALL)
+_CONTROL = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+_HOCON = re.compile(r"""(?:include\s+(?:"|required\(|file\(|classpath\()|[\w.-]+\s*\{\s*$|\{)""")
+
+
+def parse(
+    text: str, path: str, findings: Findings, *, spans_lines: Callable[[str], bool]
+) -> Iterator[Entry]:
+    """Yield the entries of a file in order.
+
+    Args:
+        text: The whole file.
+        path: The file's name as given, for origins.
+        findings: Receives what is wrong with the text.
+        spans_lines: Whether a value of this key may go on until its brackets balance.
+
+    Raises:
+        ConfigError: the file is HOCON.
+    """
+    lines = _LINE_END.split(text)
+    index = 0
+    while index < len(lines):
+        stripped = lines[index].lstrip(_BLANKS)
+        if not stripped or stripped[0] in "#!":
+            index += 1
+            continue
+        if _HOCON.match(stripped):
+            # Nothing of such a file can be trusted, so nothing else is told about it.
+            raise ConfigError.single(
+                "",
+                "looks like HOCON, which is not read",
+                "Write one key=value per line (Java properties), or a .yaml file.",
+                Origin(path, index + 1),
+            )
+        line = _Line(path, index)
+        index = line.read(lines)
+        yield _entry(line, lines, findings, spans_lines)
+        index = max(index, line.next)
+
+
+@dataclass(slots=True)
+class _Line:
+    """One logical line: text as in the file, backslash continuations joined."""
+
+    path: str
+    first: int
+    raw: str = ""
+    next: int = 0
+    starts: list[int] = field(default_factory=list)
+
+    def read(self, lines: list[str]) -> int:
+        """Append the next logical line and return the index of the physical line behind it."""
+        index = self.next or self.first
+        while True:
+            is_kept = self.raw.endswith("\n")
+            physical = lines[index] if is_kept else lines[index].lstrip(_BLANKS)
+            index += 1
+            if not _continues(physical):
+                self.raw += physical
+                break
+            self.raw += physical[:-1]
+            self.starts.append(len(self.raw))
+            if index == len(lines):
+                break
+        self.next = index
+        return index
+
+    def append(self, lines: list[str]) -> None:
+        """Go on with the next logical line, keeping the line break."""
+        self.raw += "\n"
+        self.starts.append(len(self.raw))
+        self.read(lines)
+
+
+def _continues(physical: str) -> bool:
+    return (len(physical) - len(physical.rstrip("\\"))) % 2 == 1
+
+
+def _entry(
+    line: _Line, lines: list[str], findings: Findings, spans_lines: Callable[[str], bool]
+) -> Entry:
+    origin = Origin(line.path, line.first + 1)
+    key_end = _match_end(_KEY, line.raw, 0)
+    value_start = _match_end(_SEPARATOR, line.raw, key_end)
+    key = _unescape(line.raw[:key_end], origin, findings)
+    if line.raw[value_start : value_start + 1] in ("[", "{") and spans_lines(key):
+        _extend(line, lines, value_start, origin, findings, key)
+    raw = line.raw[value_start:]
+    return Entry(
+        key,
+        _unescape(raw, origin, findings).rstrip(),
+        origin,
+        _breaks(raw, [start - value_start for start in line.starts if start >= value_start]),
+    )
+
+
+def _match_end(pattern: re.Pattern[str], text: str, start: int) -> int:
+    match = pattern.match(text, start)
+    return match.end() if match else start
+
+
+def _extend(
+    line: _Line, lines: list[str], start: int, origin: Origin, findings: Findings, key: str
+) -> None:
+    """Append lines until the brackets of the unescaped value balance, or give up at the end."""
+    first_raw, first_next, first_starts = line.raw, line.next, list(line.starts)
+    state = balance(_plain(line.raw[start:]))
+    while not state.is_complete and line.next < len(lines):
+        before = len(line.raw)
+        line.append(lines)
+        # Only a closing bracket can complete the value; long values stay cheap to read.
+        if not _CLOSING.search(line.raw, before):
+            continue
+        state = balance(_plain(line.raw[start:]))
+    if state.is_complete:
+        return
+    # Reading goes on behind the first line, so that problems further down are found as well.
+    line.raw, line.next, line.starts = first_raw, first_next, first_starts
+    what = f"an unclosed {state.unclosed}" if state.unclosed else "brackets that never balance"
+    findings.problem(key, f"has {what}", "Close what this line opens.", origin)
+
+
+def _plain(raw: str) -> str:
+    return _ESCAPE.sub(_character, raw)
+
+
+def _character(escape: re.Match[str]) -> str:
+    body = escape[1]
+    if len(body) > 1:
+        return chr(int(body[1:], 16))
+    return _CONTROL.get(body, body)
+
+
+def _unescape(raw: str, origin: Origin, findings: Findings) -> str:
+    if re.search(r"(?<!\\)(?:\\\\)*\\u(?![0-9A-Fa-f]{4})", raw):
+        findings.problem(
+            "", r"has \u without four hexadecimal digits", r"Write \\u for a backslash.", origin
+        )
+    return _plain(raw)
+
+
+def _breaks(raw: str, starts: list[int]) -> tuple[int, ...]:
+    """Return the offsets of line starts after unescaping."""
+    return tuple(len(_plain(raw[:start])) for start in starts)

@@ -1,0 +1,123 @@
+"""Where files become visible. Source: behaviour.md B14.3, spec README 20."""
+
+from __future__ import annotations
+
+from pathlib import Path, PurePosixPath
+
+from dil.config.findings import Findings
+from dil.config.paths import PathError, local_path
+from dil.model.job import PathType, PublishingSpec, PublishMode
+from dil.model.properties import Properties
+
+_REPLACING = (PublishMode.REPLACE, PublishMode.WINDOW_REPLACE)
+
+
+def publish_mode(values: Properties) -> PublishMode:
+    """Return the mode; unset it follows ``data.publisher.replace.final.dir``.
+
+    Where each run has a folder of its own there is nothing to replace.
+    """
+    word = values["ms.publish.mode"]
+    if isinstance(word, str):
+        return PublishMode(word)
+    if values.boolean("data.publisher.replace.final.dir") and not has_run_folder(values):
+        return PublishMode.REPLACE
+    return PublishMode.APPEND
+
+
+def has_run_folder(values: Properties) -> bool:
+    """Tell whether each run publishes into a folder of its own.
+
+    A mode that replaces needs one folder for all runs, so it has one unless the path type was
+    written out.
+    """
+    path_type = "writer.file.path.type"
+    if values["ms.publish.mode"] in _REPLACING and path_type not in values.explicit:
+        return False
+    return (
+        values.boolean("data.publisher.appendExtractToFinalDir")
+        and not values.text("writer.file.path")
+        and values.text(path_type) == PathType.DEFAULT
+    )
+
+
+def publishing_section(values: Properties, folder: Path, findings: Findings) -> PublishingSpec:
+    """Return where and how files are published; what is wrong goes to findings."""
+    dir_mode = values["writer.dir.permissions"]
+    if dir_mode is None:
+        dir_mode = values["data.publisher.permissions"]
+    file_mode = values["writer.file.permissions"]
+    return PublishingSpec(
+        final_dir=path_of(values, "data.publisher.final.dir", folder, findings),
+        dataset_path=_dataset_path(values, findings),
+        run_folder=has_run_folder(values),
+        mode=_checked_mode(values, findings),
+        extract_id_zone=values.text("extract.extractIdTimeZone"),
+        dir_mode=dir_mode if isinstance(dir_mode, int) else None,
+        file_mode=file_mode if isinstance(file_mode, int) else None,
+    )
+
+
+def path_of(values: Properties, name: str, folder: Path, findings: Findings) -> str:
+    """Return a path property as an absolute path, empty text when it is unset."""
+    text = values[name]
+    if not isinstance(text, str):
+        return ""
+    try:
+        return str(local_path(text, folder))
+    except PathError as error:
+        findings.problem(name, str(error), "Use a local path.")
+        return ""
+
+
+def _checked_mode(values: Properties, findings: Findings) -> PublishMode:
+    mode = publish_mode(values)
+    replaces = values.boolean("data.publisher.replace.final.dir")
+    if replaces and values["ms.publish.mode"] is None and mode is PublishMode.APPEND:
+        findings.notice(
+            "data.publisher.replace.final.dir",
+            "has no effect, because each run has a folder of its own",
+            "Set writer.file.path.type=namespace_table, or ms.publish.mode.",
+        )
+    if replaces and values["ms.publish.mode"] is not None and mode is not PublishMode.REPLACE:
+        findings.problem(
+            "ms.publish.mode", "contradicts data.publisher.replace.final.dir=true", "Keep one."
+        )
+    if mode in _REPLACING and has_run_folder(values):
+        findings.problem(
+            "ms.publish.mode",
+            "cannot replace files while each run has a folder of its own",
+            "Set writer.file.path.type=namespace_table or tablename.",
+        )
+    return mode
+
+
+def _dataset_path(values: Properties, findings: Findings) -> str:
+    """Return the dataset's folder below the final directory, without the run's folder."""
+    if not values.boolean("data.publisher.appendExtractToFinalDir"):
+        return ""
+    path = values["writer.file.path"]
+    if isinstance(path, str) and path:
+        return _relative(path, findings)
+    table = values.text("extract.table.name")
+    namespace = values.text("extract.namespace").replace(".", "/")
+    if values["writer.file.path.type"] == PathType.TABLENAME:
+        return table
+    return str(PurePosixPath(namespace, table))
+
+
+def _relative(text: str, findings: Findings) -> str:
+    path = PurePosixPath(text)
+    if path.is_absolute() or ".." in path.parts:
+        findings.problem(
+            "writer.file.path",
+            f'is "{text}"',
+            "Write a path below data.publisher.final.dir, without .. in it.",
+        )
+    elif any(part.startswith(("_", ".")) for part in path.parts):
+        findings.problem(
+            "writer.file.path",
+            f'is "{text}"',
+            "Folders that begin with _ or . hold no published data.",
+        )
+    return str(path)

@@ -1,0 +1,182 @@
+"""Reading a job file with what it inherits and includes: files in, entries out.
+
+Later wins: ``.properties`` files of the folders above the job file, from the farthest to the
+nearest, then included files, then the file itself, then ``-D``. Folders are walked up to the
+nearest one that holds ``.git`` or is the working directory; without either only the job file's own
+folder counts. Source: behaviour.md B1.1, B1.5, B1.7.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from dil.config import properties_text
+from dil.config.entry import Entry
+from dil.config.findings import Findings, suggestion
+from dil.config.table import spans_lines
+from dil.errors import ConfigError, Origin, Problem
+
+_PROPERTY_SUFFIXES = (".conf", ".pull", ".job", ".properties")
+_YAML_SUFFIXES = (".yaml", ".yml")
+_INCLUDE = "include"
+
+
+def read_job(path: str, findings: Findings) -> dict[str, Entry]:
+    """Return the entries of a job file and of all files it builds on.
+
+    Raises:
+        ConfigError: the job file itself cannot be read.
+    """
+    check_readable(path)
+    entries: dict[str, Entry] = {}
+    for parent in _inherited(path, findings):
+        entries.update(_read_file(parent, findings, ()))
+    entries.update(_read_file(path, findings, ()))
+    return entries
+
+
+def with_overrides(entries: Mapping[str, Entry], overrides: Mapping[str, str]) -> dict[str, Entry]:
+    """Return the entries with ``-D`` settings put over them."""
+    return {
+        **entries,
+        **{key: Entry(key, text, Origin(f"-D {key}")) for key, text in overrides.items()},
+    }
+
+
+def check_readable(path: str) -> None:
+    """Refuse a job file that is missing or a folder.
+
+    Raises:
+        ConfigError: with the nearest name in the folder, where there is one.
+    """
+    target = Path(path)
+    if target.is_dir():
+        raise _unreadable(path, "is a folder, not a job file", "Name the .conf file inside it.")
+    if not target.exists():
+        folder = target.parent
+        names = [item.name for item in folder.iterdir()] if folder.is_dir() else []
+        raise _unreadable(path, "does not exist", suggestion(target.name, names))
+
+
+def _unreadable(path: str, what: str, fix: str) -> ConfigError:
+    return ConfigError([Problem(Origin(path), "", what, fix)])
+
+
+def _inherited(path: str, findings: Findings) -> list[str]:
+    """Return the ``.properties`` files above a job file, farthest first."""
+    job = Path(path)
+    found: list[str] = []
+    for folder in _folders(job.parent):
+        if folder == job.parent and job.suffix == ".properties":
+            # The job file's neighbours are other jobs, not its project file.
+            continue
+        names = _property_files(folder)
+        if len(names) > 1:
+            findings.problem(
+                "",
+                f"holds several .properties files: {', '.join(names)}",
+                "A folder may hold one, which its jobs inherit; use `include` for others.",
+                Origin(str(folder)),
+            )
+        elif names:
+            found.append(str(folder / names[0]))
+    return found[::-1]
+
+
+def _folders(start: Path) -> list[Path]:
+    """Return the job file's folder and those above it up to the project's root."""
+    stop = Path.cwd()
+    here = start.resolve()
+    for steps, folder in enumerate((here, *here.parents)):
+        if folder == stop or (folder / ".git").exists():
+            return [_normal(start / Path(*[".."] * step)) for step in range(steps + 1)]
+    return [start]
+
+
+def _normal(path: Path) -> Path:
+    return Path(os.path.normpath(path))
+
+
+def _property_files(folder: Path) -> list[str]:
+    return sorted(item.name for item in folder.iterdir() if item.suffix == ".properties")
+
+
+def _read_file(path: str, findings: Findings, chain: tuple[Path, ...]) -> dict[str, Entry]:
+    """Return a file's entries over those of the files that it includes."""
+    text = _text(path, findings)
+    if text is None:
+        return {}
+    here = Path(path).resolve()
+    own: dict[str, Entry] = {}
+    included: dict[str, Entry] = {}
+    for entry in _parsed(text, path, findings):
+        if entry.key == _INCLUDE:
+            included.update(_include(entry, path, findings, (*chain, here)))
+            continue
+        if entry.key in own:
+            findings.notice(
+                entry.key,
+                f"was set in line {own[entry.key].origin.line} already; this one counts",
+                origin=entry.origin,
+            )
+        own[entry.key] = entry
+    return {**included, **own}
+
+
+def _text(path: str, findings: Findings) -> str | None:
+    try:
+        return Path(path).read_text("utf-8-sig")
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        findings.problem("", f"cannot be read ({reason})", "", Origin(path))
+    except UnicodeDecodeError as error:
+        line = error.object[: error.start].count(b"\n") + 1
+        findings.problem("", "is not UTF-8 text", "Save the file in UTF-8.", Origin(path, line))
+    return None
+
+
+def _parsed(text: str, path: str, findings: Findings) -> Iterable[Entry]:
+    suffix = Path(path).suffix.lower()
+    if suffix in _YAML_SUFFIXES:
+        from dil.config import yaml_text
+
+        return yaml_text.parse(text, path, findings)
+    if suffix in _PROPERTY_SUFFIXES:
+        return properties_text.parse(text, path, findings, spans_lines=spans_lines)
+    findings.problem(
+        "",
+        f"ends in {suffix or 'nothing'}, which is no job file",
+        f"Job files end in {', '.join((*_PROPERTY_SUFFIXES, *_YAML_SUFFIXES))}.",
+        Origin(path),
+    )
+    return ()
+
+
+def _include(
+    entry: Entry, path: str, findings: Findings, chain: tuple[Path, ...]
+) -> dict[str, Entry]:
+    if "${" in entry.text:
+        findings.problem(
+            _INCLUDE,
+            "takes no ${...}",
+            "Write a path, relative to this file.",
+            entry.origin,
+        )
+        return {}
+    target = _normal(Path(path).parent / entry.text)
+    if target.resolve() in chain:
+        findings.problem(
+            _INCLUDE, f"goes round in a circle: {entry.text}", "Remove one of them.", entry.origin
+        )
+        return {}
+    if not entry.text or not target.is_file():
+        findings.problem(
+            _INCLUDE,
+            f"names {target}, which does not exist",
+            "The path is relative to this file.",
+            entry.origin,
+        )
+        return {}
+    return _read_file(str(target), findings, chain)

@@ -1,0 +1,214 @@
+"""``ms.output.schema``: DIL's columnar schema form. Source: behaviour.md B9.2."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from dil.config.findings import suggestion
+from dil.config.shape import ShapeError, Surroundings, as_array, as_object
+from dil.model.json import JsonValue
+from dil.model.schema import (
+    ArrayType,
+    Column,
+    DataType,
+    EnumType,
+    MapType,
+    Primitive,
+    RecordType,
+    Schema,
+)
+
+SYNONYMS = {"integer": "int", "int64": "long", "number": "double"}
+PRIMITIVES = (
+    "string", "boolean", "int", "integer", "long", "int64", "float", "double", "number",
+    "decimal", "bytes", "date", "time", "timestamp",
+)  # fmt: skip
+_NESTED = ("enum", "array", "map", "record", "object", "union")
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_MAX_DECIMAL_DIGITS = 76
+
+
+def output_schema(value: JsonValue, around: Surroundings) -> Schema:
+    """Return the columns in order.
+
+    Raises:
+        ShapeError: empty, a column without name or type, an unknown type, a name used twice or
+            unfit for Avro and Parquet.
+    """
+    del around
+    items = as_array(value)
+    if not items:
+        raise ShapeError(("is an empty array", "Leave the value out to infer the schema."))
+    findings: list[tuple[str, str]] = []
+    columns = _columns(items, "", findings)
+    if findings:
+        raise ShapeError(*findings)
+    return columns
+
+
+def primitive(word: str, where: str) -> Primitive:
+    """Return the primitive type of a type word in any letter case.
+
+    Raises:
+        ShapeError: there is no such type.
+    """
+    lower = word.lower()
+    if lower not in PRIMITIVES:
+        known = (*PRIMITIVES, *_NESTED)
+        raise ShapeError(
+            (
+                f'{where} has the unknown type "{word}"',
+                f"{suggestion(word, known)} Known types: {', '.join(known)}.".strip(),
+            )
+        )
+    return Primitive(SYNONYMS.get(lower, lower))
+
+
+def _columns(
+    items: Sequence[JsonValue], path: str, findings: list[tuple[str, str]]
+) -> tuple[Column, ...]:
+    """Read columns, adding what is wrong with each to the findings."""
+    columns: list[Column] = []
+    seen: dict[str, int] = {}
+    for index, item in enumerate(items):
+        try:
+            column = _column(item, path, index, findings)
+        except ShapeError as error:
+            findings.extend(error.findings)
+            continue
+        first = seen.setdefault(column.name.lower(), index)
+        if first == index:
+            columns.append(column)
+            continue
+        findings.append(
+            (f"has two columns {path}{column.name}", "Column names must differ, whatever the case.")
+        )
+    return tuple(columns)
+
+
+def _column(item: JsonValue, path: str, index: int, findings: list[tuple[str, str]]) -> Column:
+    members = as_object(item, f"{path}[{index}]")
+    name = members.get("columnName", members.get("name"))
+    if not isinstance(name, str) or not name:
+        raise ShapeError((f"{path}[{index}] has no columnName", ""))
+    where = f"{path}{name}"
+    if not _NAME.fullmatch(name):
+        raise ShapeError(
+            (
+                f'has the column name "{where}", which files cannot hold',
+                "Use letters, digits and underscore, not a digit first.",
+            )
+        )
+    data_type, has_null = _data_type(members.get("dataType"), where, findings)
+    is_nullable = _nullable(members.get("isNullable"), where) or has_null
+    comment = members.get("comment")
+    return Column(name, data_type, is_nullable, comment if isinstance(comment, str) else "")
+
+
+def _nullable(value: JsonValue, where: str) -> bool:
+    if value is None:
+        return True
+    word = str(value).lower()
+    if word not in {"true", "false"}:
+        raise ShapeError((f"{where} has isNullable neither true nor false", ""))
+    return word == "true"
+
+
+def _data_type(
+    value: JsonValue, where: str, findings: list[tuple[str, str]]
+) -> tuple[DataType, bool]:
+    """Return a type, and whether null is one of its branches."""
+    if isinstance(value, str):
+        return primitive(value, where), False
+    members = as_object(value, f"{where}.dataType")
+    word = members.get("type")
+    if isinstance(word, list):
+        return _union(word, members, where, findings)
+    if isinstance(word, Mapping):
+        return _data_type(word, where, findings)
+    if not isinstance(word, str):
+        raise ShapeError((f"{where} has no type", 'For example "dataType":{"type":"string"}.'))
+    return _typed(word.lower(), members, where, findings), False
+
+
+def _typed(
+    word: str, members: Mapping[str, JsonValue], where: str, findings: list[tuple[str, str]]
+) -> DataType:
+    name = members.get("name")
+    label = name if isinstance(name, str) else ""
+    match word:
+        case "array":
+            items, nullable = _inner(members.get("items"), f"{where}[]", findings)
+            return ArrayType(items, nullable, label)
+        case "map":
+            values, nullable = _inner(members.get("values"), f"{where}{{}}", findings)
+            return MapType(values, nullable, label)
+        case "record" | "object":
+            columns = as_array(members.get("values", members.get("fields")), f"{where}.values")
+            if not columns:
+                raise ShapeError((f"{where} is a record without columns", "Use type map."))
+            return RecordType(_columns(columns, f"{where}.", findings), label)
+        case "enum":
+            return _enum(members, label, where)
+        case "decimal":
+            return _decimal(members, where)
+        case _:
+            return primitive(word, where)
+
+
+def _inner(value: JsonValue, where: str, findings: list[tuple[str, str]]) -> tuple[DataType, bool]:
+    """Return the type of array items or map values: a word, a type, or a column without name."""
+    if isinstance(value, Mapping) and "dataType" in value:
+        inner, has_null = _data_type(value["dataType"], where, findings)
+        return inner, _nullable(value.get("isNullable"), where) or has_null
+    if value is None:
+        raise ShapeError((f"{where} has no type", ""))
+    inner, _ = _data_type(value, where, findings)
+    return inner, True
+
+
+def _enum(members: Mapping[str, JsonValue], name: str, where: str) -> EnumType:
+    symbols = [str(symbol) for symbol in as_array(members.get("symbols"), f"{where}.symbols")]
+    if not symbols or len(set(symbols)) < len(symbols):
+        raise ShapeError((f"{where} needs symbols, each once", ""))
+    unfit = [symbol for symbol in symbols if not _NAME.fullmatch(symbol)]
+    if unfit:
+        raise ShapeError(
+            (
+                f'{where} has the symbol "{unfit[0]}", which Avro cannot hold',
+                "Use letters, digits and underscore, or type string.",
+            )
+        )
+    return EnumType(name, tuple(symbols))
+
+
+def _decimal(members: Mapping[str, JsonValue], where: str) -> Primitive:
+    try:
+        precision = int(str(members.get("precision", 38)))
+        scale = int(str(members.get("scale", 0)))
+    except ValueError as error:
+        raise ShapeError((f"{where} has a precision or scale that is no number", "")) from error
+    if not (1 <= precision <= _MAX_DECIMAL_DIGITS and 0 <= scale <= precision):
+        raise ShapeError(
+            (f"{where} has an impossible decimal({precision},{scale})", "0 <= scale <= precision.")
+        )
+    return Primitive("decimal", precision, scale)
+
+
+def _union(
+    branches: Sequence[JsonValue],
+    members: Mapping[str, JsonValue],
+    where: str,
+    findings: list[tuple[str, str]],
+) -> tuple[DataType, bool]:
+    """Return the one type of a union with null."""
+    others = [branch for branch in branches if branch != "null"]
+    if len(others) != 1:
+        raise ShapeError(
+            (f"{where} is a union of several types, which is not supported yet", "Use string.")
+        )
+    only = others[0]
+    branch: JsonValue = {**members, "type": only} if isinstance(only, str) else only
+    data_type, _ = _data_type(branch, where, findings)
+    return data_type, len(others) < len(branches)

@@ -1,0 +1,277 @@
+"""The property table: files, and where they are published."""
+
+from __future__ import annotations
+
+from dil.config.property import Group, Property, Scope, Support, ValueType
+
+_T = Scope.TASK
+_J = Scope.JOB
+_PUBLISHER = "org.apache.gobblin.publisher.BaseDataPublisher"
+
+WRITING = Group(
+    "writing",
+    "Writing files",
+    (
+        Property(
+            "writer.output.format",
+            ValueType.ENUM,
+            "Format of the files; alone decides it. OTHER stands for AVRO.",
+            default="AVRO",
+            words=("AVRO", "PARQUET", "ORC", "JSON", "CSV", "OTHER"),
+            later_words=("PROTOBUF", "TXT"),
+            scope=_T,
+        ),
+        Property(
+            "writer.codec.type",
+            ValueType.ENUM,
+            "Compression inside the files; unset leaves it to the format (Avro: DEFLATE).",
+            words=("DEFLATE", "SNAPPY", "NOCOMPRESSION"),
+            scope=_T,
+        ),
+        Property(
+            "writer.deflate.level",
+            ValueType.INT,
+            "Level of DEFLATE.",
+            default="9",
+            low=1,
+            high=9,
+            scope=_T,
+        ),
+        Property(
+            "writer.include.record.count.in.file.names",
+            ValueType.BOOL,
+            "Puts the number of rows before the file's extension.",
+            default="false",
+            scope=_T,
+        ),
+        Property(
+            "writer.file.path",
+            ValueType.STRING,
+            "Relative output folder; wins over `writer.file.path.type`.",
+            scope=_T,
+        ),
+        Property(
+            "writer.file.path.type",
+            ValueType.ENUM,
+            "Relative output folder. default: name space, table and a folder per run; "
+            "namespace_table: name space and table; tablename: table.",
+            default="default",
+            words=("default", "namespace_table", "tablename"),
+            aliases=("writer.file.pathType",),
+            scope=_T,
+        ),
+        Property(
+            "writer.dir.permissions",
+            ValueType.OCTAL,
+            "Permission of folders made for the files; unset leaves it to the file system.",
+            scope=_T,
+        ),
+        Property(
+            "writer.file.permissions",
+            ValueType.OCTAL,
+            "Permission of the files; unset leaves it to the file system.",
+            scope=_T,
+        ),
+        Property(
+            "writer.file.name",
+            ValueType.STRING,
+            "A fixed file name.",
+            scope=_T,
+            support=Support.LATER,
+        ),
+        Property(
+            "writer.file.owner",
+            ValueType.STRING,
+            "Owner of the files.",
+            scope=_T,
+            support=Support.LATER,
+        ),
+        Property(
+            "writer.file.group",
+            ValueType.STRING,
+            "Group of the files.",
+            scope=_T,
+            support=Support.LATER,
+        ),
+        Property(
+            "writer.file.replication.factor",
+            ValueType.INT,
+            "Copies that HDFS keeps.",
+            low=1,
+            scope=_T,
+            support=Support.LATER,
+        ),
+        Property(
+            "writer.file.block.size",
+            ValueType.LONG,
+            "Block size on HDFS.",
+            low=1,
+            scope=_T,
+            support=Support.LATER,
+        ),
+        Property(
+            "writer.partitioner.class",
+            ValueType.STRING,
+            "Gobblin's row partitioner.",
+            scope=_T,
+            support=Support.LATER,
+        ),
+        Property(
+            "writer.fs.uri",
+            ValueType.FILE_SYSTEM,
+            "File system of the files.",
+            default="file:///",
+            scope=_T,
+        ),
+        Property(
+            "writer.destination.type",
+            ValueType.ENUM,
+            "Gobblin's kind of destination.",
+            default="HDFS",
+            words=("HDFS",),
+            scope=_T,
+            support=Support.NO_EFFECT,
+            identity=False,
+        ),
+        Property(
+            "writer.builder.class",
+            ValueType.STRING,
+            "Gobblin's writer; `writer.output.format` decides here.",
+            default="org.apache.gobblin.writer.AvroDataWriterBuilder",
+            scope=_T,
+            support=Support.NO_EFFECT,
+            identity=False,
+        ),
+        Property(
+            "writer.staging.dir",
+            ValueType.STRING,
+            "Unfinished files are in a hidden folder of the final directory here.",
+            scope=_T,
+            support=Support.NO_EFFECT,
+            identity=False,
+        ),
+        Property(
+            "writer.output.dir",
+            ValueType.STRING,
+            "Finished files are in a hidden folder of the final directory here.",
+            scope=_T,
+            support=Support.NO_EFFECT,
+            identity=False,
+        ),
+        Property(
+            "task.data.root.dir",
+            ValueType.STRING,
+            "Gobblin's root of the two folders above.",
+            support=Support.NO_EFFECT,
+            identity=False,
+        ),
+        Property(
+            "writer.buffer.size",
+            ValueType.INT,
+            "Gobblin's stream buffer.",
+            default="4096",
+            low=1,
+            scope=_T,
+            support=Support.NO_EFFECT,
+            identity=False,
+        ),
+    ),
+)
+
+PUBLISHING = Group(
+    "publishing",
+    "Publishing",
+    (
+        Property(
+            "data.publisher.final.dir",
+            ValueType.PATH,
+            "Root of what is published. A relative path starts at the job file's folder.",
+            required=True,
+        ),
+        Property(
+            "ms.publish.mode",
+            ValueType.ENUM,
+            "append adds files; replace puts the run's files in place of all earlier ones; "
+            "window_replace puts a work unit's files in place of its own earlier ones. Unset: "
+            "append, or what `data.publisher.replace.final.dir` says.",
+            words=("append", "replace", "window_replace"),
+            later_words=("merge",),
+            scope=_J,
+        ),
+        Property(
+            "data.publisher.replace.final.dir",
+            ValueType.BOOL,
+            "Replaces the dataset's folder by each run; has no effect where each run has its own "
+            "folder.",
+            default="false",
+            scope=_J,
+        ),
+        Property(
+            "data.publisher.appendExtractToFinalDir",
+            ValueType.BOOL,
+            "When false the relative output folder is not added to the final directory.",
+            default="true",
+            scope=_J,
+        ),
+        Property(
+            "data.publisher.permissions",
+            ValueType.OCTAL,
+            "Permission of folders that publishing makes; unset leaves it to the file system.",
+            scope=_J,
+        ),
+        Property(
+            "data.publisher.fs.uri",
+            ValueType.FILE_SYSTEM,
+            "File system of the final directory.",
+            scope=_J,
+        ),
+        Property(
+            "fs.uri",
+            ValueType.FILE_SYSTEM,
+            "File system where a more specific key is unset.",
+            default="file:///",
+        ),
+        Property(
+            "data.publisher.type",
+            ValueType.ENUM,
+            "Gobblin's publisher.",
+            default=_PUBLISHER,
+            words=(_PUBLISHER, "BaseDataPublisher"),
+            later_words=("org.apache.gobblin.publisher.NoopPublisher", "NoopPublisher"),
+            scope=_J,
+            identity=False,
+        ),
+        Property(
+            "data.publisher.job.type",
+            ValueType.ENUM,
+            "Gobblin's publisher at the end of a run.",
+            words=(_PUBLISHER, "BaseDataPublisher"),
+            later_words=("org.apache.gobblin.publisher.NoopPublisher", "NoopPublisher"),
+            scope=_J,
+            identity=False,
+        ),
+        Property(
+            "data.publisher.task.type",
+            ValueType.STRING,
+            "Gobblin's publisher at the end of a task.",
+            scope=_T,
+            support=Support.LATER,
+            identity=False,
+        ),
+        Property(
+            "data.publisher.final.dir.group",
+            ValueType.STRING,
+            "Group of published data.",
+            scope=_J,
+            support=Support.LATER,
+        ),
+        Property(
+            "publish.data.at.job.level",
+            ValueType.BOOL,
+            "Publishes once, after all work units.",
+            default="true",
+            scope=_J,
+            support=Support.LATER,
+        ),
+    ),
+)

@@ -1,0 +1,221 @@
+"""The property table: execution, state, events."""
+
+from __future__ import annotations
+
+from dil.config.property import Group, Property, Scope, Support, ValueType
+
+_T = Scope.TASK
+_J = Scope.JOB
+
+
+def _later(name: str, kind: ValueType, meaning: str, default: str = "") -> Property:
+    return Property(
+        name, kind, meaning, default, scope=_J, support=Support.LATER, identity=False
+    )  # fmt: skip
+
+
+def _unused(name: str, kind: ValueType, meaning: str, default: str = "") -> Property:
+    return Property(
+        name, kind, meaning, default, scope=_J, support=Support.NO_EFFECT, identity=False
+    )  # fmt: skip
+
+
+EXECUTION = Group(
+    "execution",
+    "Execution",
+    (
+        Property(
+            "taskexecutor.threadpool.size",
+            ValueType.INT,
+            "Work units that run at the same moment.",
+            default="10",
+            low=1,
+            scope=_J,
+            identity=False,
+        ),
+        Property(
+            "task.maxretries",
+            ValueType.INT,
+            "How often a failed work unit is tried again inside a run.",
+            default="4",
+            low=0,
+            scope=_J,
+            identity=False,
+        ),
+        Property(
+            "task.retry.intervalinsec",
+            ValueType.LONG,
+            "Retry k waits k - 1 times this many seconds. Unset: a random wait that grows from 1 "
+            "to 60 seconds.",
+            low=0,
+            scope=_J,
+            identity=False,
+        ),
+        Property(
+            "job.commit.policy",
+            ValueType.ENUM,
+            "full publishes nothing when any work unit failed; successful publishes those that "
+            "succeeded; partial is an older word for successful.",
+            default="full",
+            words=("full", "successful", "partial"),
+            scope=_J,
+            identity=False,
+        ),
+        Property(
+            "ms.log.format",
+            ValueType.ENUM,
+            "Form of the log lines.",
+            default="text",
+            words=("text", "json"),
+            identity=False,
+        ),
+        _unused(
+            "workunit.retry.enabled",
+            ValueType.BOOL,
+            "Gobblin's switch; failed work units are always due again.",
+            "true",
+        ),
+        Property(
+            "workunit.retry.policy",
+            ValueType.ENUM,
+            "Goes with the switch above.",
+            default="always",
+            words=("always", "onfull", "onpartial", "never"),
+            scope=_J,
+            support=Support.NO_EFFECT,
+            identity=False,
+        ),
+        _later("qualitychecker.task.policies", ValueType.LIST, "Checks of task totals."),
+        _later("qualitychecker.task.policy.types", ValueType.LIST, "One word per check."),
+        _later("qualitychecker.row.policies", ValueType.LIST, "Checks of rows."),
+        _later("qualitychecker.row.policy.types", ValueType.LIST, "One word per check."),
+        _later("qualitychecker.row.err.file", ValueType.STRING, "File of rejected rows."),
+    ),
+)
+
+STATE = Group(
+    "state",
+    "State",
+    (
+        Property(
+            "state.store.enabled",
+            ValueType.BOOL,
+            "When false no watermarks are kept and every run sees no history.",
+            default="true",
+            scope=_J,
+            identity=False,
+        ),
+        Property(
+            "state.store.type",
+            ValueType.ENUM,
+            "Kind of store. fs on a local path is sqlite in that folder; noop keeps nothing.",
+            default="sqlite",
+            words=("sqlite", "fs", "noop"),
+            later_words=("postgresql", "mysql"),
+            scope=_J,
+            identity=False,
+        ),
+        Property(
+            "dataset.state.store.type",
+            ValueType.ENUM,
+            "Wins over `state.store.type`.",
+            words=("sqlite", "fs", "noop"),
+            later_words=("postgresql", "mysql"),
+            scope=_J,
+            identity=False,
+        ),
+        Property(
+            "state.store.dir",
+            ValueType.PATH,
+            "Folder of the store. A relative path starts at the job file's folder; unset: `.dil` "
+            "there.",
+            scope=_J,
+            identity=False,
+        ),
+        Property(
+            "state.store.fs.uri",
+            ValueType.FILE_SYSTEM,
+            "File system of the folder.",
+            scope=_J,
+            identity=False,
+        ),
+        _unused(
+            "state.store.compressedValues",
+            ValueType.BOOL,
+            "Gobblin's compression of stored values.",
+            "true",
+        ),
+        Property(
+            "state.store.db.url",
+            ValueType.STRING,
+            "Address of a database server that keeps the state.",
+            secret=True,
+            scope=_J,
+            support=Support.LATER,
+            identity=False,
+        ),
+        Property(
+            "state.store.db.user",
+            ValueType.STRING,
+            "User of that database.",
+            secret=True,
+            scope=_J,
+            support=Support.LATER,
+            identity=False,
+        ),
+        Property(
+            "state.store.db.password",
+            ValueType.STRING,
+            "Password of that database.",
+            secret=True,
+            scope=_J,
+            support=Support.LATER,
+            identity=False,
+        ),
+        _later("state.store.db.table", ValueType.STRING, "Table name.", "gobblin_job_state"),
+        _unused(
+            "state.store.db.jdbc.driver",
+            ValueType.STRING,
+            "Java driver; not needed outside a JVM.",
+            "com.mysql.cj.jdbc.Driver",
+        ),
+        _unused(
+            "ms.retention",
+            ValueType.JSON_OBJECT,
+            "How long state, data and logs are wanted. Nothing is deleted by a run.",
+            '{"state.store":"P90D","publish.dir":"P731D","log":"P30D"}',
+        ),
+    ),
+)
+
+EVENTS = Group(
+    "events",
+    "Events and audit",
+    (
+        _later("ms.metrics.enabled", ValueType.BOOL, "Sends planning events.", "false"),
+        _later(
+            "ms.reporter.class",
+            ValueType.STRING,
+            "Where events are sent.",
+            "com.linkedin.cdi.factory.producer.KafkaEventReporter",
+        ),
+        Property(
+            "ms.kafka",
+            ValueType.JSON_OBJECT,
+            "Kafka producer of events and audit.",
+            hidden_members="the passwords",
+            scope=_J,
+            support=Support.LATER,
+            identity=False,
+        ),
+        _later("ms.audit.enabled", ValueType.BOOL, "Records what was sent.", "false"),
+        _later("ms.kafka.brokers", ValueType.STRING, "Brokers of the audit producer."),
+        _later("ms.kafka.clientId", ValueType.STRING, "Client id of the audit producer."),
+        _later(
+            "ms.kafka.schema.registry.url",
+            ValueType.STRING,
+            "Schema registry of the audit producer.",
+        ),
+        _later("ms.kafka.audit.topic.name", ValueType.STRING, "Topic of the audit rows."),
+    ),
+)

@@ -1,0 +1,199 @@
+"""The text of a property as a typed value. JSON has its own module."""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from dil.config.findings import known_words
+from dil.config.property import Property, Support, ValueType
+from dil.text.java_regex import compile_java
+from dil.text.joda import compile_pattern
+from dil.text.zones import zone_of_text
+
+_INT_BOUNDS = (-(2**31), 2**31 - 1)
+_LONG_BOUNDS = (-(2**63), 2**63 - 1)
+_INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
+_OCTAL = re.compile(r"0?[0-7]{3,4}")
+_LOCAL_FILE_SYSTEM = re.compile(r"file:(?://(?:localhost)?)?/*")
+
+
+@dataclass(frozen=True, slots=True)
+class ValueProblem(Exception):  # noqa: N818 - becomes a Problem, never reaches a user as an error
+    """Why a text is no value of its property, and what to write.
+
+    ``what`` goes on after "which"; it is empty where the fix says all.
+    """
+
+    what: str
+    fix: str = ""
+
+
+def parse(entry: Property, text: str) -> object:
+    """Return the value of a non-blank text.
+
+    Raises:
+        ValueProblem: the text is no value of this property.
+    """
+    reader = _READERS.get(entry.type)
+    return text if reader is None else reader(entry, text)
+
+
+def default(entry: Property) -> object:
+    """Return the value of a property that is blank: its default, None or nothing without one."""
+    if entry.default:
+        return parse(entry, entry.default)
+    if entry.type in _LISTS:
+        return ()
+    return None
+
+
+def _integer(entry: Property, text: str) -> int:
+    if not _INTEGER.fullmatch(text):
+        raise ValueProblem("is no whole number", _range_text(entry))
+    number = int(text)
+    number = entry.special.get(number, number)
+    lowest, highest = _bounds(entry)
+    if not lowest <= number <= highest:
+        raise ValueProblem("is out of bounds", _range_text(entry))
+    return number
+
+
+def _bounds(entry: Property) -> tuple[int, int]:
+    lowest, highest = _INT_BOUNDS if entry.type is ValueType.INT else _LONG_BOUNDS
+    return (
+        lowest if entry.low is None else entry.low,
+        highest if entry.high is None else entry.high,
+    )
+
+
+def _range_text(entry: Property) -> str:
+    lowest, highest = _bounds(entry)
+    return f"Allowed: {lowest} to {highest}."
+
+
+def _boolean(entry: Property, text: str) -> bool:
+    del entry
+    word = text.lower()
+    if word not in {"true", "false"}:
+        raise ValueProblem("is neither true nor false", "Write true or false.")
+    return word == "true"
+
+
+def word(entry: Property, text: str) -> str:
+    """Return the allowed word that a text means, in the table's spelling.
+
+    Raises:
+        ValueProblem: no such word, or one that is not supported yet.
+    """
+    by_lower = {known.lower(): known for known in entry.words}
+    found = by_lower.get(text.lower())
+    if found is not None:
+        return found
+    if text.lower() in {later.lower() for later in entry.later_words}:
+        raise ValueProblem("is not supported yet", f"Use one of: {', '.join(entry.words)}.")
+    raise ValueProblem("", known_words(text, entry.words))
+
+
+def _items(entry: Property, text: str) -> tuple[str, ...]:
+    del entry
+    return tuple(item.strip() for item in text.split(",") if item.strip())
+
+
+def _patterns(entry: Property, text: str) -> tuple[str, ...]:
+    patterns = _items(entry, text)
+    for pattern in patterns:
+        try:
+            compile_pattern(pattern)
+        except ValueError as error:
+            raise ValueProblem(f"holds a date pattern that cannot be read: {error}") from error
+    return patterns
+
+
+def _regex(entry: Property, text: str) -> str:
+    del entry
+    try:
+        compile_java(text)
+    except ValueError as error:
+        raise ValueProblem(f"is no regular expression that can be used: {error}") from error
+    return text
+
+
+def _zone(entry: Property, text: str) -> str:
+    del entry
+    try:
+        return zone_of_text(text)
+    except ValueError as error:
+        raise ValueProblem(
+            "is no known time zone", "Use a region id such as Europe/Paris, or UTC."
+        ) from error
+
+
+def _charset(entry: Property, text: str) -> str:
+    del entry
+    try:
+        codecs.lookup(text)
+    except LookupError as error:
+        raise ValueProblem("is no known character set", "For example UTF-8.") from error
+    return text
+
+
+def _octal(entry: Property, text: str) -> int:
+    del entry
+    if not _OCTAL.fullmatch(text):
+        raise ValueProblem(
+            "is no permission", "Write three octal digits such as 755, or four such as 0755."
+        )
+    return int(text, 8)
+
+
+def _file_system(entry: Property, text: str) -> str:
+    del entry
+    if not _LOCAL_FILE_SYSTEM.fullmatch(text):
+        raise ValueProblem(
+            "names a file system that is not supported yet", "Use file:/// (local files)."
+        )
+    return text
+
+
+def _duration_ms(entry: Property, text: str) -> int:
+    """Return the milliseconds of an ISO duration of fixed length."""
+    del entry
+    from isodate import Duration, ISO8601Error, parse_duration
+
+    fix = "Write an ISO duration of days and smaller units, such as P2D or PT6H."
+    try:
+        length = parse_duration(text)
+    except (ISO8601Error, ValueError) as error:
+        raise ValueProblem("is no duration", fix) from error
+    if isinstance(length, Duration):
+        raise ValueProblem("has months or years, whose length varies", fix)
+    seconds: float = length.total_seconds()
+    if seconds < 0:
+        raise ValueProblem("is negative", fix)
+    return round(seconds * 1000)
+
+
+_LISTS = {ValueType.LIST, ValueType.CLASS_LIST, ValueType.DATE_PATTERNS}
+_READERS: Mapping[ValueType, Callable[[Property, str], object]] = {
+    ValueType.INT: _integer,
+    ValueType.LONG: _integer,
+    ValueType.BOOL: _boolean,
+    ValueType.ENUM: word,
+    ValueType.LIST: _items,
+    ValueType.CLASS_LIST: _items,
+    ValueType.DATE_PATTERNS: _patterns,
+    ValueType.REGEX: _regex,
+    ValueType.ZONE: _zone,
+    ValueType.CHARSET: _charset,
+    ValueType.OCTAL: _octal,
+    ValueType.FILE_SYSTEM: _file_system,
+    ValueType.DURATION: _duration_ms,
+}
+
+
+def is_unsupported(entry: Property, value: object) -> bool:
+    """Tell whether this version would ignore a value that changes behaviour."""
+    return entry.support is Support.LATER and value != default(entry)

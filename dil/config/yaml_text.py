@@ -1,0 +1,68 @@
+"""The grammar of ``.yaml`` job files: the same keys, values as text, lists or objects.
+
+Keys may be nested at their dots. Unquoted words stay text as written, so ``007`` and ``2020-01-01``
+are what they look like. Source: spec README 11.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import yaml
+
+from dil.config.entry import Entry
+from dil.config.findings import Findings
+from dil.config.lenient_json import JsonError, from_node
+from dil.config.table import TABLE, lookup
+from dil.errors import Origin
+from dil.model.json import as_text, compact
+
+
+def parse(text: str, path: str, findings: Findings) -> Iterator[Entry]:
+    """Yield the entries of a file in order."""
+    try:
+        root = yaml.compose(text, Loader=yaml.SafeLoader)
+    except yaml.MarkedYAMLError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark else None
+        reason = error.problem or "cannot be read"
+        findings.problem("", f"is no YAML: {reason}", "", Origin(path, line))
+        return
+    except yaml.YAMLError as error:
+        findings.problem("", f"is no YAML: {error}", "", Origin(path))
+        return
+    if root is None:
+        return
+    if not isinstance(root, yaml.MappingNode):
+        findings.problem(
+            "", "holds no properties", "Write one `key: value` per line.", Origin(path, 1)
+        )
+        return
+    yield from _entries("", root, path, findings)
+
+
+def _entries(prefix: str, node: yaml.MappingNode, path: str, findings: Findings) -> Iterator[Entry]:
+    for name, value in node.value:
+        origin = Origin(path, name.start_mark.line + 1)
+        key = f"{prefix}{name.value}"
+        if isinstance(value, yaml.MappingNode) and _is_nested(key):
+            yield from _entries(f"{key}.", value, path, findings)
+            continue
+        try:
+            yield Entry(key, _text(key, value), origin)
+        except JsonError as error:
+            findings.problem(key, error.reason, "", Origin(path, error.line + 1))
+
+
+def _is_nested(key: str) -> bool:
+    return lookup(key) is None and any(name.startswith(f"{key}.") for name in TABLE)
+
+
+def _text(key: str, node: yaml.Node) -> str:
+    if isinstance(node, yaml.ScalarNode):
+        is_null = node.style is None and node.value in {"", "~", "null"}
+        return "" if is_null else str(node.value).strip()
+    value = from_node(node)
+    entry = lookup(key)
+    if entry is not None and not entry.type.spans_lines and isinstance(value, list):
+        return ",".join(as_text(item) for item in value)
+    return compact(value)

@@ -1,0 +1,119 @@
+"""The way of rows from extractor to writer: derived fields, the job's converters, types.
+
+Source: behaviour.md B10, B11.1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+
+import pyarrow as pa
+
+from dil.conversion.derived_fields import DerivedFields
+from dil.conversion.typed_rows import TypedRows
+from dil.errors import DilError, PluginFailureError
+from dil.model.job import ClassRef
+from dil.spi.converter import Converter, ConverterContext, PageFacts
+from dil.spi.extractor import MISSING, Page
+
+_MESSAGE_LENGTH = 200
+_NO_PAGE = PageFacts(Page(iter(()), lambda _path: MISSING), {})
+
+
+class ConversionChain:
+    """The converters of one attempt, in order. Lazy: a batch goes through before the next comes."""
+
+    def __init__(self, steps: Sequence[Converter]) -> None:
+        self._steps = tuple(steps)
+        self._facts = _NO_PAGE
+
+    def convert(self, batch: pa.RecordBatch, facts: PageFacts) -> Iterator[pa.RecordBatch]:
+        """Yield what becomes of one batch of a page, in the typed form of ``dil.model.arrow``.
+
+        Raises:
+            ConversionError: more rows failed than the job tolerates.
+            PluginFailureError: a converter of the job raised something that is not ours.
+        """
+        self._facts = facts
+        return self._from(0, batch)
+
+    def finish(self) -> Iterator[pa.RecordBatch]:
+        """Yield what converters held back, after the last row of the work unit; called once.
+
+        A converter that comes later sees the rest of those before it, then finishes itself.
+        """
+        for index, step in enumerate(self._steps):
+            for batch in _guarded(step, step.finish):
+                yield from self._from(index + 1, batch)
+
+    @property
+    def dropped(self) -> int:
+        """Return how many rows were dropped as failures so far."""
+        return sum(step.dropped for step in self._steps)
+
+    @property
+    def warnings(self) -> int:
+        """Return how many derived values fell back to 0 (B10.4)."""
+        return sum(step.warnings for step in self._steps if isinstance(step, DerivedFields))
+
+    def _from(self, index: int, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        if batch.num_rows == 0:
+            return
+        if index == len(self._steps):
+            yield batch
+            return
+        step = self._steps[index]
+        for converted in _guarded(step, partial(step.convert, batch, self._facts)):
+            yield from self._from(index + 1, converted)
+
+
+def build_chain(context: ConverterContext) -> ConversionChain:
+    """Return the chain of a job for one attempt.
+
+    Raises:
+        ConfigError: a derived field's formula or a date pattern cannot be understood.
+        PluginFailureError: a converter class cannot be made.
+    """
+    steps: list[Converter] = []
+    if context.job.conversion.derived_fields:
+        steps.append(DerivedFields(context))
+    steps.extend(_create(reference, context) for reference in context.job.conversion.converters)
+    steps.append(TypedRows(context))
+    return ConversionChain(steps)
+
+
+def _create(reference: ClassRef, context: ConverterContext) -> Converter:
+    from dil.spi.registry import load
+
+    try:
+        converter = load(reference)(context)
+    except DilError:
+        raise
+    except Exception as error:  # a plug-in may raise anything
+        raise _failure(str(reference), error) from error
+    if not isinstance(converter, Converter):
+        raise PluginFailureError(
+            f"{reference} is not a Converter", "Inherit dil.spi.converter.Converter."
+        )
+    return converter
+
+
+def _guarded(
+    step: Converter, run: Callable[[], Iterator[pa.RecordBatch]]
+) -> Iterator[pa.RecordBatch]:
+    """Yield a converter's batches; what it raises leaves as our own error with its name."""
+    try:
+        yield from run()
+    except DilError:
+        raise
+    except Exception as error:  # a plug-in may raise anything
+        kind = type(step)
+        raise _failure(f"{kind.__module__}:{kind.__qualname__}", error) from error
+
+
+def _failure(name: str, error: Exception) -> PluginFailureError:
+    return PluginFailureError(
+        f"converter {name} failed: {type(error).__name__}: {str(error)[:_MESSAGE_LENGTH]}",
+        "Run again with -v to see where; the converter's author can tell what it means.",
+    )

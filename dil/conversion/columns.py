@@ -1,0 +1,188 @@
+"""Typed columns, nested ones included: what each is to become, and the walk that makes it so."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dil.conversion.failures import RowFailures
+from dil.conversion.values import Values, plain_storage
+from dil.model.arrow import TYPE_KEY, type_word
+from dil.model.schema import ArrayType, Column, DataType, EnumType, MapType, Primitive, RecordType
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What a column, member or item becomes.
+
+    ``children`` are the members of a record, or the one item of a list or map. ``is_plain`` tells
+    that values of the raw type are right as they are, but for nulls at the top.
+    """
+
+    path: str
+    field: pa.Field
+    word: str
+    symbols: tuple[str, ...]
+    children: tuple[Target, ...]
+    is_plain: bool
+
+
+def column_target(field: pa.Field, declared: Column | None, values: Values) -> Target:
+    """Return the typed form of a raw field; what the job's schema declares about it wins."""
+    nullable = declared.nullable if declared else field.nullable
+    data_type = declared.type if declared else None
+    return _target(field.with_nullable(nullable), data_type, field.name, values)
+
+
+def _target(field: pa.Field, declared: DataType | None, path: str, values: Values) -> Target:
+    stored = plain_storage(field.type)
+    children = _children(stored, declared, path, values)
+    word = declared.word if isinstance(declared, Primitive) else type_word(field)
+    symbols = declared.symbols if isinstance(declared, EnumType) else ()
+    if children is None:
+        data_type = values.leaf_type(word, stored, declared, path)
+        children = ()
+    else:
+        data_type = _container(stored, children)
+    metadata = {TYPE_KEY: word.encode()} if word else None
+    return Target(
+        path,
+        pa.field(field.name, data_type, field.nullable, metadata),
+        word,
+        symbols,
+        children,
+        is_plain=field.type == data_type and not _has_checks(data_type) and not symbols,
+    )
+
+
+def _children(
+    stored: pa.DataType, declared: DataType | None, path: str, values: Values
+) -> tuple[Target, ...] | None:
+    """Return the targets inside a nested type, None for a flat one."""
+    if isinstance(declared, Primitive | EnumType):
+        return None
+    if pa.types.is_struct(stored):
+        columns = declared.columns if isinstance(declared, RecordType) else ()
+        known = {column.name: column for column in columns}
+        return tuple(_member(member, known.get(member.name), path, values) for member in stored)
+    if pa.types.is_map(stored):
+        item = stored.item_field
+        if isinstance(declared, MapType):
+            item = item.with_nullable(declared.values_nullable)
+        inner = declared.values if isinstance(declared, MapType) else None
+        return (_target(item, inner, f"{path}.*", values),)
+    if pa.types.is_list(stored):
+        item = stored.value_field
+        if isinstance(declared, ArrayType):
+            item = item.with_nullable(declared.items_nullable)
+        inner = declared.items if isinstance(declared, ArrayType) else None
+        return (_target(item, inner, f"{path}[]", values),)
+    return None
+
+
+def _member(field: pa.Field, declared: Column | None, path: str, values: Values) -> Target:
+    nullable = declared.nullable if declared else field.nullable
+    inner = declared.type if declared else None
+    return _target(field.with_nullable(nullable), inner, f"{path}.{field.name}", values)
+
+
+def _container(stored: pa.DataType, children: tuple[Target, ...]) -> pa.DataType:
+    if pa.types.is_struct(stored):
+        return pa.struct([child.field for child in children])
+    if pa.types.is_map(stored):
+        return pa.map_(pa.string(), children[0].field)
+    return pa.list_(children[0].field)
+
+
+def _has_checks(data_type: pa.DataType) -> bool:
+    """Tell whether something inside must not be null."""
+    if pa.types.is_map(data_type):
+        return not data_type.item_field.nullable or _has_checks(data_type.item_type)
+    if not pa.types.is_nested(data_type):
+        return False
+    fields = [data_type.field(index) for index in range(data_type.num_fields)]
+    return any(not field.nullable or _has_checks(field.type) for field in fields)
+
+
+class ColumnReader:
+    """Brings the columns of one batch to their targets, and notes the rows where that failed."""
+
+    def __init__(self, values: Values, failures: RowFailures) -> None:
+        self._values = values
+        self._failures = failures
+
+    def read(self, array: pa.Array, target: Target) -> pa.Array:
+        """Return the typed column; where a row failed its value is of no meaning."""
+        rows = None if target.is_plain and _is_complete(array, target) else _positions(array)
+        return array if rows is None else self._read(array, target, rows)
+
+    def _read(self, array: pa.Array, target: Target, rows: pa.Array) -> pa.Array:
+        """Read a part of a column; ``rows`` tells the batch's row of each position."""
+        stored = self._values.unpack(array)
+        if not target.children:
+            result = self._leaf(stored, target, rows)
+        elif pa.types.is_struct(stored.type):
+            result = self._struct(stored, target, rows)
+        else:
+            result = self._items(stored, target, rows)
+        if not target.field.nullable and result.null_count:
+            # A value that failed to convert was noted already, and the first reason counts.
+            self._failures.add(
+                target.path, "null, but the column is not nullable", rows.filter(result.is_null())
+            )
+        return result
+
+    def _leaf(self, array: pa.Array, target: Target, rows: pa.Array) -> pa.Array:
+        result, reason = self._values.convert(array, target.word, target.field.type, target.symbols)
+        if result.null_count > array.null_count:
+            bad = pc.and_(result.is_null(), array.is_valid())
+            self._failures.add(target.path, reason, rows.filter(bad), array.filter(bad))
+        return result
+
+    def _struct(self, array: pa.StructArray, target: Target, rows: pa.Array) -> pa.Array:
+        valid = array.is_valid()
+        there = rows if not array.null_count else rows.filter(valid)
+        columns = []
+        for child, member in zip(array.flatten(), target.children, strict=True):
+            inside = child if not array.null_count else child.filter(valid)
+            columns.append(self._read(inside, member, there))
+        if not array.null_count:
+            return pa.StructArray.from_arrays(columns, fields=list(target.field.type))
+        # Members were read without the rows that have no record; spread them out again.
+        indices = pc.if_else(valid, pc.subtract(pc.cumulative_sum(valid.cast(pa.int64())), 1), None)
+        dense = pa.StructArray.from_arrays(columns, fields=list(target.field.type))
+        return dense.take(indices)
+
+    def _items(self, array: pa.Array, target: Target, rows: pa.Array) -> pa.Array:
+        data_type = target.field.type
+        offsets = _offsets(array)
+        parents = pc.list_parent_indices(pa.ListArray.from_arrays(offsets, _row_numbers(offsets)))
+        of_items = rows.take(parents)
+        start, length = array.offsets[0].as_py(), offsets[-1].as_py()
+        mask = array.is_null() if array.null_count else None
+        if pa.types.is_map(data_type):
+            keys = self._values.convert(array.keys.slice(start, length), "string", pa.string(), ())
+            items = self._read(array.items.slice(start, length), target.children[0], of_items)
+            return pa.MapArray.from_arrays(offsets, keys[0], items, type=data_type, mask=mask)
+        items = self._read(array.values.slice(start, length), target.children[0], of_items)
+        return pa.ListArray.from_arrays(offsets, items, type=data_type, mask=mask)
+
+
+def _is_complete(array: pa.Array, target: Target) -> bool:
+    return bool(target.field.nullable) or array.null_count == 0
+
+
+def _positions(array: pa.Array) -> pa.Array:
+    return pa.array(range(len(array)), pa.int64())
+
+
+def _row_numbers(offsets: pa.Array) -> pa.Array:
+    return pa.nulls(offsets[-1].as_py(), pa.int8())
+
+
+def _offsets(array: pa.Array) -> pa.Array:
+    """Return the offsets of lists or maps, beginning at 0 and not a slice of others."""
+    moved = pc.subtract(array.offsets, array.offsets[0])
+    return moved if moved.offset == 0 else pa.concat_arrays([moved, moved.slice(0, 0)])

@@ -1,0 +1,192 @@
+"""The result of a derived field's formula from its base value.
+
+Source: behaviour.md B10.3, B10.4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dil.conversion.failures import shape_of
+from dil.conversion.texts import parse_iso, parse_pattern, per_unique, text_of
+from dil.errors import ConversionError
+from dil.model.settings import Formula
+from dil.text.java_regex import compile_java
+from dil.text.joda import JodaPattern, compile_pattern
+
+NO_MATCH = "no match"
+
+_INTEGER = r"^[+-]?[0-9]+$"
+_NUMBER = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$"
+
+_RESULTS: dict[str, tuple[pa.DataType, str]] = {
+    "epoc": (pa.int64(), "long"),
+    "string": (pa.string(), "string"),
+    "regexp": (pa.string(), "string"),
+    "boolean": (pa.bool_(), "boolean"),
+    "int": (pa.int32(), "int"),
+    "integer": (pa.int32(), "int"),
+    "number": (pa.float64(), "double"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """What a formula's type makes of base values: ``data_type``, its type word, and how."""
+
+    data_type: pa.DataType
+    word: str
+    convert: Callable[[pa.Array], pa.Array]
+
+
+class BadValueError(Exception):
+    """A base value that the formula cannot take: its position and the reason."""
+
+    def __init__(self, position: int, reason: str) -> None:
+        super().__init__(position, reason)
+        self.position = position
+        self.reason = reason
+
+
+def results_of(formula: Formula, zone: str) -> Results:
+    """Return the conversion of a formula; ``zone`` is for texts that name none.
+
+    The conversion keeps nulls and raises BadValueError.
+
+    Raises:
+        ValueError: the format is no Java regular expression or no Joda pattern.
+    """
+    data_type, word = _RESULTS[formula.type]
+    match formula.type:
+        case "epoc":
+            convert = _epoc(formula.format, zone)
+        case "string":
+            convert = _text
+        case "regexp":
+            convert = _search(formula.format or "(.*)")
+        case "boolean":
+            convert = _to_boolean
+        case "number":
+            convert = _to_number
+        case _:
+            convert = _to_int
+    return Results(data_type, word, convert)
+
+
+def _text(values: pa.Array) -> pa.Array:
+    try:
+        return text_of(values)
+    except pa.ArrowInvalid:
+        raise BadValueError(0, "some bytes of the page are not UTF-8") from None
+
+
+def _search(pattern: str) -> Callable[[pa.Array], pa.Array]:
+    regex = compile_java(pattern)
+    group = 1 if regex.groups else 0
+
+    def find(text: str) -> str:
+        match = regex.search(text)
+        found = match.group(group) if match else None
+        return NO_MATCH if found is None else found
+
+    return lambda values: per_unique(_text(values), find, pa.string())
+
+
+def _to_boolean(values: pa.Array) -> pa.Array:
+    texts = _text(values)
+    _refuse(texts, pc.equal(texts, ""), "empty text is neither true nor false")
+    return pc.equal(pc.utf8_lower(texts), "true")
+
+
+def _to_int(values: pa.Array) -> pa.Array:
+    texts = _text(values)
+    _refuse(texts, pc.invert(pc.match_substring_regex(texts, _INTEGER)), "not an integer")
+    try:
+        return pc.utf8_ltrim(texts, "+").cast(pa.int32())
+    except pa.ArrowInvalid:
+        bounds = pa.array([_fits_int(text) for text in texts.to_pylist()], pa.bool_())
+        _refuse(texts, pc.invert(bounds), "not an integer of 32 bits")
+        raise
+
+
+def _fits_int(text: str | None) -> bool:
+    return text is None or -(2**31) <= int(text) < 2**31
+
+
+def _to_number(values: pa.Array) -> pa.Array:
+    if pa.types.is_floating(values.type):
+        return values.cast(pa.float64())
+    texts = pc.utf8_trim_whitespace(_text(values))
+    _refuse(texts, pc.invert(pc.match_substring_regex(texts, _NUMBER)), "not a number")
+    return pc.utf8_ltrim(texts, "+").cast(pa.float64())
+
+
+def _epoc(pattern: str, zone: str) -> Callable[[pa.Array], pa.Array]:
+    if not pattern.strip():
+        return _milliseconds
+    joda = None if pattern.strip().lower() == "iso" else compile_pattern(pattern)
+
+    def convert(values: pa.Array) -> pa.Array:
+        if pa.types.is_temporal(values.type):
+            return _milliseconds(values)
+        texts = _text(values)
+        parsed = parse_iso(texts, zone) if joda is None else _by_pattern(texts, joda, zone)
+        _refuse(texts, pc.and_(parsed.is_null(), texts.is_valid()), "not a date or time")
+        return parsed
+
+    return convert
+
+
+def _by_pattern(texts: pa.Array, joda: JodaPattern, zone: str) -> pa.Array:
+    # Text beyond the pattern's length, quotes included, is cut off, as the reference does.
+    head = pc.utf8_slice_codeunits(texts, 0, len(joda.pattern))
+    parsed = parse_pattern(head, joda, zone)
+    if parsed.null_count == texts.null_count:
+        return parsed
+    return pc.coalesce(parsed, parse_iso(texts, zone))
+
+
+def _milliseconds(values: pa.Array) -> pa.Array:
+    """Return integer text and integers as they are, instants as milliseconds, anything else 0."""
+    if pa.types.is_integer(values.type):
+        return values.cast(pa.int64())
+    if pa.types.is_temporal(values.type):
+        return _epoch_of(values)
+
+    def whole(text: str) -> int:
+        # Java's Long.parseLong: an optional sign, then digits, within 64 bits.
+        unsigned = text[1:] if text[:1] in {"+", "-"} else text
+        if not (unsigned.isascii() and unsigned.isdigit()):
+            return 0
+        number = int(text)
+        return number if -(2**63) <= number < 2**63 else 0
+
+    return per_unique(_text(values), whole, pa.int64())
+
+
+def _epoch_of(values: pa.Array) -> pa.Array:
+    if pa.types.is_time(values.type) or pa.types.is_duration(values.type):
+        micros = values.cast(pa.time64("us")).cast(pa.int64())
+        return pc.divide(micros, 1000)
+    instants = values.cast(pa.timestamp("us"))
+    return pc.floor_temporal(instants, unit="millisecond").cast(pa.timestamp("ms")).cast(pa.int64())
+
+
+def _refuse(texts: pa.Array, is_bad: pa.Array, reason: str) -> None:
+    position = pc.index(is_bad.fill_null(False), True).as_py()  # noqa: FBT003 - a value
+    if position >= 0:
+        looks = shape_of(texts[position].as_py())
+        raise BadValueError(position, f"{reason}, it looks like {looks}")
+
+
+def refused(column: str, row: int, error: BadValueError) -> ConversionError:
+    """Return the error for a base value that a formula could not take."""
+    return ConversionError(
+        f'derived field "{column}", row {row} of the work unit: {error.reason}',
+        "Correct the formula in ms.derived.fields; its member value is the default for rows"
+        " without a source value.",
+    )

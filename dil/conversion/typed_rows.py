@@ -1,0 +1,78 @@
+"""The last step: rows in the source's form become rows in the typed form.
+
+Text of dates and times is parsed, text of bytes encoded, enum symbols and not-null columns are
+checked, types of databases are brought to ours.
+
+Source: behaviour.md B11.3, B11.3.1; spec README 36.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from dil.conversion.columns import ColumnReader, Target, column_target
+from dil.conversion.failures import FailureBudget, RowFailures, keep_good
+from dil.conversion.values import Values
+from dil.model.arrow import type_word, typed_schema
+from dil.model.schema import Column
+from dil.spi.converter import Converter, ConverterContext, PageFacts
+
+
+class TypedRows(Converter):
+    """Types every column; rows that cannot be typed are dropped up to ``max_failures``."""
+
+    def __init__(self, context: ConverterContext) -> None:
+        super().__init__(context)
+        spec = context.job.conversion
+        declared = context.job.extraction.output_schema or ()
+        self._declared: dict[str, Column] = {column.name: column for column in declared}
+        self._values = Values(spec, context.job.writing.format)
+        self._budget = FailureBudget(spec.max_failures)
+        self._rows = 0
+        self._known: tuple[pa.Schema, list[Target]] | None = None
+
+    @property
+    def dropped(self) -> int:
+        """Return how many rows were dropped so far."""
+        return self._budget.dropped
+
+    def convert(self, batch: pa.RecordBatch, facts: PageFacts) -> Iterator[pa.RecordBatch]:
+        """Yield the batch in the typed form, without rows that failed.
+
+        Raises:
+            ConversionError: one row more than ``max_failures`` failed.
+        """
+        del facts
+        targets = self._targets(batch.schema)
+        failures = RowFailures()
+        reader = ColumnReader(self._values, failures)
+        columns = [
+            reader.read(column, target)
+            for column, target in zip(batch.columns, targets, strict=True)
+        ]
+        typed = pa.RecordBatch.from_arrays(
+            columns, schema=pa.schema([target.field for target in targets])
+        )
+        self._budget.spend(failures, self._rows)
+        self._rows += batch.num_rows
+        yield keep_good(typed, failures)
+
+    def _targets(self, schema: pa.Schema) -> list[Target]:
+        """Return the typed columns of a raw schema; pages mostly share one."""
+        if self._known is None or not self._known[0].equals(schema, check_metadata=True):
+            targets = [
+                column_target(field, self._declaration(field), self._values) for field in schema
+            ]
+            self._known = (schema, targets)
+        return self._known[1]
+
+    def _declaration(self, field: pa.Field) -> Column | None:
+        """Return what the job's schema says of a column, unless a converter made it another one."""
+        declared = self._declared.get(field.name)
+        if declared is None or not type_word(field):
+            return declared
+        return (
+            declared if type_word(typed_schema((declared,)).field(0)) == type_word(field) else None
+        )

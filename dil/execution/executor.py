@@ -1,0 +1,48 @@
+"""What the job asks of whoever runs its tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from dil.model.task import Failure, RunContext, TaskReport
+from dil.model.work_unit import WorkUnit
+
+FATAL_CODES = frozenset({"DIL-SRC-AUTH", "DIL-QUOTA"})
+_EVIDENCE = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """What came back: reports in task order, and why tasks without a report never finished."""
+
+    reports: tuple[TaskReport, ...]
+    stopped: Failure | None = None
+
+
+Watch = Callable[[Sequence[TaskReport]], "Failure | None"]
+"""Looks at the reports so far, several times a second; a failure stops what has not started."""
+
+
+class Executor(Protocol):
+    """Runs tasks, each once or more; attempts whose report never came back do not count."""
+
+    def execute(self, run: RunContext, units: Sequence[WorkUnit], watch: Watch) -> Execution:
+        """Run all work units and return what their tasks reported; a failed task never raises."""
+
+
+def hopeless(reports: Sequence[TaskReport]) -> Failure | None:
+    """Return why the remaining work units would fail like these, None while there is hope.
+
+    A source that refuses every work unit ends the run early (spec README 30): the first reports
+    all failed, all for credentials, a spent quota, or the same unreachable source.
+    """
+    failures = [report.failure for report in reports]
+    if len(failures) < _EVIDENCE or any(failure is None for failure in failures):
+        return None
+    codes = {failure.code for failure in failures if failure is not None}
+    first = failures[0]
+    if first is None or not (codes <= FATAL_CODES or codes == {"DIL-SRC-TRANSIENT"}):
+        return None
+    return Failure(first.code, f"the source refused every work unit so far; last: {first.error}")

@@ -1,0 +1,264 @@
+"""JSON values into declared column types, one by one: the path for values that need care.
+
+Source: behaviour.md B11.3. Fractions arrive as their text (NumberText), so that nothing is
+rounded on the way.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from itertools import chain
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+
+from dil.errors import ConversionError
+from dil.extraction.excerpt import kind_of
+from dil.extraction.json_path import member_values
+from dil.extraction.numbers import NumberText, plain
+from dil.model.arrow import type_word
+
+_NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
+_MAX_EXPONENT = 400  # more digits than any type holds, few enough to calculate with
+_FLOAT32_MAX = 3.4028235677973366e38
+_BITS = {pa.int32(): 31, pa.int64(): 63}
+_NATIVE: dict[pa.DataType, set[type]] = {
+    pa.string(): {str, NumberText},
+    pa.bool_(): {bool},
+    pa.int32(): {int},
+    pa.int64(): {int},
+}
+
+Coerce: TypeAlias = Callable[[object], object]
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a stretch of values comes from; ``path`` ends with a point when it is not empty."""
+
+    page: int
+    first_row: int
+    path: str = ""
+
+    def below(self, name: str) -> _Place:
+        return replace(self, path=f"{self.path}{name}.")
+
+
+class _UnfitError(ValueError):
+    """A value does not fit; ``path`` grows on the way out."""
+
+    def __init__(self, wanted: str, value: object, path: str = "") -> None:
+        super().__init__(wanted)
+        self.wanted = wanted
+        self.kind = kind_of(value)
+        self.path = path
+
+    def below(self, segment: str) -> _UnfitError:
+        """Return the same finding, seen from one level up."""
+        self.path = f"{segment}.{self.path}" if self.path else segment
+        return self
+
+
+def coerced_batch(
+    rows: Sequence[Mapping[str, Any]], schema: pa.Schema, *, first_row: int, page: int
+) -> pa.RecordBatch:
+    """Return rows as a batch of exactly this schema; missing members are null.
+
+    Text becomes numbers and booleans, numbers and booleans become text, ``1.0`` becomes an
+    integer; nothing is rounded except into float and double columns.
+
+    Raises:
+        ConversionError: a value has no form in its column's type. The message names the column,
+            the row (``first_row`` is the 1-based number of the first one) and the page.
+    """
+    place = _Place(page, first_row)
+    arrays = [_column(member_values(rows, field.name), field, place) for field in schema]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _column(values: Sequence[Any], field: pa.Field, place: _Place) -> pa.Array:
+    """Return one column, nested ones member by member; ``values`` has one entry for each row."""
+    kinds = set(map(type, values)) - {type(None)}
+    kind = field.type
+    if _is_native(kinds, kind, values):
+        try:
+            return pa.array(values, type=kind)
+        except (pa.ArrowInvalid, OverflowError):
+            pass  # out of range: look for the row below
+    if pa.types.is_struct(kind) and kinds <= {dict}:
+        members = [
+            _column([v and v.get(f.name) for v in values], f, place.below(field.name)) for f in kind
+        ]
+        is_null = pa.array([value is None for value in values], type=pa.bool_())
+        return pa.StructArray.from_arrays(members, fields=list(kind), mask=is_null)
+    return pa.array(_coerced(values, field, place), type=kind)
+
+
+def _is_native(kinds: set[type], kind: pa.DataType, values: Sequence[Any]) -> bool:
+    """Tell whether Arrow would take all values as they are, without changing any."""
+    if pa.types.is_list(kind) and kinds <= {list}:
+        elements = set(map(type, chain.from_iterable(value for value in values if value)))
+        return elements - {type(None)} <= _NATIVE.get(kind.value_type, set())
+    return kinds <= _NATIVE.get(kind, set())
+
+
+def _coerced(values: Sequence[Any], field: pa.Field, place: _Place) -> list[object]:
+    coerce = _coercion(field)
+    fitting: list[object] = []
+    for number, value in enumerate(values, place.first_row):
+        try:
+            fitting.append(coerce(value))
+        except _UnfitError as unfit:
+            path = f"{place.path}{unfit.below(field.name).path}"
+            raise ConversionError(
+                f'column "{path}", row {number} of page {place.page}:'
+                f" {unfit.kind} is no {unfit.wanted}",
+                "Correct the column's type in ms.output.schema, or the data at the source.",
+            ) from None
+    return fitting
+
+
+def _coercion(field: pa.Field) -> Coerce:
+    """Return the function that fits values into a field's type; null stays null."""
+    inner = _coercion_of_type(field.type, type_word(field))
+
+    def coerce(value: object) -> object:
+        return None if value is None else inner(value)
+
+    return coerce
+
+
+def _coercion_of_type(kind: pa.DataType, word: str) -> Coerce:
+    if kind in _BITS:
+        return _integer(_BITS[kind], word or str(kind))
+    if pa.types.is_floating(kind):
+        limit = _FLOAT32_MAX if kind == pa.float32() else sys.float_info.max
+        return _floating(limit, word or str(kind))
+    if pa.types.is_decimal(kind):
+        return _decimal(kind.precision, kind.scale)
+    if pa.types.is_nested(kind):
+        return _nested(kind)
+    return _boolean if kind == pa.bool_() else _text
+
+
+def _nested(kind: pa.DataType) -> Coerce:
+    if pa.types.is_struct(kind):
+        return _record(kind)
+    return _map(kind) if pa.types.is_map(kind) else _array(kind)
+
+
+def _text(value: object) -> object:
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        return str(value)
+    raise _UnfitError("text", value)
+
+
+def _boolean(value: object) -> object:
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, str) and value.lower() in {"true", "false"}:
+        return value.lower() == "true"
+    raise _UnfitError("boolean", value)
+
+
+def _number(value: object, wanted: str) -> Decimal:
+    """Return a number, or the number that a text is, with all its digits."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return Decimal(value)
+    if isinstance(value, str) and _NUMBER.fullmatch(value):
+        number = Decimal(str(value))
+        if number == 0 or abs(number.adjusted()) <= _MAX_EXPONENT:
+            return number
+    raise _UnfitError(wanted, value)
+
+
+def _integer(bits: int, wanted: str) -> Coerce:
+    def coerce(value: object) -> object:
+        number = _number(value, wanted)
+        whole = int(number)
+        if whole != number or not -(2**bits) <= whole < 2**bits:
+            raise _UnfitError(f"{wanted} (out of range, or with a fraction)", value)
+        return whole
+
+    return coerce
+
+
+def _floating(limit: float, wanted: str) -> Coerce:
+    def coerce(value: object) -> object:
+        is_integer = isinstance(value, int) and not isinstance(value, bool)
+        if not is_integer and not (isinstance(value, str) and _NUMBER.fullmatch(value)):
+            raise _UnfitError(wanted, value)
+        number = float(str(value))
+        if abs(number) > limit:
+            raise _UnfitError(f"{wanted} (out of range)", value)
+        return number
+
+    return coerce
+
+
+def _decimal(precision: int, scale: int) -> Coerce:
+    wanted = f"decimal({precision}, {scale})"
+
+    def coerce(value: object) -> object:
+        number = _number(value, wanted)
+        places = plain(number).as_tuple().exponent
+        if not isinstance(places, int) or -places > scale:
+            raise _UnfitError(f"{wanted} (too many decimal places)", value)
+        if number and number.adjusted() + 1 > precision - scale:
+            raise _UnfitError(f"{wanted} (too many digits)", value)
+        return number
+
+    return coerce
+
+
+def _record(kind: pa.DataType) -> Coerce:
+    members = {field.name: _coercion(field) for field in kind}
+
+    def coerce(value: object) -> object:
+        if not isinstance(value, dict):
+            raise _UnfitError("record", value)
+        fitting: dict[str, object] = {}
+        for name, member in members.items():
+            try:
+                fitting[name] = member(value.get(name))
+            except _UnfitError as unfit:
+                raise unfit.below(name) from None
+        return fitting
+
+    return coerce
+
+
+def _array(kind: pa.DataType) -> Coerce:
+    items = _coercion(kind.value_field)
+
+    def coerce(value: object) -> object:
+        if not isinstance(value, list):
+            raise _UnfitError("array", value)
+        try:
+            return [items(item) for item in value]
+        except _UnfitError as unfit:
+            raise unfit.below("[]") from None
+
+    return coerce
+
+
+def _map(kind: pa.DataType) -> Coerce:
+    items = _coercion(kind.item_field)
+
+    def coerce(value: object) -> object:
+        if not isinstance(value, dict):
+            raise _UnfitError("map", value)
+        try:
+            return [(name, items(item)) for name, item in value.items()]
+        except _UnfitError as unfit:
+            raise unfit.below("{}") from None
+
+    return coerce

@@ -1,0 +1,58 @@
+"""What a response says it is: content types and character sets (behaviour.md B7.8, B9.4)."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Collection
+from contextlib import closing
+
+from dil.errors import SourceContractError
+from dil.extraction.excerpt import excerpt
+from dil.spi.connector import Response
+
+_UTF8 = {"utf-8", "ascii"}
+
+
+def refuse_other_types(response: Response, accepted: Collection[str], *, suffix: str = "") -> None:
+    """Refuse a response whose media type is not accepted; a missing type is accepted (D-40).
+
+    ``suffix`` accepts structured types such as ``application/vnd.api+json`` (``+json``).
+
+    Raises:
+        SourceContractError: the type is another one; the body is closed.
+    """
+    kind = response.content_type
+    if not response.checks_content_type or not kind or kind in accepted:
+        return
+    if suffix and kind.startswith("application/") and kind.endswith(suffix):
+        return
+    begin = b""
+    if response.body is not None:
+        with closing(response.body) as body:
+            begin = body.read(1024)
+    raise SourceContractError(
+        f'{response.location}: the content type is {kind}; the body begins: "{excerpt(begin)}"',
+        "If it is right, name it in ms.http.response.type.",
+    )
+
+
+def read_utf8(response: Response, charset: str) -> bytes:
+    """Read a body to its end, close it, and return it as UTF-8 without byte order mark.
+
+    Raises:
+        SourceContractError: the body is not text in ``charset``.
+    """
+    if response.body is None:
+        return b""
+    with closing(response.body) as stream:
+        body = stream.read()
+    if codecs.lookup(charset).name not in _UTF8:
+        try:
+            body = body.decode(charset).encode()
+        except UnicodeDecodeError as error:
+            raise SourceContractError(
+                f"{response.location}: the body is not {charset} text: {error.reason} at byte"
+                f" {error.start}",
+                "Check ms.source.data.character.set.",
+            ) from None
+    return body.removeprefix(codecs.BOM_UTF8)

@@ -1,0 +1,40 @@
+"""How messages may show what a source sent: short, and without anything that could be a secret."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from decimal import Decimal
+
+from dil.extraction.numbers import NumberText
+from dil.model.secret import MASK
+
+_LIMIT = 200
+_BLANKS = re.compile(r"[\s\x00-\x1f\x7f-\x9f\ufffd]+")
+_LONG_WORD = re.compile(r"[A-Za-z0-9+/_=.~-]{20,}")
+_QUOTED_VALUE = re.compile(r'(:\s*)("(?:[^"\\]|\\.)*"?|-?[0-9][0-9.eE+-]*)')
+
+
+def excerpt(body: bytes) -> str:
+    """Return the beginning of a body, at most 200 characters of one line.
+
+    Values of JSON members and words of 20 and more characters, as tokens are, are masked.
+    """
+    text = _BLANKS.sub(" ", body[: 4 * _LIMIT].decode("utf-8", "replace")).strip()
+    masked = _LONG_WORD.sub(MASK, _QUOTED_VALUE.sub(rf"\1{MASK}", text))
+    return masked if len(masked) <= _LIMIT else masked[: _LIMIT - 3] + "..."
+
+
+def kind_of(value: object) -> str:
+    """Name the kind and size of a JSON value, without showing it."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "a boolean"
+    if isinstance(value, NumberText | int | float | Decimal):
+        return "a number"
+    if isinstance(value, str):
+        return f"a text of {len(value)} characters"
+    if isinstance(value, Mapping):
+        return f"an object of {len(value)} members"
+    return "an array"

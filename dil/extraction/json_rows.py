@@ -1,0 +1,233 @@
+"""Raw JSON rows into record batches: columns that are given, and columns that are found."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.json as pj
+
+from dil.errors import SourceContractError
+from dil.extraction.coercion import coerced_batch
+from dil.extraction.excerpt import kind_of
+from dil.extraction.json_document import collector_paused, decode_rows, is_object
+from dil.extraction.names import NameCleansing, suspicious_rows
+from dil.extraction.shapes import Shape
+from dil.model.arrow import raw_schema
+from dil.model.job import ExtractionSpec
+from dil.model.schema import Column, Primitive, Schema
+
+_BATCH_ROWS = 65_536
+_SAMPLE_ROWS = 100
+_BATCH_BYTES = 32 * 1024 * 1024
+
+
+class RowColumns(ABC):
+    """The columns of one attempt; pages come one after another."""
+
+    @abstractmethod
+    def schema(self, *, has_pages: bool) -> pa.Schema | None:
+        """Return the raw schema as far as it is known."""
+
+    @abstractmethod
+    def batches(self, rows: Sequence[msgspec.Raw], page: int) -> Iterator[pa.RecordBatch]:
+        """Yield one page's rows in order; ``page`` counts from 1, for messages.
+
+        Raises:
+            SourceContractError: a row is not an object, or columns contradict each other.
+            ConversionError: a value does not fit its column.
+        """
+
+
+class GivenColumns(RowColumns):
+    """Exactly the columns of ``ms.output.schema`` (B9.6).
+
+    The common path is Arrow's own JSON reader, which is strict about types. What it refuses is
+    read again, value by value, by ``coercion``.
+    """
+
+    def __init__(self, columns: Schema, names: NameCleansing | None) -> None:
+        self._schema = raw_schema(columns)
+        self._names = names
+        self._readable = not _holds(self._schema, pa.types.is_map)
+        self._has_float32 = _holds(self._schema, pa.types.is_float32)
+
+    def schema(self, *, has_pages: bool) -> pa.Schema:
+        """Return the given schema, at any time."""
+        del has_pages
+        return self._schema
+
+    def batches(self, rows: Sequence[msgspec.Raw], page: int) -> Iterator[pa.RecordBatch]:
+        """Yield batches of the given schema; members that are no columns are dropped."""
+        for first, part in _parts(rows):
+            batch = self._read(part) if self._readable else None
+            yield batch or self._coerced(part, first, page)
+
+    def _read(self, rows: Sequence[msgspec.Raw]) -> pa.RecordBatch | None:
+        """Return the batch, None when a value needs care."""
+        text = b"\n".join(rows)
+        if b"\nnull\n" in b"\n%b\n" % text:
+            return None
+        try:
+            table = pj.read_json(
+                pa.BufferReader(text),
+                read_options=pj.ReadOptions(use_threads=False, block_size=len(text) + 1),
+                parse_options=pj.ParseOptions(
+                    explicit_schema=self._schema, unexpected_field_behavior="ignore"
+                ),
+            )
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            return None
+        batch = table.combine_chunks().to_batches()[0]
+        if batch.num_rows != len(rows) or (self._has_float32 and _has_infinity(batch)):
+            return None
+        if self._names and self._has_other_names(batch, rows, self._names):
+            return None
+        return pa.RecordBatch.from_arrays(batch.columns, schema=self._schema)
+
+    def _has_other_names(
+        self, batch: pa.RecordBatch, rows: Sequence[msgspec.Raw], names: NameCleansing
+    ) -> bool:
+        """Tell whether rows have values under names that are columns only after cleansing."""
+        first = range(min(_SAMPLE_ROWS, len(rows)))  # a twin of a column that is there is rare
+        looked_at = dict.fromkeys([*first, *suspicious_rows(batch, names)])
+        objects = decode_rows([rows[position] for position in looked_at])
+        return names.register_known(objects, pa.struct(list(self._schema)))
+
+    def _coerced(self, rows: Sequence[msgspec.Raw], first: int, page: int) -> pa.RecordBatch:
+        _refuse_other_than_objects(rows, first, page)
+        with collector_paused():
+            objects: list[Any] = decode_rows(rows, texts=True)
+            known = pa.struct(list(self._schema))
+            if self._names and self._names.register_known(objects, known):
+                objects = self._names.renamed_rows(objects)
+            return coerced_batch(objects, self._schema, first_row=first, page=page)
+
+
+class InferredColumns(RowColumns):
+    """Columns found in the rows; every page may widen them (B9.3)."""
+
+    def __init__(self, spec: ExtractionSpec, names: NameCleansing | None) -> None:
+        self._names = names
+        self._defaults = dict(spec.default_types)
+        self._made_up = _made_up(spec)
+        self._shape = Shape()
+        self._schema: pa.Schema | None = None
+
+    def schema(self, *, has_pages: bool) -> pa.Schema | None:
+        """Return what the rows so far say; without rows, keys and delta fields as columns."""
+        if self._schema is None and has_pages:
+            return raw_schema(self._made_up)
+        return self._schema
+
+    def batches(self, rows: Sequence[msgspec.Raw], page: int) -> Iterator[pa.RecordBatch]:
+        """Yield batches of the schema as it is after this whole page."""
+        if not rows:
+            return
+        with collector_paused():
+            decoded = decode_rows(rows)
+            if set(map(type, decoded)) != {dict}:
+                _refuse_other_than_objects(rows, 1, page)
+            objects = self._widened_by(decoded)
+        if self._schema is None or not len(self._schema):
+            raise SourceContractError(
+                f"page {page}: the rows have no members", "Describe them in ms.output.schema."
+            )
+        for first, part in _parts(rows):
+            with collector_paused():
+                batch = self._native(objects[first - 1 : first - 1 + len(part)], self._schema)
+            yield batch or self._coerced(part, first, page, self._schema)
+
+    def _widened_by(self, objects: list[Any]) -> list[Any]:
+        """Let the shape learn from a page; return its rows with cleansed names."""
+        found = _shape_of(objects)
+        if self._names and self._names.register_levels(found.levels()):
+            objects = self._names.renamed_rows(objects)
+            found = _shape_of(objects)
+        self._shape.widen(found)
+        self._schema = raw_schema(self._shape.columns(self._defaults))
+        return objects
+
+    def _native(self, objects: list[Any], schema: pa.Schema) -> pa.RecordBatch | None:
+        """Return the batch when all values are of their column's own type, else None.
+
+        Arrow would silently cut a fraction in an integer column and take a boolean for a double.
+        Neither can happen here: a column's type comes from its values, unless the user forced it.
+        """
+        if self._defaults:
+            return None
+        try:
+            rows = pa.array(objects, type=pa.struct(list(schema)))
+        except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+            return None
+        return pa.RecordBatch.from_arrays(rows.flatten(), schema=schema)
+
+    def _coerced(
+        self, rows: Sequence[msgspec.Raw], first: int, page: int, schema: pa.Schema
+    ) -> pa.RecordBatch:
+        with collector_paused():
+            objects: list[Any] = decode_rows(rows, texts=True)
+            if self._names:
+                objects = self._names.renamed_rows(objects)
+            return coerced_batch(objects, schema, first_row=first, page=page)
+
+
+def _shape_of(objects: list[Any]) -> Shape:
+    shape = Shape()
+    shape.observe(objects)
+    return shape
+
+
+def _made_up(spec: ExtractionSpec) -> Schema:
+    """Return columns for a source that gave no row at all (B9.3)."""
+    keys = [Column(name, Primitive("string")) for name in spec.primary_keys]
+    known = set(spec.primary_keys)
+    deltas = [
+        Column(name, Primitive("timestamp")) for name in spec.delta_fields if name not in known
+    ]
+    return (*keys, *deltas)
+
+
+def _parts(rows: Sequence[msgspec.Raw]) -> Iterator[tuple[int, Sequence[msgspec.Raw]]]:
+    """Yield stretches of rows for one batch each, with the 1-based number of the first row."""
+    size = sum(len(memoryview(row)) for row in rows)
+    fitting = _BATCH_BYTES * len(rows) // max(size, 1)
+    step = max(1, min(_BATCH_ROWS, fitting))
+    for begin in range(0, len(rows), step):
+        yield begin + 1, rows[begin : begin + step]
+
+
+def _refuse_other_than_objects(rows: Sequence[msgspec.Raw], first: int, page: int) -> None:
+    for number, row in enumerate(rows, first):
+        if not is_object(row):
+            kind = kind_of(msgspec.json.decode(row))
+            raise SourceContractError(
+                f"row {number} of page {page} is {kind}, not an object",
+                "ms.data.field must lead to an array of objects.",
+            )
+
+
+def _holds(schema: pa.Schema, test: Callable[[pa.DataType], bool]) -> bool:
+    """Tell whether any column, at any depth, has such a type."""
+    return any(_type_holds(field.type, test) for field in schema)
+
+
+def _type_holds(kind: pa.DataType, test: Callable[[pa.DataType], bool]) -> bool:
+    if test(kind):
+        return True
+    return any(_type_holds(kind.field(i).type, test) for i in range(kind.num_fields))
+
+
+def _has_infinity(array: pa.Array | pa.RecordBatch) -> bool:
+    """Tell whether a number was too large for a float column; JSON has no infinity of its own."""
+    if isinstance(array, pa.RecordBatch):
+        return any(_has_infinity(column) for column in array.columns)
+    if pa.types.is_float32(array.type):
+        return bool(pc.any(pc.is_inf(array)).as_py())
+    if pa.types.is_struct(array.type):
+        return any(_has_infinity(child) for child in array.flatten())
+    return pa.types.is_list(array.type) and _has_infinity(array.values)

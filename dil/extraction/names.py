@@ -1,0 +1,134 @@
+"""Cleansing of column names (behaviour.md B9.5)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dil.errors import SourceContractError
+from dil.model.settings import SchemaCleansing
+
+
+class NameCleansing:
+    """Replaces unwanted characters in the names of one attempt; remembers what came from what."""
+
+    def __init__(self, cleansing: SchemaCleansing) -> None:
+        from dil.text.java_regex import compile_java
+
+        self._pattern = compile_java(cleansing.pattern)
+        self._replacement = cleansing.replacement
+        self._clean: dict[str, str] = {}
+        self._sources: dict[str, str] = {}
+
+    def clean(self, name: str) -> str:
+        """Return the cleansed name."""
+        if name not in self._clean:
+            self._clean[name] = self._pattern.sub(lambda _: self._replacement, name)
+        return self._clean[name]
+
+    def could_come_from_another(self, name: str) -> bool:
+        """Tell whether a cleansed name can be the result of a replacement."""
+        return self._replacement in name
+
+    def register(self, names: Iterable[str], path: str) -> bool:
+        """Take note of names of one level; tell whether any of them changes.
+
+        Raises:
+            SourceContractError: two names of the level become equal.
+        """
+        changes = False
+        for name in names:
+            clean = self.clean(name)
+            changes = changes or clean != name
+            source = self._sources.setdefault(f"{path}{clean}", name)
+            if source != name:
+                raise SourceContractError(
+                    f'the names "{source}" and "{name}" both become "{path}{clean}"',
+                    "Set ms.schema.cleansing to another pattern or replacement, or to"
+                    ' {"enabled": false}.',
+                )
+        return changes
+
+    def register_levels(self, levels: Iterable[tuple[str, list[str]]]) -> bool:
+        """Take note of the names of many levels, each with its path; see ``register``."""
+        changes = [self.register(names, path) for path, names in levels]
+        return any(changes)
+
+    def renamed_rows(self, rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Return rows with all names cleansed, at all depths."""
+        return [
+            {self.clean(name): self.renamed(item) for name, item in row.items()} for row in rows
+        ]
+
+    def renamed(self, value: object) -> object:
+        """Return a JSON value with all names cleansed, at all depths."""
+        if isinstance(value, dict):
+            return {self.clean(name): self.renamed(item) for name, item in value.items()}
+        if isinstance(value, list):
+            return [self.renamed(item) for item in value]
+        return value
+
+    def register_known(self, values: Iterable[Any], kind: pa.DataType, path: str = "") -> bool:
+        """Take note of names that lead to columns of a known type; tell whether any changes.
+
+        Names that are in no column are ignored: they are dropped anyway.
+        """
+        if pa.types.is_struct(kind):
+            objects = [value for value in values if isinstance(value, dict)]
+            return self._register_members(objects, {f.name: f.type for f in kind}, path)
+        if pa.types.is_map(kind):
+            objects = [value for value in values if isinstance(value, dict)]
+            names: set[str] = set().union(*objects)
+            items = (item for value in objects for item in value.values())
+            changes = self.register(names, path)
+            return self.register_known(items, kind.item_type, path) or changes
+        if pa.types.is_list(kind):
+            elements = (item for value in values if isinstance(value, list) for item in value)
+            return self.register_known(elements, kind.value_type, path)
+        return False
+
+    def _register_members(
+        self, objects: list[dict[str, Any]], types: Mapping[str, pa.DataType], path: str
+    ) -> bool:
+        names: set[str] = set().union(*objects)
+        wanted = [name for name in names if self.clean(name) in types]
+        changes = self.register(wanted, path)
+        for name in wanted:
+            clean = self.clean(name)
+            if pa.types.is_nested(types[clean]):
+                inner = (value[name] for value in objects if name in value)
+                changes |= self.register_known(inner, types[clean], f"{path}{clean}.")
+        return changes
+
+
+def suspicious_rows(batch: pa.RecordBatch, names: NameCleansing) -> list[int]:
+    """Return the positions of rows that may lack a value only because of an uncleansed name.
+
+    They have a null in a column whose name can be the result of a replacement.
+    """
+    mask = _suspicious(batch.to_struct_array(), names)
+    if mask is None:
+        return []
+    positions: list[int] = pc.indices_nonzero(mask).to_pylist()
+    return positions
+
+
+def _suspicious(array: pa.Array, names: NameCleansing) -> pa.Array | None:
+    """Return a mask of the rows that need a look, None when there are none."""
+    if pa.types.is_list(array.type):
+        inside = _suspicious(array.values, names)
+        return None if inside is None else array.is_valid()
+    if not pa.types.is_struct(array.type):
+        return None
+    mask = None
+    for field, child in zip(array.type, array.flatten(), strict=True):
+        found = _suspicious(child, names)
+        if names.could_come_from_another(field.name) and child.null_count > array.null_count:
+            absent = pc.and_(child.is_null(), array.is_valid())
+            found = absent if found is None else pc.or_(found, absent)
+        if found is not None:
+            mask = found if mask is None else pc.or_(mask, found)
+    return mask

@@ -1,0 +1,32 @@
+"""JSON numbers without loss."""
+
+from __future__ import annotations
+
+from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
+
+_SHORT = 16  # a number text of at most 15 digits, a point included, survives a double
+_EXACT = Context(prec=2000, Emax=MAX_EMAX, Emin=MIN_EMIN)
+
+
+class NumberText(str):
+    """The exact text of a JSON number that has a fraction or an exponent."""
+
+    __slots__ = ()
+
+
+def exact_number(text: str) -> float | Decimal:
+    """Return a fraction as a float when that keeps its value, else as a Decimal.
+
+    >>> exact_number("0.10"), exact_number("0.12345678901234567890")
+    (0.1, Decimal('0.12345678901234567890'))
+    """
+    value = float(text)
+    if len(text) <= _SHORT and "e" not in text and "E" not in text:
+        return value
+    exact = Decimal(text)
+    return value if Decimal(repr(value)) == exact else exact
+
+
+def plain(number: Decimal) -> Decimal:
+    """Return the number without trailing zeros, all its digits kept (up to 2000)."""
+    return number.normalize(_EXACT)

@@ -1,0 +1,316 @@
+"""The paging loop: one request after another until the rules say stop (behaviour.md B8.2)."""
+
+from __future__ import annotations
+
+import io
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, BinaryIO, Protocol
+
+from dil.errors import RunInterruptedError, SourceContractError
+from dil.extraction.paging_rules import (
+    Action,
+    EchoedPage,
+    PageState,
+    PagingRules,
+    SessionKey,
+    decide,
+    failure,
+    initial_values,
+    next_values,
+    page_integer,
+    total_count,
+)
+from dil.extraction.parameters import Scope, evaluate
+from dil.model.job import ExtractionSpec
+from dil.model.json import JsonObject, JsonValue
+from dil.spi.connector import ByteSession, RequestValues, Response, RowSession
+from dil.spi.extractor import MISSING, Extractor, Missing, Page
+from dil.spi.preprocessor import Preprocessor
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_LOG = logging.getLogger(__name__)
+_SLICE_S = 0.5  # how long a wait goes on before cancellation is looked at again
+
+
+@dataclass(slots=True)
+class WalkCounters:
+    """What a walk did so far; read by the task at any time.
+
+    ``bytes`` are those that reached the extractor's side: after transfer decoding, before
+    preprocessors. ``pages`` are answers that were not warnings.
+    """
+
+    requests: int = 0
+    pages: int = 0
+    rows: int = 0
+    bytes: int = 0
+    warnings: int = 0
+    seconds_waited: float = 0.0
+
+
+class Clock(Protocol):
+    """Monotonic time in seconds, and a way to wait; the task passes in ``time``."""
+
+    def monotonic(self) -> float:
+        """Return seconds that never go back."""
+
+    def sleep(self, seconds: float, /) -> None:
+        """Wait."""
+
+
+def _never() -> bool:
+    return False
+
+
+@dataclass(frozen=True)
+class Walk:
+    """Everything that decides how the pages of one attempt are walked.
+
+    ``payload`` is None when the job sends no payload rows; ``files_left`` is asked after each
+    page; ``cancelled`` before each request and while waiting.
+    """
+
+    spec: ExtractionSpec
+    scope: Scope
+    clock: Clock
+    preprocessors: Sequence[Preprocessor] = ()
+    payload: Sequence[JsonObject] | None = None
+    files_left: Callable[[], bool] = _never
+    cancelled: Callable[[], bool] = _never
+    counters: WalkCounters = field(default_factory=WalkCounters)
+
+
+def walk_pages(
+    session: ByteSession, extractor: Extractor, walk: Walk
+) -> Iterator[tuple[Page, RequestValues]]:
+    """Yield each page with the values of its request; lazily, one page in memory.
+
+    The next request is sent when the caller asks for the next page. Batches of a page that were
+    not consumed by then are read and counted, so that paging does not depend on the caller.
+
+    Raises:
+        SourceContractError: a value of the paging rules is of the wrong kind, or they say fail.
+        RunInterruptedError: ``walk.cancelled`` said so.
+        SourceError: from the session or the extractor.
+    """
+
+    def ask(values: RequestValues) -> tuple[Page, Response]:
+        response = session.fetch(values)
+        if response.warning:
+            walk.counters.warnings += 1
+            _LOG.warning("%s: %s", response.location, response.warning)
+        else:
+            walk.counters.pages += 1
+        if response.body is None:
+            return Page(iter(()), _nothing), response
+        return extractor.extract(_prepared(response, walk)), response
+
+    return _walk(ask, walk)
+
+
+def walk_rows(session: RowSession, walk: Walk) -> Iterator[tuple[Page, RequestValues]]:
+    """Yield one page for each request of a row protocol, lazily; else as ``walk_pages``."""
+
+    def ask(values: RequestValues) -> tuple[Page, Response]:
+        walk.counters.pages += 1
+        page = Page(iter(()), _nothing)
+        page.batches = _counted(session.read(values), page)
+        return page, Response(body=None)
+
+    return _walk(ask, walk)
+
+
+def _walk(
+    ask: Callable[[RequestValues], tuple[Page, Response]], walk: Walk
+) -> Iterator[tuple[Page, RequestValues]]:
+    """Run the loop of B8.2; ``ask`` sends one request."""
+    rules = PagingRules.of(walk.spec)
+    pace = _Pace(walk)
+    values = initial_values(walk.spec)
+    state = PageState()
+    for number in _numbers():
+        pace.before_request()
+        request = evaluate(
+            walk.spec.parameters,
+            walk.scope,
+            values,
+            page=number,
+            payload=_payload_row(walk, number),
+        )
+        walk.counters.requests += 1
+        page, response = ask(request)
+        yield page, request
+        for _ in page.batches:
+            pass
+        walk.counters.rows += page.rows
+        state = _state_after(walk, state, page, response, first=number == 0)
+        state = replace(state, elapsed_s=pace.elapsed_s(), payload_left=_payload_left(walk, number))
+        decision = decide(rules, state)
+        if decision.action is Action.FAIL:
+            raise SourceContractError(
+                failure(decision, walk.spec.session, rules.wait_timeout_s),
+                "See ms.session.key.field and ms.wait.timeout.seconds.",
+            )
+        if decision.action is Action.STOP:
+            return
+        values = next_values(values, _echoed(walk.spec, page), page.rows, state.key.cursor)
+
+
+def _numbers() -> Iterator[int]:
+    number = 0
+    while True:
+        yield number
+        number += 1
+
+
+def _state_after(
+    walk: Walk, before: PageState, page: Page, response: Response, *, first: bool
+) -> PageState:
+    spec = walk.spec
+    total = before.total
+    if spec.total_count_field:
+        found = page.lookup(spec.total_count_field)
+        total = total_count(found, before.total, spec.total_count_field)
+    return PageState(
+        rows=page.rows,
+        processed=before.processed + page.rows,
+        key=session_key(spec.session.name, response, page.lookup) if spec.session else SessionKey(),
+        previous_key=None if first else before.key,
+        total=total,
+        files_left=walk.files_left(),
+    )
+
+
+def session_key(
+    name: str, response: Response, lookup: Callable[[str], JsonValue | Missing]
+) -> SessionKey:
+    """Find the session key of a response (B8.4): JSON path before response header.
+
+    In a body that is an array the path is collected from each object and joined with ``|``.
+    """
+    found = lookup(name)
+    if not isinstance(found, Missing):
+        return SessionKey.of(found)
+    parts = list(_element_keys(name, lookup))
+    if parts:
+        return SessionKey("|".join(parts))
+    return SessionKey(response.header(name) or "")
+
+
+def _element_keys(name: str, lookup: Callable[[str], JsonValue | Missing]) -> Iterator[str]:
+    """Yield the key's text from each element of a body that is an array."""
+    position = 0
+    while not isinstance(lookup(str(position)), Missing):
+        found = lookup(f"{position}.{name}")
+        if not isinstance(found, Missing):
+            yield SessionKey.of(found).text
+        position += 1
+
+
+def _echoed(spec: ExtractionSpec, page: Page) -> EchoedPage:
+    fields = [name.strip() for name in (*spec.pagination.fields, "", "", "")]
+    found = [page_integer(page.lookup(path), path) if path else None for path in fields]
+    return EchoedPage(found[0], found[1], found[2])
+
+
+def _payload_row(walk: Walk, number: int) -> JsonObject | None:
+    if walk.payload is None or number >= len(walk.payload):
+        return None
+    return walk.payload[number]
+
+
+def _payload_left(walk: Walk, number: int) -> int | None:
+    return None if walk.payload is None else max(len(walk.payload) - number - 1, 0)
+
+
+def _nothing(path: str) -> JsonValue | Missing:
+    """Find nothing: the look-up of an answer without a body."""
+    del path
+    return MISSING
+
+
+def _counted(batches: Iterator[pa.RecordBatch], page: Page) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        page.rows += batch.num_rows
+        yield batch
+
+
+def _prepared(response: Response, walk: Walk) -> Response:
+    """Return the response with a counted body that went through all preprocessors."""
+    body = response.body
+    if body is None:
+        return response
+    stream: BinaryIO = _CountedStream(body, walk.counters)  # type: ignore[assignment]
+    for preprocessor in walk.preprocessors:
+        stream = preprocessor.process(stream)
+    return replace(response, body=stream)
+
+
+class _CountedStream(io.RawIOBase):
+    """Counts what is read from a stream that it owns."""
+
+    def __init__(self, stream: BinaryIO, counters: WalkCounters) -> None:
+        self._stream = stream
+        self._counters = counters
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        data = self._stream.read(size)
+        self._counters.bytes += len(data)
+        return data
+
+    def readall(self) -> bytes:
+        return self.read(-1)
+
+    def readinto(self, buffer: object) -> int:
+        view = memoryview(buffer).cast("B")  # type: ignore[arg-type]
+        data = self.read(len(view))
+        view[: len(data)] = data
+        return len(data)
+
+    def close(self) -> None:
+        self._stream.close()
+        super().close()
+
+
+class _Pace:
+    """Keeps the call interval, from start to start (B8.7), and the time of the first request."""
+
+    def __init__(self, walk: Walk) -> None:
+        self._walk = walk
+        self._first: float | None = None
+        self._last = 0.0
+
+    def before_request(self) -> None:
+        """Wait until the next request may start, unless the walk is cancelled."""
+        clock, interval_s = self._walk.clock, self._walk.spec.call_interval_ms / 1000
+        self._refuse_if_cancelled()
+        now = clock.monotonic()
+        if self._first is None:
+            self._first = now
+        else:
+            now = self._wait_until(self._last + interval_s, now)
+        self._last = now
+
+    def elapsed_s(self) -> float:
+        """Return the seconds since the first request started."""
+        return self._walk.clock.monotonic() - (self._first or 0.0)
+
+    def _wait_until(self, due: float, now: float) -> float:
+        clock, begun = self._walk.clock, now
+        while now < due:
+            clock.sleep(min(due - now, _SLICE_S))
+            self._refuse_if_cancelled()
+            now = clock.monotonic()
+        self._walk.counters.seconds_waited += now - begun
+        return now
+
+    def _refuse_if_cancelled(self) -> None:
+        if self._walk.cancelled():
+            raise RunInterruptedError("the work unit was cancelled between two requests")

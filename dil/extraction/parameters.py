@@ -1,0 +1,215 @@
+"""``ms.parameters`` evaluated for one request (behaviour.md B6.2 to B6.4, steps 1 to 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from dil.errors import ConfigError
+from dil.model.json import JsonObject, JsonValue, as_text
+from dil.model.secret import Secret
+from dil.model.settings import Parameter
+from dil.model.work_unit import WorkUnit
+from dil.spi.connector import RequestValues
+from dil.text.variables import placeholders, substitute
+
+_SECONDS = {"epoc-second", "epoch-second"}
+
+
+@dataclass(frozen=True, slots=True)
+class PageValues:
+    """What the next request may say about its page; None means that there is no value.
+
+    ``session`` is the session key. Empty text is a value of its own (B8.4): it stands for its
+    placeholder, but is never sent by itself.
+    """
+
+    start: int | None = None
+    size: int | None = None
+    number: int | None = None
+    session: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What parameters of one work unit can see; ``low`` and ``high`` are epoch ms UTC.
+
+    ``variables`` are the unit's members and, over them, authentication fields (B6.1).
+    """
+
+    low: int
+    high: int
+    full_extract: bool
+    variables: Mapping[str, JsonValue] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls,
+        work_unit: WorkUnit,
+        *,
+        full_extract: bool,
+        authentication: Mapping[str, JsonValue] | None = None,
+    ) -> Scope:
+        """Build the scope of a work unit: pruned low, partition end, its unit's members."""
+        variables = {**work_unit.unit, **(authentication or {})}
+        return cls(work_unit.low, work_unit.high, full_extract, variables)
+
+
+def evaluate(
+    parameters: Sequence[Parameter],
+    scope: Scope,
+    pages: PageValues,
+    *,
+    page: int = 0,
+    payload: JsonObject | None = None,
+) -> RequestValues:
+    """Evaluate all parameters for one request.
+
+    Each text value, at any depth, is substituted once: what a replaced value itself refers to
+    stays as it is. Temporaries (names that begin with ``tmp``) can be used, also in the URI and
+    in headers, and are never sent (D-27). Secrets are revealed here: the result must not be
+    printed.
+
+    Raises:
+        ConfigError: a primitive without a value, a datetime without pattern, or a parameter that
+            refers to itself.
+    """
+    declared = {
+        name: value
+        for name, value in _members(parameters, scope, pages).items()
+        if name not in scope.variables
+    }
+    # A unit variable of a declared name takes that parameter's place, and is sent (D-24).
+    order = dict.fromkeys(parameter.name for parameter in parameters)
+    known: dict[str, JsonValue] = {
+        name: scope.variables.get(name, declared.get(name))
+        for name in order
+        if name in declared or name in scope.variables
+    }
+    known.update(scope.variables)
+    for name, value in declared.items():
+        _refuse_self_reference(name, value)
+    substituted = {name: _substituted(known[name], known) for name in order if name in known}
+    variables = {**known, **substituted}
+    sent = {name: value for name, value in substituted.items() if _is_sent(name, value, parameters)}
+    return RequestValues(variables, sent, payload, page)
+
+
+def _is_sent(name: str, value: JsonValue, parameters: Sequence[Parameter]) -> bool:
+    """Tell whether a parameter is sent when nothing consumes it."""
+    if name.startswith("tmp"):
+        return False
+    is_session = any(p.name == name and p.type == "session" for p in parameters)
+    return not (is_session and value == "")
+
+
+def _members(
+    parameters: Iterable[Parameter], scope: Scope, pages: PageValues
+) -> dict[str, JsonValue]:
+    """Return the values of those parameters that are not left out; a later name wins."""
+    members: dict[str, JsonValue] = {}
+    for parameter in parameters:
+        members.pop(parameter.name, None)
+        present, value = _value(parameter, scope, pages)
+        if present:
+            members[parameter.name] = value
+    return members
+
+
+def _value(parameter: Parameter, scope: Scope, pages: PageValues) -> tuple[bool, JsonValue]:
+    """Return whether the parameter has a value now, and the value."""
+    match parameter.type:
+        case "list":
+            return True, _list_text(parameter.value, full=scope.full_extract)
+        case "primitive":
+            if parameter.value is None:
+                raise _wrong(parameter, "is of type primitive and has no value")
+            return True, _plain(parameter.value)
+        case "object":
+            inner = parameter.value
+            nested = (inner,) if isinstance(inner, Parameter) else tuple(inner or ())
+            return True, _members(nested, scope, pages)
+        case "jsonarray" | "jsonobject":
+            return True, _plain(parameter.value)
+        case "watermark":
+            return _watermark(parameter, scope)
+        case _:
+            return _page_value(parameter, pages)
+
+
+def _page_value(parameter: Parameter, pages: PageValues) -> tuple[bool, JsonValue]:
+    value: str | int | None = {
+        "session": pages.session,
+        "pagestart": pages.start,
+        "pagesize": pages.size,
+        "pageno": pages.number,
+    }[parameter.type]
+    return value is not None, value
+
+
+def _list_text(value: object, *, full: bool) -> str:
+    """Return the text of a list value: element 0 in a full run, else element 1 (B6.2)."""
+    chosen: object = value
+    if isinstance(value, list | tuple):
+        position = 0 if full or len(value) == 1 else 1
+        chosen = value[position] if value else ""
+    plain = _plain(chosen)
+    return as_text(plain)
+
+
+def _plain(value: object) -> JsonValue:
+    """Return the JSON value with its secrets revealed."""
+    if isinstance(value, Secret):
+        return value.reveal()
+    if isinstance(value, Mapping):
+        return {str(name): _plain(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return value  # type: ignore[return-value] # the JSON edge: Parameter.value is Any
+
+
+def _watermark(parameter: Parameter, scope: Scope) -> tuple[bool, JsonValue]:
+    """Return the low or high watermark in the parameter's format (B6.3)."""
+    is_low = str(parameter.value).lower() == "low"
+    instant = scope.low if is_low else scope.high
+    if is_low and instant < 0:
+        return False, None
+    if parameter.format in _SECONDS:
+        return True, instant // 1000
+    if parameter.format != "datetime":
+        return True, instant
+    if not parameter.pattern:
+        raise _wrong(parameter, "has format datetime and no pattern")
+    from dil.text.joda import compile_pattern
+
+    return True, compile_pattern(parameter.pattern).format(instant, parameter.timezone)
+
+
+def _substituted(value: JsonValue, known: Mapping[str, JsonValue]) -> JsonValue:
+    if isinstance(value, str):
+        return substitute(value, known).text
+    if isinstance(value, Mapping):
+        return {key: _substituted(item, known) for key, item in value.items()}
+    if isinstance(value, Sequence):
+        return [_substituted(item, known) for item in value]
+    return value
+
+
+def _refuse_self_reference(name: str, value: JsonValue) -> None:
+    if isinstance(value, str):
+        if name in placeholders(value):
+            raise ConfigError.single(
+                "ms.parameters",
+                f'parameter "{name}" refers to itself',
+                "A parameter may refer to other parameters, one level deep.",
+            )
+    elif isinstance(value, Mapping):
+        for item in value.values():
+            _refuse_self_reference(name, item)
+    elif isinstance(value, Sequence):
+        for item in value:
+            _refuse_self_reference(name, item)
+
+
+def _wrong(parameter: Parameter, what: str) -> ConfigError:
+    return ConfigError.single("ms.parameters", f'parameter "{parameter.name}" {what}')

@@ -1,0 +1,192 @@
+"""The types of columns, found by looking at values (behaviour.md B9.3 with its rulings).
+
+Values are looked at column by column, all rows of a page. A shape only ever widens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from itertools import chain
+from typing import Any
+
+from dil.errors import SourceContractError
+from dil.extraction.json_path import member_values
+from dil.extraction.numbers import plain
+from dil.model.schema import ArrayType, Column, DataType, MapType, Primitive, RecordType
+
+_INT = 2**31
+_LONG = 2**63
+_EXACT_IN_DOUBLE = 2**53
+_DIGITS = 38
+_DOUBLE_SCALE = 15
+_SYNONYMS = {"integer": "int", "int64": "long", "number": "double"}
+
+
+@dataclass(slots=True)
+class Numbers:
+    """What is known of the numbers of one column.
+
+    ``scale`` and ``digits`` count decimal places and integer digits; they are kept only as long
+    as somebody needs them, that is from the first value that a double cannot hold.
+    """
+
+    low: int = 0
+    high: int = 0
+    has_fractions: bool = False
+    needs_decimal: bool = False
+    scale: int = 0
+    digits: int = 0
+
+    def observe(self, values: Sequence[Any], kinds: set[type]) -> None:
+        """Look at the numbers of a column; other values are skipped."""
+        if int in kinds:
+            whole = values if len(kinds) == 1 else [v for v in values if type(v) is int]
+            low, high = min(whole), max(whole)
+            self.low, self.high = min(self.low, low), max(self.high, high)
+        if Decimal in kinds or (float in kinds and self._is_wide):
+            self._require_decimal()
+        self.has_fractions = self.has_fractions or float in kinds or Decimal in kinds
+        if self.has_fractions and self._is_wide:
+            self._require_decimal()
+        if self.needs_decimal:
+            for value in values:
+                if isinstance(value, float | Decimal):
+                    self._measure(Decimal(str(value)))
+
+    def widen(self, other: Numbers) -> None:
+        """Take over what another page's numbers say."""
+        self.low, self.high = min(self.low, other.low), max(self.high, other.high)
+        if other.needs_decimal:
+            self._require_decimal()
+        elif other.has_fractions and self.needs_decimal:
+            self.scale = max(self.scale, _DOUBLE_SCALE)
+        self.has_fractions = self.has_fractions or other.has_fractions
+        self.scale, self.digits = max(self.scale, other.scale), max(self.digits, other.digits)
+        if self.has_fractions and self._is_wide:
+            self._require_decimal()
+
+    def word(self) -> Primitive:
+        """Return the narrowest type that holds all numbers exactly, string if there is none."""
+        digits = max(self.digits, len(str(max(self.high, -self.low))))
+        if self.has_fractions and not self.needs_decimal:
+            return Primitive("double")
+        if self.has_fractions:
+            fits = digits + self.scale <= _DIGITS
+            return Primitive("decimal", _DIGITS, self.scale) if fits else Primitive("string")
+        if self.low >= -_INT and self.high < _INT:
+            return Primitive("int")
+        if self.low >= -_LONG and self.high < _LONG:
+            return Primitive("long")
+        return Primitive("decimal", _DIGITS, 0) if digits <= _DIGITS else Primitive("string")
+
+    @property
+    def _is_wide(self) -> bool:
+        """Tell whether some integer has no exact double."""
+        return self.high > _EXACT_IN_DOUBLE or self.low < -_EXACT_IN_DOUBLE
+
+    def _require_decimal(self) -> None:
+        if self.has_fractions and not self.needs_decimal:
+            # Doubles that were not measured: they have at most this many useful places.
+            self.scale = max(self.scale, _DOUBLE_SCALE)
+        self.needs_decimal = True
+
+    def _measure(self, number: Decimal) -> None:
+        exponent = plain(number).as_tuple().exponent
+        places = -exponent if isinstance(exponent, int) else 0
+        self.scale = max(self.scale, places)
+        self.digits = max(self.digits, number.adjusted() + 1)
+
+
+@dataclass(slots=True)
+class Shape:
+    """What is known of one column; a column that was only ever null has no kinds."""
+
+    kinds: set[str] = field(default_factory=set)
+    numbers: Numbers = field(default_factory=Numbers)
+    members: dict[str, Shape] = field(default_factory=dict)
+    items: Shape | None = None
+
+    def observe(self, values: Sequence[Any]) -> None:
+        """Look at all values of the column; fractions are float or Decimal (exact_number)."""
+        kinds = set(map(type, values))
+        kinds.discard(type(None))
+        self.kinds.update(_WORDS[kind] for kind in kinds)
+        if kinds & {int, float, Decimal}:
+            self.numbers.observe(values, set(map(type, values)))
+        if dict in kinds:
+            self._observe_objects([value for value in values if type(value) is dict])
+        if list in kinds:
+            self.items = self.items or Shape()
+            arrays = (value for value in values if type(value) is list)
+            self.items.observe(list(chain.from_iterable(arrays)))
+
+    def widen(self, other: Shape) -> None:
+        """Take over what another page says; new members come last."""
+        self.kinds |= other.kinds
+        self.numbers.widen(other.numbers)
+        for name, shape in other.members.items():
+            self.members.setdefault(name, Shape()).widen(shape)
+        if other.items is not None:
+            self.items = self.items or Shape()
+            self.items.widen(other.items)
+
+    def levels(self, path: str = "") -> Iterator[tuple[str, list[str]]]:
+        """Yield the names of each level of objects below this column, with its path."""
+        if self.members:
+            yield path, list(self.members)
+        for name, shape in self.members.items():
+            yield from shape.levels(f"{path}{name}.")
+        if self.items is not None:
+            yield from self.items.levels(path)
+
+    def columns(self, defaults: Mapping[str, str], path: str = "") -> tuple[Column, ...]:
+        """Return the members as columns, all nullable: no page can promise what others hold.
+
+        Raises:
+            SourceContractError: a column holds objects or arrays here and other values there.
+        """
+        return tuple(
+            Column(name, shape.data_type(name, defaults, f"{path}{name}"))
+            for name, shape in self.members.items()
+        )
+
+    def data_type(self, name: str, defaults: Mapping[str, str], path: str) -> DataType:
+        """Return the type of the column; ``defaults`` are ms.data.default.type."""
+        if not self.kinds & {"record", "array"}:
+            forced = defaults.get(name, "").lower()
+            return Primitive(_SYNONYMS.get(forced, forced)) if forced else self._primitive()
+        if len(self.kinds) > 1:
+            raise SourceContractError(
+                f'column "{path}" holds {" and ".join(sorted(self.kinds))} values',
+                "Rows of one source must agree; describe the column in ms.output.schema.",
+            )
+        if "array" in self.kinds:
+            items = self.items or Shape()
+            return ArrayType(items.data_type("", defaults, f"{path}[]"), name=name)
+        if not self.members:
+            return MapType(Primitive("string"), name=name)
+        return RecordType(self.columns(defaults, f"{path}."), name=name)
+
+    def _primitive(self) -> Primitive:
+        if self.kinds == {"number"}:
+            return self.numbers.word()
+        return Primitive("boolean") if self.kinds == {"boolean"} else Primitive("string")
+
+    def _observe_objects(self, objects: list[dict[str, Any]]) -> None:
+        names = dict.fromkeys(chain.from_iterable(objects))
+        for name in names:
+            member = self.members.setdefault(name, Shape())
+            member.observe(member_values(objects, name))
+
+
+_WORDS: dict[type, str] = {
+    str: "text",
+    bool: "boolean",
+    int: "number",
+    float: "number",
+    Decimal: "number",
+    dict: "record",
+    list: "array",
+}

@@ -1,0 +1,206 @@
+"""Structured logs: one event per line, for people or as JSON, never with a secret.
+
+Works on the driver and in executors alike: whoever starts a process calls ``configure`` once, and
+``bind`` around whatever it does for one job, run or work unit.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import re
+import sys
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import TextIO
+
+from dil.model.secret import Secret
+from dil.observe.redaction import redactor, secrets_of
+
+__all__ = ["bind", "configure", "redactor", "secrets_of"]
+
+_LOG = logging.getLogger(__name__)
+OUR_LOGGERS = ("dil", "connectors")
+# These tell about every request or every message to the JVM, below WARNING of no use to anyone.
+_CHATTY = ("py4j", "pyspark", "urllib3", "botocore", "paramiko")
+# Text from a source must not move the cursor, forge a line or colour the terminal.
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+
+
+@dataclass(frozen=True, slots=True)
+class LogContext:
+    """What every log line of this context says of its place; None is left out of text lines."""
+
+    run_id: str | None = None
+    job: str | None = None
+    unit: str | None = None
+    attempt: int | None = None
+
+
+_NOWHERE = LogContext()
+_context: ContextVar[LogContext] = ContextVar("dil_log_context", default=_NOWHERE)
+
+
+@contextlib.contextmanager
+def bind(
+    *,
+    job: str | None = None,
+    run_id: str | None = None,
+    unit: str | None = None,
+    attempt: int | None = None,
+) -> Iterator[None]:
+    """Add fields to every log line inside the ``with`` block; None keeps what an outer one set.
+
+    A new thread starts without fields, as with every context variable.
+    """
+    outer = _context.get()
+    inner = LogContext(
+        run_id=outer.run_id if run_id is None else run_id,
+        job=outer.job if job is None else job,
+        unit=outer.unit if unit is None else unit,
+        attempt=outer.attempt if attempt is None else attempt,
+    )
+    token = _context.set(inner)
+    try:
+        yield
+    finally:
+        _context.reset(token)
+
+
+def configure(
+    *, level: str, json_lines: bool, stream: TextIO, secrets: Iterable[Secret] = ()
+) -> None:
+    """Send the log of this process to ``stream``; a second call replaces the first.
+
+    Args:
+        level: DEBUG, INFO, WARNING or ERROR, for this project's own loggers; libraries log from
+            INFO or above.
+        json_lines: One JSON object a line (``ts level run_id job unit attempt event msg``) in
+            place of text.
+        stream: Where lines go; ``sys.stderr`` is looked up anew for each line, so that a progress
+            bar can keep itself below them.
+        secrets: What must not appear, see ``redactor``.
+
+    Raises:
+        ValueError: the level is unknown.
+    """
+    formatter = _JsonFormatter(secrets) if json_lines else _TextFormatter(secrets)
+    handler = _Handler(stream, formatter)
+    root = logging.getLogger()
+    for old in [known for known in root.handlers if isinstance(known, _Handler)]:
+        root.removeHandler(old)
+    for name in OUR_LOGGERS:
+        logging.getLogger(name).setLevel(level.upper())
+    root.addHandler(handler)
+    root.setLevel(max(logging.INFO, logging.getLogger(OUR_LOGGERS[0]).level))
+    for name in _CHATTY:
+        logging.getLogger(name).setLevel(max(logging.WARNING, root.level))
+    logging.captureWarnings(capture=True)
+    if threading.excepthook is threading.__excepthook__:
+        threading.excepthook = _log_thread_failure
+
+
+def _log_thread_failure(failure: threading.ExceptHookArgs) -> None:
+    """Log what ended a thread; Python's own hook would print it with every secret in it."""
+    error = failure.exc_value
+    if error is not None and not isinstance(error, SystemExit):
+        thread = failure.thread.name if failure.thread else "?"
+        _LOG.error("thread %s ended: %s", thread, type(error).__name__, exc_info=error)
+
+
+class _Formatter(logging.Formatter):
+    """The parts of a line, each without secrets; time in UTC with milliseconds."""
+
+    def __init__(self, secrets: Iterable[Secret]) -> None:
+        super().__init__()
+        self.redact = redactor(secrets)
+
+    def timestamp(self, record: logging.LogRecord) -> str:
+        millis = int(record.created * 1000)
+        seconds = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(millis // 1000))
+        return f"{seconds}.{millis % 1000:03d}Z"
+
+    def trace(self, record: logging.LogRecord) -> str:
+        """Return the traceback, empty without one. Never the cached one: it is not redacted."""
+        parts = []
+        if record.exc_info and record.exc_info[0] is not None:
+            parts.append(self.formatException(record.exc_info))
+        if record.stack_info:
+            parts.append(self.formatStack(record.stack_info))
+        return self.redact("\n".join(parts))
+
+
+class _TextFormatter(_Formatter):
+    """``2024-03-05T00:00:01.250Z INFO orders unit=... attempt=2: message``."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        context = _context.get()
+        place = [context.job] if context.job else []
+        place += [f"unit={context.unit}"] if context.unit else []
+        place += [f"attempt={context.attempt}"] if context.attempt is not None else []
+        where = f" {one_line(self.redact(' '.join(place)))}:" if place else ""
+        message = one_line(self.redact(record.getMessage()))
+        head = f"{self.timestamp(record)} {record.levelname}{where} {message}"
+        trace = self.trace(record)
+        if not trace:
+            return head
+        return "\n".join([head, *(f"    {one_line(line)}" for line in trace.splitlines())])
+
+
+class _JsonFormatter(_Formatter):
+    """One JSON object; ``event`` is what the caller gave as ``extra={"event": ...}`` or null."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        context = _context.get()
+        line: dict[str, str | int | None] = {
+            "ts": self.timestamp(record),
+            "level": record.levelname,
+            "run_id": context.run_id,
+            "job": self._clean(context.job),
+            "unit": self._clean(context.unit),
+            "attempt": context.attempt,
+            "event": getattr(record, "event", None),
+            "msg": self.redact(record.getMessage()),
+            "logger": record.name,
+        }
+        trace = self.trace(record)
+        if trace:
+            line["exception"] = trace
+        return json.dumps(line, default=str)
+
+    def _clean(self, text: str | None) -> str | None:
+        return None if text is None else self.redact(text)
+
+
+class _Handler(logging.Handler):
+    """Writes to a stream; a record that cannot be formatted costs one line, not a leak."""
+
+    def __init__(self, stream: TextIO, formatter: _Formatter) -> None:
+        super().__init__()
+        self.setFormatter(formatter)
+        self._stream = None if stream is sys.stderr else stream
+        self._redact = formatter.redact
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            line = self.format(record)
+        except Exception as error:  # noqa: BLE001 - arguments may be of any class and raise anything
+            # The standard library would print the raw arguments here.
+            line = self._redact(
+                f"{record.pathname}:{record.lineno}: cannot format log message "
+                f"{record.msg!r}: {type(error).__name__}"
+            )
+        stream = self._stream or sys.stderr
+        # A closed terminal or a full disk must not end a run that is about to commit.
+        with contextlib.suppress(OSError, ValueError):
+            stream.write(line + "\n")
+            stream.flush()
+
+
+def one_line(text: str) -> str:
+    """Return the text with control characters as visible escapes, so that it fits one line."""
+    return _CONTROL.sub(lambda match: match.group().encode("unicode_escape").decode(), text)

@@ -1,0 +1,170 @@
+"""The plan of a run: JSON for machines (design.md section 5), a table for people."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterator
+from datetime import tzinfo
+from typing import TYPE_CHECKING
+
+from dil.model.json import compact
+from dil.model.work_unit import Plan, Skip, WorkUnit
+from dil.observe.logs import one_line
+from dil.text.zones import find_zone, to_local
+
+if TYPE_CHECKING:
+    from dil.model.job import Job
+
+_SHOWN = 50
+_WIDTH = 10_000  # lines are never folded: a terminal does that better than a table
+
+
+def plan_json(plan: Plan, job: Job) -> dict[str, object]:
+    """Return the plan as JSON members; every time is epoch milliseconds UTC.
+
+    ``skips`` is there only when the plan was made with a full explanation.
+    """
+    members: dict[str, object] = {
+        "job": job.name,
+        "now": plan.now,
+        "zone": plan.zone,
+        "full_extract": plan.full_extract,
+        "cutoff": plan.cutoff,
+        "work_units": [_unit_json(work_unit) for work_unit in plan.work_units],
+        "skipped": plan.skipped,
+        "left": plan.left,
+    }
+    if plan.skips:
+        members["skips"] = [
+            {
+                "signature": skip.signature,
+                "partition": {"low": skip.partition.low, "high": skip.partition.high},
+                "last_high": skip.last_high,
+                "cutoff": skip.cutoff,
+                "why": skip.why,
+            }
+            for skip in plan.skips
+        ]
+    return members
+
+
+def _unit_json(work_unit: WorkUnit) -> dict[str, object]:
+    return {
+        "signature": work_unit.signature,
+        "low": work_unit.low,
+        "high": work_unit.high,
+        "partition": {"low": work_unit.partition.low, "high": work_unit.partition.high},
+        "unit": work_unit.unit,
+        "timelabel": work_unit.timelabel,
+        "reason": work_unit.reason.value,
+        "last_high": work_unit.last_high,
+        "cutoff": work_unit.cutoff,
+        "not_before": work_unit.not_before,
+    }
+
+
+def plan_text(
+    plan: Plan,
+    job: Job,
+    *,
+    arithmetic: Callable[[WorkUnit], str],
+    skip_reason: Callable[[Skip], str],
+    everything: bool = False,
+) -> str:
+    """Return the plan for people: a table of windows in the job's zone, and why each is due.
+
+    Args:
+        plan: What is due.
+        job: Whose plan it is.
+        arithmetic: The calculation that led to a work unit's window, in lines.
+        skip_reason: Why a candidate is not due, in one line.
+        everything: Show every work unit and every skip, not the first 50.
+    """
+    lines = [*_head(plan, job), *_due(plan, arithmetic, everything=everything)]
+    if everything:
+        lines += [_skip_line(skip, plan, skip_reason) for skip in plan.skips]
+    return "\n".join(lines) + "\n"
+
+
+def _head(plan: Plan, job: Job) -> Iterator[str]:
+    zone = find_zone(plan.zone)
+    kind = "full extract" if plan.full_extract else "incremental"
+    yield f"{job.name}  plan at {instant(plan.now, zone)}, times in {plan.zone}, {kind}"
+    if plan.cutoff is not None:
+        yield f"  done up to {instant(plan.cutoff, zone)} (cutoff)"
+
+
+def _due(plan: Plan, arithmetic: Callable[[WorkUnit], str], *, everything: bool) -> Iterator[str]:
+    if plan.work_units:
+        shown = plan.work_units if everything else plan.work_units[:_SHOWN]
+        yield ""
+        yield from _table(shown, find_zone(plan.zone), arithmetic)
+        if len(shown) < len(plan.work_units):
+            more = len(plan.work_units) - len(shown)
+            yield f"... and {more:,} more work units; --all shows them"
+        yield ""
+    yield f"  {_sentence(plan)}"
+
+
+def _skip_line(skip: Skip, plan: Plan, skip_reason: Callable[[Skip], str]) -> str:
+    zone = find_zone(plan.zone)
+    window = f"{instant(skip.partition.low, zone)} .. {instant(skip.partition.high, zone)}"
+    return f"  {window}  {_unit_text(skip.unit_json)}  {one_line(skip_reason(skip))}"
+
+
+def _sentence(plan: Plan) -> str:
+    due = f"{len(plan.work_units):,} due" if plan.work_units else "Nothing is due"
+    parts = [due, f"{plan.skipped:,} not due (already done, or not yet)"]
+    if plan.left:
+        parts.append(f"{plan.left:,} more due beyond ms.work.unit.parallelism.max, left for later")
+    return ", ".join(parts) + "."
+
+
+def _table(
+    work_units: tuple[WorkUnit, ...], zone: tzinfo, arithmetic: Callable[[WorkUnit], str]
+) -> Iterator[str]:
+    # Imported here: JSON plans, and every other command, do without.
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    has_labels = any(work_unit.timelabel for work_unit in work_units)
+    names = ["#", "reason", "from", "to (exclusive)", "unit", "why this window"]
+    names[4:4] = ["timelabel"] if has_labels else []
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for name in names:
+        table.add_column(name, no_wrap=True, justify="right" if name == "#" else "left")
+    for number, work_unit in enumerate(work_units, 1):
+        cells = [
+            str(number),
+            work_unit.reason.value,
+            instant(work_unit.low, zone),
+            instant(work_unit.high, zone),
+            *([work_unit.timelabel or ""] if has_labels else []),
+            _unit_text(work_unit.unit_json),
+            "\n".join(map(one_line, arithmetic(work_unit).splitlines())),
+        ]
+        # Text, not markup: a unit may hold square brackets.
+        table.add_row(*(Text(cell) for cell in cells))
+    sink = io.StringIO()
+    Console(file=sink, width=_WIDTH, color_system=None, force_terminal=False).print(table)
+    yield from (line.rstrip() for line in sink.getvalue().splitlines())
+
+
+def _unit_text(unit_json: str) -> str:
+    return "-" if unit_json == compact({}) else one_line(unit_json)
+
+
+def instant(millis: int, zone: tzinfo) -> str:
+    """Return an instant in a zone with its offset: ``2024-03-05 00:00-08:00``.
+
+    Seconds and milliseconds appear only where they are not zero. An instant outside the years
+    that a calendar has is shown as its number.
+    """
+    try:
+        moment = to_local(millis, zone)
+    except ValueError:
+        return f"{millis} ms"
+    if moment.microsecond:
+        return moment.isoformat(" ", "milliseconds")
+    return moment.isoformat(" ", "seconds" if moment.second else "minutes")

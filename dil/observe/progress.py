@@ -1,0 +1,171 @@
+"""Progress of a run: a bar on a terminal, a line now and then under cron."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol, TextIO
+
+if TYPE_CHECKING:
+    from rich.progress import TaskID
+
+_LOG = logging.getLogger(__name__)
+LINE_EVERY_S = 30.0
+
+
+class Progress(Protocol):
+    """What a run tells while it works; every number is a total since ``start``.
+
+    ``done`` counts work units that came to an end, ``failed`` those of them that failed,
+    ``running`` those under way. ``rows`` and ``bytes`` are staged, not yet published. Called from
+    one thread.
+    """
+
+    def start(self, total: int) -> None:
+        """Begin; ``total`` is the number of work units to run."""
+
+    def update(self, *, done: int, failed: int, running: int, rows: int, bytes: int) -> None:  # noqa: A002 - the contract's word
+        """Tell how far the run is; may be called as often as the caller likes."""
+
+    def finish(self) -> None:
+        """End, also after a failure or an interruption; may be called twice or without start."""
+
+
+def progress_for(stream: TextIO, *, clock: Callable[[], float] = time.monotonic) -> Progress:
+    """Return a bar when ``stream`` is a terminal, else lines in the log every 30 seconds."""
+    return RichProgress(stream) if stream.isatty() else LineProgress(clock=clock)
+
+
+class SilentProgress:
+    """Says nothing."""
+
+    def start(self, total: int) -> None:
+        """Do nothing."""
+
+    def update(self, *, done: int, failed: int, running: int, rows: int, bytes: int) -> None:  # noqa: A002
+        """Do nothing."""
+
+    def finish(self) -> None:
+        """Do nothing."""
+
+
+class LineProgress:
+    """One log line at the start, at most one every ``every_s`` seconds, and one at the end.
+
+    Lines go through the log, so that they carry its time stamp and form (text or JSON).
+    """
+
+    def __init__(self, *, clock: Callable[[], float], every_s: float = LINE_EVERY_S) -> None:
+        self._clock = clock
+        self._every_s = every_s
+        self._total: int | None = None
+        self._started = 0.0
+        self._last_line = 0.0
+        self._state = (0, 0, 0, 0, 0)
+
+    def start(self, total: int) -> None:
+        """Say how many work units there are."""
+        self._total = total
+        self._started = self._last_line = self._clock()
+        self._state = (0, 0, 0, 0, 0)
+        _LOG.info("%d work units to run", total, extra={"event": "progress.start"})
+
+    def update(self, *, done: int, failed: int, running: int, rows: int, bytes: int) -> None:  # noqa: A002
+        """Remember the numbers; write a line when the last one is old enough."""
+        self._state = (done, failed, running, rows, bytes)
+        if self._clock() - self._last_line >= self._every_s:
+            self._write("progress")
+
+    def finish(self) -> None:
+        """Write the last numbers, once."""
+        if self._total is not None:
+            self._write("progress.finish")
+            self._total = None
+
+    def _write(self, event: str) -> None:
+        now = self._clock()
+        self._last_line = now
+        done, failed, running, rows, size = self._state
+        elapsed = now - self._started
+        parts = [f"{done} of {self._total} work units done"]
+        parts += [f"{failed} failed"] if failed else []
+        parts += [f"{running} running"] if running else []
+        parts += [f"{rows:,} rows", human_bytes(size)]
+        parts += [f"{rows / elapsed:,.0f} rows/s"] if rows >= elapsed > 0 else []
+        parts += self._remaining(elapsed, done)
+        _LOG.info("%s", ", ".join(parts), extra={"event": event})
+
+    def _remaining(self, elapsed: float, finished: int) -> list[str]:
+        missing = (self._total or 0) - finished
+        if not finished or missing <= 0:
+            return []
+        return [f"about {human_seconds(elapsed / finished * missing)} left"]
+
+
+class RichProgress:
+    """A bar at the foot of a terminal; log lines written to ``sys.stderr`` appear above it."""
+
+    def __init__(self, stream: TextIO) -> None:
+        # Imported here: a run under cron, and every other command, does without.
+        from rich.console import Console
+        from rich.progress import (
+            BarColumn,
+            MofNCompleteColumn,
+            TextColumn,
+            TimeElapsedColumn,
+            TimeRemainingColumn,
+        )
+        from rich.progress import Progress as Bar
+
+        self._bar = Bar(
+            TextColumn("work units"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[detail]}"),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(),
+            console=Console(file=stream),
+            # Standard output belongs to the result.
+            redirect_stdout=False,
+        )
+        self._task: TaskID | None = None
+
+    def start(self, total: int) -> None:
+        """Show the bar."""
+        self._task = self._bar.add_task("", total=total, detail="")
+        self._bar.start()
+
+    def update(self, *, done: int, failed: int, running: int, rows: int, bytes: int) -> None:  # noqa: A002
+        """Redraw with these numbers."""
+        if self._task is None:
+            return
+        detail = f"{failed} failed  " if failed else ""
+        detail += f"{running} running  {rows:,} rows  {human_bytes(bytes)}"
+        self._bar.update(self._task, completed=done, detail=detail)
+
+    def finish(self) -> None:
+        """Leave the last state of the bar on the terminal."""
+        self._bar.stop()
+
+
+def human_bytes(size: int) -> str:
+    """Return a size with three digits or so: ``512 B``, ``1.5 KB`` (powers of 1000)."""
+    value = float(size)
+    for unit in ("B", "KB", "MB", "GB"):
+        if value < 1000:  # noqa: PLR2004 - the factor between units
+            return f"{size} B" if unit == "B" else f"{value:.1f} {unit}"
+        value /= 1000
+    return f"{value:.1f} TB"
+
+
+def human_seconds(seconds: float) -> str:
+    """Return a duration as people say it: ``0.4 s``, ``12 s``, ``3 min 20 s``, ``2 h 05 min``."""
+    if seconds < 10:  # noqa: PLR2004
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    minutes, rest = divmod(whole, 60)
+    if not minutes:
+        return f"{rest} s"
+    hours, left = divmod(minutes, 60)
+    return f"{hours} h {left:02d} min" if hours else f"{minutes} min {rest:02d} s"

@@ -1,0 +1,167 @@
+"""Secrets out of everything that leaves the process as text: logs, reports, failures, progress."""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
+from urllib.parse import quote, quote_plus, unquote, urlsplit
+
+from dil.model.secret import MASK, Secret
+
+if TYPE_CHECKING:
+    from dil.model.job import Job
+
+# Shorter texts occur in ordinary words; they are masked only where they stand alone.
+_SHORT = 4
+# Shorter pieces of base64 occur by chance.
+_MIN_FRAGMENT = 6
+# One line of a private key or certificate is secret too, its first and last line are not.
+_MIN_KEY_LINE = 16
+
+# The value of a header goes on to the end of its line, with blanks and separators of its own.
+_HEADER = re.compile(
+    r"""(?ix)
+    (?P<head> \b (?: (?:proxy-)? authorization | (?:set-)? cookie ) (?: \\? ["'] )? \s* [:=] \s* )
+    (?: "[^"\r\n]*" | '[^'\r\n]*' | [^\s"'][^\r\n]* )
+    """
+)
+_KEY_HEADER = re.compile(
+    r"""(?ix)
+    (?P<head> \b (?: x-auth-token | x-amz-security-token
+                    | (?:x-)? (?:api|access|auth) [-_]? (?:key|token) )
+              (?: \\? ["'] )? \s* [:=] \s* )
+    (?: "[^"\r\n]*" | '[^'\r\n]*' | [^\s"'&,;<>\#]+ )
+    """
+)
+_QUERY = re.compile(
+    r"""(?ix)
+    (?P<head> [?&;] (?: access_token | refresh_token | token | api_?key | key
+              | password | passwd | pwd | secret | client_secret | sig
+              | x-amz-signature | x-amz-credential | x-amz-security-token ) = )
+    [^&;\s"'<>#]+
+    """
+)
+_USER_INFO = re.compile(r"(?P<head>://[^/\s:@\"']*:)[^/\s@\"']+(?=@)")
+_BEARER = re.compile(r"(?i)(?P<head>\bbearer\s+)(?=\S*[0-9._=])[A-Za-z0-9._~+/=-]{8,}")
+_WELL_KNOWN = (_HEADER, _KEY_HEADER, _QUERY, _USER_INFO, _BEARER)
+
+
+def secrets_of(job: Job) -> tuple[Secret, ...]:
+    """Return every distinct secret of a job, wherever a property or model holds one."""
+    return tuple(dict.fromkeys(_walk(job)))
+
+
+def redactor(secrets: Iterable[Secret]) -> Callable[[str], str]:
+    """Return a function that masks the secrets in a text, however they were encoded.
+
+    Masked are each secret as it is, URL-encoded, base64-encoded (also as part of a longer text,
+    such as ``user:password``) and JSON-escaped, the password inside a secret URL, single lines of
+    keys; besides, without knowing any secret, values of credential headers and query parameters,
+    bearer tokens, and passwords in URLs. Texts below four characters are masked as whole words.
+    """
+    pattern = _pattern({form for secret in secrets for form in _forms(secret.reveal())})
+
+    def redact(text: str) -> str:
+        masked = text if pattern is None else pattern.sub(MASK, text)
+        for well_known in _WELL_KNOWN:
+            masked = well_known.sub(rf"\g<head>{MASK}", masked)
+        return masked
+
+    return redact
+
+
+def _pattern(forms: set[str]) -> re.Pattern[str] | None:
+    if not forms:
+        return None
+    # The longest first: a secret that begins with another one must go as a whole.
+    ordered = sorted(forms, key=lambda form: (-len(form), form))
+    return re.compile("|".join(_alternative(form) for form in ordered))
+
+
+def _alternative(form: str) -> str:
+    escaped = re.escape(form)
+    return escaped if len(form) >= _SHORT else rf"(?<!\w){escaped}(?!\w)"
+
+
+def _forms(secret: str) -> Iterator[str]:
+    for text in _parts(secret):
+        yield text
+        yield text.strip()
+        yield from (json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1])
+        yield repr(text)[1:-1]
+        yield from _url_forms(text)
+        if len(text) >= _SHORT:
+            for fragment in _base64_forms(text.encode()):
+                yield from (fragment, quote(fragment, safe=""))
+
+
+def _parts(secret: str) -> Iterator[str]:
+    """Yield the secret, the password of a secret URL, and the lines of a key."""
+    if not secret.strip():
+        return
+    yield secret
+    yield from _url_password(secret)
+    lines = secret.splitlines()
+    if len(lines) > 1:
+        for line in lines:
+            text = line.strip()
+            if len(text) >= _MIN_KEY_LINE and not text.startswith("-----"):
+                yield text
+
+
+def _url_password(secret: str) -> Iterator[str]:
+    try:
+        password = urlsplit(secret).password
+    except ValueError:  # not a URL; any text may be a secret
+        return
+    if password:
+        yield password
+        yield unquote(password)
+
+
+def _url_forms(text: str) -> Iterator[str]:
+    for encoded in (quote(text), quote(text, safe=""), quote_plus(text)):
+        yield encoded
+        yield re.sub("%[0-9A-F]{2}", lambda match: match.group().lower(), encoded)
+
+
+def _base64_forms(raw: bytes) -> Iterator[str]:
+    """Yield what base64 makes of the bytes at each of the three offsets they may stand at.
+
+    Only characters that do not depend on neighbouring bytes are kept, so that a password is
+    found inside the base64 of ``user:password``. The padded forms of the bytes alone come along.
+    """
+    for encode in (base64.b64encode, base64.urlsafe_b64encode):
+        whole = encode(raw).decode()
+        yield from (whole, whole.rstrip("="))
+        for offset in range(3):
+            text = encode(b"\0" * offset + raw).decode()
+            first = (0, 2, 3)[offset]
+            last = len(text) - (0, 3, 2)[(offset + len(raw)) % 3]
+            if last - first >= _MIN_FRAGMENT:
+                yield text[first:last]
+
+
+def _walk(value: object) -> Iterator[Secret]:
+    if isinstance(value, Secret):
+        if value:
+            yield value
+    else:
+        for item in _children(value):
+            yield from _walk(item)
+
+
+def _children(value: object) -> Iterable[object]:
+    if isinstance(value, Mapping):
+        return value.values()
+    if isinstance(value, tuple | list | set | frozenset):
+        return value
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return [getattr(value, field.name) for field in dataclasses.fields(value)]
+    # pydantic models, without importing pydantic here.
+    names = getattr(type(value), "model_fields", ())
+    return [getattr(value, name) for name in names]

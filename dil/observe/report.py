@@ -1,0 +1,213 @@
+"""The report of a run: JSON for machines (design.md section 5), a summary for people."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import TypeAlias
+
+from dil.model.report import ReportedFailure, RunReport, RunStatus
+from dil.observe.progress import human_bytes, human_seconds
+
+ReportJson: TypeAlias = dict[str, object]
+
+_SHOWN_FAILURES = 10
+_SHOWN_SIGNATURES = 3
+_WORDS = {
+    RunStatus.SUCCESS: "SUCCESS",
+    RunStatus.FAILED: "FAILED",
+    RunStatus.PARTIAL: "PARTIAL",
+    RunStatus.NOTHING_DUE: "NOTHING DUE",
+}
+_AGAIN = "Run the job again: it goes on where this run stopped."
+# What to do next, by error code; the first that applies is said.
+_NEXT = {
+    "DIL-CONFIG": "Correct the job file; `dil validate JOB.conf` checks it without running.",
+    "DIL-PLUGIN-CLASS": "Correct the class name, or install the package that has the class.",
+    "DIL-PLAN": "Look at `dil plan JOB.conf --all` and at the properties named above.",
+    "DIL-LEASE": "Wait for the other run, or give --wait-lease SECONDS.",
+    "DIL-LEASE-LOST": "Another run took over; look at its report before running again.",
+    "DIL-SRC-AUTH": "Check the credentials of the source, then run the job again.",
+    "DIL-QUOTA": "Run the job again when the source's quota is renewed; what is done is kept.",
+    "DIL-COMMIT-CONFLICT": "Nothing landed. Run the job again: it plans anew.",
+    "DIL-COMMIT-UNKNOWN": (
+        "Nothing was deleted. Run the job again: it looks first at what landed, and finishes it."
+    ),
+    "DIL-STATE": "Mend the state store first; `dil state show JOB.conf` tells whether it reads.",
+    "DIL-INTERNAL": "This is a defect of dil: run with -v and report the traceback.",
+    "DIL-INTERRUPTED": _AGAIN,
+}
+
+
+def redacted(report: RunReport, redact: Callable[[str], str]) -> RunReport:
+    """Return the report with its free texts masked; names, files and signatures stay exact."""
+    return replace(
+        report,
+        failures=tuple(replace(one, error=redact(one.error)) for one in report.failures),
+        notes=tuple(redact(note) for note in report.notes),
+    )
+
+
+def report_json(report: RunReport) -> ReportJson:
+    """Return the report as JSON members; bytes and rows are counts, seconds is wall time."""
+    units = report.units
+    return {
+        "job": report.job,
+        "run_id": report.run_id,
+        "status": report.status.value,
+        "exit_code": report.exit_code,
+        "work_units": {
+            "planned": units.planned,
+            "succeeded": units.succeeded,
+            "failed": units.failed,
+            "adopted": units.adopted,
+            "not_started": units.not_started,
+        },
+        "rows": report.rows,
+        "bytes": report.bytes,
+        "files": list(report.files),
+        "failures": [
+            {"signature": one.signature, "code": one.code, "error": one.error}
+            for one in report.failures
+        ],
+        "seconds": round(report.seconds, 3),
+        "dataset_dir": report.dataset_dir,
+        "left": report.left,
+        "recovered": list(report.recovered),
+        "notes": list(report.notes),
+        "requests": report.requests,
+        "rows_read": report.rows_read,
+        "rows_dropped": report.rows_dropped,
+        "retries": report.retries,
+    }
+
+
+def write_report(path: Path, report: RunReport) -> None:
+    """Write the report as JSON; whoever reads ``path`` sees the old file or the whole new one.
+
+    Raises:
+        OSError: the folder is missing or not writable.
+    """
+    text = json.dumps(report_json(report), ensure_ascii=False, indent=2) + "\n"
+    target = path.resolve()  # a link is followed, not replaced
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        _permissions_of(target, name)
+        Path(name).replace(target)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def _permissions_of(target: Path, name: str) -> None:
+    """Give the new file the mode of the old one; mkstemp's own is for the owner alone."""
+    mode = target.stat().st_mode & 0o777 if target.exists() else 0o644
+    Path(name).chmod(mode)
+
+
+def report_text(report: RunReport) -> str:
+    """Return the summary: what happened, rows, files, failures, what to do next."""
+    return "\n".join(_lines(report)) + "\n"
+
+
+def _lines(report: RunReport) -> Iterator[str]:
+    run = f"  run {report.run_id}" if report.run_id else ""
+    status = _WORDS[report.status]
+    yield f"{report.job}  {status} in {human_seconds(report.seconds)}{run}"
+    if report.recovered:
+        yield _row("recovered", f"finished first: {', '.join(report.recovered)}")
+    if report.status is RunStatus.NOTHING_DUE:
+        yield _row("work units", "none is due; nothing was read, nothing has changed")
+    else:
+        yield from _result(report)
+    yield from _failures(report.failures)
+    for note in report.notes:
+        yield _row("note", _indented(note))
+    step = _next_step(report)
+    if step:
+        yield _row("next", step)
+
+
+def _result(report: RunReport) -> Iterator[str]:
+    units = report.units
+    counts = [f"{units.planned} planned", f"{units.succeeded} succeeded", f"{units.failed} failed"]
+    counts += [f"{units.adopted} adopted from an earlier run"] if units.adopted else []
+    counts += [f"{units.not_started} not started"] if units.not_started else []
+    yield _row("work units", ", ".join(counts))
+    if report.requests or report.rows_read:
+        read = [_count(report.rows_read, "row"), _count(report.requests, "request")]
+        read += [f"{report.rows_dropped:,} dropped"] if report.rows_dropped else []
+        read += [f"{report.retries:,} tried again"] if report.retries else []
+        yield _row("read", ", ".join(read))
+    yield _row("published", _published(report))
+    if report.files and report.dataset_dir:
+        yield _row("where", report.dataset_dir)
+    if report.left:
+        yield _row("left", f"{report.left:,} more work units are due, beyond the limit of one run")
+
+
+def _published(report: RunReport) -> str:
+    if report.rows:
+        # A warehouse has no files.
+        files = f" in {_count(len(report.files), 'file')}" if report.files else ""
+        return f"{_count(report.rows, 'row')}{files}, {human_bytes(report.bytes)}"
+    if report.status is RunStatus.FAILED:
+        return "nothing"
+    # Said loudly: a job that quietly stops delivering is the costliest failure there is.
+    return "ZERO ROWS: every work unit that succeeded was empty"
+
+
+def _failures(failures: tuple[ReportedFailure, ...]) -> Iterator[str]:
+    """Say each distinct failure once, with the work units that it struck."""
+    groups: dict[tuple[str, str], list[str]] = {}
+    for one in failures:
+        struck = groups.setdefault((one.code, one.error), [])
+        struck += [] if one.signature is None else [one.signature]
+    for (code, error), struck in list(groups.items())[:_SHOWN_FAILURES]:
+        yield _row("failed", _indented(_with_code(error, code)))
+        yield from (f"{'':14}  {signature}" for signature in struck[:_SHOWN_SIGNATURES])
+        if len(struck) > _SHOWN_SIGNATURES:
+            yield f"{'':14}  and {len(struck) - _SHOWN_SIGNATURES:,} more work units"
+    if len(groups) > _SHOWN_FAILURES:
+        more = len(groups) - _SHOWN_FAILURES
+        yield _row("failed", f"{more:,} more kinds of failure; --report FILE keeps all of them")
+
+
+def _next_step(report: RunReport) -> str:
+    for one in report.failures:
+        if one.code in _NEXT:
+            return _NEXT[one.code]
+    if report.failures:
+        return f"{_AGAIN} Work units that failed are due first."
+    if report.left:
+        return "Run the job again for those that are left."
+    return ""
+
+
+def _with_code(error: str, code: str) -> str:
+    """Put the code behind the first line, unless the text brings it along."""
+    if f"[{code}]" in error:
+        return error
+    first, newline, rest = error.partition("\n")
+    return f"{first}  [{code}]{newline}{rest}"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def _row(label: str, text: str) -> str:
+    return f"  {label:<12}{text}"
+
+
+def _indented(text: str) -> str:
+    first, *rest = text.splitlines() or [""]
+    return "\n".join([first, *(f"{'':14}{line.strip()}" for line in rest)])

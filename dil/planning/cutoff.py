@@ -1,0 +1,74 @@
+"""The one rule that decides whether a candidate is due and from where it is read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from dil.model.history import UnitRecord
+from dil.model.interval import Interval
+from dil.model.work_unit import Reason
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What the rule says of one candidate; times epoch ms UTC.
+
+    ``low`` is where reading starts, None when the candidate is not due. ``cutoff`` is the
+    candidate's own cutoff C, None when nothing succeeded before. ``waits`` tells that it is due
+    only because, or also because, its last attempt failed (spec README 31).
+    """
+
+    low: int | None
+    reason: Reason
+    cutoff: int | None = None
+    waits: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CutoffRule:
+    """Grace and abstinent period, and where a due candidate is read from.
+
+    ``shift_ms`` is abstinent minus grace period. ``from_partition_start`` reads due candidates
+    whole, as the publish mode window_replace needs (spec README 20).
+    """
+
+    shift_ms: int
+    from_partition_start: bool = False
+
+    def decide(
+        self, partition: Interval, record: UnitRecord | None, overall: int | None
+    ) -> Decision:
+        """Apply spec README 4 and 8 to one candidate.
+
+        Without a record, or with one that never succeeded, [s, e) is due. Else, with
+        C = H + A - G: due when e > max(C, overall), or when the last attempt failed, and read from
+        max(s, C). What that leaves nothing to read of is not due.
+
+        Args:
+            partition: The candidate's [s, e).
+            record: What is known of its signature.
+            overall: The cutoff O(u) of its unit.
+        """
+        if record is None:
+            return Decision(partition.low, Reason.NEW)
+        high = successful_high(record)
+        if high is None:
+            return Decision(partition.low, Reason.RETRY, waits=record.failed)
+        cutoff = high + self.shift_ms
+        reason = Reason.RETRY if record.failed else Reason.INCREMENTAL
+        low = partition.low if self.from_partition_start else max(partition.low, cutoff)
+        threshold = cutoff if overall is None else max(cutoff, overall)
+        is_due = (record.failed or partition.high > threshold) and low < partition.high
+        return Decision(low if is_due else None, reason, cutoff, waits=record.failed)
+
+    def overall(self, records: Iterable[UnitRecord]) -> int | None:
+        """Return O(u): the newest success among one unit's records, shifted; None without any."""
+        highs = (successful_high(record) for record in records)
+        newest = max((high for high in highs if high is not None), default=None)
+        return None if newest is None else newest + self.shift_ms
+
+
+def successful_high(record: UnitRecord) -> int | None:
+    """Return the last successful high; one that equals the partition's start never was (B5.2)."""
+    return None if record.high == record.low else record.high

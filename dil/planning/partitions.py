@@ -1,0 +1,185 @@
+"""The time watermark cut into half-open partitions (behaviour.md B3.4 to B3.7)."""
+
+from __future__ import annotations
+
+import sys
+from calendar import monthrange
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import count, pairwise
+
+from dil.errors import ConfigError
+from dil.model.interval import Interval
+from dil.model.job import PlanningSpec
+from dil.model.json import compact
+from dil.text.instants import HOUR_MS, Instant, InstantError, parse_instant
+from dil.text.zones import find_zone, to_local, to_ms
+
+WATERMARK_KEY = "ms.watermark"
+PARTITION_KEY = "ms.work.unit.partition"
+
+
+def _months_later(local: datetime, months: int) -> datetime:
+    years, month = divmod(local.month - 1 + months, 12)
+    year = local.year + years
+    return local.replace(
+        year=year, month=month + 1, day=min(local.day, monthrange(year, month + 1)[1])
+    )
+
+
+# How far boundary k lies from the first one, on the local calendar.
+_STEPS: dict[str, Callable[[datetime, int], datetime]] = {
+    "daily": lambda local, k: local + timedelta(days=k),
+    "weekly": lambda local, k: local + timedelta(days=7 * k),
+    "monthly": _months_later,
+    "yearly": lambda local, k: _months_later(local, 12 * k),
+}
+WORDS = ("none", "hourly", *_STEPS)
+
+
+@dataclass(frozen=True, slots=True)
+class Partitions:
+    """Partitions in ascending order, as epoch ms UTC; they never overlap.
+
+    ``zone`` is the zone of the watermark's from, in which they were cut.
+    """
+
+    starts: Sequence[int]
+    ends: Sequence[int]
+    zone: str
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def __getitem__(self, index: int) -> Interval:
+        return Interval(self.starts[index], self.ends[index])
+
+
+def partition(spec: PlanningSpec, *, now_ms: int) -> Partitions:
+    """Return the partitions of the watermark's range; none where from is not before to.
+
+    Boundary k is from plus k steps on the local calendar, clipped on its own (spec README 2). One
+    that falls into a DST gap moves forward by the gap, that one only; hourly steps are elapsed
+    hours. What is shorter than its type at the end is kept if ``spec.partial``.
+
+    Raises:
+        ConfigError: a text is no point in time, a partition word is unknown, sub-ranges overlap or
+            none has any time in it.
+    """
+    start = _instant(spec.start, WATERMARK_KEY, spec.zone, now_ms=now_ms, end=False)
+    end = _instant(spec.end, WATERMARK_KEY, spec.zone, now_ms=now_ms, end=True)
+    if not spec.composite:
+        word = _known(spec.partition)
+        starts, ends = _cut(word, start, end.ms, partial=spec.partial)
+        return Partitions(starts, ends, start.zone)
+    starts, ends = [], []
+    for word, low, high in _sub_ranges(spec, now_ms):
+        first = low if low.ms > start.ms else start
+        more_starts, more_ends = _cut(word, first, min(high, end.ms), partial=spec.partial)
+        starts += more_starts
+        ends += more_ends
+    return Partitions(starts, ends, start.zone)
+
+
+def shape(spec: PlanningSpec) -> str:
+    """Return as text what partition starts depend on: from, its zone, the partition type.
+
+    A from such as P30D has the same shape every day (spec README 38).
+
+    Raises:
+        ConfigError: from is no point in time.
+    """
+    start = _instant(spec.start, WATERMARK_KEY, spec.zone, now_ms=0, end=False)
+    kind = [list(entry) for entry in spec.composite] or spec.partition.lower()
+    return compact({"from": spec.start, "zone": start.zone, "partition": kind})
+
+
+def _instant(text: str, key: str, zone: str, *, now_ms: int, end: bool) -> Instant:
+    try:
+        return parse_instant(text, now_ms=now_ms, zone=zone, end=end)
+    except InstantError as error:
+        raise ConfigError.single(key, f"{'to' if end else 'from'}: {error}") from error
+
+
+def _known(word: str) -> str:
+    if word.lower() not in WORDS:
+        raise ConfigError.single(
+            PARTITION_KEY, f'has the unknown word "{word}"', f"Known words: {', '.join(WORDS)}"
+        )
+    return word.lower()
+
+
+def _sub_ranges(spec: PlanningSpec, now_ms: int) -> list[tuple[str, Instant, int]]:
+    """Return word, low and high of each sub-range that has any time in it, by start."""
+    ranges = [
+        (
+            _known(word),
+            _bound(low, spec.zone, now_ms=now_ms, end=False),
+            _bound(high, spec.zone, now_ms=now_ms, end=True).ms,
+        )
+        for word, low, high in spec.composite
+    ]
+    found = sorted((entry for entry in ranges if entry[1].ms < entry[2]), key=lambda e: e[1].ms)
+    if not found:
+        raise ConfigError.single(PARTITION_KEY, "has no sub-range with any time in it")
+    for (word, _, high), (next_word, next_low, _) in pairwise(found):
+        if next_low.ms < high:
+            raise ConfigError.single(
+                PARTITION_KEY,
+                f'has overlapping sub-ranges: "{word}" ends after "{next_word}" begins',
+                "Let each sub-range begin where the one before it ends",
+            )
+    return found
+
+
+def _bound(text: str, zone: str, *, now_ms: int, end: bool) -> Instant:
+    """Return one bound of a sub-range: a date or time; ``-`` is now without rounding."""
+    if end and text == "-":
+        return Instant(now_ms, zone)
+    if text.startswith("P"):
+        raise ConfigError.single(
+            PARTITION_KEY, f'has the duration "{text}"', "Write a date; to may be -"
+        )
+    return _instant(text, PARTITION_KEY, zone, now_ms=now_ms, end=end)
+
+
+def _cut(word: str, low: Instant, high: int, *, partial: bool) -> tuple[list[int], list[int]]:
+    """Return starts and ends of the partitions of [low, high)."""
+    starts: list[int] = []
+    ends: list[int] = []
+    start = low.ms
+    boundaries = _boundaries(word, low, high)
+    while start < high:
+        end = next(boundaries)
+        if end > high and not partial:
+            break
+        starts.append(start)
+        ends.append(min(end, high))
+        start = end
+    return starts, ends
+
+
+def _boundaries(word: str, low: Instant, high: int) -> Iterator[int]:
+    """Yield the boundaries after ``low``, strictly ascending, without end."""
+    if word == "none":
+        return iter((high,))
+    if word == "hourly":
+        return count(low.ms + HOUR_MS, HOUR_MS)
+    return _calendar_boundaries(_STEPS[word], low)
+
+
+def _calendar_boundaries(step: Callable[[datetime, int], datetime], low: Instant) -> Iterator[int]:
+    zone = find_zone(low.zone)
+    first = to_local(low.ms, zone).replace(tzinfo=None, fold=0)
+    last = low.ms
+    for k in count(1):
+        try:
+            boundary = to_ms(step(first, k), zone)
+        except (OverflowError, ValueError):  # behind the year 9999
+            yield sys.maxsize
+            return
+        # A zone that skips a whole day moves two boundaries to the same instant.
+        if boundary > last:
+            yield boundary
+            last = boundary

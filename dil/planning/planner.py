@@ -1,0 +1,127 @@
+"""The plan of one run: partitions times units, less what is not due (behaviour.md B5)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dil.errors import PlanningError
+from dil.model.history import History
+from dil.model.job import PlanningSpec, TableType
+from dil.model.work_unit import Plan, Reason
+from dil.planning.cutoff import CutoffRule
+from dil.planning.matrix import Matrix
+from dil.planning.partitions import partition
+from dil.planning.unit_history import Unit, look_up, without_history
+
+ACTIVATION_NAME = "activation"
+
+
+def plan(
+    spec: PlanningSpec,
+    *,
+    now_ms: int,
+    history: History,
+    activation: Sequence[str] | None = None,
+    explain: bool = False,
+) -> Plan:
+    """Return what a run has to do; pure: no clock, no files, no state but ``history``.
+
+    Candidates are walked partition by partition, within each unit by unit. The cost grows with
+    the units and with what is due, not with the history, unless ``explain`` is on.
+
+    Args:
+        spec: The parsed planning properties.
+        now_ms: The run's one value of now, epoch ms UTC.
+        history: What earlier runs recorded.
+        activation: Activation rows as compact JSON, in order; needed where ``spec.units`` is None.
+        explain: Whether the plan also lists each candidate that is not due.
+
+    Raises:
+        ConfigError: the watermark or the partition type cannot be understood.
+        PlanningError: activation rows are missing or not wanted, the matrix is larger than the
+            limit where all of it must run, or too few work units are planned.
+    """
+    partitions = partition(spec, now_ms=now_ms)
+    units = _units(spec, activation)
+    ignored = spec.backfill or spec.ignore_history
+    if ignored:
+        views = [without_history(partitions) for _ in units]
+        _refuse_too_many(spec, len(partitions) * len(units))
+    else:
+        rule = CutoffRule(spec.abstinent_ms - spec.grace_ms, spec.read_from_partition_start)
+        views = [look_up(history, unit, partitions, rule, fully=explain) for unit in units]
+    matrix = Matrix(partitions, units, views, Reason.BACKFILL if spec.backfill else Reason.NEW)
+    choice = matrix.choose(spec.limit)
+    _refuse_too_few(spec, len(choice.taken))
+    due = matrix.due_count()
+    return Plan(
+        now=now_ms,
+        zone=partitions.zone,
+        full_extract=_is_full_extract(spec, is_first=ignored or history.is_empty()),
+        cutoff=matrix.overall(),
+        work_units=tuple(
+            matrix.work_unit(candidate, not_before=_not_before(spec, now_ms, position))
+            for position, candidate in enumerate(choice.taken)
+        ),
+        skipped=len(matrix) - due,
+        left=due - len(choice.taken),
+        left_low=choice.left_low,
+        grace_ms=spec.grace_ms,
+        abstinent_ms=spec.abstinent_ms,
+        skips=tuple(matrix.skips()) if explain else (),
+    )
+
+
+def _units(spec: PlanningSpec, activation: Sequence[str] | None) -> tuple[Unit, ...]:
+    """Return the units in order; of equal ones the first counts (B4.4)."""
+    if spec.units is None and activation is None:
+        raise PlanningError(
+            "the job takes its units from activation input, but no activation rows were given",
+            "Pass the rows of the secondary input",
+        )
+    if spec.units is not None and activation:
+        raise PlanningError(
+            "activation rows were given, but the job's units come from its unit watermark",
+            "Declare only one: activation input or a unit watermark",
+        )
+    if spec.units is None:
+        texts, name = activation or (), ACTIVATION_NAME
+    else:
+        texts, name = spec.units, spec.unit_name
+    return tuple(
+        Unit(number, text, name, spec.datetime_name)
+        for number, text in enumerate(dict.fromkeys(texts))
+    )
+
+
+def _refuse_too_many(spec: PlanningSpec, size: int) -> None:
+    """Refuse a matrix that must run whole but cannot: a second run would plan the same again."""
+    if spec.limit is not None and size > spec.limit:
+        kind = "backfill" if spec.backfill else "replacing the dataset"
+        raise PlanningError(
+            f"{kind} plans {size} work units at once, ms.work.unit.parallelism.max allows "
+            f"{spec.limit}",
+            "Raise ms.work.unit.parallelism.max (-1 is no limit), or choose a smaller range or "
+            "longer partitions",
+        )
+
+
+def _refuse_too_few(spec: PlanningSpec, size: int) -> None:
+    if size < spec.min_units:
+        raise PlanningError(
+            f"{size} work units are planned, ms.work.unit.min.units asks for {spec.min_units}",
+            "Run again when more is due, or lower ms.work.unit.min.units",
+        )
+
+
+def _is_full_extract(spec: PlanningSpec, *, is_first: bool) -> bool:
+    """Decide between full and incremental (B5.9)."""
+    if spec.backfill:
+        return False
+    if spec.table_type is TableType.SNAPSHOT_ONLY:
+        return True
+    return spec.is_full or (spec.dynamic_full_load and is_first)
+
+
+def _not_before(spec: PlanningSpec, now_ms: int, position: int) -> int:
+    return now_ms + position * spec.pacing_s * 1000 if spec.pacing_s else 0

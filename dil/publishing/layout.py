@@ -1,0 +1,58 @@
+"""Names and places: the dataset's folder, staging below it, final file names.
+
+Everything that is not published data begins with an underscore (design.md section 5); final names
+are a function of run, work unit and file number, so that redoing a publish changes nothing
+(spec README 28).
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+from dil.model.job import PublishingSpec
+
+STAGING = "_staging"
+META = "_dil"
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def dataset_dir(spec: PublishingSpec) -> str:
+    """Return the folder that holds the dataset's files, or its run folders."""
+    return _join(spec.final_dir, spec.dataset_path)
+
+
+def run_staging_dir(spec: PublishingSpec, job_name: str, run_id: str) -> str:
+    """Return the folder below which one run stages everything."""
+    return _join(spec.final_dir, STAGING, job_name, run_id)
+
+
+def output_dir(spec: PublishingSpec, *, now: int, full: bool, taken: frozenset[str]) -> str:
+    """Return the folder that a run's files go to.
+
+    For path type default this is a folder of the run's own, named by its extract id: ``now``
+    (epoch ms UTC) in the configured zone and the load style; a second run in the same second
+    counts up by one second (behaviour.md B14.3). ``taken`` are the folder names that exist.
+    """
+    base = dataset_dir(spec)
+    if not spec.run_folder:
+        return base
+    suffix = "full" if full else "append"
+    local = (_EPOCH + timedelta(milliseconds=now)).astimezone(ZoneInfo(spec.extract_id_zone))
+    while True:
+        name = f"{local:%Y%m%d%H%M%S}_{suffix}"
+        if name not in taken:
+            return _join(base, name)
+        local += timedelta(seconds=1)
+
+
+def final_name(
+    run_id: str, unit_hash: str, number: int, *, rows: int | None, extension: str
+) -> str:
+    """Return a published file's name; ``rows`` is put before the extension when given."""
+    count = "" if rows is None else f".{rows}"
+    return f"part-{run_id}-{unit_hash}-{number}{count}.{extension}"
+
+
+def _join(*parts: str) -> str:
+    return "/".join([parts[0].rstrip("/"), *(part.strip("/") for part in parts[1:] if part)])

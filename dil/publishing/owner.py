@@ -1,0 +1,58 @@
+"""Who may publish into a dataset: ``_dil/owner.json`` (spec README 24)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import msgspec
+
+from dil.errors import ConfigError
+from dil.model.job import PublishMode
+from dil.publishing.layout import META
+from dil.storage import Filesystem
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """One job that publishes into the dataset, and the state store that keeps its watermarks."""
+
+    job: str
+    store: str
+    mode: PublishMode
+
+
+@dataclass(frozen=True, slots=True)
+class _Owners:
+    format: int
+    owners: tuple[Owner, ...]
+
+
+def claim(filesystem: Filesystem, dataset_dir: str, owner: Owner) -> None:
+    """Enter a job as an owner of the dataset.
+
+    Raises:
+        ConfigError: another job owns it, and not both of them only append.
+    """
+    path = f"{dataset_dir}/{META}/owner.json"
+    known = _read(filesystem, path)
+    if owner in known:
+        return
+    others = [other for other in known if (other.job, other.store) != (owner.job, owner.store)]
+    rivals = [other for other in others if {other.mode, owner.mode} != {PublishMode.APPEND}]
+    if rivals:
+        raise ConfigError.single(
+            "data.publisher.final.dir",
+            f"leads to {dataset_dir}, which belongs to job {rivals[0].job} "
+            f"with its state in {rivals[0].store} (publish mode {rivals[0].mode})",
+            "Two jobs may share a dataset only when both append. Choose another final dir or "
+            f"table name, or, if that job is gone, delete {path}.",
+        )
+    filesystem.put(path, msgspec.json.encode(_Owners(1, (*others, owner))))
+
+
+def _read(filesystem: Filesystem, path: str) -> tuple[Owner, ...]:
+    try:
+        with filesystem.open_input(path) as stream:
+            return msgspec.json.decode(stream.read(), type=_Owners).owners
+    except FileNotFoundError:
+        return ()

@@ -1,0 +1,98 @@
+"""Staged files become the dataset: record the intent, carry it out, commit (spec README 27).
+
+Before the intent nothing is visible and a crash costs nothing. After it, the publish is only ever
+finished, by this run or by the next: each step, done again, changes nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+
+from dil.errors import WriteError
+from dil.model.dataset import Commit, Intent, Lease, PublishedFile
+from dil.model.job import PublishingSpec, PublishMode
+from dil.model.json import JsonObject
+from dil.publishing import layout, manifest
+from dil.spi.state_store import StateStore
+from dil.storage import Filesystem
+
+log = logging.getLogger(__name__)
+
+
+def publish(
+    store: StateStore, lease: Lease, commit: Commit, spec: PublishingSpec, filesystem: Filesystem
+) -> JsonObject | None:
+    """Make a commit visible and remember it; return the new block, None when none was due.
+
+    Raises:
+        LeaseLostError: another run took over before anything became visible.
+        WriteError: a file could not be moved; the next run finishes the rest.
+    """
+    dataset = layout.dataset_dir(spec)
+    if commit.moves or commit.removes:
+        sequence = manifest.newest(filesystem, dataset).sequence + 1
+        intent = Intent(commit, lease.token, dataset, sequence)
+        store.record_intent(lease, intent)
+        carry_out(intent, spec, filesystem)
+    return store.commit(lease, commit)
+
+
+def finish_pending(
+    store: StateStore, lease: Lease, spec: PublishingSpec, filesystem: Filesystem
+) -> Commit | None:
+    """Finish what an earlier run decided; return its commit, None when nothing was pending."""
+    intent = store.pending_intent()
+    if intent is None:
+        return None
+    log.info("finishing the publish of run %s", intent.commit.run_id)
+    carry_out(intent, spec, filesystem)
+    store.commit(lease, intent.commit)
+    return intent.commit
+
+
+def carry_out(intent: Intent, spec: PublishingSpec, filesystem: Filesystem) -> None:
+    """Move files in, switch the manifest, take files away; every step may be done again."""
+    commit = intent.commit
+    targets = [(move.source, filesystem.path_of(move.target.uri)) for move in commit.moves]
+    folders = {path.rpartition("/")[0] for _, path in targets}
+    for folder in sorted(folders):
+        filesystem.make_folder(folder, mode=spec.dir_mode)
+    for source, path in targets:
+        filesystem.move(source, path, mode=spec.file_mode)
+    filesystem.sync_folders(folders)
+    manifest.advance(filesystem, intent.dataset_dir, commit, intent.sequence)
+    for file in commit.removes:
+        filesystem.delete_file(filesystem.path_of(file.uri))
+
+
+def strays(
+    spec: PublishingSpec, live: Iterable[PublishedFile], filesystem: Filesystem
+) -> tuple[PublishedFile, ...]:
+    """Return visible files of the dataset that no manifest knows, for a replace to take away."""
+    if spec.mode is not PublishMode.REPLACE:
+        return ()
+    base = layout.dataset_dir(spec)
+    known = {file.uri for file in live}
+    return tuple(
+        PublishedFile(filesystem.uri(file.path), "", 0, file.size, "", "")
+        for file in filesystem.files(base)
+        if not _is_hidden(file.path[len(base) :]) and filesystem.uri(file.path) not in known
+    )
+
+
+def sweep(filesystem: Filesystem, staging_dir: str) -> bool:
+    """Delete a run's staging folder; tell whether it is gone.
+
+    A task of a crashed run may still write there for a moment; then the next run sweeps.
+    """
+    try:
+        filesystem.delete_tree(staging_dir)
+    except WriteError as error:
+        log.warning("cannot sweep %s now: %s", staging_dir, error.message)
+        return False
+    return True
+
+
+def _is_hidden(relative: str) -> bool:
+    return any(part.startswith(("_", ".")) for part in relative.split("/") if part)

@@ -1,0 +1,73 @@
+"""Reading of DIL's password based encryption: MD5 with DES, and MD5 with triple DES.
+
+Both are weak and kept for reading old values only (behaviour.md B2.9). A wrong password is
+noticed by its padding, which one wrong password in 256 passes by chance.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+
+from cryptography.hazmat.decrepit.ciphers.algorithms import TripleDES
+from cryptography.hazmat.primitives.ciphers import Cipher, modes
+from cryptography.hazmat.primitives.padding import PKCS7
+
+_ROUNDS = 1000
+_SALT_BYTES = 8
+_BLOCK_BYTES = 8
+
+
+def decrypt(cipher_text: str, password: str, *, strong: bool) -> str:
+    """Return the plain text of what stands inside ``ENC(...)``.
+
+    Args:
+        cipher_text: Base64 of eight bytes of salt and the cipher text.
+        password: The master password.
+        strong: Triple DES (behaviour.md B2.4) instead of DES (B2.3).
+
+    Raises:
+        ValueError: not base64, not whole blocks, or the password does not fit.
+    """
+    try:
+        raw = base64.b64decode(cipher_text, validate=True)
+    except binascii.Error as error:
+        raise ValueError("the text inside ENC(...) is not base64") from error
+    salt, blocks = raw[:_SALT_BYTES], raw[_SALT_BYTES:]
+    if not blocks or len(blocks) % _BLOCK_BYTES:
+        raise ValueError("the text inside ENC(...) is too short or cut off")
+    key, vector = (_strong_key if strong else _default_key)(salt, password.encode())
+    return _decrypt_blocks(blocks, key, vector)
+
+
+def _default_key(salt: bytes, password: bytes) -> tuple[bytes, bytes]:
+    digest = password + salt
+    for _ in range(_ROUNDS):
+        digest = hashlib.md5(digest, usedforsecurity=False).digest()
+    # Single DES is triple DES with one key three times.
+    return digest[:8] * 3, digest[8:]
+
+
+def _strong_key(salt: bytes, password: bytes) -> tuple[bytes, bytes]:
+    first, second = salt[:4], salt[4:]
+    if first == second:
+        first = first[::-1]
+    material = b""
+    for half in (first, second):
+        digest = half
+        for _ in range(_ROUNDS):
+            digest = hashlib.md5(digest + password, usedforsecurity=False).digest()
+        material += digest
+    return material[:24], material[24:]
+
+
+def _decrypt_blocks(blocks: bytes, key: bytes, vector: bytes) -> str:
+    decryptor = Cipher(TripleDES(key), modes.CBC(vector)).decryptor()
+    padding = PKCS7(_BLOCK_BYTES * 8).unpadder()
+    try:
+        padded = decryptor.update(blocks) + decryptor.finalize()
+        return (padding.update(padded) + padding.finalize()).decode()
+    except ValueError as error:
+        # The cause may quote bytes of the plain text; it is not passed on.
+        raise ValueError("no master password fits") from error.__cause__

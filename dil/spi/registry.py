@@ -1,0 +1,182 @@
+"""Finding the class that a job file names: short names, DIL's Java names, dotted Python paths.
+
+Built-in names are resolved from a table, so they work from a zip without package metadata, import
+nothing, and cannot be shadowed by a module of the user's.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import importlib.metadata
+import importlib.util
+from enum import StrEnum
+
+from dil.errors import PluginError, Problem
+from dil.model.job import ClassRef
+
+
+class PluginKind(StrEnum):
+    """What a class is asked to be; the value is the word for people."""
+
+    CONNECTOR = "connector"
+    EXTRACTOR = "extractor"
+    CONVERTER = "converter"
+    PREPROCESSOR = "preprocessor"
+    WRITER = "writer"
+
+    @property
+    def group(self) -> str:
+        """Return the entry point group in which packages offer such classes."""
+        return f"dil.{self.value}s"
+
+
+BUILT_IN: dict[PluginKind, dict[str, str]] = {
+    PluginKind.CONNECTOR: {"http": "connectors.http:HttpConnector"},
+    PluginKind.EXTRACTOR: {"json": "dil.extraction.json_extractor:JsonExtractor"},
+    PluginKind.CONVERTER: {},
+    PluginKind.PREPROCESSOR: {},
+    PluginKind.WRITER: {
+        "avro": "dil.writing.avro_writer:AvroFileWriter",
+        "csv": "dil.writing.csv_writer:CsvFileWriter",
+        "json": "dil.writing.json_writer:JsonLinesFileWriter",
+        "orc": "dil.writing.orc_writer:OrcFileWriter",
+        "parquet": "dil.writing.parquet_writer:ParquetFileWriter",
+    },
+}
+
+# DIL's and Gobblin's names, by simple name; the package in front is not looked at further.
+JAVA_NAMES: dict[PluginKind, dict[str, str]] = {
+    PluginKind.CONNECTOR: {"HttpSource": "http"},
+    PluginKind.EXTRACTOR: {"JsonExtractor": "json"},
+    PluginKind.CONVERTER: {},
+    PluginKind.PREPROCESSOR: {},
+    PluginKind.WRITER: {},
+}
+JAVA_PACKAGES = ("com.linkedin.cdi.", "org.apache.gobblin.")
+
+
+def simple_name(text: str) -> str:
+    """Return a Java class name without its DIL or Gobblin package, any other text as it is."""
+    return text.rpartition(".")[2] if text.startswith(JAVA_PACKAGES) else text
+
+
+def names(kind: PluginKind) -> tuple[str, ...]:
+    """Return the short names that can be used, built-in and installed ones, sorted."""
+    installed = (entry.name for entry in importlib.metadata.entry_points(group=kind.group))
+    return tuple(sorted({*BUILT_IN[kind], *installed}))
+
+
+def is_built_in(ref: ClassRef) -> bool:
+    """Tell whether a class came from the table of built-in names."""
+    return any(str(ref) in table.values() for table in BUILT_IN.values())
+
+
+def resolve(kind: PluginKind, text: str, base: type) -> ClassRef:
+    """Return the reference to the class that ``text`` names, checked against ``base``.
+
+    Built-in classes are not imported and not checked.
+
+    Raises:
+        PluginError: nothing has that name, its module fails to import, or it is no ``base``.
+    """
+    java = simple_name(text)
+    short = JAVA_NAMES[kind].get(java, text)
+    if short in BUILT_IN[kind]:
+        return _split(BUILT_IN[kind][short])
+    if java != text:
+        raise _problem(
+            f'"{text}" has no counterpart here', f"Known names: {', '.join(names(kind))}."
+        )
+    ref = _installed(kind, short) or _dotted(kind, short)
+    found = _load_as(kind, ref)
+    if not issubclass(found, base):
+        raise _problem(
+            f'"{text}" is not a {kind}',
+            f"{ref} has to inherit from {base.__module__}.{base.__qualname__}.",
+        )
+    return ref
+
+
+def load(ref: ClassRef) -> type:
+    """Import and return a class.
+
+    Raises:
+        PluginError: the module does not exist, its own import fails, or the class is not in it.
+    """
+    return _load_as(None, ref)
+
+
+def _load_as(kind: PluginKind | None, ref: ClassRef) -> type:
+    try:
+        value: object = importlib.import_module(ref.module)
+    except Exception as error:
+        # Whatever a user's module raises while it is imported is a problem of the job file.
+        raise _import_error(kind, ref, error) from error
+    for part in ref.qualname.split("."):
+        value = getattr(value, part, None)
+    if not isinstance(value, type):
+        known = [
+            name for name, item in vars(importlib.import_module(ref.module)).items()
+            if isinstance(item, type) and item.__module__ == ref.module
+        ]  # fmt: skip
+        raise _problem(
+            f'"{ref}": the module has no class {ref.qualname}', _hint(ref.qualname, known)
+        )
+    return value
+
+
+def _installed(kind: PluginKind, name: str) -> ClassRef | None:
+    for entry in importlib.metadata.entry_points(group=kind.group, name=name):
+        return _split(entry.value)
+    return None
+
+
+def _dotted(kind: PluginKind, text: str) -> ClassRef:
+    if ":" not in text and "." not in text:
+        raise _problem(f'"{text}" is not known', _hint(text, names(kind)))
+    return _split(text if ":" in text else ":".join(text.rsplit(".", 1)))
+
+
+def _split(text: str) -> ClassRef:
+    module, _, qualname = text.partition(":")
+    return ClassRef(module.strip(), qualname.strip())
+
+
+def _import_error(kind: PluginKind | None, ref: ClassRef, error: Exception) -> PluginError:
+    if isinstance(error, ModuleNotFoundError) and _is_part_of(error.name, ref.module):
+        return _problem(
+            f'"{ref}" cannot be imported (no module named {error.name!r})',
+            f"{_near(kind, ref)}Modules are looked for in the installed packages, in the folder "
+            "of the job file and in ms.plugin.path.",
+        )
+    if isinstance(error, ValueError) and not ref.module:
+        return _problem(f'"{ref}" is not of the form package.module:Class')
+    return _problem(
+        f'"{ref}" was found, but its own import failed ({type(error).__name__}: {error})',
+        "Install what it needs, or fix the module.",
+    )
+
+
+def _is_part_of(missing: str | None, module: str) -> bool:
+    return missing is not None and (module == missing or module.startswith(f"{missing}."))
+
+
+def _near(kind: PluginKind | None, ref: ClassRef) -> str:
+    if kind is None:
+        return ""
+    known = names(kind)
+    for part in reversed(ref.module.split(".")):
+        if near := difflib.get_close_matches(part, known, n=1):
+            return f'Did you mean "{near[0]}"? '
+    return f"Known {kind}s: {', '.join(known)}. " if known else ""
+
+
+def _problem(what: str, fix: str = "") -> PluginError:
+    return PluginError([Problem(None, "", what, fix)])
+
+
+def _hint(text: str, known: list[str] | tuple[str, ...]) -> str:
+    near = difflib.get_close_matches(text, known, n=1)
+    question = f'Did you mean "{near[0]}"? ' if near else ""
+    return f"{question}Known: {', '.join(sorted(known))}." if known else question.strip()

@@ -1,0 +1,85 @@
+"""Canonical bytes, hashes and instants of the metadata chain (metadata-chain.md 1.1 to 1.4).
+
+Hashes are self-describing: ``f`` is base16, ``1220`` sha2-256 and ``1620`` sha3-256 of 32 bytes.
+We write the first kind; chains made by other tools may hold the second.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+
+from dil.model.json import JsonValue
+
+SHA2_256 = "f1220"
+SHA3_256 = "f1620"
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND = timedelta(milliseconds=1)
+
+
+def canonical(value: JsonValue) -> bytes:
+    """Return UTF-8 JSON with sorted keys, no blanks and nothing escaped but what JSON demands.
+
+    Raises:
+        TypeError: the value holds a float or a decimal, whose text form is not unique.
+    """
+    _refuse_fractions(value)
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return text.encode()
+
+
+def content_hash(content: bytes) -> str:
+    """Return the sha2-256 multihash of some bytes."""
+    return SHA2_256 + hashlib.sha256(content).hexdigest()
+
+
+def is_hash_of(multihash: str, content: bytes) -> bool:
+    """Tell whether the multihash, of either kind we can read, belongs to the bytes."""
+    if multihash.startswith(SHA3_256):
+        return multihash == SHA3_256 + hashlib.sha3_256(content).hexdigest()
+    return multihash == content_hash(content)
+
+
+def key_hash(text: str) -> str:
+    """Return the 64 hex digits that stand for a long text in a key column (spec README 25)."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def system_time_text(instant: int) -> str:
+    """Return epoch ms as UTC with exactly six fraction digits and ``Z``."""
+    return _utc(instant).isoformat(timespec="microseconds") + "Z"
+
+
+def watermark_text(instant: int) -> str:
+    """Return epoch ms as UTC with exactly three fraction digits and ``Z``."""
+    return _utc(instant).isoformat(timespec="milliseconds") + "Z"
+
+
+def instant_of(text: str) -> int:
+    """Return the epoch ms of a system time or watermark text.
+
+    Raises:
+        ValueError: the text is no UTC instant with ``Z``.
+    """
+    if not text.endswith("Z"):
+        raise ValueError(f"{text!r} is not a UTC instant")
+    return (datetime.fromisoformat(text) - _EPOCH) // _MILLISECOND
+
+
+def _utc(instant: int) -> datetime:
+    return (_EPOCH + timedelta(milliseconds=instant)).replace(tzinfo=None)
+
+
+def _refuse_fractions(value: JsonValue) -> None:
+    if isinstance(value, str | int) or value is None:
+        return
+    if isinstance(value, Mapping):
+        for item in value.values():
+            _refuse_fractions(item)
+    elif isinstance(value, Sequence):
+        for item in value:
+            _refuse_fractions(item)
+    else:
+        raise TypeError(f"{value!r} has no canonical form: only integers are allowed")

@@ -1,0 +1,244 @@
+"""One run's commit: block, work units, coverage, live files and intent in one transaction.
+
+A publish that was begun can always be committed: nothing here depends on anything but the
+commit, the store and the fencing token, and the block is built on whatever the head is.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from dil.errors import StateError
+from dil.model.dataset import Commit, PublishedFile
+from dil.state import runs, sql
+from dil.state.blocks import Block, Tip, advance, carried, next_block
+from dil.state.canonical import SHA2_256, content_hash, instant_of, key_hash, watermark_text
+from dil.state.chain import append, read_tip
+from dil.state.database import Transaction
+from dil.state.events import ConfigEvent, DataEvent, Event, Part, Seed, Slice
+from dil.state.source_state import UnitSummary
+from dil.state.units import UnitChanges, UnitIndex
+from dil.state.validation import require, violations
+
+
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    """A data block that was built and not yet written, with the config blocks before it."""
+
+    before: Tip | None
+    blocks: tuple[Block, ...]
+    after: Tip
+    changes: UnitChanges
+
+
+def check_commit(commit: Commit) -> None:
+    """Refuse a commit that could not be recorded, before anything of it becomes visible.
+
+    Raises:
+        StateError: a success ends at or before its start.
+    """
+    for outcome in commit.outcomes:
+        if outcome.high is not None and outcome.high <= outcome.low:
+            raise StateError(
+                f"work unit {outcome.signature} is said to have succeeded up to {outcome.high}, "
+                f"which is not after its start {outcome.low}",
+                "This is a defect of dil: nothing was published. Please report it.",
+            )
+
+
+def committed_block(tx: Transaction, job: str, run_id: str) -> tuple[bool, int | None]:
+    """Tell whether a run is committed, and the sequence of its block when it has one."""
+    row = tx.row(sql.COMMITTED, job, run_id)
+    return (False, None) if row is None else (True, row[0])
+
+
+def record(tx: Transaction, job: str, commit: Commit) -> int | None:
+    """Record a commit that is not yet recorded; return its block's sequence, None without one.
+
+    Raises:
+        CommitConflictError: another writer moved the head.
+        StateError: another run's intent is unfinished, or a rule of the chain would break.
+    """
+    check_commit(commit)
+    had_intent = _drop_intent(tx, job, commit.run_id)
+    counters = runs.read_counters(tx, job)
+    sequence = None
+    first_offset = None
+    if commit.watermarks:
+        index = UnitIndex(tx, job, counters.era)
+        draft = _drafted(tx, job, commit, index)
+        counters = replace(counters, era=index.era)
+        if draft is not None:
+            append(tx, job, draft.before, draft.blocks, draft.after)
+            sequence = draft.after.head.sequence
+            first_offset = _first_offset(draft.after.data)
+    _move_files(tx, job, commit, first_offset)
+    tx.change(sql.ADD_COMMITTED, job, commit.run_id, sequence)
+    numbered = sequence is not None or had_intent or not commit.watermarks
+    runs.write_counters(tx, job, _counted(counters, commit, sequence, numbered=numbered))
+    return sequence
+
+
+def _drop_intent(tx: Transaction, job: str, run_id: str) -> bool:
+    pending = tx.row(sql.INTENT, job)
+    if pending is not None and pending[0] != run_id:
+        raise runs.unfinished_intent(job, pending[0])
+    return tx.change(sql.DROP_INTENT, job, run_id) == 1
+
+
+def _drafted(tx: Transaction, job: str, commit: Commit, index: UnitIndex) -> _Draft | None:
+    """Return the blocks to append, None when the commit changes nothing (V23)."""
+    before = read_tip(tx, job)
+    tip, blocks = before, []
+    for event in _config_events(before, job, commit):
+        block = next_block(tip, event, commit.system_time)
+        require(violations(block, tip), block.sequence)
+        tip = advance(tip, block)
+        blocks.append(block)
+    if tip is None:
+        raise AssertionError("a chain begins with Seed")
+    changes = index.apply(commit.outcomes, tip.head.sequence + 1)
+    event = _data_event(tx, job, commit, tip, index, changes)
+    block = next_block(tip, event, commit.system_time)
+    broken = violations(block, tip, horizon=commit.horizon, replaced=changes.replaced)
+    if [each.code for each in broken] == ["V23"]:
+        return None
+    require(broken, block.sequence)
+    return _Draft(before, (*blocks, block), advance(tip, block), changes)
+
+
+def _config_events(tip: Tip | None, job: str, commit: Commit) -> Iterator[Event]:
+    if tip is None:
+        yield Seed(job, "Root")
+    in_force = tip.source.body.get("configDigest") if tip and tip.source else None
+    if in_force != commit.config_digest:
+        # The digest alone: properties may hold secrets, and state outlives them (X-11).
+        body = {"sourceName": commit.source_name, "configDigest": commit.config_digest}
+        yield ConfigEvent("SetPollingSource", body)
+    schema = tip.schema if tip else None
+    if commit.moves and (schema is None or commit.schema not in ("", schema)):
+        yield ConfigEvent("SetDataSchema", {"schema": commit.schema})
+
+
+def _data_event(
+    tx: Transaction, job: str, commit: Commit, tip: Tip, index: UnitIndex, changes: UnitChanges
+) -> DataEvent:
+    base = carried(tip)
+    summary = index.summary(UnitSummary.of(base.new_source_state), changes)
+    return replace(
+        base,
+        new_data=_slice(tx, job, commit, base.prev_offset),
+        new_watermark=_watermark(base.new_watermark, summary, commit),
+        new_source_state=summary.as_state(commit.source_name, list(changes.rows.values())),
+    )
+
+
+def _watermark(before: str | None, summary: UnitSummary, commit: Commit) -> str | None:
+    """Return the time below which all is committed (8.8); it never moves back (C3).
+
+    Partitions may end in the future, but what a source will hold then is not committed, so the
+    horizon caps it: V18 can never refuse a publish that is already visible.
+    """
+    limits = [commit.horizon]
+    if commit.left_low is not None:
+        limits.append(commit.left_low)
+    if summary.frontier is None:
+        return before
+    reached = min(summary.frontier, *limits)
+    if before is not None and instant_of(before) >= reached:
+        return before
+    return watermark_text(reached)
+
+
+def _slice(tx: Transaction, job: str, commit: Commit, prev_offset: int | None) -> Slice | None:
+    if not commit.moves and not commit.removes:
+        return None
+    start = 0 if prev_offset is None else prev_offset + 1
+    parts = tuple(_parts((move.target for move in commit.moves), start))
+    rows = sum(part.rows for part in parts)
+    return Slice(
+        logical_hash=None,
+        physical_hash=_joint_hash(parts),
+        start=start if rows else None,
+        end=start + rows - 1 if rows else None,
+        size=sum(part.size for part in parts),
+        parts=parts,
+        removes=tuple(_removed(tx, job, file) for file in commit.removes),
+    )
+
+
+def _parts(files: Iterator[PublishedFile], start: int) -> Iterator[Part]:
+    offset = start
+    for file in files:
+        yield _part(file, offset)
+        offset += file.rows
+
+
+def _part(file: PublishedFile, start: int | None) -> Part:
+    end = None if start is None else start + file.rows - 1
+    return Part(file.uri, file.rows, start, end, SHA2_256 + file.sha256, file.bytes)
+
+
+def _removed(tx: Transaction, job: str, file: PublishedFile) -> Part:
+    row = tx.row(sql.FILE_OFFSET, job, key_hash(file.uri))
+    return _part(file, None if row is None else row[0])
+
+
+def _joint_hash(parts: Sequence[Part]) -> str | None:
+    """Return the only part's hash, else the hash of the parts' hashes, one a line."""
+    if not parts:
+        return None
+    if len(parts) == 1:
+        return parts[0].physical_hash
+    return content_hash("\n".join(part.physical_hash for part in parts).encode())
+
+
+def _first_offset(event: DataEvent | None) -> int | None:
+    if event is None or event.new_data is None or not event.new_data.parts:
+        return None
+    return event.new_data.parts[0].start
+
+
+def _move_files(tx: Transaction, job: str, commit: Commit, first_offset: int | None) -> None:
+    for file in commit.removes:
+        tx.change(sql.REMOVE_FILE, job, key_hash(file.uri))
+    offset = first_offset
+    for move in commit.moves:
+        file = move.target
+        key = key_hash(file.uri)
+        tx.change(sql.REMOVE_FILE, job, key)
+        tx.change(
+            sql.ADD_FILE,
+            job, key, key_hash(file.signature), file.uri, file.signature, file.rows, file.bytes,
+            file.sha256, file.run_id, offset,
+        )  # fmt: skip
+        offset = None if offset is None else offset + file.rows
+
+
+def _set_status(tx: Transaction, job: str, commit: Commit) -> None:
+    """Mark the run as published, so that a crash before its end never publishes it twice."""
+    succeeded = sum(outcome.succeeded for outcome in commit.outcomes)
+    if not succeeded and not commit.moves:
+        return
+    status = "success" if succeeded == len(commit.outcomes) else "partial"
+    tx.change(sql.COMMITTED_RUN, status, job, commit.run_id)
+
+
+def _counted(
+    counters: runs.Counters, commit: Commit, sequence: int | None, *, numbered: bool
+) -> runs.Counters:
+    rows = sum(move.target.rows for move in commit.moves)
+    last = counters.last_sequence
+    if numbered:
+        last = max(last + 1, -1 if sequence is None else sequence)
+    return replace(counters, last_sequence=last, last_rows=rows or counters.last_rows)
+
+
+def describe(job: str, commit: Commit) -> str:
+    """Return one line about a commit for logs; names counts, never data."""
+    return (
+        f"job {json.dumps(job)} run {commit.run_id}: {len(commit.outcomes)} work units, "
+        f"{len(commit.moves)} files added, {len(commit.removes)} removed"
+    )

@@ -1,0 +1,114 @@
+"""Which stretch of one unit's partitions is done, kept in one row (spec README 25).
+
+A *tile* is the partition of a work unit that succeeded. Tiles that follow each other without a
+gap are a *span*: every partition that starts inside it has a successful record. Two spans are
+kept, because a work unit that never succeeds would otherwise stop the first one from growing
+for ever: ``main``, the wider one, which is what planning sees, and ``tail``, the newest that is
+apart from it. A new tile costs O(1); spans that meet are joined by one jump, and tiles that fell
+out of both are found again one by one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from dil.model.interval import Interval
+
+NOTHING = Interval(0, 0)
+
+
+class Tiles(Protocol):
+    """Lookups in the successful work units of one unit."""
+
+    def end_of_tile_at(self, low: int) -> int | None:
+        """Return where the tile ends that starts at ``low``, None without one."""
+
+    def start_of_tile_until(self, high: int) -> int | None:
+        """Return where the tile starts that ends at ``high``, None without one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spans:
+    """What is covered of one unit; an empty span covers nothing."""
+
+    main: Interval = NOTHING
+    tail: Interval = NOTHING
+
+
+def contradicts(spans: Spans, tile: Interval, earlier_end: int | None) -> bool:
+    """Tell whether a tile shows that the spans follow another grid of partitions.
+
+    A new partition start inside a span, or a partition that reaches over one of its ends, cannot
+    be of the same grid: then the spans say nothing about the partitions of today and must go.
+    """
+    return any(_crosses(span, tile, earlier_end) for span in (spans.main, spans.tail))
+
+
+def cover(spans: Spans, tile: Interval, earlier_end: int | None, tiles: Tiles) -> Spans:
+    """Return the spans after one more success that does not contradict them.
+
+    Args:
+        spans: What was covered before.
+        tile: The partition that succeeded, ``low`` its nominal start.
+        earlier_end: The end of the same work unit's earlier tile, None when it is new.
+        tiles: All tiles, this one included.
+    """
+    if _is_known(tile, earlier_end):
+        return spans
+    joined = _joined(spans.main, tile, earlier_end)
+    if joined is not None:
+        main = _absorb(joined, spans.tail, tiles)
+        return Spans(main, NOTHING if _contains(main, spans.tail) else spans.tail)
+    grown = _absorb(_joined(spans.tail, tile, earlier_end) or tile, spans.main, tiles)
+    if _contains(grown, spans.main):
+        return Spans(grown)
+    if _width(grown) > _width(spans.main):
+        return Spans(grown, spans.main)
+    return Spans(spans.main, grown)
+
+
+def _is_known(tile: Interval, earlier_end: int | None) -> bool:
+    return earlier_end is not None and tile.high <= earlier_end
+
+
+def _crosses(span: Interval, tile: Interval, earlier_end: int | None) -> bool:
+    if span.is_empty or tile.high <= span.low or tile.low >= span.high:
+        return False
+    if _is_known(tile, earlier_end):
+        return False
+    return earlier_end != span.high
+
+
+def _joined(span: Interval, tile: Interval, earlier_end: int | None) -> Interval | None:
+    """Return the span with the tile at one of its ends, None when it does not touch."""
+    if span.is_empty:
+        return None
+    if tile.low == span.high or (span.low <= tile.low and earlier_end == span.high):
+        return Interval(span.low, tile.high)
+    if tile.high == span.low:
+        return Interval(tile.low, span.high)
+    return None
+
+
+def _absorb(span: Interval, other: Interval, tiles: Tiles) -> Interval:
+    low, high = span.low, span.high
+    if other.is_empty:
+        other = Interval(high, high)
+    end: int | None = high
+    while end is not None:
+        high = other.high if other.low == end else end
+        end = tiles.end_of_tile_at(high)
+    start: int | None = low
+    while start is not None:
+        low = other.low if other.high == start else start
+        start = tiles.start_of_tile_until(low)
+    return Interval(low, high)
+
+
+def _contains(span: Interval, other: Interval) -> bool:
+    return other.is_empty or (span.low <= other.low and other.high <= span.high)
+
+
+def _width(span: Interval) -> int:
+    return max(0, span.high - span.low)

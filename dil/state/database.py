@@ -1,0 +1,68 @@
+"""The seam between the state store and a database server: transactions over DB-API rows."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from typing import Any, TypeAlias
+
+SqlValue: TypeAlias = int | str | bytes | None
+# The SQL edge: what a column holds is known by the statement, not by the type checker.
+Row: TypeAlias = tuple[Any, ...]
+
+
+class Transaction(ABC):
+    """Statements of one transaction; ``?`` stands for a value in every dialect."""
+
+    @abstractmethod
+    def change(self, statement: str, *values: SqlValue) -> int:
+        """Run an INSERT, UPDATE or DELETE and return how many rows it matched."""
+
+    @abstractmethod
+    def rows(self, statement: str, *values: SqlValue) -> list[Row]:
+        """Return all rows of a SELECT."""
+
+    def row(self, statement: str, *values: SqlValue) -> Row | None:
+        """Return the first row of a SELECT, None when there is none."""
+        found = self.rows(statement, *values)
+        return found[0] if found else None
+
+
+class Snapshot(Transaction):
+    """A reading transaction that stays open: all it reads is of one point in time."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """End the transaction; may be called twice."""
+
+
+class Database(ABC):
+    """Where one state store lives. Safe to use from several threads of one process.
+
+    Driver errors leave this class as StateError, a row that another writer made first as
+    CommitConflictError.
+    """
+
+    @abstractmethod
+    def write(self) -> AbstractContextManager[Transaction]:
+        """Open a transaction that sees all earlier writers; commits unless the block raises.
+
+        Creates the store on first use.
+        """
+
+    @abstractmethod
+    def read(self) -> AbstractContextManager[Transaction]:
+        """Open a reading transaction; a store that does not exist reads as an empty one."""
+
+    @abstractmethod
+    def snapshot(self) -> Snapshot:
+        """Open a reading transaction of its own, which blocks no writer."""
+
+    @abstractmethod
+    def stream(self, statement: str, *values: SqlValue) -> Iterator[Row]:
+        """Yield the rows of a SELECT one by one, of one point in time, blocking no writer."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Close every connection; may be called twice."""

@@ -1,0 +1,45 @@
+"""The intent as text: what was decided, to be finished by anyone (spec README 27)."""
+
+from __future__ import annotations
+
+import msgspec
+
+from dil.errors import StateError
+from dil.model.dataset import Intent
+
+FORMAT = 1
+
+
+class _Envelope(msgspec.Struct):
+    format: int
+
+
+class _Document(msgspec.Struct, forbid_unknown_fields=True):
+    format: int
+    intent: Intent
+
+
+def encode_intent(intent: Intent) -> str:
+    """Return the intent as one line of JSON that names its format."""
+    return msgspec.json.encode(_Document(FORMAT, intent)).decode()
+
+
+def decode_intent(text: str) -> Intent:
+    """Return the intent of a text that ``encode_intent`` made.
+
+    Raises:
+        StateError: the text is damaged or of a newer format.
+    """
+    try:
+        found = msgspec.json.decode(text, type=_Envelope).format
+        if found == FORMAT:
+            return msgspec.json.decode(text, type=_Document).intent
+    except msgspec.MsgspecError as error:
+        raise StateError(
+            f"the recorded intent cannot be read: {error}",
+            "Restore the state store from a copy; delete no staged or published file before.",
+        ) from error
+    raise StateError(
+        f"the recorded intent has format {found}, this dil reads format {FORMAT}",
+        "Finish the run with the dil version that began it.",
+    )

@@ -1,0 +1,253 @@
+"""Every statement of the SQL state stores, and the words in which the servers differ.
+
+Statements use ``?`` as placeholder and nothing that SQLite, PostgreSQL and MySQL do not share:
+no upsert, no RETURNING, no FOR UPDATE (a row is locked by updating it). A dialect supplies the
+column types and, where its driver wants another placeholder, rewrites ``?``.
+
+Long texts never stand in a key: signatures, unit keys and URIs are keyed by their SHA-256
+(spec README 25). All times are epoch milliseconds UTC. ``dataset_id`` is the job's name.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """Column types of one server: ``blob`` keeps all bytes, ``digest`` compares bytewise."""
+
+    name: str
+    blob: str
+    text: str
+    digest: str
+    dataset: str
+
+
+SQLITE = Dialect(name="sqlite", blob="BLOB", text="TEXT", digest="TEXT", dataset="TEXT")
+
+_TABLES = """
+CREATE TABLE state_format (format INTEGER NOT NULL);
+CREATE TABLE mc_block (
+  dataset_id {dataset} NOT NULL, seq BIGINT NOT NULL, block_hash {digest} NOT NULL,
+  prev_hash {digest}, event_kind VARCHAR(40) NOT NULL, system_time VARCHAR(27) NOT NULL,
+  has_data SMALLINT NOT NULL, payload {blob} NOT NULL, PRIMARY KEY (dataset_id, seq));
+CREATE UNIQUE INDEX mc_block_hash ON mc_block (dataset_id, block_hash);
+CREATE INDEX mc_block_kind ON mc_block (dataset_id, event_kind, seq);
+CREATE TABLE mc_head (
+  dataset_id {dataset} NOT NULL, ref VARCHAR(50) NOT NULL, block_hash {digest} NOT NULL,
+  seq BIGINT NOT NULL, data_seq BIGINT, config_seq BIGINT, schema_seq BIGINT,
+  PRIMARY KEY (dataset_id, ref));
+CREATE TABLE work_unit (
+  dataset_id {dataset} NOT NULL, unit_sha {digest} NOT NULL, unit_key {digest} NOT NULL,
+  signature {text} NOT NULL, low BIGINT NOT NULL, expected_high BIGINT NOT NULL, high BIGINT,
+  status VARCHAR(12) NOT NULL, attempts INTEGER NOT NULL, cursor_json {text},
+  last_error {text} NOT NULL, timelabel VARCHAR(14), seq BIGINT NOT NULL,
+  row_hash {digest} NOT NULL, era BIGINT NOT NULL, PRIMARY KEY (dataset_id, unit_sha));
+CREATE INDEX work_unit_low ON work_unit (dataset_id, low);
+CREATE INDEX work_unit_key ON work_unit (dataset_id, unit_key, low);
+CREATE INDEX work_unit_open ON work_unit (dataset_id, status, low);
+CREATE INDEX work_unit_key_open ON work_unit (dataset_id, unit_key, status, low);
+CREATE TABLE coverage (
+  dataset_id {dataset} NOT NULL, unit_key {digest} NOT NULL, covered_from BIGINT NOT NULL,
+  covered_to BIGINT NOT NULL, tail_from BIGINT NOT NULL, tail_to BIGINT NOT NULL,
+  era BIGINT NOT NULL, max_high BIGINT, lowest BIGINT NOT NULL, open_count BIGINT NOT NULL,
+  PRIMARY KEY (dataset_id, unit_key));
+CREATE TABLE live_file (
+  dataset_id {dataset} NOT NULL, uri_sha {digest} NOT NULL, unit_sha {digest} NOT NULL,
+  uri {text} NOT NULL, signature {text} NOT NULL, row_count BIGINT NOT NULL,
+  byte_count BIGINT NOT NULL, sha256 {digest} NOT NULL, run_id VARCHAR(200) NOT NULL,
+  first_offset BIGINT, PRIMARY KEY (dataset_id, uri_sha));
+CREATE INDEX live_file_unit ON live_file (dataset_id, unit_sha);
+CREATE TABLE intent (
+  dataset_id {dataset} NOT NULL, run_id VARCHAR(200) NOT NULL, payload {text} NOT NULL,
+  PRIMARY KEY (dataset_id));
+CREATE TABLE run (
+  dataset_id {dataset} NOT NULL, run_id VARCHAR(200) NOT NULL, started BIGINT NOT NULL,
+  planned_at BIGINT NOT NULL, policy VARCHAR(20) NOT NULL, config_digest VARCHAR(80) NOT NULL,
+  staging_dir {text} NOT NULL, status VARCHAR(20) NOT NULL, row_count BIGINT NOT NULL,
+  file_count BIGINT NOT NULL, staged SMALLINT NOT NULL, PRIMARY KEY (dataset_id, run_id));
+CREATE INDEX run_staged ON run (dataset_id, staged, started);
+CREATE TABLE committed_run (
+  dataset_id {dataset} NOT NULL, run_id VARCHAR(200) NOT NULL, seq BIGINT,
+  PRIMARY KEY (dataset_id, run_id));
+CREATE TABLE lease (
+  dataset_id {dataset} NOT NULL, token BIGINT NOT NULL, run_id VARCHAR(200) NOT NULL,
+  host VARCHAR(255) NOT NULL, pid BIGINT NOT NULL, process_start VARCHAR(255) NOT NULL,
+  held_since BIGINT NOT NULL, heartbeat BIGINT NOT NULL, expires BIGINT NOT NULL,
+  lease_ms BIGINT NOT NULL, released SMALLINT NOT NULL, PRIMARY KEY (dataset_id));
+CREATE TABLE shape (
+  dataset_id {dataset} NOT NULL, shape {text}, era BIGINT NOT NULL,
+  last_sequence BIGINT NOT NULL, last_rows BIGINT, PRIMARY KEY (dataset_id));
+"""
+
+
+def tables(dialect: Dialect) -> list[str]:
+    """Return the statements that create an empty store of this format."""
+    words = {
+        "blob": dialect.blob,
+        "text": dialect.text,
+        "digest": dialect.digest,
+        "dataset": dialect.dataset,
+    }
+    statements = _TABLES.format(**words).split(";")
+    return [statement.strip() for statement in statements if statement.strip()]
+
+
+READ_FORMAT = "SELECT format FROM state_format"
+WRITE_FORMAT = "INSERT INTO state_format (format) VALUES (?)"
+
+# Chain
+
+HEAD = (
+    "SELECT block_hash, data_seq, config_seq, schema_seq, seq FROM mc_head"
+    " WHERE dataset_id = ? AND ref = 'head'"
+)
+FIRST_HEAD = (
+    "INSERT INTO mc_head (dataset_id, block_hash, seq, data_seq, config_seq, schema_seq, ref)"
+    " VALUES (?, ?, ?, ?, ?, ?, 'head')"
+)
+MOVE_HEAD = (
+    "UPDATE mc_head SET block_hash = ?, seq = ?, data_seq = ?, config_seq = ?, schema_seq = ?"
+    " WHERE dataset_id = ? AND ref = 'head' AND block_hash = ?"
+)
+BLOCK = "SELECT block_hash, payload FROM mc_block WHERE dataset_id = ? AND seq = ?"
+HEAD_BLOCK = (
+    "SELECT b.block_hash, b.payload FROM mc_head h JOIN mc_block b"
+    " ON b.dataset_id = h.dataset_id AND b.seq = h.seq WHERE h.dataset_id = ? AND h.ref = 'head'"
+)
+BLOCKS = "SELECT block_hash, payload FROM mc_block WHERE dataset_id = ? ORDER BY seq DESC"
+RESETS = (
+    "SELECT payload FROM mc_block WHERE dataset_id = ? AND event_kind = 'ResetState' AND seq > ?"
+)
+ADD_BLOCK = (
+    "INSERT INTO mc_block (dataset_id, seq, block_hash, prev_hash, event_kind, system_time,"
+    " has_data, payload) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+)
+
+# Work units
+
+_UNIT_COLUMNS = "signature, low, expected_high, high, status, attempts, cursor_json"
+UNIT = (
+    f"SELECT {_UNIT_COLUMNS}, row_hash, era FROM work_unit"  # noqa: S608 - constant
+    " WHERE dataset_id = ? AND unit_sha = ?"
+)
+ADD_UNIT = (
+    "INSERT INTO work_unit (unit_key, signature, low, expected_high, high, status, attempts,"
+    " cursor_json, last_error, timelabel, seq, row_hash, era, dataset_id, unit_sha)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
+CHANGE_UNIT = (
+    "UPDATE work_unit SET unit_key = ?, signature = ?, low = ?, expected_high = ?, high = ?,"
+    " status = ?, attempts = ?, cursor_json = ?, last_error = ?, timelabel = ?, seq = ?,"
+    " row_hash = ?, era = ? WHERE dataset_id = ? AND unit_sha = ?"
+)
+ANY_UNIT = "SELECT 1 FROM work_unit WHERE dataset_id = ? LIMIT 1"
+LOWEST_OPEN = "SELECT low FROM work_unit WHERE dataset_id = ? AND status = ? ORDER BY low LIMIT 1"
+RECORDS = (
+    "SELECT signature, low, high, status, attempts FROM work_unit"
+    " WHERE dataset_id = ? AND unit_key = ? AND low >= ? AND low < ? ORDER BY low"
+)
+OPEN_RECORDS = (
+    "SELECT signature, low, high, status, attempts FROM work_unit"
+    " WHERE dataset_id = ? AND unit_key = ? AND status = ? ORDER BY low"
+)
+UNIT_STATES = (
+    "SELECT signature, low, high, status, attempts FROM work_unit"
+    " WHERE dataset_id = ? ORDER BY low, signature"
+)
+TILE_AT = (
+    "SELECT high, expected_high FROM work_unit"
+    " WHERE dataset_id = ? AND unit_key = ? AND low = ? AND high > low AND era = ?"
+)
+ROW_BEFORE = (
+    "SELECT low, high, expected_high, era FROM work_unit"
+    " WHERE dataset_id = ? AND unit_key = ? AND low < ? ORDER BY low DESC LIMIT 1"
+)
+COVERAGE = (
+    "SELECT covered_from, covered_to, tail_from, tail_to, era, max_high, lowest, open_count"
+    " FROM coverage WHERE dataset_id = ? AND unit_key = ?"
+)
+ADD_COVERAGE = (
+    "INSERT INTO coverage (covered_from, covered_to, tail_from, tail_to, era, max_high, lowest,"
+    " open_count, dataset_id, unit_key) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
+CHANGE_COVERAGE = (
+    "UPDATE coverage SET covered_from = ?, covered_to = ?, tail_from = ?, tail_to = ?, era = ?,"
+    " max_high = ?, lowest = ?, open_count = ? WHERE dataset_id = ? AND unit_key = ?"
+)
+
+# Live files
+
+_FILE_COLUMNS = "uri, signature, row_count, byte_count, sha256, run_id"
+FILES = f"SELECT {_FILE_COLUMNS} FROM live_file WHERE dataset_id = ? ORDER BY uri"  # noqa: S608 - constant
+FILES_OF_UNIT = (
+    f"SELECT {_FILE_COLUMNS} FROM live_file"  # noqa: S608 - constant
+    " WHERE dataset_id = ? AND unit_sha = ? ORDER BY uri"
+)
+FILE_OFFSET = "SELECT first_offset FROM live_file WHERE dataset_id = ? AND uri_sha = ?"
+REMOVE_FILE = "DELETE FROM live_file WHERE dataset_id = ? AND uri_sha = ?"
+ADD_FILE = (
+    "INSERT INTO live_file (dataset_id, uri_sha, unit_sha, uri, signature, row_count, byte_count,"
+    " sha256, run_id, first_offset) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
+
+# Lease
+
+LEASE = (
+    "SELECT token, run_id, host, pid, process_start, held_since, heartbeat, expires, released"
+    " FROM lease WHERE dataset_id = ?"
+)
+FIRST_LEASE = (
+    "INSERT INTO lease (token, run_id, host, pid, process_start, held_since, heartbeat, expires,"
+    " lease_ms, released, dataset_id) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?)"
+)
+TAKE_LEASE = (
+    "UPDATE lease SET token = ?, run_id = ?, host = ?, pid = ?, process_start = ?, held_since = ?,"
+    " heartbeat = ?, expires = ?, lease_ms = ?, released = 0 WHERE dataset_id = ?"
+)
+PROLONG_LEASE = (
+    "UPDATE lease SET heartbeat = ?, expires = ? + lease_ms"
+    " WHERE dataset_id = ? AND token = ? AND released = 0"
+)
+RELEASE_LEASE = "UPDATE lease SET released = 1 WHERE dataset_id = ? AND token = ?"
+# Changes nothing, counts the row when the token is the newest, and locks it until the commit.
+HOLD_LEASE = "UPDATE lease SET token = token WHERE dataset_id = ? AND token = ?"
+
+# Runs, intent
+
+ADD_RUN = (
+    "INSERT INTO run (started, planned_at, policy, config_digest, staging_dir, status, row_count,"
+    " file_count, staged, dataset_id, run_id) VALUES (?, ?, ?, ?, ?, ?, ?, ?, 1, ?, ?)"
+)
+CHANGE_RUN = (
+    "UPDATE run SET started = ?, planned_at = ?, policy = ?, config_digest = ?, staging_dir = ?,"
+    " status = ?, row_count = ?, file_count = ?, staged = 1"
+    " WHERE dataset_id = ? AND run_id = ?"
+)
+END_RUN = (
+    "UPDATE run SET status = ?, row_count = ?, file_count = ? WHERE dataset_id = ? AND run_id = ?"
+)
+COMMITTED_RUN = "UPDATE run SET status = ? WHERE dataset_id = ? AND run_id = ?"
+SWEPT_RUN = "UPDATE run SET staged = 0 WHERE dataset_id = ? AND run_id = ?"
+STAGED_RUNS = (
+    "SELECT run_id, started, planned_at, policy, config_digest, staging_dir, status, row_count,"
+    " file_count FROM run WHERE dataset_id = ? AND staged = 1 ORDER BY started, run_id"
+)
+INTENT = "SELECT run_id, payload FROM intent WHERE dataset_id = ?"
+ADD_INTENT = "INSERT INTO intent (dataset_id, run_id, payload) VALUES (?, ?, ?)"
+DROP_INTENT = "DELETE FROM intent WHERE dataset_id = ? AND run_id = ?"
+COMMITTED = "SELECT seq FROM committed_run WHERE dataset_id = ? AND run_id = ?"
+ADD_COMMITTED = "INSERT INTO committed_run (dataset_id, run_id, seq) VALUES (?, ?, ?)"
+
+# One row a job: shape of its watermark, counters
+
+SHAPE = "SELECT shape, era, last_sequence, last_rows FROM shape WHERE dataset_id = ?"
+ADD_SHAPE = (
+    "INSERT INTO shape (shape, era, last_sequence, last_rows, dataset_id) VALUES (?, ?, ?, ?, ?)"
+)
+CHANGE_SHAPE = (
+    "UPDATE shape SET shape = ?, era = ?, last_sequence = ?, last_rows = ? WHERE dataset_id = ?"
+)

@@ -1,0 +1,184 @@
+"""The state store over an SQL database: one job's view of a store that many jobs share."""
+
+from __future__ import annotations
+
+import logging
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from dil.model.dataset import Commit, Intent, Lease, PublishedFile, RunRecord
+from dil.model.history import History
+from dil.model.json import JsonObject
+from dil.spi.state_store import StateStore, UnitState
+from dil.state import chain, committing, leases, runs, sql
+from dil.state.canonical import key_hash
+from dil.state.database import Database, Transaction
+from dil.state.sql_history import SqlHistory
+
+log = logging.getLogger(__name__)
+
+
+class SqlStateStore(StateStore):
+    """State of one job in a database.
+
+    ``clock`` returns epoch ms of the real clock; only leases ask it. May be shared by threads.
+    A plan that was made on ``history`` is fenced by the head it saw: when another writer moved
+    the head since, recording its intent or committing it without one is a conflict.
+    """
+
+    def __init__(self, database: Database, job: str, *, clock: Callable[[], int]) -> None:
+        self._database = database
+        self._job = job
+        self._clock = clock
+        self._planned_on: tuple[str | None] | None = None
+
+    def close(self) -> None:
+        """Release the connection; what ``history`` returned may still be read."""
+        self._database.close()
+
+    # Lease
+
+    def acquire_lease(self, run_id: str, *, lease_s: int) -> Lease:
+        """Take the job's lease with a new, larger fencing token."""
+        with self._database.write() as tx:
+            return leases.acquire(tx, self._job, run_id, self._clock(), lease_s)
+
+    def heartbeat(self, lease: Lease) -> None:
+        """Prolong the lease by its length from now."""
+        with self._database.write() as tx:
+            leases.prolong(tx, lease, self._clock())
+
+    def release_lease(self, lease: Lease) -> None:
+        """Give the lease back; a lease that is no longer ours is left alone."""
+        with self._database.write() as tx:
+            leases.release(tx, lease)
+
+    # Planning
+
+    def history(self) -> History:
+        """Return the view that planning needs, of one point in time."""
+        snapshot = self._database.snapshot()
+        self._planned_on = (chain.head_hash(snapshot, self._job),)
+        history = SqlHistory(snapshot, self._job)
+        weakref.finalize(history, snapshot.close)
+        return history
+
+    # Runs, intent, commit
+
+    def begin_run(self, lease: Lease, run: RunRecord) -> None:
+        """Record that a run started."""
+        with self._database.write() as tx:
+            leases.require_newest(tx, self._job, lease)
+            runs.begin(tx, self._job, run)
+
+    def end_run(self, lease: Lease, run_id: str, status: str, *, rows: int, files: int) -> None:
+        """Record how a run ended."""
+        with self._database.write() as tx:
+            leases.require_newest(tx, self._job, lease)
+            runs.end(tx, self._job, run_id, status, (rows, files))
+
+    def unfinished_runs(self) -> Sequence[RunRecord]:
+        """Return runs whose staging is to be recovered or swept, oldest first."""
+        with self._database.read() as tx:
+            return runs.unfinished(tx, self._job)
+
+    def mark_swept(self, lease: Lease, run_id: str) -> None:
+        """Record that a run's staging folder is gone."""
+        with self._database.write() as tx:
+            leases.require_newest(tx, self._job, lease)
+            tx.change(sql.SWEPT_RUN, self._job, run_id)
+
+    def record_intent(self, lease: Lease, intent: Intent) -> None:
+        """Keep the one intent of this job until it is committed.
+
+        Raises:
+            LeaseLostError: a newer token exists.
+            CommitConflictError: the run is committed, or was planned on an older head.
+            StateError: another intent is still there, or this one could not be committed.
+        """
+        committing.check_commit(intent.commit)
+        with self._database.write() as tx:
+            leases.require_newest(tx, self._job, lease)
+            self._require_planned_head(tx)
+            runs.keep_intent(tx, self._job, intent)
+
+    def pending_intent(self) -> Intent | None:
+        """Return the intent that was recorded and not yet committed."""
+        with self._database.read() as tx:
+            return runs.pending(tx, self._job)
+
+    def commit(self, lease: Lease, commit: Commit) -> JsonObject | None:
+        """Record what a run published and learned, in one transaction; once, however often."""
+        with self._database.write() as tx:
+            leases.require_newest(tx, self._job, lease)
+            done, sequence = committing.committed_block(tx, self._job, commit.run_id)
+            if not done:
+                if tx.row(sql.INTENT, self._job) is None:
+                    self._require_planned_head(tx)
+                sequence = committing.record(tx, self._job, commit)
+            head = chain.head_hash(tx, self._job)
+            block = None if sequence is None else tx.row(sql.BLOCK, self._job, sequence)
+        if not done:
+            log.info("committed %s", committing.describe(self._job, commit))
+            self._planned_on = self._planned_on and (head,)
+        return None if block is None else chain.shown(block)
+
+    def next_sequence(self) -> int:
+        """Return a number for the next manifest, larger than that of any block or manifest."""
+        with self._database.read() as tx:
+            return runs.read_counters(tx, self._job).last_sequence + 1
+
+    def live_files(self, signatures: Iterable[str] | None = None) -> Sequence[PublishedFile]:
+        """Return files that are live, of the given work units or, with None, of all."""
+        with self._database.read() as tx:
+            if signatures is None:
+                rows = tx.rows(sql.FILES, self._job)
+            else:
+                keys = dict.fromkeys(map(key_hash, signatures))
+                rows = [row for key in keys for row in tx.rows(sql.FILES_OF_UNIT, self._job, key)]
+            return [PublishedFile(*row) for row in rows]
+
+    def last_rows(self) -> int | None:
+        """Return the rows published by the last run that published any."""
+        with self._database.read() as tx:
+            return runs.read_counters(tx, self._job).last_rows
+
+    # Inspection
+
+    def head(self) -> JsonObject | None:
+        """Return the newest block with its ``hash``, None for an empty chain."""
+        with self._database.read() as tx:
+            row = tx.row(sql.HEAD_BLOCK, self._job)
+        return None if row is None else chain.shown(row)
+
+    def blocks(self) -> Iterator[JsonObject]:
+        """Yield all blocks, newest first, each with its ``hash``; of one point in time."""
+        for row in self._database.stream(sql.BLOCKS, self._job):
+            yield chain.shown(row)
+
+    def unit_states(self) -> Iterator[UnitState]:
+        """Yield the work-unit index, ordered by partition start, then signature."""
+        for signature, low, high, status, attempts in self._database.stream(
+            sql.UNIT_STATES, self._job
+        ):
+            yield UnitState(signature, low, high, status, attempts)
+
+    # Shape
+
+    def recorded_shape(self) -> str | None:
+        """Return the text that was last kept of from, zone and partition type."""
+        with self._database.read() as tx:
+            return runs.read_counters(tx, self._job).shape
+
+    def record_shape(self, lease: Lease, shape: str) -> None:
+        """Keep the shape of this run's watermark; under a new one nothing counts as covered."""
+        with self._database.write() as tx:
+            leases.require_newest(tx, self._job, lease)
+            runs.keep_shape(tx, self._job, shape)
+
+    def _require_planned_head(self, tx: Transaction) -> None:
+        if self._planned_on is None:
+            return
+        (planned,) = self._planned_on
+        if chain.head_hash(tx, self._job) != planned:
+            raise chain.moved_head(self._job)

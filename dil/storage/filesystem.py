@@ -1,0 +1,91 @@
+"""The one seam to filesystems: what staging, publishing and manifests need, and no more."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import BinaryIO
+
+
+@dataclass(frozen=True, slots=True)
+class FileInfo:
+    """One file below a folder; ``modified`` is epoch milliseconds UTC."""
+
+    path: str
+    size: int
+    modified: int
+
+
+class Filesystem(ABC):
+    """Files of one store, named by absolute paths. Safe to use from several threads.
+
+    Every write is durable when the call returns. Missing folders are created. OSError and its
+    kin leave as WriteError, so that a full disk reads as one.
+    """
+
+    @abstractmethod
+    def open_output(self, path: str) -> BinaryIO:
+        """Return a stream that writes a new file, durable once closed."""
+
+    @abstractmethod
+    def open_input(self, path: str) -> BinaryIO:
+        """Return a stream over a file.
+
+        Raises:
+            FileNotFoundError: there is none.
+        """
+
+    @abstractmethod
+    def put(self, path: str, data: bytes) -> None:
+        """Write a whole file at once; readers see the old or the new content, never a part."""
+
+    @abstractmethod
+    def put_if_absent(self, path: str, data: bytes) -> bool:
+        """Write a whole file unless one exists; tell whether it was written."""
+
+    @abstractmethod
+    def exists(self, path: str) -> bool:
+        """Tell whether a file or folder is there."""
+
+    @abstractmethod
+    def move(self, source: str, target: str, *, mode: int | None = None) -> None:
+        """Move a file, never over another; where only the target exists it was moved before.
+
+        ``mode`` are the permission bits of the moved file.
+
+        Raises:
+            WriteError: neither exists, or both do.
+        """
+
+    @abstractmethod
+    def make_folder(self, path: str, *, mode: int | None = None) -> None:
+        """Create a folder and its missing parents, with these permission bits."""
+
+    @abstractmethod
+    def delete_file(self, path: str) -> None:
+        """Delete a file; a missing one is fine."""
+
+    @abstractmethod
+    def delete_tree(self, path: str) -> None:
+        """Delete a folder and all below it; a missing one is fine."""
+
+    @abstractmethod
+    def sync_folders(self, paths: Iterable[str]) -> None:
+        """Make the entries of these folders durable, where the store needs that."""
+
+    @abstractmethod
+    def folders(self, path: str) -> list[str]:
+        """Return the names of the folders directly below, sorted; none for a missing folder."""
+
+    @abstractmethod
+    def files(self, path: str) -> Iterator[FileInfo]:
+        """Yield every file below, however deep, sorted by path; none for a missing folder."""
+
+    @abstractmethod
+    def uri(self, path: str) -> str:
+        """Return the absolute URI of a path."""
+
+    @abstractmethod
+    def path_of(self, uri: str) -> str:
+        """Return the path of a URI that ``uri`` made."""

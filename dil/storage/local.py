@@ -1,0 +1,171 @@
+"""Files of this machine, or of a mount that all machines of the cluster share."""
+
+from __future__ import annotations
+
+import io
+import os
+import shutil
+import uuid
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO
+from urllib.parse import unquote, urlsplit
+
+from dil.errors import WriteError
+from dil.storage.filesystem import FileInfo, Filesystem
+
+
+class LocalFilesystem(Filesystem):
+    """The operating system's files; durable through fsync of files and folders."""
+
+    def open_output(self, path: str) -> BinaryIO:
+        """Return a stream that is fsynced when it is closed."""
+        with _as_write_error(path):
+            Path(path).parent.mkdir(parents=True, exist_ok=True)
+            return io.BufferedWriter(_SyncedFile(path), buffer_size=1 << 20)
+
+    def open_input(self, path: str) -> BinaryIO:
+        """Return a buffered stream over a file."""
+        return Path(path).open("rb")
+
+    def put(self, path: str, data: bytes) -> None:
+        """Write beside the target, then rename over it."""
+        with _as_write_error(path):
+            temporary = self._write_beside(path, data)
+            temporary.replace(path)
+            self.sync_folders([str(temporary.parent)])
+
+    def put_if_absent(self, path: str, data: bytes) -> bool:
+        """Write beside the target, then link: O_EXCL alone would expose half-written files."""
+        with _as_write_error(path):
+            temporary = self._write_beside(path, data)
+            try:
+                Path(path).hardlink_to(temporary)
+            except FileExistsError:
+                return False
+            else:
+                self.sync_folders([str(temporary.parent)])
+                return True
+            finally:
+                temporary.unlink()
+
+    def exists(self, path: str) -> bool:
+        """Tell whether a file or folder is there."""
+        return Path(path).exists()
+
+    def move(self, source: str, target: str, *, mode: int | None = None) -> None:
+        """Link to the target, then drop the source: unlike rename, never over a file."""
+        with _as_write_error(target):
+            if mode is not None and Path(source).exists():
+                Path(source).chmod(mode)
+            try:
+                os.link(source, target)
+            except FileNotFoundError:
+                if not Path(target).exists():
+                    raise
+                return
+            except FileExistsError:
+                if not Path(source).samefile(target):
+                    raise WriteError(
+                        f"{target} exists already and is not {source}",
+                        "Another program wrote into the dataset; move it away, then run again.",
+                    ) from None
+            except PermissionError:
+                # Some mounts know no hard links; there rename is what is left.
+                if Path(target).exists():
+                    raise
+                Path(source).rename(target)
+                return
+            Path(source).unlink()
+
+    def make_folder(self, path: str, *, mode: int | None = None) -> None:
+        """Create what is missing of a path; existing folders keep their permissions."""
+        with _as_write_error(path):
+            missing = [
+                folder for folder in (Path(path), *Path(path).parents) if not folder.exists()
+            ]
+            Path(path).mkdir(parents=True, exist_ok=True)
+            for folder in missing:
+                if mode is not None:
+                    folder.chmod(mode)
+            self.sync_folders(str(folder.parent) for folder in missing)
+
+    def delete_file(self, path: str) -> None:
+        """Delete a file; a missing one is fine."""
+        with _as_write_error(path):
+            Path(path).unlink(missing_ok=True)
+
+    def delete_tree(self, path: str) -> None:
+        """Delete a folder and all below it; a missing one is fine."""
+        with _as_write_error(path), suppress(FileNotFoundError):
+            shutil.rmtree(path)
+
+    def sync_folders(self, paths: Iterable[str]) -> None:
+        """Fsync each folder once."""
+        for path in sorted(set(paths)):
+            with _as_write_error(path):
+                handle = os.open(path, os.O_RDONLY)
+                try:
+                    os.fsync(handle)
+                finally:
+                    os.close(handle)
+
+    def folders(self, path: str) -> list[str]:
+        """Return the names of the folders directly below, sorted."""
+        try:
+            with os.scandir(path) as entries:
+                return sorted(entry.name for entry in entries if entry.is_dir())
+        except FileNotFoundError:
+            return []
+
+    def files(self, path: str) -> Iterator[FileInfo]:
+        """Yield every file below, sorted by path."""
+        for entry in sorted(Path(path).iterdir()) if Path(path).is_dir() else ():
+            if entry.is_dir():
+                yield from self.files(str(entry))
+            else:
+                status = entry.stat()
+                yield FileInfo(str(entry), status.st_size, status.st_mtime_ns // 1_000_000)
+
+    def uri(self, path: str) -> str:
+        """Return a ``file:///`` URI."""
+        return Path(path).as_uri()
+
+    def path_of(self, uri: str) -> str:
+        """Return the path of a ``file:///`` URI."""
+        return unquote(urlsplit(uri).path)
+
+    @staticmethod
+    def _write_beside(path: str, data: bytes) -> Path:
+        target = Path(path)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        temporary = target.with_name(f".{target.name}.{uuid.uuid4().hex[:8]}.tmp")
+        with temporary.open("xb") as stream:
+            stream.write(data)
+            stream.flush()
+            os.fsync(stream.fileno())
+        return temporary
+
+
+class _SyncedFile(io.FileIO):
+    """A new file that is fsynced when it is closed."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path, "xb")
+
+    def close(self) -> None:
+        if not self.closed:
+            os.fsync(self.fileno())
+        super().close()
+
+
+@contextmanager
+def _as_write_error(path: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise WriteError(
+            f"{error.filename or path}: {error.strerror or error}",
+            "Check free space and permissions there, then run again: nothing was lost.",
+        ) from error

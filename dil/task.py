@@ -1,0 +1,231 @@
+"""One work unit, from its first request to its staged files; knows no Spark.
+
+Runs on an executor. Data and protocol errors never leave as exceptions: they come back in the
+report, because Spark would keep only their text and would retry where we must decide.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import resource
+import sys
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from dil.conversion.chain import ConversionChain, build_chain
+from dil.errors import DilError, PluginFailureError, SourceContractError
+from dil.extraction.paging import Walk, WalkCounters, walk_pages, walk_rows
+from dil.extraction.parameters import Scope
+from dil.model.task import Counters, Failure, RunContext, TaskReport
+from dil.model.work_unit import WorkUnit
+from dil.observe.logs import bind
+from dil.observe.redaction import redactor, secrets_of
+from dil.publishing.staged import FORMAT, StagedResult, write_result
+from dil.spi.connector import ByteSession, SessionContext
+from dil.spi.converter import ConverterContext, PageFacts
+from dil.spi.registry import load
+from dil.storage import filesystem_for
+from dil.writing.formats import writer_for
+from dil.writing.staging import StagedWriter
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """The clocks and chance of a task; tests bring their own.
+
+    ``now_ms`` is the wall clock in epoch ms, ``monotonic`` a clock in seconds.
+    """
+
+    now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000
+    monotonic: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], None] = time.sleep
+    chance: Callable[[], float] = random.random
+
+
+def run_work_unit(
+    run: RunContext, unit: WorkUnit, around: Surroundings | None = None
+) -> TaskReport:
+    """Run a work unit with its retries; return its staged files or its last failure.
+
+    A failed attempt leaves nothing behind. Retry k waits ``(k - 1) x task.retry.intervalinsec``
+    (behaviour.md B15.2) or, where that is unset, a jittered 1 to 60 s (spec README 30).
+    """
+    around = around or Surroundings()
+    clean = redactor(secrets_of(run.job))
+    waited = _pace(unit, around)
+    report = TaskReport(unit.signature, unit.low, unit.high, 0)
+    for attempt in range(1, run.job.running.max_retries + 2):
+        with bind(job=run.job.name, run_id=run.run_id, unit=unit.signature, attempt=attempt):
+            report = _attempt(run, unit, attempt, around, clean)
+            report = replace(
+                report,
+                counters=replace(
+                    report.counters, seconds_waited=report.counters.seconds_waited + waited
+                ),
+            )
+            if report.failure is None:
+                return report
+            log.warning("attempt %d failed: %s", attempt, report.failure.error)
+            if not report.failure.retryable:
+                return report
+        if attempt <= run.job.running.max_retries:
+            waited += _wait_for_retry(run, attempt, around)
+    return report
+
+
+def _attempt(
+    run: RunContext,
+    unit: WorkUnit,
+    attempt: int,
+    around: Surroundings,
+    clean: Callable[[str], str],
+) -> TaskReport:
+    """Run one attempt in a staging folder of its own."""
+    started = around.monotonic()
+    folder = f"{run.staging_dir}/{unit.hash}/{attempt}-{uuid.uuid4().hex}"
+    filesystem = filesystem_for(folder)
+    counters = WalkCounters()
+    job = run.job
+    writer = StagedWriter(filesystem, folder, job.writing, writer_for(job.writing.format))
+    try:
+        chain = build_chain(ConverterContext(job, run.run_now))
+        for batch in _rows(run, unit, attempt, chain, counters, around):
+            writer.write(batch)
+        _check_enough(counters.rows, job.extraction.min_records)
+        report = TaskReport(
+            signature=unit.signature,
+            low=unit.low,
+            high=unit.high,
+            attempts=attempt,
+            files=writer.finish(),
+            schema=_schema_text(writer.schema),
+            counters=_counted(counters, chain.dropped, around.monotonic() - started),
+            notes=_notes(counters),
+        )
+        write_result(
+            filesystem,
+            folder,
+            StagedResult(
+                FORMAT, run.run_id, run.run_now, run.full_extract, job.digest, unit, report
+            ),
+        )
+    except Exception as error:  # noqa: BLE001 - the task boundary: failures travel as data
+        writer.abort()
+        failure = _failure(error, job.source.connector.qualname)
+        return TaskReport(
+            signature=unit.signature,
+            low=unit.low,
+            high=unit.high,
+            attempts=attempt,
+            failure=replace(failure, error=clean(failure.error)),
+            counters=_counted(counters, 0, around.monotonic() - started),
+            notes=_notes(counters),
+        )
+    else:
+        return report
+
+
+def _rows(
+    run: RunContext,
+    unit: WorkUnit,
+    attempt: int,
+    chain: ConversionChain,
+    counters: WalkCounters,
+    around: Surroundings,
+) -> Iterator[pa.RecordBatch]:
+    """Yield converted batches, one page at a time; the session is closed at the end."""
+    job = run.job
+    connector = load(job.source.connector)()
+    context = SessionContext(job, unit, run.run_id, run.run_now, attempt)
+    walk = Walk(
+        job.extraction,
+        Scope.of(unit, full_extract=run.full_extract),
+        around,
+        counters=counters,
+    )
+    with connector.open(context) as session:
+        if isinstance(session, ByteSession):
+            extractor = load(job.extraction.extractor)(job.extraction)
+            pages = walk_pages(session, extractor, walk)
+        else:
+            pages = walk_rows(session, walk)
+        for page, values in pages:
+            facts = PageFacts(page, values.variables)
+            for batch in page.batches:
+                yield from chain.convert(batch, facts)
+    yield from chain.finish()
+
+
+def _check_enough(rows: int, least: int) -> None:
+    if rows < least:
+        raise SourceContractError(
+            f"the source gave {rows} rows, ms.work.unit.min.records asks for {least}",
+            "Look whether the source is late or empty; lower the property if few rows are normal.",
+        )
+
+
+def _failure(error: Exception, connector: str) -> Failure:
+    if isinstance(error, DilError):
+        return Failure.of(error)
+    log.error("unexpected failure in %s or behind it", connector, exc_info=error)
+    return Failure.of(PluginFailureError(f"{connector}: {type(error).__name__}: {error}"))
+
+
+def _pace(unit: WorkUnit, around: Surroundings) -> float:
+    """Hold the task back until its start time; return the seconds waited (B5.11)."""
+    seconds = (unit.not_before - around.now_ms()) / 1000
+    if seconds <= 0:
+        return 0.0
+    around.sleep(seconds)
+    return seconds
+
+
+def _wait_for_retry(run: RunContext, retry: int, around: Surroundings) -> float:
+    interval = run.job.running.retry_interval_s
+    if interval is None:
+        seconds = min(60.0, 2.0 ** (retry - 1)) * (0.5 + around.chance() / 2)
+        seconds = max(1.0, seconds)
+    else:
+        seconds = float((retry - 1) * interval)
+    log.info("retry %d in %.0f s", retry, seconds)
+    around.sleep(seconds)
+    return seconds
+
+
+def _notes(counters: WalkCounters) -> tuple[str, ...]:
+    if not counters.warnings:
+        return ()
+    return ("the source answered with a status that is only a warning; those answers gave no rows",)
+
+
+def _schema_text(schema: pa.Schema | None) -> str:
+    """Return the schema as one line a column; empty text when there was no row."""
+    if schema is None:
+        return ""
+    return "\n".join(
+        f"{field.name}: {field.type}" + ("" if field.nullable else " not null") for field in schema
+    )
+
+
+def _counted(counters: WalkCounters, dropped: int, seconds: float) -> Counters:
+    # Linux counts in KiB, macOS in bytes.
+    unit = 1 if sys.platform == "darwin" else 1024
+    return Counters(
+        requests=counters.requests,
+        pages=counters.pages,
+        rows_read=counters.rows,
+        rows_written=counters.rows - dropped,
+        rows_dropped=dropped,
+        bytes_read=counters.bytes,
+        warnings=counters.warnings,
+        seconds=seconds,
+        seconds_waited=counters.seconds_waited,
+        peak_rss_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit,
+    )

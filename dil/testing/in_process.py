@@ -1,0 +1,30 @@
+"""An executor without Spark: the same task body, one work unit after the other, in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dil.execution.executor import Execution, Watch
+from dil.model.task import RunContext, TaskReport
+from dil.model.work_unit import WorkUnit
+from dil.task import Surroundings, run_work_unit
+
+
+class InProcessExecutor:
+    """Runs work units in order; what it lacks is parallelism and Spark's own failures.
+
+    For tests of connectors, publishing and recovery that need no JVM.
+    """
+
+    def __init__(self, around: Surroundings | None = None) -> None:
+        self._around = around
+
+    def execute(self, run: RunContext, units: Sequence[WorkUnit], watch: Watch) -> Execution:
+        """Run until the end, or until ``watch`` says stop."""
+        reports: list[TaskReport] = []
+        for unit in units:
+            reports.append(run_work_unit(run, unit, self._around))
+            stopped = watch(tuple(reports))
+            if stopped is not None and len(reports) < len(units):
+                return Execution(tuple(reports), stopped)
+        return Execution(tuple(reports))

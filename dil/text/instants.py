@@ -1,0 +1,136 @@
+"""The texts that a time watermark accepts as from and to (behaviour.md B3.2 to B3.4)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import datetime, timedelta, tzinfo
+
+from dil.model.job import DEFAULT_ZONE
+from dil.text.zones import (
+    find_zone,
+    gap_at,
+    offset_ms,
+    to_local,
+    to_ms,
+    zone_of_text,
+)
+
+HOUR_MS = 3_600_000
+MINUTE_MS = 60_000
+
+_WRITTEN = re.compile(
+    r"([0-9]{4}-[0-9]{2}-[0-9]{2})"
+    r"(?:[ T]([0-9]{2}:[0-9]{2}:[0-9]{2})(?:\.([0-9]{1,6}))?([+\-A-Za-z].*)?)?"
+)
+_DURATION = re.compile(r"P([0-9]{1,9})D(?:T(?:([0-9]{1,9})H)?(?:([0-9]{1,9})M)?(?<!T))?(?:\.(.+))?")
+_FORMS = (
+    "Write yyyy-MM-dd, yyyy-MM-dd HH:mm:ss (a T may stand for the blank, a fraction of 1 to 6 "
+    "digits and an offset or zone may follow), or a duration: PnD, PnDTnH, PnDTnHnM, PnDTnM, "
+    "with .ZONE after it if wanted"
+)
+
+
+class InstantError(ValueError):
+    """The text is no point in time that a watermark accepts; the reason says what to write."""
+
+
+@dataclass(frozen=True, slots=True)
+class Instant:
+    """A point in time: epoch milliseconds UTC, and the zone that partitions are computed in.
+
+    ``zone`` is a region id, ``UTC``, or an offset such as ``+05:30``.
+    """
+
+    ms: int
+    zone: str
+
+
+def parse_instant(text: str, *, now_ms: int, zone: str = DEFAULT_ZONE, end: bool) -> Instant:
+    """Return the point in time that a watermark's from or to names.
+
+    Durations and ``-`` are cut by their form, always (spec README 14): PnD to midnight, PnDTnH to
+    the hour, all others to the minute. Days are then taken off the local calendar, hours and
+    minutes off the time line.
+
+    Args:
+        text: One of the forms of B3.2, without blanks around it.
+        now_ms: The run's one value of now, epoch ms UTC.
+        zone: The zone of texts that name none.
+        end: Whether ``-`` (now) is allowed.
+
+    Raises:
+        InstantError: the text has another form, names no real time, or lies in a DST gap.
+    """
+    if text == "-":
+        if not end:
+            raise InstantError('"-" (now) is allowed only in to. Write a date or a duration')
+        return _before_now("P0DT0M", now_ms, zone)
+    if text.startswith("P"):
+        return _before_now(text, now_ms, zone)
+    return _written(text, zone)
+
+
+def _written(text: str, default_zone: str) -> Instant:
+    match = _WRITTEN.fullmatch(text)
+    if match is None:
+        raise InstantError(f'"{text}" is no date, time or duration. {_FORMS}')
+    day, time, fraction, zone_text = match.groups()
+    try:
+        zone_name = zone_of_text(zone_text) if zone_text else default_zone
+        zone = find_zone(zone_name)
+        local = datetime.fromisoformat(f"{day}T{time or '00:00:00'}")
+        gap = gap_at(local, zone)
+    except (ValueError, OverflowError) as error:
+        raise InstantError(f'"{text}": {error}') from error
+    if gap is not None:
+        raise InstantError(
+            f'"{text}" does not exist in {zone_name}: clocks go from {gap[0]} to {gap[1]}. '
+            f"Write {gap[1]} or later"
+        )
+    return Instant(to_ms(local, zone) + int((fraction or "0")[:3].ljust(3, "0")), zone_name)
+
+
+def _before_now(text: str, now_ms: int, default_zone: str) -> Instant:
+    days, hours, minutes, zone_text = _duration_parts(text)
+    try:
+        zone = default_zone if zone_text is None else zone_of_text(zone_text)
+        return Instant(_counted_back(now_ms, find_zone(zone), days, hours, minutes), zone)
+    except OverflowError as error:
+        raise InstantError(f'"{text}" reaches back before the year 1') from error
+    except ValueError as error:
+        raise InstantError(f'"{text}": {error}') from error
+
+
+def _counted_back(
+    now_ms: int, zone: tzinfo, days: int, hours: int | None, minutes: int | None
+) -> int:
+    """Return now, cut by the form of the period, less the period; all in epoch milliseconds."""
+    now = to_local(now_ms, zone)
+    if hours is None and minutes is None:
+        cut = now.replace(tzinfo=None, hour=0, minute=0, second=0, microsecond=0)
+        return to_ms(cut - timedelta(days=days), zone)
+    unit_ms = HOUR_MS if minutes is None else MINUTE_MS
+    offset = offset_ms(now)
+    ms = (now_ms + offset) // unit_ms * unit_ms - offset
+    if days:
+        ms = to_ms(to_local(ms, zone).replace(tzinfo=None) - timedelta(days=days), zone)
+    return ms - (hours or 0) * HOUR_MS - (minutes or 0) * MINUTE_MS
+
+
+def _duration_parts(text: str) -> tuple[int, int | None, int | None, str | None]:
+    match = _DURATION.fullmatch(text)
+    if match is None:
+        raise InstantError(
+            f'"{text}" is no duration. Write PnD, PnDTnH, PnDTnHnM or PnDTnM, .ZONE may follow'
+        )
+    days, hours, minutes, zone_text = match.groups()
+    for value, limit, name in ((hours, 23, "hours"), (minutes, 59, "minutes")):
+        if value is not None and int(value) > limit:
+            raise InstantError(f'"{text}" has {value} {name}; 0 to {limit} are allowed')
+    return (
+        int(days),
+        None if hours is None else int(hours),
+        None if minutes is None else int(minutes),
+        zone_text,
+    )

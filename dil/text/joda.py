@@ -1,0 +1,108 @@
+"""Date patterns with the letters of Joda-Time, as job files use them (behaviour.md B6.3, B11.3.1).
+
+Source: Joda-Time 2, DateTimeFormat; names are English.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+from dil.text.joda_reading import ParsedFields, readable, why_unreadable
+from dil.text.joda_tokens import Token, tokenize
+from dil.text.joda_writing import write_field
+from dil.text.zones import find_zone, to_local
+
+_STRPTIME = {"yyyy": "%Y", "MM": "%m", "dd": "%d", "HH": "%H", "mm": "%M", "ss": "%S"}
+
+
+class JodaPattern:
+    """A compiled date pattern; made by ``compile_pattern``.
+
+    Attributes:
+        pattern: The text it was compiled from.
+        reads_zone: Whether texts name their own zone or offset.
+        unreadable: Why ``parse`` refuses the pattern, empty when it can read.
+        strptime: A format for vectorised parsing, or None. Where a text parses with it to whole
+            seconds AND formats back to the very same text, ``parse`` gives the same local time.
+            All other texts must go through ``parse``: strptime functions let 30 February, second
+            60 and stray blanks through, and Joda reads numbers with fewer digits. Only patterns of
+            yyyy, MM, dd, perhaps HH, mm, ss, and literals have one.
+    """
+
+    __slots__ = ("_reader", "_tokens", "pattern", "reads_zone", "strptime", "unreadable")
+
+    def __init__(self, pattern: str) -> None:
+        self.pattern = pattern
+        self._tokens = tuple(tokenize(pattern))
+        self.reads_zone = any(token.letter in ("z", "Z") for token in self._tokens)
+        self.unreadable = next(filter(None, map(why_unreadable, self._tokens)), "")
+        self.strptime = _strptime(self._tokens)
+        self._reader = None if self.unreadable else readable(self._tokens)
+
+    def __repr__(self) -> str:
+        return f"JodaPattern({self.pattern!r})"
+
+    def format(self, ms: int, zone: str) -> str:
+        """Return an instant in epoch milliseconds as text, in a zone that ``find_zone`` knows.
+
+        Raises:
+            ValueError: the zone is unknown, the instant is outside the years 1 to 9999, or ``z``
+                is asked for in a zone whose short names are not certain.
+        """
+        local = to_local(ms, find_zone(zone))
+        return "".join(
+            write_field(token, local, zone) if token.letter else token.text
+            for token in self._tokens
+        )
+
+    def parse(self, text: str, zone: str) -> int:
+        """Return the epoch milliseconds that the whole text names, as Joda would.
+
+        Numbers may have fewer digits than letters; literals may differ in case. A text with month
+        or day but no year is in the year 2000, one with a time only on 1970-01-01. A time in an
+        overlap is the earlier one.
+
+        Args:
+            text: The text, which must fit the pattern from end to end.
+            zone: The zone of texts that name none.
+
+        Raises:
+            ValueError: the text does not fit, names no real time, or lies in a DST gap. The
+                reason never holds the text.
+        """
+        if self._reader is None:
+            raise ValueError(f'pattern "{self.pattern}" cannot be read back: {self.unreadable}')
+        match = self._reader.fullmatch(text)
+        if match is None:
+            raise ValueError(f'the text does not fit the pattern "{self.pattern}"')
+        parsed = ParsedFields()
+        fields = (token for token in self._tokens if token.letter)
+        try:
+            for token, value in zip(fields, match.groups(), strict=True):
+                parsed.take(token, value)
+            return parsed.instant(zone)
+        except OverflowError as error:
+            raise ValueError("the date is outside the years 1 to 9999") from error
+
+
+@lru_cache(maxsize=512)
+def compile_pattern(pattern: str) -> JodaPattern:
+    """Return the compiled form of a Joda pattern.
+
+    Raises:
+        ValueError: it is empty, or a letter has no meaning in Joda or no support here.
+    """
+    if not pattern:
+        raise ValueError("a date pattern must not be empty")
+    return JodaPattern(pattern)
+
+
+def _strptime(tokens: Sequence[Token]) -> str | None:
+    fields = [token.text for token in tokens if token.letter]
+    is_known = len(set(fields)) == len(fields) and set(fields) <= _STRPTIME.keys()
+    if not is_known or not {"yyyy", "MM", "dd"} <= set(fields):
+        return None
+    return "".join(
+        _STRPTIME[token.text] if token.letter else token.text.replace("%", "%%") for token in tokens
+    )

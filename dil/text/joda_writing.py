@@ -1,0 +1,98 @@
+"""Local times written with the letters of Joda date patterns, in English.
+
+Source: Joda-Time 2, DateTimeFormatterBuilder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import TypeAlias
+
+from dil.text.joda_tokens import HALFDAYS, MONTHS, WEEKDAYS, Token
+from dil.text.zones import ABBREVIATIONS, offset_ms
+
+# Short names of these zones are the same in all releases of Java and of the zone data.
+_NAMED_ZONES = frozenset(ABBREVIATIONS.values())
+
+_Writer: TypeAlias = Callable[[datetime, Token, str], str]
+
+
+def write_field(token: Token, local: datetime, zone: str) -> str:
+    """Return one field of an aware local time; ``zone`` is the text its zone was found by.
+
+    Raises:
+        ValueError: ``z`` is asked for in a zone whose short names are not certain.
+    """
+    return _WRITERS[token.letter](local, token, zone)
+
+
+def _number(value: Callable[[datetime], int]) -> _Writer:
+    return lambda local, token, _zone: str(value(local)).zfill(token.width)
+
+
+def _year(value: Callable[[datetime], int]) -> _Writer:
+    def write(local: datetime, token: Token, _zone: str) -> str:
+        year = value(local)
+        return str(year % 100 if token.is_two_digit_year else year).zfill(token.width)
+
+    return write
+
+
+def _write_weekday(local: datetime, token: Token, _zone: str) -> str:
+    name = WEEKDAYS[local.weekday()]
+    return name if token.is_long else name[:3]
+
+
+def _write_month(local: datetime, token: Token, _zone: str) -> str:
+    if token.is_number:
+        return str(local.month).zfill(token.width)
+    name = MONTHS[local.month - 1]
+    return name if token.is_long else name[:3]
+
+
+def _write_fraction(local: datetime, token: Token, _zone: str) -> str:
+    return f"{local.microsecond // 1000:03}".ljust(token.width, "0")[: token.width]
+
+
+def _write_short_zone(local: datetime, _token: Token, zone: str) -> str:
+    if zone not in _NAMED_ZONES:
+        raise ValueError(
+            f'pattern letter "z" has no certain name for zone {zone}; use Z, ZZ or ZZZ, or one of '
+            f"the zones {', '.join(sorted(_NAMED_ZONES))}"
+        )
+    return local.tzname() or zone
+
+
+def _write_offset(local: datetime, token: Token, zone: str) -> str:
+    if token.is_zone_id:
+        return zone
+    offset = offset_ms(local)
+    hours, rest = divmod(abs(offset), 3_600_000)
+    colon = ":" if token.text == "ZZ" else ""
+    return f"{'-' if offset < 0 else '+'}{hours:02}{colon}{rest // 60_000:02}"
+
+
+_WRITERS: dict[str, _Writer] = {
+    "G": lambda _local, _token, _zone: "AD",
+    "C": _number(lambda local: local.year // 100),
+    "y": _year(lambda local: local.year),
+    "Y": _year(lambda local: local.year),
+    "x": _year(lambda local: local.isocalendar().year),
+    "w": _number(lambda local: local.isocalendar().week),
+    "e": _number(datetime.isoweekday),
+    "E": _write_weekday,
+    "D": _number(lambda local: local.timetuple().tm_yday),
+    "M": _write_month,
+    "d": _number(lambda local: local.day),
+    "a": lambda local, _token, _zone: HALFDAYS[local.hour // 12],
+    "K": _number(lambda local: local.hour % 12),
+    "h": _number(lambda local: local.hour % 12 or 12),
+    "H": _number(lambda local: local.hour),
+    "k": _number(lambda local: local.hour or 24),
+    "m": _number(lambda local: local.minute),
+    "s": _number(lambda local: local.second),
+    "S": _write_fraction,
+    "z": _write_short_zone,
+    "Z": _write_offset,
+}

@@ -1,0 +1,124 @@
+"""Time zones by the names that job files use, and local times in them."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from functools import lru_cache
+from zoneinfo import ZoneInfo
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+LOCAL_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - local times are naive on purpose
+MILLISECOND = timedelta(milliseconds=1)
+
+# Abbreviations select a region with its daylight saving time, never a fixed offset (B3.2).
+ABBREVIATIONS = {
+    "UTC": "UTC",
+    "GMT": "UTC",
+    "UT": "UTC",
+    "EST": "America/New_York",
+    "EDT": "America/New_York",
+    "CST": "America/Chicago",
+    "CDT": "America/Chicago",
+    "MST": "America/Denver",
+    "MDT": "America/Denver",
+    "PST": "America/Los_Angeles",
+    "PDT": "America/Los_Angeles",
+}
+_OFFSET = re.compile(r"([+-])([01][0-9]|2[0-3]):?([0-5][0-9])")
+# Not part of a region: files that some systems keep beside the zones, of local or other meaning.
+_NO_REGION = ("posix", "right/", "localtime", "Factory")
+_REGION = re.compile(r"[A-Za-z][A-Za-z0-9_+-]*(?:/[A-Za-z0-9_+-]+)*")
+
+
+@lru_cache(maxsize=256)
+def find_zone(name: str) -> tzinfo:
+    """Return the zone of a region id (``Europe/Paris``), ``UTC``, or an offset (``+05:30``).
+
+    Raises:
+        ValueError: there is no such zone.
+    """
+    offset = _OFFSET.fullmatch(name)
+    if offset:
+        sign, hours, minutes = offset.groups()
+        size = timedelta(hours=int(hours), minutes=int(minutes))
+        return timezone(-size if sign == "-" else size, _offset_text(sign, hours, minutes))
+    if _REGION.fullmatch(name) and not name.startswith(_NO_REGION):
+        try:
+            return ZoneInfo(name)
+        except (KeyError, ValueError, OSError):  # unknown, or a folder of the zone data
+            pass
+    raise ValueError(f'unknown time zone "{name}"')
+
+
+def zone_of_text(name: str) -> str:
+    """Return the zone that a name in a watermark means, in a form ``find_zone`` accepts.
+
+    Takes ``Z``, UTC, GMT, UT, the US abbreviations, offsets with or without colon, region ids.
+
+    Raises:
+        ValueError: there is no such zone.
+    """
+    if name == "Z":
+        return "UTC"
+    offset = _OFFSET.fullmatch(name)
+    if offset:
+        text = _offset_text(*offset.groups())
+        return "UTC" if text[1:] == "00:00" else text
+    known = ABBREVIATIONS.get(name, name)
+    find_zone(known)
+    return known
+
+
+def to_local(ms: int, zone: tzinfo) -> datetime:
+    """Return the aware local time of an instant in epoch milliseconds.
+
+    Raises:
+        ValueError: the instant lies outside the years 1 to 9999.
+    """
+    try:
+        return (EPOCH + timedelta(milliseconds=ms)).astimezone(zone)
+    except OverflowError as error:
+        raise ValueError(f"{ms} ms is outside the years 1 to 9999") from error
+
+
+def to_ms(local: datetime, zone: tzinfo) -> int:
+    """Return the epoch milliseconds of a naive local time; finer digits are cut.
+
+    A time in a gap of the zone moves forward by the gap, one in an overlap is the earlier.
+    """
+    offset = _offset(local.replace(tzinfo=zone, fold=0))
+    return (local - LOCAL_EPOCH - offset) // MILLISECOND
+
+
+def offset_ms(local: datetime) -> int:
+    """Return the distance of an aware local time from UTC in milliseconds, positive eastward."""
+    return _offset(local) // MILLISECOND
+
+
+def gap_at(local: datetime, zone: tzinfo) -> tuple[datetime, datetime] | None:
+    """Return from when to when clocks jump over a naive local time, None where it exists."""
+    before = _offset(local.replace(tzinfo=zone, fold=0))
+    after = _offset(local.replace(tzinfo=zone, fold=1))
+    if after <= before:
+        return None
+    low, high = local - after, local - before  # UTC; the jump lies in (low, high]
+    while high - low > timedelta(seconds=1):
+        middle = low + (high - low) // 2
+        if _offset(middle.replace(tzinfo=UTC).astimezone(zone)) == before:
+            low = middle
+        else:
+            high = middle
+    jump = high.replace(microsecond=0)
+    return jump + before, jump + after
+
+
+def _offset(local: datetime) -> timedelta:
+    offset = local.utcoffset()
+    if offset is None:
+        raise ValueError("a zone without offsets cannot be used")
+    return offset
+
+
+def _offset_text(sign: str, hours: str, minutes: str) -> str:
+    return f"{sign}{hours}:{minutes}"

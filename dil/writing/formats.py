@@ -1,0 +1,38 @@
+"""The writer of each output format, and the reader that takes its files back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from typing import TYPE_CHECKING, BinaryIO, TypeAlias, cast
+
+from dil.model.job import OutputFormat, WritingSpec
+from dil.spi.writer import FileWriter
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Reader: TypeAlias = "Callable[[BinaryIO, pa.Schema, WritingSpec], Iterator[pa.RecordBatch]]"
+
+# Modules by name: a job that writes CSV should not pay for the import of fastavro.
+_FORMATS: dict[OutputFormat, tuple[str, str, str]] = {
+    OutputFormat.AVRO: ("avro_writer", "AvroFileWriter", "read_avro"),
+    OutputFormat.PARQUET: ("parquet_writer", "ParquetFileWriter", "read_parquet"),
+    OutputFormat.ORC: ("orc_writer", "OrcFileWriter", "read_orc"),
+    OutputFormat.JSON: ("json_writer", "JsonLinesFileWriter", "read_json_lines"),
+    OutputFormat.CSV: ("csv_writer", "CsvFileWriter", "read_csv"),
+}
+
+
+def writer_for(output_format: OutputFormat) -> type[FileWriter]:
+    """Return the writer class of a format."""
+    module, writer, _ = _FORMATS[output_format]
+    return cast("type[FileWriter]", getattr(import_module(f"dil.writing.{module}"), writer))
+
+
+def reader_for(writer_class: type[FileWriter]) -> Reader | None:
+    """Return what reads a writer's files back, None for a writer that is not one of ours."""
+    for module, writer, reader in _FORMATS.values():
+        if (writer_class.__module__, writer_class.__name__) == (f"dil.writing.{module}", writer):
+            return cast("Reader", getattr(import_module(writer_class.__module__), reader))
+    return None

@@ -1,0 +1,143 @@
+"""Files of one attempt that follow each other, each ended when it is large enough."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import BinaryIO, cast
+
+import pyarrow as pa
+
+from dil.errors import ConversionError, WriteError
+from dil.model.job import WritingSpec
+from dil.model.task import StagedFile
+from dil.spi.writer import FileWriter
+from dil.storage.filesystem import Filesystem
+from dil.writing.sink import MeasuredSink
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenFile:
+    """A finished file and the schema that it was written with."""
+
+    file: StagedFile
+    schema: pa.Schema
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where files go and how they are written."""
+
+    filesystem: Filesystem
+    directory: str
+    spec: WritingSpec
+    writer_class: type[FileWriter]
+
+    def path(self, number: int) -> str:
+        """Return the path of the n-th file."""
+        return f"{self.directory.rstrip('/')}/part-{number}.{self.writer_class.extension}"
+
+
+class RollingFiles:
+    """Writes batches into files ``part-<n>``, numbered from ``first``; no file without a row."""
+
+    def __init__(self, place: Place, first: int = 0) -> None:
+        self._place = place
+        self._next = first
+        self._open: _OpenFile | None = None
+        self.written: list[WrittenFile] = []
+
+    @property
+    def next_number(self) -> int:
+        """Return the number that the next file would have."""
+        return self._next
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Append a batch; another schema than that of the file at hand begins a new file."""
+        if batch.num_rows == 0:
+            return
+        if self._open and not self._open.schema.equals(batch.schema, check_metadata=True):
+            self.end_file()
+        if self._open is None:
+            self._open = _OpenFile(self._place, self._next, batch.schema)
+            self._next += 1
+        self._open.write(batch)
+        if self._open.bytes >= self._place.spec.target_bytes:
+            self.end_file()
+
+    def end_file(self) -> None:
+        """Finish the file at hand, if there is one; it is durable afterwards."""
+        if self._open is not None:
+            current, self._open = self._open, None
+            self.written.append(current.finish())
+
+    def delete(self) -> None:
+        """Delete all files, finished or not; safe to call at any time."""
+        if self._open is not None:
+            self._open.abandon()
+            self._open = None
+        for written in self.written:
+            self._place.filesystem.delete_file(written.file.path)
+        self.written = []
+
+
+class _OpenFile:
+    def __init__(self, place: Place, number: int, schema: pa.Schema) -> None:
+        self.schema = schema
+        self._place = place
+        self._path = place.path(number)
+        self._rows = 0
+        self._stream: BinaryIO = place.filesystem.open_output(self._path)
+        self._sink = MeasuredSink(self._stream)
+        try:
+            with _write_errors(self._path):
+                self._writer = place.writer_class(cast("BinaryIO", self._sink), schema, place.spec)
+        except BaseException:
+            self.abandon()
+            raise
+
+    @property
+    def bytes(self) -> int:
+        return self._sink.bytes
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        with _write_errors(self._path):
+            self._writer.write(batch)
+        self._rows += batch.num_rows
+
+    def finish(self) -> WrittenFile:
+        try:
+            with _write_errors(self._path):
+                self._writer.close()
+                self._stream.close()
+        except BaseException:
+            self.abandon()
+            raise
+        file = StagedFile(self._path, self._rows, self._sink.bytes, self._sink.sha256)
+        return WrittenFile(file, self.schema)
+
+    def abandon(self) -> None:
+        # The attempt has failed already; what matters is that the file goes away.
+        with suppress(OSError, WriteError):
+            self._stream.close()
+        with suppress(WriteError):
+            self._place.filesystem.delete_file(self._path)
+
+
+@contextmanager
+def _write_errors(path: str) -> Iterator[None]:
+    """Translate what file systems and format libraries raise."""
+    try:
+        yield
+    except OSError as error:
+        raise WriteError(
+            f"{path}: {error.strerror or error}",
+            "Check free space and permissions there, then run again: nothing was lost.",
+        ) from error
+    except (pa.ArrowException, ValueError, OverflowError) as error:
+        raise ConversionError(
+            f"{path}: rows cannot be written in this format ({type(error).__name__})",
+            "A value lies outside what the format can hold. Convert it at the source, or choose"
+            " another writer.output.format.",
+        ) from error

@@ -1,0 +1,44 @@
+"""A stream that counts and hashes what passes through it."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from typing import TYPE_CHECKING, BinaryIO
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
+
+
+class MeasuredSink(io.RawIOBase):
+    """Forwards writes to ``target`` and keeps their SHA-256 and number. Cannot seek.
+
+    Closing it leaves ``target`` open, so that a format library cannot end the file early.
+    """
+
+    def __init__(self, target: BinaryIO) -> None:
+        super().__init__()
+        self._target = target
+        self._digest = hashlib.sha256()
+        self.bytes = 0
+
+    def writable(self) -> bool:
+        """Return True."""
+        return True
+
+    def write(self, data: ReadableBuffer, /) -> int:
+        """Write all of the data."""
+        view = memoryview(data).cast("B")
+        self._target.write(view)
+        self._digest.update(view)
+        self.bytes += len(view)
+        return len(view)
+
+    def tell(self) -> int:
+        """Return the number of bytes written so far."""
+        return self.bytes
+
+    @property
+    def sha256(self) -> str:
+        """Return the hex digest of what was written so far."""
+        return self._digest.hexdigest()

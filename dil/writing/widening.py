@@ -1,0 +1,228 @@
+"""One schema for all rows of a work unit, while inference still widens it (behaviour.md B9.3).
+
+int widens to long, to decimal, to double; any flat type widens to text; members are added to
+records. A column that never held a value takes whatever type comes later, because the type of an
+all-null column is only a guess. Nothing is rounded: what does not fit exactly is an error.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dil.errors import ConversionError
+from dil.model.arrow import TYPE_KEY
+from dil.writing.nested import items_of, rebuild_batch
+
+_MAX_DIGITS = 38
+_LONG_DIGITS = 19
+_WORDS: dict[pa.DataType, bytes] = {
+    pa.int32(): b"int",
+    pa.int64(): b"long",
+    pa.float64(): b"double",
+    pa.string(): b"string",
+}
+
+
+class Widening:
+    """The schema of all batches seen so far; ``add`` each batch before it is written."""
+
+    def __init__(self) -> None:
+        self.schema: pa.Schema | None = None
+        self._seen: pa.DataType = pa.null()
+
+    def add(self, batch: pa.RecordBatch) -> pa.Schema:
+        """Return the schema that fits everything so far and this batch.
+
+        Raises:
+            ConversionError: a column holds records in some rows and plain values in others.
+        """
+        here = pa.struct(
+            [
+                pa.field(name, observed(column))
+                for name, column in zip(batch.schema.names, batch.columns, strict=True)
+            ]
+        )
+        if self.schema is None:
+            self.schema = batch.schema
+        elif not self.schema.equals(batch.schema, check_metadata=True):
+            merged = _merge_structs(
+                _Side(pa.struct(list(self.schema)), self._seen),
+                _Side(pa.struct(list(batch.schema)), here),
+                "",
+            )
+            self.schema = pa.schema(list(merged))
+        self._seen = _union(self._seen, here)
+        return self.schema
+
+
+def conform(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Return the batch in ``schema``, every value exactly as it was.
+
+    Raises:
+        ConversionError: a value would change, such as 2^53 + 1 as a double.
+    """
+    return rebuild_batch(batch, schema, _widen_values)
+
+
+def observed(array: pa.Array) -> pa.DataType:
+    """Return the type of the values that are there: null wherever none is."""
+    if array.null_count == len(array):
+        return pa.null()
+    if pa.types.is_struct(array.type):
+        fields = list(array.type)
+        return pa.struct([(f.name, observed(array.field(i))) for i, f in enumerate(fields)])
+    if pa.types.is_map(array.type):
+        items = items_of(array)
+        # A map without any entry is what an empty object was taken for: it tells nothing.
+        return pa.map_(pa.string(), observed(items)) if len(items) else pa.null()
+    if pa.types.is_list(array.type):
+        return pa.list_(observed(items_of(array)))
+    return array.type
+
+
+class _Side:
+    """A declared type together with what was observed of it."""
+
+    def __init__(self, declared: pa.DataType, seen: pa.DataType) -> None:
+        self.declared = declared
+        self.seen = seen
+
+    def child(self, index: int) -> _Side:
+        field = self.declared.field(index)
+        inner = pa.null()
+        if pa.types.is_struct(self.seen):
+            at = self.seen.get_field_index(field.name)
+            inner = self.seen.field(at).type if at >= 0 else pa.null()
+        return _Side(field.type, inner)
+
+    def item(self) -> _Side:
+        if pa.types.is_map(self.declared):
+            inner = self.seen.item_type if pa.types.is_map(self.seen) else pa.null()
+            return _Side(self.declared.item_type, inner)
+        inner = self.seen.value_type if pa.types.is_list(self.seen) else pa.null()
+        return _Side(self.declared.value_type, inner)
+
+
+def _merge(old: _Side, new: _Side, path: str) -> pa.DataType:
+    a, b = old.declared, new.declared
+    if a == b:
+        return a
+    if pa.types.is_struct(a) and pa.types.is_struct(b):
+        return _merge_structs(old, new, path)
+    if pa.types.is_map(a) and pa.types.is_map(b):
+        merged = _merge(old.item(), new.item(), f"{path}.*")
+        return pa.map_(a.key_type, _merge_fields(a.item_field, b.item_field, merged))
+    if pa.types.is_list(a) and pa.types.is_list(b):
+        merged = _merge(old.item(), new.item(), f"{path}[]")
+        return pa.list_(_merge_fields(a.value_field, b.value_field, merged))
+    return _merge_kinds(old, new, path)
+
+
+def _merge_kinds(old: _Side, new: _Side, path: str) -> pa.DataType:
+    """Merge two types of which at least one is flat, or that are nested in different ways."""
+    if pa.types.is_null(new.seen):
+        return new.declared if pa.types.is_null(old.declared) else old.declared
+    if pa.types.is_null(old.seen):
+        return new.declared
+    return _merge_flat(old.declared, new.declared, path)
+
+
+def _merge_structs(old: _Side, new: _Side, path: str) -> pa.StructType:
+    added = {field.name: index for index, field in enumerate(new.declared)}
+    fields = []
+    for index, field in enumerate(old.declared):
+        at = added.pop(field.name, None)
+        if at is None:
+            fields.append(field.with_nullable(nullable=True))
+            continue
+        place = f"{path}.{field.name}" if path else field.name
+        merged = _merge(old.child(index), new.child(at), place)
+        fields.append(_merge_fields(field, new.declared.field(at), merged))
+    fields.extend(new.declared.field(at).with_nullable(nullable=True) for at in added.values())
+    return pa.struct(fields)
+
+
+def _merge_fields(old: pa.Field, new: pa.Field, merged: pa.DataType) -> pa.Field:
+    nullable = old.nullable or new.nullable
+    if merged == old.type or pa.types.is_nested(merged):
+        return old.with_type(merged).with_nullable(nullable)
+    if merged == new.type:
+        return new.with_name(old.name).with_nullable(nullable)
+    word = _WORDS.get(merged, b"decimal")
+    return pa.field(old.name, merged, nullable, {TYPE_KEY: word})
+
+
+def _merge_flat(a: pa.DataType, b: pa.DataType, path: str) -> pa.DataType:
+    if pa.types.is_nested(a) or pa.types.is_nested(b):
+        raise ConversionError(
+            f'column "{path}" holds records or lists in some rows and plain values in others',
+            "Give the columns of this job with ms.output.schema, without this column.",
+        )
+    kinds = {_kind(a), _kind(b)}
+    if kinds == {"integer"}:
+        return pa.int64()
+    if kinds <= {"integer", "floating"}:
+        return pa.float64()
+    if kinds <= {"integer", "floating", "decimal"}:
+        return _merge_decimals(a, b)
+    return pa.string()
+
+
+def _kind(data_type: pa.DataType) -> str:
+    if pa.types.is_integer(data_type):
+        return "integer"
+    if pa.types.is_floating(data_type):
+        return "floating"
+    return "decimal" if pa.types.is_decimal(data_type) else "other"
+
+
+def _merge_decimals(a: pa.DataType, b: pa.DataType) -> pa.DataType:
+    """Return a decimal with room for both sides, text when 38 digits are not enough."""
+    scale = max(_scale(a), _scale(b))
+    whole = max(_whole_digits(a), _whole_digits(b))
+    return pa.decimal128(whole + scale, scale) if whole + scale <= _MAX_DIGITS else pa.string()
+
+
+def _scale(data_type: pa.DataType) -> int:
+    return int(data_type.scale) if pa.types.is_decimal(data_type) else 0
+
+
+def _whole_digits(data_type: pa.DataType) -> int:
+    if pa.types.is_decimal(data_type):
+        return int(data_type.precision - data_type.scale)
+    # Doubles have no bound of their own; the decimal's own digits decide and the cast checks.
+    return _LONG_DIGITS if pa.types.is_integer(data_type) else 0
+
+
+def _union(a: pa.DataType, b: pa.DataType) -> pa.DataType:
+    """Return what both observations together have seen."""
+    if pa.types.is_null(a):
+        return b
+    if pa.types.is_struct(a) and pa.types.is_struct(b):
+        seen = {field.name: field.type for field in a}
+        for field in b:
+            seen[field.name] = _union(seen.get(field.name, pa.null()), field.type)
+        return pa.struct(list(seen.items()))
+    if pa.types.is_map(a) and pa.types.is_map(b):
+        return pa.map_(pa.string(), _union(a.item_type, b.item_type))
+    if pa.types.is_list(a) and pa.types.is_list(b):
+        return pa.list_(_union(a.value_type, b.value_type))
+    return a
+
+
+def _widen_values(array: pa.Array, target: pa.DataType) -> pa.Array:
+    if pa.types.is_map(array.type) and pa.types.is_struct(target):
+        return _members(array, target)
+    if pa.types.is_floating(array.type) and pa.types.is_decimal(target):
+        # By way of the shortest text: a direct cast would round silently.
+        return array.cast(pa.string()).cast(target)
+    return array.cast(target)
+
+
+def _members(array: pa.MapArray, target: pa.StructType) -> pa.Array:
+    """Return maps as records: rows with only ``{}`` are taken for maps until a member appears."""
+    columns = [
+        pc.map_lookup(array, pa.scalar(field.name), "first").cast(field.type) for field in target
+    ]
+    return pa.StructArray.from_arrays(columns, fields=list(target), mask=array.is_null())

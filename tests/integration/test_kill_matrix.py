@@ -1,0 +1,106 @@
+"""Kill -9 between any two steps of a run, then run again: nothing lost, nothing doubled.
+
+The tasks run in the driver's process here, so that a kill costs a tenth of a second instead of a
+Spark start; tests/integration/test_spark_kills.py kills real drivers.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections import Counter
+from datetime import UTC, datetime
+
+import pytest
+
+from tests.jobs import manifest_files, published_ids, visible_files, write_job
+from tests.servers.http_server import HttpServer
+from tests.servers.rows import DAY_MS, START_MS, Dataset, generated_row
+from tests.torture.kills import KillServer, restore, steps
+
+FIRST = int(datetime(2020, 1, 4, tzinfo=UTC).timestamp() * 1000)
+SECOND = int(datetime(2020, 1, 6, tzinfo=UTC).timestamp() * 1000)
+STEP_MS = 40 * 60_000
+PER_DAY = DAY_MS // STEP_MS
+# The short form kills at this many steps of each path; the long form (make torture) at all.
+KILLS = int(os.environ.get("DIL_KILLS", "40"))
+
+PATHS = {
+    "append, all or nothing": {"ms__publish__mode": "append"},
+    "append, keep successes": {
+        "ms__publish__mode": "append",
+        "job__commit__policy": "successful",
+    },
+    "append, a folder for each run": {
+        "ms__publish__mode": "append",
+        "writer__file__path__type": "default",
+    },
+    "window replace, all or nothing": {
+        "ms__publish__mode": "window_replace",
+        "ms__grace__period__days": "2",
+    },
+    "window replace, keep successes": {
+        "ms__publish__mode": "window_replace",
+        "ms__grace__period__days": "2",
+        "job__commit__policy": "successful",
+    },
+    "replace": {"ms__publish__mode": "replace"},
+}
+
+
+@pytest.fixture(scope="module")
+def kills():
+    with KillServer() as server:
+        yield server
+
+
+def late_rows():
+    """Return rows of the day before the first run that show up after it."""
+    return [
+        generated_row(unit, 100_000 + number, START_MS + 2 * DAY_MS + number * 1000)
+        for unit in ("a", "b")
+        for number in range(5)
+    ]
+
+
+def rows_of_the_source(server, until_ms) -> Counter:
+    rows: Counter = Counter()
+    for unit, held in server.dataset.units.items():
+        low, high = held.window(START_MS, until_ms)
+        rows.update((unit, _id(line)) for line in held.encoded[low:high])
+    return rows
+
+
+def _id(line: bytes) -> int:
+    return int(line[len(b'{"id":') :].partition(b",")[0])
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_a_run_killed_at_any_step_and_run_again_publishes_exactly_the_source(path, tmp_path, kills):
+    settings = PATHS[path]
+    rereads = settings["ms__publish__mode"] != "append"
+    base, live = tmp_path / "before", tmp_path / "job"
+    with HttpServer(Dataset.generate(6 * PER_DAY, units=("a", "b"), step_ms=STEP_MS)) as source:
+        job = write_job(live, source.url, **settings)
+        assert kills.run(job, FIRST)["exit"] == 0
+        assert published_ids(visible_files(live)) == rows_of_the_source(source, FIRST)
+        if rereads:
+            source.dataset.extend(late_rows())
+        shutil.copytree(live, base)
+
+        whole = kills.run(job, SECOND)
+        assert whole["exit"] == 0
+        expected = rows_of_the_source(source, SECOND)
+        assert published_ids(visible_files(live)) == expected
+
+        chosen = sorted(set(steps(whole["events"]).values()))
+        stride = max(1, len(chosen) // KILLS)
+        for at in chosen[::stride]:
+            restore(base, live)
+            assert kills.run(job, SECOND, at)["killed"], f"step {at} was never reached"
+            assert kills.run(job, SECOND)["exit"] == 0
+            step = f"killed at {at}: {whole['events'][at]}"
+            found = published_ids(visible_files(live))
+            assert found - expected == Counter(), f"doubled, {step}"
+            assert expected - found == Counter(), f"lost, {step}"
+            assert manifest_files(live) == visible_files(live), step

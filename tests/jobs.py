@@ -1,0 +1,124 @@
+"""Job files for end-to-end tests, and what they published, read by independent readers."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pyarrow.parquet as pq
+
+ROOT = Path(__file__).resolve().parents[1]
+DIL = [sys.executable, "-m", "dil.cli"]
+DAY_MS = 86_400_000
+
+SCHEMA = [
+    {"columnName": "id", "isNullable": False, "dataType": {"type": "long"}},
+    {"columnName": "unit", "isNullable": False, "dataType": {"type": "string"}},
+    {"columnName": "updated_ms", "isNullable": False, "dataType": {"type": "long"}},
+    {"columnName": "amount", "isNullable": True, "dataType": {"type": "double"}},
+    {"columnName": "note", "isNullable": True, "dataType": {"type": "string"}},
+]
+
+
+def properties(folder: Path, url: str, **changes: str) -> dict[str, str]:
+    """Return a small cursor job: daily partitions x units a and b, from 2020-01-01 UTC."""
+    facts = {
+        "job.name": "orders",
+        "source.class": "http",
+        "ms.extractor.class": "json",
+        "ms.source.uri": f"{url}/records",
+        "extract.namespace": "shop",
+        "extract.table.name": "orders",
+        "extract.table.type": "APPEND_ONLY",
+        "ms.timezone": "UTC",
+        "ms.watermark": json.dumps(
+            [
+                {
+                    "name": "system",
+                    "type": "datetime",
+                    "range": {"from": "2020-01-01", "to": "P0D"},
+                },
+                {"name": "unit", "type": "unit", "units": "a,b"},
+            ]
+        ),
+        "ms.work.unit.partition": "daily",
+        "ms.parameters": json.dumps(
+            [
+                {"name": "unit"},
+                {"name": "since", "type": "watermark", "value": "low"},
+                {"name": "until", "type": "watermark", "value": "high"},
+                {"name": "cursor", "type": "session"},
+                {"name": "limit", "type": "primitive", "value": 100},
+            ]
+        ),
+        "ms.session.key.field": json.dumps({"name": "next"}),
+        "ms.data.field": "data",
+        "ms.output.schema": json.dumps(SCHEMA),
+        "writer.output.format": "PARQUET",
+        "writer.file.path.type": "namespace_table",
+        "data.publisher.final.dir": str(folder / "lake"),
+        "state.store.dir": str(folder / "state"),
+        "ms.http.retry.max": "0",
+        "task.maxretries": "0",
+    }
+    given = {name.replace("__", "."): value for name, value in changes.items()}
+    return {**facts, **given}
+
+
+def write_job(folder: Path, url: str, **changes: str) -> Path:
+    """Write the job file and return its path; dots in names are double underscores here."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "orders.conf"
+    lines = [f"{name}={value}" for name, value in properties(folder, url, **changes).items()]
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def run(job: Path, now: str, *flags: str, timeout: float = 180) -> subprocess.CompletedProcess[str]:
+    """Run ``dil run --json`` in a process of its own."""
+    return subprocess.run(
+        [*DIL, "run", str(job), "--now", now, "--json", *flags],
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        check=False,
+        cwd=ROOT,
+    )
+
+
+def dataset(folder: Path) -> Path:
+    """Return the dataset's folder of ``write_job``'s job."""
+    return folder / "lake" / "shop" / "orders"
+
+
+def visible_files(folder: Path) -> list[Path]:
+    """Return what a reader of the directory sees: no path part begins with _ or a dot."""
+    root = folder / "lake"
+    return sorted(
+        path
+        for path in root.rglob("*")
+        if path.is_file()
+        and not any(part.startswith(("_", ".")) for part in path.relative_to(root).parts)
+    )
+
+
+def manifest_files(folder: Path) -> list[Path]:
+    """Return what a reader of the newest manifest sees."""
+    meta = dataset(folder) / "_dil"
+    if not (meta / "current.json").exists():
+        return []
+    hint = json.loads((meta / "current.json").read_text())
+    manifest = json.loads((meta / hint["manifest"]).read_text())
+    return sorted(Path(file["uri"].removeprefix("file://")) for file in manifest["files"])
+
+
+def published_ids(files: list[Path]) -> Counter[tuple[str, int]]:
+    """Count the rows of Parquet files by (unit, id)."""
+    rows: Counter[tuple[str, int]] = Counter()
+    for file in files:
+        table = pq.read_table(file, columns=["unit", "id"])
+        rows.update(zip(table["unit"].to_pylist(), table["id"].to_pylist(), strict=True))
+    return rows

@@ -1,0 +1,130 @@
+"""A job that loads without a file, and a run whose end each test decides."""
+
+import logging
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+
+import pytest
+
+import dil.config
+import dil.job
+from dil.errors import Origin, Problem
+from dil.job import RunOptions
+from dil.model.job import (
+    ClassRef,
+    ConversionSpec,
+    ExtractionSpec,
+    Job,
+    PlanningSpec,
+    PublishingSpec,
+    RunningSpec,
+    SourceSpec,
+    StateSpec,
+    WritingSpec,
+)
+from dil.model.properties import Properties
+from dil.model.report import RunReport, RunStatus, UnitCounts
+from dil.model.secret import Secret
+
+SECRET = "s3cret/canary+"
+
+
+@pytest.fixture(autouse=True)
+def _logging_as_before() -> Iterator[None]:
+    """A command configures the log of its process, which here is that of all tests."""
+    root = logging.getLogger()
+    loggers = [
+        root,
+        *(logging.getLogger(name) for name in ("dil", "connectors", "py4j", "urllib3")),
+    ]
+    levels = [logger.level for logger in loggers]
+    handlers = list(root.handlers)
+    yield
+    logging.captureWarnings(capture=False)
+    root.handlers[:] = handlers
+    for logger, level in zip(loggers, levels, strict=True):
+        logger.setLevel(level)
+
+
+@pytest.fixture
+def job() -> Job:
+    return Job(
+        name="orders",
+        path="orders.conf",
+        namespace="",
+        table="orders",
+        digest="",
+        properties=Properties({}),
+        planning=PlanningSpec(zone="UTC"),
+        source=SourceSpec(ClassRef("m", "C"), "http://x", password=Secret(SECRET)),
+        extraction=ExtractionSpec(ClassRef("m", "E")),
+        conversion=ConversionSpec(),
+        writing=WritingSpec(),
+        publishing=PublishingSpec("file:///out", "orders"),
+        running=RunningSpec(),
+        state=StateSpec(),
+    )
+
+
+class Loads:
+    """Stands in for the job file: remembers the overrides, returns the job or raises."""
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        self.overrides: dict[str, str] = {}
+        self.lenient = False
+        self.error: Exception | None = None
+        self.notices = (Problem(Origin("orders.conf", 3), "ms.timezone", "is not set", "Set it."),)
+
+    def __call__(
+        self, path: str, *, overrides: dict[str, str], environ: object, lenient: bool
+    ) -> SimpleNamespace:
+        self.overrides = overrides
+        self.lenient = lenient
+        if self.error is not None:
+            raise self.error
+        return SimpleNamespace(job=self.job, notices=self.notices)
+
+
+@pytest.fixture
+def loads(job: Job, monkeypatch: pytest.MonkeyPatch) -> Loads:
+    stand_in = Loads(job)
+    monkeypatch.setattr(dil.config, "load", stand_in)
+    return stand_in
+
+
+class Runs:
+    """Stands in for the run: remembers its options, calls ``act`` or returns ``report``."""
+
+    def __init__(self) -> None:
+        self.options: RunOptions | None = None
+        self.act: Callable[[], None] = lambda: None
+        self.report = RunReport(
+            job="orders",
+            run_id="r1",
+            status=RunStatus.SUCCESS,
+            units=UnitCounts(planned=1, succeeded=1),
+            rows=7,
+            bytes=70,
+            files=("file:///out/orders/part-1.avro",),
+            dataset_dir="file:///out/orders",
+            seconds=1.25,
+        )
+
+    def __call__(self, job: Job, options: RunOptions) -> RunReport:
+        self.options = options
+        self.act()
+        return self.report
+
+    def raises(self, error: BaseException) -> None:
+        def act() -> None:
+            raise error
+
+        self.act = act
+
+
+@pytest.fixture
+def runs(loads: Loads, monkeypatch: pytest.MonkeyPatch) -> Runs:
+    stand_in = Runs()
+    monkeypatch.setattr(dil.job, "run_job", stand_in)
+    return stand_in

@@ -1,0 +1,149 @@
+"""``dil plan`` and ``dil validate`` on real job files, through the real reader and planner."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from dil.cli.main import main
+
+DAY = 86_400_000
+MARCH_5 = 1709596800000  # UTC
+
+TEXT = """\
+job.name=orders
+extract.namespace=shop
+extract.table.name=orders
+extract.table.type=APPEND_ONLY
+ms.timezone=UTC
+source.class=http
+ms.source.uri=https://shop.test/orders
+source.conn.password=hunter2-canary
+ms.extractor.class=json
+ms.watermark=[{"name":"system","type":"datetime","range":{"from":"2024-03-01","to":"2024-03-04"}}]
+ms.work.unit.partition=daily
+ms.output.schema=[{"columnName":"id","isNullable":true,"dataType":{"type":"string"}}]
+data.publisher.final.dir=out
+"""
+
+
+@pytest.fixture
+def conf(tmp_path: Path) -> str:
+    path = tmp_path / "orders.conf"
+    path.write_text(TEXT)
+    return str(path)
+
+
+def test_plan_as_json_keeps_the_contract(conf: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", conf, "--now", "2024-03-05T00:00:00Z", "--json"]) == 0
+
+    plan = json.loads(capsys.readouterr().out)
+    assert plan["job"] == "orders"
+    assert plan["now"] == MARCH_5
+    assert (plan["full_extract"], plan["cutoff"]) == (True, None)
+    assert (plan["skipped"], plan["left"]) == (0, 0)
+    first = plan["work_units"][0]
+    low = MARCH_5 - 4 * DAY
+    assert first["signature"] == f"[watermark.system.{low}, watermark.unit.{{}}]"
+    assert (first["low"], first["high"]) == (low, low + DAY)
+    assert first["partition"] == {"low": low, "high": low + DAY}
+    assert (first["unit"], first["timelabel"], first["reason"]) == ({}, None, "new")
+
+
+def test_plan_for_people_shows_dates_and_arithmetic(
+    conf: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["plan", conf, "--now", "2024-03-05T00:00:00Z"]) == 0
+
+    out = capsys.readouterr().out
+    assert "orders  plan at 2024-03-05 00:00+00:00, times in UTC" in out
+    assert "2024-03-01 00:00+00:00  2024-03-02 00:00+00:00" in out
+    assert "no record: the whole partition is read" in out
+
+
+def test_a_property_given_by_d_wins(conf: str, capsys: pytest.CaptureFixture[str]) -> None:
+    flags = ["--now", "2024-03-05T00:00:00Z", "--json", "-D", "ms.work.unit.partition=none"]
+
+    assert main(["plan", conf, *flags]) == 0
+    assert len(json.loads(capsys.readouterr().out)["work_units"]) == 1
+
+
+def test_planning_leaves_no_trace(conf: str, tmp_path: Path) -> None:
+    assert main(["plan", conf, "--json"]) == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["orders.conf"]
+
+
+def test_planning_starts_no_spark_and_loads_no_arrow(conf: str) -> None:
+    script = (
+        "import sys\n"
+        "from dil.cli.main import main\n"
+        f"assert main(['plan', {conf!r}, '--json']) == 0\n"
+        "print(*sys.modules, file=sys.stderr)\n"
+    )
+
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+
+    assert {"pyspark", "pyarrow", "requests", "rich"}.isdisjoint(done.stderr.split())
+
+
+def test_a_valid_job_file_is_called_valid(conf: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["validate", conf]) == 0
+    assert capsys.readouterr().out.endswith("orders.conf: job orders is valid\n")
+
+
+def test_validate_as_json_tells_all_problems_with_file_and_line(
+    conf: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flags = ["-D", "ms.work.unit.partition=dayly", "--json"]
+    with Path(conf).open("a") as file:
+        file.write("ms.grace.perod=P1D\n")
+
+    assert main(["validate", conf, *flags]) == 2
+
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["valid"] is False
+    found = {problem["key"]: problem for problem in answer["problems"]}
+    assert found.keys() == {"ms.work.unit.partition", "ms.grace.perod"}
+    assert found["ms.grace.perod"]["path"] == conf
+    assert found["ms.grace.perod"]["line"] == len(TEXT.splitlines()) + 1
+    assert "ms.grace.period" in found["ms.grace.perod"]["fix"]
+
+
+def test_an_unknown_property_is_a_notice_when_lenient(
+    conf: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["validate", conf, "--json", "--lenient", "-D", "ms.nonsense=1"]) == 0
+
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["valid"] is True
+    assert "ms.nonsense" in {notice["key"] for notice in answer["notices"]}
+
+
+@pytest.mark.parametrize("command", [["validate"], ["plan"], ["run"], ["state", "show"]])
+def test_a_wrong_job_file_is_exit_code_2_for_every_command(
+    command: list[str], conf: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*command, conf, "-D", "ms.work.unit.partition=dayly"]) == 2
+
+    error = capsys.readouterr().err
+    assert "ms.work.unit.partition" in error
+    assert error.endswith("1 problem, nothing was done  [DIL-CONFIG]\n")
+
+
+@pytest.mark.parametrize("command", [["validate"], ["plan"], ["run"], ["state", "log"]])
+def test_a_missing_job_file_is_exit_code_2(command: list[str], tmp_path: Path) -> None:
+    assert main([*command, str(tmp_path / "missing.conf")]) == 2
+
+
+@pytest.mark.parametrize("command", [["plan", "-v"], ["validate", "-v"], ["state", "show", "-v"]])
+def test_no_secret_is_shown(
+    command: list[str], conf: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main([*command, conf])
+
+    captured = capsys.readouterr()
+    assert "hunter2-canary" not in captured.out + captured.err

@@ -1,0 +1,70 @@
+"""The first signal unwinds, the second ends the process."""
+
+import signal
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from dil.cli.signals import interruptible
+from dil.errors import RunInterruptedError
+
+TWICE = """
+import signal
+from dil.cli.signals import interruptible
+
+with interruptible():
+    try:
+        signal.raise_signal(signal.{first})
+    except Exception:
+        signal.raise_signal(signal.{second})
+        print("still here")
+"""
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_becomes_an_error_with_its_exit_code(number: signal.Signals, code: int) -> None:
+    with pytest.raises(RunInterruptedError) as caught, interruptible():
+        signal.raise_signal(number)
+
+    assert caught.value.exit_code == code
+    assert number.name in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "code"), [("SIGINT", "SIGINT", 130), ("SIGINT", "SIGTERM", 143)]
+)
+def test_a_second_signal_ends_the_process_at_once(first: str, second: str, code: int) -> None:
+    script = TWICE.format(first=first, second=second)
+
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False
+    )
+
+    assert (done.returncode, done.stdout) == (code, "")
+
+
+def test_a_signal_that_is_ignored_stays_ignored() -> None:
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with interruptible():
+            signal.raise_signal(signal.SIGINT)
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def test_other_threads_change_no_handlers() -> None:
+    seen: list[object] = []
+
+    def act() -> None:
+        with interruptible():
+            seen.append(signal.getsignal(signal.SIGTERM))
+
+    before = signal.getsignal(signal.SIGTERM)
+    thread = threading.Thread(target=act)
+    thread.start()
+    thread.join()
+
+    assert seen == [before]

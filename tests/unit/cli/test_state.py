@@ -1,0 +1,126 @@
+"""``dil state`` reads a real store and changes nothing."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from dil.cli.main import main
+from dil.model.dataset import Commit, WorkUnitOutcome
+from dil.model.job import StateSpec
+from dil.state import open_store
+
+if TYPE_CHECKING:
+    from conftest import Loads
+
+LOW, HIGH = 1709596800000, 1709683200000
+NOW = HIGH + 1000
+
+
+def signature(unit: str) -> str:
+    return f"[watermark.system.{LOW}, watermark.unit.{unit}]"
+
+
+def outcome(unit: str, high: int | None) -> WorkUnitOutcome:
+    return WorkUnitOutcome(
+        signature=signature(unit),
+        unit_key=f"unit.{unit}",
+        low=LOW,
+        expected_high=HIGH,
+        high=high,
+        attempts=2,
+        error="" if high else "refused",
+    )
+
+
+@pytest.fixture
+def spec(loads: "Loads", tmp_path: Path) -> StateSpec:
+    spec = StateSpec(directory=str(tmp_path / "state"))
+    loads.job = replace(loads.job, state=spec)
+    return spec
+
+
+@pytest.fixture
+def committed(spec: StateSpec) -> None:
+    commit = Commit(
+        run_id="r1", config_digest="0" * 64, source_name="orders", moves=(), removes=(),
+        outcomes=(outcome("{}", HIGH), outcome('{"id":"x"}', None)), schema="",
+        system_time=NOW, horizon=NOW,
+    )  # fmt: skip
+    with open_store(spec, "orders", clock=lambda: NOW) as store:
+        lease = store.acquire_lease("r1", lease_s=60)
+        store.commit(lease, commit)
+        store.release_lease(lease)
+
+
+def test_a_job_that_never_ran_has_no_head_and_no_work_units(
+    spec: StateSpec, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["state", "show", "orders.conf", "--json"]) == 0
+
+    assert json.loads(capsys.readouterr().out) == {"head": None, "work_units": []}
+    assert not Path(spec.directory).exists()
+
+
+@pytest.mark.usefixtures("committed")
+def test_show_as_json_keeps_the_contract(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["state", "show", "orders.conf", "--json"]) == 0
+
+    state = json.loads(capsys.readouterr().out)
+    assert state["head"]["event"]["kind"] == "AddData"
+    assert state["head"]["hash"].startswith("f1220")
+    assert [one.keys() for one in state["work_units"]] == [
+        {"signature", "low", "high", "status", "attempts"}
+    ] * 2
+    assert state["work_units"][1]["signature"] == signature("{}")
+    assert state["work_units"][1]["high"] == HIGH
+
+
+@pytest.mark.usefixtures("committed")
+def test_log_as_json_lists_blocks_newest_first(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["state", "log", "orders.conf", "--json"]) == 0
+
+    numbers = [block["sequenceNumber"] for block in json.loads(capsys.readouterr().out)]
+    assert numbers == sorted(numbers, reverse=True)
+    assert numbers[-1] == 0
+
+
+def test_the_log_of_an_empty_chain_is_an_empty_array(
+    spec: StateSpec, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["state", "log", "orders.conf", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == []
+
+
+@pytest.mark.usefixtures("committed")
+def test_people_see_dates_and_states(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["state", "show", "orders.conf"]) == 0
+
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "orders  times in UTC"
+    assert "AddData" in lines[1]
+    assert lines[-1].startswith("COMMITTED ")
+    assert lines[-1].endswith(signature("{}"))
+    assert "2024-03-05 00:00+00:00        2024-03-06 00:00+00:00 " in lines[-1]
+    assert " -  " in lines[-2], "a work unit that never succeeded has no high watermark"
+
+
+@pytest.mark.usefixtures("committed")
+def test_the_log_for_people_is_one_line_a_block(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["state", "log", "orders.conf"]) == 0
+
+    lines = capsys.readouterr().out.splitlines()
+    assert "Seed" in lines[-1]
+    assert "watermark 2024-03-06T00:00:00.000Z" in lines[0] or "AddData" in lines[0]
+
+
+def test_a_damaged_store_is_exit_code_1_with_its_code(
+    spec: StateSpec, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path(spec.directory).mkdir()
+    (Path(spec.directory) / "state.db").write_bytes(b"this is no database" * 100)
+
+    assert main(["state", "show", "orders.conf"]) == 1
+    assert "[DIL-STATE]" in capsys.readouterr().err

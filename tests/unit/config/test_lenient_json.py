@@ -1,0 +1,105 @@
+"""JSON values: strict first, lenient with a notice, exact numbers (spec README 6 and 10)."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dil.config.brackets import balance
+from dil.config.lenient_json import JsonError, parse
+
+
+def test_strict_json_gives_no_notice_and_keeps_the_order_of_members():
+    value, difference = parse('{"b": 1, "a": [true, null, "x"]}')
+    assert list(value.items()) == [("b", 1), ("a", [True, None, "x"])]
+    assert difference == ""
+
+
+@pytest.mark.parametrize("text", ['{"n": 12345678901234567890123}', "{n: 12345678901234567890123}"])
+def test_long_integers_stay_exact(text):
+    assert parse(text)[0] == {"n": 12345678901234567890123}
+
+
+@pytest.mark.parametrize("text", ['{"n": 0.10000000000000000005}', "{n: 0.10000000000000000005}"])
+def test_fractions_are_decimals(text):
+    assert parse(text)[0] == {"n": Decimal("0.10000000000000000005")}
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("{'a': 'it''s'}", {"a": "it's"}),
+        ("{a:1}", {"a": 1}),
+        ("{a:{b:c}}", {"a": {"b": "c"}}),
+        ('[1, 2,\n // why\n ]', [1, 2]),
+        ('{"a": 1, # why }\n "b": "http://x//y"}', {"a": 1, "b": "http://x//y"}),
+        ('{"a": /* why ] */ 1}', {"a": 1}),
+        ("{u: http://h/p, d: 2020-01-01, y: yes, t: true, n: null}",
+         {"u": "http://h/p", "d": "2020-01-01", "y": "yes", "t": True, "n": None}),
+        ("{\ta:\t'\t'}", {"a": "\t"}),
+    ],
+)  # fmt: skip
+def test_what_dil_let_pass_is_read_with_a_notice(text, value):
+    found, difference = parse(text)
+    assert found == value
+    assert difference
+
+
+def test_an_escape_that_json_does_not_have_is_kept_with_a_notice():
+    value, difference = parse(r'{"p": "(\s|@)", "q": "\\d\n\u00e9"}')
+    assert value == {"p": r"(\s|@)", "q": "\\d\né"}
+    assert "backslash" in difference
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["{a}", "{a: }", "[1,,2]", '{"say "hi""}', "", "{", '{"a" "b"}', "[&x 1]", "[!!int 1]", "[*x]",
+     '{"a": 1, "a": 2}', "{a: 1, a: 2}"],
+)  # fmt: skip
+def test_all_else_is_refused(text):
+    with pytest.raises(JsonError):
+        parse(text)
+
+
+def test_the_line_of_the_error_is_told():
+    with pytest.raises(JsonError) as caught:
+        parse('{"a": 1,\n "b": 2\n "c": 3}')
+    assert caught.value.line == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "is_complete"),
+    [
+        ("[1]", True),
+        ('["]"', False),
+        ("{'}'", False),
+        ("{'}'}", True),
+        ('{"a\\"}"}', True),
+        ("[ // ]\n", False),
+        ("{it's}", True),
+        ('["', False),
+        ("[ /* ]", False),
+    ],
+)
+def test_brackets_count_outside_strings_and_comments_only(text, is_complete):
+    assert balance(text).is_complete is is_complete
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=8,
+)
+
+
+@settings(max_examples=80)
+@given(value=st.lists(JSON, min_size=1))
+def test_what_json_writes_is_read_back_and_balances_only_at_its_end(value):
+    text = json.dumps(value)
+    assert parse(text) == (value, "")
+    assert balance(text).is_complete
+    assert not balance(text[:-1]).is_complete

@@ -1,0 +1,147 @@
+"""Classes named in a job: registry, import path, their own properties (spec README 34)."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from dil.errors import PluginError
+from dil.model.job import ClassRef
+from dil.spi.connector import Connector
+from dil.spi.registry import BUILT_IN, PluginKind, load, names, resolve
+
+MODULE = """
+from collections.abc import Iterable
+from dil.errors import Problem
+from dil.spi.connector import Connector, PluginProperty
+
+class Shop(Connector):
+    properties = (
+        PluginProperty("ms.x.shop.id", "Number of the shop.", required=True, parse=int),
+        PluginProperty("ms.x.shop.key", "Its key.", secret=True),
+        PluginProperty("ms.x.shop.size", "Page size.", default=10, parse=int),
+    )
+
+    @classmethod
+    def check(cls, properties):
+        if properties.get("ms.x.shop.id") == 13:
+            yield Problem(None, "ms.x.shop.id", "is 13", "Take another.")
+
+    def open(self, context):
+        raise NotImplementedError
+
+class NoConnector:
+    pass
+"""
+
+
+@pytest.fixture
+def shop(job_file, monkeypatch):
+    """A module of the user's beside the job file; the import path is put back afterwards."""
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    name = "shop_of_test_plugins"
+    monkeypatch.delitem(sys.modules, name, raising=False)
+    (job_file.folder / f"{name}.py").write_text(MODULE)
+    return name
+
+
+@pytest.mark.parametrize("text", ["http", "HttpSource", "com.linkedin.cdi.source.HttpSource"])
+def test_built_in_classes_have_short_simple_and_java_names(job_file, text):
+    source = job_file.load({"source.class": text}).job.source
+    assert str(source.connector) == "connectors.http:HttpConnector"
+
+
+@pytest.mark.parametrize("text", ["JdbcSource", "com.linkedin.cdi.source.SftpSource"])
+def test_connectors_that_come_later_are_told_apart_from_unknown_ones(job_file, text):
+    assert "not supported yet" in job_file.problem("source.class", text).what
+
+
+@pytest.mark.parametrize("separator", [":", "."])
+def test_a_class_beside_the_job_file_is_found_by_either_form(job_file, shop, separator):
+    properties = {
+        "source.class": f"{shop}{separator}Shop",
+        "ms.source.uri": "shop:1",
+        "ms.x.shop.id": "7",
+        "ms.x.shop.key": "env:KEY",
+    }
+    job = job_file.load(properties, environ={"KEY": "k"}).job
+    assert job.source.connector == ClassRef(shop, "Shop")
+    assert job.properties["ms.x.shop.id"] == 7
+    assert job.properties.secret("ms.x.shop.key").reveal() == "k"
+    assert job.properties["ms.x.shop.size"] == 10
+    assert sys.path[-1] == str(job_file.folder)
+
+
+def test_a_class_in_the_plugin_path_is_found(job_file, shop):
+    folder = job_file.folder / "plugins"
+    folder.mkdir()
+    (folder / "more_of_test_plugins.py").write_text(MODULE)
+    job = job_file.load(
+        {"source.class": "more_of_test_plugins:Shop", "ms.plugin.path": "plugins",
+         "ms.x.shop.id": "1"}
+    ).job  # fmt: skip
+    assert job.running.plugin_path == (str(folder),)
+
+
+@pytest.mark.parametrize(
+    ("properties", "key"),
+    [
+        ({}, "ms.x.shop.id"),
+        ({"ms.x.shop.id": "x"}, "ms.x.shop.id"),
+        ({"ms.x.shop.id": "13"}, "ms.x.shop.id"),
+        ({"ms.x.shop.id": "1", "ms.x.shop.idd": "1"}, "ms.x.shop.idd"),
+        ({"ms.x.shop.id": "1", "ms.x.shop.key": "env:NONE"}, "ms.x.shop.key"),
+    ],
+)
+def test_the_properties_of_a_class_are_checked_like_our_own(job_file, shop, properties, key):
+    found = job_file.problems({"source.class": f"{shop}:Shop", **properties})
+    assert [problem.key for problem in found] == [key]
+
+
+def test_properties_of_no_class_are_unknown(job_file):
+    job_file.problem("ms.x.anything", "1")
+
+
+def test_a_class_of_the_wrong_kind_is_told(job_file, shop):
+    found = job_file.problem("source.class", f"{shop}:NoConnector")
+    assert "dil.spi.connector.Connector" in found.fix
+
+
+def test_a_class_that_its_module_does_not_have_is_told_with_the_nearest(job_file, shop):
+    assert 'Did you mean "Shop"?' in job_file.problem("source.class", f"{shop}:Shp").fix
+
+
+def test_a_missing_module_and_one_that_fails_inside_are_told_apart(job_file, shop, monkeypatch):
+    (job_file.folder / "broken_of_test_plugins.py").write_text("import not_there_at_all\n")
+    monkeypatch.syspath_prepend(str(job_file.folder))
+    with pytest.raises(PluginError, match="its own import failed") as caught:
+        resolve(PluginKind.CONNECTOR, "broken_of_test_plugins:X", Connector)
+    assert isinstance(caught.value.__cause__, ModuleNotFoundError)
+    with pytest.raises(PluginError, match="no module named 'connectors.htp'") as caught:
+        resolve(PluginKind.CONNECTOR, "connectors.htp:HttpConnector", Connector)
+    assert 'Did you mean "http"?' in caught.value.problems[0].fix
+
+
+@pytest.mark.parametrize("text", ["htpp", "com.linkedin.cdi.source.NopeSource", ":", "a:"])
+def test_names_of_nothing_are_refused(text):
+    with pytest.raises(PluginError):
+        resolve(PluginKind.CONNECTOR, text, Connector)
+
+
+def test_built_in_names_are_known_without_package_metadata():
+    for kind, table in BUILT_IN.items():
+        assert set(table) <= set(names(kind))
+
+
+def test_a_reference_loads_its_class():
+    assert load(ClassRef("dil.spi.connector", "Connector")) is Connector
+
+
+def test_format_converters_are_accepted_and_dropped_and_later_ones_refused(job_file):
+    formats = (
+        "org.apache.gobblin.converter.csv.CsvToJsonConverterV2,JsonIntermediateToAvroConverter"
+    )
+    assert job_file.load({"converter.classes": formats}).job.conversion.converters == ()
+    name = "com.linkedin.cdi.converter.JsonNormalizerConverter"
+    assert "not supported yet" in job_file.problem("converter.classes", name).what

@@ -1,0 +1,199 @@
+"""Files: kinds, includes, inheritance, precedence, origins (behaviour.md B1)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dil.config import load
+from dil.config.findings import Findings
+from dil.config.reader import read_job
+from dil.errors import ConfigError
+
+
+def entries(path: Path) -> dict[str, str]:
+    findings = Findings()
+    found = read_job(str(path), findings)
+    findings.raise_problems()
+    return {key: entry.text for key, entry in found.items()}
+
+
+def problem(path: Path):
+    with pytest.raises(ConfigError) as caught:
+        entries(path)
+    (found,) = caught.value.problems
+    return found
+
+
+def test_a_missing_job_file_tells_the_nearest_name(tmp_path):
+    (tmp_path / "orders.conf").touch()
+    assert "orders.conf" in problem(tmp_path / "order.conf").fix
+
+
+def test_a_folder_is_no_job_file(tmp_path):
+    assert "folder" in problem(tmp_path).what
+
+
+def test_text_that_is_not_utf_8_is_told_with_its_line(tmp_path):
+    (tmp_path / "a.conf").write_bytes(b"a=1\nb=\xff\n")
+    assert problem(tmp_path / "a.conf").origin.line == 2
+
+
+def test_a_byte_order_mark_is_no_part_of_the_first_key(tmp_path):
+    (tmp_path / "a.conf").write_bytes(b"\xef\xbb\xbfa=1")
+    assert entries(tmp_path / "a.conf") == {"a": "1"}
+
+
+@pytest.mark.parametrize("name", ["a.json", "a.txt", "a"])
+def test_other_suffixes_are_no_job_files(tmp_path, name):
+    (tmp_path / name).write_text("a=1")
+    assert ".conf" in problem(tmp_path / name).fix
+
+
+@pytest.mark.parametrize("name", ["a.conf", "a.pull", "a.job", "a.properties"])
+def test_all_property_file_suffixes_are_read_alike(tmp_path, name):
+    (tmp_path / name).write_text("a=1")
+    assert entries(tmp_path / name) == {"a": "1"}
+
+
+def test_a_key_given_twice_keeps_the_last_value_with_a_notice(tmp_path):
+    (tmp_path / "a.conf").write_text("a=1\na=2\n")
+    findings = Findings()
+    assert read_job(str(tmp_path / "a.conf"), findings)["a"].text == "2"
+    assert [(notice.key, notice.origin.line) for notice in findings.notices] == [("a", 2)]
+
+
+def test_an_include_is_relative_to_its_file_and_loses_against_it_without_a_notice(tmp_path):
+    (tmp_path / "shared").mkdir()
+    (tmp_path / "shared/base.conf").write_text("a=base\nb=base\ninclude=more.yaml\n")
+    (tmp_path / "shared/more.yaml").write_text("b: more\nc: more\n")
+    (tmp_path / "job.conf").write_text("a=own\ninclude=shared/base.conf\n")
+    findings = Findings()
+    found = read_job(str(tmp_path / "job.conf"), findings)
+    assert {key: entry.text for key, entry in found.items()} == {
+        "a": "own", "b": "base", "c": "more",
+    }  # fmt: skip
+    assert found["c"].origin.path == str(tmp_path / "shared/more.yaml")
+    assert findings.notices == []
+
+
+def test_a_later_include_wins_over_an_earlier_one(tmp_path):
+    (tmp_path / "x.conf").write_text("a=x\n")
+    (tmp_path / "y.conf").write_text("a=y\n")
+    (tmp_path / "job.conf").write_text("include=x.conf\ninclude=y.conf\n")
+    assert entries(tmp_path / "job.conf") == {"a": "y"}
+
+
+@pytest.mark.parametrize("target", ["missing.conf", "", "${env:X}.conf", "job.conf", "."])
+def test_an_include_that_cannot_work_is_told_at_its_line(tmp_path, target):
+    (tmp_path / "job.conf").write_text(f"a=1\ninclude={target}\n")
+    found = problem(tmp_path / "job.conf")
+    assert (found.key, found.origin.line) == ("include", 2)
+
+
+def test_a_circle_of_includes_is_told(tmp_path):
+    (tmp_path / "a.conf").write_text("include=b.conf\n")
+    (tmp_path / "b.conf").write_text("include=a.conf\n")
+    assert "circle" in problem(tmp_path / "a.conf").what
+
+
+def test_properties_of_the_folders_above_are_inherited_up_to_the_project(tmp_path):
+    project = tmp_path / "project"
+    jobs = project / "team/jobs"
+    jobs.mkdir(parents=True)
+    (project / ".git").mkdir()
+    (tmp_path / "outside.properties").write_text("z=outside\n")
+    (project / "project.properties").write_text("a=project\nb=project\nc=project\n")
+    (jobs / "jobs.properties").write_text("b=jobs\nc=jobs\n")
+    (jobs / "x.pull").write_text("c=own\n")
+    assert entries(jobs / "x.pull") == {"a": "project", "b": "jobs", "c": "own"}
+
+
+def test_the_working_directory_ends_inheritance_too(tmp_path, monkeypatch):
+    (tmp_path / "here/jobs").mkdir(parents=True)
+    (tmp_path / "outside.properties").write_text("z=outside\n")
+    (tmp_path / "here/p.properties").write_text("a=here\n")
+    (tmp_path / "here/jobs/x.pull").write_text("b=own\n")
+    monkeypatch.chdir(tmp_path / "here")
+    findings = Findings()
+    found = read_job("jobs/x.pull", findings)
+    assert {key: str(entry.origin) for key, entry in found.items()} == {
+        "a": "p.properties:1", "b": "jobs/x.pull:1",
+    }  # fmt: skip
+
+
+def test_without_a_project_only_the_job_files_own_folder_counts(tmp_path):
+    (tmp_path / "jobs").mkdir()
+    (tmp_path / "outside.properties").write_text("z=outside\n")
+    (tmp_path / "jobs/own.properties").write_text("a=1\n")
+    (tmp_path / "jobs/x.pull").write_text("b=2\n")
+    assert entries(tmp_path / "jobs/x.pull") == {"a": "1", "b": "2"}
+
+
+def test_two_property_files_in_one_folder_are_refused(tmp_path):
+    (tmp_path / "one.properties").touch()
+    (tmp_path / "two.properties").touch()
+    (tmp_path / "x.pull").touch()
+    assert "two.properties" in problem(tmp_path / "x.pull").what
+
+
+def test_a_properties_file_that_is_the_job_does_not_inherit_from_its_neighbours(tmp_path):
+    (tmp_path / "one.properties").write_text("a=1")
+    (tmp_path / "two.properties").write_text("b=2")
+    assert entries(tmp_path / "one.properties") == {"a": "1"}
+
+
+def test_yaml_holds_the_same_keys_nested_or_not(tmp_path):
+    (tmp_path / "a.yaml").write_text(
+        """
+job: {name: "007", lock: {enabled: no}}
+ms.watermark:
+  - name: system
+    type: datetime
+    range: {from: 2020-01-01, to: "-"}
+ms:
+  parameters: [{name: n, type: primitive, value: 1.50}]
+  source.uri: https://h/p
+converter.classes: [a.B, c.D]
+extract.namespace: ~
+task.maxretries: 3
+"""
+    )
+    assert entries(tmp_path / "a.yaml") == {
+        "job.name": "007",
+        "job.lock.enabled": "no",
+        "ms.watermark": '[{"name":"system","type":"datetime",'
+        '"range":{"from":"2020-01-01","to":"-"}}]',
+        "ms.parameters": '[{"name":"n","type":"primitive","value":1.50}]',
+        "ms.source.uri": "https://h/p",
+        "converter.classes": "a.B,c.D",
+        "extract.namespace": "",
+        "task.maxretries": "3",
+    }
+
+
+@pytest.mark.parametrize("text", ["a: [", "- 1", "just text", "a: {b}"])
+def test_yaml_that_is_no_job_is_told(tmp_path, text):
+    (tmp_path / "a.yaml").write_text(text)
+    assert problem(tmp_path / "a.yaml").origin.path.endswith("a.yaml")
+
+
+def test_a_flag_wins_over_the_file_and_is_its_own_origin(job_file):
+    loaded = job_file.load({"task.maxretries": "1"}, overrides={"task.maxretries": "2"})
+    assert loaded.job.running.max_retries == 2
+    (found,) = job_file.problems({}, overrides={"task.maxretries": "-2"})
+    assert str(found.origin) == "-D task.maxretries"
+
+
+def test_a_blank_flag_takes_a_value_away(job_file):
+    loaded = job_file.load({"task.maxretries": "1"}, overrides={"task.maxretries": ""})
+    assert loaded.job.running.max_retries == 4
+
+
+def test_origins_name_the_path_as_it_was_given(tmp_path, monkeypatch):
+    (tmp_path / "a.conf").write_text("\nms.bogus=1\n")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigError) as caught:
+        load("a.conf", environ={})
+    assert "a.conf:2" in {str(found.origin) for found in caught.value.problems}

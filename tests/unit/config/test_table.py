@@ -1,0 +1,166 @@
+"""The property table: every entry can be set, defaulted, refused and explained."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dil.config import explain
+from dil.config.canonical import canonical
+from dil.config.deprecated import DEPRECATED, MISSPELLED
+from dil.config.docs import DEFAULT_TARGET, reference
+from dil.config.effective import blank
+from dil.config.findings import Findings
+from dil.config.property import Property, Support, ValueType
+from dil.config.table import ALIASES, GROUPS, TABLE
+from dil.errors import ConfigError
+
+OTHER_THAN_DEFAULT = {
+    ValueType.INT: "7",
+    ValueType.LONG: "7",
+    ValueType.JSON_ARRAY: '["x"]',
+    ValueType.JSON_OBJECT: '{"x": "y"}',
+    ValueType.OCTAL: "700",
+    ValueType.FILE_SYSTEM: "hdfs://lake",
+}
+LATER = [entry for entry in TABLE.values() if entry.support is Support.LATER]
+
+
+def other_value(entry: Property) -> str:
+    if entry.name == "ms.secondary.input":
+        return '[{"path": "p"}]'
+    if entry.type is ValueType.BOOL:
+        return "false" if entry.default == "true" else "true"
+    if entry.type is ValueType.ENUM:
+        return entry.words[-1]
+    return OTHER_THAN_DEFAULT.get(entry.type, "x")
+
+
+def test_every_property_stands_in_the_table_once():
+    assert len(TABLE) == sum(len(group.properties) for group in GROUPS)
+    assert not set(TABLE) & (set(ALIASES) | set(DEPRECATED) | set(MISSPELLED))
+
+
+@pytest.mark.parametrize("entry", TABLE.values(), ids=lambda entry: entry.name)
+def test_every_default_is_a_valid_value(entry):
+    blank(entry)
+    assert entry.meaning.endswith(".")
+
+
+@pytest.mark.parametrize("entry", LATER, ids=lambda entry: entry.name)
+def test_a_property_whose_feature_comes_later_is_refused_when_it_would_change_something(
+    job_file, entry
+):
+    found = job_file.problem(entry.name, other_value(entry))
+    assert "not supported yet" in found.what
+
+
+@pytest.mark.parametrize("entry", LATER, ids=lambda entry: entry.name)
+def test_its_default_and_a_blank_are_accepted(job_file, entry):
+    job_file.load({entry.name: entry.default})
+    job_file.load({entry.name: ""})
+
+
+@pytest.mark.parametrize(
+    ("key", "word"),
+    [(entry.name, word) for entry in TABLE.values() for word in entry.later_words],
+)
+def test_a_word_whose_feature_comes_later_is_refused(job_file, key, word):
+    assert "not supported yet" in job_file.problem(key, word).what
+
+
+@pytest.mark.parametrize(
+    "properties",
+    [
+        {"writer.destination.type": "HDFS", "writer.staging.dir": "/s", "writer.output.dir": "/o"},
+        {"task.data.root.dir": "/t", "job.group": "g", "workunit.retry.enabled": "false"},
+        {"workunit.retry.policy": "onfull", "writer.builder.class": "org.x.SomeBuilder"},
+        {"converter.classes": "org.apache.gobblin.converter.avro.JsonIntermediateToAvroConverter"},
+    ],
+)
+def test_what_is_accepted_without_effect_gives_no_notice(job_file, properties):
+    assert job_file.notices(properties) == []
+
+
+def test_ignored_keys_that_would_be_missed_give_a_notice(job_file):
+    assert job_file.notices({"job.schedule": "0 0 * * *"}) == ["job.schedule"]
+    assert job_file.notices({"dataset.urn": "x"}) == ["dataset.urn"]
+
+
+def test_an_alias_means_its_property(job_file):
+    loaded = job_file.load({"writer.file.pathType": "tablename"})
+    assert loaded.job.publishing.dataset_path == "orders"
+
+
+def test_an_alias_that_differs_from_its_property_is_refused(job_file):
+    found = job_file.problems(
+        {"writer.file.pathType": "tablename", "writer.file.path.type": "default"}
+    )
+    assert [problem.key for problem in found] == ["writer.file.pathType"]
+
+
+def test_unknown_keys_of_ours_are_refused_with_the_nearest_name(job_file):
+    found = job_file.problem("ms.parametrs", "[]")
+    assert found.fix == 'Did you mean "ms.parameters"?'
+
+
+def test_unknown_keys_of_ours_are_notices_when_lenient(job_file):
+    assert job_file.notices({"ms.parametrs": "1"}, lenient=True) == ["ms.parametrs"]
+
+
+def test_other_unknown_keys_are_told_once_in_one_notice(job_file):
+    (notice,) = job_file.load({"my.own": "1", "sourc.class": "2"}).notices
+    assert "my.own, sourc.class (did you mean" in notice.what
+
+
+@pytest.mark.parametrize("key", MISSPELLED)
+def test_misspelled_keys_are_refused_with_the_right_one(job_file, key):
+    assert MISSPELLED[key] in job_file.problem(key, "1").fix
+
+
+def test_an_old_key_moves_to_the_new_one_with_a_notice(job_file):
+    loaded = job_file.load({"extract.table.name": None, "dataset.name": "old"})
+    assert loaded.job.table == "old"
+    assert [notice.key for notice in loaded.notices] == ["dataset.name"]
+
+
+def test_an_old_key_that_equals_the_new_one_is_fine_and_one_that_differs_is_not(job_file):
+    assert job_file.load({"dataset.name": "orders"}).job.table == "orders"
+    assert "contradicts" in job_file.problem("dataset.name", "other").what
+
+
+def test_the_old_cleansing_switch_is_honoured(job_file):
+    assert job_file.load({"ms.enable.cleansing": "false"}).job.extraction.cleansing is None
+    assert job_file.load({"ms.enable.cleansing": "true"}).job.extraction.cleansing is not None
+
+
+def test_old_csv_keys_become_members_of_the_new_one():
+    from dil.config.entry import Entry
+    from dil.errors import Origin
+
+    entries = {
+        key: Entry(key, text, Origin("a.conf", 1))
+        for key, text in {
+            "ms.csv.separator": ";", "ms.csv.column.header": "true", "ms.csv": '{"linesToSkip":2}',
+        }.items()
+    }  # fmt: skip
+    findings = Findings()
+    found = canonical(entries, findings, lenient=False)
+    assert found["ms.csv"].text == '{"linesToSkip":2,"fieldSeparator":";","columnHeaderIndex":"0"}'
+    assert len(findings.notices) == 2
+
+
+def test_a_property_is_explained_by_name_alias_and_old_name():
+    assert "Did you" not in explain("ms.http.conn.max")
+    assert "0 stands for 50" in explain("ms.http.conn.max")
+    assert explain("writer.file.pathType").startswith("writer.file.path.type\n")
+    assert "ms.csv, member fieldSeparator" in explain("ms.csv.separator")
+    with pytest.raises(ConfigError, match=r"ms\.parameters"):
+        explain("ms.parametrs")
+
+
+def test_the_committed_reference_is_what_the_table_says():
+    root = Path(__file__).parents[3]
+    committed = (root / DEFAULT_TARGET).read_text()
+    assert committed == reference(), "run: python -m dil.config.docs"

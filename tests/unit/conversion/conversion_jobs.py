@@ -1,0 +1,89 @@
+"""Jobs that convert, and one call that runs rows through their chain."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from dil.conversion.chain import ConversionChain, build_chain
+from dil.model.arrow import raw_schema
+from dil.model.job import (
+    ClassRef,
+    ConversionSpec,
+    ExtractionSpec,
+    Job,
+    OutputFormat,
+    PlanningSpec,
+    PublishingSpec,
+    RunningSpec,
+    SourceSpec,
+    StateSpec,
+    WritingSpec,
+)
+from dil.model.properties import Properties
+from dil.model.schema import Schema
+from dil.model.settings import DerivedField
+from dil.spi.converter import ConverterContext, PageFacts
+from dil.spi.extractor import MISSING, Page
+
+NOW = 1579084200000
+"""2020-01-15T10:30:00Z."""
+
+
+def derived(name: str, **formula: str) -> DerivedField:
+    return DerivedField.model_validate({"name": name, "formula": formula})
+
+
+def chain(
+    *,
+    schema: Schema | None = None,
+    data_field: str = "",
+    output_format: OutputFormat = OutputFormat.PARQUET,
+    **conversion: Any,
+) -> ConversionChain:
+    """Return the chain of a job; ``conversion`` are members of ConversionSpec."""
+    members = {name: tuple(v) if isinstance(v, list) else v for name, v in conversion.items()}
+    any_class = ClassRef("acme", "Any")
+    job = Job(
+        name="orders",
+        path="orders.conf",
+        namespace="acme",
+        table="orders",
+        digest="",
+        properties=Properties({}),
+        planning=PlanningSpec(),
+        source=SourceSpec(any_class, "http://localhost"),
+        extraction=ExtractionSpec(any_class, output_schema=schema, data_field=data_field),
+        conversion=ConversionSpec(**members),
+        writing=WritingSpec(format=output_format),
+        publishing=PublishingSpec("/out", "orders"),
+        running=RunningSpec(),
+        state=StateSpec(),
+    )
+    return build_chain(ConverterContext(job, NOW))
+
+
+def facts(
+    variables: Mapping[str, Any] | None = None, root: Mapping[str, Any] | None = None
+) -> PageFacts:
+    members = root or {}
+    return PageFacts(Page(iter(()), lambda path: members.get(path, MISSING)), variables or {})
+
+
+def convert(
+    rows: pa.RecordBatch | list[dict[str, Any]],
+    *,
+    variables: Mapping[str, Any] | None = None,
+    root: Mapping[str, Any] | None = None,
+    schema: Schema | None = None,
+    **job: Any,
+) -> pa.RecordBatch:
+    """Run one batch through a chain; rows as dicts are put in the raw form of ``schema`` first."""
+    batch = rows
+    if isinstance(rows, list):
+        batch = pa.RecordBatch.from_pylist(rows, schema=raw_schema(schema or ()))
+    (result,) = chain(schema=schema, **job).convert(batch, facts(variables, root))
+    result.validate(full=True)
+    return result

@@ -1,0 +1,77 @@
+import re
+from pathlib import Path
+
+import pytest
+
+from dil import errors
+from dil.cli.outcome import INTERNAL
+
+ROOT = Path(__file__).parents[3]
+PAGES = [ROOT / "README.md", ROOT / "conf/demo/data/README.md", *sorted(ROOT.glob("docs/*.md"))]
+LINK = re.compile(r"\[[^\]]*\]\(([^)#:\s]+)(?:#([\w-]+))?\)")
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    found = BLOCK.findall(page.read_text(encoding="utf-8"))
+    return [text for word, text in found if word == language]
+
+
+def anchors(page: Path) -> set[str]:
+    headings = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_every_link_to_a_page_leads_somewhere(page: Path) -> None:
+    for target, anchor in LINK.findall(page.read_text(encoding="utf-8")):
+        linked = page.parent / target
+        assert linked.exists(), target
+        if anchor:
+            assert anchor in anchors(linked), f"{target}#{anchor}"
+
+
+def test_every_page_of_the_site_exists() -> None:
+    nav = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:")[2]
+    pages = re.findall(r": (\S+\.md)$", nav, re.MULTILINE)
+
+    assert pages
+    assert [page for page in pages if not (ROOT / "docs" / page).is_file()] == []
+
+
+def test_every_error_code_is_explained() -> None:
+    classes = [errors.DilError]
+    for known in classes:
+        classes.extend(known.__subclasses__())
+    codes = {one.code for one in classes if one.__module__ == errors.__name__} | {INTERNAL}
+
+    text = (ROOT / "docs/errors.md").read_text(encoding="utf-8")
+
+    assert set(re.findall(r"^\| `(DIL-[A-Z-]+)` \|", text, re.MULTILINE)) == codes
+
+
+def test_the_quickstart_shows_the_job_that_the_demo_runs() -> None:
+    job = (ROOT / "conf/demo/flights.conf").read_text(encoding="utf-8").splitlines()
+    shown = [
+        line
+        for text in blocks(ROOT / "docs/quickstart.md", "properties")
+        for line in text.splitlines()
+    ]
+
+    assert shown
+    assert [line for line in shown if line not in job] == []
+
+
+def test_the_connector_page_shows_lines_of_the_example() -> None:
+    folder = ROOT / "conf/examples/custom_connector"
+    example = (folder / "weather.conf").read_text(encoding="utf-8").splitlines()
+    shown = blocks(ROOT / "docs/writing-a-connector.md", "properties")[0].splitlines()
+
+    assert [line for line in shown if line not in example] == []
+
+
+@pytest.mark.parametrize("text", blocks(ROOT / "docs/running.md", "python"))
+def test_the_python_of_the_docs_runs(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    exec(compile(text, "docs/running.md", "exec"), {})
+
+    assert "watermark.system." in capsys.readouterr().out

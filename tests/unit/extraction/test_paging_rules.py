@@ -1,0 +1,179 @@
+"""Every row of the decision table of behaviour.md B8.2, and the page values of B8.5."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dil.errors import SourceContractError
+from dil.extraction.paging_rules import (
+    Action,
+    Decision,
+    EchoedPage,
+    PageState,
+    PagingRules,
+    SessionKey,
+    decide,
+    initial_values,
+    next_values,
+    page_integer,
+    total_count,
+)
+from dil.extraction.parameters import PageValues
+from dil.model.job import ClassRef, ExtractionSpec
+from dil.model.settings import Pagination, Parameter, SessionKeyField
+from dil.spi.extractor import MISSING
+
+POLL = PagingRules(
+    has_session=True,
+    condition=re.compile("DONE"),
+    fail_condition=re.compile("ERR.*"),
+    wait_timeout_s=10,
+)
+CURSOR = PagingRules(has_session=True, sends_session=True)
+PAGED = PagingRules(is_paged=True)
+TOTAL = PagingRules(has_total=True)
+
+
+def state(key="", rows=10, **more):
+    return PageState(rows=rows, key=SessionKey(key), **{"processed": rows, **more})
+
+
+def both(rules, **more):
+    names = ("has_session", "condition", "fail_condition", "sends_session", "is_paged",
+             "has_total", "wait_timeout_s")  # fmt: skip
+    return PagingRules(**{name: getattr(rules, name) for name in names} | more)
+
+
+@pytest.mark.parametrize(
+    ("rules", "page", "action", "row"),
+    [
+        (POLL, state("DONE"), Action.STOP, 1),
+        (POLL, state("DONE", elapsed_s=99), Action.STOP, 1),
+        (POLL, state("NOT DONE"), Action.NEXT, 7),  # full match only
+        (POLL, state("ERR5"), Action.FAIL, 2),
+        (POLL, state("RUN", elapsed_s=10.001), Action.FAIL, 3),
+        (POLL, state("RUN", elapsed_s=10), Action.NEXT, 7),
+        (both(POLL, wait_timeout_s=0), state("RUN", elapsed_s=0.001), Action.FAIL, 3),
+        (PAGED, state(payload_left=0), Action.STOP, 4),
+        (PagingRules(), state(payload_left=2, rows=0), Action.NEXT, 5),
+        (both(PAGED, has_total=True), state(processed=240, total=240), Action.STOP, 6),
+        (both(POLL, has_total=True), state("RUN", processed=240, total=240), Action.STOP, 6),
+        (POLL, state("RUN", rows=0), Action.NEXT, 7),
+        (PagingRules(), state(rows=0, files_left=True), Action.NEXT, 8),
+        (PAGED, state(rows=0), Action.STOP, 9),
+        (both(POLL, is_paged=True), state("RUN", rows=0), Action.STOP, 9),
+        (CURSOR, state("B", rows=0, previous_key=SessionKey("B")), Action.STOP, 9),
+        (both(POLL, is_paged=True), state("RUN"), Action.NEXT, 10),
+        (CURSOR, state(""), Action.STOP, 11),
+        (both(CURSOR, is_paged=True), state(""), Action.STOP, 11),
+        (CURSOR, state("A"), Action.NEXT, 12),
+        (PagingRules(has_session=True, is_paged=True), state("A"), Action.NEXT, 12),
+        (CURSOR, state("B", previous_key=SessionKey("A")), Action.NEXT, 12),
+        (CURSOR, state("A", previous_key=SessionKey("A")), Action.FAIL, 0),
+        (PAGED, state(rows=3), Action.NEXT, 13),  # a short page is no end
+        (TOTAL, state(processed=100, total=240), Action.NEXT, 14),
+        (TOTAL, state(total=None), Action.STOP, 15),
+        (PagingRules(), state(), Action.STOP, 15),
+        (PagingRules(has_session=True), state("A"), Action.STOP, 15),  # nothing can send the key
+    ],
+)
+def test_the_first_matching_row_decides(rules, page, action, row):
+    assert decide(rules, page) == Decision(action, row)
+
+
+def test_json_null_is_text_for_patterns_and_no_cursor():
+    null = SessionKey.of(None)
+    until_null = PagingRules(has_session=True, condition=re.compile("null"))
+    assert decide(until_null, PageState(rows=1, key=null)) == Decision(Action.STOP, 1)
+    assert decide(CURSOR, PageState(rows=1, key=null, previous_key=null)) == Decision(
+        Action.STOP, 11
+    )
+    assert null.cursor == ""
+
+
+def test_false_and_numbers_are_keys_by_their_text():
+    assert SessionKey.of(False).text == "false"
+    assert SessionKey.of(12.0).text == "12"
+    assert SessionKey.of({"a": 1}).text == '{"a":1}'
+
+
+@given(
+    st.builds(
+        PagingRules,
+        has_session=st.booleans(),
+        sends_session=st.booleans(),
+        is_paged=st.booleans(),
+        has_total=st.booleans(),
+    ),
+    st.text(max_size=2),
+    st.none() | st.integers(0, 5),
+)
+def test_without_condition_payload_or_files_an_empty_page_is_the_end(rules, key, total):
+    page = PageState(rows=0, processed=0, key=SessionKey(key), total=total)
+    assert decide(rules, page).action is Action.STOP
+
+
+@pytest.mark.parametrize(
+    ("previous", "echoed", "expected"),
+    [
+        (PageValues(0, 100), EchoedPage(), PageValues(100, 100, 1)),
+        (PageValues(5), EchoedPage(), PageValues(12, None, 1)),  # size unknown: 7 rows
+        (PageValues(0, 100), EchoedPage(start=200, size=50), PageValues(250, 50, 1)),
+        (PageValues(0, 100), EchoedPage(start=200), PageValues(100, 100, 1)),  # both are needed
+        (PageValues(0, 100), EchoedPage(size=50), PageValues(50, 50, 1)),
+        (PageValues(number=1), EchoedPage(), PageValues(7, None, 2)),
+        (PageValues(number=1), EchoedPage(number=4), PageValues(7, None, 5)),
+        (PageValues(), EchoedPage(), PageValues(7, None, 1)),  # D-36: none, then 1
+    ],
+)
+def test_next_page_values(previous, echoed, expected):
+    assert next_values(previous, echoed, rows=7, cursor="") == expected
+
+
+def test_an_empty_cursor_is_left_out_of_the_next_request():
+    assert next_values(PageValues(session="A"), EchoedPage(), 1, "").session is None
+    assert next_values(PageValues(session="A"), EchoedPage(), 1, "B").session == "B"
+
+
+def test_initial_values_are_by_position():
+    spec = ExtractionSpec(
+        ClassRef("m", "c"),
+        pagination=Pagination(initialvalues=(0, 100)),
+        session=SessionKeyField(name="next", initValue=""),
+    )
+    assert initial_values(spec) == PageValues(0, 100, None, "")
+
+
+def test_rules_are_read_from_the_job():
+    spec = ExtractionSpec(
+        ClassRef("m", "c"),
+        parameters=(Parameter(name="c", type="session"),),
+        session=SessionKeyField(name="s", condition={"regexp": "false|False"}),
+        total_count_field="n",
+        wait_timeout_s=5,
+    )
+    rules = PagingRules.of(spec)
+    assert rules.condition is not None
+    assert rules.condition.fullmatch("False")
+    assert (rules.sends_session, rules.has_total, rules.is_paged) == (True, True, False)
+    assert rules.fail_condition is None
+
+
+def test_a_page_without_total_keeps_the_previous_one():
+    assert total_count(MISSING, 240, "n") == 240
+    assert total_count(100, 240, "n") == 100
+
+
+@pytest.mark.parametrize("bad", ["240", None, True, [240]])
+def test_a_total_that_is_no_number_fails(bad):
+    with pytest.raises(SourceContractError):
+        total_count(bad, None, "n")
+
+
+def test_page_values_are_whole_numbers_or_their_text():
+    assert [page_integer(v, "p") for v in (5, "5", 5.0, None, MISSING)] == [5, 5, 5, None, None]
+    for bad in ("x", 5.5, True, [5]):
+        with pytest.raises(SourceContractError):
+            page_integer(bad, "p")

@@ -1,0 +1,154 @@
+import pytest
+
+from dil.errors import ConfigError
+from dil.extraction.parameters import PageValues, Scope, evaluate
+from dil.model.secret import Secret
+from dil.model.settings import Parameter
+
+LOW, HIGH = 1_577_865_600_123, 1_577_952_000_000  # 2020-01-01T00:00:00.123 in Los Angeles
+
+
+def scope(**variables):
+    return Scope(LOW, HIGH, full_extract=True, variables=variables)
+
+
+def values(*members, on=None, pages=None):
+    parameters = [Parameter.model_validate(member) for member in members]
+    return evaluate(parameters, on or scope(), pages or PageValues())
+
+
+def sent(*members, **more):
+    return dict(values(*members, **more).parameters)
+
+
+def test_the_worked_example_of_b6_6():
+    result = sent(
+        {"name": "from", "type": "watermark", "value": "low", "format": "datetime",
+         "pattern": "yyyy-MM-dd"},
+        {"name": "tmpA", "value": "x y"},
+        {"name": "q", "value": "since:{{from}} {{tmpA}}"},
+        {"name": "limit", "type": "primitive", "value": 5},
+    )  # fmt: skip
+    assert result == {"from": "2020-01-01", "q": "since:2020-01-01 x y", "limit": 5}
+    assert list(result) == ["from", "q", "limit"]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [("a", "a"), (5, "5"), (True, "true"), (None, ""), ([], ""), (["x"], "x"), (["f", "i"], "f")],
+)
+def test_a_list_parameter_is_text_and_takes_element_0_in_a_full_run(value, text):
+    assert sent({"name": "p", "value": value}) == {"p": text}
+
+
+def test_a_list_parameter_takes_element_1_in_an_incremental_run():
+    incremental = Scope(LOW, HIGH, full_extract=False)
+    assert sent({"name": "p", "value": ["f", "i"]}, on=incremental) == {"p": "i"}
+    assert sent({"name": "p", "value": ["f"]}, on=incremental) == {"p": "f"}
+
+
+def test_secrets_in_list_values_are_revealed():
+    assert sent({"name": "p", "value": [Secret("key"), "x"]}) == {"p": "key"}
+
+
+def test_primitive_keeps_its_json_type_and_must_have_a_value():
+    assert sent({"name": "p", "type": "PRIMITIVE", "value": 2.5}) == {"p": 2.5}
+    with pytest.raises(ConfigError) as caught:
+        sent({"name": "p", "type": "primitive"})
+    assert caught.value.problems[0].key == "ms.parameters"
+
+
+def test_objects_nest_and_leave_out_members_without_value():
+    inner = (Parameter(name="key", type="session"), Parameter(name="n", type="primitive", value=1))
+    assert sent({"name": "o", "type": "object", "value": inner}) == {"o": {"n": 1}}
+    one = Parameter(name="p", type="object", value=Parameter(name="q", value="v"))
+    assert sent({"name": "o", "type": "object", "value": one}) == {"o": {"p": {"q": "v"}}}
+
+
+def test_json_values_pass_and_their_texts_are_substituted():
+    assert sent(
+        {"name": "id", "type": "primitive", "value": 7},
+        {"name": "a", "type": "jsonarray", "value": [1, "x{{id}}"]},
+        {"name": "o", "type": "jsonobject", "value": {"k": {"l": "{{id}}"}}},
+    ) == {"id": 7, "a": [1, "x7"], "o": {"k": {"l": "7"}}}
+
+
+@pytest.mark.parametrize(
+    ("members", "value"),
+    [
+        ({}, LOW),
+        ({"format": "anything"}, LOW),
+        ({"format": "epoc-second"}, 1_577_865_600),
+        ({"format": "epoch-second"}, 1_577_865_600),
+        ({"format": "datetime", "pattern": "yyyy-MM-dd'T'HH:mm:ss'Z'"}, "2020-01-01T00:00:00Z"),
+        ({"format": "datetime", "pattern": "yyyy-MM-dd'T'HH:mmZ"}, "2020-01-01T00:00-0800"),
+        ({"format": "datetime", "pattern": "ZZ"}, "-08:00"),
+        ({"format": "datetime", "pattern": "ss.SSSSSS"}, "00.123000"),
+        ({"format": "datetime", "pattern": "HH", "timezone": "UTC"}, "08"),
+    ],
+)
+def test_watermark_formats(members, value):
+    assert sent({"name": "w", "type": "watermark", "value": "Low", **members}) == {"w": value}
+
+
+def test_any_other_watermark_word_means_high():
+    assert sent({"name": "w", "type": "watermark", "value": "HIGH"}) == {"w": HIGH}
+
+
+def test_a_low_watermark_below_zero_is_left_out():
+    negative = Scope(-1, HIGH, full_extract=True)
+    assert sent({"name": "w", "type": "watermark", "value": "low"}, on=negative) == {}
+
+
+def test_page_values_without_value_are_left_out():
+    members = [{"name": n, "type": n} for n in ("pagestart", "pagesize", "pageno", "session")]
+    assert sent(*members) == {}
+    pages = PageValues(start=0, size=100, number=1, session="c")
+    assert sent(*members, pages=pages) == {
+        "pagestart": 0, "pagesize": 100, "pageno": 1, "session": "c"
+    }  # fmt: skip
+
+
+def test_an_empty_session_key_is_a_variable_but_not_sent():
+    result = values({"name": "c", "type": "session"}, pages=PageValues(session=""))
+    assert result.variables == {"c": ""}
+    assert result.parameters == {}
+
+
+def test_unit_variables_are_not_sent_unless_declared():
+    result = values({"name": "id", "value": "declared"}, on=scope(id="unit", token="t"))
+    assert result.parameters == {"id": "unit"}
+    assert result.variables == {"id": "unit", "token": "t"}
+
+
+def test_a_declared_parameter_without_value_takes_the_units():
+    assert sent({"name": "c", "type": "session"}, on=scope(c="unit")) == {"c": "unit"}
+
+
+def test_substitution_is_one_level_deep_whatever_the_order():
+    assert sent(
+        {"name": "a", "value": "{{b}}"},
+        {"name": "b", "value": "{{c}}"},
+        {"name": "c", "value": "x"},
+    ) == {"a": "{{c}}", "b": "x", "c": "x"}
+
+
+def test_quotes_in_values_do_no_harm():
+    assert sent({"name": "a", "value": 'say "{{b}}"'}, {"name": "b", "value": '"}'}) == {
+        "a": 'say ""}"', "b": '"}'
+    }  # fmt: skip
+
+
+def test_unused_temporaries_are_not_sent_but_are_variables():
+    result = values({"name": "tmpX", "value": "v"})
+    assert result.parameters == {}
+    assert result.variables == {"tmpX": "v"}
+
+
+def test_a_later_parameter_of_the_same_name_wins():
+    assert sent({"name": "a", "value": "1"}, {"name": "a", "value": "2"}) == {"a": "2"}
+
+
+def test_a_parameter_that_refers_to_itself_is_refused():
+    with pytest.raises(ConfigError):
+        sent({"name": "a", "value": "x{{a}}"})

@@ -1,0 +1,166 @@
+"""The plan, for machines and for people."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from dil.model.interval import Interval
+from dil.model.job import (
+    ClassRef,
+    ConversionSpec,
+    ExtractionSpec,
+    Job,
+    PlanningSpec,
+    PublishingSpec,
+    RunningSpec,
+    SourceSpec,
+    StateSpec,
+    WritingSpec,
+)
+from dil.model.properties import Properties
+from dil.model.work_unit import Plan, Reason, Skip, WorkUnit
+from dil.observe.plan_view import plan_json, plan_text
+
+JOB = Job(
+    name="orders",
+    path="orders.conf",
+    namespace="",
+    table="orders",
+    digest="",
+    properties=Properties({}),
+    planning=PlanningSpec(),
+    source=SourceSpec(ClassRef("m", "C"), "http://x"),
+    extraction=ExtractionSpec(ClassRef("m", "E")),
+    conversion=ConversionSpec(),
+    writing=WritingSpec(),
+    publishing=PublishingSpec("file:///out", "orders"),
+    running=RunningSpec(),
+    state=StateSpec(),
+)
+# 2024-03-09, 10 (the day without 02:00) and 11, midnight in Los Angeles.
+DAYS = (1709971200000, 1710057600000, 1710140400000)
+
+
+def work_unit(number: int, unit: str = "{}", reason: Reason = Reason.NEW) -> WorkUnit:
+    low, high = DAYS[number], DAYS[number + 1]
+    return WorkUnit(
+        signature=f"[watermark.system.{low}, watermark.unit.{unit}]",
+        low=low,
+        high=high,
+        partition=Interval(low, high),
+        unit_name="unit",
+        unit_json=unit,
+        reason=reason,
+    )
+
+
+PLAN = Plan(
+    now=1710144000123,
+    zone="America/Los_Angeles",
+    full_extract=False,
+    cutoff=DAYS[0],
+    work_units=(
+        replace(work_unit(0, reason=Reason.RETRY), low=DAYS[0] + 1000, last_high=DAYS[0] + 1000),
+        work_unit(1, '{"id":"[red]\\n"}'),
+    ),
+    skipped=3,
+    left=2,
+    left_low=DAYS[2],
+)
+
+PLAN_TEXT = """\
+orders  plan at 2024-03-11 01:00:00.123-07:00, times in America/Los_Angeles, incremental
+  done up to 2024-03-09 00:00-08:00 (cutoff)
+
+#  reason  from                       to (exclusive)          unit              why this window
+1  retry   2024-03-09 00:00:01-08:00  2024-03-10 00:00-08:00  -                 high - low
+                                                                                = 86399000 ms
+2  new     2024-03-10 00:00-08:00     2024-03-11 00:00-07:00  {"id":"[red]\\n"}  high - low
+                                                                                = 82800000 ms
+
+  2 due, 3 not due (already done, or not yet), 2 more due beyond ms.work.unit.parallelism.max, left for later.
+"""  # noqa: E501
+
+
+def arithmetic(unit: WorkUnit) -> str:
+    return f"high - low\n= {unit.high - unit.low} ms"
+
+
+def why(skip: Skip) -> str:
+    return f"not due: {skip.why}"
+
+
+def test_the_table_shows_dates_with_offsets_reasons_and_arithmetic() -> None:
+    assert plan_text(PLAN, JOB, arithmetic=arithmetic, skip_reason=why) == PLAN_TEXT
+
+
+def test_a_plan_with_nothing_due_has_no_table() -> None:
+    nothing = replace(PLAN, work_units=(), left=0)
+
+    assert plan_text(nothing, JOB, arithmetic=arithmetic, skip_reason=why).splitlines()[2:] == [
+        "  Nothing is due, 3 not due (already done, or not yet)."
+    ]
+
+
+def test_timelabels_have_a_column_only_where_there_are_some() -> None:
+    labelled = replace(PLAN, work_units=(replace(work_unit(0), timelabel="2024-03-09"),))
+
+    assert "timelabel" in plan_text(labelled, JOB, arithmetic=arithmetic, skip_reason=why)
+    assert "timelabel" not in plan_text(PLAN, JOB, arithmetic=arithmetic, skip_reason=why)
+
+
+def test_a_long_plan_is_cut_and_says_so_unless_all_is_asked_for() -> None:
+    long = replace(PLAN, work_units=tuple(work_unit(0, f'{{"id":{n}}}') for n in range(60)))
+
+    short = plan_text(long, JOB, arithmetic=arithmetic, skip_reason=why)
+    full = plan_text(long, JOB, arithmetic=arithmetic, skip_reason=why, everything=True)
+
+    assert "... and 10 more work units; --all shows them" in short
+    assert full.count('{"id":') == 60
+
+
+def test_skips_are_explained_when_all_is_asked_for() -> None:
+    skip = Skip("[s]", Interval(DAYS[0], DAYS[1]), "{}", DAYS[1], DAYS[1], "done\nbefore")
+
+    text = plan_text(
+        replace(PLAN, skips=(skip,)), JOB, arithmetic=arithmetic, skip_reason=why, everything=True
+    )
+
+    assert text.splitlines()[-1] == (
+        "  2024-03-09 00:00-08:00 .. 2024-03-10 00:00-08:00  -  not due: done\\nbefore"
+    )
+
+
+def test_the_json_plan_keeps_the_contract() -> None:
+    plan = plan_json(PLAN, JOB)
+
+    assert json.loads(json.dumps(plan)) == plan
+    assert plan.items() >= {"job": "orders", "now": PLAN.now, "cutoff": DAYS[0]}.items()
+    assert plan.items() >= {"full_extract": False, "skipped": 3, "left": 2}.items()
+    first = plan["work_units"][0]  # type: ignore[index]
+    assert (
+        first.items()
+        >= {
+            "signature": f"[watermark.system.{DAYS[0]}, watermark.unit.{{}}]",
+            "low": DAYS[0] + 1000,
+            "high": DAYS[1],
+            "partition": {"low": DAYS[0], "high": DAYS[1]},
+            "unit": {},
+            "timelabel": None,
+            "reason": "retry",
+        }.items()
+    )
+
+
+def test_the_unit_keeps_the_order_of_its_members() -> None:
+    plan = plan_json(replace(PLAN, work_units=(work_unit(0, '{"z":1,"a":2}'),)), JOB)
+
+    assert list(plan["work_units"][0]["unit"]) == ["z", "a"]  # type: ignore[index]
+
+
+@pytest.mark.parametrize("millis", [10**17, -(10**17)])
+def test_an_instant_outside_the_calendar_is_shown_as_its_number(millis: int) -> None:
+    strange = replace(PLAN, work_units=(replace(work_unit(0), low=millis),))
+
+    assert f"{millis} ms" in plan_text(strange, JOB, arithmetic=arithmetic, skip_reason=why)

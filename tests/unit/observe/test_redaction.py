@@ -1,0 +1,175 @@
+"""Secrets never leave, however they were encoded on the way."""
+
+import base64
+import json
+from urllib.parse import quote, quote_plus
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dil.model.job import (
+    ClassRef,
+    ConversionSpec,
+    ExtractionSpec,
+    Job,
+    PlanningSpec,
+    PublishingSpec,
+    RunningSpec,
+    SourceSpec,
+    StateSpec,
+    WritingSpec,
+)
+from dil.model.properties import Properties
+from dil.model.secret import MASK, Secret
+from dil.model.settings import Authentication, Parameter
+from dil.observe.redaction import redactor, secrets_of
+
+CANARY = 'p/ss w+rd="ünï"&%'
+
+
+def masked(text: str, *secrets: str) -> str:
+    return redactor([Secret(secret) for secret in secrets])(text)
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        CANARY,
+        quote(CANARY),
+        quote(CANARY, safe=""),
+        quote(CANARY, safe="").lower(),
+        quote_plus(CANARY),
+        base64.b64encode(CANARY.encode()).decode(),
+        base64.b64encode(CANARY.encode()).decode().rstrip("="),
+        base64.urlsafe_b64encode(CANARY.encode()).decode(),
+        quote(base64.b64encode(CANARY.encode()).decode(), safe=""),
+        json.dumps(CANARY),
+        json.dumps(CANARY, ensure_ascii=False),
+        repr(CANARY),
+    ],
+)
+def test_a_secret_is_masked_in_every_form_it_travels_in(form: str) -> None:
+    assert masked(f"GET /x?k=[{form}] failed", CANARY).replace('"', "").replace("'", "") == (
+        f"GET /x?k=[{MASK}] failed"
+    )
+
+
+@pytest.mark.parametrize("user", ["", "a", "ab", "abc", "someone"])
+@pytest.mark.parametrize("tail", ["", "x", "xy"])
+def test_a_password_is_masked_inside_the_base64_of_a_longer_text(user: str, tail: str) -> None:
+    password = "correct horse"
+    sent = base64.b64encode(f"{user}:{password}{tail}".encode()).decode()
+
+    answer = masked(f"sent {sent}", password)
+
+    assert MASK in answer
+    raw = answer.removeprefix("sent ").split(MASK)
+    assert all(len(piece) <= 16 for piece in raw), "only the neighbours may remain"
+
+
+def test_a_secret_that_begins_with_another_one_goes_as_a_whole() -> None:
+    assert masked("token abcd-efgh", "abcd", "abcd-efgh") == f"token {MASK}"
+
+
+def test_a_short_secret_is_masked_only_where_it_stands_alone() -> None:
+    assert masked("pin 42, row 1420", "42") == f"pin {MASK}, row 1420"
+
+
+def test_an_empty_secret_masks_nothing() -> None:
+    assert masked("nothing to hide", "", "  ") == "nothing to hide"
+
+
+def test_each_line_of_a_private_key_is_secret() -> None:
+    key = "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG\n-----END PRIVATE KEY-----\n"
+
+    assert masked("bad line MIIEvQIBADANBgkqhkiG in key", key) == f"bad line {MASK} in key"
+
+
+def test_the_password_of_a_secret_url_is_secret_on_its_own() -> None:
+    url = "postgresql://loader:p%40ss1234@db/state"
+
+    assert masked("login with p@ss1234 refused", url) == f"login with {MASK} refused"
+    assert masked("login with p%40ss1234 refused", url) == f"login with {MASK} refused"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Authorization: Basic dXNlcg==", "Authorization: ***"),
+        ("{'Authorization': 'Bearer a.b', 'A': 1}", "{'Authorization': ***, 'A': 1}"),
+        ("api_key=k1&page=2", "api_key=***&page=2"),
+        ('{"x-api-key": "k1", "a": 1}', '{"x-api-key": ***, "a": 1}'),
+        ("Set-Cookie: sid=1; Path=/\nnext line", "Set-Cookie: ***\nnext line"),
+        ("GET /y?page=2&access_token=abc&z=1", "GET /y?page=2&access_token=***&z=1"),
+        ("jdbc at postgresql://me:pw@db:5432/x", "jdbc at postgresql://me:***@db:5432/x"),
+        ("sent Bearer abc.def-123456", "sent Bearer ***"),
+        ("Bearer authentication is not offered", "Bearer authentication is not offered"),
+        ("job orders: 3 of 10 done", "job orders: 3 of 10 done"),
+    ],
+)  # fmt: skip
+def test_credentials_in_well_known_places_are_masked_without_knowing_them(
+    text: str, expected: str
+) -> None:
+    assert masked(text) == expected
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    secret=st.text(min_size=4, max_size=30).filter(lambda text: len(text.strip()) >= 4),
+    before=st.text(max_size=10),
+    after=st.text(max_size=10),
+)
+def test_no_text_ever_shows_the_secret(secret: str, before: str, after: str) -> None:
+    answer = masked(f"{before}{secret}{after}", secret)
+
+    # A secret that is part of the mask, or of the mask and its neighbours, says nothing new.
+    pieces = answer.split(MASK)
+    assert all(secret not in piece for piece in pieces)
+
+
+def job_with(**properties: object) -> Job:
+    return Job(
+        name="orders",
+        path="orders.conf",
+        namespace="",
+        table="orders",
+        digest="",
+        properties=Properties(properties),
+        planning=PlanningSpec(),
+        source=SourceSpec(ClassRef("m", "C"), "http://x", password=Secret("source-password")),
+        extraction=ExtractionSpec(
+            ClassRef("m", "E"),
+            parameters=(
+                Parameter(
+                    name="auth",
+                    type="object",
+                    value=[Parameter(name="key", value=Secret("nested-parameter"))],
+                ),
+            ),
+        ),
+        conversion=ConversionSpec(),
+        writing=WritingSpec(),
+        publishing=PublishingSpec("file:///out", "orders"),
+        running=RunningSpec(),
+        state=StateSpec(url=Secret("state-url")),
+    )
+
+
+def test_every_secret_of_a_job_is_found_once_wherever_it_sits() -> None:
+    job = job_with(
+        plain="text",
+        password=Secret("source-password"),
+        empty=Secret(""),
+        model=Authentication(method="bearer", encryption="none", token=Secret("model-token")),
+        nested={"a": [{"b": Secret("in-json")}]},
+    )
+
+    assert {secret.reveal() for secret in secrets_of(job)} == {
+        "source-password",
+        "nested-parameter",
+        "state-url",
+        "model-token",
+        "in-json",
+    }
+    assert len(secrets_of(job)) == 5

@@ -1,0 +1,174 @@
+"""The report of a run, for machines and for people."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from dil.model.report import ReportedFailure, RunReport, RunStatus, UnitCounts
+from dil.observe.report import redacted, report_json, report_text, write_report
+
+PARTIAL = RunReport(
+    job="orders",
+    run_id="20240305T080000-ab12",
+    status=RunStatus.PARTIAL,
+    units=UnitCounts(planned=10, succeeded=5, failed=3, adopted=1, not_started=1),
+    rows=12_345,
+    bytes=1_500_000,
+    files=("file:///data/orders/part-1.avro", "file:///data/orders/part-2.avro"),
+    failures=(
+        ReportedFailure("[watermark.a.1]", "DIL-SRC-TRANSIENT", "GET /orders answered 503"),
+        ReportedFailure("[watermark.a.2]", "DIL-SRC-TRANSIENT", "GET /orders answered 503"),
+        ReportedFailure("[watermark.a.3]", "DIL-CONVERT", "column total, row 7\nis not a number"),
+    ),
+    seconds=83.4,
+    dataset_dir="file:///data/orders",
+    left=1200,
+    recovered=("20240304T080000-cd34",),
+    notes=("ms.timezone is not set; America/Los_Angeles is used",),
+    requests=31,
+    rows_read=12_400,
+    rows_dropped=55,
+    retries=4,
+)
+
+PARTIAL_TEXT = """\
+orders  PARTIAL in 1 min 23 s  run 20240305T080000-ab12
+  recovered   finished first: 20240304T080000-cd34
+  work units  10 planned, 5 succeeded, 3 failed, 1 adopted from an earlier run, 1 not started
+  read        12,400 rows, 31 requests, 55 dropped, 4 tried again
+  published   12,345 rows in 2 files, 1.5 MB
+  where       file:///data/orders
+  left        1,200 more work units are due, beyond the limit of one run
+  failed      GET /orders answered 503  [DIL-SRC-TRANSIENT]
+                [watermark.a.1]
+                [watermark.a.2]
+  failed      column total, row 7  [DIL-CONVERT]
+              is not a number
+                [watermark.a.3]
+  note        ms.timezone is not set; America/Los_Angeles is used
+  next        Run the job again: it goes on where this run stopped. Work units that failed are due first.
+"""  # noqa: E501
+
+
+def run(status: RunStatus, **changes: object) -> RunReport:
+    values: dict[str, object] = {
+        "job": "orders", "run_id": "r1", "status": status, "units": UnitCounts(1, 1), "seconds": 2.0
+    }  # fmt: skip
+    return RunReport(**(values | changes))  # type: ignore[arg-type]
+
+
+def test_the_summary_tells_what_happened_where_and_what_to_do_next() -> None:
+    assert report_text(PARTIAL) == PARTIAL_TEXT
+
+
+def test_the_json_report_keeps_the_contract() -> None:
+    report = report_json(PARTIAL)
+
+    assert json.loads(json.dumps(report)) == report
+    assert report["status"] == "partial"
+    assert report["work_units"] == {
+        "planned": 10, "succeeded": 5, "failed": 3, "adopted": 1, "not_started": 1,
+    }  # fmt: skip
+    assert report["failures"][2] == {  # type: ignore[index]
+        "signature": "[watermark.a.3]",
+        "code": "DIL-CONVERT",
+        "error": "column total, row 7\nis not a number",
+    }
+    assert {"job", "run_id", "rows", "bytes", "files", "seconds"} <= report.keys()
+    assert report["files"] == list(PARTIAL.files)
+
+
+def test_nothing_due_says_that_nothing_has_changed() -> None:
+    text = report_text(run(RunStatus.NOTHING_DUE, units=UnitCounts()))
+
+    assert "NOTHING DUE" in text
+    assert "none is due" in text
+    assert "ZERO ROWS" not in text
+
+
+def test_zero_rows_of_a_successful_run_are_said_loudly() -> None:
+    assert "ZERO ROWS" in report_text(run(RunStatus.SUCCESS))
+
+
+def test_a_failed_run_says_that_nothing_was_published() -> None:
+    text = report_text(run(RunStatus.FAILED, units=UnitCounts(1, 0, 1)))
+
+    assert "published   nothing" in text
+
+
+def test_rows_in_a_warehouse_have_no_files() -> None:
+    assert "published   5 rows, 0 B" in report_text(run(RunStatus.SUCCESS, rows=5))
+
+
+@pytest.mark.parametrize(
+    ("code", "advice"),
+    [
+        ("DIL-SRC-AUTH", "credentials"),
+        ("DIL-COMMIT-UNKNOWN", "Nothing was deleted"),
+        ("DIL-QUOTA", "quota is renewed"),
+    ],
+)
+def test_the_next_step_fits_the_failure(code: str, advice: str) -> None:
+    failed = run(RunStatus.FAILED, failures=(ReportedFailure(None, code, "x"),))
+
+    assert advice in report_text(failed).rpartition("  next  ")[2]
+
+
+def test_many_failures_are_counted_not_listed() -> None:
+    alike = [ReportedFailure(f"[s.{n}]", "DIL-SRC", "refused") for n in range(500)]
+    different = [ReportedFailure(None, "DIL-SRC", f"kind {n}") for n in range(20)]
+
+    text = report_text(run(RunStatus.FAILED, failures=(*alike, *different)))
+
+    assert "and 497 more work units" in text
+    assert "11 more kinds of failure" in text
+    assert len(text.splitlines()) < 30
+
+
+def test_redaction_masks_free_text_and_leaves_files_and_signatures_exact() -> None:
+    report = redacted(
+        run(
+            RunStatus.FAILED,
+            files=("file:///data/hunter2/part-1",),
+            failures=(ReportedFailure("[s.hunter2]", "DIL-SRC", "hunter2 refused"),),
+            notes=("hunter2 is weak",),
+        ),
+        lambda text: text.replace("hunter2", "***"),
+    )
+
+    assert report.files == ("file:///data/hunter2/part-1",)
+    assert report.failures == (ReportedFailure("[s.hunter2]", "DIL-SRC", "*** refused"),)
+    assert report.notes == ("*** is weak",)
+
+
+def test_the_report_file_is_replaced_as_a_whole(tmp_path: Path) -> None:
+    target = tmp_path / "report.json"
+    target.write_text("old")
+    target.chmod(0o640)
+
+    write_report(target, PARTIAL)
+
+    assert json.loads(target.read_text()) == report_json(PARTIAL)
+    assert target.stat().st_mode & 0o777 == 0o640
+    assert [path.name for path in tmp_path.iterdir()] == ["report.json"]
+
+
+def test_a_report_that_cannot_be_written_leaves_the_old_one(tmp_path: Path) -> None:
+    (tmp_path / "report").mkdir()
+
+    with pytest.raises(OSError, match="report"):
+        write_report(tmp_path / "report", PARTIAL)
+
+    assert [path.name for path in tmp_path.iterdir()] == ["report"]
+
+
+def test_a_report_behind_a_link_is_written_through_it(tmp_path: Path) -> None:
+    (tmp_path / "real.json").write_text("old")
+    link = tmp_path / "link.json"
+    link.symlink_to("real.json")
+
+    write_report(link, PARTIAL)
+
+    assert link.is_symlink()
+    assert json.loads((tmp_path / "real.json").read_text())["job"] == "orders"

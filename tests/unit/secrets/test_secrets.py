@@ -1,0 +1,94 @@
+"""Published vectors of behaviour.md B2.8, and what can go wrong with a secret."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import pytest
+
+from dil.model.secret import Secret
+from dil.secrets import SecretError, SecretResolver, is_reference, read_master_passwords
+from dil.secrets.legacy import decrypt
+
+VECTORS = [
+    ("testkey", "M6nV+j0lhqZ36RgvuF5TQMyNvBtXmkPl", False, "password"),
+    ("Hello", "AQWoQ2Ybe8KXDXwPOA1Ziw==", False, "Bye"),
+    ("testkey", "AQIDBAUGBwg1UgIVfs78yhF+UO1yJl7u", False, "password"),
+    ("testkey", "AQIDBAUGBwgQ1bWNbnb4UCCN/ijAvqP5", True, "password"),
+]
+
+
+def resolver(*passwords: str, **environ: str) -> SecretResolver:
+    return SecretResolver(environ=environ, folder=Path("/nowhere"), passwords=passwords)
+
+
+@pytest.mark.parametrize(("password", "text", "strong", "plain"), VECTORS)
+def test_published_cipher_texts_are_read(password, text, strong, plain):
+    assert decrypt(text, password, strong=strong) == plain
+
+
+def test_the_first_master_password_that_fits_is_used():
+    secret = resolver("wrong", "testkey").resolve("ENC(M6nV+j0lhqZ36RgvuF5TQMyNvBtXmkPl)")
+    assert secret.reveal() == "password"
+
+
+def test_a_wrong_master_password_is_an_error_without_the_text():
+    with pytest.raises(SecretError) as caught:
+        resolver("wrong").resolve("ENC(M6nV+j0lhqZ36RgvuF5TQMyNvBtXmkPl)")
+    assert "M6nV" not in str(caught.value)
+    assert "encrypt.key.loc" in caught.value.fix
+
+
+def test_encrypted_text_without_any_master_password_is_an_error():
+    with pytest.raises(SecretError, match="no master password"):
+        resolver().resolve("ENC(AQWoQ2Ybe8KXDXwPOA1Ziw==)")
+
+
+@pytest.mark.parametrize("text", ["ENC()", "ENC(%%%)", "ENC(AQID)"])
+def test_text_that_cannot_be_a_cipher_text_is_an_error(text):
+    with pytest.raises(SecretError):
+        resolver("testkey").resolve(text)
+
+
+def test_an_environment_variable_is_read_from_the_given_environment():
+    assert resolver(API_TOKEN="t0p").resolve("env:API_TOKEN").reveal() == "t0p"
+    with pytest.raises(SecretError, match="API_TOKEN"):
+        resolver().resolve("env:API_TOKEN")
+
+
+def test_a_file_is_read_without_its_last_line_end(tmp_path):
+    (tmp_path / "token").write_text(" t0p \n")
+    in_folder = SecretResolver(environ={}, folder=tmp_path)
+    assert in_folder.resolve("file:token").reveal() == " t0p "
+    assert in_folder.resolve(f"file://{tmp_path}/token").reveal() == " t0p "
+    with pytest.raises(SecretError, match="cannot be read"):
+        in_folder.resolve("file:missing")
+
+
+def test_plain_text_stands_for_itself_and_partial_forms_are_plain():
+    for text in ("secret", "x ENC(AQWo)", "ENC(AQWo", "environment:A", "env:not a name"):
+        assert not is_reference(text)
+        assert resolver().resolve(text).reveal() == text
+
+
+def test_a_secret_never_prints_and_survives_pickling():
+    secret = Secret("t0p")
+    assert "t0p" not in f"{secret} {secret!r} {[secret]}"
+    assert pickle.loads(pickle.dumps(secret)).reveal() == "t0p"
+    assert "t0p" not in repr(resolver("t0p"))
+
+
+def test_master_password_files_are_tried_in_order_and_missing_ones_skipped(tmp_path):
+    path = tmp_path / "master.key"
+    (tmp_path / "master.key.1").write_bytes(b"second\r\nrest")
+    assert read_master_passwords(path, 2) == ("second",)
+    path.write_text("first\n")
+    assert read_master_passwords(path, 2) == ("first", "second")
+    assert read_master_passwords(path, 1) == ("first",)
+
+
+def test_an_empty_master_password_is_an_error(tmp_path):
+    (tmp_path / "key").write_text("\n")
+    with pytest.raises(ValueError, match="empty"):
+        read_master_passwords(tmp_path / "key", 1)

@@ -1,0 +1,94 @@
+"""Intents are read by other versions than the one that wrote them."""
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dil.errors import StateError
+from dil.model.dataset import Commit, Intent, Move, PublishedFile, WorkUnitOutcome
+from dil.state.intent_codec import decode_intent, encode_intent
+
+GOLDEN = Path(__file__).parents[2] / "golden/state/intent-v1.json"
+
+INTENT = Intent(
+    commit=Commit(
+        run_id="20240301T120000-7f3a",
+        config_digest="0a" * 32,
+        source_name="dil/orders",
+        moves=(
+            Move(
+                "file:///data/orders/_staging/a.avro",
+                PublishedFile(
+                    "file:///data/orders/part-a.avro",
+                    '[watermark.dt.1704067200000, watermark.u.{"id":"é/1"}]',
+                    10,
+                    700,
+                    "ab" * 32,
+                    "20240301T120000-7f3a",
+                ),
+            ),
+        ),
+        removes=(
+            PublishedFile("file:///data/orders/part-0.avro", "[x]", 3, 21, "cd" * 32, "older"),
+        ),
+        outcomes=(
+            WorkUnitOutcome("[x]", "u.{}", 1704067200000, 1704153600000, 1704153600000, 1),
+            WorkUnitOutcome(
+                "[y]", "u.{}", 1704153600000, 1704240000000, None, 5, "503", "20240102000000"
+            ),
+        ),
+        schema='{"name":"orders","type":"record"}',
+        system_time=1709294400000,
+        horizon=1709294400001,
+        left_low=1704240000000,
+        watermarks=True,
+    ),
+    token=7,
+    dataset_dir="/data/orders",
+    sequence=12,
+)
+
+
+def test_format_1_is_read_and_written_as_it_was() -> None:
+    text = GOLDEN.read_text(encoding="utf-8").strip()
+    assert decode_intent(text) == INTENT
+    assert encode_intent(INTENT) == text
+
+
+outcomes = st.builds(
+    WorkUnitOutcome,
+    signature=st.text(st.characters(exclude_categories=["Cs"])),
+    unit_key=st.text(st.characters(exclude_categories=["Cs"])),
+    low=st.integers(-(2**63), 2**63 - 1),
+    expected_high=st.integers(-(2**63), 2**63 - 1),
+    high=st.none() | st.integers(-(2**63), 2**63 - 1),
+    attempts=st.integers(0, 9),
+    timelabel=st.none() | st.text("0123456789", max_size=14),
+)
+
+
+@settings(max_examples=40)
+@given(st.lists(outcomes, max_size=3), st.booleans())
+def test_any_intent_survives_exactly(found: list[WorkUnitOutcome], watermarks: bool) -> None:
+    commit = Commit("r", "d", "s", (), (), tuple(found), "", 1, 2, None, watermarks)
+    intent = Intent(commit, 1, "/d", 0)
+    assert decode_intent(encode_intent(intent)) == intent
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        '{"format":2,"intent":{}}',
+        '{"format":1,"intent":{}}',
+        json.dumps({**json.loads(encode_intent(INTENT)), "more": 1}),
+    ],
+)
+def test_a_damaged_or_newer_intent_is_a_state_error_with_what_to_do(text: str) -> None:
+    with pytest.raises(StateError) as caught:
+        decode_intent(text)
+    assert caught.value.fix

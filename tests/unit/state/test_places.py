@@ -1,0 +1,93 @@
+"""Where state may lie, and what opening it says."""
+
+from pathlib import Path
+
+import pytest
+
+from dil.errors import LeaseHeldError, StateError
+from dil.model.job import StateSpec
+from dil.state import mounts, open_store
+from dil.state.mounts import filesystem_of
+
+MOUNTS = r"""overlay / overlay rw 0 0
+server:/home /home nfs4 rw,vers=4.2 0 0
+/dev/sda1 /home/local ext4 rw 0 0
+//nas/share /mnt/big\040disk cifs rw 0 0
+user@host:/ /mnt/s fuse.sshfs rw 0 0
+/dev/sdb1 /mnt/s ext4 rw 0 0
+
+broken
+"""
+
+
+@pytest.mark.parametrize(
+    ("folder", "kind"),
+    [
+        ("/var/lib/dil", "overlay"),
+        ("/home/ann/.dil", "nfs4"),
+        ("/home/local/.dil", "ext4"),
+        ("/homely", "overlay"),
+        ("/mnt/big disk/state", "cifs"),
+        ("/mnt/s", "ext4"),
+    ],
+)
+def test_the_filesystem_is_that_of_the_longest_mount_point(folder: str, kind: str) -> None:
+    assert filesystem_of(Path(folder), MOUNTS) == kind
+
+
+def test_state_on_a_network_mount_is_refused_before_anything_is_created(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = tmp_path / "mounts"
+    table.write_text(f"server:/x {tmp_path.resolve()} nfs4 rw 0 0\n")
+    monkeypatch.setattr(mounts, "_MOUNTS", table)
+    store = open_store(StateSpec("sqlite", str(tmp_path / "state")), "orders", clock=lambda: 0)
+    with pytest.raises(StateError) as caught:
+        store.acquire_lease("r1", lease_s=60)
+    assert "nfs4" in caught.value.message
+    assert not (tmp_path / "state").exists()
+
+
+def test_nothing_is_known_of_mounts_where_the_system_does_not_tell(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mounts, "_MOUNTS", tmp_path / "absent")
+    assert mounts.network_mount_of(tmp_path) is None
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        StateSpec("postgresql", ""),
+        StateSpec("mysql", ""),
+        StateSpec("fs", "hdfs://name:8020/state"),
+        StateSpec("sqlite", "file://other-host/state"),
+        StateSpec("sqlite", ""),
+    ],
+)
+def test_other_kinds_and_places_are_refused_with_what_to_do(spec: StateSpec) -> None:
+    with pytest.raises(StateError) as caught:
+        open_store(spec, "orders", clock=lambda: 0)
+    assert caught.value.fix
+
+
+def test_a_file_uri_with_escapes_is_a_local_folder(tmp_path: Path) -> None:
+    folder = tmp_path / "a b%c?d#e"
+    with open_store(StateSpec("sqlite", folder.as_uri()), "orders", clock=lambda: 0) as store:
+        store.acquire_lease("r1", lease_s=60)
+    assert (folder / "state.db").exists()
+
+
+def test_a_store_that_keeps_no_watermarks_still_keeps_the_lease(tmp_path: Path) -> None:
+    spec = StateSpec("noop", str(tmp_path), enabled=False)
+    with open_store(spec, "orders", clock=lambda: 0) as store:
+        store.acquire_lease("r1", lease_s=60)
+        with pytest.raises(LeaseHeldError):
+            store.acquire_lease("r2", lease_s=60)
+
+
+def test_a_folder_that_cannot_be_made_is_a_state_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    store = open_store(StateSpec("sqlite", str(tmp_path / "file/state")), "orders", clock=lambda: 0)
+    with pytest.raises(StateError):
+        store.acquire_lease("r1", lease_s=60)

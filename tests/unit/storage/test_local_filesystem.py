@@ -1,0 +1,105 @@
+import os
+import stat
+
+import pytest
+
+from dil.errors import WriteError
+from dil.storage import LocalFilesystem
+
+files = LocalFilesystem()
+
+
+def put(path, text):
+    with files.open_output(str(path)) as stream:
+        stream.write(text)
+
+
+def test_a_moved_file_is_at_its_target_only(tmp_path):
+    put(tmp_path / "a", b"1")
+    files.move(str(tmp_path / "a"), str(tmp_path / "b"))
+    assert not (tmp_path / "a").exists()
+    assert (tmp_path / "b").read_bytes() == b"1"
+
+
+def test_moving_again_after_the_source_is_gone_changes_nothing(tmp_path):
+    put(tmp_path / "a", b"1")
+    for _ in range(2):
+        files.move(str(tmp_path / "a"), str(tmp_path / "b"))
+    assert (tmp_path / "b").read_bytes() == b"1"
+
+
+def test_a_move_cut_off_between_link_and_unlink_is_finished_by_the_next(tmp_path):
+    put(tmp_path / "a", b"1")
+    os.link(tmp_path / "a", tmp_path / "b")
+    files.move(str(tmp_path / "a"), str(tmp_path / "b"))
+    assert not (tmp_path / "a").exists()
+
+
+def test_a_move_never_overwrites_another_file(tmp_path):
+    put(tmp_path / "a", b"mine")
+    put(tmp_path / "b", b"theirs")
+    with pytest.raises(WriteError) as caught:
+        files.move(str(tmp_path / "a"), str(tmp_path / "b"))
+    assert str(tmp_path / "b") in caught.value.message
+    assert (tmp_path / "b").read_bytes() == b"theirs"
+    assert (tmp_path / "a").exists()
+
+
+def test_a_move_of_nothing_to_nothing_fails(tmp_path):
+    with pytest.raises(WriteError):
+        files.move(str(tmp_path / "a"), str(tmp_path / "b"))
+
+
+def test_a_moved_file_gets_the_permission_bits_asked_for(tmp_path):
+    put(tmp_path / "a", b"1")
+    files.move(str(tmp_path / "a"), str(tmp_path / "b"), mode=0o640)
+    assert stat.S_IMODE((tmp_path / "b").stat().st_mode) == 0o640
+
+
+def test_only_folders_that_did_not_exist_get_the_permission_bits(tmp_path):
+    (tmp_path / "old").mkdir(mode=0o700)
+    files.make_folder(str(tmp_path / "old" / "new" / "newer"), mode=0o750)
+    modes = [stat.S_IMODE((tmp_path / each).stat().st_mode) for each in ("old", "old/new")]
+    assert modes == [0o700, 0o750]
+
+
+def test_put_if_absent_lets_the_first_writer_win(tmp_path):
+    path = str(tmp_path / "deep" / "one")
+    assert files.put_if_absent(path, b"first")
+    assert not files.put_if_absent(path, b"second")
+    assert (tmp_path / "deep" / "one").read_bytes() == b"first"
+    assert [each.path for each in files.files(str(tmp_path))] == [path]
+
+
+def test_put_replaces_the_whole_content(tmp_path):
+    path = str(tmp_path / "one")
+    files.put(path, b"a long text")
+    files.put(path, b"short")
+    assert (tmp_path / "one").read_bytes() == b"short"
+
+
+def test_an_output_stream_refuses_an_existing_file(tmp_path):
+    put(tmp_path / "a", b"1")
+    with pytest.raises(WriteError):
+        files.open_output(str(tmp_path / "a"))
+
+
+def test_a_full_disk_reads_as_one():
+    if not os.path.exists("/dev/full"):
+        pytest.skip("this system has no /dev/full")
+    with pytest.raises(WriteError) as caught:
+        files.put("/dev/full/x", b"1")
+    assert caught.value.code == "DIL-WRITE"
+
+
+def test_deleting_what_is_not_there_is_fine(tmp_path):
+    files.delete_file(str(tmp_path / "a"))
+    files.delete_tree(str(tmp_path / "b"))
+    assert files.folders(str(tmp_path / "b")) == []
+    assert list(files.files(str(tmp_path / "b"))) == []
+
+
+@pytest.mark.parametrize("name", ["plain", "with space", "ünïcode", "per%20cent", "a#b?c"])
+def test_a_path_survives_its_uri(tmp_path, name):
+    path = str(tmp_path / name)
+    assert files.path_of(files.uri(path)) == path
