@@ -150,21 +150,27 @@ class _Run:
 
     def _planned(self) -> Plan:
         """Plan against state, once it is sure that the plan will not double rows."""
-        job, store = self._job, self._store
-        shape = planning.shape(job.planning)
-        known = store.recorded_shape()
-        changed = job.state.enabled and known is not None and known != shape
-        if changed and not (job.planning.backfill or job.planning.ignore_history):
-            _refuse_new_shape(job, str(known), shape, accepted=self._options.accept_new_signatures)
-        plan = _plan(job, store, self._options.now_ms)
+        self._check_shape()
+        plan = _plan(self._job, self._store, self._options.now_ms)
         publishing.claim(
             self._files,
-            publishing.dataset_dir(job.publishing),
-            publishing.Owner(job.name, job.state.directory, job.publishing.mode),
+            publishing.dataset_dir(self._job.publishing),
+            publishing.Owner(self._job.name, self._job.state.directory, self._job.publishing.mode),
         )
-        if known != shape and not job.planning.backfill:
-            store.record_shape(self._lease, shape)
         return plan
+
+    def _check_shape(self) -> None:
+        """Refuse a watermark whose signatures no record has, unless that is wanted."""
+        job, store = self._job, self._store
+        shape, known = planning.shape(job.planning), store.recorded_shape()
+        if shape == known or not job.state.enabled:
+            return
+        wanted = job.planning.backfill or job.planning.ignore_history
+        if known is not None and not wanted and not store.history().is_empty():
+            _refuse_new_shape(job, known, shape, accepted=self._options.accept_new_signatures)
+        if not job.planning.backfill:
+            # Before planning: under a new shape no coverage counts.
+            store.record_shape(self._lease, shape)
 
     def _begin(self, plan: Plan) -> None:
         self._store.begin_run(

@@ -83,7 +83,7 @@ def partition(spec: PlanningSpec, *, now_ms: int) -> Partitions:
 
 
 def shape(spec: PlanningSpec) -> str:
-    """Return as text what partition starts depend on: from, its zone, the partition type.
+    """Return as text what signatures depend on: the watermark's name, from, zone, partition.
 
     A from such as P30D has the same shape every day (spec README 38).
 
@@ -92,7 +92,9 @@ def shape(spec: PlanningSpec) -> str:
     """
     start = _instant(spec.start, WATERMARK_KEY, spec.zone, now_ms=0, end=False)
     kind = [list(entry) for entry in spec.composite] or spec.partition.lower()
-    return compact({"from": spec.start, "zone": start.zone, "partition": kind})
+    return compact(
+        {"name": spec.datetime_name, "from": spec.start, "zone": start.zone, "partition": kind}
+    )
 
 
 def _instant(text: str, key: str, zone: str, *, now_ms: int, end: bool) -> Instant:

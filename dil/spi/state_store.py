@@ -89,10 +89,10 @@ class StateStore(ABC):
 
     @abstractmethod
     def unfinished_runs(self) -> Sequence[RunRecord]:
-        """Return runs with staged work to recover or sweep, oldest first.
+        """Return all runs whose staging was not swept, oldest first, whatever their status.
 
-        These are runs recorded as running (the lease is ours, so they crashed), failed or
-        interrupted, whose staging was not yet swept.
+        A run recorded as running crashed, since the lease is ours. ``commit`` sets the status of
+        its run, and marks earlier runs as superseded: their staged work must not be used again.
         """
 
     @abstractmethod
@@ -105,6 +105,7 @@ class StateStore(ABC):
 
         Raises:
             LeaseLostError: a newer token exists.
+            CommitConflictError: the run is committed, or was planned on an older head.
             StateError: another intent is still there.
         """
 

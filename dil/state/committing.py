@@ -76,6 +76,7 @@ def record(tx: Transaction, job: str, commit: Commit) -> int | None:
             first_offset = _first_offset(draft.after.data)
     _move_files(tx, job, commit, first_offset)
     tx.change(sql.ADD_COMMITTED, job, commit.run_id, sequence)
+    _set_status(tx, job, commit)
     numbered = sequence is not None or had_intent or not commit.watermarks
     runs.write_counters(tx, job, _counted(counters, commit, sequence, numbered=numbered))
     return sequence
@@ -218,12 +219,16 @@ def _move_files(tx: Transaction, job: str, commit: Commit, first_offset: int | N
 
 
 def _set_status(tx: Transaction, job: str, commit: Commit) -> None:
-    """Mark the run as published, so that a crash before its end never publishes it twice."""
+    """Mark the run as published, so that a crash before its end never publishes it twice.
+
+    What earlier runs staged is superseded with it: it was adopted, or is of an older plan.
+    """
     succeeded = sum(outcome.succeeded for outcome in commit.outcomes)
     if not succeeded and not commit.moves:
         return
     status = "success" if succeeded == len(commit.outcomes) else "partial"
     tx.change(sql.COMMITTED_RUN, status, job, commit.run_id)
+    tx.change(sql.SUPERSEDED_RUNS, job, commit.run_id)
 
 
 def _counted(

@@ -52,7 +52,7 @@ class LeaseKeeper:
             try:
                 self._store.heartbeat(self._lease)
             except LeaseLostError as error:
-                log.error("the lease is lost: %s", error.message)
+                log.warning("the lease is lost: %s", error.message)
                 self.lost = True
                 return
             except DilError as error:

@@ -231,6 +231,10 @@ END_RUN = (
     "UPDATE run SET status = ?, row_count = ?, file_count = ? WHERE dataset_id = ? AND run_id = ?"
 )
 COMMITTED_RUN = "UPDATE run SET status = ? WHERE dataset_id = ? AND run_id = ?"
+SUPERSEDED_RUNS = (
+    "UPDATE run SET status = 'superseded' WHERE dataset_id = ? AND run_id <> ? AND staged = 1"
+    " AND status IN ('running', 'failed', 'interrupted')"
+)
 SWEPT_RUN = "UPDATE run SET staged = 0 WHERE dataset_id = ? AND run_id = ?"
 STAGED_RUNS = (
     "SELECT run_id, started, planned_at, policy, config_digest, staging_dir, status, row_count,"

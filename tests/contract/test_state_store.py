@@ -742,6 +742,17 @@ def test_the_shape_is_kept_and_a_new_one_uncovers_everything(store: StateStore) 
     assert (daily.covered_from, daily.covered_to) == (START + 14 * DAY, START + 15 * DAY)
 
 
+def test_a_failure_does_not_carry_an_old_success_into_a_new_shape(store: StateStore) -> None:
+    lease = store.acquire_lease("r1", lease_s=60)
+    store.record_shape(lease, "weekly")
+    store.commit(lease, commit_of("r1", outcome(0, days=7)))
+    store.record_shape(lease, "other")
+    store.commit(lease, commit_of("r2", outcome(0, days=7, ok=False), outcome(7)))
+    coverage = store.history().coverage("u.{}")
+    assert coverage is not None
+    assert (coverage.covered_from, coverage.covered_to) == (START + 7 * DAY, START + 8 * DAY)
+
+
 # Crash safety
 
 
