@@ -69,7 +69,7 @@ format: setup ## Rewrite the code in the project's style
 .PHONY: docs
 docs: setup ## Build the documentation site into site/
 	@$(BIN)/python -m venv $(VENV)/docs
-	@$(VENV)/docs/bin/python -m pip --disable-pip-version-check install --quiet \
+	@$(VENV)/docs/bin/python -m pip --disable-pip-version-check install --quiet --quiet \
 	  --require-hashes -r requirements-docs.txt
 	@NO_MKDOCS_2_WARNING=1 $(VENV)/docs/bin/mkdocs build --quiet --strict --site-dir site
 

@@ -28,7 +28,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Self
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ class ConfigError(DilError):
     @classmethod
     def single(
         cls, key: str, what: str, fix: str = "", origin: Origin | None = None
-    ) -> ConfigError:
+    ) -> Self:
         """Build the error for one finding."""
         return cls([Problem(origin, key, what, fix)])
 

@@ -76,7 +76,7 @@ def run_job(job: Job, options: RunOptions) -> RunReport:
         DilError: planning, state or publishing failed; what is staged is kept for the next run.
     """
     started = time.monotonic()
-    run_id = options.run_id or _new_run_id(options.clock())
+    run_id = options.run_id or new_run_id(options.clock())
     if job.running.disabled:
         return _report(job, run_id, RunStatus.NOTHING_DUE, notes=("job.disabled is true",))
     with open_store(job.state, job.name, clock=options.clock) as store:
@@ -387,7 +387,8 @@ def _refuse_new_shape(job: Job, known: str, shape: str, *, accepted: bool) -> No
     )
 
 
-def _new_run_id(now_ms: int) -> str:
+def new_run_id(now_ms: int) -> str:
+    """Return a new id that sorts by the real time ``now_ms`` (epoch ms UTC) and fits file names."""
     moment = _EPOCH + timedelta(milliseconds=now_ms)
     return f"{moment:%Y%m%dT%H%M%SZ}-{uuid.uuid4().hex[:6]}"
 

@@ -34,6 +34,9 @@ class _ExactHttpsPool(_ExactHttpPool, urllib3.HTTPSConnectionPool):
     """The same over TLS."""
 
 
+_EXACT_POOLS = {"http": _ExactHttpPool, "https": _ExactHttpsPool}
+
+
 class _Adapter(HTTPAdapter):
     def __init__(self, pool_size: int, context: ssl.SSLContext | None) -> None:
         self._context = context
@@ -43,15 +46,14 @@ class _Adapter(HTTPAdapter):
         if self._context is not None:
             options["ssl_context"] = self._context
         super().init_poolmanager(*args, **options)
-        self.poolmanager.pool_classes_by_scheme = {
-            "http": _ExactHttpPool,
-            "https": _ExactHttpsPool,
-        }
+        self.poolmanager.pool_classes_by_scheme = _EXACT_POOLS
 
     def proxy_manager_for(self, *args: Any, **options: Any) -> Any:  # noqa: ANN401
         if self._context is not None:
             options["ssl_context"] = self._context
-        return super().proxy_manager_for(*args, **options)
+        manager = super().proxy_manager_for(*args, **options)
+        manager.pool_classes_by_scheme = _EXACT_POOLS
+        return manager
 
 
 class Client(requests.Session):

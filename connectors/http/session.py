@@ -270,7 +270,7 @@ def _connection_failure(error: Exception, target: Target) -> SourceError:
     if "CERTIFICATE_VERIFY_FAILED" in str(error):
         return SourceError(
             f"{target.shown}: the server's certificate is not trusted",
-            "Name a trust store in ms.ssl: trustStorePath, trustStorePassword.",
+            "Add its authority to the system's trust, or to the file that SSL_CERT_FILE names.",
         )
     kind = "timed out" if isinstance(error, requests.Timeout) else "failed"
     return TransientSourceError(

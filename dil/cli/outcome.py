@@ -5,6 +5,7 @@ from __future__ import annotations
 import traceback
 from typing import TYPE_CHECKING
 
+from dil.cli.signals import Interruption
 from dil.errors import ConfigError, DilError, LeaseHeldError, RunInterruptedError
 
 if TYPE_CHECKING:
@@ -17,6 +18,8 @@ INVALID = 2
 LEASE_HELD = 3
 SIGINT_EXIT = 130
 
+_AGAIN = "Run the job again: it goes on where this run stopped."
+
 
 def exit_code(error: BaseException) -> int:
     """Return the exit code of the process (design.md section 5)."""
@@ -26,6 +29,8 @@ def exit_code(error: BaseException) -> int:
         case LeaseHeldError():
             return LEASE_HELD
         case RunInterruptedError():
+            return error.exit_code
+        case Interruption():
             return error.exit_code
         case KeyboardInterrupt():
             return SIGINT_EXIT
@@ -61,7 +66,7 @@ def _summary(error: BaseException) -> str:
     if isinstance(error, DilError):
         return str(error)
     if isinstance(error, KeyboardInterrupt):
-        return f"stopped  [{RunInterruptedError.code}]"
+        return f"{_interrupted(error)}  [{RunInterruptedError.code}]\n    {_AGAIN}"
     return (
         f"internal error: {_one_line(error)}  [{INTERNAL}]\n"
         "    Run again with -v for the traceback, and report it."
@@ -91,9 +96,15 @@ def _failures(error: BaseException) -> tuple[ReportedFailure, ...]:
         return tuple(ReportedFailure(None, code, str(problem)) for problem in error.problems)
     if isinstance(error, DilError):
         text = f"{error.message}\n    {error.fix}" if error.fix else error.message
+    elif isinstance(error, KeyboardInterrupt):
+        text = f"{_interrupted(error)}\n    {_AGAIN}"
     else:
         text = _one_line(error)
     return (ReportedFailure(None, code, text),)
+
+
+def _interrupted(error: KeyboardInterrupt) -> str:
+    return str(error) or "stopped by SIGINT"
 
 
 def _one_line(error: BaseException) -> str:

@@ -9,14 +9,24 @@ import threading
 from collections.abc import Iterator
 from types import FrameType
 
-from dil.errors import RunInterruptedError
-
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class Interruption(KeyboardInterrupt):
+    """A signal asked the process to end; ``exit_code`` is 128 + the signal's number.
+
+    No ``Exception``, on purpose: libraries that turn any exception into one of their own (py4j
+    makes it a network error) must not swallow the wish to end.
+    """
+
+    def __init__(self, number: int) -> None:
+        super().__init__(f"stopped by {signal.Signals(number).name}")
+        self.exit_code = 128 + number
 
 
 @contextlib.contextmanager
 def interruptible() -> Iterator[None]:
-    """Turn the first SIGINT or SIGTERM into ``RunInterruptedError`` in the main thread.
+    """Turn the first SIGINT or SIGTERM into ``Interruption`` in the main thread.
 
     Its exit code is 130 or 143. The second signal ends the process at once with that code and
     cleans up nothing; the next run does. A signal that is ignored stays ignored (``nohup``, a
@@ -25,11 +35,12 @@ def interruptible() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = {number: signal.getsignal(number) for number in _SIGNALS}
+    found = {number: signal.getsignal(number) for number in _SIGNALS}
+    # None: a handler that Python did not set and could not put back.
+    before = {number: old for number, old in found.items() if old not in {None, signal.SIG_IGN}}
     handler = _Handler()
-    for number, old in before.items():
-        if old is not signal.SIG_IGN:
-            signal.signal(number, handler)
+    for number in before:
+        signal.signal(number, handler)
     try:
         yield
     finally:
@@ -48,8 +59,4 @@ class _Handler:
         if self._is_stopping:
             os._exit(128 + number)
         self._is_stopping = True
-        raise RunInterruptedError(
-            f"stopped by {signal.Signals(number).name}",
-            "Run the job again: it goes on where this run stopped.",
-            128 + number,
-        )
+        raise Interruption(number)

@@ -24,7 +24,6 @@ _JOB_NAME = re.compile(r"[A-Za-z0-9._-]+")
 _TABLE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 _AVRO_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _NAMESPACE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*")
-_HTTP_URI = re.compile(r"(https?://[^/?#\s]|\{\{)", re.IGNORECASE)
 
 
 def check_names(values: Properties, findings: Findings) -> None:
@@ -47,27 +46,6 @@ def check_names(values: Properties, findings: Findings) -> None:
     if namespace and not _NAMESPACE.fullmatch(namespace):
         findings.problem(
             "extract.namespace", f'is "{namespace}"', "Write names separated by dots: com.acme.crm."
-        )
-
-
-def check_source(values: Properties, *, is_http: bool, findings: Findings) -> None:
-    """Check what an HTTP source needs."""
-    uri = values.text("ms.source.uri")
-    if is_http and uri and not _HTTP_URI.match(uri):
-        findings.problem(
-            "ms.source.uri", "is no HTTP address", "It begins with https:// or http://."
-        )
-    authentication = values["ms.authentication"]
-    if not isinstance(authentication, Authentication) or authentication.token is not None:
-        return
-    missing = [
-        name for name in ("source.conn.username", "source.conn.password") if not values[name]
-    ]
-    if missing:
-        findings.problem(
-            "ms.authentication",
-            f"has no token, and {' and '.join(missing)} is not set",
-            "Give a token, or user name and password.",
         )
 
 

@@ -23,6 +23,22 @@ value than the default is an error. A property marked *variables* may hold `{{na
 *secret* may be `ENC(...)`, `env:NAME` or `file:PATH`. Keys that begin with `ms.x.` belong to
 classes of your own; any other unknown key that begins with `ms.` is an error. Unknown keys without
 that prefix serve `${}` only. `dil explain NAME` prints one entry.
+
+## Files { #files }
+
+- `.conf`, `.pull`, `.job` and `.properties` files are Java properties in UTF-8: `key=value`, `#`
+  and `!` comments, a backslash at the end of a line continues it, `\\\\` stands for one backslash.
+  A JSON value goes on over the next lines until its brackets balance. `.yaml` and `.yml` files hold
+  the same keys, nested at their dots or not, with lists and objects in place of JSON text.
+- `include=PATH` inserts another file, relative to the including one, whose own keys win.
+- A job inherits the one `.properties` file of its folder and of each folder above, up to the
+  nearest that holds `.git` or is the working directory; nearer ones win. Without either, only its
+  own folder counts. A job file that is itself a `.properties` file does not read its own folder's.
+- `-D key=value` wins over everything; a blank value takes a setting away.
+- `${name}` is the value of another key, `${env:NAME}` of an environment variable, `${sys:NAME}` of
+  a `-D` setting. `{{name}}` is left for run time.
+- Relative paths start at the job file's folder; `file:///x` and `file://localhost/x` mean `/x`.
+- JSON with single quotes, unquoted names, comments or trailing commas is read with a notice.
 """
 
 

@@ -18,6 +18,7 @@ from dil.config.table import TABLE
 from dil.config.table_job import SECRETS
 from dil.errors import Origin
 from dil.model.json import JsonValue
+from dil.model.secret import Secret
 from dil.secrets import SecretError, SecretResolver, read_master_passwords
 
 _LATER_FIX = "Leave it out, or give it its default."
@@ -106,7 +107,8 @@ def _value(
     except ShapeError as error:
         for what, fix in error.findings:
             findings.problem(entry.name, what, fix, written.origin)
-        return blank(entry)
+        # A secret that cannot be read is not a missing one; checks must not call it that.
+        return Secret("") if entry.secret else blank(entry)
     _report_support(entry, written, value, findings)
     return value
 

@@ -39,8 +39,6 @@ from dil.model.job import Job, PlanningSpec
 from dil.model.properties import Properties
 from dil.secrets import SecretResolver
 
-_HTTP = "connectors.http:HttpConnector"
-
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
@@ -151,8 +149,6 @@ class _Builder:
         state = state_section(properties, folder, findings)
         running = running_section(properties, plugin_folders, findings)
         checks.check_names(properties, findings)
-        is_http = str(plugins.connector) == _HTTP
-        checks.check_source(properties, is_http=is_http, findings=findings)
         checks.check_proxy(properties, findings)
         checks.check_paging(properties, findings)
         checks.check_placeholders(properties, planning, findings)

@@ -97,14 +97,25 @@ def read_plugin_properties(
 
 
 def check_plugins(plugins: Plugins, values: Properties, findings: Findings) -> None:
-    """Let the job's own classes say what is wrong with the properties."""
-    for ref in _own(plugins.refs):
+    """Let the classes say what is wrong with the properties.
+
+    Of the built-in classes only the connector is asked: the others read what the table checks, and
+    importing them takes longer than planning.
+    """
+    asked = dict.fromkeys(_own(plugins.refs))
+    if plugins.connector is not None:
+        asked[plugins.connector] = None
+    for ref in asked:
         try:
-            findings.problems.extend(_checked(ref, values))
+            found = _checked(ref, values)
         except Exception as error:  # noqa: BLE001 - a plug-in's failure is a finding like others
             findings.problem(
                 "", f"{ref}.check failed: {type(error).__name__}: {error}", "Fix the class."
             )
+            continue
+        for problem in found:
+            if findings.is_sound(problem.key):
+                findings.problem(problem.key, problem.what, problem.fix, problem.origin)
 
 
 def join_import_path(folders: Iterable[Path]) -> None:

@@ -125,11 +125,16 @@ def _read_units(
         raise ShapeError((f"{where} is a second unit watermark", "There can be one."))
     found.has_units = True
     listed = _unit_items(members.get("units"), name, where)
-    texts = [compact(item) for item in listed]
+    texts = [_unit_text(item) for item in listed]
     if len(set(texts)) < len(texts):
         findings.notice(KEY, f"{where} lists a unit more than once; the first counts")
     found.unit_name = name
     found.units = tuple(dict.fromkeys(texts))
+
+
+def _unit_text(unit: Mapping[str, JsonValue]) -> str:
+    """Return a unit as signatures hold it; DIL's JSON writer escapes these two line ends."""
+    return compact(unit).replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
 
 def _unit_items(value: JsonValue, name: str, where: str) -> Sequence[Mapping[str, JsonValue]]:

@@ -112,11 +112,15 @@ class ColumnReader:
     def __init__(self, values: Values, failures: RowFailures) -> None:
         self._values = values
         self._failures = failures
+        self._rows: pa.Array | None = None
 
     def read(self, array: pa.Array, target: Target) -> pa.Array:
         """Return the typed column; where a row failed its value is of no meaning."""
-        rows = None if target.is_plain and _is_complete(array, target) else _positions(array)
-        return array if rows is None else self._read(array, target, rows)
+        if target.is_plain and (target.field.nullable or array.null_count == 0):
+            return array
+        if self._rows is None:
+            self._rows = pa.array(range(len(array)), pa.int64())
+        return self._read(array, target, self._rows)
 
     def _read(self, array: pa.Array, target: Target, rows: pa.Array) -> pa.Array:
         """Read a part of a column; ``rows`` tells the batch's row of each position."""
@@ -158,9 +162,11 @@ class ColumnReader:
     def _items(self, array: pa.Array, target: Target, rows: pa.Array) -> pa.Array:
         data_type = target.field.type
         offsets = _offsets(array)
-        parents = pc.list_parent_indices(pa.ListArray.from_arrays(offsets, _row_numbers(offsets)))
-        of_items = rows.take(parents)
         start, length = array.offsets[0].as_py(), offsets[-1].as_py()
+        parents = pc.list_parent_indices(
+            pa.ListArray.from_arrays(offsets, pa.nulls(length, pa.int8()))
+        )
+        of_items = rows.take(parents)
         mask = array.is_null() if array.null_count else None
         if pa.types.is_map(data_type):
             keys = self._values.convert(array.keys.slice(start, length), "string", pa.string(), ())
@@ -168,18 +174,6 @@ class ColumnReader:
             return pa.MapArray.from_arrays(offsets, keys[0], items, type=data_type, mask=mask)
         items = self._read(array.values.slice(start, length), target.children[0], of_items)
         return pa.ListArray.from_arrays(offsets, items, type=data_type, mask=mask)
-
-
-def _is_complete(array: pa.Array, target: Target) -> bool:
-    return bool(target.field.nullable) or array.null_count == 0
-
-
-def _positions(array: pa.Array) -> pa.Array:
-    return pa.array(range(len(array)), pa.int64())
-
-
-def _row_numbers(offsets: pa.Array) -> pa.Array:
-    return pa.nulls(offsets[-1].as_py(), pa.int8())
 
 
 def _offsets(array: pa.Array) -> pa.Array:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -12,6 +13,8 @@ from dil.execution.executor import Execution, Watch
 from dil.execution.session import SparkSettings, spark_context
 from dil.model.task import Failure, RunContext, TaskReport
 from dil.model.work_unit import WorkUnit
+from dil.observe import logs
+from dil.observe.redaction import secrets_of
 from dil.task import run_work_unit
 
 log = logging.getLogger(__name__)
@@ -97,6 +100,12 @@ class _Body:
         self._arrived = arrived
 
     def __call__(self, units: Iterable[WorkUnit]) -> Iterator[TaskReport]:
+        logs.configure(
+            level="WARNING",
+            json_lines=self._run.job.properties.text("ms.log.format") == "json",
+            stream=sys.stderr,
+            secrets=secrets_of(self._run.job),
+        )
         for unit in units:
             report = run_work_unit(self._run, unit)
             self._arrived.add([report])

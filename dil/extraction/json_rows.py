@@ -149,6 +149,8 @@ class InferredColumns(RowColumns):
             objects = self._names.renamed_rows(objects)
             found = _shape_of(objects)
         self._shape.widen(found)
+        if self._shape.holds_decimals():
+            self._shape.observe(objects)
         self._schema = raw_schema(self._shape.columns(self._defaults))
         return objects
 

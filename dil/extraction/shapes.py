@@ -45,27 +45,17 @@ class Numbers:
             whole = values if len(kinds) == 1 else [v for v in values if type(v) is int]
             low, high = min(whole), max(whole)
             self.low, self.high = min(self.low, low), max(self.high, high)
-        if Decimal in kinds or (float in kinds and self._is_wide):
-            self._require_decimal()
-        self.has_fractions = self.has_fractions or float in kinds or Decimal in kinds
-        if self.has_fractions and self._is_wide:
-            self._require_decimal()
+        self._note(fractions=bool(kinds & {float, Decimal}), decimals=Decimal in kinds)
         if self.needs_decimal:
             for value in values:
                 if isinstance(value, float | Decimal):
                     self._measure(Decimal(str(value)))
 
     def widen(self, other: Numbers) -> None:
-        """Take over what another page's numbers say."""
+        """Take over what another page's numbers say; see ``Shape.holds_decimals``."""
         self.low, self.high = min(self.low, other.low), max(self.high, other.high)
-        if other.needs_decimal:
-            self._require_decimal()
-        elif other.has_fractions and self.needs_decimal:
-            self.scale = max(self.scale, _DOUBLE_SCALE)
-        self.has_fractions = self.has_fractions or other.has_fractions
+        self._note(fractions=other.has_fractions, decimals=other.needs_decimal)
         self.scale, self.digits = max(self.scale, other.scale), max(self.digits, other.digits)
-        if self.has_fractions and self._is_wide:
-            self._require_decimal()
 
     def word(self) -> Primitive:
         """Return the narrowest type that holds all numbers exactly, string if there is none."""
@@ -86,11 +76,15 @@ class Numbers:
         """Tell whether some integer has no exact double."""
         return self.high > _EXACT_IN_DOUBLE or self.low < -_EXACT_IN_DOUBLE
 
-    def _require_decimal(self) -> None:
-        if self.has_fractions and not self.needs_decimal:
-            # Doubles that were not measured: they have at most this many useful places.
+    def _note(self, *, fractions: bool, decimals: bool) -> None:
+        """Take note of new fractions, and whether a double still holds all numbers exactly."""
+        had_doubles = self.has_fractions and not self.needs_decimal
+        self.has_fractions = self.has_fractions or fractions
+        if decimals or (self.has_fractions and self._is_wide):
+            self.needs_decimal = True
+        if had_doubles and self.needs_decimal:
+            # Doubles of earlier pages were not measured: they have about this many useful places.
             self.scale = max(self.scale, _DOUBLE_SCALE)
-        self.needs_decimal = True
 
     def _measure(self, number: Decimal) -> None:
         exponent = plain(number).as_tuple().exponent
@@ -131,6 +125,15 @@ class Shape:
         if other.items is not None:
             self.items = self.items or Shape()
             self.items.widen(other.items)
+
+    def holds_decimals(self) -> bool:
+        """Tell whether a column, here or below, needs decimals: then its doubles count as well.
+
+        A page that was taken over by ``widen`` must be observed again, since its doubles were not
+        measured.
+        """
+        inner = [*self.members.values(), *([self.items] if self.items else [])]
+        return self.numbers.needs_decimal or any(shape.holds_decimals() for shape in inner)
 
     def levels(self, path: str = "") -> Iterator[tuple[str, list[str]]]:
         """Yield the names of each level of objects below this column, with its path."""

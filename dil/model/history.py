@@ -33,7 +33,8 @@ class Coverage:
     """What is known of one unit over all its partitions, in one row (spec README 25).
 
     Every nominal partition start in ``[covered_from, covered_to)`` has a successful record.
-    ``max_high`` is the largest successful high. ``open_count`` is the number of records whose last
+    ``max_high`` is the largest successful high; the smallest partition
+    start when nothing succeeded yet. ``open_count`` is the number of records whose last
     attempt failed or that never succeeded.
     """
 

@@ -12,11 +12,14 @@ JsonValue: TypeAlias = (
 )
 JsonObject: TypeAlias = Mapping[str, JsonValue]
 
+_SEPARATORS = {0x2028: "\\u2028", 0x2029: "\\u2029"}
+
 
 def compact(value: JsonValue) -> str:
     """Return JSON without blanks, members in their order, non-ASCII as it is.
 
-    Decimals are written with all their digits, as numbers.
+    Decimals are written with all their digits, as numbers. The two line separators of Unicode are
+    escaped, as DIL's own library does it: this text is part of signatures.
     """
     if isinstance(value, Decimal):
         return str(value)
@@ -24,7 +27,7 @@ def compact(value: JsonValue) -> str:
         members = ",".join(f"{compact(str(name))}:{compact(item)}" for name, item in value.items())
         return f"{{{members}}}"
     if isinstance(value, str) or value is None or isinstance(value, bool | int | float):
-        return json.dumps(value, ensure_ascii=False)
+        return json.dumps(value, ensure_ascii=False).translate(_SEPARATORS)
     return f"[{','.join(compact(item) for item in value)}]"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass
+from decimal import Decimal
 from enum import StrEnum
 
 from dil.model.interval import Interval
@@ -44,8 +45,8 @@ class WorkUnit:
 
     @property
     def unit(self) -> dict[str, JsonValue]:
-        """Return the unit as a dict, members in their order."""
-        value: dict[str, JsonValue] = json.loads(self.unit_json)
+        """Return the unit as a dict, members in their order, fractions as exact Decimals."""
+        value: dict[str, JsonValue] = json.loads(self.unit_json, parse_float=Decimal)
         return value
 
     @property

@@ -26,7 +26,9 @@ __all__ = ["bind", "configure", "redactor", "secrets_of"]
 _LOG = logging.getLogger(__name__)
 OUR_LOGGERS = ("dil", "connectors")
 # These tell about every request or every message to the JVM, below WARNING of no use to anyone.
-_CHATTY = ("py4j", "pyspark", "urllib3", "botocore", "paramiko")
+_CHATTY = ("pyspark", "urllib3", "botocore", "paramiko")
+# Logs, with a traceback, every error that it raises as well.
+_SILENT = ("py4j",)
 # Text from a source must not move the cursor, forge a line or colour the terminal.
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
@@ -99,6 +101,8 @@ def configure(
     root.setLevel(max(logging.INFO, logging.getLogger(OUR_LOGGERS[0]).level))
     for name in _CHATTY:
         logging.getLogger(name).setLevel(max(logging.WARNING, root.level))
+    for name in _SILENT:
+        logging.getLogger(name).setLevel(logging.CRITICAL)
     logging.captureWarnings(capture=True)
     if threading.excepthook is threading.__excepthook__:
         threading.excepthook = _log_thread_failure

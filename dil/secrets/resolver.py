@@ -92,9 +92,9 @@ class SecretResolver:
         except OSError as error:
             reason = error.strerror or type(error).__name__
             raise SecretError(
-                f"names the file {path}, which cannot be read ({reason})",
+                f"names the file {name}, which cannot be read ({reason})",
                 "A relative path starts at the folder of the job file.",
             ) from error
         except UnicodeDecodeError as error:
-            raise SecretError(f"names the file {path}, which is not UTF-8 text", "") from error
+            raise SecretError(f"names the file {name}, which is not UTF-8 text", "") from error
         return Secret(text.rstrip("\r\n"))

@@ -19,10 +19,10 @@ from dil.errors import ConversionError
 from dil.model.job import WritingSpec
 from dil.spi.writer import FileWriter
 from dil.writing.avro_schema import avro_schema
-from dil.writing.nested import map_schema, rebuild_batch
+from dil.writing.nested import map_schema, rebuild_batch, rows_of
 
 _CODECS = {"": "deflate", "DEFLATE": "deflate", "SNAPPY": "snappy", "NOCOMPRESSION": "null"}
-_BLOCK_BYTES = 256 * 1024
+_BLOCK_BYTES = 16_000  # larger blocks are hardly smaller, and DEFLATE takes longer over them
 _SLICE_ROWS = 8192
 _US_PER_MS = 1000
 _US_PER_S = 1_000_000
@@ -54,9 +54,8 @@ class AvroFileWriter(FileWriter):
         """Encode the rows; a block goes out as soon as it is full."""
         plain = rebuild_batch(batch, self._physical, partial(_to_epoch, unit_us=self._unit_us))
         append = self._writer.write
-        for start in range(0, plain.num_rows, _SLICE_ROWS):
-            # Slices bound the Python objects that live at one time.
-            for row in plain.slice(start, _SLICE_ROWS).to_pylist(maps_as_pydicts="strict"):
+        for rows in rows_of(plain, _SLICE_ROWS):
+            for row in rows:
                 append(row)
 
     def close(self) -> None:

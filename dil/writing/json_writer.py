@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from dil.model.job import WritingSpec
 from dil.spi.writer import FileWriter
+from dil.writing.nested import rows_of
 from dil.writing.plain_types import row_type
 
 _SLICE_ROWS = 8192
@@ -29,8 +30,7 @@ class JsonLinesFileWriter(FileWriter):
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Append one line per row."""
-        for start in range(0, batch.num_rows, _SLICE_ROWS):
-            rows = batch.slice(start, _SLICE_ROWS).to_pylist(maps_as_pydicts="strict")
+        for rows in rows_of(batch, _SLICE_ROWS):
             self.sink.write(_ENCODER.encode_lines(rows))
 
     def close(self) -> None:

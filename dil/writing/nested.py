@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -67,6 +68,18 @@ def items_of(array: pa.Array) -> pa.Array:
     return inner.slice(start, length)
 
 
+def rows_of(batch: pa.RecordBatch, size: int) -> Iterator[list[dict[str, Any]]]:
+    """Yield the rows as dicts, maps as dicts too, ``size`` at a time to bound what lives at once.
+
+    Raises:
+        KeyError: a map holds a key twice.
+    """
+    # Asking for maps where there are none takes Arrow three times as long.
+    mode = "strict" if any(_holds_map(data_type) for data_type in batch.schema.types) else None
+    for start in range(0, batch.num_rows, size):
+        yield batch.slice(start, size).to_pylist(maps_as_pydicts=mode)
+
+
 def map_type(data_type: pa.DataType, leaf: Callable[[pa.DataType], pa.DataType]) -> pa.DataType:
     """Return a type with every flat type inside replaced; names and nullability stay."""
     if pa.types.is_struct(data_type):
@@ -100,6 +113,14 @@ def _by_shape(array: pa.Array, target: pa.DataType, inner: Leaf, leaf: Leaf) -> 
     if pa.types.is_list(source) and pa.types.is_list(target):
         return _list(array, target, inner)
     return leaf(array, target)
+
+
+def _holds_map(data_type: pa.DataType) -> bool:
+    if pa.types.is_map(data_type):
+        return True
+    if not pa.types.is_nested(data_type):
+        return False
+    return any(_holds_map(data_type.field(i).type) for i in range(data_type.num_fields))
 
 
 def _struct(array: pa.StructArray, target: pa.StructType, inner: Leaf) -> pa.Array:

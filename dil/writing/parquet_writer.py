@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 
 from dil.model.job import WritingSpec
 from dil.spi.writer import FileWriter
+from dil.writing.nested import rebuild_batch
 
 _CODECS = {"": "snappy", "SNAPPY": "snappy", "DEFLATE": "gzip", "NOCOMPRESSION": "none"}
 _BUFFER_BYTES = 64 * 1024 * 1024
@@ -18,21 +19,25 @@ _BUFFER_BYTES = 64 * 1024 * 1024
 class ParquetFileWriter(FileWriter):
     """Collects batches into row groups of ``row_group_rows`` rows, fewer where 64 MiB are reached.
 
-    Compressed with Snappy unless the codec says DEFLATE (gzip) or NOCOMPRESSION.
+    Compressed with Snappy unless the codec says DEFLATE (gzip) or NOCOMPRESSION. A member that
+    must not be null is optional in the file where the record around it may be null: Arrow's writer
+    takes the absent member for a null.
     """
 
     extension = "parquet"
 
     def __init__(self, sink: BinaryIO, schema: pa.Schema, spec: WritingSpec) -> None:
         super().__init__(sink, schema, spec)
-        self._writer = pq.ParquetWriter(sink, schema, compression=_CODECS[spec.codec.upper()])
+        self._physical = pa.schema([_relaxed(field, below_null=False) for field in schema])
+        codec = _CODECS[spec.codec.upper()]
+        self._writer = pq.ParquetWriter(sink, self._physical, compression=codec)
         self._held: list[pa.RecordBatch] = []
         self._held_rows = 0
         self._held_bytes = 0
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Hold the batch back until a row group is full."""
-        self._held.append(batch)
+        self._held.append(rebuild_batch(batch, self._physical, _same))
         self._held_rows += batch.num_rows
         self._held_bytes += batch.nbytes
         if self._held_rows >= self.spec.row_group_rows or self._held_bytes >= _BUFFER_BYTES:
@@ -45,7 +50,7 @@ class ParquetFileWriter(FileWriter):
         self._writer.close()
 
     def _write_row_group(self) -> None:
-        table = pa.Table.from_batches(self._held, schema=self.schema)
+        table = pa.Table.from_batches(self._held, schema=self._physical)
         self._writer.write_table(table, row_group_size=table.num_rows)
         self._held, self._held_rows, self._held_bytes = [], 0, 0
 
@@ -54,5 +59,25 @@ def read_parquet(
     source: BinaryIO, schema: pa.Schema, spec: WritingSpec
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a file that ParquetFileWriter wrote, a row group at most at a time."""
-    del schema  # the file carries its own
-    yield from pq.ParquetFile(source).iter_batches(batch_size=spec.row_group_rows)
+    for batch in pq.ParquetFile(source).iter_batches(batch_size=spec.row_group_rows):
+        yield rebuild_batch(batch, schema, _same)
+
+
+def _relaxed(field: pa.Field, *, below_null: bool) -> pa.Field:
+    """Return the field with everything nullable that may lie below a null record."""
+    data_type = field.type
+    nullable = field.nullable or below_null
+    if pa.types.is_struct(data_type):
+        members = [_relaxed(member, below_null=nullable) for member in data_type]
+        return field.with_type(pa.struct(members)).with_nullable(nullable)
+    if pa.types.is_map(data_type):
+        item = _relaxed(data_type.item_field, below_null=False)
+        return field.with_type(pa.map_(data_type.key_type, item)).with_nullable(nullable)
+    if pa.types.is_list(data_type):
+        item = _relaxed(data_type.value_field, below_null=False)
+        return field.with_type(pa.list_(item)).with_nullable(nullable)
+    return field.with_nullable(nullable)
+
+
+def _same(array: pa.Array, target: pa.DataType) -> pa.Array:
+    return array.cast(target)

@@ -94,7 +94,7 @@ class _OpenFile:
             with _write_errors(self._path):
                 self._writer = place.writer_class(cast("BinaryIO", self._sink), schema, place.spec)
         except BaseException:
-            self.abandon()
+            self._drop_file()
             raise
 
     @property
@@ -118,7 +118,12 @@ class _OpenFile:
         return WrittenFile(file, self.schema)
 
     def abandon(self) -> None:
-        # The attempt has failed already; what matters is that the file goes away.
+        self._sink.discard()
+        with suppress(Exception):  # the attempt failed already, whatever the library thinks of it
+            self._writer.close()
+        self._drop_file()
+
+    def _drop_file(self) -> None:
         with suppress(OSError, WriteError):
             self._stream.close()
         with suppress(WriteError):
@@ -135,7 +140,7 @@ def _write_errors(path: str) -> Iterator[None]:
             f"{path}: {error.strerror or error}",
             "Check free space and permissions there, then run again: nothing was lost.",
         ) from error
-    except (pa.ArrowException, ValueError, OverflowError) as error:
+    except (pa.ArrowException, ValueError, OverflowError, KeyError) as error:
         raise ConversionError(
             f"{path}: rows cannot be written in this format ({type(error).__name__})",
             "A value lies outside what the format can hold. Convert it at the source, or choose"

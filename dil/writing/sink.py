@@ -13,12 +13,14 @@ if TYPE_CHECKING:
 class MeasuredSink(io.RawIOBase):
     """Forwards writes to ``target`` and keeps their SHA-256 and number. Cannot seek.
 
-    Closing it leaves ``target`` open, so that a format library cannot end the file early.
+    Closing it leaves ``target`` open, so that a format library cannot end the file early. After
+    ``discard`` it swallows what comes: an abandoned library may still want to write its footer, and
+    some end the whole process when that fails.
     """
 
     def __init__(self, target: BinaryIO) -> None:
         super().__init__()
-        self._target = target
+        self._target: BinaryIO | None = target
         self._digest = hashlib.sha256()
         self.bytes = 0
 
@@ -29,10 +31,15 @@ class MeasuredSink(io.RawIOBase):
     def write(self, data: ReadableBuffer, /) -> int:
         """Write all of the data."""
         view = memoryview(data).cast("B")
-        self._target.write(view)
+        if self._target is not None:
+            self._target.write(view)
         self._digest.update(view)
         self.bytes += len(view)
         return len(view)
+
+    def discard(self) -> None:
+        """Forward nothing any more."""
+        self._target = None
 
     def tell(self) -> int:
         """Return the number of bytes written so far."""

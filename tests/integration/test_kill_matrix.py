@@ -98,8 +98,8 @@ def test_a_run_killed_at_any_step_and_run_again_publishes_exactly_the_source(pat
         for at in chosen[::stride]:
             restore(base, live)
             assert kills.run(job, SECOND, at)["killed"], f"step {at} was never reached"
-            assert kills.run(job, SECOND)["exit"] == 0
             step = f"killed at {at}: {whole['events'][at]}"
+            assert kills.run(job, SECOND)["exit"] == 0, step
             found = published_ids(visible_files(live))
             assert found - expected == Counter(), f"doubled, {step}"
             assert expected - found == Counter(), f"lost, {step}"

@@ -29,6 +29,7 @@ import gzip
 import json
 import os
 import socket
+import ssl
 import struct
 import sys
 import threading
@@ -106,6 +107,7 @@ class ServerState:
     faults: list[Fault] = field(default_factory=list)
     scripts: dict[str, list[Reply]] = field(default_factory=dict)
     log: list[LoggedRequest] = field(default_factory=list)
+    connections: int = 0
     matches: dict[Fault, int] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -134,6 +136,11 @@ class _Server(ThreadingHTTPServer):
     def __init__(self, port: int, state: ServerState) -> None:
         self.state = state
         super().__init__(("127.0.0.1", port), _Handler)
+
+    def process_request(self, request: socket.socket, client_address: object) -> None:  # type: ignore[override]
+        """Count the connection, then answer it in a thread of its own."""
+        self.state.connections += 1
+        super().process_request(request, client_address)  # type: ignore[arg-type]
 
     def handle_error(self, request: object, client_address: object) -> None:
         """Say nothing: clients of these tests break connections on purpose."""
@@ -261,9 +268,13 @@ class HttpServer:
         token: str | None = None,
         compress: bool = False,
         chunked: bool = False,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         self.state = ServerState(dataset or Dataset(), token, compress, chunked)
         self._server = _Server(port, self.state)
+        self._scheme = "https" if tls else "http"
+        if tls is not None:
+            self._server.socket = tls.wrap_socket(self._server.socket, server_side=True)
         self._thread = threading.Thread(
             target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True
         )
@@ -284,8 +295,8 @@ class HttpServer:
 
     @property
     def url(self) -> str:
-        """Return ``http://127.0.0.1:<port>``."""
-        return f"http://127.0.0.1:{self._server.server_port}"
+        """Return ``http://127.0.0.1:<port>``, or https with ``tls``."""
+        return f"{self._scheme}://127.0.0.1:{self._server.server_port}"
 
     @property
     def dataset(self) -> Dataset:
@@ -301,6 +312,11 @@ class HttpServer:
     def requests(self) -> list[LoggedRequest]:
         """Return the requests so far, but those to /log."""
         return list(self.state.log)
+
+    @property
+    def connections(self) -> int:
+        """Return how many connections were opened so far."""
+        return self.state.connections
 
     def script(self, path: str, *replies: Reply) -> None:
         """Answer ``path`` with these replies in turn; the last one is repeated."""

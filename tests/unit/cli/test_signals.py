@@ -7,8 +7,7 @@ import threading
 
 import pytest
 
-from dil.cli.signals import interruptible
-from dil.errors import RunInterruptedError
+from dil.cli.signals import Interruption, interruptible
 
 TWICE = """
 import signal
@@ -17,7 +16,7 @@ from dil.cli.signals import interruptible
 with interruptible():
     try:
         signal.raise_signal(signal.{first})
-    except Exception:
+    except KeyboardInterrupt:
         signal.raise_signal(signal.{second})
         print("still here")
 """
@@ -25,11 +24,15 @@ with interruptible():
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_becomes_an_error_with_its_exit_code(number: signal.Signals, code: int) -> None:
-    with pytest.raises(RunInterruptedError) as caught, interruptible():
+    with pytest.raises(Interruption) as caught, interruptible():
         signal.raise_signal(number)
 
     assert caught.value.exit_code == code
-    assert number.name in caught.value.message
+    assert str(caught.value) == f"stopped by {number.name}"
+
+
+def test_an_interruption_is_no_exception_that_a_library_would_swallow() -> None:
+    assert not issubclass(Interruption, Exception)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -59,6 +60,12 @@ class JobFile:
 
 def _escaped(value: str) -> str:
     return value.replace("\\", "\\\\")
+
+
+@pytest.fixture(autouse=True)
+def own_import_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Put the import path back: loading a job appends the job file's folder."""
+    monkeypatch.setattr(sys, "path", list(sys.path))
 
 
 @pytest.fixture

@@ -108,7 +108,8 @@ def test_secrets_are_decrypted_wherever_they_may_stand(job_file):
             "source.conn.password": "env:PASSWORD",
             "ms.authentication": '{"method":"bearer","encryption":"none","token":"file:token"}',
             "ms.http.request.headers": f'{{"X-A":"{KEY}","Authorization":"plain","Accept":"json"}}',
-            "ms.parameters": f'[{{"name":"a","value":"{KEY}"}},{{"name":"b","value":["x","{KEY}"]}},'
+            "ms.parameters": f'[{{"name":"a","value":"{KEY}"}},'
+            f'{{"name":"b","value":["x","{KEY}"]}},'
             f'{{"name":"o","type":"object","value":[{{"name":"c","value":"{KEY}"}}]}}]',
         },
         environ={"PASSWORD": "p"},
@@ -141,6 +142,17 @@ def test_secrets_are_decrypted_wherever_they_may_stand(job_file):
 )
 def test_a_secret_that_cannot_be_resolved_is_a_problem_without_its_text(job_file, key, value):
     assert "M6nV" not in str(job_file.problem(key, value))
+
+
+def test_a_secret_that_cannot_be_read_is_not_called_missing_as_well(job_file):
+    found = job_file.problems(
+        {
+            "source.conn.username": "env:MISSING",
+            "source.conn.password": "p",
+            "ms.authentication": '{"method":"basic","encryption":"base64"}',
+        }
+    )
+    assert [problem.key for problem in found] == ["source.conn.username"]
 
 
 def test_a_master_password_file_that_does_not_exist_is_told(job_file):

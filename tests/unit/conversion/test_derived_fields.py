@@ -5,15 +5,17 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from tests.unit.conversion.conversion_jobs import NOW, chain, convert, derived, facts
 
 from dil.errors import ConfigError, ConversionError
 from dil.model.arrow import type_word
+from tests.unit.conversion.conversion_jobs import NOW, chain, convert, derived, facts
 
 DAY = 86_400_000
 
 
-def one(formula: dict[str, str], rows: dict[str, list[Any]] | pa.RecordBatch, **more: Any) -> list[Any]:
+def one(
+    formula: dict[str, str], rows: dict[str, list[Any]] | pa.RecordBatch, **more: Any
+) -> list[Any]:
     """Return the values of one derived field named x over the rows."""
     batch = rows if isinstance(rows, pa.RecordBatch) else pa.record_batch(rows)
     return convert(batch, derived_fields=[derived("x", **formula)], **more).column("x").to_pylist()
@@ -145,11 +147,27 @@ def test_a_constant_needs_no_source() -> None:
 
 
 def test_text_of_numbers_booleans_records_and_lists() -> None:
-    nested = pa.array([{"b": [1, None], "c": "é"}], pa.struct([("b", pa.list_(pa.int32())), ("c", pa.string())]))
-    batch = pa.record_batch(
-        {"i": [7], "d": [2.0], "f": [0.1], "t": [True], "n": nested, "e": pa.array([Decimal("1.50")])}
+    nested = pa.array(
+        [{"b": [1, None], "c": "é"}], pa.struct([("b", pa.list_(pa.int32())), ("c", pa.string())])
     )
-    expected = {"i": "7", "d": "2", "f": "0.1", "t": "true", "n": '{"b":[1,null],"c":"é"}', "e": "1.50"}
+    batch = pa.record_batch(
+        {
+            "i": [7],
+            "d": [2.0],
+            "f": [0.1],
+            "t": [True],
+            "n": nested,
+            "e": pa.array([Decimal("1.50")]),
+        }
+    )
+    expected = {
+        "i": "7",
+        "d": "2",
+        "f": "0.1",
+        "t": "true",
+        "n": '{"b":[1,null],"c":"é"}',
+        "e": "1.50",
+    }
     for column, text in expected.items():
         assert one({"type": "string", "source": column}, batch) == [text]
 
@@ -178,12 +196,19 @@ def test_a_regular_expression_is_searched_anywhere_and_gives_group_one() -> None
     rows = {"s": ["/exports/ab12", "nothing", "/exports/ab12"]}
     formula = {"type": "regexp", "source": "s", "format": "/exports/([0-9a-f-]+)$"}
     assert one(formula, rows) == ["ab12", "no match", "ab12"]
-    assert one({"type": "regexp", "source": "s", "format": "[a-z]+"}, rows)[:2] == ["exports", "nothing"]
+    assert one({"type": "regexp", "source": "s", "format": "[a-z]+"}, rows)[:2] == [
+        "exports",
+        "nothing",
+    ]
     assert one({"type": "regexp", "source": "s"}, rows) == rows["s"]
 
 
 def test_booleans_are_true_in_any_case_and_empty_text_fails() -> None:
-    assert one({"type": "boolean", "source": "s"}, {"s": ["TrUe", "yes", "false"]}) == [True, False, False]
+    assert one({"type": "boolean", "source": "s"}, {"s": ["TrUe", "yes", "false"]}) == [
+        True,
+        False,
+        False,
+    ]
     with pytest.raises(ConversionError, match="row 2"):
         one({"type": "boolean", "source": "s"}, {"s": ["true", ""]})
 

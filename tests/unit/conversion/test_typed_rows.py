@@ -1,12 +1,10 @@
 from __future__ import annotations
 
 import datetime as dt
-import io
 from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -170,14 +168,6 @@ def test_a_nested_failure_names_path_and_row(bad: dict[str, Any], path: str) -> 
     assert kept.column("id").to_pylist() == [1, 2]
 
 
-def test_rows_with_nested_nulls_can_be_written_to_parquet() -> None:
-    rows = [{"id": 1, "r": None}, {"id": 2, "r": nested(days=[])}, {"id": 3, "r": nested(must=None)}]
-    batch = convert(rows, schema=NESTED, max_failures=1)
-    target = io.BytesIO()
-    pq.write_table(pa.Table.from_batches([batch]), target)
-    assert pq.read_table(target).column("id").to_pylist() == [1, 2]
-
-
 def test_n_failures_are_dropped_and_the_next_one_fails_counted_over_the_work_unit() -> None:
     job = chain(schema=column("timestamp"), max_failures=2)
     raw = raw_schema(column("timestamp"))
@@ -188,7 +178,7 @@ def test_n_failures_are_dropped_and_the_next_one_fails_counted_over_the_work_uni
         return [out.num_rows for out in job.convert(batch, facts())]
 
     assert run([good, "x", good]) == [2]
-    assert run(["y"]) == [0]
+    assert run(["y"]) == []
     assert job.dropped == 2
     with pytest.raises(ConversionError) as caught:
         run([good, "z"])
@@ -221,10 +211,8 @@ def test_native_types_of_databases_become_ours() -> None:
             "fsb": pa.array([b"ab", None], pa.binary(2)),
             "none": pa.nulls(2),
             "ll": pa.array([[1], None], pa.large_list(pa.int16())),
-            "dec": pa.array([Decimal("12300"), None], pa.decimal128(5, 0)).cast(
-                pa.decimal256(40, 0)
-            ),
-            "neg": pa.array([Decimal("12300"), None], pa.decimal128(3, -2)),
+            "dec": pa.array([Decimal(12300), None], pa.decimal128(5, 0)).cast(pa.decimal256(40, 0)),
+            "neg": pa.array([Decimal(12300), None], pa.decimal128(3, -2)),
         }
     )
     typed = convert(batch)
@@ -313,9 +301,7 @@ def test_what_is_printed_with_a_format_is_read_back(
     rows = [{"l": items[:size]}, {"l": None}, {"l": items}, {"l": []}, {"l": [*items, None]}]
     raw = pa.RecordBatch.from_pylist([rows[-1], *rows], schema=raw_schema(schema)).slice(1)
     found = convert(raw, schema=schema).to_pylist()
-    expected = [
-        None if m is None else {"t": m.replace(microsecond=0, tzinfo=UTC)} for m in moments
-    ]
+    expected = [None if m is None else {"t": m.replace(microsecond=0, tzinfo=UTC)} for m in moments]
     assert found == [
         {"l": expected[:size]},
         {"l": None},

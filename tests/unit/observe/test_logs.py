@@ -163,7 +163,7 @@ def test_debug_is_for_our_loggers_and_not_for_libraries() -> None:
     LOG.debug("ours")
     logging.getLogger("connectors.http").debug("plug-in")
     logging.getLogger("some.library").debug("theirs")
-    logging.getLogger("py4j.clientserver").info("chatter")
+    logging.getLogger("py4j.clientserver").error("chatter")
 
     assert [line.rsplit(" ", 1)[1] for line in stream.getvalue().splitlines()] == [
         "ours",

@@ -1,5 +1,6 @@
 import os
 import stat
+from pathlib import Path
 
 import pytest
 
@@ -85,7 +86,7 @@ def test_an_output_stream_refuses_an_existing_file(tmp_path):
 
 
 def test_a_full_disk_reads_as_one():
-    if not os.path.exists("/dev/full"):
+    if not Path("/dev/full").exists():
         pytest.skip("this system has no /dev/full")
     with pytest.raises(WriteError) as caught:
         files.put("/dev/full/x", b"1")

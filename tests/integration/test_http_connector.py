@@ -1,0 +1,632 @@
+"""The HTTP connector against a real server: targets, headers, statuses, retries, broken bodies."""
+
+import datetime as dt
+import gzip
+import ipaddress
+import json
+import logging
+import os
+import socket
+import ssl
+import subprocess
+import sys
+import time
+import zlib
+from pathlib import Path
+
+import pytest
+import requests
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from connectors.http import HttpConnector
+from connectors.http.session import HttpSession
+from connectors.http.settings import HttpSettings, RetryBudget
+from connectors.http.target import build_target, form_encoded
+from dil.config import load
+from dil.errors import (
+    AuthenticationError,
+    ConfigError,
+    SourceContractError,
+    SourceError,
+    TransientSourceError,
+)
+from dil.extraction.json_extractor import JsonExtractor
+from dil.extraction.paging import Walk, walk_pages
+from dil.extraction.parameters import Scope
+from dil.model.interval import Interval
+from dil.model.properties import Properties
+from dil.model.secret import Secret
+from dil.model.settings import (
+    Authentication,
+    HttpStatuses,
+    HttpStatusReasons,
+    TlsSettings,
+)
+from dil.model.work_unit import Reason, WorkUnit
+from dil.spi.connector import RequestValues, SessionContext
+from tests.servers.http_server import Fault, HttpServer, Reply
+from tests.servers.rows import DAY_MS, START_MS, Dataset
+
+TRICKY = "a b/c?d=e&f:é~*'()!"
+
+
+@pytest.fixture
+def server():
+    with HttpServer(Dataset.generate(240, units=("a", "b"))) as running:
+        yield running
+
+
+def values(parameters=None, **variables):
+    return RequestValues({**(parameters or {}), **variables}, parameters or {})
+
+
+class Session(HttpSession):
+    """A session whose waits take no time and are written down."""
+
+    def __init__(self, uri, **members):
+        self.waits = []
+        super().__init__(
+            HttpSettings(uri=uri, **members),
+            sleep=self.waits.append,
+            chance=lambda: 0.5,
+            wall_clock=lambda: 0.0,
+        )
+
+    def get(self, request=None):
+        response = self.fetch(request or values())
+        if response.body is None:
+            return b""
+        with response.body as body:
+            return body.read()
+
+
+def target_of(server, path, request=None, **members):
+    """Send one request; return the raw target that arrived."""
+    server.script(path.partition("?")[0].partition("{")[0], Reply(b"{}"))
+    with Session(server.url + path, statuses=HttpStatuses(warning=(404,)), **members) as session:
+        session.get(request)
+    return server.requests[-1].target
+
+
+# Targets
+
+
+def test_the_encoding_of_b6_5():
+    assert form_encoded(TRICKY) == "a+b%2Fc%3Fd%3De%26f%3A%C3%A9%7E*%27%28%29%21"
+
+
+def test_values_in_the_uri_are_form_encoded_on_the_wire(server):
+    target = target_of(server, "/x?q={{q}}", values(q=TRICKY))
+    assert target == "/x?q=a+b%2Fc%3Fd%3De%26f%3A%C3%A9%7E*%27%28%29%21"
+
+
+def test_get_xe_puts_values_in_as_they_are(server):
+    assert target_of(server, "/x/{{p}}", values(p="a/b?c=d e"), encodes=False) == ("/x/a/b?c=d%20e")
+
+
+@pytest.mark.parametrize(
+    ("written", "sent"),
+    [
+        ("/x?a=%2c%2C,&b=c+d%20e&&c", "/x?a=%2c%2C,&b=c+d%20e&&c"),
+        ("/x/./%7ey/../z?[0]=~'()*!;:@$", "/x/./%7ey/../z?[0]=~'()*!;:@$"),
+        ("/x?a=b c|d{e}\"<é>", "/x?a=b%20c%7Cd%7Be%7D%22%3C%C3%A9%3E"),
+        ("/x?a=100%&b=%zz", "/x?a=100%25&b=%25zz"),
+        ("/x?a=1#part", "/x?a=1"),
+    ],
+)  # fmt: skip
+def test_the_written_part_arrives_byte_for_byte(server, written, sent):
+    assert target_of(server, written) == sent
+
+
+@pytest.mark.parametrize(
+    ("written", "sent"),
+    [("/x", "/x?l=5&q=a+b"), ("/x?z=%2c", "/x?z=%2c&l=5&q=a+b"), ("/x?", "/x?l=5&q=a+b"),
+     ("/x?z=1#f", "/x?z=1&l=5&q=a+b"), ("/x?l={{l}}", "/x?l=5&q=a+b")],
+)  # fmt: skip
+def test_left_overs_are_appended_in_order(server, written, sent):
+    assert target_of(server, written, values({"l": 5, "q": "a b"})) == sent
+
+
+def test_arrays_and_objects_are_sent_as_compact_json(server):
+    assert target_of(server, "/x", values({"f": {"a": [1, "b"]}})) == (
+        "/x?f=%7B%22a%22%3A%5B1%2C%22b%22%5D%7D"
+    )
+
+
+@pytest.mark.parametrize(
+    ("written", "sent"),
+    [
+        ("/x?cursor={{cursor}}", "/x"),
+        ("/x?a=1&cursor={{cursor}}", "/x?a=1"),
+        ("/x?cursor={{cursor}}&a=%2c", "/x?a=%2c"),
+        ("/x?a=1&c=x{{cursor}}y&b=2", "/x?a=1&b=2"),
+    ],
+)
+def test_the_query_member_of_an_absent_parameter_is_removed(server, written, sent):
+    assert target_of(server, written, declared=frozenset({"cursor"})) == sent
+
+
+def test_an_empty_cursor_is_not_an_absent_one(server):
+    request = RequestValues({"cursor": ""}, {})
+    target = target_of(server, "/x?c={{cursor}}", request, declared=frozenset({"cursor"}))
+    assert target == "/x?c="
+
+
+def test_an_absent_parameter_in_the_path_fails():
+    with pytest.raises(ConfigError) as caught:
+        build_target("https://h/{{c}}/x", values(), encodes=True, declared={"c"})
+    assert caught.value.problems[0].key == "ms.source.uri"
+
+
+def test_an_unknown_placeholder_is_kept_and_warned_of_once(server, caplog):
+    server.script("/x", Reply(b"{}"))
+    with caplog.at_level(logging.WARNING), Session(server.url + "/x?a={{nope}}") as session:
+        session.get()
+        session.get()
+    assert server.requests[-1].target == "/x?a=%7B%7Bnope%7D%7D"
+    assert len([r for r in caplog.records if "nope" in r.getMessage()]) == 1
+
+
+# Headers and authentication
+
+
+def headers_of(server, request=None, **members):
+    server.script("/x", Reply(b"{}"))
+    with Session(server.url + "/x", **members) as session:
+        session.get(request)
+    return server.requests[-1]
+
+
+def test_variables_in_headers_are_consumed_all_of_them(server):
+    request = values({"a": "1", "b": "2 é", "c": "3"})
+    sent = headers_of(server, request, headers={"X-A": "v{{a}}", "X-B": Secret("{{b}}")})
+    assert (sent.headers["X-A"], sent.headers["X-B"]) == ("v1", "2 é")
+    assert sent.target == "/x?c=3"
+
+
+def test_header_values_beyond_latin_1_are_sent_as_utf_8(server):
+    sent = headers_of(server, headers={"X-A": "€"})
+    assert sent.headers["X-A"].encode("latin-1").decode() == "€"
+
+
+def test_a_line_break_in_a_header_fails_without_showing_it(server):
+    session = Session(server.url + "/x", headers={"X-A": "{{a}}"})
+    with session, pytest.raises(ConfigError) as caught:
+        session.fetch(values(a="x\r\nInjected: s3cret"))
+    assert "s3cret" not in str(caught.value)
+    assert server.requests == []
+
+
+@pytest.mark.parametrize(
+    ("method", "encryption", "token", "value"),
+    [
+        ("basic", "base64", None, "Basic dTpw"),
+        ("Basic", "Base64", None, "Basic dTpw"),
+        ("bearer", "none", "tok", "Bearer tok"),
+        ("oauth", "none", "{{t}}", "OAuth from unit"),
+        ("custom", "base64", "{{t}}", "ZnJvbSB1bml0"),  # replaced before it is encoded
+    ],
+)
+def test_the_authentication_header(server, method, encryption, token, value):
+    authentication = Authentication(
+        method=method,
+        encryption=encryption,
+        header="X-Key" if method == "custom" else "Authorization",
+        token=Secret(token) if token else None,
+    )
+    sent = headers_of(
+        server,
+        values({"t": "from unit"}),
+        headers={"authorization": "loses" if method != "custom" else "stays"},
+        authentication=authentication,
+        username=Secret("u"),
+        password=Secret("p"),
+    )
+    assert sent.headers[authentication.header] == value
+    assert ("t=" in sent.target) == ("{{t}}" not in (token or ""))
+
+
+def test_credentials_do_not_follow_a_redirect_to_another_host(server):
+    members = {
+        "authentication": Authentication(
+            method="custom", encryption="none", header="X-Key", token=Secret("k")
+        ),
+        "headers": {"Authorization": Secret("Bearer t"), "X-Other": Secret("o"), "X-Plain": "p"},
+    }
+    with HttpServer() as other:
+        other.script("/there", Reply(b"{}"))
+        away = ("Location", f"http://localhost:{other.url.rpartition(':')[2]}/there")
+        server.script("/away", Reply(status=302, headers=(away,)))
+        server.script("/near", Reply(status=302, headers=(("Location", "/here"),)))
+        server.script("/here", Reply(b"{}"))
+        with Session(server.url + "/away", **members) as session:
+            session.get()
+        with Session(server.url + "/near", **members) as session:
+            session.get()
+        far, near = other.requests[-1].headers, server.requests[-1].headers
+    assert {"Authorization", "X-Key", "X-Other"} & set(far) == set()
+    assert far["X-Plain"] == "p"
+    assert (near["Authorization"], near["X-Key"], near["X-Other"]) == ("Bearer t", "k", "o")
+
+
+def test_the_environment_is_not_looked_at(server, monkeypatch, tmp_path):
+    netrc = tmp_path / "netrc"
+    netrc.write_text("machine 127.0.0.1 login l password p\n")
+    monkeypatch.setenv("NETRC", str(netrc))
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+    assert "Authorization" not in headers_of(server).headers
+
+
+def test_a_proxy_gets_the_absolute_target(server):
+    server.script("/x", Reply(b"{}"))
+    with Session("http://h.invalid/x?a=%2c", proxy=server.url) as session:
+        session.fetch(values()).body.close()
+    assert server.requests[-1].target == "http://h.invalid/x?a=%2c"
+
+
+# Statuses
+
+
+@pytest.mark.parametrize(
+    ("status", "reason", "members", "outcome"),
+    [
+        (200, "OK", {}, b"{}"),
+        (201, "Created", {}, b"{}"),
+        (204, "No Content", {}, None),
+        (206, "Partial", {}, None),
+        (206, "Partial", {"statuses": HttpStatuses(error=(206,))}, SourceError),
+        (304, "Not Modified", {}, SourceError),
+        (304, "Not Modified", {"statuses": HttpStatuses(warning=(304,))}, None),
+        (404, "Not Found", {}, SourceError),
+        (404, "Not Found", {"statuses": HttpStatuses(warning=(404,))}, None),
+        (404, "Not Found", {"statuses": HttpStatuses(success=(404,))}, b"{}"),
+        (200, "Oops", {"reasons": HttpStatusReasons(error=("Oops",))}, SourceError),
+        (200, "oops", {"reasons": HttpStatusReasons(error=("Oops",))}, b"{}"),
+        (401, "Unauthorized", {}, AuthenticationError),
+        (403, "Forbidden", {}, AuthenticationError),
+        (401, "Unauthorized", {"statuses": HttpStatuses(warning=(401,))}, None),
+        (500, "Broken", {}, TransientSourceError),
+        (503, "Busy", {"statuses": HttpStatuses(warning=(503,))}, None),
+    ],
+)
+def test_statuses_in_their_order(server, status, reason, members, outcome):
+    server.script("/x", Reply(b"" if status in {204, 304} else b"{}", status, reason))
+    with Session(server.url + "/x", **members) as session:
+        if isinstance(outcome, type):
+            with pytest.raises(SourceError) as caught:
+                session.get()
+            assert type(caught.value) is outcome
+        elif outcome is None:
+            response = session.fetch(values())
+            assert response.body is None
+            assert str(status) in response.warning
+        else:
+            assert session.get() == outcome
+        assert session.waits == []
+    assert len(server.requests) == 1
+
+
+def test_response_facts_are_kept(server):
+    headers = (("X-Next", "a"), ("X-Next", "b"))
+    reply = Reply(b"{}", content_type="Application/JSON; charset=utf-8", headers=headers)
+    server.script("/x", reply)
+    with Session(server.url + "/x") as session:
+        response = session.fetch(values())
+        response.body.close()
+    assert response.content_type == "application/json"
+    assert response.checks_content_type
+    assert response.header("x-next") == "b"
+
+
+# Retries
+
+
+def test_passing_failures_are_sent_again_with_growing_waits(server):
+    server.script("/x", *(Reply(status=s) for s in (503, 429, 502)), Reply(b"{}"))
+    with Session(server.url + "/x") as session:
+        assert session.get() == b"{}"
+        assert session.waits == [1.0, 2.0, 4.0]
+        assert session.retries == 3
+
+
+def test_retry_after_is_obeyed_as_seconds_and_as_a_date(server):
+    date = ("Retry-After", "Thu, 01 Jan 2099 00:00:05 GMT")
+    raw = b"HTTP/1.1 503 Busy\r\nDate: Thu, 01 Jan 2099 00:00:00 GMT\r\n%s: %s\r\n\r\n"
+    server.script(
+        "/x",
+        Reply(status=429, headers=(("Retry-After", "7"),)),
+        Reply(raw=raw % tuple(part.encode() for part in date)),
+        Reply(b"{}"),
+    )
+    with Session(server.url + "/x") as session:
+        session.get()
+        assert session.waits == [7.0, 5.0]
+
+
+def test_a_wait_beyond_the_budget_fails_at_once_and_says_how_long(server):
+    server.script("/x", Reply(status=503, headers=(("Retry-After", "100000"),)))
+    with Session(server.url + "/x") as session:
+        with pytest.raises(TransientSourceError) as caught:
+            session.get()
+        assert session.waits == []
+    assert caught.value.retry_after_s == 300
+
+
+def test_retries_end_with_their_number_or_their_seconds(server):
+    server.script("/x", Reply(status=503))
+    for budget, waits in (
+        (RetryBudget(2, 120), [1.0, 2.0]),
+        (RetryBudget(9, 5), [1.0, 2.0]),
+        (RetryBudget(0, 120), []),
+    ):
+        with Session(server.url + "/x", retry=budget) as session:
+            with pytest.raises(TransientSourceError):
+                session.get()
+            assert session.waits == waits
+
+
+def test_a_reset_connection_is_tried_again(server):
+    server.faults.append(Fault("reset", at=(1,)))
+    with Session(server.url + "/records?unit=a&limit=1") as session:
+        assert b'"id":0' in session.get()
+        assert session.waits == [1.0]
+
+
+def test_a_refused_connection_is_transient():
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        port = unused.getsockname()[1]
+    with Session(f"http://u:s3cret@127.0.0.1:{port}/x?k=s3cret") as session:
+        with pytest.raises(TransientSourceError) as caught:
+            session.get()
+        assert len(session.waits) == 3
+    assert "s3cret" not in str(caught.value)
+    assert f"127.0.0.1:{port}/x (k)" in caught.value.message
+
+
+def test_a_silent_server_times_out(server):
+    server.faults.append(Fault("slow", delay_s=1.5))
+    tls = TlsSettings(connectionTimeoutSeconds=1, socketTimeoutSeconds=1)
+    session = Session(server.url + "/records", tls=tls, retry=RetryBudget(0, 0))
+    with session, pytest.raises(TransientSourceError):
+        session.get()
+
+
+def test_endless_redirects_fail(server):
+    server.script("/x", Reply(status=302, headers=(("Location", "/x"),)))
+    with Session(server.url + "/x") as session, pytest.raises(SourceError):
+        session.get()
+    assert len(server.requests) == 51
+
+
+# Bodies
+
+
+@pytest.mark.parametrize("kind", ["reset_body", "short_body"])
+def test_a_body_that_breaks_off_is_transient(server, kind):
+    server.faults.append(Fault(kind))
+    with Session(server.url + "/records?unit=a") as session, pytest.raises(TransientSourceError):
+        session.get()
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        Reply(raw=b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{}"),
+        Reply(raw=b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n0\r\n\r\n"),
+        Reply(b"not gzip", headers=(("Content-Encoding", "gzip"),)),
+    ],
+)
+def test_broken_chunks_and_compression_are_transient(server, reply):
+    server.script("/x", reply)
+    with Session(server.url + "/x") as session, pytest.raises(TransientSourceError):
+        session.get()
+
+
+@pytest.mark.parametrize(("name", "pack"), [("gzip", gzip.compress), ("deflate", zlib.compress)])
+def test_compressed_bodies_are_decoded_piece_by_piece(server, name, pack):
+    plain = b'{"a":1}' * 10_000
+    server.script("/x", Reply(pack(plain), headers=(("Content-Encoding", name),)))
+    with Session(server.url + "/x") as session:
+        assert session.get() == plain
+        with session.fetch(values()).body as body:
+            pieces = iter(lambda: body.read(999), b"")
+            assert b"".join(pieces) == plain
+
+
+def test_connections_are_used_again(server):
+    with Session(server.url + "/records?unit=a") as session:
+        for _ in range(3):
+            session.get()
+    assert server.connections == 1
+
+
+def test_error_bodies_are_logged_without_secrets(server, caplog):
+    server.script("/x", Reply(b'{"error":"bad token s3cret"}', 400))
+    session = Session(server.url + "/x", secret_texts=frozenset({"s3cret"}))
+    with caplog.at_level(logging.WARNING), session, pytest.raises(SourceError) as caught:
+        session.get()
+    assert "bad token ***" in caplog.text
+    assert "s3cret" not in caplog.text + str(caught.value)
+
+
+# TLS
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory):
+    """Return a PEM file with a self-signed certificate for 127.0.0.1 and its key."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "test")])
+    start = dt.datetime(2020, 1, 1, tzinfo=dt.UTC)
+    host = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
+    built = (
+        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+        .not_valid_before(start)
+        .not_valid_after(start + dt.timedelta(days=36_500))
+        .add_extension(host, critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    form = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    pem = serialization.Encoding.PEM
+    path = tmp_path_factory.mktemp("tls") / "server.pem"
+    path.write_bytes(built.public_bytes(pem) + key.private_bytes(pem, *form))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(path)
+    return path, context
+
+
+def test_an_untrusted_certificate_fails_at_once(certificate):
+    with HttpServer(tls=certificate[1]) as server:
+        session = Session(server.url + "/x?k=s3cret")
+        with session, pytest.raises(SourceError) as caught:
+            session.get()
+    assert type(caught.value) is SourceError
+    assert session.waits == []
+    assert "s3cret" not in str(caught.value)
+
+
+def test_a_certificate_that_the_system_trusts_is_accepted(certificate, monkeypatch):
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate[0]))
+    with HttpServer(tls=certificate[1]) as server:
+        server.script("/x", Reply(b"{}"))
+        with Session(server.url + "/x?a=%2c") as session:
+            assert session.get() == b"{}"
+        assert server.requests[-1].target == "/x?a=%2c"
+
+
+def test_host_names_are_verified(certificate, monkeypatch):
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate[0]))
+    with HttpServer(tls=certificate[1]) as server:
+        session = Session(server.url.replace("127.0.0.1", "localhost") + "/x")
+        with session, pytest.raises(SourceError):
+            session.get()
+    assert session.waits == []
+
+
+# Whole jobs
+
+
+JOB = """
+job.name=orders
+source.class=http
+ms.extractor.class=json
+ms.source.uri={url}/records?unit={{{{unit}}}}
+extract.namespace=shop
+extract.table.name=orders
+extract.table.type=SNAPSHOT_ONLY
+ms.data.field=data
+data.publisher.final.dir={folder}
+ms.watermark=[{{"name":"t","type":"datetime","range":{{"from":"2020-01-01","to":"2020-01-02"}}}},\
+{{"name":"unit","type":"unit","units":"a,b"}}]
+ms.timezone=UTC
+"""
+PAGINGS = {
+    "cursor": """
+ms.parameters=[{"name":"since","type":"watermark","value":"low"},\
+{"name":"until","type":"watermark","value":"high"},{"name":"cursor","type":"session"}]
+ms.session.key.field={"name":"next"}
+""",
+    "offset": """
+ms.parameters=[{"name":"offset","type":"pagestart"},{"name":"limit","type":"pagesize"}]
+ms.pagination={"initialvalues":[0,70]}
+""",
+    "page": """
+ms.parameters=[{"name":"page","type":"pageno"},{"name":"limit","type":"primitive","value":70}]
+ms.pagination={"fields":["","","page"],"initialvalues":[0,0,1]}
+ms.total.count.field=total
+""",
+}
+
+
+def loaded(tmp_path, url, more):
+    path = tmp_path / "orders.conf"
+    path.write_text(JOB.format(url=url, folder=tmp_path / "out") + more)
+    return load(path, environ={}).job
+
+
+def walked(job):
+    partition = Interval(START_MS, START_MS + DAY_MS)
+    unit = WorkUnit("s", partition.low, partition.high, partition, "u", '{"unit":"a"}', Reason.NEW)
+    context = SessionContext(job, unit, "r1", 0, 1)
+    walk = Walk(job.extraction, Scope.of(unit, full_extract=True), time)
+    with HttpConnector().open(context) as session:
+        extractor = JsonExtractor(job.extraction)
+        rows = [
+            row
+            for page, _ in walk_pages(session, extractor, walk)
+            for batch in page.batches
+            for row in batch.to_pylist()
+        ]
+    return rows, walk
+
+
+@pytest.mark.parametrize(("paging", "requests_sent"), [("cursor", 3), ("offset", 5), ("page", 4)])
+@pytest.mark.parametrize("compress", [False, True])
+def test_every_row_is_read_once_with_each_kind_of_paging(tmp_path, paging, requests_sent, compress):
+    with HttpServer(Dataset.generate(240, units=("a", "b")), compress=compress) as server:
+        rows, walk = walked(loaded(tmp_path, server.url, PAGINGS[paging]))
+    assert [row["id"] for row in rows] == list(range(240))
+    assert {row["unit"] for row in rows} == {"a"}
+    assert walk.counters.requests == requests_sent
+    assert walk.counters.bytes > 240 * 200
+
+
+def test_a_repeated_cursor_of_a_real_source_fails(tmp_path, server):
+    server.faults.append(Fault("repeat_cursor", at=(2, 3)))
+    with pytest.raises(SourceContractError):
+        walked(loaded(tmp_path, server.url, PAGINGS["cursor"]))
+
+
+def test_an_error_page_with_status_200_fails(tmp_path, server):
+    server.faults.append(Fault("body", text="<html>login</html>"))
+    with pytest.raises(SourceContractError) as caught:
+        walked(loaded(tmp_path, server.url, PAGINGS["cursor"]))
+    assert "/records" in caught.value.message
+
+
+def test_a_required_token_is_sent(tmp_path):
+    more = PAGINGS["cursor"] + (
+        'ms.authentication={"method":"bearer","encryption":"none","token":"t0ken"}\n'
+    )
+    with HttpServer(Dataset.generate(3, units=("a",)), token="t0ken") as server:
+        rows, _ = walked(loaded(tmp_path, server.url, more))
+    assert len(rows) == 3
+
+
+def test_check_reports_a_wrong_uri_and_missing_credentials(tmp_path):
+    good = loaded(tmp_path, "http://h", PAGINGS["cursor"]).properties
+    assert list(HttpConnector.check(good)) == []
+    bad = Properties(
+        {
+            **good,
+            "ms.source.uri": "ftp://h/x",
+            "ms.authentication": Authentication(method="basic", encryption="base64"),
+        }
+    )
+    keys = [problem.key for problem in HttpConnector.check(bad)]
+    assert keys == ["ms.source.uri", "ms.authentication"]
+
+
+def test_the_server_runs_as_a_process_of_its_own():
+    script = Path(__file__).parents[1] / "servers" / "http_server.py"
+    command = [sys.executable, str(script), "--rows", "5", "--units", "x"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env={**os.environ}) as process:
+        try:
+            facts = process.stdout.readline()
+            with requests.Session() as client:
+                client.trust_env = False
+                url = json.loads(facts)["url"]
+                page = client.get(f"{url}/records?unit=x&limit=3", timeout=10).json()
+                assert (len(page["data"]), page["total"], page["next"]) == (3, 5, "c3")
+                fault = [{"kind": "status", "status": 503, "at": [1]}]
+                client.post(f"{url}/_faults", json=fault, timeout=10)
+                assert client.get(f"{url}/records", timeout=10).status_code == 503
+                assert client.get(f"{url}/records", timeout=10).status_code == 200
+                assert len(client.get(f"{url}/log", timeout=10).json()["requests"]) == 3
+        finally:
+            process.terminate()
