@@ -35,19 +35,21 @@ demo: setup java ## Run the main job on real records, twice, and prove that each
 
 .PHONY: test
 test: setup java ## Run all tests
-	@$(BIN)/python -m pytest -q -m "not bench and not torture"
+	@$(BIN)/python -m pytest -q
 
 .PHONY: unit
 unit: setup ## Run the fast tests: no Spark, under a minute
-	@$(BIN)/python -m pytest -q -m "not spark and not bench and not torture" $(FAST)
+	@$(BIN)/python -m pytest -q $(FAST)
 
 .PHONY: torture
-torture: setup java ## Run the long form of the kill tests
-	@$(BIN)/python -m pytest -q -m torture
+torture: setup java ## Run the long form of the kill tests: every step, 40 drivers
+	@DIL_KILLS=1000000 DIL_SPARK_KILLS=40 $(BIN)/python -m pytest -q \
+	  tests/integration/test_kill_matrix.py tests/integration/test_spark_kills.py
 
 .PHONY: bench
-bench: setup java ## Measure
-	@$(BIN)/python -m pytest -q -s -m bench
+bench: setup java ## Measure: start-up, throughput against a plain loop, memory
+	@$(BIN)/python tests/bench/bench_start.py
+	@$(BIN)/python tests/bench/bench_rest.py
 
 .PHONY: lint
 lint: setup ## Check style, import direction and module size

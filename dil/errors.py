@@ -97,15 +97,13 @@ class ConfigError(DilError):
         return self.message
 
     @classmethod
-    def single(
-        cls, key: str, what: str, fix: str = "", origin: Origin | None = None
-    ) -> Self:
+    def single(cls, key: str, what: str, fix: str = "", origin: Origin | None = None) -> Self:
         """Build the error for one finding."""
         return cls([Problem(origin, key, what, fix)])
 
 
 class PluginError(ConfigError):
-    """A class named in the configuration is missing, cannot be imported, or is of the wrong kind."""
+    """A class named in the configuration is missing, not importable, or of the wrong kind."""
 
     code = "DIL-PLUGIN-CLASS"
 

@@ -21,6 +21,7 @@ _COMMANDS = {
     "plan": "dil.cli.plan:plan",
     "validate": "dil.cli.validate:validate",
     "state": "dil.cli.state:state",
+    "explain": "dil.cli.explain:explain",
     "package": "dil.cli.package:package",
 }
 

@@ -97,9 +97,9 @@ def check_placeholders(values: Properties, planning: PlanningSpec, findings: Fin
     """Say which ``{{name}}`` nothing gives a value to (B19 check 24)."""
     if planning.units is None:
         return  # Activation rows bring names that are known at run time only.
-    known = {parameter.name for parameter in _parameters(values)}
-    for unit in planning.units:
-        known.update(json.loads(unit))
+    given = {name for unit in planning.units for name in json.loads(unit)}
+    _check_self_references(values, given, findings)
+    known = given | {parameter.name for parameter in _parameters(values)}
     for key, text in _texts(values):
         missing = [name for name in placeholders(text) if name not in known]
         for name in missing:
@@ -107,6 +107,18 @@ def check_placeholders(values: Properties, planning: PlanningSpec, findings: Fin
                 key,
                 f"uses {{{{{name}}}}}, which nothing gives a value",
                 "Declare it in ms.parameters, or as a unit.",
+            )
+
+
+def _check_self_references(values: Properties, given: set[str], findings: Findings) -> None:
+    """Refuse a parameter that needs its own value (B6.4), unless a unit gives that value."""
+    for parameter in _flat(_parameters(values)):
+        needed = {name for text in _strings(parameter.value) for name in placeholders(text)}
+        if parameter.name in needed - given:
+            findings.problem(
+                "ms.parameters",
+                f'"{parameter.name}" refers to itself',
+                "Use the name of another parameter, or of a unit.",
             )
 
 

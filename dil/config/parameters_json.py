@@ -11,7 +11,6 @@ from dil.model.json import JsonValue
 from dil.model.settings import Parameter, ParameterType
 from dil.secrets import is_reference
 from dil.text.joda import compile_pattern
-from dil.text.variables import placeholders
 from dil.text.zones import find_zone
 
 _TYPES: tuple[str, ...] = get_args(get_args(ParameterType)[0])
@@ -43,8 +42,6 @@ def _parameter(item: JsonValue, where: str, around: Surroundings) -> Parameter:
         checked["value"] = _VALUES[kind](members.get("value"), place, around)
     elif kind == "watermark":
         checked.update(_watermark(members, place, around))
-    if isinstance(name, str):
-        _refuse_self_reference(name, members.get("value"), place)
     return build(Parameter, checked, where)
 
 
@@ -126,12 +123,3 @@ def _check_pattern(pattern: JsonValue, place: str) -> None:
 def _refuse_secret(value: JsonValue, place: str) -> None:
     if isinstance(value, str) and value.startswith("ENC(") and is_reference(value):
         raise ShapeError((f"{place} holds ENC(...), which only type list can", "Use type list."))
-
-
-def _refuse_self_reference(name: str, value: JsonValue, place: str) -> None:
-    if isinstance(value, str) and name in placeholders(value):
-        raise ShapeError((f"{place} refers to itself", "Use the name of another parameter."))
-    inner = value.values() if isinstance(value, Mapping) else value
-    if isinstance(value, list | Mapping):
-        for item in inner:  # type: ignore[union-attr] # narrowed by the line above
-            _refuse_self_reference(name, item, place)

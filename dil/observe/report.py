@@ -83,6 +83,7 @@ def report_json(report: RunReport) -> ReportJson:
         "rows_read": report.rows_read,
         "rows_dropped": report.rows_dropped,
         "retries": report.retries,
+        "peak_rss_bytes": report.peak_rss_bytes,
     }
 
 
