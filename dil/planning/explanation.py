@@ -17,17 +17,19 @@ _WHY = {
 def arithmetic(work_unit: WorkUnit, plan: Plan) -> str:
     """Return why a work unit is due and how its window was calculated, in lines.
 
-    Dates are in the zone that partitions are cut in, with their offsets.
+    Dates are in the zone that partitions are cut in, with their offsets. The partition is named
+    only where the window is not all of it.
     """
     zone = plan.zone
-    lines = [f"partition {moment(work_unit.partition.low, zone)} to {moment(work_unit.high, zone)}"]
+    start, end = moment(work_unit.partition.low, zone), moment(work_unit.high, zone)
+    lines = [] if work_unit.low == work_unit.partition.low else [f"partition {start} to {end}"]
     if work_unit.last_high is None or work_unit.cutoff is None:
         lines.append(_WHY.get(work_unit.reason, "never succeeded: the whole partition is read"))
         return "\n".join(lines)
     lines.append(_cutoff_line(work_unit.last_high, work_unit.cutoff, plan))
     low = moment(work_unit.low, zone)
     if work_unit.low == max(work_unit.partition.low, work_unit.cutoff):
-        start, cutoff = moment(work_unit.partition.low, zone), moment(work_unit.cutoff, zone)
+        cutoff = moment(work_unit.cutoff, zone)
         lines.append(f"low = max(start {start}, cutoff {cutoff}) = {low}")
     else:
         lines.append(f"low = start {low}, because the window is replaced as a whole")
