@@ -79,6 +79,7 @@ def run_job(job: Job, options: RunOptions) -> RunReport:
     run_id = options.run_id or new_run_id(options.clock())
     if job.running.disabled:
         return _report(job, run_id, RunStatus.NOTHING_DUE, notes=("job.disabled is true",))
+    _refuse_lost_state(job, options)
     with open_store(job.state, job.name, clock=options.clock) as store:
         lease = _take_lease(store, run_id, job.running.lease_s, options.wait_lease_s)
         with LeaseKeeper(store, lease, job.running.lease_s) as keeper:
@@ -347,6 +348,19 @@ class _Run:
 def _plan(job: Job, store: StateStore, now_ms: int, *, explain: bool = False) -> Plan:
     history: History = store.history() if job.state.enabled else planning.BareHistory({})
     return planning.plan(job.planning, now_ms=now_ms, history=history, explain=explain)
+
+
+def _refuse_lost_state(job: Job, options: RunOptions) -> None:
+    """Refuse state beside the job file on a driver whose machine is gone after the run."""
+    from dil.execution.session import is_on_cluster
+
+    if job.state.is_default_place and is_on_cluster(options.environ):
+        raise ConfigError.single(
+            "state.store.dir",
+            "is not set, and the driver runs on a machine of the cluster, so that the watermarks "
+            "would be lost with it",
+            "Set it to a folder that every driver sees, or submit with --deploy-mode client.",
+        )
 
 
 def _take_lease(store: StateStore, run_id: str, lease_s: int, wait_s: float) -> Lease:

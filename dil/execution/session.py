@@ -46,6 +46,21 @@ class SparkSettings:
     cache: Path | None = None
 
 
+def is_submitted(environ: Mapping[str, str]) -> bool:
+    """Tell whether spark-submit started this process."""
+    return "PYSPARK_GATEWAY_PORT" in environ
+
+
+def is_on_cluster(environ: Mapping[str, str]) -> bool:
+    """Tell whether spark-submit put this driver on a machine of the cluster's choice."""
+    if not is_submitted(environ):
+        return False
+    from pyspark import SparkConf, SparkContext
+
+    SparkContext._ensure_initialized()  # noqa: SLF001 - the settings live in the waiting JVM
+    return bool(SparkConf().get("spark.submit.deployMode", "client") == "cluster")
+
+
 @contextmanager
 def spark_context(settings: SparkSettings) -> Iterator[Any]:
     """Yield a SparkContext.
@@ -58,7 +73,7 @@ def spark_context(settings: SparkSettings) -> Iterator[Any]:
         ExecutionError: no Java, or Spark did not start.
     """
     interrupt = signal.getsignal(signal.SIGINT)
-    submitted = "PYSPARK_GATEWAY_PORT" in settings.environ
+    submitted = is_submitted(settings.environ)
     context = _submitted(settings) if submitted else _local(settings)
     try:
         if threading.current_thread() is threading.main_thread():

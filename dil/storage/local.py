@@ -113,19 +113,16 @@ class LocalFilesystem(Filesystem):
 
     def folders(self, path: str) -> list[str]:
         """Return the names of the folders directly below, sorted."""
-        try:
-            with os.scandir(path) as entries:
-                return sorted(entry.name for entry in entries if entry.is_dir())
-        except FileNotFoundError:
-            return []
+        with _as_write_error(path), suppress(FileNotFoundError), os.scandir(path) as entries:
+            return sorted(entry.name for entry in entries if entry.is_dir())
+        return []
 
     def files(self, path: str) -> Iterator[FileInfo]:
         """Yield every file below, sorted by path."""
-        for entry in sorted(Path(path).iterdir()) if Path(path).is_dir() else ():
+        for entry in self._listed(path):
             if entry.is_dir():
                 yield from self.files(str(entry))
-            else:
-                status = entry.stat()
+            elif (status := self._status(entry)) is not None:
                 yield FileInfo(str(entry), status.st_size, status.st_mtime_ns // 1_000_000)
 
     def uri(self, path: str) -> str:
@@ -135,6 +132,19 @@ class LocalFilesystem(Filesystem):
     def path_of(self, uri: str) -> str:
         """Return the path of a ``file:///`` URI."""
         return unquote(urlsplit(uri).path)
+
+    @staticmethod
+    def _listed(path: str) -> list[Path]:
+        with _as_write_error(path), suppress(FileNotFoundError):
+            return sorted(Path(path).iterdir())
+        return []
+
+    @staticmethod
+    def _status(entry: Path) -> os.stat_result | None:
+        """Return a file's status, None when another driver took it away since it was listed."""
+        with _as_write_error(str(entry)), suppress(FileNotFoundError):
+            return entry.stat()
+        return None
 
     @staticmethod
     def _write_beside(path: str, data: bytes) -> Path:

@@ -1,0 +1,378 @@
+"""What every state store makes of a commit: blocks, watermarks, work units, history."""
+
+import itertools
+import random
+
+import pytest
+
+from dil.errors import CommitConflictError
+from dil.model.dataset import Intent, WorkUnitOutcome
+from dil.model.history import Coverage, UnitRecord
+from dil.spi.state_store import StateStore, UnitState
+from dil.state.verification import verify_chain
+from tests.contract.state_stores import (
+    DAY,
+    NOW,
+    START,
+    Place,
+    commit_of,
+    file,
+    moves,
+    outcome,
+    signature,
+)
+
+# Commit
+
+
+def test_the_first_commit_writes_seed_config_schema_and_data(store: StateStore) -> None:
+    lease = store.acquire_lease("r1", lease_s=60)
+    block = store.commit(
+        lease,
+        commit_of("r1", outcome(0), moves=moves(file("a"), file("b", rows=5)), schema="s1"),
+    )
+    kinds = [each["event"]["kind"] for each in store.blocks()]
+    assert kinds == ["AddData", "SetDataSchema", "SetPollingSource", "Seed"]
+    assert block == store.head()
+    assert block["sequenceNumber"] == 3
+    event = block["event"]
+    assert event["newWatermark"] == "2024-01-02T00:00:00.000Z"
+    assert event["prevOffset"] is None
+    assert event["prevCheckpoint"] is None
+    assert event["newCheckpoint"] is None
+    new_data = event["newData"]
+    assert new_data["logicalHash"] is None
+    assert new_data["offsetInterval"] == {"start": 0, "end": 14}
+    assert new_data["size"] == 105
+    assert "removes" not in new_data
+    assert new_data["parts"] == [
+        {
+            "path": "file:///data/a",
+            "rows": 10,
+            "start": 0,
+            "end": 9,
+            "size": 70,
+            "physicalHash": "f1220" + file("a").sha256,
+        },
+        {
+            "path": "file:///data/b",
+            "rows": 5,
+            "start": 10,
+            "end": 14,
+            "size": 35,
+            "physicalHash": "f1220" + file("b").sha256,
+        },
+    ]
+    assert store.next_sequence() == 4
+    assert store.last_rows() == 15
+
+
+def test_config_and_schema_blocks_are_written_only_when_they_change(store: StateStore) -> None:
+    lease = store.acquire_lease("r1", lease_s=60)
+
+    def kinds_after(run: str, day: int, digest: str, schema: str) -> list[str]:
+        before = store.next_sequence()
+        store.commit(
+            lease,
+            commit_of(
+                run,
+                outcome(day),
+                moves=moves(file(run)),
+                config_digest=digest,
+                schema=schema,
+            ),
+        )
+        new = store.next_sequence() - before
+        return [b["event"]["kind"] for b in itertools.islice(store.blocks(), new)]
+
+    kinds_after("r1", 0, "c1", "s1")
+    assert kinds_after("r2", 1, "c1", "s1") == ["AddData"]
+    assert kinds_after("r3", 2, "c2", "s1") == ["AddData", "SetPollingSource"]
+    assert kinds_after("r4", 3, "c2", "s2") == ["AddData", "SetDataSchema"]
+    assert verify_chain(store).problems == ()
+
+
+def test_offsets_watermark_and_state_carry_over_commits_without_data(store: StateStore) -> None:
+    lease = store.acquire_lease("r1", lease_s=60)
+    store.commit(lease, commit_of("r1", outcome(0), moves=moves(file("a")), schema="s"))
+    failed = store.commit(lease, commit_of("r2", outcome(1, ok=False)))
+    assert failed["event"]["newData"] is None
+    assert failed["event"]["prevOffset"] == 9
+    assert failed["event"]["newWatermark"] == "2024-01-02T00:00:00.000Z"
+    again = store.commit(lease, commit_of("r3", outcome(1), moves=moves(file("b")), schema="s"))
+    assert again["event"]["prevOffset"] == 9
+    assert again["event"]["newData"]["offsetInterval"] == {"start": 10, "end": 19}
+    assert again["event"]["newWatermark"] == "2024-01-03T00:00:00.000Z"
+
+
+def test_source_state_tells_counts_marks_and_the_change_alone(store: StateStore) -> None:
+    lease = store.acquire_lease("r1", lease_s=60)
+    store.commit(lease, commit_of("r1", *(outcome(day) for day in range(5))))
+    block = store.commit(lease, commit_of("r2", outcome(5, ok=False, attempts=3)))
+    state = block["event"]["newSourceState"]
+    assert state["sourceName"] == "dil/orders"
+    assert state["kind"] == "dil/work-units+v1"
+    value = state["value"]
+    assert value["stateVersion"] == 2
+    assert value["counts"] == {"COMMITTED": 5, "FAILED": 1}
+    assert value["maxHigh"] == START + 5 * DAY
+    assert value["frontier"] == START + 5 * DAY
+    assert value["delta"] == [
+        {
+            "sig": signature(5),
+            "low": START + 5 * DAY,
+            "expectedHigh": START + 6 * DAY,
+            "high": None,
+            "status": "FAILED",
+            "attempts": 3,
+            "cursor": None,
+        }
+    ]
+
+
+def test_committing_a_run_twice_changes_nothing(store: StateStore, place: Place) -> None:
+    lease = store.acquire_lease("r1", lease_s=60)
+    commit = commit_of("r1", outcome(0), moves=moves(file("a")), schema="s")
+    first = store.commit(lease, commit)
+    with place.open() as other:
+        assert other.commit(lease, commit) == first
+    assert store.commit(lease, commit_of("r1", outcome(7))) == first
+    assert store.head() == first
+    assert list(store.unit_states()) == [
+        UnitState(signature(0), START, START + DAY, "COMMITTED", 1)
+    ]
+
+
+def test_a_commit_that_changes_nothing_writes_no_block_but_drops_the_intent(
+    store: StateStore,
+) -> None:
+    lease = store.acquire_lease("r1", lease_s=60)
+    head = store.commit(lease, commit_of("r1", outcome(0)))
+    nothing = commit_of("r2", config_digest="other")
+    store.record_intent(lease, Intent(nothing, lease.token, "/data", store.next_sequence()))
+    assert store.commit(lease, nothing) is None
+    assert store.pending_intent() is None
+    assert store.head() == head
+
+
+def test_a_commit_planned_on_an_older_head_is_a_conflict(store: StateStore, place: Place) -> None:
+    lease = store.acquire_lease("r1", lease_s=60)
+    store.history()
+    with place.open() as other:
+        other.commit(lease, commit_of("r1", outcome(0)))
+    with pytest.raises(CommitConflictError):
+        store.commit(lease, commit_of("r2", outcome(1)))
+    with pytest.raises(CommitConflictError):
+        store.record_intent(lease, Intent(commit_of("r2", outcome(1)), lease.token, "/data", 5))
+    assert [state.signature for state in store.unit_states()] == [signature(0)]
+    store.history()
+    assert store.commit(lease, commit_of("r2", outcome(1))) is not None
+
+
+def test_a_recorded_intent_is_committed_whatever_the_head_is(
+    store: StateStore, place: Place
+) -> None:
+    lease = store.acquire_lease("r1", lease_s=60)
+    store.history()
+    commit = commit_of("r1", outcome(0), moves=moves(file("a")), schema="s")
+    store.record_intent(lease, Intent(commit, lease.token, "/data", 0))
+    with place.open() as other:
+        other.history()
+        assert other.commit(lease, commit) is not None
+    assert store.commit(lease, commit) == store.head()
+
+
+def test_removed_files_are_named_with_their_offsets_and_no_longer_live(store: StateStore) -> None:
+    lease = store.acquire_lease("r1", lease_s=60)
+    one, two, three = file("a", day=0), file("b", day=1, rows=3), file("c", day=1, run="r2")
+    store.commit(lease, commit_of("r1", outcome(0), moves=moves(one, two), schema="s"))
+    block = store.commit(
+        lease, commit_of("r2", outcome(1), moves=moves(three), removes=(two,), schema="s")
+    )
+    assert block["event"]["newData"]["removes"] == [
+        {
+            "path": two.uri,
+            "rows": 3,
+            "start": 10,
+            "end": 12,
+            "size": 21,
+            "physicalHash": "f1220" + two.sha256,
+        }
+    ]
+    assert store.live_files() == [one, three]
+    assert store.live_files([signature(1)]) == [three]
+    assert store.live_files([signature(1), signature(0), signature(1)]) == [three, one]
+    assert store.live_files([signature(9)]) == []
+
+
+def test_a_replace_that_leaves_no_row_still_tells_what_it_took_away(store: StateStore) -> None:
+    lease = store.acquire_lease("r1", lease_s=60)
+    store.commit(lease, commit_of("r1", outcome(0), moves=moves(file("a")), schema="s"))
+    block = store.commit(lease, commit_of("r2", outcome(0), removes=(file("a"),)))
+    new_data = block["event"]["newData"]
+    assert new_data["offsetInterval"] is None
+    assert new_data["parts"] == []
+    assert [part["start"] for part in new_data["removes"]] == [0]
+    after = store.commit(
+        lease, commit_of("r3", outcome(1), moves=moves(file("z"), file("y", rows=0)), schema="s")
+    )
+    assert after["event"]["newData"]["offsetInterval"] == {"start": 10, "end": 19}
+    assert store.last_rows() == 10
+    assert verify_chain(store).problems == ()
+
+
+def test_without_watermarks_only_files_and_runs_are_kept(store: StateStore) -> None:
+    lease = store.acquire_lease("r1", lease_s=60)
+    sequences = [store.next_sequence()]
+    for run in ("r1", "r2"):
+        commit = commit_of(run, outcome(0), moves=moves(file(run)), watermarks=False)
+        store.record_intent(lease, Intent(commit, lease.token, "/data", store.next_sequence()))
+        assert store.commit(lease, commit) is None
+        sequences.append(store.next_sequence())
+    assert sequences == [0, 1, 2]
+    assert store.head() is None
+    assert store.history().is_empty()
+    assert [each.uri for each in store.live_files()] == ["file:///data/r1", "file:///data/r2"]
+    assert store.last_rows() == 10
+    assert store.pending_intent() is None
+
+
+def test_sequences_keep_growing_when_watermarks_are_turned_on(store: StateStore) -> None:
+    lease = store.acquire_lease("r1", lease_s=60)
+    for number in range(5):
+        store.commit(
+            lease, commit_of(f"r{number}", moves=moves(file(f"f{number}")), watermarks=False)
+        )
+    before = store.next_sequence()
+    store.commit(lease, commit_of("r9", outcome(0), moves=moves(file("z")), schema="s"))
+    assert store.next_sequence() > before
+
+
+def test_last_rows_is_of_the_last_run_that_published_any(store: StateStore) -> None:
+    lease = store.acquire_lease("r1", lease_s=60)
+    store.commit(lease, commit_of("r1", outcome(0), moves=moves(file("a", rows=7)), schema="s"))
+    store.commit(lease, commit_of("r2", outcome(1)))
+    assert store.last_rows() == 7
+
+
+# Watermark
+
+
+def test_the_watermark_stops_at_the_first_open_work_unit_and_never_moves_back(
+    store: StateStore,
+) -> None:
+    lease = store.acquire_lease("r1", lease_s=60)
+
+    def watermark(run: str, *outcomes: WorkUnitOutcome, **changes: object) -> str:
+        return store.commit(lease, commit_of(run, *outcomes, **changes))["event"]["newWatermark"]
+
+    assert watermark("r1", outcome(0), outcome(1, ok=False), outcome(2)).startswith("2024-01-02")
+    assert watermark("r2", outcome(1)).startswith("2024-01-04")
+    assert watermark("r3", outcome(-5, ok=False)).startswith("2024-01-04")
+    capped = watermark("r4", outcome(-5), outcome(9), left_low=START + 5 * DAY)
+    assert capped.startswith("2024-01-06")
+
+
+def test_a_partition_that_ends_in_the_future_does_not_carry_the_watermark_there(
+    store: StateStore,
+) -> None:
+    lease = store.acquire_lease("r1", lease_s=60)
+    block = store.commit(lease, commit_of("r1", outcome(0, days=4000)))
+    assert block["event"]["newWatermark"] == "2025-02-04T00:00:00.000Z"
+
+
+def test_system_time_never_runs_backwards(store: StateStore) -> None:
+    lease = store.acquire_lease("r1", lease_s=60)
+    first = store.commit(lease, commit_of("r1", outcome(0)))
+    second = store.commit(lease, commit_of("r2", outcome(1), system_time=NOW - DAY))
+    assert second["systemTime"] == first["systemTime"] == "2025-02-04T00:00:00.000000Z"
+
+
+# Work units and history
+
+
+def test_a_success_is_kept_through_later_failures_and_never_lowered(store: StateStore) -> None:
+    lease = store.acquire_lease("r1", lease_s=60)
+    long = outcome(0, days=3)
+    store.commit(lease, commit_of("r1", long))
+    store.commit(lease, commit_of("r2", outcome(0, ok=False, attempts=5)))
+    record = UnitRecord(signature(0), START, START + 3 * DAY, failed=True, attempts=6)
+    history = store.history()
+    assert history.records("u.{}", START, START + 1) == {signature(0): record}
+    assert history.open_records("u.{}") == {signature(0): record}
+    assert record.succeeded_once
+    store.commit(lease, commit_of("r3", outcome(0)))
+    assert list(store.unit_states()) == [
+        UnitState(signature(0), START, START + 3 * DAY, "COMMITTED", 7)
+    ]
+
+
+def test_a_unit_that_never_succeeded_has_no_high(store: StateStore) -> None:
+    lease = store.acquire_lease("r1", lease_s=60)
+    store.commit(lease, commit_of("r1", outcome(4, ok=False)))
+    assert list(store.unit_states()) == [
+        UnitState(signature(4), START + 4 * DAY, None, "FAILED", 1)
+    ]
+    coverage = store.history().coverage("u.{}")
+    assert coverage is not None
+    assert coverage.covered_from == coverage.covered_to
+    assert coverage.open_count == 1
+
+
+def test_unit_states_are_ordered_by_start_then_signature(store: StateStore) -> None:
+    lease = store.acquire_lease("r1", lease_s=60)
+    store.commit(
+        lease, commit_of("r1", *(outcome(day, unit=u) for day in (2, 0, 1) for u in "cab"))
+    )
+    listed = [(state.low, state.signature) for state in store.unit_states()]
+    assert listed == sorted(listed)
+    assert len(listed) == 9
+
+
+def test_records_are_found_by_unit_and_half_open_range(store: StateStore) -> None:
+    lease = store.acquire_lease("r1", lease_s=60)
+    store.commit(lease, commit_of("r1", *(outcome(day, unit=u) for day in range(5) for u in "ab")))
+    found = store.history().records("u.a", START + DAY, START + 3 * DAY)
+    assert list(found) == [signature(1, "a"), signature(2, "a")]
+
+
+def test_history_is_of_one_point_in_time(store: StateStore) -> None:
+    lease = store.acquire_lease("r1", lease_s=60)
+    store.commit(lease, commit_of("r1", outcome(0)))
+    before = store.history()
+    store.commit(lease, commit_of("r2", outcome(1)))
+    assert before.coverage("u.{}") == Coverage(START, START + DAY, START + DAY, 0)
+    assert store.history().coverage("u.{}") == Coverage(START, START + 2 * DAY, START + 2 * DAY, 0)
+
+
+def test_history_equals_a_scan_after_random_commits(store: StateStore) -> None:
+    lease = store.acquire_lease("r0", lease_s=60)
+    chance = random.Random(7)
+    latest: dict[str, WorkUnitOutcome] = {}
+    highs: dict[str, int] = {}
+    for run in range(40):
+        picked = {(chance.randrange(25), chance.choice("ab")) for _ in range(4)}
+        outcomes = [outcome(d, unit=u, ok=chance.random() < 0.7) for d, u in sorted(picked)]
+        chance.shuffle(outcomes)
+        store.commit(lease, commit_of(f"r{run}", *outcomes))
+        for each in outcomes:
+            latest[each.signature] = each
+            if each.high is not None:
+                highs[each.signature] = each.high
+    history = store.history()
+    for unit in "ab":
+        mine = {sig: each for sig, each in latest.items() if each.unit_key == f"u.{unit}"}
+        records = history.records(f"u.{unit}", 0, NOW)
+        assert {sig: (r.high, r.failed) for sig, r in records.items()} == {
+            sig: (highs.get(sig), not each.succeeded) for sig, each in mine.items()
+        }
+        assert set(history.open_records(f"u.{unit}")) == {
+            sig for sig, each in mine.items() if not each.succeeded
+        }
+        coverage = history.coverage(f"u.{unit}")
+        assert coverage is not None
+        assert coverage.max_high == max(high for sig, high in highs.items() if sig in mine)
+        assert coverage.open_count == sum(not each.succeeded for each in mine.values())
+        for start in range(coverage.covered_from, coverage.covered_to, DAY):
+            assert records[signature((start - START) // DAY, unit)].succeeded_once
+    assert verify_chain(store).problems == ()

@@ -1,0 +1,362 @@
+"""What the next run makes of a run that failed, crashed, was stopped, or lost its lease."""
+
+from __future__ import annotations
+
+import resource
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from dil.errors import LeaseLostError, RunInterruptedError, WriteError
+from dil.execution.executor import Execution, Executor, Watch
+from dil.job import run_job
+from dil.model.report import RunStatus, UnitCounts
+from dil.model.task import RunContext
+from dil.model.work_unit import WorkUnit
+from dil.observe.progress import SilentProgress
+from tests.jobs import dataset, visible_files
+from tests.servers.waiting import wait_until
+from tests.unit.job.stories import (
+    REAL_NOW,
+    Story,
+    day,
+    executor,
+    failing,
+    ids_of,
+    snapshot,
+    work_unit,
+)
+
+SUCCESSFUL = {"job__commit__policy": "successful"}
+HOUR_MS = 3_600_000
+
+
+class Crash(BaseException):
+    """The driver is gone: no code of ours sees this."""
+
+
+class EndingExecutor:
+    """Runs some work units, then ends the run with an exception."""
+
+    def __init__(self, after: int, error: BaseException) -> None:
+        self._after = after
+        self._error = error
+
+    def execute(self, run: RunContext, units: Sequence[WorkUnit], watch: Watch) -> Execution:
+        executor().execute(run, units[: self._after], watch)
+        raise self._error
+
+
+def crash(story: Story, now: int, *, after: int, **changes: str) -> None:
+    with pytest.raises(Crash):
+        story.run(now, story.job(**changes), executor=EndingExecutor(after, Crash()))
+
+
+# Adoption, under all or nothing
+
+
+def test_after_a_failed_run_only_what_failed_is_fetched_again(story: Story) -> None:
+    story.source.faults.append(failing(1, "b", at=(1,)))
+    story.run(day(2))
+    staged = {path.stat().st_ino for path in story.staged() if path.suffix == ".parquet"}
+    assert story.source.count("/records") == 4
+
+    report = story.run(day(2))
+
+    assert story.source.count("/records") == 5
+    assert report.units == UnitCounts(planned=4, succeeded=1, adopted=3)
+    assert (report.status, report.rows, len(report.files)) == (RunStatus.SUCCESS, 16, 4)
+    assert story.rows() == ids_of("a", "b", days=range(2))
+    # The very files that the failed run staged, moved and not copied.
+    assert staged <= {path.stat().st_ino for path in visible_files(story.folder)}
+    assert all("part-run-2-" in path.name for path in visible_files(story.folder))
+    assert story.staged() == []
+
+
+def test_what_two_failed_runs_completed_is_adopted_by_the_third(story: Story) -> None:
+    story.source.faults.extend([failing(0, "b", at=(1, 2)), failing(1, "b", at=(1,))])
+    story.run(day(2))
+    second = story.run(day(2))
+    assert second.units == UnitCounts(planned=4, succeeded=1, failed=1, adopted=2)
+
+    third = story.run(day(2))
+
+    assert third.units == UnitCounts(planned=4, succeeded=1, adopted=3)
+    assert story.source.count("/records") == 4 + 2 + 1
+    assert story.rows() == ids_of("a", "b", days=range(2))
+
+
+def test_after_a_crash_completed_work_units_are_not_fetched_again(story: Story) -> None:
+    crash(story, day(2), after=3)
+    assert story.runs()["run-1"].status == "running"
+    assert visible_files(story.folder) == []
+
+    report = story.run(day(2))
+
+    assert story.source.count("/records") == 4
+    assert report.units == UnitCounts(planned=4, succeeded=1, adopted=3)
+    assert report.recovered == ()
+    assert story.rows() == ids_of("a", "b", days=range(2))
+
+
+def test_a_run_that_adopts_everything_starts_no_executor(story: Story) -> None:
+    crash(story, day(2), after=4)
+
+    report = story.run(day(2), executor=EndingExecutor(0, AssertionError("not wanted")))
+
+    assert report.units == UnitCounts(planned=4, adopted=4)
+    assert (report.status, report.rows) == (RunStatus.SUCCESS, 16)
+
+
+def test_the_next_day_adopts_what_is_still_due_and_reads_the_new_day(story: Story) -> None:
+    crash(story, day(2), after=4)
+
+    report = story.run(day(3))
+
+    assert report.units == UnitCounts(planned=6, succeeded=2, adopted=4)
+    assert story.rows() == ids_of("a", "b", days=range(3))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"ms__data__field": "data", "writer__codec__type": "SNAPPY"},
+        {"ms__call__interval__millis": "0", "extract__table__type": "SNAPSHOT_APPEND"},
+        {"ms__http__request__headers": '{"Accept":"application/json"}'},
+    ],
+)
+def test_nothing_is_adopted_when_the_configuration_changed(story: Story, change) -> None:
+    crash(story, day(2), after=4)
+    assert story.job(**change).digest != story.job().digest
+
+    report = story.run(day(2), story.job(**change))
+
+    assert report.units == UnitCounts(planned=4, succeeded=4)
+    assert story.source.count("/records") == 8
+    assert story.rows() == ids_of("a", "b", days=range(2))
+    assert story.staged() == []
+
+
+def test_what_only_controls_the_run_does_not_keep_from_adopting(story: Story) -> None:
+    crash(story, day(2), after=4)
+
+    job = story.job(taskexecutor__threadpool__size="3", task__maxretries="7")
+
+    assert story.run(day(2), job).units.adopted == 4
+
+
+def test_nothing_is_adopted_whose_window_is_another(story: Story) -> None:
+    whole = {"ms__work__unit__partition": "none"}
+    crash(story, day(2), after=2, **whole)
+
+    report = story.run(day(3), story.job(**whole))
+
+    assert report.units == UnitCounts(planned=2, succeeded=2)
+    assert story.rows() == ids_of("a", "b", days=range(3))
+
+
+def test_attempts_without_a_readable_result_are_not_adopted(story: Story) -> None:
+    crash(story, day(1), after=2)
+    first, second = (path for path in story.staged() if path.name == "result.json")
+    first.unlink()
+    second.write_text(second.read_text()[:-20])
+
+    report = story.run(day(1))
+
+    assert report.units == UnitCounts(planned=2, succeeded=2)
+    assert story.rows() == ids_of("a", "b", days=range(1))
+    assert story.staged() == []
+
+
+def test_a_success_sweeps_the_staging_of_all_earlier_runs(story: Story) -> None:
+    crash(story, day(1), after=1)
+    crash(story, day(1), after=1)
+    assert {run.run_id for run in story.runs().values()} == {"run-1", "run-2"}
+
+    story.run(day(1))
+
+    assert story.runs() == {}
+    assert story.staged() == []
+
+
+def test_work_of_a_crashed_replace_is_adopted_and_replaces(story: Story) -> None:
+    replacing = {"ms__publish__mode": "replace", **SUCCESSFUL}
+    story.run(day(2), story.job(**replacing))
+    crash(story, day(3), after=5, **replacing)
+
+    report = story.run(day(3), story.job(**replacing))
+
+    assert report.units == UnitCounts(planned=6, succeeded=1, adopted=5)
+    assert report.recovered == ()
+    assert story.rows() == ids_of("a", "b", days=range(3))
+
+
+# Recovery, where successes are kept
+
+
+def test_under_successful_a_crashed_run_is_published_first_under_its_own_id(story: Story) -> None:
+    crash(story, day(2), after=3, **SUCCESSFUL)
+
+    report = story.run(day(2), story.job(**SUCCESSFUL))
+
+    assert report.recovered == ("run-1",)
+    assert report.units == UnitCounts(planned=1, succeeded=1)
+    assert story.source.count("/records") == 4
+    by_run = Counter("run-1" in path.name for path in visible_files(story.folder))
+    assert by_run == {True: 3, False: 1}
+    assert story.rows() == ids_of("a", "b", days=range(2))
+    assert {state.status for state in story.states().values()} == {"COMMITTED"}
+
+
+def test_under_successful_recovery_needs_no_equal_configuration(story: Story) -> None:
+    crash(story, day(1), after=1, **SUCCESSFUL)
+
+    report = story.run(day(1), story.job(**SUCCESSFUL, writer__codec__type="SNAPPY"))
+
+    assert report.recovered == ("run-1",)
+    assert story.rows() == ids_of("a", "b", days=range(1))
+
+
+def test_a_recovery_is_reported_even_when_nothing_else_is_due(story: Story) -> None:
+    crash(story, day(1), after=2, **SUCCESSFUL)
+
+    report = story.run(day(1), story.job(**SUCCESSFUL))
+
+    assert (report.status, report.recovered) == (RunStatus.NOTHING_DUE, ("run-1",))
+    assert story.rows() == ids_of("a", "b", days=range(1))
+    assert story.staged() == []
+
+
+# Stopped by a signal
+
+
+@pytest.mark.parametrize(
+    ("signal", "code"),
+    [(RunInterruptedError("stopped", "", 143), 143), (KeyboardInterrupt(), 130)],
+)
+def test_a_stopped_run_reports_it_and_its_work_is_adopted(story: Story, signal, code) -> None:
+    report = story.run(day(2), executor=EndingExecutor(3, signal))
+
+    assert (report.status, report.exit_code) == (RunStatus.FAILED, code)
+    assert [(one.signature, one.code) for one in report.failures] == [(None, "DIL-INTERRUPTED")]
+    units = report.units
+    assert units.planned == units.succeeded + units.failed + units.adopted + units.not_started
+    assert report.notes[0].startswith("3 of 4 ")
+    assert story.runs()["run-1"].status == "interrupted"
+
+    again = story.run(day(2))
+    assert again.units == UnitCounts(planned=4, succeeded=1, adopted=3)
+    assert story.rows() == ids_of("a", "b", days=range(2))
+
+
+# The lease
+
+
+class TakingOver(SilentProgress):
+    """Lets another driver take the lease while the run is under way."""
+
+    def __init__(self, story: Story, at: int) -> None:
+        self._story = story
+        self._at: int | None = at
+
+    def update(self, *, done: int, **counts: int) -> None:
+        if done != self._at:
+            return
+        self._at = None
+        self._story.clock = REAL_NOW + HOUR_MS
+        with self._story.store() as store:
+            store.acquire_lease("thief", lease_s=60)
+
+
+@pytest.mark.parametrize("policy", ["full", "successful"])
+def test_a_run_that_lost_its_lease_publishes_nothing(story: Story, policy: str) -> None:
+    story.run(day(1))
+    before = snapshot(dataset(story.folder))
+    head = story.head()
+
+    with pytest.raises(LeaseLostError) as caught:
+        story.run(day(3), story.job(job__commit__policy=policy), progress=TakingOver(story, 2))
+
+    assert "thief" in caught.value.message
+    assert snapshot(dataset(story.folder)) == before
+    assert story.head() == head
+
+
+def test_a_lost_lease_stops_what_has_not_started(story: Story) -> None:
+    class Patient(EndingExecutor):
+        """Goes on only when the heartbeat has noticed."""
+
+        def execute(self, run: RunContext, units: Sequence[WorkUnit], watch: Watch) -> Execution:
+            started = executor().execute(run, units[:1], watch)
+            stopped = wait_until(lambda: watch(started.reports), 10)
+            return Execution(started.reports, stopped)
+
+    options = replace(
+        story.options(day(2)), executor=Patient(1, Crash()), progress=TakingOver(story, 1)
+    )
+    job = story.job(ms__lease__seconds="1")
+
+    with pytest.raises(LeaseLostError):
+        run_job(job, options)
+
+    assert story.source.count("/records") == 1
+    assert visible_files(story.folder) == []
+
+
+def test_what_a_run_staged_before_it_lost_its_lease_is_adopted_later(story: Story) -> None:
+    with pytest.raises(LeaseLostError):
+        story.run(day(2), progress=TakingOver(story, 4))
+    story.clock += HOUR_MS
+
+    assert story.run(day(2)).units == UnitCounts(planned=4, adopted=4)
+    assert story.rows() == ids_of("a", "b", days=range(2))
+
+
+# The disk
+
+
+class SmallDisk:
+    """No file of a task may grow beyond some bytes; the kernel says so."""
+
+    def __init__(self, limit: int, within: Executor) -> None:
+        self._limit = limit
+        self._within = within
+
+    def execute(self, run: RunContext, units: Sequence[WorkUnit], watch: Watch) -> Execution:
+        before = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (self._limit, before[1]))
+        try:
+            return self._within.execute(run, units, watch)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_a_full_disk_fails_the_work_unit_and_leaves_nothing_half_done(story: Story) -> None:
+    story.run(day(1))
+    before = snapshot(dataset(story.folder))
+
+    report = story.run(day(2), executor=SmallDisk(1000, executor()))
+
+    assert (report.status, report.exit_code) == (RunStatus.FAILED, 1)
+    assert {one.code for one in report.failures} == {"DIL-WRITE"}
+    assert snapshot(dataset(story.folder)) == before
+    assert story.staged() == []
+    assert work_unit(1, "a") not in story.states()
+
+    assert story.run(day(2)).status is RunStatus.SUCCESS
+    assert story.rows() == ids_of("a", "b", days=range(2))
+
+
+def test_a_staging_folder_that_cannot_be_made_is_a_write_error(story: Story) -> None:
+    lake = story.folder / "lake"
+    lake.mkdir()
+    (lake / "_staging").write_text("in the way")
+
+    with pytest.raises(WriteError) as caught:
+        story.run(day(1))
+
+    assert "_staging" in caught.value.message
+    (lake / "_staging").unlink()
+    assert story.run(day(1)).status is RunStatus.SUCCESS
