@@ -94,7 +94,8 @@ def main(rows: int) -> None:
         stop(server)
     rates = {}
     for name, (once, twice) in {"dil": ours, "plain loop": plain}.items():
-        print(f"{name:11} {once.wall_s:.2f} s, {once.cpu_s:.2f} CPU s; {twice.wall_s:.2f} s, {twice.cpu_s:.2f} CPU s")
+        for usage in (once, twice):
+            print(f"{name:11} {usage.wall_s:.2f} s, {usage.cpu_s:.2f} CPU s in all")
         wall_s, cpu_s = twice.wall_s - once.wall_s, twice.cpu_s - once.cpu_s
         rates[name] = rows / cpu_s
         print(
