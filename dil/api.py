@@ -15,7 +15,7 @@ from dil.errors import ConfigError
 from dil.model.history import UnitRecord
 from dil.model.json import JsonObject, compact
 from dil.model.work_unit import Plan
-from dil.text.instants import InstantError
+from dil.text.instants import INSTANT_FIX, InstantError
 from dil.text.instants import parse_instant as parse_instant_text
 from dil.text.zones import EPOCH, MILLISECOND
 
@@ -49,7 +49,9 @@ def plan(
         spec,
         now_ms=_epoch_ms(now),
         history=planning.BareHistory(history),
-        activation=None if activation is None else [_unit_text(row) for row in activation],
+        activation=None
+        if activation is None
+        else [compact(cast("JsonObject", row)) for row in activation],
     )
 
 
@@ -65,16 +67,10 @@ def parse_instant(text: str, *, now: datetime) -> int:
     try:
         return parse_instant_text(text, now_ms=now_ms, end=True).ms
     except InstantError as error:
-        raise ConfigError.single(planning.WATERMARK_KEY, str(error)) from error
+        raise ConfigError.single(planning.WATERMARK_KEY, str(error), INSTANT_FIX) from error
 
 
 def _epoch_ms(now: datetime) -> int:
     if now.utcoffset() is None:
         raise ConfigError.single("now", "has no time zone", "Pass an aware datetime, such as UTC")
     return (now - EPOCH) // MILLISECOND
-
-
-def _unit_text(row: Mapping[str, object]) -> str:
-    """Return a row as the text that signatures hold; Gson always escapes these two line ends."""
-    text = compact(cast("JsonObject", row))
-    return text.replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")

@@ -20,6 +20,9 @@
     ├── LeaseLostError            DIL-LEASE-LOST       our fencing token is no longer the newest
     └── RunInterruptedError       DIL-INTERRUPTED      SIGINT or SIGTERM
 
+DIL-INTERNAL is no class: the command line and its report give this code to every exception that
+is none of these, that is to what should not happen.
+
 Codes are API: tests and callers match on them, never on the text. Constructors take plain
 positional arguments so that every class survives pickling between executor and driver.
 """

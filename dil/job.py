@@ -11,11 +11,18 @@ import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 from dil import planning, publishing
-from dil.errors import ConfigError, LeaseHeldError, RunInterruptedError
+from dil.errors import (
+    ConfigError,
+    DilError,
+    LeaseHeldError,
+    LeaseLostError,
+    PlanningError,
+    RunInterruptedError,
+)
 from dil.execution.executor import Execution, Executor, hopeless
 from dil.model.dataset import Lease, RunRecord
 from dil.model.history import History
@@ -23,17 +30,17 @@ from dil.model.job import CommitPolicy, Job, PublishMode
 from dil.model.report import ReportedFailure, RunReport, RunStatus, UnitCounts
 from dil.model.task import Failure, RunContext, TaskReport
 from dil.model.work_unit import Plan, WorkUnit
+from dil.observe import run_report
 from dil.observe.progress import Progress, SilentProgress
 from dil.publishing import Finished
 from dil.spi.state_store import StateStore
 from dil.state import LeaseKeeper, open_store
 from dil.storage import filesystem_for
+from dil.text.zones import EPOCH
 
 log = logging.getLogger(__name__)
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LEASE_GLANCE_S = 0.5
-_RECOVERABLE = frozenset({"running", "failed", "interrupted"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +49,8 @@ class RunOptions:
 
     ``now_ms`` is the run's now for planning, ``clock`` the real clock, both epoch ms UTC.
     ``wait_lease_s`` is how long to wait for another run to end. ``cache`` is a folder that
-    survives the run. ``executor`` takes Spark's place.
+    survives the run. ``executor`` takes Spark's place. ``log_level`` and ``log_json`` are how the
+    tasks log.
     """
 
     now_ms: int
@@ -54,6 +62,8 @@ class RunOptions:
     environ: Mapping[str, str] = field(default_factory=dict, repr=False)
     cache: Path | None = None
     executor: Executor | None = None
+    log_level: str = "WARNING"
+    log_json: bool = False
 
 
 def plan_job(
@@ -64,6 +74,9 @@ def plan_job(
     ``explain`` keeps what is not due, with the reason.
     """
     with open_store(job.state, job.name, clock=clock or (lambda: now_ms)) as store:
+        problem = _changed_shape(job, store)
+        if problem is not None:
+            log.warning("a run would refuse this plan: %s", problem.message)
         return _plan(job, store, now_ms, explain=explain)
 
 
@@ -78,7 +91,9 @@ def run_job(job: Job, options: RunOptions) -> RunReport:
     started = time.monotonic()
     run_id = options.run_id or new_run_id(options.clock())
     if job.running.disabled:
-        return _report(job, run_id, RunStatus.NOTHING_DUE, notes=("job.disabled is true",))
+        return RunReport(
+            job.name, run_id, RunStatus.NOTHING_DUE, UnitCounts(), notes=("job.disabled is true",)
+        )
     _refuse_lost_state(job, options)
     with open_store(job.state, job.name, clock=options.clock) as store:
         lease = _take_lease(store, run_id, job.running.lease_s, options.wait_lease_s)
@@ -114,37 +129,52 @@ class _Run:
         plan = self._planned()
         if not plan.work_units:
             self._sweep()
-            return _report(
-                self._job, self._run_id, RunStatus.NOTHING_DUE, recovered=recovered,
-                notes=(f"nothing is due: {plan.skipped} work units are up to date",),
-            )  # fmt: skip
+            note = f"nothing is due: {plan.skipped} work units are up to date"
+            if not plan.skipped:
+                note = "nothing is due: the range is empty, its from is not before its to"
+            return self._report(RunStatus.NOTHING_DUE, recovered=recovered, notes=(note,))
         self._begin(plan)
         adopted, fresh = self._adopt(plan)
+        reports: tuple[TaskReport, ...] = adopted
         try:
             execution = self._execute(plan, fresh)
+            reports = (*adopted, *execution.reports)
+            report = self._conclude(plan, reports, execution.stopped)
         except (RunInterruptedError, KeyboardInterrupt) as signal:
-            return replace(self._interrupted(plan, signal), recovered=recovered)
-        return replace(self._conclude(plan, adopted, execution), recovered=recovered)
+            report = self._interrupted(plan, adopted, signal)
+        except DilError as error:
+            log.debug("the run failed", exc_info=error)
+            report = self._failed(plan, reports, error)
+        return replace(report, recovered=recovered)
 
     # Recover
 
     def _recover(self) -> tuple[str, ...]:
-        """Finish what earlier runs decided; publish what a crashed ``successful`` run completed."""
+        """Finish what earlier runs decided; publish what a crashed ``successful`` run completed.
+
+        Of several crashed runs only the newest with results: its commit supersedes the others.
+        """
         spec = self._job.publishing
         recovered = []
         pending = publishing.finish_pending(self._store, self._lease, spec, self._files)
         if pending is not None:
             recovered.append(pending.run_id)
-        for run in self._store.unfinished_runs():
-            if not _publishes_its_successes(run, spec.mode):
+        for run in reversed(self._store.unfinished_runs()):
+            if not _publishes_its_successes(run, self._job):
                 continue
             results = publishing.staged_work(self._files, run)
             if not results:
                 continue
-            finished = publishing.as_finished(results)
-            log.info("publishing %d work units that run %s completed", len(finished), run.run_id)
-            self._publish(run.run_id, run.now, finished, full=results[0].full_extract)
-            recovered.append(run.run_id)
+            log.info("publishing %d work units that run %s completed", len(results), run.run_id)
+            owed = publishing.owed(
+                publishing.read_plan(self._files, run.staging_dir),
+                {each.work_unit.signature for each in results},
+                "the run ended before this work unit did",
+            )
+            finished = (*publishing.finished(results), *owed.failed)
+            full = results[0].full_extract
+            self._publish(run.run_id, run.now, finished, full=full, left_low=owed.low)
+            return (*recovered, run.run_id)
         return tuple(recovered)
 
     # Plan
@@ -153,6 +183,9 @@ class _Run:
         """Plan against state, once it is sure that the plan will not double rows."""
         self._check_shape()
         plan = _plan(self._job, self._store, self._options.now_ms)
+        self._warn_of_lost_state()
+        if self._job.publishing.mode is PublishMode.WINDOW_REPLACE:
+            _refuse_shorter_windows(plan, self._store.history())
         publishing.claim(
             self._files,
             publishing.dataset_dir(self._job.publishing),
@@ -160,16 +193,27 @@ class _Run:
         )
         return plan
 
+    def _warn_of_lost_state(self) -> None:
+        """Say it when rows would be appended that state, were it there, would know of."""
+        job = self._job
+        if job.publishing.mode is not PublishMode.APPEND or not self._store.history().is_empty():
+            return
+        live = publishing.live_files(self._files, publishing.dataset_dir(job.publishing))
+        if live and job.state.enabled:
+            log.warning(
+                "the dataset holds %d files, but the state store knows of no run of this job: if "
+                "they are its own, their rows are now appended once more",
+                len(live),
+            )
+
     def _check_shape(self) -> None:
         """Refuse a watermark whose signatures no record has, unless that is wanted."""
         job, store = self._job, self._store
-        shape, known = planning.shape(job.planning), store.recorded_shape()
-        if shape == known or not job.state.enabled:
-            return
-        wanted = job.planning.backfill or job.planning.ignore_history
-        if known is not None and not wanted and not store.history().is_empty():
-            _refuse_new_shape(job, known, shape, accepted=self._options.accept_new_signatures)
-        if not job.planning.backfill:
+        problem = _changed_shape(job, store)
+        if problem is not None and not self._options.accept_new_signatures:
+            raise problem
+        shape = planning.shape(job.planning)
+        if job.state.enabled and not job.planning.backfill and shape != store.recorded_shape():
             # Before planning: under a new shape no coverage counts.
             store.record_shape(self._lease, shape)
 
@@ -187,12 +231,15 @@ class _Run:
                 status="running",
             ),
         )
+        publishing.write_plan(self._files, self._staging, _staged_plan(plan))
 
     # Execute
 
-    def _adopt(self, plan: Plan) -> tuple[tuple[Finished, ...], tuple[WorkUnit, ...]]:
+    def _adopt(self, plan: Plan) -> tuple[tuple[TaskReport, ...], tuple[WorkUnit, ...]]:
         """Split the plan into what earlier runs already staged and what must be extracted."""
-        runs = [run for run in self._store.unfinished_runs() if run.status in _RECOVERABLE]
+        if self._job.publishing.mode is PublishMode.REPLACE:
+            return (), plan.work_units  # a snapshot is of one time
+        runs = [run for run in self._store.unfinished_runs() if _is_open(run)]
         staged = [each for run in runs for each in publishing.staged_work(self._files, run)]
         pool = publishing.Adoptable(staged, self._job.digest)
         adopted, fresh = [], []
@@ -201,14 +248,22 @@ class _Run:
             if report is None:
                 fresh.append(unit)
             else:
-                adopted.append(Finished(unit, report))
+                adopted.append(report)
         return tuple(adopted), tuple(fresh)
 
     def _execute(self, plan: Plan, units: Sequence[WorkUnit]) -> Execution:
         """Run the work units as tasks; no session is started for none."""
         if not units:
             return Execution(())
-        run = RunContext(self._job, self._run_id, plan.now, plan.full_extract, self._staging)
+        run = RunContext(
+            job=self._job,
+            run_id=self._run_id,
+            run_now=plan.now,
+            full_extract=plan.full_extract,
+            staging_dir=self._staging,
+            log_level=self._options.log_level,
+            log_json=self._options.log_json,
+        )
         executor = self._options.executor or self._spark(len(units))
         self._options.progress.start(len(units))
         try:
@@ -218,12 +273,18 @@ class _Run:
 
     def _spark(self, units: int) -> Executor:
         from dil.execution.session import SparkSettings
+        from dil.execution.shipping import plugin_modules
         from dil.execution.spark import SparkExecutor
 
         threads = min(self._job.running.threads, units)
         return SparkExecutor(
             SparkSettings(
-                f"dil {self._job.name}", threads, self._options.environ, self._options.cache
+                app_name=f"dil {self._job.name}",
+                threads=threads,
+                environ=self._options.environ,
+                cache=self._options.cache,
+                plugins=plugin_modules(self._job),
+                import_path=self._job.running.plugin_path,
             )
         )
 
@@ -239,43 +300,58 @@ class _Run:
                 bytes=sum(report.bytes for report in reports),
             )
             if self._keeper.lost:
-                return Failure("DIL-LEASE-LOST", "another run took the lease over")
+                return Failure(LeaseLostError.code, "another run took the lease over")
             return hopeless(reports)
 
         return watch
 
     # Publish, commit, report
 
-    def _conclude(self, plan: Plan, adopted: Sequence[Finished], execution: Execution) -> RunReport:
+    def _conclude(
+        self, plan: Plan, reports: Sequence[TaskReport], stopped: Failure | None
+    ) -> RunReport:
         """Publish what the commit policy allows, record it, and report."""
-        by_signature = {report.signature: report for report in execution.reports}
-        ran = [
+        by_signature = {report.signature: report for report in reports}
+        finished = tuple(
             Finished(unit, by_signature[unit.signature])
             for unit in plan.work_units
             if unit.signature in by_signature
-        ]
-        finished = (*adopted, *ran)
-        status = self._verdict(plan, finished)
+        )
+        owed = publishing.owed(
+            _staged_plan(plan), by_signature, "the run was stopped before this work unit began"
+        )
+        status = self._verdict(plan, reports)
         usual = self._store.last_rows()
         files: tuple[str, ...] = ()
         if self._may_publish(status):
             files = self._publish(
-                self._run_id, plan.now, finished, full=plan.full_extract, left_low=plan.left_low
+                self._run_id,
+                plan.now,
+                (*finished, *owed.failed),
+                full=plan.full_extract,
+                left_low=owed.low,
             )
-        good = [each for each in finished if each.report.failure is None] if files else ()
-        rows = sum(each.report.rows for each in good)
+        good = [report for report in reports if report.failure is None] if files else []
+        rows = sum(report.rows for report in good)
         self._end(status, rows, len(files))
-        counts = _counts(plan, adopted, ran)
-        report = _report(
-            self._job, self._run_id, status, units=counts, rows=rows, files=files, left=plan.left,
-            bytes=sum(each.report.bytes for each in good),
-            failures=_failures(ran, execution.stopped),
-            notes=(*_zero_rows(status, rows, usual), *_notes(finished)),
-        )  # fmt: skip
-        return _with_counters(report, [each.report for each in finished])
+        return self._report(
+            status,
+            plan=plan,
+            tasks=reports,
+            rows=rows,
+            bytes=sum(report.bytes for report in good),
+            files=files,
+            failures=run_report.failures(reports, stopped),
+            notes=(
+                *run_report.zero_rows(status, rows, usual),
+                *run_report.no_progress(plan),
+                *run_report.unlike_schemas(reports),
+                *run_report.task_notes(reports),
+            ),
+        )
 
-    def _verdict(self, plan: Plan, finished: Sequence[Finished]) -> RunStatus:
-        good = sum(each.report.failure is None for each in finished)
+    def _verdict(self, plan: Plan, reports: Sequence[TaskReport]) -> RunStatus:
+        good = sum(report.failure is None for report in reports)
         if good == len(plan.work_units):
             return RunStatus.SUCCESS
         all_or_nothing = self._job.running.commit_policy is CommitPolicy.FULL
@@ -331,18 +407,74 @@ class _Run:
             if publishing.sweep(self._files, run.staging_dir):
                 self._store.mark_swept(self._lease, run.run_id)
 
-    def _interrupted(self, plan: Plan, signal: BaseException) -> RunReport:
+    def _interrupted(
+        self, plan: Plan, adopted: Sequence[TaskReport], signal: BaseException
+    ) -> RunReport:
         """Report a stop by signal; what is complete in staging waits for the next run."""
         self._store.end_run(self._lease, self._run_id, "interrupted", rows=0, files=0)
-        staged = sum(1 for _ in publishing.read_results(self._files, self._staging))
-        planned = len(plan.work_units)
-        return _report(
-            self._job, self._run_id, RunStatus.FAILED,
-            units=UnitCounts(planned=planned, not_started=planned),
-            failures=(ReportedFailure(None, "DIL-INTERRUPTED", "the run was stopped by a signal"),),
-            notes=(f"{staged} of {planned} work units are staged; the next run goes on from them",),
-            forced_exit_code=getattr(signal, "exit_code", 130),
-        )  # fmt: skip
+        done = [each.report for each in publishing.read_results(self._files, self._staging)]
+        staged = len(done) + len(adopted)
+        report = self._report(
+            RunStatus.FAILED,
+            plan=plan,
+            tasks=(*adopted, *done),
+            failures=(
+                ReportedFailure(None, RunInterruptedError.code, "the run was stopped by a signal"),
+            ),
+            notes=(
+                f"{staged} of {len(plan.work_units)} work units are staged; "
+                "the next run goes on from them",
+            ),
+        )
+        return replace(report, forced_exit_code=getattr(signal, "exit_code", 130))
+
+    def _failed(self, plan: Plan, reports: Sequence[TaskReport], error: DilError) -> RunReport:
+        """Report a failure outside the tasks: publishing, state, Spark itself."""
+        try:
+            self._store.end_run(self._lease, self._run_id, "failed", rows=0, files=0)
+        except DilError as second:
+            log.warning("the end of the run could not be recorded: %s", second.message)
+        return self._report(
+            RunStatus.FAILED,
+            plan=plan,
+            tasks=reports,
+            failures=run_report.failures(reports, Failure.of(error)),
+            notes=(error.fix,) if error.fix else (),
+        )
+
+    def _report(  # noqa: PLR0913 - the members of a report
+        self,
+        status: RunStatus,
+        *,
+        plan: Plan | None = None,
+        tasks: Sequence[TaskReport] = (),
+        rows: int = 0,
+        bytes: int = 0,  # noqa: A002 - the report's word
+        files: tuple[str, ...] = (),
+        failures: tuple[ReportedFailure, ...] = (),
+        notes: tuple[str, ...] = (),
+        recovered: tuple[str, ...] = (),
+    ) -> RunReport:
+        counters = [task.counters for task in tasks if not task.adopted]
+        return RunReport(
+            job=self._job.name,
+            run_id=self._run_id,
+            status=status,
+            units=run_report.unit_counts(len(plan.work_units) if plan else 0, tasks),
+            rows=rows,
+            bytes=bytes,
+            files=files,
+            failures=failures,
+            dataset_dir=publishing.dataset_dir(self._job.publishing),
+            left=plan.left if plan else 0,
+            recovered=recovered,
+            notes=notes,
+            requests=sum(each.requests for each in counters),
+            rows_read=sum(each.rows_read for each in counters),
+            rows_dropped=sum(each.rows_dropped for each in counters),
+            retries=sum(max(task.attempts - 1, 0) for task in tasks if not task.adopted),
+            peak_rss_bytes=max((each.peak_rss_bytes for each in counters), default=0),
+        )
 
 
 def _plan(job: Job, store: StateStore, now_ms: int, *, explain: bool = False) -> Plan:
@@ -363,6 +495,24 @@ def _refuse_lost_state(job: Job, options: RunOptions) -> None:
         )
 
 
+def _refuse_shorter_windows(plan: Plan, history: History) -> None:
+    """Refuse to replace what was read of a partition by a reading that ends earlier."""
+    for unit in plan.work_units:
+        start = unit.partition.low
+        record = history.records(unit.unit_key, start, start + 1).get(unit.signature)
+        if record is not None and record.high is not None and record.high > unit.high:
+            raise PlanningError(
+                f"work unit {unit.signature} was read up to {record.high}; this run would replace "
+                f"its files by a reading up to {unit.high}, and the rows between would be gone",
+                "Let the range end on a partition boundary, or at or after what was read; "
+                "an earlier --now does the same harm.",
+            )
+
+
+def _staged_plan(plan: Plan) -> publishing.StagedPlan:
+    return publishing.StagedPlan(plan.work_units, plan.left_low)
+
+
 def _take_lease(store: StateStore, run_id: str, lease_s: int, wait_s: float) -> Lease:
     """Take the lease, trying again until ``wait_s`` seconds have passed."""
     deadline = time.monotonic() + wait_s
@@ -376,22 +526,37 @@ def _take_lease(store: StateStore, run_id: str, lease_s: int, wait_s: float) -> 
             time.sleep(min(_LEASE_GLANCE_S, left))
 
 
-def _publishes_its_successes(run: RunRecord, mode: PublishMode) -> bool:
+def _publishes_its_successes(run: RunRecord, job: Job) -> bool:
+    """Tell whether a crashed run's completed work units are to be published as they are.
+
+    Not under another configuration: their rows would not be what this one describes. Not where
+    history is ignored either: the plan would take them once more, and adopts them instead.
+    """
     return (
-        run.status in _RECOVERABLE
+        _is_open(run)
         and run.policy == CommitPolicy.SUCCESSFUL.value
-        and mode is not PublishMode.REPLACE
+        and run.digest == job.digest
+        and _looks_at_history(job)
     )
 
 
-def _refuse_new_shape(job: Job, known: str, shape: str, *, accepted: bool) -> None:
-    """Stop a changed watermark from extracting everything again (spec README 38)."""
-    if accepted:
-        log.warning(
-            "the watermark changed from %s to %s; all of it is extracted again", known, shape
-        )
-        return
-    raise ConfigError.single(
+def _is_open(run: RunRecord) -> bool:
+    """Tell whether a run ended without a commit, so that its staged work was never used."""
+    return not run.committed and run.status in {"running", "failed", "interrupted"}
+
+
+def _looks_at_history(job: Job) -> bool:
+    """Tell whether a published work unit keeps the plan from taking it again."""
+    return job.state.enabled and not (job.planning.backfill or job.planning.ignore_history)
+
+
+def _changed_shape(job: Job, store: StateStore) -> ConfigError | None:
+    """Return the error of a watermark that would extract everything again (spec README 38)."""
+    shape, known = planning.shape(job.planning), store.recorded_shape()
+    wanted = job.planning.backfill or job.planning.ignore_history or not job.state.enabled
+    if known is None or shape == known or wanted or store.history().is_empty():
+        return None
+    return ConfigError.single(
         "ms.watermark",
         f"is now {shape}; earlier runs of {job.name} had {known}. No work unit would find its "
         "record, and everything would be extracted and published again",
@@ -403,64 +568,5 @@ def _refuse_new_shape(job: Job, known: str, shape: str, *, accepted: bool) -> No
 
 def new_run_id(now_ms: int) -> str:
     """Return a new id that sorts by the real time ``now_ms`` (epoch ms UTC) and fits file names."""
-    moment = _EPOCH + timedelta(milliseconds=now_ms)
+    moment = EPOCH + timedelta(milliseconds=now_ms)
     return f"{moment:%Y%m%dT%H%M%SZ}-{uuid.uuid4().hex[:6]}"
-
-
-def _counts(plan: Plan, adopted: Sequence[Finished], ran: Sequence[Finished]) -> UnitCounts:
-    failed = sum(each.report.failure is not None for each in ran)
-    return UnitCounts(
-        planned=len(plan.work_units),
-        succeeded=len(ran) - failed,
-        failed=failed,
-        adopted=len(adopted),
-        not_started=len(plan.work_units) - len(adopted) - len(ran),
-    )
-
-
-def _failures(ran: Sequence[Finished], stopped: Failure | None) -> tuple[ReportedFailure, ...]:
-    failures = [
-        ReportedFailure(
-            each.work_unit.signature, each.report.failure.code, each.report.failure.error
-        )
-        for each in ran
-        if each.report.failure is not None
-    ]
-    if stopped is not None:
-        failures.append(ReportedFailure(None, stopped.code, stopped.error))
-    return tuple(failures)
-
-
-def _zero_rows(status: RunStatus, rows: int, usual: int | None) -> tuple[str, ...]:
-    if rows or usual is None or status is RunStatus.FAILED:
-        return ()
-    return (
-        f"NO ROWS: this run published nothing, the last one that did published {usual} rows. "
-        "Look at the source; ms.work.unit.min.records=1 makes this a failure.",
-    )
-
-
-def _notes(finished: Sequence[Finished]) -> tuple[str, ...]:
-    """Return the tasks' notes, each once, with the number of work units that gave it."""
-    counted: dict[str, int] = {}
-    for each in finished:
-        for note in each.report.notes:
-            counted[note] = counted.get(note, 0) + 1
-    return tuple(f"{note} ({count} work units)" for note, count in counted.items())
-
-
-def _with_counters(report: RunReport, reports: Sequence[TaskReport]) -> RunReport:
-    return replace(
-        report,
-        requests=sum(each.counters.requests for each in reports),
-        rows_read=sum(each.counters.rows_read for each in reports),
-        rows_dropped=sum(each.counters.rows_dropped for each in reports),
-        retries=sum(max(each.attempts - 1, 0) for each in reports),
-        peak_rss_bytes=max((each.counters.peak_rss_bytes for each in reports), default=0),
-    )
-
-
-def _report(job: Job, run_id: str, status: RunStatus, **facts: object) -> RunReport:
-    defaults: dict[str, object] = {"units": UnitCounts()}
-    where = publishing.dataset_dir(job.publishing)
-    return RunReport(job.name, run_id, status, dataset_dir=where, **{**defaults, **facts})  # type: ignore[arg-type]

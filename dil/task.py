@@ -18,18 +18,18 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from dil.conversion.chain import ConversionChain, build_chain
-from dil.errors import DilError, PluginFailureError, SourceContractError
+from dil.errors import DilError, PluginFailureError, SourceContractError, WriteError
 from dil.extraction.paging import Walk, WalkCounters, walk_pages, walk_rows
 from dil.extraction.parameters import Scope
 from dil.model.task import Counters, Failure, RunContext, TaskReport
 from dil.model.work_unit import WorkUnit
 from dil.observe.logs import bind
 from dil.observe.redaction import redactor, secrets_of
-from dil.publishing.staged import FORMAT, StagedResult, write_result
+from dil.publishing.staged import FORMAT, RESULT_NAME, StagedResult, write_result
 from dil.spi.connector import ByteSession, SessionContext
 from dil.spi.converter import ConverterContext, PageFacts
 from dil.spi.registry import load
-from dil.storage import filesystem_for
+from dil.storage import Filesystem, filesystem_for
 from dil.writing.formats import writer_for
 from dil.writing.staging import StagedWriter
 
@@ -59,24 +59,21 @@ def run_work_unit(
     """
     around = around or Surroundings()
     clean = redactor(secrets_of(run.job))
-    waited = _pace(unit, around)
+    spent = Counters(seconds_waited=_pace(unit, around))
     report = TaskReport(unit.signature, unit.low, unit.high, 0)
     for attempt in range(1, run.job.running.max_retries + 2):
         with bind(job=run.job.name, run_id=run.run_id, unit=unit.signature, attempt=attempt):
             report = _attempt(run, unit, attempt, around, clean)
-            report = replace(
-                report,
-                counters=replace(
-                    report.counters, seconds_waited=report.counters.seconds_waited + waited
-                ),
-            )
+            spent = _added(spent, report.counters)
+            report = replace(report, counters=spent)
             if report.failure is None:
                 return report
             log.warning("attempt %d failed: %s", attempt, report.failure.error)
             if not report.failure.retryable:
                 return report
         if attempt <= run.job.running.max_retries:
-            waited += _wait_for_retry(run, attempt, around)
+            waited = _wait_for_retry(run, attempt, around)
+            spent = replace(spent, seconds_waited=spent.seconds_waited + waited)
     return report
 
 
@@ -107,7 +104,7 @@ def _attempt(
             files=writer.finish(),
             schema=_schema_text(writer.schema),
             counters=_counted(counters, chain.dropped, around.monotonic() - started),
-            notes=_notes(counters),
+            notes=_notes(counters, chain.warnings),
         )
         write_result(
             filesystem,
@@ -117,7 +114,7 @@ def _attempt(
             ),
         )
     except Exception as error:  # noqa: BLE001 - the task boundary: failures travel as data
-        writer.abort()
+        _discard(filesystem, folder, writer)
         failure = _failure(error, job.source.connector.qualname)
         return TaskReport(
             signature=unit.signature,
@@ -126,7 +123,7 @@ def _attempt(
             attempts=attempt,
             failure=replace(failure, error=clean(failure.error)),
             counters=_counted(counters, 0, around.monotonic() - started),
-            notes=_notes(counters),
+            notes=_notes(counters, 0),
         )
     else:
         return report
@@ -161,6 +158,16 @@ def _rows(
             for batch in page.batches:
                 yield from chain.convert(batch, facts)
     yield from chain.finish()
+
+
+def _discard(filesystem: Filesystem, folder: str, writer: StagedWriter) -> None:
+    """Delete what a failed attempt wrote; its result first, which alone makes it count."""
+    try:
+        filesystem.delete_file(f"{folder}/{RESULT_NAME}")
+        writer.abort()
+        filesystem.delete_tree(folder)
+    except WriteError as error:
+        log.warning("a failed attempt is left for a later sweep: %s", error.message)
 
 
 def _check_enough(rows: int, least: int) -> None:
@@ -199,10 +206,28 @@ def _wait_for_retry(run: RunContext, retry: int, around: Surroundings) -> float:
     return seconds
 
 
-def _notes(counters: WalkCounters) -> tuple[str, ...]:
-    if not counters.warnings:
-        return ()
-    return ("the source answered with a status that is only a warning; those answers gave no rows",)
+def _added(before: Counters, last: Counters) -> Counters:
+    """Return the counters of all attempts: what was spent adds up, rows are the last one's."""
+    return replace(
+        last,
+        requests=before.requests + last.requests,
+        pages=before.pages + last.pages,
+        bytes_read=before.bytes_read + last.bytes_read,
+        warnings=before.warnings + last.warnings,
+        seconds=before.seconds + last.seconds,
+        seconds_waited=before.seconds_waited + last.seconds_waited,
+    )
+
+
+def _notes(counters: WalkCounters, fallen_back: int) -> tuple[str, ...]:
+    notes = []
+    if counters.warnings:
+        notes.append(
+            "the source answered with a status that is only a warning; those answers gave no rows"
+        )
+    if fallen_back:
+        notes.append("a derived field of type epoc found no number and became 0")
+    return tuple(notes)
 
 
 def _schema_text(schema: pa.Schema | None) -> str:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import io
 from typing import TYPE_CHECKING
 
 import urllib3
 
 from dil.errors import TransientSourceError
+from dil.extraction.streams import ReadStream
 
 if TYPE_CHECKING:
     import requests
 
 
-class BodyStream(io.RawIOBase):
+class BodyStream(ReadStream):
     """Reads an answer's body, decoding gzip and deflate on the way; closing frees the connection.
 
     A body that ends early, a broken chunk, a reset, a time-out and a damaged compression are all
@@ -24,11 +24,7 @@ class BodyStream(io.RawIOBase):
         self._response = response
         self._shown = shown
 
-    def readable(self) -> bool:
-        """Return True."""
-        return True
-
-    def read(self, size: int = -1) -> bytes:
+    def read(self, size: int = -1, /) -> bytes:
         """Return up to ``size`` bytes, all that is left with -1."""
         raw: urllib3.response.BaseHTTPResponse = self._response.raw
         try:
@@ -38,17 +34,6 @@ class BodyStream(io.RawIOBase):
                 f"{self._shown}: the answer's body broke off ({type(error).__name__})",
                 "The work unit is tried again from its start.",
             ) from None
-
-    def readall(self) -> bytes:
-        """Return all that is left."""
-        return self.read(-1)
-
-    def readinto(self, buffer: object) -> int:
-        """Fill a buffer; return the number of bytes."""
-        view = memoryview(buffer).cast("B")  # type: ignore[arg-type]
-        data = self.read(len(view))
-        view[: len(data)] = data
-        return len(data)
 
     def close(self) -> None:
         """Give the connection back, or drop it when the body was not read to its end."""

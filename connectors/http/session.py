@@ -19,7 +19,7 @@ from connectors.http.settings import HttpSettings
 from connectors.http.statuses import RETRIED, Verdict, judge
 from connectors.http.target import Target, build_target, header_texts
 from dil.errors import AuthenticationError, DilError, SourceError, TransientSourceError
-from dil.model.secret import MASK, Secret
+from dil.model.secret import Secret
 from dil.spi.connector import ByteSession, RequestValues, Response
 
 _LOG = logging.getLogger(__name__)
@@ -186,9 +186,9 @@ class HttpSession(ByteSession):
         return min(max(due - now, 0.0), _MAX_RETRY_AFTER_S)
 
     def _failure(self, answer: requests.Response, verdict: Verdict, target: Target) -> DilError:
-        """Return the error of a refused request; its body goes to the log, secrets masked."""
+        """Return the error of a refused request; its body goes to the log, which masks secrets."""
         with answer:
-            self._log_body(answer, target)
+            _log_body(answer, target)
         what = f"{target.shown}: HTTP status {answer.status_code} {answer.reason}"
         if verdict is Verdict.AUTHENTICATION:
             return AuthenticationError(
@@ -201,16 +201,6 @@ class HttpSession(ByteSession):
                 self._retry_after(answer),
             )
         return SourceError(what, "See ms.http.statuses for what counts as a failure.")
-
-    def _log_body(self, answer: requests.Response, target: Target) -> None:
-        try:
-            body = cast("bytes", answer.raw.read(_LOGGED_BYTES, decode_content=True))
-        except (urllib3.exceptions.HTTPError, OSError):
-            return
-        text = body.decode("utf-8", "replace")
-        for secret in self._settings.secret_texts:
-            text = text.replace(secret, MASK)
-        _LOG.warning("%s answered %d: %s", target.shown, answer.status_code, text)
 
     def _warn_of_unknown(self, names: frozenset[str], place: str) -> None:
         """Say once for each name that nothing stands for it (B6.1)."""
@@ -264,6 +254,16 @@ def _wire(text: str) -> str | bytes:
     except UnicodeEncodeError:
         return text.encode()
     return text
+
+
+def _log_body(answer: requests.Response, target: Target) -> None:
+    """Log the beginning of a refusal's body: only there does the source say what it minds."""
+    try:
+        body = cast("bytes", answer.raw.read(_LOGGED_BYTES, decode_content=True))
+    except (urllib3.exceptions.HTTPError, OSError):
+        return
+    text = body.decode("utf-8", "replace")
+    _LOG.warning("%s answered %d: %s", target.shown, answer.status_code, text)
 
 
 def _connection_failure(error: Exception, target: Target) -> SourceError:

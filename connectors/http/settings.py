@@ -26,8 +26,7 @@ class HttpSettings:
     """The connector's view of a job.
 
     ``encodes`` is False for GET_XE: values go into the URI as they are. ``declared`` are the
-    names of all parameters; one without a value is absent, not unknown. ``secret_texts`` are
-    texts that must never be shown.
+    names of all parameters; one without a value is absent, not unknown.
     """
 
     uri: str
@@ -43,7 +42,6 @@ class HttpSettings:
     proxy: str = ""
     retry: RetryBudget = RetryBudget()
     declared: frozenset[str] = frozenset()
-    secret_texts: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, job: Job) -> HttpSettings:
@@ -70,7 +68,6 @@ class HttpSettings:
                 properties.integer("ms.http.retry.max.seconds"),
             ),
             declared=frozenset(parameter.name for parameter in job.extraction.parameters),
-            secret_texts=_secret_texts(job, headers, authentication),
         )
 
 
@@ -79,15 +76,3 @@ def _proxy(host: str, port: int) -> str:
     if not host or port <= 0:
         return ""
     return f"{host if '://' in host else f'http://{host}'}:{port}"
-
-
-def _secret_texts(
-    job: Job, headers: Mapping[str, str | Secret], authentication: Authentication | None
-) -> frozenset[str]:
-    found: list[object] = [job.source.username, job.source.password, *headers.values()]
-    if authentication is not None:
-        found.append(authentication.token)
-    for parameter in job.extraction.parameters:
-        value = parameter.value
-        found.extend(value if isinstance(value, list | tuple) else [value])
-    return frozenset(s.reveal() for s in found if isinstance(s, Secret) and s.reveal())

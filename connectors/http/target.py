@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from urllib.parse import quote_plus
 
 from dil.errors import ConfigError
@@ -27,7 +27,7 @@ class Target:
     ``shown`` is for messages: scheme, host, path as written, and the names of parameters.
     """
 
-    uri: str
+    uri: str = field(repr=False)
     shown: str
     unknown: frozenset[str]
 

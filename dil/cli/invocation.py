@@ -39,14 +39,16 @@ def cache_dir() -> Path | None:
 class Invocation:
     """What one call of the command line learns while it runs.
 
-    ``verbose`` shows tracebacks, ``job_name`` is known once a job was loaded. Before that,
-    ``redact`` masks only what looks like a credential; then also every secret of the job.
+    ``verbose`` shows tracebacks, ``job_name`` is known once a job was loaded, ``run_id`` once a
+    run begins. Before the job is known, ``redact`` masks only what looks like a credential; then
+    also every secret of the job.
     """
 
     verbose: bool = False
     json_log: bool = False
     quiet: bool = False
     job_name: str | None = None
+    run_id: str = ""
     started: float = field(default_factory=time.monotonic)
     _secrets: tuple[Secret, ...] = ()
     _redact: Callable[[str], str] | None = None
@@ -57,6 +59,11 @@ class Invocation:
         self.json_log = log_format == "json"
         self.quiet = quiet
         self._configure(())
+
+    @property
+    def task_log_level(self) -> str:
+        """Return the level of the log in tasks, where hundreds of work units would each tell."""
+        return "DEBUG" if self.verbose else "WARNING"
 
     def redact(self, text: str) -> str:
         """Return the text without secrets."""

@@ -86,5 +86,5 @@ def _report_usage_error(invocation: Invocation, error: click.ClickException) -> 
     from dil.cli.run import deliver
 
     cause = ConfigError.single("", error.format_message(), "See `dil run --help`.")
-    report = failed_report(cause, job="", seconds=invocation.seconds())
+    report = failed_report(cause, job="", run_id="", seconds=invocation.seconds())
     deliver(invocation, report, as_json=True, is_told=True)

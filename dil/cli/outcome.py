@@ -73,13 +73,13 @@ def _summary(error: BaseException) -> str:
     )
 
 
-def failed_report(error: BaseException, *, job: str, seconds: float) -> RunReport:
-    """Return the report of a run that ended before it could make its own."""
+def failed_report(error: BaseException, *, job: str, run_id: str, seconds: float) -> RunReport:
+    """Return the report of a run that could not make its own; no run id when none had begun."""
     from dil.model.report import RunReport, RunStatus, UnitCounts
 
     return RunReport(
         job=job,
-        run_id="",
+        run_id=run_id,
         status=RunStatus.FAILED,
         units=UnitCounts(),
         failures=_failures(error),

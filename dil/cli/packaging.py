@@ -18,7 +18,8 @@ from dil.errors import DilError
 DISTRIBUTION = "dil-spark"
 _PACKAGES = ("dil", "connectors")
 _WITH_SPARK = frozenset({"pyspark", "py4j"})
-_NAME = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]*")
+_REQUIREMENT = re.compile(r"^([A-Za-z0-9][A-Za-z0-9._-]*)\s*(?:\[([^\]]*)\])?")
+_EXTRA = re.compile(r"""extra\s*==\s*["']([^"']+)""")
 
 
 def write_code(target: Path, extra: Iterable[Path] = ()) -> int:
@@ -77,20 +78,32 @@ def _own(extra: Iterable[Path]) -> Iterator[tuple[Path, str]]:
             yield path, path.name
 
 
-def _needed(name: str, seen: set[str] | None = None) -> set[str]:
-    """Return the installed libraries that a distribution requires, and theirs."""
-    found = set() if seen is None else seen
+def _needed(name: str, extras: frozenset[str] = frozenset()) -> set[str]:
+    """Return the installed libraries that a distribution and these extras require, and theirs."""
+    found: dict[str, frozenset[str]] = {}
+    _collect(name, extras, found)
+    return set(found) - {name}
+
+
+def _collect(name: str, extras: frozenset[str], found: dict[str, frozenset[str]]) -> None:
+    if name in found and extras <= found[name]:
+        return
+    found[name] = found.get(name, frozenset()) | extras
     for line in metadata.distribution(name).requires or ():
-        match = _NAME.match(line)
-        if match is None or "extra ==" in line:
+        match = _REQUIREMENT.match(line)
+        only_for = _EXTRA.search(line)
+        if match is None or (only_for and only_for.group(1) not in extras):
             continue
-        required = match.group().lower().replace("_", "-")
-        if required in found or required in _WITH_SPARK:
-            continue
-        try:
-            metadata.distribution(required)
-        except metadata.PackageNotFoundError:
-            continue  # its marker excludes this platform
-        found.add(required)
-        _needed(required, found)
-    return found
+        required = match.group(1).lower().replace("_", "-")
+        asked = frozenset(each.strip() for each in (match.group(2) or "").split(",") if each)
+        if required not in _WITH_SPARK and _is_installed(required):
+            _collect(required, asked, found)
+
+
+def _is_installed(name: str) -> bool:
+    """Tell whether a library is there; one that is not is for another platform."""
+    try:
+        metadata.distribution(name)
+    except metadata.PackageNotFoundError:
+        return False
+    return True

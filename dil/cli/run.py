@@ -61,20 +61,25 @@ def run(
         _check_report_file(report_file)
         job = call.load_and_warn()
         # Imported here: a job file that is wrong is told at once.
-        from dil.job import RunOptions, run_job
+        from dil.job import RunOptions, new_run_id, run_job
         from dil.observe.logs import bind
         from dil.observe.progress import progress_for
 
+        invocation = call.invocation
+        invocation.run_id = new_run_id(real_clock())
         options = RunOptions(
             now_ms=now_ms,
             clock=real_clock,
             progress=progress_for(sys.stderr),
             wait_lease_s=wait_lease_s,
             accept_new_signatures=accept_new_signatures,
+            run_id=invocation.run_id,
             environ=os.environ,
             cache=cache_dir(),
+            log_level=invocation.task_log_level,
+            log_json=invocation.json_log,
         )
-        with bind(job=job.name):
+        with bind(job=job.name, run_id=invocation.run_id):
             return run_job(job, options)
 
     report, is_told = _report_of(call, start)
@@ -92,7 +97,8 @@ def _report_of(call: JobCall, start: Callable[[], RunReport]) -> tuple[RunReport
         invocation = call.invocation
         click.echo(invocation.redact(describe(error, verbose=invocation.verbose)), err=True)
         job = invocation.job_name or Path(call.job_file).stem
-        return failed_report(error, job=job, seconds=invocation.seconds()), True
+        seconds = invocation.seconds()
+        return failed_report(error, job=job, run_id=invocation.run_id, seconds=seconds), True
 
 
 def deliver(

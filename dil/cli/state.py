@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 import click
 
 from dil.cli.invocation import real_clock
 from dil.cli.job_command import JobCall, job_command
-from dil.cli.stdout import emit, emit_json_array, results_only
+from dil.cli.outcome import FAILED
+from dil.cli.stdout import emit, emit_json, emit_json_array, results_only
 
 if TYPE_CHECKING:
     from dil.model.job import Job
     from dil.model.json import JsonObject
     from dil.spi.state_store import StateStore, UnitState
+    from dil.state.verification import ChainReport
 
 
 @click.group()
@@ -51,6 +54,29 @@ def log(call: JobCall) -> int:
     return 0
 
 
+@state.command()
+@job_command()
+def verify(call: JobCall) -> int:
+    """Recheck the chain, the work units and the published files; exit code 1 when not sound."""
+    with _opened(call) as (job, store):
+        from dil.state.verification import verify_chain
+
+        report = verify_chain(store, size_of=_size_on(job.publishing.final_dir))
+    if call.as_json:
+        emit_json(
+            {
+                "job": job.name,
+                "sound": report.is_sound,
+                "blocks": report.blocks,
+                "files": report.files,
+                "problems": list(report.problems),
+            }
+        )
+    else:
+        _verify_text(job, report)
+    return 0 if report.is_sound else FAILED
+
+
 @contextlib.contextmanager
 def _opened(call: JobCall) -> Iterator[tuple[Job, StateStore]]:
     with results_only():
@@ -80,8 +106,7 @@ def _unit_json(one: UnitState) -> dict[str, object]:
 
 def _show_text(job: Job, store: StateStore) -> None:
     from dil.observe.logs import one_line
-    from dil.observe.plan_view import instant
-    from dil.text.zones import find_zone
+    from dil.text.zones import find_zone, moment
 
     zone = find_zone(job.planning.zone)
     head = store.head()
@@ -90,10 +115,47 @@ def _show_text(job: Job, store: StateStore) -> None:
     line = "{:<10} {:>8}  {:<29} {:<29} {}\n"
     emit("\n" + line.format("status", "attempts", "from", "done up to", "work unit"))
     for one in store.unit_states():
-        high = "-" if one.high is None else instant(one.high, zone)
-        row = (one.status, one.attempts, instant(one.low, zone), high, one_line(one.signature))
+        high = "-" if one.high is None else moment(one.high, zone)
+        row = (one.status, one.attempts, moment(one.low, zone), high, one_line(one.signature))
         if not emit(line.format(*row)):
             break
+
+
+def _size_on(place: str) -> Callable[[str], int | None]:
+    """Return what finds a file's size by its URI; each folder is listed once."""
+    from dil.storage import filesystem_for
+
+    filesystem = filesystem_for(place)
+
+    @functools.cache
+    def sizes(folder: str) -> dict[str, int]:
+        return {info.path: info.size for info in filesystem.files(folder)}
+
+    def size_of(uri: str) -> int | None:
+        path = filesystem.path_of(uri)
+        return sizes(path.rpartition("/")[0]).get(path)
+
+    return size_of
+
+
+def _verify_text(job: Job, report: ChainReport) -> None:
+    from dil.observe.logs import one_line
+
+    counts = f"blocks {report.blocks:,}, live files {report.files:,}"
+    if report.is_sound and not report.blocks:
+        emit(f"{job.name}  nothing to verify: no run has recorded a block yet\n")
+        return
+    if report.is_sound:
+        emit(f"{job.name}  SOUND  {counts}\n")
+        return
+    emit(f"{job.name}  NOT SOUND  problems {len(report.problems):,}, {counts}\n")
+    for problem in report.problems:
+        if not emit(f"  {one_line(problem)}\n"):
+            return
+    emit(
+        "  V20 concerns a published file: restore it. All else concerns the state store: keep it "
+        "as it is now,\n  and restore an earlier copy in its place.\n"
+    )
 
 
 def _block_line(block: JsonObject) -> str:

@@ -78,7 +78,12 @@ def _move_into(
         return  # The JSON is broken, which is told elsewhere.
     present = members.get(replacement.member)
     if present is not None and as_text(present) != text:
-        findings.problem(entry.key, f"contradicts {replacement.member} of {name}", "", entry.origin)
+        findings.problem(
+            entry.key,
+            f"contradicts {replacement.member} of {name}",
+            f"Keep {name} and remove {entry.key}.",
+            entry.origin,
+        )
         return
     merged = compact({**members, replacement.member: text})
     findings.notice(entry.key, "is an old key", f"Write {name}={merged} instead.", entry.origin)

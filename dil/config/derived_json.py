@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import re
 
-from dil.config.shape import ShapeError, Surroundings, as_array, as_object, build, each, texts
+from dil.config.findings import DATE_PATTERN_FIX, REGEX_FIX, ZONE_FIX
+from dil.config.shape import (
+    ShapeError,
+    Surroundings,
+    as_array,
+    as_object,
+    build,
+    each,
+    texts,
+)
 from dil.model.json import JsonValue
 from dil.model.settings import DerivedField, Formula
 from dil.text.java_regex import compile_java
@@ -50,17 +59,20 @@ def _epoc(formula: Formula, place: str) -> None:
     try:
         if formula.timezone:
             find_zone(formula.timezone)
+    except ValueError as error:
+        raise ShapeError((f"{place}: {error}", ZONE_FIX)) from error
+    try:
         if formula.format and formula.format.lower() != "iso":
             compile_pattern(formula.format)
     except ValueError as error:
-        raise ShapeError((f"{place}: {error}", "")) from error
+        raise ShapeError((f"{place}: {error}", DATE_PATTERN_FIX)) from error
 
 
 def _regexp(formula: Formula, place: str) -> None:
     try:
         compile_java(formula.format or "(.*)")
     except ValueError as error:
-        raise ShapeError((f"{place}: {error}", "")) from error
+        raise ShapeError((f"{place}: {error}", REGEX_FIX)) from error
 
 
 _CHECKS = {"epoc": _epoc, "regexp": _regexp}

@@ -8,16 +8,20 @@ from collections.abc import Iterator, Mapping
 from dil.config.entry import Entry
 from dil.config.lenient_json import JsonError, parse
 from dil.config.table import PLUGIN_PREFIX, TABLE
+from dil.model.job import PublishingSpec, WritingSpec
 from dil.model.json import compact
 
 
-def digest(entries: Mapping[str, Entry]) -> str:
+def digest(entries: Mapping[str, Entry], publishing: PublishingSpec, writing: WritingSpec) -> str:
     """Return the SHA-256 of the effective properties as hexadecimal digits.
 
     Left out is what only controls the run: threads, retries, state, lease, logs, pacing. Blanks
-    and line ends of JSON values do not count, nor whether a default was written out.
+    and line ends of JSON values do not count, nor whether a default was written out. Where and how
+    rows are published counts as it was understood: a relative path is another place when the job
+    file moves, and several properties together choose the folder and the mode.
     """
-    lines = "".join(f"{name}={text}\n" for name, text in sorted(_effective(entries)))
+    effective = [*_effective(entries), ("publishing", repr(publishing)), ("writing", repr(writing))]
+    lines = "".join(f"{name}={text}\n" for name, text in sorted(effective))
     return hashlib.sha256(lines.encode()).hexdigest()
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,10 +21,10 @@ from dil.model.json import JsonValue
 from dil.model.secret import Secret
 from dil.secrets import SecretError, SecretResolver, read_master_passwords
 
-_LATER_FIX = "Leave it out, or give it its default."
 # Accepted without effect, and likely to be missed when it has none.
-_NOTED = {"job.schedule", "extractor.class", "ms.retention"}
+_NOTED = {"job.schedule", "job.lock.enabled", "extractor.class", "ms.retention"}
 # An empty array is an error here, not "blank": behaviour.md B19, checks 9 and 14.
+_KEY_FILE_FIX = "Name a file whose first line is the master password."
 _NEVER_EMPTY = {"ms.parameters", "ms.output.schema"}
 
 
@@ -63,9 +63,20 @@ def evaluate_some(
     names: Iterable[str],
     around: Surroundings,
     findings: Findings,
+    *,
+    supported: Collection[str] = (),
 ) -> dict[str, object]:
-    """Return the values of some properties."""
-    return {name: _value(TABLE[name], entries.get(name), around, findings) for name in names}
+    """Return the values of some properties.
+
+    Those in ``supported`` are taken although the table says that they come later.
+    """
+    found: dict[str, object] = {}
+    for name in names:
+        entry, written = TABLE[name], entries.get(name)
+        found[name] = _value(entry, written, around, findings)
+        if written is not None and name not in supported and findings.is_sound(name):
+            _report_support(entry, written, found[name], findings)
+    return found
 
 
 def report_missing(entries: Mapping[str, Entry], path: str, findings: Findings) -> None:
@@ -84,10 +95,12 @@ def _resolver(found: Mapping[str, object], place: Place, findings: Findings) -> 
             path = local_path(location, place.folder)
             passwords = read_master_passwords(path, count)
             if not passwords:
-                findings.notice("encrypt.key.loc", f"names {path}, which does not exist")
+                findings.notice(
+                    "encrypt.key.loc", f"names {path}, which does not exist", _KEY_FILE_FIX
+                )
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or str(error)
-            findings.problem("encrypt.key.loc", f"cannot be read: {reason}")
+            findings.problem("encrypt.key.loc", f"cannot be read: {reason}", _KEY_FILE_FIX)
     is_strong = found["encrypt.use.strong.encryptor"] is True
     return SecretResolver(place.environ, place.folder, passwords, is_strong)
 
@@ -109,7 +122,6 @@ def _value(
             findings.problem(entry.name, what, fix, written.origin)
         # A secret that cannot be read is not a missing one; checks must not call it that.
         return Secret("") if entry.secret else blank(entry)
-    _report_support(entry, written, value, findings)
     return value
 
 
@@ -168,16 +180,23 @@ def _read_json(entry: Property, written: Entry, findings: Findings) -> JsonValue
 
 def _json_fix(written: Entry) -> str:
     is_yaml = Path(written.origin.path).suffix in {".yaml", ".yml"}
-    return "" if is_yaml or '"' not in written.text else _QUOTE_FIX
+    return _JSON_FIX if is_yaml or '"' not in written.text else _QUOTE_FIX
 
 
+_JSON_FIX = 'Write [...] or {...}; names and texts stand in double quotes: {"name": "text"}.'
 _QUOTE_FIX = r'In a property file a backslash is doubled: \\" is a quote inside a JSON string.'
 
 
 def _report_support(entry: Property, written: Entry, value: object, findings: Findings) -> None:
-    if entry.support is Support.LATER and value != blank(entry):
+    """Report a value that differs from the default and does not have its effect."""
+    if value == blank(entry):
+        return
+    if entry.support is Support.LATER:
         if not _is_default_json(entry, value):
-            findings.problem(entry.name, "is not supported yet", _LATER_FIX, written.origin)
+            fix = f"Leave it out, or write its default: {entry.default}." if entry.default else ""
+            findings.problem(
+                entry.name, "is not supported yet", fix or "Leave it out.", written.origin
+            )
     elif entry.support is Support.INTERNAL:
         findings.notice(entry.name, "is set by planning; the value is ignored", "", written.origin)
     elif entry.name in _NOTED:

@@ -8,6 +8,10 @@ from dataclasses import dataclass, field
 
 from dil.errors import ConfigError, Origin, Problem
 
+REGEX_FIX = "Write a Java regular expression; a backslash of it is two in JSON."
+DATE_PATTERN_FIX = "Write a Joda date pattern, for example yyyy-MM-dd'T'HH:mm:ss."
+ZONE_FIX = "Use a region id such as Europe/Paris, or UTC."
+
 _SHOWN_CHARACTERS = 60
 
 
@@ -22,8 +26,8 @@ class Findings:
     problems: list[Problem] = field(default_factory=list)
     notices: list[Problem] = field(default_factory=list)
 
-    def problem(self, key: str, what: str, fix: str = "", origin: Origin | None = None) -> None:
-        """Add a problem of one property."""
+    def problem(self, key: str, what: str, fix: str, origin: Origin | None = None) -> None:
+        """Add a problem of one property; ``fix`` says what to write."""
         self.problems.append(Problem(origin or self.origins.get(key), key, what, fix))
 
     def notice(self, key: str, what: str, fix: str = "", origin: Origin | None = None) -> None:

@@ -67,7 +67,10 @@ class _Run:
         if name in chain:
             circle = " -> ".join((*chain[chain.index(name) :], name))
             self.findings.problem(
-                entry.key, f"goes round in a circle: {circle}", origin=entry.origin
+                entry.key,
+                f"goes round in a circle: {circle}",
+                "Write out the value of one of them.",
+                entry.origin,
             )
             return f"${{{name}}}", False
         if name not in self.entries:

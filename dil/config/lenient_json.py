@@ -8,16 +8,15 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from dil.config.brackets import flow_text, keep_unknown_escapes
-from dil.model.json import JsonValue
+from dil.model.json import JsonValue, read_number
 
 if TYPE_CHECKING:
     import yaml
 
-_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?")
+_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
 _WORDS: dict[str, bool | None] = {"true": True, "false": False, "null": None}
 
 
@@ -33,7 +32,7 @@ class JsonError(ValueError):
 def parse(text: str) -> tuple[JsonValue, str]:
     """Return the value, and how the text differs from strict JSON (empty text if it does not).
 
-    Numbers are exact: integers of any length, fractions as Decimal.
+    Numbers are exact: integers of any length, others as a Decimal that keeps its text.
 
     Raises:
         JsonError: neither strict nor lenient reading succeeds.
@@ -77,7 +76,8 @@ def _no_constant(word: str) -> JsonValue:
 def _strict(text: str) -> JsonValue:
     value: JsonValue = json.loads(
         text,
-        parse_float=Decimal,
+        parse_float=read_number,
+        parse_int=read_number,
         parse_constant=_no_constant,
         object_pairs_hook=_members,
         # Line breaks inside strings come from values that are written over several lines.
@@ -149,7 +149,4 @@ def scalar(text: str) -> JsonValue:
     """Return what an unquoted word stands for: a number, true, false, null, or its text."""
     if text in _WORDS:
         return _WORDS[text]
-    number = _NUMBER.fullmatch(text)
-    if number is None:
-        return text
-    return Decimal(text) if number[1] or number[2] else int(text)
+    return read_number(text) if _NUMBER.fullmatch(text) else text

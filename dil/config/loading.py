@@ -57,6 +57,9 @@ def load(
 ) -> Loaded:
     """Read, check and build a job; runs on the driver, does no I/O but reading files.
 
+    Appends the job file's folder and those of ``ms.plugin.path`` to this process's import path,
+    where the job's own classes are found (spec README 34).
+
     Args:
         path: The job file; messages name it as given here.
         overrides: ``-D`` settings, which win over everything.
@@ -99,18 +102,17 @@ def planning_spec(properties: Mapping[str, str]) -> tuple[PlanningSpec, tuple[Pr
     entries = canonical(interpolated, findings, lenient=False)
     findings.origins = {key: entry.origin for key, entry in entries.items()}
     around = Surroundings(SecretResolver({}, Path()), "UTC", lambda _what, _fix: None)
-    values = evaluate_some(entries, PLANNING_NAMES, around, findings)
+    values = evaluate_some(
+        entries,
+        PLANNING_NAMES,
+        around,
+        findings,
+        # Planning takes activation rows from its caller; only a run cannot read them yet.
+        supported={"ms.secondary.input"},
+    )
     spec = planning_section(_properties(values, entries), findings)
-    # Planning knows activation rows, which a run does not read yet.
-    findings.problems = [
-        problem for problem in findings.problems if not _is_about_secondary_input(problem)
-    ]
     findings.raise_problems()
     return spec, findings.sorted_notices()
-
-
-def _is_about_secondary_input(problem: Problem) -> bool:
-    return problem.key == "ms.secondary.input" and problem.what == "is not supported yet"
 
 
 def _properties(values: Mapping[str, object], entries: Mapping[str, Entry]) -> Properties:
@@ -145,6 +147,7 @@ class _Builder:
         """Run the checks over several properties; raise, or build the job."""
         findings, folder = self.findings, self.place.folder
         planning = planning_section(properties, findings)
+        writing = writing_section(properties)
         publishing = publishing_section(properties, folder, findings)
         state = state_section(properties, folder, findings)
         running = running_section(properties, plugin_folders, findings)
@@ -156,23 +159,22 @@ class _Builder:
         findings.raise_problems()
         if plugins.connector is None or plugins.extractor is None:
             # Each is required, so a problem was found above; this is for the type checker.
-            raise ConfigError.single("source.class", "and ms.extractor.class are required")
+            raise ConfigError.single(
+                "source.class", "and ms.extractor.class are required", "Set both."
+            )
         return Job(
             name=properties.text("job.name"),
             path=self.place.path,
-            namespace=properties.text("extract.namespace"),
-            table=properties.text("extract.table.name"),
-            digest=digest(self.entries),
+            digest=digest(self.entries, publishing, writing),
             properties=properties,
             planning=planning,
             source=source_section(properties, plugins.connector),
             extraction=extraction_section(properties, plugins.extractor),
             conversion=conversion_section(properties, plugins.converters),
-            writing=writing_section(properties),
+            writing=writing,
             publishing=publishing,
             running=running,
             state=state,
-            secondary_inputs=properties.typed("ms.secondary.input", tuple),
         )
 
     def _plugin_folders(self, properties: Properties) -> tuple[str, ...]:
@@ -184,6 +186,10 @@ class _Builder:
                 self.findings.problem("ms.plugin.path", str(error), "Use a local folder.")
                 continue
             if not folder.is_dir():
-                self.findings.problem("ms.plugin.path", f"names {folder}, which is no folder")
+                self.findings.problem(
+                    "ms.plugin.path",
+                    f"names {folder}, which is no folder",
+                    "A relative path starts at the folder of the job file.",
+                )
             found.append(str(folder))
         return tuple(found)

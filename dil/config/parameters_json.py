@@ -5,8 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import get_args
 
-from dil.config.findings import known_words
-from dil.config.shape import ShapeError, Surroundings, as_array, as_object, build, each, is_scalar
+from dil.config.findings import DATE_PATTERN_FIX, ZONE_FIX, known_words
+from dil.config.shape import (
+    ShapeError,
+    Surroundings,
+    as_array,
+    as_object,
+    build,
+    each,
+    is_scalar,
+)
 from dil.model.json import JsonValue
 from dil.model.settings import Parameter, ParameterType
 from dil.secrets import is_reference
@@ -14,7 +22,6 @@ from dil.text.joda import compile_pattern
 from dil.text.zones import find_zone
 
 _TYPES: tuple[str, ...] = get_args(get_args(ParameterType)[0])
-_UNUSED_VALUE = {"session", "pagestart", "pagesize", "pageno"}
 
 
 def parameters(value: JsonValue, around: Surroundings) -> tuple[Parameter, ...]:
@@ -63,7 +70,12 @@ def _list_item(value: JsonValue, place: str, around: Surroundings) -> object:
 
 def _primitive_value(value: JsonValue, place: str, around: Surroundings) -> object:
     if value is None or not is_scalar(value):
-        raise ShapeError((f"{place} is of type primitive and has no number, boolean or text", ""))
+        raise ShapeError(
+            (
+                f"{place} is of type primitive and has no number, boolean or text",
+                'For example "value":100.',
+            )
+        )
     _refuse_secret(value, place)
     del around
     return value
@@ -98,12 +110,14 @@ def _watermark(
     members: Mapping[str, JsonValue], place: str, around: Surroundings
 ) -> dict[str, object]:
     if str(members.get("value")).lower() not in {"low", "high"}:
-        around.notice(f"{place} has neither low nor high as value; high is taken", "")
+        around.notice(
+            f"{place} has neither low nor high as value; high is taken", 'Write "value":"high".'
+        )
     zone = str(members.get("timezone") or around.zone)
     try:
         find_zone(zone)
     except ValueError as error:
-        raise ShapeError((f'{place} has the unknown time zone "{zone}"', "")) from error
+        raise ShapeError((f'{place} has the unknown time zone "{zone}"', ZONE_FIX)) from error
     if members.get("format") == "datetime":
         _check_pattern(members.get("pattern"), place)
     return {"timezone": zone}
@@ -117,7 +131,7 @@ def _check_pattern(pattern: JsonValue, place: str) -> None:
     try:
         compile_pattern(pattern)
     except ValueError as error:
-        raise ShapeError((f"{place}: {error}", "")) from error
+        raise ShapeError((f"{place}: {error}", DATE_PATTERN_FIX)) from error
 
 
 def _refuse_secret(value: JsonValue, place: str) -> None:

@@ -7,11 +7,12 @@ from itertools import pairwise
 
 from dil.config.findings import Findings, known_words
 from dil.config.shape import ShapeError
+from dil.config.table import TABLE
 from dil.config.watermarks import instant, names_no_zone
 from dil.model.json import JsonValue
 
 KEY = "ms.work.unit.partition"
-WORDS = ("none", "hourly", "daily", "weekly", "monthly", "yearly")
+WORDS = TABLE[KEY].words
 _NOW = "-"
 _ENDLESS_MS = 2**62
 

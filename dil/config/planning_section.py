@@ -48,8 +48,8 @@ def planning_section(values: Properties, findings: Findings) -> PlanningSpec:
         partition="composite" if composite else str(partition),
         composite=composite,
         partial=values.boolean("ms.work.unit.partial.partition"),
-        grace_ms=_period(values, "ms.grace.period", findings),
-        abstinent_ms=_period(values, "ms.abstinent.period", findings),
+        grace_ms=_period(values, "ms.grace.period", "ms.grace.period.days", findings),
+        abstinent_ms=_period(values, "ms.abstinent.period", "ms.abstinent.period.days", findings),
         backfill=values.boolean("ms.backfill"),
         table_type=TableType(values.text("extract.table.type")),
         is_full=values.boolean("extract.is.full"),
@@ -86,14 +86,14 @@ def _units(
     return marks.unit_name, marks.units
 
 
-def _period(values: Properties, name: str, findings: Findings) -> int:
-    """Return grace or abstinence in ms, from days or from an ISO duration."""
-    days_ms = values.integer(f"{name}.days") * DAY_MS
+def _period(values: Properties, name: str, name_of_days: str, findings: Findings) -> int:
+    """Return grace or abstinence in ms, from an ISO duration or from days."""
+    days_ms = values.integer(name_of_days) * DAY_MS
     duration = values[name]
     if not isinstance(duration, int):
         return days_ms
-    if f"{name}.days" in values.explicit and days_ms != duration:
-        findings.problem(name, f"contradicts {name}.days", "Keep one of the two.")
+    if name_of_days in values.explicit and days_ms != duration:
+        findings.problem(name, f"contradicts {name_of_days}", "Keep one of the two.")
     return duration
 
 

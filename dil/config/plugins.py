@@ -119,7 +119,10 @@ def check_plugins(plugins: Plugins, values: Properties, findings: Findings) -> N
 
 
 def join_import_path(folders: Iterable[Path]) -> None:
-    """Append folders to the import path; what is installed is always found first."""
+    """Append folders to the import path; what is installed is always found first.
+
+    Changes this process; only loading a job does it.
+    """
     for folder in folders:
         if str(folder) not in sys.path:
             sys.path.append(str(folder))

@@ -21,6 +21,7 @@ from dil.errors import ConfigError, Origin, Problem
 _PROPERTY_SUFFIXES = (".conf", ".pull", ".job", ".properties")
 _YAML_SUFFIXES = (".yaml", ".yml")
 _INCLUDE = "include"
+_PATH_FIX = "The path starts at the working directory."
 
 
 def read_job(path: str, findings: Findings) -> dict[str, Entry]:
@@ -57,7 +58,7 @@ def check_readable(path: str) -> None:
     if not target.exists():
         folder = target.parent
         names = [item.name for item in folder.iterdir()] if folder.is_dir() else []
-        raise _unreadable(path, "does not exist", suggestion(target.name, names))
+        raise _unreadable(path, "does not exist", suggestion(target.name, names) or _PATH_FIX)
 
 
 def _unreadable(path: str, what: str, fix: str) -> ConfigError:
@@ -130,7 +131,7 @@ def _text(path: str, findings: Findings) -> str | None:
         return Path(path).read_text("utf-8-sig")
     except OSError as error:
         reason = error.strerror or type(error).__name__
-        findings.problem("", f"cannot be read ({reason})", "", Origin(path))
+        findings.problem("", f"cannot be read ({reason})", "Check its permissions.", Origin(path))
     except UnicodeDecodeError as error:
         line = error.object[: error.start].count(b"\n") + 1
         findings.problem("", "is not UTF-8 text", "Save the file in UTF-8.", Origin(path, line))

@@ -9,6 +9,7 @@ from dil.config.findings import suggestion
 from dil.config.shape import ShapeError, Surroundings, as_array, as_object
 from dil.model.json import JsonValue
 from dil.model.schema import (
+    TYPE_SYNONYMS,
     ArrayType,
     Column,
     DataType,
@@ -19,7 +20,6 @@ from dil.model.schema import (
     Schema,
 )
 
-SYNONYMS = {"integer": "int", "int64": "long", "number": "double"}
 PRIMITIVES = (
     "string", "boolean", "int", "integer", "long", "int64", "float", "double", "number",
     "decimal", "bytes", "date", "time", "timestamp",
@@ -62,7 +62,7 @@ def primitive(word: str, where: str) -> Primitive:
                 f"{suggestion(word, known)} Known types: {', '.join(known)}.".strip(),
             )
         )
-    return Primitive(SYNONYMS.get(lower, lower))
+    return Primitive(TYPE_SYNONYMS.get(lower, lower))
 
 
 def _columns(
@@ -91,7 +91,7 @@ def _column(item: JsonValue, path: str, index: int, findings: list[tuple[str, st
     members = as_object(item, f"{path}[{index}]")
     name = members.get("columnName", members.get("name"))
     if not isinstance(name, str) or not name:
-        raise ShapeError((f"{path}[{index}] has no columnName", ""))
+        raise ShapeError((f"{path}[{index}] has no columnName", 'Add "columnName":"...".'))
     where = f"{path}{name}"
     if not _NAME.fullmatch(name):
         raise ShapeError(
@@ -111,7 +111,9 @@ def _nullable(value: JsonValue, where: str) -> bool:
         return True
     word = str(value).lower()
     if word not in {"true", "false"}:
-        raise ShapeError((f"{where} has isNullable neither true nor false", ""))
+        raise ShapeError(
+            (f"{where} has isNullable neither true nor false", 'Write "isNullable":true or false.')
+        )
     return word == "true"
 
 
@@ -163,7 +165,7 @@ def _inner(value: JsonValue, where: str, findings: list[tuple[str, str]]) -> tup
         inner, has_null = _data_type(value["dataType"], where, findings)
         return inner, _nullable(value.get("isNullable"), where) or has_null
     if value is None:
-        raise ShapeError((f"{where} has no type", ""))
+        raise ShapeError((f"{where} has no type", 'Add its type, for example "string".'))
     inner, _ = _data_type(value, where, findings)
     return inner, True
 
@@ -171,7 +173,7 @@ def _inner(value: JsonValue, where: str, findings: list[tuple[str, str]]) -> tup
 def _enum(members: Mapping[str, JsonValue], name: str, where: str) -> EnumType:
     symbols = [str(symbol) for symbol in as_array(members.get("symbols"), f"{where}.symbols")]
     if not symbols or len(set(symbols)) < len(symbols):
-        raise ShapeError((f"{where} needs symbols, each once", ""))
+        raise ShapeError((f"{where} needs symbols, each once", 'For example "symbols":["A","B"].'))
     unfit = [symbol for symbol in symbols if not _NAME.fullmatch(symbol)]
     if unfit:
         raise ShapeError(
@@ -188,7 +190,12 @@ def _decimal(members: Mapping[str, JsonValue], where: str) -> Primitive:
         precision = int(str(members.get("precision", 38)))
         scale = int(str(members.get("scale", 0)))
     except ValueError as error:
-        raise ShapeError((f"{where} has a precision or scale that is no number", "")) from error
+        raise ShapeError(
+            (
+                f"{where} has a precision or scale that is no number",
+                'For example "precision":18,"scale":2.',
+            )
+        ) from error
     if not (1 <= precision <= _MAX_DECIMAL_DIGITS and 0 <= scale <= precision):
         raise ShapeError(
             (f"{where} has an impossible decimal({precision},{scale})", "0 <= scale <= precision.")

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 
 from dil.config.derived_json import derived_fields
+from dil.config.findings import REGEX_FIX
 from dil.config.parameters_json import parameters
 from dil.config.schema_json import output_schema, primitive
 from dil.config.shape import (
@@ -59,7 +60,7 @@ def _headers(value: JsonValue, around: Surroundings) -> dict[str, str | Secret]:
     headers: dict[str, str | Secret] = {}
     for name, item in as_object(value).items():
         if item is None or not is_scalar(item):
-            raise ShapeError((f'header "{name}" has no text', ""))
+            raise ShapeError((f'header "{name}" has no text', "Write the header's value as text."))
         text = as_text(item)
         is_secret = is_reference(text) or _SECRET_HEADER.search(name)
         headers[name] = around.secret(text, f'header "{name}"') if is_secret else text
@@ -87,7 +88,7 @@ def _reasons(value: JsonValue, around: Surroundings) -> HttpStatusReasons:
 def _content_types(value: JsonValue, around: Surroundings) -> dict[str, str]:
     members = as_object(value)
     if "content-type" not in {name.lower() for name in members}:
-        around.notice("has no Content-Type, so it has no effect", "")
+        around.notice("has no Content-Type, so it has no effect", 'Name it "Content-Type".')
     found: dict[str, str] = {}
     for name, item in members.items():
         if not isinstance(item, str):
@@ -103,13 +104,15 @@ def _tls(value: JsonValue, around: Surroundings) -> TlsSettings:
         if isinstance(text, str):
             members[name] = around.secret(text, name) if text else None
     settings = build(TlsSettings, members)
-    for given, what in (
-        (settings.key_store_path, "client certificates (keyStorePath)"),
-        (settings.trust_store_path, "an own trust store (trustStorePath)"),
-        (settings.version != "TLSv1.2", "another version than TLSv1.2 or newer"),
+    for given, what, member in (
+        (settings.key_store_path, "client certificates", "keyStorePath"),
+        (settings.trust_store_path, "an own trust store", "trustStorePath"),
+        (settings.version != "TLSv1.2", "another version than TLSv1.2 or newer", "version"),
     ):
         if given:
-            raise ShapeError((f"asks for {what}, which is not supported yet", ""))
+            raise ShapeError(
+                (f"asks for {what}, which is not supported yet", f"Leave {member} out.")
+            )
     # Negative time-outs act as the default (properties.yaml, ms.ssl).
     updates = {
         name: 60
@@ -144,7 +147,7 @@ def _default_types(value: JsonValue, around: Surroundings) -> dict[str, str]:
     found: dict[str, str] = {}
     for name, word in as_object(value).items():
         if not isinstance(word, str):
-            raise ShapeError((f'"{name}" has no type', ""))
+            raise ShapeError((f'"{name}" has no type', f'For example {{"{name}":"string"}}.'))
         found[name] = primitive(word, f'"{name}"').word
     return found
 
@@ -172,7 +175,7 @@ def _check_regex(pattern: str, where: str) -> None:
     try:
         compile_java(pattern)
     except ValueError as error:
-        raise ShapeError((f"{where}: {error}", "")) from error
+        raise ShapeError((f"{where}: {error}", REGEX_FIX)) from error
 
 
 _READERS: Mapping[str, Callable[[JsonValue, Surroundings], object]] = {

@@ -16,6 +16,18 @@ from dil.secrets import SecretError, SecretResolver
 
 M = TypeVar("M", bound=Setting)
 
+# What to write, by the first word of pydantic's type of a finding.
+_FIXES = {
+    "int": "Write a whole number.",
+    "bool": "Write true or false.",
+    "string": "Write a text.",
+    "literal": "Write one of these words.",
+    "tuple": "Write [...].",
+    "dict": "Write {...}.",
+    "model": "Write {...}.",
+    "too": "Write fewer items.",
+}
+
 
 class ShapeError(Exception):
     """A JSON value that does not have its property's form: (what, fix) per finding."""
@@ -125,5 +137,6 @@ def _finding(
         fix = suggestion(name, known) or f"Known members: {', '.join(known)}."
         return f'has an unknown member "{subject}"', fix
     if kind == "missing":
-        return f'lacks the member "{subject}"', ""
-    return f"{subject}: {message[:1].lower()}{message[1:]}", ""
+        return f'lacks the member "{subject}"', f'Add "{location[-1]}".'
+    fix = _FIXES.get(kind.partition("_")[0], "Write another value.")
+    return f"{subject}: {message[:1].lower()}{message[1:]}", fix

@@ -76,9 +76,11 @@ IDENTITY = Group(
         Property(
             "job.lock.enabled",
             ValueType.BOOL,
-            "When true only one run of the job is active at a time.",
+            "Gobblin's switch. One run of the job is active at a time, always: the lease cannot be "
+            "switched off.",
             default="true",
             scope=Scope.JOB,
+            support=Support.NO_EFFECT,
             identity=False,
         ),
         Property(
@@ -172,9 +174,10 @@ SECRETS = Group(
         Property(
             "ms.secret.manager.class",
             ValueType.ENUM,
-            "What reads `ENC(...)`.",
+            "DIL's class that reads `ENC(...)`; it is read here without one.",
             default="com.linkedin.cdi.util.GobblinSecretManager",
             words=("com.linkedin.cdi.util.GobblinSecretManager", "GobblinSecretManager"),
+            support=Support.NO_EFFECT,
             identity=False,
         ),
         Property(
@@ -187,7 +190,8 @@ SECRETS = Group(
         Property(
             "encrypt.key.fs.uri",
             ValueType.FILE_SYSTEM,
-            "File system of the master password file.",
+            "File system of the master password file; must be local.",
+            support=Support.NO_EFFECT,
             identity=False,
         ),
         Property(

@@ -119,9 +119,10 @@ WRITING = Group(
         Property(
             "writer.fs.uri",
             ValueType.FILE_SYSTEM,
-            "File system of the files.",
+            "File system of the files; must be local.",
             default="file:///",
             scope=_T,
+            support=Support.NO_EFFECT,
         ),
         Property(
             "writer.destination.type",
@@ -222,14 +223,16 @@ PUBLISHING = Group(
         Property(
             "data.publisher.fs.uri",
             ValueType.FILE_SYSTEM,
-            "File system of the final directory.",
+            "File system of the final directory; must be local.",
             scope=_J,
+            support=Support.NO_EFFECT,
         ),
         Property(
             "fs.uri",
             ValueType.FILE_SYSTEM,
-            "File system where a more specific key is unset.",
+            "File system where a more specific key is unset; must be local.",
             default="file:///",
+            support=Support.NO_EFFECT,
         ),
         Property(
             "data.publisher.type",
@@ -239,6 +242,7 @@ PUBLISHING = Group(
             words=(_PUBLISHER, "BaseDataPublisher"),
             later_words=("org.apache.gobblin.publisher.NoopPublisher", "NoopPublisher"),
             scope=_J,
+            support=Support.NO_EFFECT,
             identity=False,
         ),
         Property(
@@ -248,6 +252,7 @@ PUBLISHING = Group(
             words=(_PUBLISHER, "BaseDataPublisher"),
             later_words=("org.apache.gobblin.publisher.NoopPublisher", "NoopPublisher"),
             scope=_J,
+            support=Support.NO_EFFECT,
             identity=False,
         ),
         Property(

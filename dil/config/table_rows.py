@@ -143,9 +143,10 @@ SCHEMA = Group(
         Property(
             "ms.enable.schema.based.filtering",
             ValueType.BOOL,
-            "Whether only the columns of `ms.output.schema` pass.",
+            "Whether only the columns of `ms.output.schema` pass; always so here.",
             default="true",
             scope=_T,
+            support=Support.LATER,
         ),
         Property(
             "ms.schema.cleansing",

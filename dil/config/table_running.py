@@ -61,14 +61,6 @@ EXECUTION = Group(
             scope=_J,
             identity=False,
         ),
-        Property(
-            "ms.log.format",
-            ValueType.ENUM,
-            "Form of the log lines.",
-            default="text",
-            words=("text", "json"),
-            identity=False,
-        ),
         _unused(
             "workunit.retry.enabled",
             ValueType.BOOL,
@@ -135,8 +127,9 @@ STATE = Group(
         Property(
             "state.store.fs.uri",
             ValueType.FILE_SYSTEM,
-            "File system of the folder.",
+            "File system of the folder; must be local.",
             scope=_J,
+            support=Support.NO_EFFECT,
             identity=False,
         ),
         _unused(
@@ -183,7 +176,6 @@ STATE = Group(
             "ms.retention",
             ValueType.JSON_OBJECT,
             "How long state, data and logs are wanted. Nothing is deleted by a run.",
-            '{"state.store":"P90D","publish.dir":"P731D","log":"P30D"}',
         ),
     ),
 )

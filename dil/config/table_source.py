@@ -22,7 +22,8 @@ SOURCE = Group(
         Property(
             "ms.connection.client.factory",
             ValueType.ENUM,
-            "How clients are made; the secure factory adds client certificates from `ms.ssl`.",
+            "DIL's class that makes clients; the secure one, with client certificates, is not "
+            "supported yet.",
             default=_DEFAULT_FACTORY,
             words=(_DEFAULT_FACTORY, "DefaultConnectionClientFactory"),
             later_words=(
@@ -30,6 +31,7 @@ SOURCE = Group(
                 "SecureConnectionClientFactory",
             ),
             scope=Scope.TASK,
+            support=Support.NO_EFFECT,
             identity=False,
         ),
         Property(
@@ -217,32 +219,38 @@ HTTP = Group(
         Property(
             "ms.http.conn.max",
             ValueType.INT,
-            "Connections kept in the pool of a process. 0 stands for 50.",
+            "Size of DIL's connection pool. There is none here: each attempt of a work unit sends "
+            "one request after the other on a connection of its own.",
             default="50",
             low=0,
             high=500,
             special={0: 50},
             scope=Scope.TASK,
+            support=Support.NO_EFFECT,
             identity=False,
         ),
         Property(
             "ms.http.conn.per.route.max",
             ValueType.INT,
-            "Connections to one host. 0 stands for 20.",
+            "Connections of DIL's pool to one host. How many work units ask a source at once is "
+            "`taskexecutor.threadpool.size`.",
             default="20",
             low=0,
             high=200,
             special={0: 20},
             scope=Scope.TASK,
+            support=Support.NO_EFFECT,
             identity=False,
         ),
         Property(
             "ms.http.conn.ttl.seconds",
             ValueType.INT,
-            "Age at which a pooled connection is closed.",
+            "Age at which DIL's pool closes a connection. Here a connection lasts as long as its "
+            "attempt, or until the server closes it.",
             default="10",
             low=0,
             scope=Scope.TASK,
+            support=Support.NO_EFFECT,
             identity=False,
         ),
         Property(

@@ -7,8 +7,8 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from dil.config.findings import known_words
-from dil.config.property import Property, Support, ValueType
+from dil.config.findings import DATE_PATTERN_FIX, REGEX_FIX, ZONE_FIX, known_words
+from dil.config.property import Property, ValueType
 from dil.text.java_regex import compile_java
 from dil.text.joda import compile_pattern
 from dil.text.zones import zone_of_text
@@ -28,7 +28,7 @@ class ValueProblem(Exception):  # noqa: N818 - becomes a Problem, never reaches 
     """
 
     what: str
-    fix: str = ""
+    fix: str
 
 
 def parse(entry: Property, text: str) -> object:
@@ -108,7 +108,9 @@ def _patterns(entry: Property, text: str) -> tuple[str, ...]:
         try:
             compile_pattern(pattern)
         except ValueError as error:
-            raise ValueProblem(f"holds a date pattern that cannot be read: {error}") from error
+            raise ValueProblem(
+                f"holds a date pattern that cannot be read: {error}", DATE_PATTERN_FIX
+            ) from error
     return patterns
 
 
@@ -117,7 +119,9 @@ def _regex(entry: Property, text: str) -> str:
     try:
         compile_java(text)
     except ValueError as error:
-        raise ValueProblem(f"is no regular expression that can be used: {error}") from error
+        raise ValueProblem(
+            f"is no regular expression that can be used: {error}", REGEX_FIX
+        ) from error
     return text
 
 
@@ -126,9 +130,7 @@ def _zone(entry: Property, text: str) -> str:
     try:
         return zone_of_text(text)
     except ValueError as error:
-        raise ValueProblem(
-            "is no known time zone", "Use a region id such as Europe/Paris, or UTC."
-        ) from error
+        raise ValueProblem("is no known time zone", ZONE_FIX) from error
 
 
 def _charset(entry: Property, text: str) -> str:
@@ -192,8 +194,3 @@ _READERS: Mapping[ValueType, Callable[[Property, str], object]] = {
     ValueType.FILE_SYSTEM: _file_system,
     ValueType.DURATION: _duration_ms,
 }
-
-
-def is_unsupported(entry: Property, value: object) -> bool:
-    """Tell whether this version would ignore a value that changes behaviour."""
-    return entry.support is Support.LATER and value != default(entry)

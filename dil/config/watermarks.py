@@ -10,13 +10,14 @@ from dil.config.lenient_json import JsonError, parse
 from dil.config.shape import ShapeError, as_object, is_scalar
 from dil.model.job import PlanningSpec
 from dil.model.json import JsonValue, as_text, compact
-from dil.text.instants import Instant, InstantError, parse_instant
+from dil.text.instants import INSTANT_FIX, Instant, InstantError, parse_instant
 
 KEY = "ms.watermark"
 # Only the form of a text is checked here; durations are counted from the run's own now.
 _DEFAULT = PlanningSpec()
 _ANY_NOW_MS = 1_577_865_600_000
 _FAR_ZONE = "Pacific/Kiritimati"
+_UNITS_FIX = 'Write "units":"a,b" or "units":[{"id":"a"}].'
 _MEMBERS = {
     "datetime": ("name", "type", "range"),
     "unit": ("name", "type", "units"),
@@ -62,7 +63,7 @@ def instant(text: str, zone: str, *, end: bool) -> Instant:
     try:
         return parse_instant(text, now_ms=_ANY_NOW_MS, zone=zone, end=end)
     except InstantError as error:
-        raise ShapeError((str(error), "")) from error
+        raise ShapeError((str(error), INSTANT_FIX)) from error
 
 
 def names_no_zone(text: str) -> bool:
@@ -76,14 +77,20 @@ def _read_one(
     members = as_object(item, where)
     kind = str(members.get("type", "")).lower()
     if kind not in _MEMBERS:
-        raise ShapeError((f"{where} is neither of type datetime nor unit", ""))
+        raise ShapeError(
+            (
+                f"{where} is neither of type datetime nor unit",
+                'Write "type":"datetime" or "type":"unit".',
+            )
+        )
     name = members.get("name")
     if not isinstance(name, str) or not name.strip():
         raise ShapeError((f"{where} has no name", "It becomes part of every signature."))
     for member in members:
         if member not in _MEMBERS[kind]:
             hint = suggestion(member, _MEMBERS[kind])
-            findings.problem(KEY, f'{where} has the unknown member "{member}"', hint)
+            fix = hint or f"Known members: {', '.join(_MEMBERS[kind])}."
+            findings.problem(KEY, f'{where} has the unknown member "{member}"', fix)
     if kind == "datetime":
         _read_range(members, name, where, zone, found)
     else:
@@ -125,16 +132,11 @@ def _read_units(
         raise ShapeError((f"{where} is a second unit watermark", "There can be one."))
     found.has_units = True
     listed = _unit_items(members.get("units"), name, where)
-    texts = [_unit_text(item) for item in listed]
+    texts = [compact(item) for item in listed]
     if len(set(texts)) < len(texts):
         findings.notice(KEY, f"{where} lists a unit more than once; the first counts")
     found.unit_name = name
     found.units = tuple(dict.fromkeys(texts))
-
-
-def _unit_text(unit: Mapping[str, JsonValue]) -> str:
-    """Return a unit as signatures hold it; DIL's JSON writer escapes these two line ends."""
-    return compact(unit).replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
 
 def _unit_items(value: JsonValue, name: str, where: str) -> Sequence[Mapping[str, JsonValue]]:
@@ -146,13 +148,13 @@ def _unit_items(value: JsonValue, name: str, where: str) -> Sequence[Mapping[str
         try:
             listed, _ = parse(value)
         except JsonError as error:
-            raise ShapeError((f"{where}.units is no JSON: {error.reason}", "")) from error
+            raise ShapeError((f"{where}.units is no JSON: {error.reason}", _UNITS_FIX)) from error
     if not isinstance(listed, list) or not listed:
-        raise ShapeError((f"{where} has no units", 'Write "units":"a,b" or "units":[{"id":"a"}].'))
+        raise ShapeError((f"{where} has no units", _UNITS_FIX))
     if all(isinstance(item, Mapping) for item in listed):
         return [item for item in listed if isinstance(item, Mapping)]
     if any(item is None or not is_scalar(item) for item in listed):
-        raise ShapeError((f"{where} mixes objects with other units, or has a null", ""))
+        raise ShapeError((f"{where} mixes objects with other units, or has a null", _UNITS_FIX))
     return [{name: as_text(item)} for item in listed]
 
 

@@ -17,6 +17,8 @@ from dil.config.table import TABLE, lookup
 from dil.errors import Origin
 from dil.model.json import as_text, compact
 
+_FIX = "Write one `key: value` per line, each key once; quote texts with special characters."
+
 
 def parse(text: str, path: str, findings: Findings) -> Iterator[Entry]:
     """Yield the entries of a file in order."""
@@ -25,17 +27,15 @@ def parse(text: str, path: str, findings: Findings) -> Iterator[Entry]:
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else None
         reason = error.problem or "cannot be read"
-        findings.problem("", f"is no YAML: {reason}", "", Origin(path, line))
+        findings.problem("", f"is no YAML: {reason}", _FIX, Origin(path, line))
         return
     except yaml.YAMLError as error:
-        findings.problem("", f"is no YAML: {error}", "", Origin(path))
+        findings.problem("", f"is no YAML: {error}", _FIX, Origin(path))
         return
     if root is None:
         return
     if not isinstance(root, yaml.MappingNode):
-        findings.problem(
-            "", "holds no properties", "Write one `key: value` per line.", Origin(path, 1)
-        )
+        findings.problem("", "holds no properties", _FIX, Origin(path, 1))
         return
     yield from _entries("", root, path, findings)
 
@@ -50,7 +50,7 @@ def _entries(prefix: str, node: yaml.MappingNode, path: str, findings: Findings)
         try:
             yield Entry(key, _text(key, value), origin)
         except JsonError as error:
-            findings.problem(key, error.reason, "", Origin(path, error.line + 1))
+            findings.problem(key, error.reason, _FIX, Origin(path, error.line + 1))
 
 
 def _is_nested(key: str) -> bool:

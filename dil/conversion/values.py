@@ -16,7 +16,6 @@ from dil.model.job import ConversionSpec, OutputFormat
 from dil.model.schema import DataType, Primitive
 from dil.text.joda import JodaPattern, compile_pattern
 
-_DAY_MS = 86_400_000
 _MILLIS = pa.timestamp("ms", tz="UTC")
 _TEMPORAL = {"date": pa.date32(), "time": pa.time64("us"), "timestamp": INSTANT}
 _FLAT = {

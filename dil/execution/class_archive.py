@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 import uuid
+from contextlib import suppress
 from pathlib import Path
 
 from dil.execution.java import Java
@@ -37,14 +38,17 @@ class ClassArchive:
     def written_by(self, pid: int) -> None:
         """Remember which JVM writes the archive; once it is gone, the archive is whole."""
         if self._part is not None:
-            self._part.with_suffix(".pid").write_text(str(pid))
+            with suppress(OSError):
+                self._part.with_suffix(".pid").write_text(str(pid))
 
     def _adopt_finished(self) -> None:
         for note in self._archive.parent.glob(f"{self._archive.stem}.*.pid"):
-            if _is_alive(int(note.read_text() or "0")):
+            part, writer = note.with_suffix(".part"), note.read_text()
+            if not writer.isdecimal():
+                part.unlink(missing_ok=True)  # a torn note: nobody knows whether that is whole
+            elif _is_alive(int(writer)):
                 continue
-            part = note.with_suffix(".part")
-            if part.exists():
+            elif part.exists():
                 part.replace(self._archive)
             note.unlink(missing_ok=True)
 

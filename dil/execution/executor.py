@@ -6,10 +6,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from dil.errors import AuthenticationError, QuotaError, TransientSourceError
 from dil.model.task import Failure, RunContext, TaskReport
 from dil.model.work_unit import WorkUnit
 
-FATAL_CODES = frozenset({"DIL-SRC-AUTH", "DIL-QUOTA"})
+FATAL_CODES = frozenset({AuthenticationError.code, QuotaError.code})
 _EVIDENCE = 3
 
 
@@ -43,6 +44,6 @@ def hopeless(reports: Sequence[TaskReport]) -> Failure | None:
         return None
     codes = {failure.code for failure in failures if failure is not None}
     first = failures[0]
-    if first is None or not (codes <= FATAL_CODES or codes == {"DIL-SRC-TRANSIENT"}):
+    if first is None or not (codes <= FATAL_CODES or codes == {TransientSourceError.code}):
         return None
     return Failure(first.code, f"the source refused every work unit so far; last: {first.error}")

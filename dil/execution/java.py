@@ -12,6 +12,7 @@ from pathlib import Path
 from dil.errors import ExecutionError
 
 NEEDED = 17
+_FEATURE = re.compile(r"\D")  # what follows the number: 17.0.15, 21-ea, 25+36
 _PLACES = ("/usr/lib/jvm/*", "/Library/Java/JavaVirtualMachines/*/Contents/Home", "/opt/java/*")
 
 
@@ -25,7 +26,7 @@ class Java:
     @property
     def major(self) -> int:
         """Return the feature release, 17 for 17.0.15."""
-        return int(self.version.split(".", maxsplit=1)[0])
+        return int(_FEATURE.split(self.version, maxsplit=1)[0])
 
 
 def find_java(environ: Mapping[str, str]) -> Java:
@@ -67,8 +68,11 @@ def _probe(home: Path) -> Java | None:
     text = release.read_text(errors="replace") if release.exists() else ""
     if found := re.search(r'JAVA_VERSION="([0-9][^"]*)"', text):
         return Java(str(home), found.group(1))
-    answer = subprocess.run(  # noqa: S603 - the program the user configured
-        [str(program), "-version"], capture_output=True, text=True, check=False, timeout=30
-    )
+    try:
+        answer = subprocess.run(  # noqa: S603 - the program the user configured
+            [str(program), "-version"], capture_output=True, text=True, check=False, timeout=30
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None  # of another machine, or hanging
     found = re.search(r'version "([0-9][^"]*)"', answer.stderr)
     return Java(str(home), found.group(1)) if found else None

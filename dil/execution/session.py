@@ -18,6 +18,7 @@ from typing import IO, Any
 from dil.errors import ExecutionError
 from dil.execution.class_archive import ClassArchive
 from dil.execution.java import find_java
+from dil.execution.shipping import ship
 
 log = logging.getLogger(__name__)
 
@@ -38,12 +39,18 @@ _NOISE = ("WARNING: Using incubator modules", "NOTE: Picked up ", "WARNING: pack
 
 @dataclass(frozen=True, slots=True)
 class SparkSettings:
-    """How a session is made: threads of a local one, environment, cache folder."""
+    """How a session is made.
+
+    ``threads`` is for a local one. ``plugins`` are modules of the user's own, found below
+    ``import_path``. ``cache`` is a folder that survives the run.
+    """
 
     app_name: str
     threads: int
     environ: Mapping[str, str] = field(default_factory=dict, repr=False)
     cache: Path | None = None
+    plugins: tuple[str, ...] = ()
+    import_path: tuple[str, ...] = ()
 
 
 def is_submitted(environ: Mapping[str, str]) -> bool:
@@ -92,7 +99,9 @@ def _submitted(settings: SparkSettings) -> Any:  # noqa: ANN401 - pyspark comes 
     conf.set("spark.speculation", "false")
     if int(conf.get("spark.task.maxFailures", "4") or 4) < MAX_FAILURES:
         conf.set("spark.task.maxFailures", str(MAX_FAILURES))
-    return SparkContext(conf=conf)
+    context = SparkContext(conf=conf)
+    ship(context, settings.plugins)
+    return context
 
 
 def _local(settings: SparkSettings) -> Any:  # noqa: ANN401 - pyspark comes late
@@ -117,8 +126,10 @@ def _launch(settings: SparkSettings, conf: Any) -> Any:  # noqa: ANN401 - pyspar
 
     java = find_java(settings.environ)
     archive = _archive(settings, java)
-    conf.set("spark.driver.extraJavaOptions", " ".join(_jvm_options(archive)))
-    _export(settings.environ, java.home)
+    conf.set(
+        "spark.driver.extraJavaOptions", " ".join(f'"{option}"' for option in _jvm_options(archive))
+    )
+    _export(settings, java.home)
     try:
         start: Callable[..., Any] = launch_gateway
         gateway = start(conf, {"stderr": subprocess.PIPE, "stdout": sys.__stderr__})
@@ -143,19 +154,22 @@ def _archive(settings: SparkSettings, java: Any) -> ClassArchive | None:  # noqa
 
 
 def _jvm_options(archive: ClassArchive | None) -> list[str]:
-    quiet = resources.files("dil.execution") / "log4j2-quiet.properties"
+    quiet = Path(str(resources.files("dil.execution") / "log4j2-quiet.properties")).as_uri()
     # The client compiler alone: a local driver lives for seconds and never gets hot.
-    options = ["-XX:TieredStopAtLevel=1", f"-Dlog4j2.configurationFile=file://{quiet}"]
+    options = ["-XX:TieredStopAtLevel=1", f"-Dlog4j2.configurationFile={quiet}"]
     return [*options, *(archive.jvm_options() if archive else ())]
 
 
-def _export(environ: Mapping[str, str], java_home: str) -> None:
+def _export(settings: SparkSettings, java_home: str) -> None:
     """Hand Java and our packages to the processes that pyspark starts: it asks the environment."""
-    own = str(Path(__file__).resolve().parents[2])
-    paths = [own, *sys.path[1:], environ.get("PYTHONPATH", "")]
+    own = Path(__file__).resolve().parents[2]
+    # An installed package is found without help; its folder must not come before the library's.
+    checkout = [] if own.name == "site-packages" else [str(own)]
+    paths = [*checkout, *settings.import_path, settings.environ.get("PYTHONPATH", "")]
     os.environ["JAVA_HOME"] = java_home  # noqa: TID251 - pyspark knows no other way
     os.environ["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)  # noqa: TID251
-    os.environ["PYSPARK_PYTHON"] = environ.get("PYSPARK_PYTHON", sys.executable)  # noqa: TID251
+    python = settings.environ.get("PYSPARK_PYTHON", sys.executable)
+    os.environ["PYSPARK_PYTHON"] = python  # noqa: TID251
 
 
 def _pass_on(stream: IO[bytes]) -> None:

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from dil.errors import RunInterruptedError
+from dil.errors import ExecutionError, RunInterruptedError
 from dil.execution.executor import Execution, Watch
 from dil.execution.session import SparkSettings, spark_context
 from dil.model.task import Failure, RunContext, TaskReport
@@ -77,7 +77,7 @@ class _Stage:
         except Exception as error:  # noqa: BLE001 - py4j's errors have no common root of their own
             self.reports = list(self._arrived.value)
             if self._stopped is None:
-                self._stopped = Failure("DIL-EXEC", f"Spark failed: {_last_line(error)}")
+                self._stopped = Failure(ExecutionError.code, f"Spark failed: {_last_line(error)}")
         finally:
             self._over.set()
             glance.join()
@@ -101,8 +101,8 @@ class _Body:
 
     def __call__(self, units: Iterable[WorkUnit]) -> Iterator[TaskReport]:
         logs.configure(
-            level="WARNING",
-            json_lines=self._run.job.properties.text("ms.log.format") == "json",
+            level=self._run.log_level,
+            json_lines=self._run.log_json,
             stream=sys.stderr,
             secrets=secrets_of(self._run.job),
         )

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import io
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, BinaryIO, Protocol
+from typing import TYPE_CHECKING, BinaryIO, Protocol, cast
 
-from dil.errors import RunInterruptedError, SourceContractError
+from dil.errors import SourceContractError
 from dil.extraction.paging_rules import (
     Action,
     EchoedPage,
@@ -23,25 +22,24 @@ from dil.extraction.paging_rules import (
     total_count,
 )
 from dil.extraction.parameters import Scope, evaluate
+from dil.extraction.streams import ReadStream
 from dil.model.job import ExtractionSpec
-from dil.model.json import JsonObject, JsonValue
+from dil.model.json import JsonValue
 from dil.spi.connector import ByteSession, RequestValues, Response, RowSession
 from dil.spi.extractor import MISSING, Extractor, Missing, Page
-from dil.spi.preprocessor import Preprocessor
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 _LOG = logging.getLogger(__name__)
-_SLICE_S = 0.5  # how long a wait goes on before cancellation is looked at again
 
 
 @dataclass(slots=True)
 class WalkCounters:
     """What a walk did so far; read by the task at any time.
 
-    ``bytes`` are those that reached the extractor's side: after transfer decoding, before
-    preprocessors. ``pages`` are answers that were not warnings.
+    ``bytes`` are those that the extractor read, after transfer decoding. ``pages`` are answers
+    that were not warnings.
     """
 
     requests: int = 0
@@ -62,25 +60,13 @@ class Clock(Protocol):
         """Wait."""
 
 
-def _never() -> bool:
-    return False
-
-
 @dataclass(frozen=True)
 class Walk:
-    """Everything that decides how the pages of one attempt are walked.
-
-    ``payload`` is None when the job sends no payload rows; ``files_left`` is asked after each
-    page; ``cancelled`` before each request and while waiting.
-    """
+    """Everything that decides how the pages of one attempt are walked."""
 
     spec: ExtractionSpec
     scope: Scope
     clock: Clock
-    preprocessors: Sequence[Preprocessor] = ()
-    payload: Sequence[JsonObject] | None = None
-    files_left: Callable[[], bool] = _never
-    cancelled: Callable[[], bool] = _never
     counters: WalkCounters = field(default_factory=WalkCounters)
 
 
@@ -94,7 +80,6 @@ def walk_pages(
 
     Raises:
         SourceContractError: a value of the paging rules is of the wrong kind, or they say fail.
-        RunInterruptedError: ``walk.cancelled`` said so.
         SourceError: from the session or the extractor.
     """
 
@@ -107,7 +92,7 @@ def walk_pages(
             walk.counters.pages += 1
         if response.body is None:
             return Page(iter(()), _nothing), response
-        return extractor.extract(_prepared(response, walk)), response
+        return extractor.extract(_counting(response, walk.counters)), response
 
     return _walk(ask, walk)
 
@@ -134,13 +119,7 @@ def _walk(
     state = PageState()
     for number in _numbers():
         pace.before_request()
-        request = evaluate(
-            walk.spec.parameters,
-            walk.scope,
-            values,
-            page=number,
-            payload=_payload_row(walk, number),
-        )
+        request = evaluate(walk.spec.parameters, walk.scope, values, page=number)
         walk.counters.requests += 1
         page, response = ask(request)
         yield page, request
@@ -148,8 +127,7 @@ def _walk(
             pass
         walk.counters.rows += page.rows
         state = _state_after(walk, state, page, response, first=number == 0)
-        state = replace(state, elapsed_s=pace.elapsed_s(), payload_left=_payload_left(walk, number))
-        decision = decide(rules, state)
+        decision = decide(rules, replace(state, elapsed_s=pace.elapsed_s()))
         if decision.action is Action.FAIL:
             raise SourceContractError(
                 failure(decision, walk.spec.session, rules.wait_timeout_s),
@@ -181,7 +159,6 @@ def _state_after(
         key=session_key(spec.session.name, response, page.lookup) if spec.session else SessionKey(),
         previous_key=None if first else before.key,
         total=total,
-        files_left=walk.files_left(),
     )
 
 
@@ -217,16 +194,6 @@ def _echoed(spec: ExtractionSpec, page: Page) -> EchoedPage:
     return EchoedPage(found[0], found[1], found[2])
 
 
-def _payload_row(walk: Walk, number: int) -> JsonObject | None:
-    if walk.payload is None or number >= len(walk.payload):
-        return None
-    return walk.payload[number]
-
-
-def _payload_left(walk: Walk, number: int) -> int | None:
-    return None if walk.payload is None else max(len(walk.payload) - number - 1, 0)
-
-
 def _nothing(path: str) -> JsonValue | Missing:
     """Find nothing: the look-up of an answer without a body."""
     del path
@@ -239,40 +206,25 @@ def _counted(batches: Iterator[pa.RecordBatch], page: Page) -> Iterator[pa.Recor
         yield batch
 
 
-def _prepared(response: Response, walk: Walk) -> Response:
-    """Return the response with a counted body that went through all preprocessors."""
+def _counting(response: Response, counters: WalkCounters) -> Response:
+    """Return the response with a body whose bytes are counted as they are read."""
     body = response.body
     if body is None:
         return response
-    stream: BinaryIO = _CountedStream(body, walk.counters)  # type: ignore[assignment]
-    for preprocessor in walk.preprocessors:
-        stream = preprocessor.process(stream)
-    return replace(response, body=stream)
+    return replace(response, body=cast("BinaryIO", _CountedStream(body, counters)))
 
 
-class _CountedStream(io.RawIOBase):
+class _CountedStream(ReadStream):
     """Counts what is read from a stream that it owns."""
 
     def __init__(self, stream: BinaryIO, counters: WalkCounters) -> None:
         self._stream = stream
         self._counters = counters
 
-    def readable(self) -> bool:
-        return True
-
-    def read(self, size: int = -1) -> bytes:
+    def read(self, size: int = -1, /) -> bytes:
         data = self._stream.read(size)
         self._counters.bytes += len(data)
         return data
-
-    def readall(self) -> bytes:
-        return self.read(-1)
-
-    def readinto(self, buffer: object) -> int:
-        view = memoryview(buffer).cast("B")  # type: ignore[arg-type]
-        data = self.read(len(view))
-        view[: len(data)] = data
-        return len(data)
 
     def close(self) -> None:
         self._stream.close()
@@ -288,9 +240,8 @@ class _Pace:
         self._last = 0.0
 
     def before_request(self) -> None:
-        """Wait until the next request may start, unless the walk is cancelled."""
+        """Wait until the next request may start."""
         clock, interval_s = self._walk.clock, self._walk.spec.call_interval_ms / 1000
-        self._refuse_if_cancelled()
         now = clock.monotonic()
         if self._first is None:
             self._first = now
@@ -305,12 +256,7 @@ class _Pace:
     def _wait_until(self, due: float, now: float) -> float:
         clock, begun = self._walk.clock, now
         while now < due:
-            clock.sleep(min(due - now, _SLICE_S))
-            self._refuse_if_cancelled()
+            clock.sleep(due - now)
             now = clock.monotonic()
         self._walk.counters.seconds_waited += now - begun
         return now
-
-    def _refuse_if_cancelled(self) -> None:
-        if self._walk.cancelled():
-            raise RunInterruptedError("the work unit was cancelled between two requests")

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from dil.errors import ConfigError
-from dil.model.json import JsonObject, JsonValue, as_text
+from dil.model.json import JsonValue, as_text
 from dil.model.secret import Secret
 from dil.model.settings import Parameter
 from dil.model.work_unit import WorkUnit
@@ -40,7 +40,7 @@ class Scope:
     low: int
     high: int
     full_extract: bool
-    variables: Mapping[str, JsonValue] = field(default_factory=dict)
+    variables: Mapping[str, JsonValue] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(
@@ -61,7 +61,6 @@ def evaluate(
     pages: PageValues,
     *,
     page: int = 0,
-    payload: JsonObject | None = None,
 ) -> RequestValues:
     """Evaluate all parameters for one request.
 
@@ -92,7 +91,7 @@ def evaluate(
     substituted = {name: _substituted(known[name], known) for name in order if name in known}
     variables = {**known, **substituted}
     sent = {name: value for name, value in substituted.items() if _is_sent(name, value, parameters)}
-    return RequestValues(variables, sent, payload, page)
+    return RequestValues(variables, sent, page)
 
 
 def _is_sent(name: str, value: JsonValue, parameters: Sequence[Parameter]) -> bool:

@@ -14,14 +14,21 @@ from typing import Any
 from dil.errors import SourceContractError
 from dil.extraction.json_path import member_values
 from dil.extraction.numbers import plain
-from dil.model.schema import ArrayType, Column, DataType, MapType, Primitive, RecordType
+from dil.model.schema import (
+    TYPE_SYNONYMS,
+    ArrayType,
+    Column,
+    DataType,
+    MapType,
+    Primitive,
+    RecordType,
+)
 
 _INT = 2**31
 _LONG = 2**63
 _EXACT_IN_DOUBLE = 2**53
 _DIGITS = 38
 _DOUBLE_SCALE = 15
-_SYNONYMS = {"integer": "int", "int64": "long", "number": "double"}
 
 
 @dataclass(slots=True)
@@ -159,7 +166,7 @@ class Shape:
         """Return the type of the column; ``defaults`` are ms.data.default.type."""
         if not self.kinds & {"record", "array"}:
             forced = defaults.get(name, "").lower()
-            return Primitive(_SYNONYMS.get(forced, forced)) if forced else self._primitive()
+            return Primitive(TYPE_SYNONYMS.get(forced, forced)) if forced else self._primitive()
         if len(self.kinds) > 1:
             raise SourceContractError(
                 f'column "{path}" holds {" and ".join(sorted(self.kinds))} values',

@@ -108,7 +108,11 @@ class Lease:
 
 @dataclass(frozen=True, slots=True)
 class RunRecord:
-    """One row of the runs table. ``status`` is running, success, failed, partial, interrupted."""
+    """One row of the runs table.
+
+    ``status`` is running, success, failed, partial, interrupted or superseded. ``committed`` tells
+    that what it staged is published, or was found not worth it.
+    """
 
     run_id: str
     job: str
@@ -120,3 +124,4 @@ class RunRecord:
     status: str
     rows: int = 0
     files: int = 0
+    committed: bool = False

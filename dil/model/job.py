@@ -13,7 +13,6 @@ from dil.model.settings import (
     Pagination,
     Parameter,
     SchemaCleansing,
-    SecondaryInput,
     SessionKeyField,
 )
 
@@ -53,7 +52,6 @@ class PublishMode(StrEnum):
     APPEND = "append"
     REPLACE = "replace"
     WINDOW_REPLACE = "window_replace"
-    MERGE = "merge"
 
 
 class OutputFormat(StrEnum):
@@ -121,7 +119,6 @@ class ExtractionSpec:
     """How responses become rows, and how pages are walked."""
 
     extractor: ClassRef
-    preprocessors: tuple[ClassRef, ...] = ()
     parameters: tuple[Parameter, ...] = ()
     pagination: Pagination = field(default_factory=Pagination)
     session: SessionKeyField | None = None
@@ -130,7 +127,6 @@ class ExtractionSpec:
     wait_timeout_s: int = 600
     data_field: str = ""
     output_schema: Schema | None = None
-    filter_by_schema: bool = True
     cleansing: SchemaCleansing | None = None
     default_types: tuple[tuple[str, str], ...] = ()
     charset: str = "UTF-8"
@@ -199,7 +195,6 @@ class RunningSpec:
     max_retries: int = 4
     retry_interval_s: int | None = None
     threads: int = 10
-    lock: bool = True
     lease_s: int = 60
     disabled: bool = False
     plugin_path: tuple[str, ...] = ()
@@ -207,11 +202,10 @@ class RunningSpec:
 
 @dataclass(frozen=True, slots=True)
 class StateSpec:
-    """Where watermarks are kept. ``url`` is for SQL servers, ``directory`` for sqlite and fs."""
+    """Where watermarks are kept; ``directory`` is an absolute path."""
 
     kind: str = "sqlite"
     directory: str = ""
-    url: Secret | None = None
     enabled: bool = True
     is_default_place: bool = True
 
@@ -226,8 +220,6 @@ class Job:
 
     name: str
     path: str
-    namespace: str
-    table: str
     digest: str
     properties: Properties
     planning: PlanningSpec
@@ -238,4 +230,3 @@ class Job:
     publishing: PublishingSpec
     running: RunningSpec
     state: StateSpec
-    secondary_inputs: tuple[SecondaryInput, ...] = ()

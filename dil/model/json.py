@@ -5,7 +5,39 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
-from typing import TypeAlias
+from typing import Self, TypeAlias
+
+
+class WrittenNumber(Decimal):
+    """A number whose text is kept as it was written: 1e5 stays 1e5, and 1.0 stays 1.0.
+
+    DIL's JSON library does the same, and the text of units is part of signatures (B5.4). What is
+    calculated from it is a plain Decimal.
+    """
+
+    __slots__ = ("_text",)
+
+    _text: str
+
+    def __new__(cls, text: str) -> Self:
+        """Return the number that a text of JSON means."""
+        number = super().__new__(cls, text)
+        number._text = text
+        return number
+
+    def __str__(self) -> str:
+        return self._text
+
+    def __reduce__(self) -> tuple[type[Self], tuple[str]]:
+        return type(self), (self._text,)
+
+
+def read_number(text: str) -> int | Decimal:
+    """Return the exact value of a number of JSON; whole ones without exponent are int."""
+    whole = text.removeprefix("-")
+    # -0 is no int, or its sign would be lost.
+    return int(text) if whole.isdecimal() and text != "-0" else WrittenNumber(text)
+
 
 JsonValue: TypeAlias = (
     "bool | int | float | Decimal | str | Sequence[JsonValue] | Mapping[str, JsonValue] | None"
@@ -18,7 +50,7 @@ _SEPARATORS = {0x2028: "\\u2028", 0x2029: "\\u2029"}
 def compact(value: JsonValue) -> str:
     """Return JSON without blanks, members in their order, non-ASCII as it is.
 
-    Decimals are written with all their digits, as numbers. The two line separators of Unicode are
+    Decimals are written as numbers, as they were given. The two line separators of Unicode are
     escaped, as DIL's own library does it: this text is part of signatures.
     """
     if isinstance(value, Decimal):

@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
+TYPE_SYNONYMS = {"integer": "int", "int64": "long", "number": "double"}
+
 
 @dataclass(frozen=True, slots=True)
 class Primitive:
     """A type word: string boolean int long float double decimal bytes date time timestamp.
 
-    Synonyms are already resolved (integer -> int, int64 -> long, number -> double).
+    Synonyms are already resolved by TYPE_SYNONYMS.
     ``precision`` and ``scale`` are for decimal only.
     """
 

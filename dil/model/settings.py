@@ -49,11 +49,6 @@ class Parameter(Setting):
     pattern: str = ""
     timezone: str = "America/Los_Angeles"
 
-    @property
-    def is_temporary(self) -> bool:
-        """Tell whether the parameter exists only to be used by others and is never sent."""
-        return self.name.startswith("tmp")
-
 
 class Pagination(Setting):
     """``ms.pagination``: positions are page start, page size, page number (B8.5)."""

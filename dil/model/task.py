@@ -13,7 +13,8 @@ class RunContext:
     """What all tasks of a run share; sent to the executors once.
 
     ``run_now`` is the run's one value of now, epoch ms UTC. ``staging_dir`` is the run's absolute
-    staging folder; each attempt makes a folder of its own in it.
+    staging folder; each attempt makes a folder of its own in it. ``log_level`` and ``log_json``
+    are how tasks log.
     """
 
     job: Job
@@ -21,6 +22,8 @@ class RunContext:
     run_now: int
     full_extract: bool
     staging_dir: str
+    log_level: str = "WARNING"
+    log_json: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,11 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass
-from decimal import Decimal
 from enum import StrEnum
 
 from dil.model.interval import Interval
-from dil.model.json import JsonValue
+from dil.model.json import JsonValue, read_number
 
 
 class Reason(StrEnum):
@@ -45,14 +44,26 @@ class WorkUnit:
 
     @property
     def unit(self) -> dict[str, JsonValue]:
-        """Return the unit as a dict, members in their order, fractions as exact Decimals."""
-        value: dict[str, JsonValue] = json.loads(self.unit_json, parse_float=Decimal)
+        """Return the unit as a dict, members in their order, numbers as they are written."""
+        value: dict[str, JsonValue] = json.loads(
+            self.unit_json, parse_float=read_number, parse_int=read_number
+        )
         return value
+
+    @property
+    def unit_key(self) -> str:
+        """Return the second half of the signature: what all partitions of the unit share."""
+        return unit_key(self.unit_name, self.unit_json)
 
     @property
     def hash(self) -> str:
         """Return 16 hex digits that name this work unit in paths."""
         return unit_hash(self.signature)
+
+
+def unit_key(unit_name: str, unit_json: str) -> str:
+    """Return the key of a unit's records: ``<unit watermark name>.<unit JSON>``."""
+    return f"{unit_name}.{unit_json}"
 
 
 def unit_hash(signature: str) -> str:

@@ -16,6 +16,7 @@ import time
 from collections.abc import Iterable, Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TextIO
 
 from dil.model.secret import Secret
@@ -27,7 +28,7 @@ _LOG = logging.getLogger(__name__)
 OUR_LOGGERS = ("dil", "connectors")
 # These tell about every request or every message to the JVM, below WARNING of no use to anyone.
 _CHATTY = ("pyspark", "urllib3", "botocore", "paramiko")
-# Logs, with a traceback, every error that it raises as well.
+# Logs, with a traceback, every error that it raises as well; in part on the root logger.
 _SILENT = ("py4j",)
 # Text from a source must not move the cursor, forge a line or colour the terminal.
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
@@ -190,6 +191,8 @@ class _Handler(logging.Handler):
         self._redact = formatter.redact
 
     def emit(self, record: logging.LogRecord) -> None:
+        if record.name == "root" and Path(record.pathname).parent.name in _SILENT:
+            return
         try:
             line = self.format(record)
         except Exception as error:  # noqa: BLE001 - arguments may be of any class and raise anything

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from dil.model.json import compact
 from dil.model.work_unit import Plan, Skip, WorkUnit
 from dil.observe.logs import one_line
-from dil.text.zones import find_zone, to_local
+from dil.text.zones import find_zone, moment
 
 if TYPE_CHECKING:
     from dil.model.job import Job
@@ -89,9 +89,9 @@ def plan_text(
 def _head(plan: Plan, job: Job) -> Iterator[str]:
     zone = find_zone(plan.zone)
     kind = "full extract" if plan.full_extract else "incremental"
-    yield f"{job.name}  plan at {instant(plan.now, zone)}, times in {plan.zone}, {kind}"
+    yield f"{job.name}  plan at {moment(plan.now, zone)}, times in {plan.zone}, {kind}"
     if plan.cutoff is not None:
-        yield f"  done up to {instant(plan.cutoff, zone)} (cutoff)"
+        yield f"  done up to {moment(plan.cutoff, zone)} (cutoff)"
 
 
 def _due(plan: Plan, arithmetic: Callable[[WorkUnit], str], *, everything: bool) -> Iterator[str]:
@@ -108,7 +108,7 @@ def _due(plan: Plan, arithmetic: Callable[[WorkUnit], str], *, everything: bool)
 
 def _skip_line(skip: Skip, plan: Plan, skip_reason: Callable[[Skip], str]) -> str:
     zone = find_zone(plan.zone)
-    window = f"{instant(skip.partition.low, zone)} .. {instant(skip.partition.high, zone)}"
+    window = f"{moment(skip.partition.low, zone)} .. {moment(skip.partition.high, zone)}"
     return f"  {window}  {_unit_text(skip.unit_json)}  {one_line(skip_reason(skip))}"
 
 
@@ -138,8 +138,8 @@ def _table(
         cells = [
             str(number),
             work_unit.reason.value,
-            instant(work_unit.low, zone),
-            instant(work_unit.high, zone),
+            moment(work_unit.low, zone),
+            moment(work_unit.high, zone),
             *([work_unit.timelabel or ""] if has_labels else []),
             _unit_text(work_unit.unit_json),
             "\n".join(map(one_line, arithmetic(work_unit).splitlines())),
@@ -153,18 +153,3 @@ def _table(
 
 def _unit_text(unit_json: str) -> str:
     return "-" if unit_json == compact({}) else one_line(unit_json)
-
-
-def instant(millis: int, zone: tzinfo) -> str:
-    """Return an instant in a zone with its offset: ``2024-03-05 00:00-08:00``.
-
-    Seconds and milliseconds appear only where they are not zero. An instant outside the years
-    that a calendar has is shown as its number.
-    """
-    try:
-        moment = to_local(millis, zone)
-    except ValueError:
-        return f"{millis} ms"
-    if moment.microsecond:
-        return moment.isoformat(" ", "milliseconds")
-    return moment.isoformat(" ", "seconds" if moment.second else "minutes")

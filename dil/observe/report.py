@@ -37,7 +37,7 @@ _NEXT = {
     "DIL-COMMIT-UNKNOWN": (
         "Nothing was deleted. Run the job again: it looks first at what landed, and finishes it."
     ),
-    "DIL-STATE": "Mend the state store first; `dil state show JOB.conf` tells whether it reads.",
+    "DIL-STATE": "Mend the state store first; `dil state verify JOB.conf` tells what is wrong.",
     "DIL-INTERNAL": "This is a defect of dil: run with -v and report the traceback.",
     "DIL-INTERRUPTED": _AGAIN,
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from dil.model.work_unit import Plan, Reason, Skip, WorkUnit
-from dil.text.zones import find_zone, to_local
+from dil.text.zones import find_zone, moment
 
 _WHY = {
     Reason.NEW: "no record: the whole partition is read",
@@ -20,7 +20,7 @@ def arithmetic(work_unit: WorkUnit, plan: Plan) -> str:
     Dates are in the zone that partitions are cut in, with their offsets. The partition is named
     only where the window is not all of it.
     """
-    zone = plan.zone
+    zone = find_zone(plan.zone)
     start, end = moment(work_unit.partition.low, zone), moment(work_unit.high, zone)
     lines = [] if work_unit.low == work_unit.partition.low else [f"partition {start} to {end}"]
     if work_unit.last_high is None or work_unit.cutoff is None:
@@ -39,20 +39,11 @@ def arithmetic(work_unit: WorkUnit, plan: Plan) -> str:
 
 def skip_reason(skip: Skip, plan: Plan) -> str:
     """Return in one line why a candidate is not due."""
-    end = moment(skip.partition.high, plan.zone)
     if skip.cutoff is None:
         return f"not due: {skip.why}"
-    return f"not due: end {end} is not after the cutoff {moment(skip.cutoff, plan.zone)}"
-
-
-def moment(ms: int, zone: str) -> str:
-    """Return an instant in epoch ms as local date, time and offset, no finer than needed."""
-    try:
-        local = to_local(ms, find_zone(zone))
-    except ValueError:  # behind the year 9999
-        return f"{ms} ms"
-    whole = "seconds" if local.second else "minutes"
-    return local.isoformat(sep=" ", timespec="milliseconds" if local.microsecond else whole)
+    zone = find_zone(plan.zone)
+    end, cutoff = moment(skip.partition.high, zone), moment(skip.cutoff, zone)
+    return f"not due: end {end} is not after the cutoff {cutoff}"
 
 
 def period(ms: int) -> str:
@@ -70,7 +61,8 @@ def period(ms: int) -> str:
 
 
 def _cutoff_line(last_high: int, cutoff: int, plan: Plan) -> str:
+    zone = find_zone(plan.zone)
     return (
-        f"last high {moment(last_high, plan.zone)} + abstinent {period(plan.abstinent_ms)} "
-        f"- grace {period(plan.grace_ms)} = cutoff {moment(cutoff, plan.zone)}"
+        f"last high {moment(last_high, zone)} + abstinent {period(plan.abstinent_ms)} "
+        f"- grace {period(plan.grace_ms)} = cutoff {moment(cutoff, zone)}"
     )

@@ -13,7 +13,7 @@ from dil.errors import ConfigError
 from dil.model.interval import Interval
 from dil.model.job import PlanningSpec
 from dil.model.json import compact
-from dil.text.instants import HOUR_MS, Instant, InstantError, parse_instant
+from dil.text.instants import HOUR_MS, INSTANT_FIX, Instant, InstantError, parse_instant
 from dil.text.zones import find_zone, to_local, to_ms
 
 WATERMARK_KEY = "ms.watermark"
@@ -83,7 +83,7 @@ def partition(spec: PlanningSpec, *, now_ms: int) -> Partitions:
 
 
 def shape(spec: PlanningSpec) -> str:
-    """Return as text what signatures depend on: the watermark's name, from, zone, partition.
+    """Return as text what signatures depend on: both watermarks' names, from, zone, partition.
 
     A from such as P30D has the same shape every day (spec README 38).
 
@@ -93,7 +93,13 @@ def shape(spec: PlanningSpec) -> str:
     start = _instant(spec.start, WATERMARK_KEY, spec.zone, now_ms=0, end=False)
     kind = [list(entry) for entry in spec.composite] or spec.partition.lower()
     return compact(
-        {"name": spec.datetime_name, "from": spec.start, "zone": start.zone, "partition": kind}
+        {
+            "name": spec.datetime_name,
+            "unit": spec.unit_name,
+            "from": spec.start,
+            "zone": start.zone,
+            "partition": kind,
+        }
     )
 
 
@@ -101,7 +107,7 @@ def _instant(text: str, key: str, zone: str, *, now_ms: int, end: bool) -> Insta
     try:
         return parse_instant(text, now_ms=now_ms, zone=zone, end=end)
     except InstantError as error:
-        raise ConfigError.single(key, f"{'to' if end else 'from'}: {error}") from error
+        raise ConfigError.single(key, f"{'to' if end else 'from'}: {error}", INSTANT_FIX) from error
 
 
 def _known(word: str) -> str:
@@ -124,7 +130,11 @@ def _sub_ranges(spec: PlanningSpec, now_ms: int) -> list[tuple[str, Instant, int
     ]
     found = sorted((entry for entry in ranges if entry[1].ms < entry[2]), key=lambda e: e[1].ms)
     if not found:
-        raise ConfigError.single(PARTITION_KEY, "has no sub-range with any time in it")
+        raise ConfigError.single(
+            PARTITION_KEY,
+            "has no sub-range with any time in it",
+            "Let from be before to in at least one of them",
+        )
     for (word, _, high), (next_word, next_low, _) in pairwise(found):
         if next_low.ms < high:
             raise ConfigError.single(

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from heapq import merge
 
 from dil.model.history import Coverage, History, UnitRecord
+from dil.model.work_unit import unit_key
 from dil.planning.cutoff import CutoffRule, Decision
 from dil.planning.partitions import Partitions
 
@@ -24,7 +25,7 @@ class Unit:
     @property
     def key(self) -> str:
         """Return the second half of the unit's signatures."""
-        return f"{self.name}.{self.json}"
+        return unit_key(self.name, self.json)
 
     def signature(self, start: int) -> str:
         """Return the signature of the partition that starts there (B5.4)."""
@@ -108,7 +109,8 @@ def look_up(
 def _settled(coverage: Coverage, partitions: Partitions, rule: CutoffRule) -> range:
     """Return which covered partitions end at or before the cutoff that the row promises."""
     first = bisect_left(partitions.starts, coverage.covered_from)
-    end = bisect_left(partitions.starts, coverage.covered_to)
+    # By their ends: a stretch that ends inside a partition says nothing of its rest.
+    end = bisect_right(partitions.ends, coverage.covered_to)
     below = bisect_right(partitions.ends, coverage.max_high + rule.shift_ms)
     return range(first, max(first, min(end, below)))
 

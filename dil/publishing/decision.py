@@ -25,8 +25,8 @@ class Finished:
 class Target:
     """Where a run publishes: its id, its folder, what is live there, and the clocks.
 
-    ``strays`` are files in the folder that no manifest knows; a replace takes them away as well
-    (behaviour.md B14.4). ``system_time`` and ``horizon`` are epoch ms UTC, see Commit.
+    ``strays`` are files in the folder that no manifest knows, see ``publisher.strays``.
+    ``system_time`` and ``horizon`` are epoch ms UTC, see Commit.
     """
 
     run_id: str
@@ -64,14 +64,13 @@ def decide(
 
 
 def _moves(job: Job, target: Target, each: Finished, filesystem: Filesystem) -> Iterable[Move]:
-    writing = job.writing
     for number, file in enumerate(each.report.files):
         name = final_name(
             target.run_id,
             each.work_unit.hash,
             number,
-            rows=file.rows if writing.record_count_in_names else None,
-            extension=writing.format.value,
+            rows=file.rows if job.writing.record_count_in_names else None,
+            extension=file.path.rpartition(".")[2],
         )
         yield Move(
             source=file.path,
@@ -93,15 +92,22 @@ def _removes(
         return (*target.live, *target.strays)
     if mode is PublishMode.WINDOW_REPLACE:
         redone = {each.work_unit.signature for each in good}
-        return tuple(file for file in target.live if file.signature in redone)
+        hashes = tuple(f"-{each.work_unit.hash}-" for each in good)
+        lost = (file for file in target.strays if _names_one(file.uri, hashes))
+        return (*(file for file in target.live if file.signature in redone), *lost)
     return ()
+
+
+def _names_one(uri: str, hashes: tuple[str, ...]) -> bool:
+    name = uri.rpartition("/")[2]
+    return any(each in name for each in hashes)
 
 
 def _outcome(each: Finished) -> WorkUnitOutcome:
     unit, report = each.work_unit, each.report
     return WorkUnitOutcome(
         signature=unit.signature,
-        unit_key=f"{unit.unit_name}.{unit.unit_json}",
+        unit_key=unit.unit_key,
         low=unit.partition.low,
         expected_high=unit.high,
         high=unit.high if report.failure is None else None,

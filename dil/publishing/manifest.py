@@ -94,7 +94,8 @@ def _is_written(filesystem: Filesystem, dataset_dir: str, run_id: str, sequences
 
 def _files_after(before: Manifest, commit: Commit) -> tuple[PublishedFile, ...]:
     gone = {file.uri for file in commit.removes}
-    added = (move.target for move in commit.moves)
+    added = [move.target for move in commit.moves]
+    gone.update(file.uri for file in added)
     return (*(file for file in before.files if file.uri not in gone), *added)
 
 

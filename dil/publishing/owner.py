@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import msgspec
 
-from dil.errors import ConfigError
+from dil.errors import ConfigError, WriteError
 from dil.model.job import PublishMode
 from dil.publishing.layout import META
 from dil.storage import Filesystem
@@ -34,10 +35,14 @@ def claim(filesystem: Filesystem, dataset_dir: str, owner: Owner) -> None:
         ConfigError: another job owns it, and not both of them only append.
     """
     path = f"{dataset_dir}/{META}/owner.json"
+    first = msgspec.json.encode(_Owners(1, (owner,)))
+    if filesystem.put_if_absent(path, first):
+        return
     known = _read(filesystem, path)
     if owner in known:
         return
     others = [other for other in known if (other.job, other.store) != (owner.job, owner.store)]
+    _refuse_other_store(others, owner, path)
     rivals = [other for other in others if {other.mode, owner.mode} != {PublishMode.APPEND}]
     if rivals:
         raise ConfigError.single(
@@ -50,9 +55,25 @@ def claim(filesystem: Filesystem, dataset_dir: str, owner: Owner) -> None:
     filesystem.put(path, msgspec.json.encode(_Owners(1, (*others, owner))))
 
 
+def _refuse_other_store(others: Iterable[Owner], owner: Owner, path: str) -> None:
+    """Refuse the same job with another state: it would read everything again and append it."""
+    for other in others:
+        if other.job == owner.job:
+            raise ConfigError.single(
+                "state.store.dir",
+                f"is {owner.store}, but job {owner.job} kept its watermarks in {other.store} when "
+                "it published here; without them it would read everything again",
+                f"Set it back, or copy the state and delete {path}.",
+            )
+
+
 def _read(filesystem: Filesystem, path: str) -> tuple[Owner, ...]:
     try:
         with filesystem.open_input(path) as stream:
             return msgspec.json.decode(stream.read(), type=_Owners).owners
     except FileNotFoundError:
         return ()
+    except OSError as error:
+        raise WriteError(
+            f"{path}: {error.strerror}", "data.publisher.final.dir must name a folder."
+        ) from error

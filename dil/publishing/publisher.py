@@ -7,7 +7,7 @@ finished, by this run or by the next: each step, done again, changes nothing.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from dil.errors import WriteError
 from dil.model.dataset import Commit, Intent, Lease, PublishedFile
@@ -67,17 +67,33 @@ def carry_out(intent: Intent, spec: PublishingSpec, filesystem: Filesystem) -> N
 
 
 def strays(
-    spec: PublishingSpec, live: Iterable[PublishedFile], filesystem: Filesystem
+    spec: PublishingSpec, live: Sequence[PublishedFile], filesystem: Filesystem
 ) -> tuple[PublishedFile, ...]:
-    """Return visible files of the dataset that no manifest knows, for a replace to take away."""
-    if spec.mode is not PublishMode.REPLACE:
+    """Return visible files of the dataset that no manifest knows.
+
+    A replace takes them away (behaviour.md B14.4). A window replace looks among them for its own
+    when the manifests are gone: their names still tell the work unit. Datasets of their own
+    below this one are left alone.
+    """
+    wanted = spec.mode is PublishMode.REPLACE or (
+        spec.mode is PublishMode.WINDOW_REPLACE and not live
+    )
+    if not wanted:
         return ()
     base = layout.dataset_dir(spec)
     known = {file.uri for file in live}
+    found = list(filesystem.files(base))
+    nested = {
+        root
+        for file in found
+        if (root := file.path.partition(f"/{layout.META}/")[0]) not in (base, file.path)
+    }
     return tuple(
         PublishedFile(filesystem.uri(file.path), "", 0, file.size, "", "")
-        for file in filesystem.files(base)
-        if not _is_hidden(file.path[len(base) :]) and filesystem.uri(file.path) not in known
+        for file in found
+        if not _is_hidden(file.path[len(base) :])
+        and not any(file.path.startswith(f"{root}/") for root in nested)
+        and filesystem.uri(file.path) not in known
     )
 
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
+from dil.errors import RunInterruptedError
 from dil.model.dataset import RunRecord
-from dil.model.task import TaskReport
+from dil.model.task import Failure, TaskReport
 from dil.model.work_unit import WorkUnit
 from dil.publishing.decision import Finished
-from dil.publishing.staged import StagedResult, read_results
+from dil.publishing.staged import StagedPlan, StagedResult, read_results
 from dil.storage import Filesystem
 
 
@@ -18,13 +19,48 @@ def staged_work(filesystem: Filesystem, run: RunRecord) -> tuple[StagedResult, .
     return tuple(read_results(filesystem, run.staging_dir))
 
 
-def as_finished(results: Iterable[StagedResult]) -> tuple[Finished, ...]:
+def finished(results: Iterable[StagedResult]) -> tuple[Finished, ...]:
     """Return staged results in the form that publishing decides on."""
     return tuple(Finished(each.work_unit, each.report) for each in results)
 
 
+@dataclass(frozen=True, slots=True)
+class Owed:
+    """Work units that a run planned and did not finish.
+
+    ``failed`` were read in part by earlier runs: they are recorded as failed, because otherwise
+    they would look up to date as soon as a newer partition is published (spec README 4 and 8).
+    Others have no record and stay due by that. ``low`` is the earliest start among all of them
+    and those that were left out of the plan; the dataset's watermark stays below it.
+    """
+
+    failed: tuple[Finished, ...]
+    low: int | None
+
+
+def owed(plan: StagedPlan, done: Collection[str], why: str) -> Owed:
+    """Return what is owed of a plan when the work units of these signatures are done."""
+    missing = [unit for unit in plan.work_units if unit.signature not in done]
+    failure = Failure(RunInterruptedError.code, why)
+    starts = [unit.partition.low for unit in missing]
+    if plan.left_low is not None:
+        starts.append(plan.left_low)
+    return Owed(
+        failed=tuple(
+            Finished(unit, TaskReport(unit.signature, unit.low, unit.high, 0, failure=failure))
+            for unit in missing
+            if unit.last_high is not None
+        ),
+        low=min(starts, default=None),
+    )
+
+
 class Adoptable:
-    """Staged work of earlier runs, by what must be equal for a work unit to take it over."""
+    """Staged work of earlier runs, by what must be equal for a work unit to take it over.
+
+    Only first readings are taken over. A reading again is there for what arrived since, so an
+    older one must not stand in for it.
+    """
 
     def __init__(self, results: Sequence[StagedResult], digest: str) -> None:
         self._reports: Mapping[tuple[str, int, int], TaskReport] = {
@@ -35,5 +71,7 @@ class Adoptable:
 
     def take(self, unit: WorkUnit) -> TaskReport | None:
         """Return the report of a staged attempt of exactly this work unit, None without one."""
+        if unit.last_high is not None:
+            return None
         report = self._reports.get((unit.signature, unit.low, unit.high))
         return None if report is None else replace(report, adopted=True)

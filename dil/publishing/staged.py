@@ -16,6 +16,7 @@ from dil.model.work_unit import WorkUnit
 from dil.storage import Filesystem
 
 RESULT_NAME = "result.json"
+PLAN_NAME = "plan.json"
 FORMAT = 1
 
 
@@ -40,12 +41,37 @@ def write_result(filesystem: Filesystem, folder: str, result: StagedResult) -> N
     filesystem.sync_folders([folder, unit_folder, run_folder, run_folder.rpartition("/")[0]])
 
 
+@dataclass(frozen=True, slots=True)
+class StagedPlan:
+    """What a run set out to do; ``left_low`` as in ``model.work_unit.Plan``."""
+
+    work_units: tuple[WorkUnit, ...] = ()
+    left_low: int | None = None
+
+
+def write_plan(filesystem: Filesystem, run_staging: str, plan: StagedPlan) -> None:
+    """Keep what a run set out to do, before its first task starts.
+
+    Recovery must know the work units that left no result: they are still owed.
+    """
+    filesystem.put(f"{run_staging}/{PLAN_NAME}", msgspec.json.encode(plan))
+
+
+def read_plan(filesystem: Filesystem, run_staging: str) -> StagedPlan:
+    """Return what a run set out to do; nothing when it never came to that."""
+    try:
+        with filesystem.open_input(f"{run_staging}/{PLAN_NAME}") as stream:
+            return msgspec.json.decode(stream.read(), type=StagedPlan)
+    except (FileNotFoundError, msgspec.MsgspecError):
+        return StagedPlan()
+
+
 def read_results(filesystem: Filesystem, run_staging: str) -> Iterator[StagedResult]:
-    """Yield one complete attempt per work unit of a run: the last by name where there are two."""
+    """Yield one complete attempt per work unit of a run: the last one where there are two."""
     for unit in filesystem.folders(run_staging):
         complete = [
             result
-            for attempt in filesystem.folders(f"{run_staging}/{unit}")
+            for attempt in sorted(filesystem.folders(f"{run_staging}/{unit}"), key=_attempt_number)
             if (result := _read(filesystem, f"{run_staging}/{unit}/{attempt}")) is not None
         ]
         if complete:
@@ -62,4 +88,11 @@ def _read(filesystem: Filesystem, folder: str) -> StagedResult | None:
         result = msgspec.json.decode(data, type=StagedResult)
     except msgspec.MsgspecError:
         return None  # of another version of dil: extract again
-    return result if result.format == FORMAT else None
+    sizes = {file.path: file.size for file in filesystem.files(folder)}
+    is_whole = all(sizes.get(file.path) == file.bytes for file in result.report.files)
+    return result if result.format == FORMAT and is_whole else None
+
+
+def _attempt_number(folder: str) -> int:
+    number = folder.partition("-")[0]
+    return int(number) if number.isdecimal() else 0

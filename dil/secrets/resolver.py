@@ -96,5 +96,7 @@ class SecretResolver:
                 "A relative path starts at the folder of the job file.",
             ) from error
         except UnicodeDecodeError as error:
-            raise SecretError(f"names the file {name}, which is not UTF-8 text", "") from error
+            raise SecretError(
+                f"names the file {name}, which is not UTF-8 text", "Save the file in UTF-8."
+            ) from error
         return Secret(text.rstrip("\r\n"))

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, BinaryIO, ClassVar, Self
 
 from dil.errors import Problem
 from dil.model.job import Job
-from dil.model.json import JsonObject, JsonValue
+from dil.model.json import JsonValue
 from dil.model.properties import Properties
 from dil.model.work_unit import WorkUnit
 
@@ -58,12 +58,11 @@ class RequestValues:
 
     ``variables`` are all values that a ``{{name}}`` may stand for. ``parameters`` are those that
     are sent when nothing consumed them: declared ones, in order, without temporaries.
-    ``payload`` is the payload row of an egress request. ``page`` counts from 0.
+    ``page`` counts from 0. Secrets are revealed here, so that values do not print.
     """
 
-    variables: Mapping[str, JsonValue]
-    parameters: Mapping[str, JsonValue]
-    payload: JsonObject | None = None
+    variables: Mapping[str, JsonValue] = field(repr=False)
+    parameters: Mapping[str, JsonValue] = field(repr=False)
     page: int = 0
 
 
@@ -78,7 +77,7 @@ class Response:
     """
 
     body: BinaryIO | None
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     content_type: str = ""
     checks_content_type: bool = False
     location: str = ""
@@ -94,7 +93,13 @@ class Response:
 
 
 class Session(ABC):  # noqa: B024 - close has a default, a plain session is no session
-    """An open connection of one attempt; closed at its end, whatever happened."""
+    """An open connection of one attempt; closed at its end, whatever happened.
+
+    ``seconds_waited`` is how long the session itself has held requests back so far, before
+    retries or for a source's rate limit; the run's counters tell it. A session that waits sets it.
+    """
+
+    seconds_waited: float = 0.0
 
     def __enter__(self) -> Self:
         return self

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
 from dil.errors import Problem
@@ -31,7 +31,7 @@ class PageFacts:
     """What surrounds the rows of one page: its response, and the variables of its request."""
 
     page: Page
-    variables: Mapping[str, JsonValue]
+    variables: Mapping[str, JsonValue] = field(repr=False)
 
 
 class Converter(ABC):

@@ -23,7 +23,6 @@ class PluginKind(StrEnum):
     EXTRACTOR = "extractor"
     CONVERTER = "converter"
     PREPROCESSOR = "preprocessor"
-    WRITER = "writer"
 
     @property
     def group(self) -> str:
@@ -36,13 +35,6 @@ BUILT_IN: dict[PluginKind, dict[str, str]] = {
     PluginKind.EXTRACTOR: {"json": "dil.extraction.json_extractor:JsonExtractor"},
     PluginKind.CONVERTER: {},
     PluginKind.PREPROCESSOR: {},
-    PluginKind.WRITER: {
-        "avro": "dil.writing.avro_writer:AvroFileWriter",
-        "csv": "dil.writing.csv_writer:CsvFileWriter",
-        "json": "dil.writing.json_writer:JsonLinesFileWriter",
-        "orc": "dil.writing.orc_writer:OrcFileWriter",
-        "parquet": "dil.writing.parquet_writer:ParquetFileWriter",
-    },
 }
 
 # DIL's and Gobblin's names, by simple name; the package in front is not looked at further.
@@ -51,7 +43,6 @@ JAVA_NAMES: dict[PluginKind, dict[str, str]] = {
     PluginKind.EXTRACTOR: {"JsonExtractor": "json"},
     PluginKind.CONVERTER: {},
     PluginKind.PREPROCESSOR: {},
-    PluginKind.WRITER: {},
 }
 JAVA_PACKAGES = ("com.linkedin.cdi.", "org.apache.gobblin.")
 

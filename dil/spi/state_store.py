@@ -7,12 +7,12 @@ because tests and ``--now`` need it; leases use the real clock.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
-from dil.model.dataset import Commit, Intent, Lease, PublishedFile, RunRecord
+from dil.model.dataset import Commit, Intent, Lease, RunRecord
 from dil.model.history import History
 from dil.model.json import JsonObject
 
@@ -115,7 +115,7 @@ class StateStore(ABC):
 
     @abstractmethod
     def commit(self, lease: Lease, commit: Commit) -> JsonObject | None:
-        """Append the block, update work units, coverage and live files, drop the intent: one act.
+        """Append the block, update work units and coverage, drop the intent: one act.
 
         Idempotent by run id: a run that is already committed changes nothing. Returns the new
         block, None when there was nothing to record (no block for a no-op, V23).
@@ -124,14 +124,6 @@ class StateStore(ABC):
             LeaseLostError: a newer token exists.
             CommitConflictError: the head moved under us.
         """
-
-    @abstractmethod
-    def next_sequence(self) -> int:
-        """Return the sequence number that the next block or manifest will have."""
-
-    @abstractmethod
-    def live_files(self, signatures: Iterable[str] | None = None) -> Sequence[PublishedFile]:
-        """Return files that are live, of the given work units or, with None, of all."""
 
     @abstractmethod
     def last_rows(self) -> int | None:

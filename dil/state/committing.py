@@ -1,4 +1,4 @@
-"""One run's commit: block, work units, coverage, live files and intent in one transaction.
+"""One run's commit: block, work units, coverage, file offsets and intent in one transaction.
 
 A publish that was begun can always be committed: nothing here depends on anything but the
 commit, the store and the fencing token, and the block is built on whatever the head is.
@@ -62,10 +62,10 @@ def record(tx: Transaction, job: str, commit: Commit) -> int | None:
         StateError: another run's intent is unfinished, or a rule of the chain would break.
     """
     check_commit(commit)
-    had_intent = _drop_intent(tx, job, commit.run_id)
+    _drop_intent(tx, job, commit.run_id)
     counters = runs.read_counters(tx, job)
     sequence = None
-    first_offset = None
+    parts: Sequence[Part] = ()
     if commit.watermarks:
         index = UnitIndex(tx, job, counters.era)
         draft = _drafted(tx, job, commit, index)
@@ -73,20 +73,20 @@ def record(tx: Transaction, job: str, commit: Commit) -> int | None:
         if draft is not None:
             append(tx, job, draft.before, draft.blocks, draft.after)
             sequence = draft.after.head.sequence
-            first_offset = _first_offset(draft.after.data)
-    _move_files(tx, job, commit, first_offset)
+            parts = _parts_of(draft.after.data)
+    _keep_offsets(tx, job, commit.removes, parts)
     tx.change(sql.ADD_COMMITTED, job, commit.run_id, sequence)
     _set_status(tx, job, commit)
-    numbered = sequence is not None or had_intent or not commit.watermarks
-    runs.write_counters(tx, job, _counted(counters, commit, sequence, numbered=numbered))
+    rows = sum(move.target.rows for move in commit.moves)
+    runs.write_counters(tx, job, replace(counters, last_rows=rows or counters.last_rows))
     return sequence
 
 
-def _drop_intent(tx: Transaction, job: str, run_id: str) -> bool:
+def _drop_intent(tx: Transaction, job: str, run_id: str) -> None:
     pending = tx.row(sql.INTENT, job)
     if pending is not None and pending[0] != run_id:
         raise runs.unfinished_intent(job, pending[0])
-    return tx.change(sql.DROP_INTENT, job, run_id) == 1
+    tx.change(sql.DROP_INTENT, job, run_id)
 
 
 def _drafted(tx: Transaction, job: str, commit: Commit, index: UnitIndex) -> _Draft | None:
@@ -196,26 +196,20 @@ def _joint_hash(parts: Sequence[Part]) -> str | None:
     return content_hash("\n".join(part.physical_hash for part in parts).encode())
 
 
-def _first_offset(event: DataEvent | None) -> int | None:
-    if event is None or event.new_data is None or not event.new_data.parts:
-        return None
-    return event.new_data.parts[0].start
+def _parts_of(event: DataEvent | None) -> Sequence[Part]:
+    return () if event is None or event.new_data is None else event.new_data.parts or ()
 
 
-def _move_files(tx: Transaction, job: str, commit: Commit, first_offset: int | None) -> None:
-    for file in commit.removes:
+def _keep_offsets(
+    tx: Transaction, job: str, removes: Sequence[PublishedFile], parts: Sequence[Part]
+) -> None:
+    """Remember where each new file begins, for the day when a later block takes it away."""
+    for file in removes:
         tx.change(sql.REMOVE_FILE, job, key_hash(file.uri))
-    offset = first_offset
-    for move in commit.moves:
-        file = move.target
-        key = key_hash(file.uri)
+    for part in parts:
+        key = key_hash(part.path)
         tx.change(sql.REMOVE_FILE, job, key)
-        tx.change(
-            sql.ADD_FILE,
-            job, key, key_hash(file.signature), file.uri, file.signature, file.rows, file.bytes,
-            file.sha256, file.run_id, offset,
-        )  # fmt: skip
-        offset = None if offset is None else offset + file.rows
+        tx.change(sql.ADD_FILE, job, key, part.path, part.start)
 
 
 def _set_status(tx: Transaction, job: str, commit: Commit) -> None:
@@ -229,16 +223,6 @@ def _set_status(tx: Transaction, job: str, commit: Commit) -> None:
     status = "success" if succeeded == len(commit.outcomes) else "partial"
     tx.change(sql.COMMITTED_RUN, status, job, commit.run_id)
     tx.change(sql.SUPERSEDED_RUNS, job, commit.run_id)
-
-
-def _counted(
-    counters: runs.Counters, commit: Commit, sequence: int | None, *, numbered: bool
-) -> runs.Counters:
-    rows = sum(move.target.rows for move in commit.moves)
-    last = counters.last_sequence
-    if numbered:
-        last = max(last + 1, -1 if sequence is None else sequence)
-    return replace(counters, last_sequence=last, last_rows=rows or counters.last_rows)
 
 
 def describe(job: str, commit: Commit) -> str:

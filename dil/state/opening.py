@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
 
 from dil.errors import StateError
 from dil.model.job import StateSpec
@@ -14,14 +13,13 @@ from dil.state.sqlite_database import SqliteDatabase
 
 FILE_NAME = "state.db"
 _KINDS = frozenset({"sqlite", "fs", "noop"})
-_LOCAL_HOSTS = frozenset({"", "localhost"})
 
 
 def open_store(spec: StateSpec, job_name: str, *, clock: Callable[[], int]) -> StateStore:
     """Return the store of one job; touches nothing before it is used.
 
     Args:
-        spec: Kind and place. ``sqlite``, and ``fs`` on a local path, are one SQLite file
+        spec: Kind and local folder. ``sqlite``, and ``fs`` on a local path, are one SQLite file
             ``state.db`` in the folder, shared by all its jobs. ``noop`` keeps lease, intent and
             runs there too: only watermarks are left out, by the caller (spec README 24).
         job_name: Key of the chain and of the lease.
@@ -37,19 +35,4 @@ def open_store(spec: StateSpec, job_name: str, *, clock: Callable[[], int]) -> S
         )
     if not spec.directory:
         raise StateError("no state folder is set", "Set state.store.dir.")
-    folder = _local_folder(spec.directory)
-    return SqlStateStore(SqliteDatabase(folder / FILE_NAME), job_name, clock=clock)
-
-
-def _local_folder(directory: str) -> Path:
-    """Return the folder of a path or a ``file:`` URI."""
-    place = urlsplit(directory)
-    if not place.scheme:
-        return Path(directory)
-    if place.scheme == "file" and place.netloc in _LOCAL_HOSTS:
-        return Path(unquote(place.path))
-    raise StateError(
-        f"state.store.dir {directory} is not a local folder; state on {place.scheme} is not "
-        "supported yet",
-        "Set state.store.dir to a local folder.",
-    )
+    return SqlStateStore(SqliteDatabase(Path(spec.directory) / FILE_NAME), job_name, clock=clock)

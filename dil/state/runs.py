@@ -17,13 +17,11 @@ class Counters:
     """One row a job.
 
     ``shape`` is the text of from, zone and partition type, ``era`` counts its changes.
-    ``last_sequence`` numbers blocks and manifests together, so that it grows whether or not a
-    chain is kept. ``last_rows`` is what the last run published that published rows.
+    ``last_rows`` is what the last run published that published rows.
     """
 
     shape: str | None = None
     era: int = 0
-    last_sequence: int = -1
     last_rows: int | None = None
 
 
@@ -35,7 +33,7 @@ def read_counters(tx: Transaction, job: str) -> Counters:
 
 def write_counters(tx: Transaction, job: str, counters: Counters) -> None:
     """Keep the job's counters."""
-    values = (counters.shape, counters.era, counters.last_sequence, counters.last_rows, job)
+    values = (counters.shape, counters.era, counters.last_rows, job)
     if tx.change(sql.CHANGE_SHAPE, *values) == 0:
         tx.change(sql.ADD_SHAPE, *values)
 
@@ -62,11 +60,13 @@ def begin(tx: Transaction, job: str, run: RunRecord) -> None:
 def end(tx: Transaction, job: str, run_id: str, status: str, published: tuple[int, int]) -> None:
     """Record how a run ended; ``published`` are rows and files.
 
+    A run that failed or was stopped after its commit keeps the status of the commit.
+
     Raises:
         StateError: the run was never begun.
     """
     rows, files = published
-    if tx.change(sql.END_RUN, status, rows, files, job, run_id) != 1:
+    if tx.change(sql.END_RUN, status, status, rows, files, job, run_id) != 1:
         raise StateError(
             f"run {run_id} of job {json.dumps(job)} was never begun",
             "Was the state store replaced during the run? Restore it, or run the job again.",
@@ -76,12 +76,13 @@ def end(tx: Transaction, job: str, run_id: str, status: str, published: tuple[in
 def unfinished(tx: Transaction, job: str) -> list[RunRecord]:
     """Return the runs whose staging was not swept, oldest first.
 
-    Those that were committed are among them, so that their staging can be swept; their status,
-    which the commit sets, keeps them from being recovered.
+    Those that were committed are among them, so that their staging can be swept.
     """
     return [
-        RunRecord(run_id, job, started, now, policy, digest, folder, status, rows, files)
-        for run_id, started, now, policy, digest, folder, status, rows, files in tx.rows(
+        RunRecord(
+            run_id, job, started, now, policy, digest, folder, status, rows, files, bool(committed)
+        )
+        for run_id, started, now, policy, digest, folder, status, rows, files, committed in tx.rows(
             sql.STAGED_RUNS, job
         )
     ]

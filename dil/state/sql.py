@@ -56,11 +56,8 @@ CREATE TABLE coverage (
   era BIGINT NOT NULL, max_high BIGINT, lowest BIGINT NOT NULL, open_count BIGINT NOT NULL,
   PRIMARY KEY (dataset_id, unit_key));
 CREATE TABLE live_file (
-  dataset_id {dataset} NOT NULL, uri_sha {digest} NOT NULL, unit_sha {digest} NOT NULL,
-  uri {text} NOT NULL, signature {text} NOT NULL, row_count BIGINT NOT NULL,
-  byte_count BIGINT NOT NULL, sha256 {digest} NOT NULL, run_id VARCHAR(200) NOT NULL,
-  first_offset BIGINT, PRIMARY KEY (dataset_id, uri_sha));
-CREATE INDEX live_file_unit ON live_file (dataset_id, unit_sha);
+  dataset_id {dataset} NOT NULL, uri_sha {digest} NOT NULL, uri {text} NOT NULL,
+  first_offset BIGINT NOT NULL, PRIMARY KEY (dataset_id, uri_sha));
 CREATE TABLE intent (
   dataset_id {dataset} NOT NULL, run_id VARCHAR(200) NOT NULL, payload {text} NOT NULL,
   PRIMARY KEY (dataset_id));
@@ -79,8 +76,8 @@ CREATE TABLE lease (
   held_since BIGINT NOT NULL, heartbeat BIGINT NOT NULL, expires BIGINT NOT NULL,
   lease_ms BIGINT NOT NULL, released SMALLINT NOT NULL, PRIMARY KEY (dataset_id));
 CREATE TABLE shape (
-  dataset_id {dataset} NOT NULL, shape {text}, era BIGINT NOT NULL,
-  last_sequence BIGINT NOT NULL, last_rows BIGINT, PRIMARY KEY (dataset_id));
+  dataset_id {dataset} NOT NULL, shape {text}, era BIGINT NOT NULL, last_rows BIGINT,
+  PRIMARY KEY (dataset_id));
 """
 
 
@@ -179,20 +176,12 @@ CHANGE_COVERAGE = (
     " max_high = ?, lowest = ?, open_count = ? WHERE dataset_id = ? AND unit_key = ?"
 )
 
-# Live files
+# Live files: which files are live is told by the dataset's manifest. This table only remembers at
+# which offset each one begins, which newData.removes of a later block has to repeat.
 
-_FILE_COLUMNS = "uri, signature, row_count, byte_count, sha256, run_id"
-FILES = f"SELECT {_FILE_COLUMNS} FROM live_file WHERE dataset_id = ? ORDER BY uri"  # noqa: S608 - constant
-FILES_OF_UNIT = (
-    f"SELECT {_FILE_COLUMNS} FROM live_file"  # noqa: S608 - constant
-    " WHERE dataset_id = ? AND unit_sha = ? ORDER BY uri"
-)
 FILE_OFFSET = "SELECT first_offset FROM live_file WHERE dataset_id = ? AND uri_sha = ?"
 REMOVE_FILE = "DELETE FROM live_file WHERE dataset_id = ? AND uri_sha = ?"
-ADD_FILE = (
-    "INSERT INTO live_file (dataset_id, uri_sha, unit_sha, uri, signature, row_count, byte_count,"
-    " sha256, run_id, first_offset) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-)
+ADD_FILE = "INSERT INTO live_file (dataset_id, uri_sha, uri, first_offset) VALUES (?, ?, ?, ?)"
 
 # Lease
 
@@ -227,8 +216,11 @@ CHANGE_RUN = (
     " status = ?, row_count = ?, file_count = ?, staged = 1"
     " WHERE dataset_id = ? AND run_id = ?"
 )
+# A run that stops after its commit stays published: its staged work must not be used again.
 END_RUN = (
-    "UPDATE run SET status = ?, row_count = ?, file_count = ? WHERE dataset_id = ? AND run_id = ?"
+    "UPDATE run SET status = CASE WHEN status IN ('success', 'partial')"
+    " AND ? IN ('failed', 'interrupted') THEN status ELSE ? END,"
+    " row_count = ?, file_count = ? WHERE dataset_id = ? AND run_id = ?"
 )
 COMMITTED_RUN = "UPDATE run SET status = ? WHERE dataset_id = ? AND run_id = ?"
 SUPERSEDED_RUNS = (
@@ -238,7 +230,9 @@ SUPERSEDED_RUNS = (
 SWEPT_RUN = "UPDATE run SET staged = 0 WHERE dataset_id = ? AND run_id = ?"
 STAGED_RUNS = (
     "SELECT run_id, started, planned_at, policy, config_digest, staging_dir, status, row_count,"
-    " file_count FROM run WHERE dataset_id = ? AND staged = 1 ORDER BY started, run_id"
+    " file_count, EXISTS (SELECT 1 FROM committed_run AS done WHERE done.dataset_id ="
+    " run.dataset_id AND done.run_id = run.run_id)"
+    " FROM run WHERE dataset_id = ? AND staged = 1 ORDER BY started, run_id"
 )
 INTENT = "SELECT run_id, payload FROM intent WHERE dataset_id = ?"
 ADD_INTENT = "INSERT INTO intent (dataset_id, run_id, payload) VALUES (?, ?, ?)"
@@ -248,10 +242,6 @@ ADD_COMMITTED = "INSERT INTO committed_run (dataset_id, run_id, seq) VALUES (?, 
 
 # One row a job: shape of its watermark, counters
 
-SHAPE = "SELECT shape, era, last_sequence, last_rows FROM shape WHERE dataset_id = ?"
-ADD_SHAPE = (
-    "INSERT INTO shape (shape, era, last_sequence, last_rows, dataset_id) VALUES (?, ?, ?, ?, ?)"
-)
-CHANGE_SHAPE = (
-    "UPDATE shape SET shape = ?, era = ?, last_sequence = ?, last_rows = ? WHERE dataset_id = ?"
-)
+SHAPE = "SELECT shape, era, last_rows FROM shape WHERE dataset_id = ?"
+ADD_SHAPE = "INSERT INTO shape (shape, era, last_rows, dataset_id) VALUES (?, ?, ?, ?)"
+CHANGE_SHAPE = "UPDATE shape SET shape = ?, era = ?, last_rows = ? WHERE dataset_id = ?"

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import logging
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
-from dil.model.dataset import Commit, Intent, Lease, PublishedFile, RunRecord
+from dil.model.dataset import Commit, Intent, Lease, RunRecord
 from dil.model.history import History
 from dil.model.json import JsonObject
 from dil.spi.state_store import StateStore, UnitState
 from dil.state import chain, committing, leases, runs, sql
-from dil.state.canonical import key_hash
 from dil.state.database import Database, Transaction
 from dil.state.sql_history import SqlHistory
 
@@ -122,21 +121,6 @@ class SqlStateStore(StateStore):
             log.info("committed %s", committing.describe(self._job, commit))
             self._planned_on = self._planned_on and (head,)
         return None if block is None else chain.shown(block)
-
-    def next_sequence(self) -> int:
-        """Return a number for the next manifest, larger than that of any block or manifest."""
-        with self._database.read() as tx:
-            return runs.read_counters(tx, self._job).last_sequence + 1
-
-    def live_files(self, signatures: Iterable[str] | None = None) -> Sequence[PublishedFile]:
-        """Return files that are live, of the given work units or, with None, of all."""
-        with self._database.read() as tx:
-            if signatures is None:
-                rows = tx.rows(sql.FILES, self._job)
-            else:
-                keys = dict.fromkeys(map(key_hash, signatures))
-                rows = [row for key in keys for row in tx.rows(sql.FILES_OF_UNIT, self._job, key)]
-            return [PublishedFile(*row) for row in rows]
 
     def last_rows(self) -> int | None:
         """Return the rows published by the last run that published any."""

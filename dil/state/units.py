@@ -211,13 +211,19 @@ def as_coverage(row: CoverageRow) -> Coverage:
 
 
 def _merged(known: UnitRow | None, outcome: WorkUnitOutcome) -> UnitRow:
-    """Return the row after an outcome: a success is never lowered, a failure keeps it."""
+    """Return the row after an outcome: a success is never lowered, a failure keeps it.
+
+    A work unit that failed stays failed until a success reaches the end that it failed to reach:
+    a shorter reading must not hide what is still missing behind it.
+    """
+    owed = known.expected_high if known is not None and known.status == FAILED else None
+    is_paid = owed is None or (outcome.high is not None and outcome.high >= owed)
     return UnitRow(
         signature=outcome.signature,
         low=outcome.low,
-        expected_high=outcome.expected_high,
+        expected_high=outcome.expected_high if owed is None else max(owed, outcome.expected_high),
         high=_larger(known.high if known else None, outcome.high),
-        status=COMMITTED if outcome.succeeded else FAILED,
+        status=COMMITTED if outcome.succeeded and is_paid else FAILED,
         attempts=outcome.attempts + (known.attempts if known else 0),
     )
 

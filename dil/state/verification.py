@@ -26,16 +26,18 @@ from dil.state.validation import Violation, violations
 
 _SPOOL_BYTES = 16 * 1024 * 1024
 _MAX_PROBLEMS = 100
+_MAX_READINGS = 3
 
 
 @dataclass(frozen=True, slots=True)
 class ChainReport:
     """What a check found; ``problems`` begin with a code where a rule is broken.
 
-    At most a hundred problems are listed.
+    ``files`` counts those that no later block removed. At most a hundred problems are listed.
     """
 
     blocks: int
+    files: int
     problems: tuple[str, ...]
 
     @property
@@ -49,28 +51,43 @@ def verify_chain(
 ) -> ChainReport:
     """Recheck every block of a job from the first to the last, and its work-unit index.
 
+    A run that commits meanwhile would make index and files newer than the blocks that were read:
+    then everything is read again, three times at most.
+
     Args:
         store: The job's store; it is only read.
         size_of: Returns the size in bytes of a file by its URI, None when it is gone. Given, the
             files that no later block removed must exist with the stated size (V20).
     """
+    report = ChainReport(0, 0, ())
+    for _ in range(_MAX_READINGS):
+        try:
+            head = store.head()
+            report = _read(store, head, size_of)
+            if store.head() == head:
+                break
+        except StateError as error:
+            return ChainReport(0, 0, (error.message,))
+    return report
+
+
+def _read(
+    store: StateStore, head: JsonObject | None, size_of: Callable[[str], int | None] | None
+) -> ChainReport:
     check = _Check()
-    count = 0
-    try:
-        for fields in _oldest_first(store.blocks()):
-            check.block(fields)
-            count += 1
-    except StateError as error:
-        return ChainReport(0, (error.message,))
-    if count:
+    for fields in _oldest_first(store.blocks()):
+        check.block(fields)
+    check.head(head)
+    if check.blocks:
         check.index(store.unit_states())
     if size_of is not None:
         check.files(size_of)
-    return ChainReport(count, tuple(check.problems[:_MAX_PROBLEMS]))
+    return ChainReport(check.blocks, len(check.live), tuple(check.problems[:_MAX_PROBLEMS]))
 
 
 @dataclass(slots=True)
 class _Check:
+    blocks: int = 0
     tip: Tip | None = None
     problems: list[str] = field(default_factory=list)
     units: dict[bytes, tuple[str, bytes]] = field(default_factory=dict)
@@ -78,6 +95,7 @@ class _Check:
 
     def block(self, fields: JsonObject) -> None:
         """Check one block as the next one."""
+        self.blocks += 1
         stored_hash = str(fields["hash"])
         bare = {name: value for name, value in fields.items() if name != "hash"}
         sequence = bare.get("sequenceNumber")
@@ -91,6 +109,13 @@ class _Check:
         found = violations(block, self.tip, replaced=self._absorb(block))
         self.problems += [f"{each} (block {sequence})" for each in found]
         self.tip = advance(self.tip, block, stored_hash)
+
+    def head(self, head: JsonObject | None) -> None:
+        """Check that the head, on which the next run builds, is the last block."""
+        found = None if head is None else head["hash"]
+        last = None if self.tip is None else self.tip.hash
+        if found != last:
+            self.problems.append(f"V03: the head is {found}, the last block is {last}")
 
     def index(self, states: Iterable[UnitState]) -> None:
         """Check that the work-unit index holds what the blocks say, no more and no less."""

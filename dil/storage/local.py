@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import shutil
@@ -14,6 +15,8 @@ from urllib.parse import unquote, urlsplit
 
 from dil.errors import WriteError
 from dil.storage.filesystem import FileInfo, Filesystem
+
+_NO_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS})
 
 
 class LocalFilesystem(Filesystem):
@@ -44,6 +47,13 @@ class LocalFilesystem(Filesystem):
                 Path(path).hardlink_to(temporary)
             except FileExistsError:
                 return False
+            except OSError as error:
+                if error.errno in _NO_LINKS:
+                    raise WriteError(
+                        f"{temporary.parent} lies on a file system without hard links",
+                        "Choose another one: without them two writers cannot be kept apart.",
+                    ) from error
+                raise
             else:
                 self.sync_folders([str(temporary.parent)])
                 return True
@@ -71,9 +81,9 @@ class LocalFilesystem(Filesystem):
                         f"{target} exists already and is not {source}",
                         "Another program wrote into the dataset; move it away, then run again.",
                     ) from None
-            except PermissionError:
-                # Some mounts know no hard links; there rename is what is left.
-                if Path(target).exists():
+            except OSError as error:
+                # Linux lets nobody link another user's file; renaming it is allowed.
+                if error.errno not in _NO_LINKS or Path(target).exists():
                     raise
                 Path(source).rename(target)
                 return

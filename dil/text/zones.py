@@ -82,6 +82,22 @@ def to_local(ms: int, zone: tzinfo) -> datetime:
         raise ValueError(f"{ms} ms is outside the years 1 to 9999") from error
 
 
+def moment(ms: int, zone: tzinfo) -> str:
+    """Return an instant in epoch milliseconds as local time with offset, no finer than needed.
+
+    Outside the years 1 to 9999 it is told as its number.
+
+    >>> moment(1_000, find_zone("+05:30"))
+    '1970-01-01 05:30:01+05:30'
+    """
+    try:
+        local = to_local(ms, zone)
+    except ValueError:
+        return f"{ms} ms"
+    whole = "seconds" if local.second else "minutes"
+    return local.isoformat(sep=" ", timespec="milliseconds" if local.microsecond else whole)
+
+
 def to_ms(local: datetime, zone: tzinfo) -> int:
     """Return the epoch milliseconds of a naive local time; finer digits are cut.
 

@@ -39,7 +39,7 @@ def sqlite_place(folder: Path) -> Place:
 
 
 def local_fs_place(folder: Path) -> Place:
-    return Place(StateSpec("fs", (folder / "state").as_uri()))
+    return Place(StateSpec("fs", str(folder / "state")))
 
 
 FACTORIES: dict[str, Callable[[Path], Place]] = {

@@ -1,6 +1,5 @@
 """What every state store makes of a commit: blocks, watermarks, work units, history."""
 
-import itertools
 import random
 
 import pytest
@@ -63,7 +62,6 @@ def test_the_first_commit_writes_seed_config_schema_and_data(store: StateStore) 
             "physicalHash": "f1220" + file("b").sha256,
         },
     ]
-    assert store.next_sequence() == 4
     assert store.last_rows() == 15
 
 
@@ -71,7 +69,7 @@ def test_config_and_schema_blocks_are_written_only_when_they_change(store: State
     lease = store.acquire_lease("r1", lease_s=60)
 
     def kinds_after(run: str, day: int, digest: str, schema: str) -> list[str]:
-        before = store.next_sequence()
+        before = sum(1 for _ in store.blocks())
         store.commit(
             lease,
             commit_of(
@@ -82,8 +80,8 @@ def test_config_and_schema_blocks_are_written_only_when_they_change(store: State
                 schema=schema,
             ),
         )
-        new = store.next_sequence() - before
-        return [b["event"]["kind"] for b in itertools.islice(store.blocks(), new)]
+        kinds = [block["event"]["kind"] for block in store.blocks()]
+        return kinds[: len(kinds) - before]
 
     kinds_after("r1", 0, "c1", "s1")
     assert kinds_after("r2", 1, "c1", "s1") == ["AddData"]
@@ -149,7 +147,7 @@ def test_a_commit_that_changes_nothing_writes_no_block_but_drops_the_intent(
     lease = store.acquire_lease("r1", lease_s=60)
     head = store.commit(lease, commit_of("r1", outcome(0)))
     nothing = commit_of("r2", config_digest="other")
-    store.record_intent(lease, Intent(nothing, lease.token, "/data", store.next_sequence()))
+    store.record_intent(lease, Intent(nothing, lease.token, "/data", 1))
     assert store.commit(lease, nothing) is None
     assert store.pending_intent() is None
     assert store.head() == head
@@ -182,7 +180,9 @@ def test_a_recorded_intent_is_committed_whatever_the_head_is(
     assert store.commit(lease, commit) == store.head()
 
 
-def test_removed_files_are_named_with_their_offsets_and_no_longer_live(store: StateStore) -> None:
+def test_removed_files_are_named_with_their_offsets_and_are_expected_no_more(
+    store: StateStore,
+) -> None:
     lease = store.acquire_lease("r1", lease_s=60)
     one, two, three = file("a", day=0), file("b", day=1, rows=3), file("c", day=1, run="r2")
     store.commit(lease, commit_of("r1", outcome(0), moves=moves(one, two), schema="s"))
@@ -199,10 +199,8 @@ def test_removed_files_are_named_with_their_offsets_and_no_longer_live(store: St
             "physicalHash": "f1220" + two.sha256,
         }
     ]
-    assert store.live_files() == [one, three]
-    assert store.live_files([signature(1)]) == [three]
-    assert store.live_files([signature(1), signature(0), signature(1)]) == [three, one]
-    assert store.live_files([signature(9)]) == []
+    sizes = {each.uri: each.bytes for each in (one, three)}
+    assert verify_chain(store, size_of=sizes.get).problems == ()
 
 
 def test_a_replace_that_leaves_no_row_still_tells_what_it_took_away(store: StateStore) -> None:
@@ -221,31 +219,28 @@ def test_a_replace_that_leaves_no_row_still_tells_what_it_took_away(store: State
     assert verify_chain(store).problems == ()
 
 
-def test_without_watermarks_only_files_and_runs_are_kept(store: StateStore) -> None:
+def test_without_watermarks_only_runs_are_kept(store: StateStore) -> None:
     lease = store.acquire_lease("r1", lease_s=60)
-    sequences = [store.next_sequence()]
     for run in ("r1", "r2"):
         commit = commit_of(run, outcome(0), moves=moves(file(run)), watermarks=False)
-        store.record_intent(lease, Intent(commit, lease.token, "/data", store.next_sequence()))
+        store.record_intent(lease, Intent(commit, lease.token, "/data", 0))
         assert store.commit(lease, commit) is None
-        sequences.append(store.next_sequence())
-    assert sequences == [0, 1, 2]
     assert store.head() is None
     assert store.history().is_empty()
-    assert [each.uri for each in store.live_files()] == ["file:///data/r1", "file:///data/r2"]
     assert store.last_rows() == 10
     assert store.pending_intent() is None
 
 
-def test_sequences_keep_growing_when_watermarks_are_turned_on(store: StateStore) -> None:
+def test_the_chain_begins_when_watermarks_are_turned_on(store: StateStore) -> None:
     lease = store.acquire_lease("r1", lease_s=60)
-    for number in range(5):
-        store.commit(
-            lease, commit_of(f"r{number}", moves=moves(file(f"f{number}")), watermarks=False)
-        )
-    before = store.next_sequence()
-    store.commit(lease, commit_of("r9", outcome(0), moves=moves(file("z")), schema="s"))
-    assert store.next_sequence() > before
+    store.commit(lease, commit_of("r1", moves=moves(file("a")), watermarks=False))
+    block = store.commit(
+        lease,
+        commit_of("r2", outcome(0), moves=moves(file("b")), removes=(file("a"),), schema="s"),
+    )
+    assert block["event"]["newData"]["offsetInterval"] == {"start": 0, "end": 9}
+    assert [part["start"] for part in block["event"]["newData"]["removes"]] == [None]
+    assert verify_chain(store).problems == ()
 
 
 def test_last_rows_is_of_the_last_run_that_published_any(store: StateStore) -> None:

@@ -20,11 +20,9 @@ CREATE TABLE lease (
   lease_ms BIGINT NOT NULL, released SMALLINT NOT NULL, PRIMARY KEY (dataset_id));
 INSERT INTO "lease" VALUES('orders',1,'first','host-1',4242,'boot/pid:[1]/77',1735689600000,1735689600000,1735689660000,60000,1);
 CREATE TABLE live_file (
-  dataset_id TEXT NOT NULL, uri_sha TEXT NOT NULL, unit_sha TEXT NOT NULL,
-  uri TEXT NOT NULL, signature TEXT NOT NULL, row_count BIGINT NOT NULL,
-  byte_count BIGINT NOT NULL, sha256 TEXT NOT NULL, run_id VARCHAR(200) NOT NULL,
-  first_offset BIGINT, PRIMARY KEY (dataset_id, uri_sha));
-INSERT INTO "live_file" VALUES('orders','4f192ae65aa4850a4c588ad8af5efbaaf8814b82214ee47ecfbb16ea91fc335e','3b6e53093f99d482fc8f99899e0c0a7327072719b7ea277a1dfd2afb82fe06cf','file:///data/first','[first]',5,50,'abababababababababababababababababababababababababababababababab','first',0);
+  dataset_id TEXT NOT NULL, uri_sha TEXT NOT NULL, uri TEXT NOT NULL,
+  first_offset BIGINT NOT NULL, PRIMARY KEY (dataset_id, uri_sha));
+INSERT INTO "live_file" VALUES('orders','4f192ae65aa4850a4c588ad8af5efbaaf8814b82214ee47ecfbb16ea91fc335e','file:///data/first',0);
 CREATE TABLE mc_block (
   dataset_id TEXT NOT NULL, seq BIGINT NOT NULL, block_hash TEXT NOT NULL,
   prev_hash TEXT, event_kind VARCHAR(40) NOT NULL, system_time VARCHAR(27) NOT NULL,
@@ -46,9 +44,9 @@ CREATE TABLE run (
   file_count BIGINT NOT NULL, staged SMALLINT NOT NULL, PRIMARY KEY (dataset_id, run_id));
 INSERT INTO "run" VALUES('orders','first',1735689600000,1735689600000,'successful','c','/data/_staging/first','success',0,0,1);
 CREATE TABLE shape (
-  dataset_id TEXT NOT NULL, shape TEXT, era BIGINT NOT NULL,
-  last_sequence BIGINT NOT NULL, last_rows BIGINT, PRIMARY KEY (dataset_id));
-INSERT INTO "shape" VALUES('orders','1970-01-01|UTC|hourly',0,4,5);
+  dataset_id TEXT NOT NULL, shape TEXT, era BIGINT NOT NULL, last_rows BIGINT,
+  PRIMARY KEY (dataset_id));
+INSERT INTO "shape" VALUES('orders','1970-01-01|UTC|hourly',0,5);
 CREATE TABLE state_format (format INTEGER NOT NULL);
 INSERT INTO "state_format" VALUES(1);
 CREATE TABLE work_unit (
@@ -67,6 +65,5 @@ CREATE INDEX work_unit_low ON work_unit (dataset_id, low);
 CREATE INDEX work_unit_key ON work_unit (dataset_id, unit_key, low);
 CREATE INDEX work_unit_open ON work_unit (dataset_id, status, low);
 CREATE INDEX work_unit_key_open ON work_unit (dataset_id, unit_key, status, low);
-CREATE INDEX live_file_unit ON live_file (dataset_id, unit_sha);
 CREATE INDEX run_staged ON run (dataset_id, staged, started);
 COMMIT;

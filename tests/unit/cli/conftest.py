@@ -51,8 +51,6 @@ def job() -> Job:
     return Job(
         name="orders",
         path="orders.conf",
-        namespace="",
-        table="orders",
         digest="",
         properties=Properties({}),
         planning=PlanningSpec(zone="UTC"),

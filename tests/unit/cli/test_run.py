@@ -287,3 +287,47 @@ def test_a_signal_ends_the_run_cleanly_with_a_report(
 
     assert printed(capsys)["failures"][0]["code"] == "DIL-INTERRUPTED"  # type: ignore[index]
     assert signal.getsignal(number) is before
+
+
+def test_one_run_id_names_the_run_in_options_log_and_report(
+    runs: "Runs", capsys: pytest.CaptureFixture[str]
+) -> None:
+    def act() -> None:
+        logging.getLogger("dil.job").warning("about to fail")
+        raise StateError("damaged")
+
+    runs.act = act
+
+    assert main(["run", "orders.conf", "--json", "--log-format", "json"]) == 1
+    out, err = capsys.readouterr()
+    assert runs.options is not None
+    run_id = runs.options.run_id
+    assert run_id
+    assert json.loads(out)["run_id"] == run_id
+    lines = [json.loads(line) for line in err.splitlines() if line.startswith("{")]
+    ours = [line for line in lines if line["msg"] == "about to fail"]
+    assert [(line["run_id"], line["job"]) for line in ours] == [(run_id, "orders")]
+
+
+def test_a_run_that_never_began_has_no_id(
+    loads: "Loads", capsys: pytest.CaptureFixture[str]
+) -> None:
+    loads.error = ConfigError([Problem(None, "ms.x", "is wrong")])
+    assert main(["run", "orders.conf", "--json"]) == 2
+    assert printed(capsys)["run_id"] == ""
+
+
+@pytest.mark.parametrize(
+    ("flags", "level", "is_json"),
+    [
+        ([], "WARNING", False),
+        (["-v"], "DEBUG", False),
+        (["--log-format", "json"], "WARNING", True),
+    ],
+)
+def test_tasks_log_as_the_command_line_asks(
+    runs: "Runs", flags: list[str], level: str, is_json: bool
+) -> None:
+    assert main(["run", "orders.conf", *flags]) == 0
+    assert runs.options is not None
+    assert (runs.options.log_level, runs.options.log_json) == (level, is_json)

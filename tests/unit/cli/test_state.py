@@ -1,6 +1,8 @@
 """``dil state`` reads a real store and changes nothing."""
 
 import json
+import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -8,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from dil.cli.main import main
-from dil.model.dataset import Commit, WorkUnitOutcome
+from dil.model.dataset import Commit, Move, PublishedFile, WorkUnitOutcome
 from dil.model.job import StateSpec
 from dil.state import open_store
 
@@ -125,3 +127,71 @@ def test_a_damaged_store_is_exit_code_1_with_its_code(
 
     assert main(["state", "show", "orders.conf"]) == 1
     assert "[DIL-STATE]" in capsys.readouterr().err
+
+
+# verify
+
+
+@pytest.fixture
+def published(spec: StateSpec, tmp_path: Path) -> Path:
+    """A commit with one published file of 12 bytes."""
+    path = tmp_path / "out/orders/part 1.avro"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"twelve bytes")
+    target = PublishedFile(path.as_uri(), signature("{}"), 3, 12, "ab" * 32, "r1")
+    commit = Commit(
+        run_id="r1", config_digest="0" * 64, source_name="orders",
+        moves=(Move("/staged", target),), removes=(), outcomes=(outcome("{}", HIGH),),
+        schema="id: int64", system_time=NOW, horizon=NOW,
+    )  # fmt: skip
+    with open_store(spec, "orders", clock=lambda: NOW) as store:
+        store.commit(store.acquire_lease("r1", lease_s=60), commit)
+    return path
+
+
+@pytest.mark.usefixtures("published")
+def test_a_sound_state_is_verified_with_exit_code_0(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["state", "verify", "orders.conf", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {
+        "job": "orders", "sound": True, "blocks": 4, "files": 1, "problems": [],
+    }  # fmt: skip
+    assert main(["state", "verify", "orders.conf"]) == 0
+    assert capsys.readouterr().out == "orders  SOUND  blocks 4, live files 1\n"
+
+
+def test_a_published_file_that_changed_or_went_away_is_exit_code_1(
+    published: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    published.write_bytes(b"eleven byte")
+    assert main(["state", "verify", "orders.conf"]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "orders  NOT SOUND  problems 1, blocks 4, live files 1"
+    assert lines[1] == f"  V20: {published.as_uri()} has 11 bytes, 12 were published"
+
+    published.unlink()
+    assert main(["state", "verify", "orders.conf", "--json"]) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert found["sound"] is False
+    assert found["problems"] == [f"V20: {published.as_uri()} is gone, 12 were published"]
+
+
+@pytest.mark.usefixtures("published")
+def test_every_problem_of_a_store_that_was_changed_by_hand_is_printed(
+    spec: StateSpec, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = Path(spec.directory) / "state.db"
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE work_unit SET attempts = 9")
+        connection.execute("UPDATE mc_block SET block_hash = 'f1220ff' WHERE seq = 1")
+
+    assert main(["state", "verify", "orders.conf", "--json"]) == 1
+    codes = {problem[:3] for problem in json.loads(capsys.readouterr().out)["problems"]}
+    assert codes == {"V03", "V06", "V22"}
+
+
+def test_a_job_that_never_ran_has_nothing_to_verify(
+    spec: StateSpec, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["state", "verify", "orders.conf"]) == 0
+    assert "nothing to verify" in capsys.readouterr().out
+    assert not Path(spec.directory).exists()

@@ -46,7 +46,9 @@ class JobFile:
     def problems(self, properties: Mapping[str, str | None], **options: object) -> list[Problem]:
         with pytest.raises(ConfigError) as caught:
             self.load(properties, **options)  # type: ignore[arg-type]
-        return list(caught.value.problems)
+        found = list(caught.value.problems)
+        assert [problem for problem in found if not problem.fix] == [], "each says what to do"
+        return found
 
     def problem(self, key: str, value: str, **options: object) -> Problem:
         """Return the only problem of a job with one more property."""

@@ -18,4 +18,5 @@ def test_a_bad_job_file_is_told_in_these_words(path, monkeypatch):
     monkeypatch.chdir(FOLDER)
     with pytest.raises(ConfigError) as caught:
         load(path.name, environ={})
+    assert all(problem.fix for problem in caught.value.problems)
     assert f"{caught.value}\n" == path.with_suffix(".txt").read_text()

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import pickle
 from decimal import Decimal
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dil.config.brackets import balance
 from dil.config.lenient_json import JsonError, parse
+from dil.model.json import compact
 
 
 def test_strict_json_gives_no_notice_and_keeps_the_order_of_members():
@@ -27,6 +29,25 @@ def test_long_integers_stay_exact(text):
 @pytest.mark.parametrize("text", ['{"n": 0.10000000000000000005}', "{n: 0.10000000000000000005}"])
 def test_fractions_are_decimals(text):
     assert parse(text)[0] == {"n": Decimal("0.10000000000000000005")}
+
+
+NUMBER = st.from_regex(
+    r"-?(0|[1-9][0-9]{0,30})(\.[0-9]{1,30})?([eE][+-]?[0-9]{1,3})?", fullmatch=True
+)
+
+
+@settings(max_examples=80)
+@given(number=NUMBER)
+@example(number="1e5")
+@example(number="1.0")
+@example(number="-0")
+@example(number="1.50E-07")
+def test_a_number_is_written_as_it_was_read(number):
+    for text in (f'{{"n":{number}}}', f"{{n: {number}}}"):
+        value, _ = parse(text)
+        assert compact(value) == f'{{"n":{number}}}'
+        assert compact(pickle.loads(pickle.dumps(value))) == f'{{"n":{number}}}'
+        assert value["n"] == Decimal(number)
 
 
 @pytest.mark.parametrize(

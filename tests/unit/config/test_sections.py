@@ -116,7 +116,7 @@ def test_running_has_the_documented_defaults(job_file):
     running = job_file.load().job.running
     assert (running.threads, running.max_retries, running.retry_interval_s) == (10, 4, None)
     assert running.commit_policy is CommitPolicy.FULL
-    assert (running.lease_s, running.lock, running.disabled) == (60, True, False)
+    assert (running.lease_s, running.disabled) == (60, False)
 
 
 def test_partial_means_successful_with_a_notice(job_file):
@@ -147,7 +147,7 @@ def test_noop_state_and_switched_off_state_are_not_enabled(job_file):
         {"job.description": "x", "state.store.dir": "s", "ms.lease.seconds": "5"},
         {"ms.work.unit.parallelism.max": "7", "ms.work.unit.pacing.seconds": "1"},
         {"ms.work.unit.partition": "none", "extract.table.type": "SNAPSHOT_ONLY"},
-        {"ms.log.format": "json", "my.key": "1"},
+        {"job.lock.enabled": "false", "my.key": "1"},
     ],
 )
 def test_run_control_and_written_defaults_leave_the_digest_alone(job_file, properties):
@@ -162,10 +162,23 @@ def test_run_control_and_written_defaults_leave_the_digest_alone(job_file, prope
         {"writer.output.format": "CSV"},
         {"source.conn.password": "x"},
         {"data.publisher.final.dir": "elsewhere"},
+        {"extract.namespace": "com.acme"},
+        {"writer.file.path": "elsewhere"},
+        {"writer.file.path.type": "tablename"},
+        {"data.publisher.appendExtractToFinalDir": "false"},
+        {"ms.publish.mode": "window_replace"},
+        {"data.publisher.replace.final.dir": "true", "writer.file.path.type": "tablename"},
+        {"writer.file.permissions": "640"},
     ],
 )
 def test_what_decides_the_output_changes_the_digest(job_file, properties):
     assert job_file.load(properties).job.digest != job_file.load().job.digest
+
+
+def test_an_output_folder_that_moves_with_its_job_file_changes_the_digest(job_file):
+    before = job_file.load().job.digest
+    job_file.folder = job_file.folder.parent
+    assert job_file.load().job.digest != before
 
 
 def test_the_form_of_json_does_not_change_the_digest(job_file):

@@ -86,6 +86,14 @@ def test_what_is_accepted_without_effect_gives_no_notice(job_file, properties):
 def test_ignored_keys_that_would_be_missed_give_a_notice(job_file):
     assert job_file.notices({"job.schedule": "0 0 * * *"}) == ["job.schedule"]
     assert job_file.notices({"dataset.urn": "x"}) == ["dataset.urn"]
+    assert job_file.notices({"job.lock.enabled": "false"}) == ["job.lock.enabled"]
+    assert job_file.notices({"job.lock.enabled": "true"}) == []
+
+
+def test_what_is_not_supported_yet_names_its_default(job_file):
+    found = job_file.problem("ms.enable.schema.based.filtering", "false")
+    assert found.what == "is not supported yet"
+    assert "true" in found.fix
 
 
 def test_an_alias_means_its_property(job_file):
@@ -121,12 +129,12 @@ def test_misspelled_keys_are_refused_with_the_right_one(job_file, key):
 
 def test_an_old_key_moves_to_the_new_one_with_a_notice(job_file):
     loaded = job_file.load({"extract.table.name": None, "dataset.name": "old"})
-    assert loaded.job.table == "old"
+    assert loaded.job.publishing.dataset_path == "old"
     assert [notice.key for notice in loaded.notices] == ["dataset.name"]
 
 
 def test_an_old_key_that_equals_the_new_one_is_fine_and_one_that_differs_is_not(job_file):
-    assert job_file.load({"dataset.name": "orders"}).job.table == "orders"
+    assert job_file.load({"dataset.name": "orders"}).job.publishing.dataset_path == "orders"
     assert "contradicts" in job_file.problem("dataset.name", "other").what
 
 

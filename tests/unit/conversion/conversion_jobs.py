@@ -49,8 +49,6 @@ def chain(
     job = Job(
         name="orders",
         path="orders.conf",
-        namespace="acme",
-        table="orders",
         digest="",
         properties=Properties({}),
         planning=PlanningSpec(),

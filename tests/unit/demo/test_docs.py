@@ -39,15 +39,25 @@ def test_every_page_of_the_site_exists() -> None:
     assert [page for page in pages if not (ROOT / "docs" / page).is_file()] == []
 
 
-def test_every_error_code_is_explained() -> None:
+def error_codes() -> dict[str, str]:
     classes = [errors.DilError]
     for known in classes:
         classes.extend(known.__subclasses__())
-    codes = {one.code for one in classes if one.__module__ == errors.__name__} | {INTERNAL}
+    return {one.__name__: one.code for one in classes if one.__module__ == errors.__name__}
 
+
+def test_every_error_code_is_explained_once_and_no_other() -> None:
     text = (ROOT / "docs/errors.md").read_text(encoding="utf-8")
+    explained = re.findall(r"^\| `(DIL-[A-Z-]+)` \|", text, re.MULTILINE)
 
-    assert set(re.findall(r"^\| `(DIL-[A-Z-]+)` \|", text, re.MULTILINE)) == codes
+    assert sorted(explained) == sorted({*error_codes().values(), INTERNAL})
+
+
+def test_the_tree_of_errors_shows_each_class_with_its_code() -> None:
+    shown = re.findall(r"(\w+Error) +(DIL-[A-Z-]+)  ", errors.__doc__ or "")
+
+    assert dict(shown) == error_codes()
+    assert len(shown) == len(error_codes())
 
 
 def test_the_quickstart_shows_the_job_that_the_demo_runs() -> None:

@@ -152,3 +152,13 @@ def test_a_later_parameter_of_the_same_name_wins():
 def test_a_parameter_that_refers_to_itself_is_refused():
     with pytest.raises(ConfigError):
         sent({"name": "a", "value": "x{{a}}"})
+
+
+def test_a_request_does_not_print_the_secrets_that_it_reveals():
+    token = Parameter(name="token", type="primitive", value=Secret("s3cret"))
+    values = evaluate(
+        [token], Scope(0, 1, full_extract=True, variables={"k": "s3cret"}), PageValues()
+    )
+    assert values.parameters["token"] == "s3cret"
+    assert "s3cret" not in repr(values)
+    assert "s3cret" not in repr(Scope(0, 1, full_extract=True, variables={"k": "s3cret"}))

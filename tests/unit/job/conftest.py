@@ -7,7 +7,7 @@ import pytest
 
 from tests.servers.http_server import HttpServer
 from tests.servers.rows import Dataset
-from tests.unit.job.stories import ROWS_PER_DAY, STEP_MS, Story
+from tests.stories import ROWS_PER_DAY, STEP_MS, Story
 
 
 @pytest.fixture

@@ -6,9 +6,10 @@ from collections import Counter
 
 import pytest
 
+from dil.job import plan_job
 from dil.model.report import RunStatus, UnitCounts
 from dil.model.work_unit import Reason
-from tests.unit.job.stories import Story, day, failing, ids_of, snapshot, work_unit
+from tests.stories import Story, day, failing, ids_of, snapshot, work_unit
 
 FULL = {"job__commit__policy": "full"}
 SUCCESSFUL = {"job__commit__policy": "successful"}
@@ -76,8 +77,6 @@ def test_what_failed_is_tried_again_on_the_next_day_and_lands_once(story: Story)
     story.source.faults.append(failing(1, "b", at=(1,)))
     job = story.job(**SUCCESSFUL)
     story.run(day(2), job)
-
-    from dil.job import plan_job
 
     plan = plan_job(job, now_ms=day(3))
     assert {unit.signature: unit.reason for unit in plan.work_units} == {

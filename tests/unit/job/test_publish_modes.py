@@ -6,12 +6,13 @@ from collections import Counter
 
 import pytest
 
-from dil.errors import ConfigError, PlanningError, WriteError
+from dil.errors import ConfigError, PlanningError
+from dil.job import plan_job, run_job
 from dil.model.report import RunStatus
 from tests.jobs import dataset, published_ids, visible_files, write_job
 from tests.servers.http_server import HttpServer
 from tests.servers.rows import Dataset, generated_row
-from tests.unit.job.stories import (
+from tests.stories import (
     ROWS_PER_DAY,
     STEP_MS,
     Story,
@@ -260,8 +261,6 @@ def test_two_jobs_that_append_to_one_dataset_keep_each_others_rows(tmp_path) -> 
         for now in (day(1), day(2), day(3)):
             for story in stories:
                 options = story.options(now, run_id=f"{story.changes['job__name']}-{now}")
-                from dil.job import run_job
-
                 assert run_job(story.job(), options).status is RunStatus.SUCCESS
         assert stories[0].rows() == ids_of("a", "b", days=range(3))
         assert stories[0].head() is not None
@@ -297,17 +296,16 @@ def test_the_same_job_with_another_state_store_is_refused_unless_both_append(
 def test_a_foreign_file_in_the_way_of_a_published_one_is_never_overwritten(story: Story) -> None:
     options = story.options(day(1))
     job = story.job()
-    from dil.job import plan_job, run_job
-
     unit = plan_job(job, now_ms=day(1)).work_units[0]
     place = dataset(story.folder)
     place.mkdir(parents=True)
     foreign = place / f"part-run-1-{unit.hash}-0.parquet"
     foreign.write_text("not ours")
 
-    with pytest.raises(WriteError):
-        run_job(job, options)
+    report = run_job(job, options)
 
+    assert (report.exit_code, report.files) == (1, ())
+    assert [(one.signature, one.code) for one in report.failures] == [(None, "DIL-WRITE")]
     assert foreign.read_text() == "not ours"
     foreign.unlink()
     report = story.run(day(1), job)

@@ -9,16 +9,18 @@ from dataclasses import replace
 
 import pytest
 
-from dil.errors import LeaseLostError, RunInterruptedError, WriteError
+from dil import publishing
+from dil.errors import RunInterruptedError, StateError, WriteError
 from dil.execution.executor import Execution, Executor, Watch
 from dil.job import run_job
 from dil.model.report import RunStatus, UnitCounts
 from dil.model.task import RunContext
 from dil.model.work_unit import WorkUnit
 from dil.observe.progress import SilentProgress
+from dil.storage import Filesystem
 from tests.jobs import dataset, visible_files
 from tests.servers.waiting import wait_until
-from tests.unit.job.stories import (
+from tests.stories import (
     REAL_NOW,
     Story,
     day,
@@ -210,13 +212,17 @@ def test_under_successful_a_crashed_run_is_published_first_under_its_own_id(stor
     assert {state.status for state in story.states().values()} == {"COMMITTED"}
 
 
-def test_under_successful_recovery_needs_no_equal_configuration(story: Story) -> None:
+def test_under_successful_a_crashed_run_of_another_configuration_is_read_again(
+    story: Story,
+) -> None:
     crash(story, day(1), after=1, **SUCCESSFUL)
 
     report = story.run(day(1), story.job(**SUCCESSFUL, writer__codec__type="SNAPPY"))
 
-    assert report.recovered == ("run-1",)
+    assert report.recovered == ()
+    assert report.units == UnitCounts(planned=2, succeeded=2)
     assert story.rows() == ids_of("a", "b", days=range(1))
+    assert story.staged() == []
 
 
 def test_a_recovery_is_reported_even_when_nothing_else_is_due(story: Story) -> None:
@@ -276,10 +282,14 @@ def test_a_run_that_lost_its_lease_publishes_nothing(story: Story, policy: str) 
     before = snapshot(dataset(story.folder))
     head = story.head()
 
-    with pytest.raises(LeaseLostError) as caught:
-        story.run(day(3), story.job(job__commit__policy=policy), progress=TakingOver(story, 2))
+    job = story.job(job__commit__policy=policy)
+    report = story.run(day(3), job, progress=TakingOver(story, 2))
 
-    assert "thief" in caught.value.message
+    assert (report.status, report.exit_code) == (RunStatus.FAILED, 1)
+    assert (report.rows, report.files) == (0, ())
+    (failure,) = report.failures
+    assert (failure.signature, failure.code) == (None, "DIL-LEASE-LOST")
+    assert "thief" in failure.error
     assert snapshot(dataset(story.folder)) == before
     assert story.head() == head
 
@@ -296,22 +306,49 @@ def test_a_lost_lease_stops_what_has_not_started(story: Story) -> None:
     options = replace(
         story.options(day(2)), executor=Patient(1, Crash()), progress=TakingOver(story, 1)
     )
-    job = story.job(ms__lease__seconds="1")
+    report = run_job(story.job(ms__lease__seconds="1"), options)
 
-    with pytest.raises(LeaseLostError):
-        run_job(job, options)
-
+    assert report.units == UnitCounts(planned=4, succeeded=1, not_started=3)
+    assert {failure.code for failure in report.failures} == {"DIL-LEASE-LOST"}
     assert story.source.count("/records") == 1
     assert visible_files(story.folder) == []
 
 
 def test_what_a_run_staged_before_it_lost_its_lease_is_adopted_later(story: Story) -> None:
-    with pytest.raises(LeaseLostError):
-        story.run(day(2), progress=TakingOver(story, 4))
+    story.run(day(2), progress=TakingOver(story, 4))
     story.clock += HOUR_MS
 
     assert story.run(day(2)).units == UnitCounts(planned=4, adopted=4)
     assert story.rows() == ids_of("a", "b", days=range(2))
+
+
+# After the commit
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), StateError("the store is gone")])
+@pytest.mark.parametrize("policy", ["full", "successful"])
+def test_a_run_that_breaks_off_after_its_commit_is_not_published_again(
+    story: Story, monkeypatch: pytest.MonkeyPatch, error: BaseException, policy: str
+) -> None:
+    job = story.job(
+        job__commit__policy=policy, ms__publish__mode="window_replace", ms__grace__period__days="2"
+    )
+
+    def breaking(files: Filesystem, staging_dir: str) -> bool:
+        raise error
+
+    with monkeypatch.context() as patched:
+        patched.setattr(publishing, "sweep", breaking)
+        story.run(day(2), job)
+    assert story.rows() == ids_of("a", "b", days=range(2))
+    assert story.staged() != []
+
+    again = story.run(day(3), job)
+
+    assert (again.status, again.recovered) == (RunStatus.SUCCESS, ())
+    assert again.units == UnitCounts(planned=6, succeeded=6)
+    assert story.rows() == ids_of("a", "b", days=range(3))
+    assert story.staged() == []
 
 
 # The disk

@@ -13,7 +13,7 @@ from dil.job import new_run_id, plan_job
 from dil.model.report import RunStatus, UnitCounts
 from dil.model.work_unit import Reason
 from tests.jobs import visible_files
-from tests.unit.job.stories import (
+from tests.stories import (
     ROWS_PER_DAY,
     Story,
     day,

@@ -25,8 +25,6 @@ from dil.observe.plan_view import plan_json, plan_text
 JOB = Job(
     name="orders",
     path="orders.conf",
-    namespace="",
-    table="orders",
     digest="",
     properties=Properties({}),
     planning=PlanningSpec(),

@@ -132,8 +132,6 @@ def job_with(**properties: object) -> Job:
     return Job(
         name="orders",
         path="orders.conf",
-        namespace="",
-        table="orders",
         digest="",
         properties=Properties(properties),
         planning=PlanningSpec(),
@@ -152,7 +150,7 @@ def job_with(**properties: object) -> Job:
         writing=WritingSpec(),
         publishing=PublishingSpec("file:///out", "orders"),
         running=RunningSpec(),
-        state=StateSpec(url=Secret("state-url")),
+        state=StateSpec(),
     )
 
 
@@ -168,8 +166,7 @@ def test_every_secret_of_a_job_is_found_once_wherever_it_sits() -> None:
     assert {secret.reveal() for secret in secrets_of(job)} == {
         "source-password",
         "nested-parameter",
-        "state-url",
         "model-token",
         "in-json",
     }
-    assert len(secrets_of(job)) == 5
+    assert len(secrets_of(job)) == 4

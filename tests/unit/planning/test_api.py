@@ -54,15 +54,19 @@ def test_a_job_without_properties_is_planned_with_the_defaults() -> None:
 
 
 def test_unit_numbers_stay_as_they_are_written() -> None:
-    units = '[{"id":1.0,"t":"<é>/\\""},{"id":12345678901234567890123}]'
+    units = '[{"id":1e5},{"id":1.0,"t":"<é>/\\""},{"id":12345678901234567890123}]'
     watermark = f'[{{"name":"u","type":"unit","units":{units}}}]'
 
     made = plan({"ms.watermark": watermark}, now=NOW)
 
     assert [unit.unit_json for unit in made.work_units] == [
+        '{"id":1e5}',
         '{"id":1.0,"t":"<é>/\\""}',
         '{"id":12345678901234567890123}',
     ]
+    assert made.work_units[0].signature.endswith('{"id":1e5}]')
+    assert str(made.work_units[0].unit["id"]) == "1e5"
+    assert made.work_units[0].unit_key == 'u.{"id":1e5}'
 
 
 def test_activation_rows_become_units() -> None:

@@ -10,7 +10,7 @@ from dil.model.history import UnitRecord
 from dil.model.job import DAY_MS, PlanningSpec
 from dil.model.work_unit import Skip
 from dil.planning import BareHistory, plan
-from dil.planning.explanation import arithmetic, moment, period, skip_reason
+from dil.planning.explanation import arithmetic, period, skip_reason
 
 
 def la(text: str) -> int:
@@ -88,19 +88,6 @@ def test_a_skip_without_cutoff_gives_its_own_reason() -> None:
     skip = Skip("s", made.work_units[0].partition, "{}", None, None, "nothing to read")
 
     assert skip_reason(skip, made) == "not due: nothing to read"
-
-
-@pytest.mark.parametrize(
-    ("ms", "zone", "expected"),
-    [
-        (0, "UTC", "1970-01-01 00:00+00:00"),
-        (1_000, "+05:30", "1970-01-01 05:30:01+05:30"),
-        (1, "UTC", "1970-01-01 00:00:00.001+00:00"),
-        (10**17, "UTC", f"{10**17} ms"),
-    ],
-)
-def test_moments_are_no_finer_than_needed(ms: int, zone: str, expected: str) -> None:
-    assert moment(ms, zone) == expected
 
 
 @pytest.mark.parametrize(

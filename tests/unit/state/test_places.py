@@ -60,8 +60,6 @@ def test_nothing_is_known_of_mounts_where_the_system_does_not_tell(
     [
         StateSpec("postgresql", ""),
         StateSpec("mysql", ""),
-        StateSpec("fs", "hdfs://name:8020/state"),
-        StateSpec("sqlite", "file://other-host/state"),
         StateSpec("sqlite", ""),
     ],
 )
@@ -71,9 +69,9 @@ def test_other_kinds_and_places_are_refused_with_what_to_do(spec: StateSpec) -> 
     assert caught.value.fix
 
 
-def test_a_file_uri_with_escapes_is_a_local_folder(tmp_path: Path) -> None:
-    folder = tmp_path / "a b%c?d#e"
-    with open_store(StateSpec("sqlite", folder.as_uri()), "orders", clock=lambda: 0) as store:
+def test_a_folder_may_have_any_name(tmp_path: Path) -> None:
+    folder = tmp_path / "a b%20c?d#e"
+    with open_store(StateSpec("sqlite", str(folder)), "orders", clock=lambda: 0) as store:
         store.acquire_lease("r1", lease_s=60)
     assert (folder / "state.db").exists()
 

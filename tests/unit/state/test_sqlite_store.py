@@ -3,7 +3,7 @@
 import sqlite3
 import threading
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -13,6 +13,8 @@ from dil.model.dataset import Commit, Lease, Move, PublishedFile, WorkUnitOutcom
 from dil.model.job import StateSpec
 from dil.spi.state_store import StateStore
 from dil.state import open_store, sql
+from dil.state.database import Row, SqlValue, Transaction
+from dil.state.sql_store import SqlStateStore
 from dil.state.sqlite_database import SqliteDatabase
 from dil.state.verification import verify_chain
 
@@ -240,36 +242,70 @@ def test_ordered_queries_read_an_index_and_do_not_sort_everything(folder: Path, 
     assert not [step[3] for step in steps if "FOR ORDER BY" in step[3]]
 
 
-def statements_of_commit(database: SqliteDatabase, store: StateStore, lease: Lease, run: str,
-                         found: tuple[WorkUnitOutcome, ...]) -> int:  # fmt: skip
-    seen: list[str] = []
-    assert database._connection is not None
-    database._connection.set_trace_callback(seen.append)
-    assert store.commit(lease, commit_of(run, *found)) is not None
-    database._connection.set_trace_callback(None)
-    return len(seen)
+class CountingDatabase(SqliteDatabase):
+    """Counts the statements of the transactions that write."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.statements = 0
+
+    @contextmanager
+    def write(self) -> Iterator[Transaction]:
+        with super().write() as tx:
+            yield CountingTransaction(tx, self)
 
 
-def test_a_commit_costs_the_same_whatever_the_number_of_units(store: StateStore) -> None:
-    lease = store.acquire_lease("r0", lease_s=60)
-    database = store._database
-    store.commit(lease, commit_of("r0", *outcomes(0, 5)))
-    few = statements_of_commit(database, store, lease, "r1", outcomes(5, 1))
-    store.commit(lease, commit_of("r2", *outcomes(6, 3000)))
-    many = statements_of_commit(database, store, lease, "r3", outcomes(3006, 1))
-    again = statements_of_commit(database, store, lease, "r4", outcomes(1500, 1))
+class CountingTransaction(Transaction):
+    def __init__(self, tx: Transaction, database: CountingDatabase) -> None:
+        self.tx = tx
+        self.database = database
+
+    def change(self, statement: str, *values: SqlValue) -> int:
+        self.database.statements += 1
+        return self.tx.change(statement, *values)
+
+    def rows(self, statement: str, *values: SqlValue) -> list[Row]:
+        self.database.statements += 1
+        return self.tx.rows(statement, *values)
+
+
+class Costs:
+    """A store that tells how many statements a commit takes."""
+
+    def __init__(self, folder: Path) -> None:
+        self.database = CountingDatabase(folder / "state.db")
+        self.store = SqlStateStore(self.database, "orders", clock=lambda: NOW)
+        self.lease = self.store.acquire_lease("r0", lease_s=60)
+
+    def of_commit(self, run: str, found: tuple[WorkUnitOutcome, ...]) -> int:
+        before = self.database.statements
+        assert self.store.commit(self.lease, commit_of(run, *found)) is not None
+        return self.database.statements - before
+
+
+@pytest.fixture
+def costs(folder: Path) -> Iterator[Costs]:
+    costs = Costs(folder)
+    with costs.store:
+        yield costs
+
+
+def test_a_commit_costs_the_same_whatever_the_number_of_units(costs: Costs) -> None:
+    costs.of_commit("r0", outcomes(0, 5))
+    few = costs.of_commit("r1", outcomes(5, 1))
+    costs.of_commit("r2", outcomes(6, 3000))
+    many = costs.of_commit("r3", outcomes(3006, 1))
+    again = costs.of_commit("r4", outcomes(1500, 1))
     assert few == many
     assert again <= many
 
 
-def test_a_commit_costs_the_same_whatever_the_length_of_the_chain(store: StateStore) -> None:
-    lease = store.acquire_lease("r0", lease_s=60)
-    database = store._database
-    store.commit(lease, commit_of("r0", *outcomes(0, 5)))
-    short = statements_of_commit(database, store, lease, "r1", outcomes(2, 1))
+def test_a_commit_costs_the_same_whatever_the_length_of_the_chain(costs: Costs) -> None:
+    costs.of_commit("r0", outcomes(0, 5))
+    short = costs.of_commit("r1", outcomes(2, 1))
     for number in range(150):
-        store.commit(lease, commit_of(f"again{number}", *outcomes(2, 1)))
-    assert statements_of_commit(database, store, lease, "r2", outcomes(2, 1)) == short
+        costs.of_commit(f"again{number}", outcomes(2, 1))
+    assert costs.of_commit("r2", outcomes(2, 1)) == short
 
 
 def test_a_block_is_bounded_by_the_change_and_not_by_the_number_of_units(
@@ -305,6 +341,7 @@ def written(store: StateStore, folder: Path) -> Path:
         ("UPDATE mc_block SET block_hash = 'f1220' || hex(zeroblob(32)) WHERE seq = 4", "V06"),
         ("DELETE FROM mc_block WHERE seq = 4", "V03"),
         ("DELETE FROM mc_block WHERE seq = 0", "V01"),
+        ("UPDATE mc_head SET seq = 4", "V03"),
         ("UPDATE work_unit SET attempts = 9 WHERE low = 0", "V22"),
         ("UPDATE work_unit SET high = high + 1 WHERE low = 0", "V22"),
         ("DELETE FROM work_unit WHERE low = 0", "V22"),
@@ -331,3 +368,20 @@ def test_files_are_compared_with_what_was_published(written: Path, store: StateS
     assert [problem[:3] for problem in report.problems] == ["V20", "V20"]
     assert "r1 has 49 bytes, 50 were published" in report.problems[0]
     assert "r2 is gone" in report.problems[1]
+
+
+def test_a_commit_during_the_check_is_no_problem(written: Path, store: StateStore) -> None:
+    del written
+    lease = Lease("orders", 1, None)
+    files = {f"file:///data/r{number}": 50 for number in range(3)}
+
+    def size_of(uri: str) -> int | None:
+        """Find a file whose dataset another run is just adding to."""
+        if "file:///data/r8" not in files:
+            files["file:///data/r8"] = 50
+            store.commit(lease, commit_of("r8", *outcomes(8, 1)))
+        return files.get(uri)
+
+    report = verify_chain(store, size_of=size_of)
+    assert report.problems == ()
+    assert (report.blocks, report.files) == (7, 4)

@@ -1,0 +1,52 @@
+"""Brings a job's own plug-in modules to the executors (spec README 34)."""
+
+from __future__ import annotations
+
+import tempfile
+import zipfile
+from collections.abc import Sequence
+from importlib import util
+from pathlib import Path
+from typing import Any
+
+from dil.errors import ExecutionError
+from dil.model.job import Job
+
+_OURS = frozenset({"dil", "connectors"})
+
+
+def plugin_modules(job: Job) -> tuple[str, ...]:
+    """Return the top-level modules of the classes that the job names and we do not ship."""
+    classes = (job.source.connector, job.extraction.extractor, *job.conversion.converters)
+    names = {reference.module.partition(".")[0] for reference in classes}
+    return tuple(sorted(names - _OURS))
+
+
+def ship(context: Any, modules: Sequence[str]) -> None:  # noqa: ANN401 - a SparkContext
+    """Add the modules to the import path of all executors.
+
+    Raises:
+        ExecutionError: a module has no source file that could be sent.
+    """
+    for name in modules:
+        spec = util.find_spec(name)
+        if spec is None or (spec.origin is None and not spec.submodule_search_locations):
+            raise ExecutionError(
+                f"the module {name} has no file to ship to the executors",
+                "Install it on them, or put it beside the job file.",
+            )
+        if spec.submodule_search_locations:
+            context.addPyFile(
+                _zipped(name, [Path(each) for each in spec.submodule_search_locations])
+            )
+        else:
+            context.addPyFile(spec.origin)
+
+
+def _zipped(name: str, folders: Sequence[Path]) -> str:
+    target = Path(tempfile.mkdtemp(prefix="dil-ship-")) / f"{name}.zip"
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
+        for folder in folders:
+            for path in sorted(folder.rglob("*.py")):
+                archive.write(path, f"{name}/{path.relative_to(folder).as_posix()}")
+    return str(target)

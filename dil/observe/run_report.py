@@ -1,0 +1,83 @@
+"""Turns what a run's tasks reported into the run's report; pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from dil.model.report import ReportedFailure, RunStatus, UnitCounts
+from dil.model.task import Failure, TaskReport
+from dil.model.work_unit import Plan, Reason
+
+
+def unit_counts(planned: int, reports: Iterable[TaskReport]) -> UnitCounts:
+    """Return how the planned work units ended; those without a report were not started."""
+    kinds = Counter(_kind(report) for report in reports)
+    return UnitCounts(
+        planned=planned,
+        succeeded=kinds["succeeded"],
+        failed=kinds["failed"],
+        adopted=kinds["adopted"],
+        not_started=planned - kinds.total(),
+    )
+
+
+def failures(reports: Iterable[TaskReport], stopped: Failure | None) -> tuple[ReportedFailure, ...]:
+    """Return each failed work unit's failure, and at the end why the others never finished."""
+    found = [
+        ReportedFailure(report.signature, report.failure.code, report.failure.error)
+        for report in reports
+        if report.failure is not None
+    ]
+    if stopped is not None:
+        found.append(ReportedFailure(None, stopped.code, stopped.error))
+    return tuple(found)
+
+
+def zero_rows(status: RunStatus, rows: int, usual: int | None) -> tuple[str, ...]:
+    """Return a loud note when nothing was published where earlier runs published rows."""
+    if rows or usual is None or status is RunStatus.FAILED:
+        return ()
+    return (
+        f"NO ROWS: this run published nothing, the last one that did published {usual} rows. "
+        "Look at the source; ms.work.unit.min.records=1 makes this a failure.",
+    )
+
+
+def no_progress(plan: Plan) -> tuple[str, ...]:
+    """Return a note when readings again fill the limit, so that new work units never get a turn."""
+    if not plan.left or any(unit.reason is not Reason.INCREMENTAL for unit in plan.work_units):
+        return ()
+    return (
+        f"NO PROGRESS: the grace period alone fills ms.work.unit.parallelism.max, {plan.left} due "
+        "work units wait behind it. Raise the limit or shorten the grace period.",
+    )
+
+
+def unlike_schemas(reports: Iterable[TaskReport]) -> tuple[str, ...]:
+    """Return a note for each column that work units of this run wrote with unlike types."""
+    kinds: dict[str, set[str]] = {}
+    for report in reports:
+        for line in report.schema.splitlines():
+            name, _, kind = line.partition(": ")
+            kinds.setdefault(name, set()).add(kind.removesuffix(" not null"))
+    return tuple(
+        f"column {name} has unlike types in this run's files: {', '.join(sorted(found))}. "
+        "Give the columns of this job with ms.output.schema."
+        for name, found in kinds.items()
+        if len(found) > 1
+    )
+
+
+def task_notes(reports: Sequence[TaskReport]) -> tuple[str, ...]:
+    """Return the tasks' notes, each once, with the number of work units that gave it."""
+    counted = Counter(note for report in reports for note in report.notes)
+    return tuple(
+        f"{note} ({count} work unit{'s' if count > 1 else ''})" for note, count in counted.items()
+    )
+
+
+def _kind(report: TaskReport) -> str:
+    if report.adopted:
+        return "adopted"
+    return "succeeded" if report.failure is None else "failed"

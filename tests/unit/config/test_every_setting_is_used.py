@@ -1,0 +1,70 @@
+"""What the table calls working is read by code, and what the sections of a job hold is used."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from dil.config.property import Support
+from dil.config.table import TABLE
+from dil.model import job as sections
+
+ROOT = Path(__file__).parents[3]
+# These only list names, or tell about them.
+TABLES = {ROOT / "dil/config" / name for name in ("table.py", "deprecated.py", "docs.py")}
+ABOUT_A_NAME = {"problem", "notice", "single", "is_sound"}
+
+
+def trees(*without: Path) -> Iterator[ast.Module]:
+    for folder in ("dil", "connectors"):
+        for path in (ROOT / folder).rglob("*.py"):
+            is_table = path in TABLES or path.match("dil/config/table_*.py")
+            if not is_table and not any(path.is_relative_to(one) for one in without):
+                yield ast.parse(path.read_text("utf-8"))
+
+
+def texts_read(tree: ast.Module) -> set[str]:
+    """Return the texts of a module, less those that only name a property in a finding."""
+    told = {
+        id(argument)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in ABOUT_A_NAME
+        for argument in node.args
+    }
+    return {
+        node.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in told
+    }
+
+
+def test_every_property_that_works_is_read_by_name() -> None:
+    read = set[str]().union(*map(texts_read, trees()))
+    working = {name for name, entry in TABLE.items() if entry.support is Support.WORKS}
+
+    assert sorted(working - read) == []
+
+
+SECTIONS = [
+    section
+    for section in vars(sections).values()
+    if dataclasses.is_dataclass(section) and section.__module__ == sections.__name__
+]
+
+
+@pytest.mark.parametrize("section", SECTIONS, ids=lambda section: section.__name__)
+def test_every_field_of_a_job_is_used_outside_of_configuration(section: type) -> None:
+    used = {
+        node.attr
+        for tree in trees(ROOT / "dil/config", ROOT / "dil/model")
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load)
+    }
+
+    assert [field.name for field in dataclasses.fields(section) if field.name not in used] == []

@@ -1,0 +1,54 @@
+"""When a run stops early because the rest would fail alike, and the executor without Spark."""
+
+from __future__ import annotations
+
+import pytest
+
+from dil.execution.executor import hopeless
+from dil.model.task import Failure, TaskReport
+
+
+def failed(code: str, text: str = "no") -> TaskReport:
+    return TaskReport("s", 0, 1, 1, failure=Failure(code, text))
+
+
+GOOD = TaskReport("s", 0, 1, 1)
+
+
+@pytest.mark.parametrize("code", ["DIL-SRC-AUTH", "DIL-QUOTA", "DIL-SRC-TRANSIENT"])
+def test_three_refusals_and_nothing_else_end_the_hope(code: str) -> None:
+    reports = [failed(code, f"number {number}") for number in range(3)]
+
+    reason = hopeless(reports)
+
+    assert reason is not None
+    assert reason.code == code
+    assert "number" in reason.error
+
+
+@pytest.mark.parametrize("count", [0, 1, 2])
+def test_less_evidence_is_not_enough(count: int) -> None:
+    assert hopeless([failed("DIL-SRC-AUTH")] * count) is None
+
+
+@pytest.mark.parametrize("position", range(4))
+def test_one_success_anywhere_keeps_hope(position: int) -> None:
+    reports = [failed("DIL-SRC-AUTH")] * 3
+    reports.insert(position, GOOD)
+
+    assert hopeless(reports) is None
+
+
+@pytest.mark.parametrize("code", ["DIL-SRC", "DIL-SRC-CONTRACT", "DIL-WRITE", "DIL-PLUGIN"])
+def test_failures_of_one_work_unit_say_nothing_about_the_others(code: str) -> None:
+    assert hopeless([failed(code)] * 50) is None
+
+
+def test_refused_credentials_and_a_spent_quota_are_alike() -> None:
+    assert hopeless([failed("DIL-SRC-AUTH"), failed("DIL-QUOTA"), failed("DIL-QUOTA")])
+
+
+def test_an_unreachable_source_among_other_failures_is_not_hopeless() -> None:
+    mixed = [failed("DIL-SRC-TRANSIENT"), failed("DIL-SRC-TRANSIENT"), failed("DIL-SRC")]
+
+    assert hopeless(mixed) is None

@@ -1,0 +1,296 @@
+"""The order of a publish, and that each step may be cut off and done again."""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from dil.errors import LeaseLostError, WriteError
+from dil.model.dataset import Commit, Lease
+from dil.model.job import PublishingSpec, PublishMode, StateSpec
+from dil.publishing import (
+    Finished,
+    Target,
+    decide,
+    finish_pending,
+    live_files,
+    publish,
+    strays,
+    sweep,
+)
+from dil.spi.state_store import StateStore
+from dil.state import open_store
+from dil.storage import LocalFilesystem
+from tests.servers.rows import DAY_MS, START_MS
+from tests.unit.publishing.published import job, report, staged_file, unit
+
+NOW = START_MS + 100 * DAY_MS
+files = LocalFilesystem()
+STEPS = ("make_folder", "move", "sync_folders", "put_if_absent", "put", "delete_file")
+
+
+class Crash(BaseException):
+    """The driver is gone."""
+
+
+class Stepping(LocalFilesystem):
+    """The real filesystem; writes each step down and may crash before or after one of them."""
+
+    def __init__(self, log: list[str], crash_at: int = -1) -> None:
+        for name in STEPS:
+            setattr(self, name, self._step(name, getattr(self, name)))
+        self._log = log
+        self._crash_at = crash_at
+        self._count = 0
+
+    def _step(self, name: str, real: Callable[..., object]) -> Callable[..., object]:
+        def step(*args: object, **kinds: object) -> object:
+            self._moment(f"before {name}")
+            done = real(*args, **kinds)
+            self._moment(name)
+            return done
+
+        return step
+
+    def _moment(self, name: str) -> None:
+        if self._count == self._crash_at:
+            raise Crash
+        self._count += 1
+        self._log.append(name)
+
+
+@dataclass
+class Desk:
+    """A dataset with two live files of day 0, a staged replacement, and the job's state."""
+
+    folder: Path
+
+    @property
+    def dataset(self) -> Path:
+        return self.folder / "lake" / "shop" / "orders"
+
+    @property
+    def spec(self) -> PublishingSpec:
+        return job(self.folder, ms__publish__mode="window_replace").publishing
+
+    def store(self) -> StateStore:
+        state = StateSpec("sqlite", str(self.folder / "state"))
+        return open_store(state, "orders", clock=lambda: NOW)
+
+    def commit(self, run: str, *names: str) -> Commit:
+        """Stage files of day 0 for a run; return what it decides."""
+        staging = self.folder / "lake" / "_staging" / "orders" / run
+        staged = [staged_file(staging, name) for name in names]
+        replacing = job(self.folder, ms__publish__mode="window_replace")
+        target = Target(
+            run_id=run,
+            output_dir=str(self.dataset),
+            live=live_files(files, str(self.dataset)),
+            strays=(),
+            system_time=NOW,
+            horizon=NOW,
+        )
+        return decide(replacing, target, [Finished(unit(), report(unit(), *staged))], files)
+
+    def names(self) -> list[str]:
+        return sorted(path.name for path in self.dataset.iterdir() if path.is_file())
+
+    def live(self) -> list[str]:
+        live = live_files(files, str(self.dataset))
+        return sorted(file.uri.rpartition("/")[2] for file in live)
+
+
+def first_publish(folder: Path) -> Desk:
+    desk = Desk(folder)
+    folder.mkdir(exist_ok=True)
+    with desk.store() as store, leased(store) as lease:
+        publish(store, lease, desk.commit("r1", "a.parquet", "b.parquet"), desk.spec, files)
+    return desk
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    return first_publish(tmp_path / "job")
+
+
+@contextmanager
+def leased(store: StateStore) -> Iterator[Lease]:
+    lease = store.acquire_lease("r", lease_s=60)
+    yield lease
+    store.release_lease(lease)
+
+
+def logged(store: StateStore, log: list[str], monkeypatch: pytest.MonkeyPatch) -> StateStore:
+    for name in ("record_intent", "commit"):
+        real = getattr(store, name)
+
+        def call(*args: object, real: Callable[..., object] = real, name: str = name) -> object:
+            done = real(*args)
+            log.append(name)
+            return done
+
+        monkeypatch.setattr(store, name, call)
+    return store
+
+
+def test_the_order_is_intent_then_files_then_manifest_then_removal_then_commit(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log: list[str] = []
+    with desk.store() as store, leased(store) as lease:
+        commit = desk.commit("r2", "c.parquet")
+        publish(logged(store, log, monkeypatch), lease, commit, desk.spec, Stepping(log))
+
+    def at(name: str) -> int:
+        return log.index(name)
+
+    order = [at(name) for name in ("record_intent", "move", "before put_if_absent", "commit")]
+    assert order == sorted(order)
+    assert "sync_folders" in log[at("move") : at("before put_if_absent")]
+    removals = [number for number, name in enumerate(log) if name == "delete_file"]
+    assert all(at("put_if_absent") < number < at("commit") for number in removals)
+    assert log[-1] == "commit"
+
+
+def test_what_a_publish_leaves_is_what_it_decided(desk: Desk) -> None:
+    with desk.store() as store, leased(store) as lease:
+        block = publish(store, lease, desk.commit("r2", "c.parquet"), desk.spec, files)
+
+        assert block is not None
+        assert block == store.head()
+        assert store.pending_intent() is None
+    (name,) = desk.names()
+    assert name.startswith("part-r2-")
+    assert desk.live() == [name]
+
+
+def test_a_publish_cut_off_at_any_step_is_finished_by_the_next_run(tmp_path: Path) -> None:
+    log: list[str] = []
+    desk = first_publish(tmp_path / "whole")
+    with desk.store() as store, leased(store) as lease:
+        publish(store, lease, desk.commit("r2", "c.parquet"), desk.spec, Stepping(log))
+    assert len(log) > 10
+
+    for step in range(len(log)):
+        desk = first_publish(tmp_path / f"at-{step}")
+        commit = desk.commit("r2", "c.parquet")
+        with desk.store() as store:
+            lease = store.acquire_lease("r2", lease_s=60)
+            with pytest.raises(Crash):
+                publish(store, lease, commit, desk.spec, Stepping([], step))
+            store.release_lease(lease)
+
+        with desk.store() as store, leased(store) as lease:
+            assert finish_pending(store, lease, desk.spec, files) == commit
+            assert store.pending_intent() is None
+            assert finish_pending(store, lease, desk.spec, files) is None
+        (name,) = desk.names()
+        assert name.startswith("part-r2-"), step
+        assert desk.live() == [name], step
+
+
+def test_a_commit_without_files_is_remembered_without_a_manifest(desk: Desk) -> None:
+    before = sorted(path.name for path in (desk.dataset / "_dil").iterdir())
+    outcomes = desk.commit("r2", "c.parquet").outcomes
+    commit = replace(
+        desk.commit("r2"),
+        removes=(),
+        outcomes=(replace(outcomes[0], high=None, error="no"),),
+    )
+
+    with desk.store() as store, leased(store) as lease:
+        publish(store, lease, commit, desk.spec, files)
+        assert [state.status for state in store.unit_states()] == ["FAILED"]
+
+    assert sorted(path.name for path in (desk.dataset / "_dil").iterdir()) == before
+
+
+def test_a_lost_lease_moves_nothing(desk: Desk) -> None:
+    before = desk.names()
+    with closing(desk.store()) as store, closing(desk.store()) as other:
+        lease = store.acquire_lease("r2", lease_s=60)
+        store.release_lease(lease)
+        other.acquire_lease("r3", lease_s=60)
+
+        with pytest.raises(LeaseLostError):
+            publish(store, lease, desk.commit("r2", "c.parquet"), desk.spec, files)
+
+        assert store.pending_intent() is None
+    assert desk.names() == before
+
+
+def test_nothing_pending_is_nothing_to_finish(desk: Desk) -> None:
+    with desk.store() as store, leased(store) as lease:
+        assert finish_pending(store, lease, desk.spec, files) is None
+
+
+def test_a_staged_file_that_is_gone_keeps_the_intent_for_the_operator(desk: Desk) -> None:
+    commit = desk.commit("r2", "c.parquet")
+    Path(commit.moves[0].source).unlink()
+
+    with desk.store() as store, leased(store) as lease:
+        with pytest.raises(WriteError):
+            publish(store, lease, commit, desk.spec, files)
+        with pytest.raises(WriteError):
+            finish_pending(store, lease, desk.spec, files)
+        assert store.pending_intent() is not None
+    assert len(desk.names()) == 2
+    assert desk.live() == desk.names()
+
+
+def test_folders_and_files_get_the_permissions_of_the_job(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    spec = replace(desk.spec, dir_mode=0o750, file_mode=0o640)
+
+    with desk.store() as store, leased(store) as lease:
+        publish(store, lease, desk.commit("r1", "a.parquet"), spec, files)
+
+    (name,) = desk.names()
+    assert stat.S_IMODE((desk.dataset / name).stat().st_mode) == 0o640
+    assert stat.S_IMODE(desk.dataset.stat().st_mode) == 0o750
+
+
+# Strays
+
+
+def test_strays_are_visible_files_that_no_manifest_knows(desk: Desk) -> None:
+    for name in ("x.parquet", "_x", ".x", "deep/y.parquet", "_deep/z.parquet", "deep/_z"):
+        path = desk.dataset / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("12345")
+    live = live_files(files, str(desk.dataset))
+
+    found = strays(replace(desk.spec, mode=PublishMode.REPLACE), live, files)
+
+    base = desk.dataset.as_uri()
+    assert sorted(file.uri for file in found) == [f"{base}/deep/y.parquet", f"{base}/x.parquet"]
+    assert {file.bytes for file in found} == {5}
+
+
+@pytest.mark.parametrize("mode", [PublishMode.APPEND, PublishMode.WINDOW_REPLACE])
+def test_only_a_replace_looks_for_strays(desk: Desk, mode: PublishMode) -> None:
+    (desk.dataset / "x.parquet").write_text("1")
+
+    assert strays(replace(desk.spec, mode=mode), (), files) == ()
+
+
+# Sweeping
+
+
+def test_sweeping_deletes_a_runs_staging_and_may_be_repeated(tmp_path: Path) -> None:
+    staged_file(tmp_path / "r1" / "u" / "1-aa", "part-0.parquet")
+
+    assert sweep(files, str(tmp_path / "r1"))
+    assert not (tmp_path / "r1").exists()
+    assert sweep(files, str(tmp_path / "r1"))
+
+
+def test_what_cannot_be_swept_now_is_left_for_later(tmp_path: Path) -> None:
+    (tmp_path / "r1").write_text("no folder")
+
+    assert not sweep(files, str(tmp_path / "r1"))

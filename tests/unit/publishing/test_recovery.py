@@ -1,0 +1,65 @@
+"""Which staged work a new run takes over (spec README 29)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from dil.model.dataset import RunRecord
+from dil.publishing import Adoptable, finished, staged_work, write_result
+from dil.storage import LocalFilesystem
+from tests.unit.publishing.published import report, result, unit
+
+files = LocalFilesystem()
+
+
+def test_exactly_the_same_work_unit_is_taken_over() -> None:
+    made = report(unit(), attempts=3)
+
+    taken = Adoptable([result(unit(), made)], "d1").take(unit())
+
+    assert taken == replace(made, adopted=True)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        unit(1),
+        unit(0, low=unit(0).low + 1),
+        replace(unit(0), high=unit(0).high + 1),
+    ],
+)
+def test_another_window_is_not_taken_over(other) -> None:
+    assert Adoptable([result(unit(), report(unit()))], "d1").take(other) is None
+
+
+def test_work_under_another_configuration_is_not_taken_over() -> None:
+    assert Adoptable([result(unit(), report(unit()), digest="d2")], "d1").take(unit()) is None
+
+
+def test_why_a_work_unit_is_due_does_not_matter() -> None:
+    again = replace(unit(), last_high=5, cutoff=6, not_before=7)
+
+    assert Adoptable([result(unit(), report(unit()))], "d1").take(again) is not None
+
+
+def test_of_two_runs_the_later_one_counts() -> None:
+    early, late = report(unit(), attempts=1), report(unit(), attempts=2)
+
+    taken = Adoptable([result(unit(), early), result(unit(), late)], "d1").take(unit())
+
+    assert taken is not None
+    assert taken.attempts == 2
+
+
+def test_the_staged_work_of_a_run_is_found_below_its_folder(tmp_path: Path) -> None:
+    made = result(unit(), report(unit()))
+    write_result(files, str(tmp_path / "r1" / unit().hash / "1-aa"), made)
+    run = RunRecord("r1", "orders", 0, 0, "full", "d1", str(tmp_path / "r1"), "running")
+
+    assert staged_work(files, run) == (made,)
+    assert staged_work(files, replace(run, staging_dir=str(tmp_path / "r2"))) == ()
+    (one,) = finished([made])
+    assert (one.work_unit, one.report) == (made.work_unit, made.report)

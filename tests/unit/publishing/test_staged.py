@@ -1,0 +1,85 @@
+"""Complete attempts in staging, and what does not count as one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from dil.model.task import Counters
+from dil.publishing import StagedResult, read_results, write_result
+from dil.storage import LocalFilesystem
+from tests.unit.publishing.published import report, result, staged_file, unit
+
+files = LocalFilesystem()
+
+
+def stage(run: Path, number: int, attempt: str = "1-aa", **changes: object) -> StagedResult:
+    """Complete an attempt; return its result."""
+    folder = run / unit(number).hash / attempt
+    made = report(unit(number), staged_file(folder, "part-0.parquet"))
+    complete = replace(result(unit(number), made), **changes)  # type: ignore[arg-type]
+    write_result(files, str(folder), complete)
+    return complete
+
+
+def found(run: Path) -> list[StagedResult]:
+    return list(read_results(files, str(run)))
+
+
+def test_a_run_that_staged_nothing_has_no_results(tmp_path: Path) -> None:
+    assert found(tmp_path / "none") == []
+
+
+def test_a_result_comes_back_as_it_was_written(tmp_path: Path) -> None:
+    exact = replace(unit(), unit_json='{"price":0.10,"name":"ü/ b"}', last_high=7, cutoff=8)
+    made = replace(
+        report(exact), counters=Counters(seconds=0.25, rows_read=3), notes=("one", "two")
+    )
+    written = replace(result(exact, made), work_unit=exact, full_extract=True)
+    write_result(files, str(tmp_path / "r1" / exact.hash / "1-aa"), written)
+
+    assert found(tmp_path / "r1") == [written]
+
+
+def test_every_work_unit_has_one_result(tmp_path: Path) -> None:
+    written = [stage(tmp_path, number) for number in range(3)]
+
+    assert {one.work_unit.signature for one in found(tmp_path)} == {
+        one.work_unit.signature for one in written
+    }
+
+
+def test_of_two_complete_attempts_one_counts(tmp_path: Path) -> None:
+    stage(tmp_path, 0, "1-aa")
+    second = stage(tmp_path, 0, "2-bb")
+
+    assert found(tmp_path) == [second]
+
+
+def test_a_later_attempt_without_a_result_does_not_hide_a_complete_one(tmp_path: Path) -> None:
+    first = stage(tmp_path, 0, "1-aa")
+    staged_file(tmp_path / unit(0).hash / "2-bb", "part-0.parquet")
+
+    assert found(tmp_path) == [first]
+
+
+def test_an_attempt_without_a_result_does_not_count(tmp_path: Path) -> None:
+    staged_file(tmp_path / unit(0).hash / "1-aa", "part-0.parquet")
+
+    assert found(tmp_path) == []
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"format":1}', b"\xff\xfe"])
+def test_a_result_that_cannot_be_read_does_not_count(tmp_path: Path, content: bytes) -> None:
+    stage(tmp_path, 0)
+    (tmp_path / unit(0).hash / "1-aa" / "result.json").write_bytes(content)
+
+    assert found(tmp_path) == []
+
+
+def test_a_result_of_another_format_does_not_count(tmp_path: Path) -> None:
+    stage(tmp_path, 0, format=2)
+
+    assert found(tmp_path) == []

@@ -1,0 +1,49 @@
+"""Built-in names work without package metadata; entry points tell others of the same ones."""
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from dil.spi.connector import Connector
+from dil.spi.converter import Converter
+from dil.spi.extractor import Extractor
+from dil.spi.preprocessor import Preprocessor
+from dil.spi.registry import BUILT_IN, JAVA_NAMES, PluginKind, is_built_in, load, resolve
+
+BASES = {
+    PluginKind.CONNECTOR: Connector,
+    PluginKind.EXTRACTOR: Extractor,
+    PluginKind.CONVERTER: Converter,
+    PluginKind.PREPROCESSOR: Preprocessor,
+}
+PYPROJECT = Path(__file__).parents[3] / "pyproject.toml"
+
+
+def test_the_table_of_built_in_names_and_the_entry_points_agree() -> None:
+    declared = tomllib.loads(PYPROJECT.read_text())["project"].get("entry-points", {})
+    ours = {kind.group: table for kind, table in BUILT_IN.items() if table}
+    assert declared == ours
+
+
+def test_every_kind_has_its_names_and_its_base_class() -> None:
+    assert set(BUILT_IN) == set(JAVA_NAMES) == set(BASES) == set(PluginKind)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"), [(kind, name) for kind, table in BUILT_IN.items() for name in table]
+)
+def test_every_built_in_name_is_a_class_of_its_kind(kind: PluginKind, name: str) -> None:
+    ref = resolve(kind, name, BASES[kind])
+    assert is_built_in(ref)
+    assert issubclass(load(ref), BASES[kind])
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"), [(kind, name) for kind, table in JAVA_NAMES.items() for name in table]
+)
+def test_every_java_name_stands_for_a_built_in_one(kind: PluginKind, name: str) -> None:
+    short = JAVA_NAMES[kind][name]
+    assert short in BUILT_IN[kind]
+    for text in (name, f"com.linkedin.cdi.any.{name}", f"org.apache.gobblin.any.{name}"):
+        assert resolve(kind, text, BASES[kind]) == resolve(kind, short, BASES[kind])

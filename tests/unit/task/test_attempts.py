@@ -1,0 +1,267 @@
+"""When a work unit is tried again, how long that waits, and what an attempt starts from."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dil.errors import (
+    AuthenticationError,
+    CommitConflictError,
+    ConfigError,
+    ConversionError,
+    DilError,
+    ExecutionError,
+    Problem,
+    QuotaError,
+    SourceContractError,
+    SourceError,
+    TransientSourceError,
+    WriteError,
+)
+from dil.publishing import read_results
+from dil.storage import LocalFilesystem
+from tests.unit.task.scripted import NOW, Desk, Page, Waits, rows, work_unit
+
+DOWN = TransientSourceError("the source is down")
+GOOD = [Page(rows(1, 2))]
+
+
+# How often, and with what waits
+
+
+def test_the_first_success_ends_the_work_unit(desk: Desk) -> None:
+    desk.script(GOOD)
+
+    report = desk.run(desk.job(task__maxretries="4"))
+
+    assert (report.attempts, report.failure) == (1, None)
+    assert desk.waits.slept == []
+
+
+@pytest.mark.parametrize("retries", [0, 1, 4])
+def test_a_lasting_failure_is_tried_once_and_then_as_often_as_retries_say(
+    desk: Desk, retries: int
+) -> None:
+    script = desk.script([DOWN])
+
+    report = desk.run(desk.job(task__maxretries=str(retries)))
+
+    assert report.failure is not None
+    assert (report.failure.code, report.attempts) == ("DIL-SRC-TRANSIENT", retries + 1)
+    assert len(script.sessions) == retries + 1
+    assert len(desk.waits.slept) == retries
+
+
+def test_a_given_interval_makes_waits_that_grow_by_it(desk: Desk) -> None:
+    desk.script([DOWN])
+
+    desk.run(desk.job(task__maxretries="4", task__retry__intervalinsec="300"))
+
+    # behaviour.md B15.2: (k - 1) times the interval.
+    assert desk.waits.slept == [0, 300, 600, 900]
+
+
+def test_no_interval_means_no_waits(desk: Desk) -> None:
+    desk.script([DOWN])
+
+    desk.run(desk.job(task__maxretries="3", task__retry__intervalinsec="0"))
+
+    assert desk.waits.slept == [0, 0, 0]
+
+
+@settings(max_examples=20, deadline=None)
+@given(chance=st.floats(0, 1, exclude_max=True))
+def test_without_an_interval_waits_are_between_a_second_and_a_minute(
+    tmp_path_factory: pytest.TempPathFactory, chance: float
+) -> None:
+    desk = Desk(tmp_path_factory.mktemp("desk"))
+    desk.waits = Waits(chance=chance)
+    desk.script([DOWN])
+
+    desk.run(desk.job(task__maxretries="9"))
+
+    assert all(1 <= seconds <= 60 for seconds in desk.waits.slept)
+    assert desk.waits.slept == sorted(desk.waits.slept)
+    assert len(desk.waits.slept) == 9
+
+
+def test_waits_of_different_work_units_are_spread_by_chance(desk: Desk) -> None:
+    job = desk.job(task__maxretries="5")
+    desk.script([DOWN])
+    waits = []
+    for chance in (0.1, 0.9):
+        desk.waits = Waits(chance=chance)
+        desk.run(job)
+        waits.append(desk.waits.slept[-1])
+
+    assert waits[0] < waits[1]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        AuthenticationError("refused"),
+        QuotaError("spent"),
+        ConfigError([Problem(None, "ms.x", "is wrong")]),
+        ConversionError("row 3"),
+        ExecutionError("gone"),
+    ],
+)
+def test_what_a_retry_cannot_heal_is_not_tried_again(desk: Desk, error: DilError) -> None:
+    script = desk.script([error])
+
+    report = desk.run(desk.job(task__maxretries="4"))
+
+    assert report.failure is not None
+    assert (report.failure.code, report.failure.retryable) == (error.code, False)
+    assert (report.attempts, len(script.sessions), desk.waits.slept) == (1, 1, [])
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        TransientSourceError("503"),
+        SourceError("404"),
+        SourceContractError("half a page"),
+        WriteError("full"),
+        CommitConflictError("again"),
+        ZeroDivisionError("oh"),
+    ],
+)
+def test_what_may_pass_is_tried_again(desk: Desk, error: Exception) -> None:
+    desk.script([error], GOOD)
+
+    report = desk.run(desk.job(task__maxretries="1"))
+
+    assert report.failure is None
+    assert report.attempts == 2
+
+
+def test_the_last_failure_is_the_one_reported(desk: Desk) -> None:
+    desk.script([DOWN], [SourceError("the second")])
+
+    report = desk.run(desk.job(task__maxretries="1"))
+
+    assert report.failure is not None
+    assert (report.failure.code, report.failure.error) == ("DIL-SRC", "the second")
+
+
+def test_a_signal_is_no_failure_of_the_work_unit(desk: Desk) -> None:
+    desk.script([KeyboardInterrupt()])
+
+    with pytest.raises(KeyboardInterrupt):
+        desk.run(desk.job(task__maxretries="4"))
+
+
+# What an attempt starts from
+
+
+def test_every_attempt_starts_at_the_first_page_with_a_session_of_its_own(desk: Desk) -> None:
+    pages = [Page(rows(1), "c1"), Page(rows(2), "c2"), Page(rows(3))]
+    script = desk.script([pages[0], pages[1], DOWN], pages)
+
+    report = desk.run(desk.job(task__maxretries="1"))
+
+    first, second = script.sessions
+    assert first is not second
+    assert [values.page for values in second.asked] == [0, 1, 2]
+    assert "cursor" not in second.asked[0].parameters
+    assert second.asked[1].parameters["cursor"] == "c1"
+    assert report.rows == 3
+
+
+def test_the_rows_of_a_failed_attempt_do_not_count(desk: Desk) -> None:
+    desk.script([Page(rows(1, 2), "c1"), DOWN], [Page(rows(1, 2), "c1"), Page(rows(3))])
+
+    report = desk.run(desk.job(task__maxretries="1"))
+
+    assert report.rows == 3
+    assert (report.counters.rows_read, report.counters.requests) == (3, 2)
+
+
+def test_an_inferred_schema_is_forgotten_between_attempts(desk: Desk) -> None:
+    desk.script(
+        [Page([{"id": 1, "old": "x"}], "c1"), DOWN],
+        [Page([{"id": 1, "new": 2}])],
+    )
+
+    report = desk.run(desk.job(task__maxretries="1", ms__output__schema=""))
+
+    assert report.schema.splitlines() == ["id: int32", "new: int32"]
+
+
+def test_every_session_is_closed_once(desk: Desk) -> None:
+    script = desk.script([DOWN], [Page([{"id": "no number"}])], GOOD)
+
+    desk.run(desk.job(task__maxretries="2"))
+
+    assert [session.closed for session in script.sessions] == [1, 1]
+
+
+def test_a_failed_attempt_leaves_nothing_behind(desk: Desk) -> None:
+    desk.script([Page(rows(1, 2), "c1"), DOWN])
+
+    desk.run(desk.job(task__maxretries="2"))
+
+    assert not any("-" in name for name in desk.left()), desk.left()
+
+
+def test_a_success_after_failures_leaves_one_attempt(desk: Desk) -> None:
+    desk.script([Page(rows(1), "c1"), DOWN], GOOD)
+
+    desk.run(desk.job(task__maxretries="1"))
+
+    unit = work_unit().hash
+    (attempt,) = [name for name in desk.left() if name.count("/") == 1]
+    assert attempt.startswith(f"{unit}/2-")
+    assert [name for name in desk.left() if name.count("/") == 2] == [
+        f"{attempt}/part-0.parquet",
+        f"{attempt}/result.json",
+    ]
+    (result,) = read_results(LocalFilesystem(), str(desk.staging))
+    assert result.report.attempts == 2
+
+
+# Pacing
+
+
+def test_a_work_unit_is_held_back_until_its_start(desk: Desk) -> None:
+    desk.script(GOOD)
+
+    report = desk.run(unit=work_unit(not_before=NOW + 7_500))
+
+    assert desk.waits.slept == [7.5]
+    assert report.counters.seconds_waited == 7.5
+
+
+@pytest.mark.parametrize("not_before", [0, NOW - 1, NOW])
+def test_a_start_that_has_come_holds_nothing_back(desk: Desk, not_before: int) -> None:
+    desk.script(GOOD)
+
+    report = desk.run(unit=work_unit(not_before=not_before))
+
+    assert desk.waits.slept == []
+    assert report.counters.seconds_waited == 0
+
+
+def test_the_waits_before_retries_count_as_waited(desk: Desk) -> None:
+    desk.script([DOWN], [DOWN], [DOWN], GOOD)
+
+    report = desk.run(
+        desk.job(task__maxretries="3", task__retry__intervalinsec="10"),
+        work_unit(not_before=NOW + 5_000),
+    )
+
+    assert desk.waits.slept == [5, 0, 10, 20]
+    assert report.counters.seconds_waited == 35
+
+
+def test_a_call_interval_counts_as_waited(desk: Desk) -> None:
+    desk.script([Page(rows(1), "c1"), Page(rows(2), "c2"), Page(rows(3))])
+
+    report = desk.run(desk.job(ms__call__interval__millis="2000"))
+
+    assert sum(desk.waits.slept) == 4
+    assert report.counters.seconds_waited == 4
