@@ -14,13 +14,11 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
 
-from dil import planning, publishing
+from dil import admission, planning, publishing
 from dil.errors import (
-    ConfigError,
     DilError,
     LeaseHeldError,
     LeaseLostError,
-    PlanningError,
     RunInterruptedError,
 )
 from dil.execution.executor import Execution, Executor, hopeless
@@ -74,7 +72,7 @@ def plan_job(
     ``explain`` keeps what is not due, with the reason.
     """
     with open_store(job.state, job.name, clock=clock or (lambda: now_ms)) as store:
-        problem = _changed_shape(job, store)
+        problem = admission.changed_shape(job, store)
         if problem is not None:
             log.warning("a run would refuse this plan: %s", problem.message)
         return _plan(job, store, now_ms, explain=explain)
@@ -94,7 +92,7 @@ def run_job(job: Job, options: RunOptions) -> RunReport:
         return RunReport(
             job.name, run_id, RunStatus.NOTHING_DUE, UnitCounts(), notes=("job.disabled is true",)
         )
-    _refuse_lost_state(job, options)
+    admission.refuse_lost_state(job, options.environ)
     with open_store(job.state, job.name, clock=options.clock) as store:
         lease = _take_lease(store, run_id, job.running.lease_s, options.wait_lease_s)
         with LeaseKeeper(store, lease, job.running.lease_s) as keeper:
@@ -183,33 +181,22 @@ class _Run:
         """Plan against state, once it is sure that the plan will not double rows."""
         self._check_shape()
         plan = _plan(self._job, self._store, self._options.now_ms)
-        self._warn_of_lost_state()
-        if self._job.publishing.mode is PublishMode.WINDOW_REPLACE:
-            _refuse_shorter_windows(plan, self._store.history())
+        dataset = publishing.dataset_dir(self._job.publishing)
+        history = self._store.history()
+        admission.refuse_shorter_windows(self._job, plan, history)
+        live = publishing.live_files(self._files, dataset)
+        admission.warn_of_lost_state(self._job, history, live)
         publishing.claim(
             self._files,
-            publishing.dataset_dir(self._job.publishing),
+            dataset,
             publishing.Owner(self._job.name, self._job.state.directory, self._job.publishing.mode),
         )
         return plan
 
-    def _warn_of_lost_state(self) -> None:
-        """Say it when rows would be appended that state, were it there, would know of."""
-        job = self._job
-        if job.publishing.mode is not PublishMode.APPEND or not self._store.history().is_empty():
-            return
-        live = publishing.live_files(self._files, publishing.dataset_dir(job.publishing))
-        if live and job.state.enabled:
-            log.warning(
-                "the dataset holds %d files, but the state store knows of no run of this job: if "
-                "they are its own, their rows are now appended once more",
-                len(live),
-            )
-
     def _check_shape(self) -> None:
         """Refuse a watermark whose signatures no record has, unless that is wanted."""
         job, store = self._job, self._store
-        problem = _changed_shape(job, store)
+        problem = admission.changed_shape(job, store)
         if problem is not None and not self._options.accept_new_signatures:
             raise problem
         shape = planning.shape(job.planning)
@@ -482,33 +469,6 @@ def _plan(job: Job, store: StateStore, now_ms: int, *, explain: bool = False) ->
     return planning.plan(job.planning, now_ms=now_ms, history=history, explain=explain)
 
 
-def _refuse_lost_state(job: Job, options: RunOptions) -> None:
-    """Refuse state beside the job file on a driver whose machine is gone after the run."""
-    from dil.execution.session import is_on_cluster
-
-    if job.state.is_default_place and is_on_cluster(options.environ):
-        raise ConfigError.single(
-            "state.store.dir",
-            "is not set, and the driver runs on a machine of the cluster, so that the watermarks "
-            "would be lost with it",
-            "Set it to a folder that every driver sees, or submit with --deploy-mode client.",
-        )
-
-
-def _refuse_shorter_windows(plan: Plan, history: History) -> None:
-    """Refuse to replace what was read of a partition by a reading that ends earlier."""
-    for unit in plan.work_units:
-        start = unit.partition.low
-        record = history.records(unit.unit_key, start, start + 1).get(unit.signature)
-        if record is not None and record.high is not None and record.high > unit.high:
-            raise PlanningError(
-                f"work unit {unit.signature} was read up to {record.high}; this run would replace "
-                f"its files by a reading up to {unit.high}, and the rows between would be gone",
-                "Let the range end on a partition boundary, or at or after what was read; "
-                "an earlier --now does the same harm.",
-            )
-
-
 def _staged_plan(plan: Plan) -> publishing.StagedPlan:
     return publishing.StagedPlan(plan.work_units, plan.left_low)
 
@@ -548,22 +508,6 @@ def _is_open(run: RunRecord) -> bool:
 def _looks_at_history(job: Job) -> bool:
     """Tell whether a published work unit keeps the plan from taking it again."""
     return job.state.enabled and not (job.planning.backfill or job.planning.ignore_history)
-
-
-def _changed_shape(job: Job, store: StateStore) -> ConfigError | None:
-    """Return the error of a watermark that would extract everything again (spec README 38)."""
-    shape, known = planning.shape(job.planning), store.recorded_shape()
-    wanted = job.planning.backfill or job.planning.ignore_history or not job.state.enabled
-    if known is None or shape == known or wanted or store.history().is_empty():
-        return None
-    return ConfigError.single(
-        "ms.watermark",
-        f"is now {shape}; earlier runs of {job.name} had {known}. No work unit would find its "
-        "record, and everything would be extracted and published again",
-        "Restore the earlier from, zone and partition type, use ms.backfill=true for a one-time "
-        "range, or accept it with --accept-new-signatures.",
-        job.properties.origin("ms.watermark"),
-    )
 
 
 def new_run_id(now_ms: int) -> str:

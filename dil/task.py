@@ -21,13 +21,15 @@ from dil.conversion.chain import ConversionChain, build_chain
 from dil.errors import DilError, PluginFailureError, SourceContractError, WriteError
 from dil.extraction.paging import Walk, WalkCounters, walk_pages, walk_rows
 from dil.extraction.parameters import Scope
+from dil.model.job import Job
 from dil.model.task import Counters, Failure, RunContext, TaskReport
 from dil.model.work_unit import WorkUnit
 from dil.observe.logs import bind
 from dil.observe.redaction import redactor, secrets_of
 from dil.publishing.staged import FORMAT, RESULT_NAME, StagedResult, write_result
-from dil.spi.connector import ByteSession, SessionContext
+from dil.spi.connector import ByteSession, RequestValues, RowSession, SessionContext
 from dil.spi.converter import ConverterContext, PageFacts
+from dil.spi.extractor import Page
 from dil.spi.registry import load
 from dil.storage import Filesystem, filesystem_for
 from dil.writing.formats import writer_for
@@ -148,15 +150,13 @@ def _rows(
         counters=counters,
     )
     with connector.open(context) as session:
-        if isinstance(session, ByteSession):
-            extractor = load(job.extraction.extractor)(job.extraction)
-            pages = walk_pages(session, extractor, walk)
-        else:
-            pages = walk_rows(session, walk)
-        for page, values in pages:
-            facts = PageFacts(page, values.variables)
-            for batch in page.batches:
-                yield from chain.convert(batch, facts)
+        try:
+            for page, values in _pages(session, job, walk):
+                facts = PageFacts(page, values.variables)
+                for batch in page.batches:
+                    yield from chain.convert(batch, facts)
+        finally:
+            counters.seconds_waited += session.seconds_waited
     yield from chain.finish()
 
 
@@ -168,6 +168,14 @@ def _discard(filesystem: Filesystem, folder: str, writer: StagedWriter) -> None:
         filesystem.delete_tree(folder)
     except WriteError as error:
         log.warning("a failed attempt is left for a later sweep: %s", error.message)
+
+
+def _pages(
+    session: ByteSession | RowSession, job: Job, walk: Walk
+) -> Iterator[tuple[Page, RequestValues]]:
+    if isinstance(session, ByteSession):
+        return walk_pages(session, load(job.extraction.extractor)(job.extraction), walk)
+    return walk_rows(session, walk)
 
 
 def _check_enough(rows: int, least: int) -> None:

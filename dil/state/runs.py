@@ -60,13 +60,11 @@ def begin(tx: Transaction, job: str, run: RunRecord) -> None:
 def end(tx: Transaction, job: str, run_id: str, status: str, published: tuple[int, int]) -> None:
     """Record how a run ended; ``published`` are rows and files.
 
-    A run that failed or was stopped after its commit keeps the status of the commit.
-
     Raises:
         StateError: the run was never begun.
     """
     rows, files = published
-    if tx.change(sql.END_RUN, status, status, rows, files, job, run_id) != 1:
+    if tx.change(sql.END_RUN, status, rows, files, job, run_id) != 1:
         raise StateError(
             f"run {run_id} of job {json.dumps(job)} was never begun",
             "Was the state store replaced during the run? Restore it, or run the job again.",

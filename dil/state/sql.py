@@ -216,11 +216,8 @@ CHANGE_RUN = (
     " status = ?, row_count = ?, file_count = ?, staged = 1"
     " WHERE dataset_id = ? AND run_id = ?"
 )
-# A run that stops after its commit stays published: its staged work must not be used again.
 END_RUN = (
-    "UPDATE run SET status = CASE WHEN status IN ('success', 'partial')"
-    " AND ? IN ('failed', 'interrupted') THEN status ELSE ? END,"
-    " row_count = ?, file_count = ? WHERE dataset_id = ? AND run_id = ?"
+    "UPDATE run SET status = ?, row_count = ?, file_count = ? WHERE dataset_id = ? AND run_id = ?"
 )
 COMMITTED_RUN = "UPDATE run SET status = ? WHERE dataset_id = ? AND run_id = ?"
 SUPERSEDED_RUNS = (

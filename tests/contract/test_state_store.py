@@ -203,7 +203,7 @@ def test_a_run_that_stops_after_its_commit_stays_published(store: StateStore, st
     store.begin_run(lease, run_record("r1"))
     store.commit(lease, commit_of("r1", outcome(0), outcome(1, ok=False)))
     store.end_run(lease, "r1", status, rows=0, files=0)
-    assert [run.status for run in store.unfinished_runs()] == ["partial"]
+    assert [run.committed for run in store.unfinished_runs()] == [True]
 
 
 def test_ending_a_run_that_was_never_begun_is_an_error(store: StateStore) -> None:

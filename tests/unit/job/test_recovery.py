@@ -19,6 +19,7 @@ from dil.model.work_unit import WorkUnit
 from dil.observe.progress import SilentProgress
 from dil.storage import Filesystem
 from tests.jobs import dataset, visible_files
+from tests.servers.rows import generated_row
 from tests.servers.waiting import wait_until
 from tests.stories import (
     REAL_NOW,
@@ -183,16 +184,33 @@ def test_a_success_sweeps_the_staging_of_all_earlier_runs(story: Story) -> None:
     assert story.staged() == []
 
 
-def test_work_of_a_crashed_replace_is_adopted_and_replaces(story: Story) -> None:
-    replacing = {"ms__publish__mode": "replace", **SUCCESSFUL}
+@pytest.mark.parametrize("policy", ["full", "successful"])
+def test_a_replace_is_read_as_a_whole_because_a_snapshot_is_of_one_time(
+    story: Story, policy: str
+) -> None:
+    replacing = {"ms__publish__mode": "replace", "job__commit__policy": policy}
     story.run(day(2), story.job(**replacing))
     crash(story, day(3), after=5, **replacing)
 
     report = story.run(day(3), story.job(**replacing))
 
-    assert report.units == UnitCounts(planned=6, succeeded=1, adopted=5)
+    assert report.units == UnitCounts(planned=6, succeeded=6)
     assert report.recovered == ()
     assert story.rows() == ids_of("a", "b", days=range(3))
+    assert story.staged() == []
+
+
+def test_a_window_that_is_read_again_is_not_adopted(story: Story) -> None:
+    again = {"ms__publish__mode": "window_replace", "ms__grace__period__days": "1"}
+    story.run(day(2), story.job(**again))
+    crash(story, day(3), after=4, **again)
+    story.source.dataset.extend([generated_row("a", 999, day(1) + 5)])
+
+    report = story.run(day(3), story.job(**again))
+
+    # Day 1 was read before and late rows came since; day 2 is new.
+    assert report.units == UnitCounts(planned=4, succeeded=2, adopted=2)
+    assert story.rows() == ids_of("a", "b", days=range(3)) + Counter({("a", 999): 1})
 
 
 # Recovery, where successes are kept
@@ -233,6 +251,22 @@ def test_a_recovery_is_reported_even_when_nothing_else_is_due(story: Story) -> N
     assert (report.status, report.recovered) == (RunStatus.NOTHING_DUE, ("run-1",))
     assert story.rows() == ids_of("a", "b", days=range(1))
     assert story.staged() == []
+
+
+def test_a_reading_again_that_a_crash_cut_off_is_owed(story: Story) -> None:
+    again = {**SUCCESSFUL, "ms__publish__mode": "window_replace", "ms__grace__period__days": "1"}
+    job = story.job(**again)
+    story.run(day(2), job)
+    story.source.dataset.extend([generated_row(unit, 999, day(1) + 5) for unit in ("a", "b")])
+    # Day 1 is read again for unit a and then the driver is gone; unit b and day 2 are owed.
+    crash(story, day(3), after=1, **again)
+
+    report = story.run(day(4), job)
+
+    assert report.recovered == ("run-2",)
+    assert report.status is RunStatus.SUCCESS
+    late = Counter({("a", 999): 1, ("b", 999): 1})
+    assert story.rows() == ids_of("a", "b", days=range(4)) + late
 
 
 # Stopped by a signal
@@ -379,7 +413,7 @@ def test_a_full_disk_fails_the_work_unit_and_leaves_nothing_half_done(story: Sto
     assert (report.status, report.exit_code) == (RunStatus.FAILED, 1)
     assert {one.code for one in report.failures} == {"DIL-WRITE"}
     assert snapshot(dataset(story.folder)) == before
-    assert story.staged() == []
+    assert [path.name for path in story.staged()] == ["plan.json"]
     assert work_unit(1, "a") not in story.states()
 
     assert story.run(day(2)).status is RunStatus.SUCCESS

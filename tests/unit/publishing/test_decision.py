@@ -111,6 +111,21 @@ def test_window_replace_takes_away_what_the_succeeded_work_units_published(
     assert [file.uri[-1] for file in commit.removes] == ["a", "b"]
 
 
+def test_window_replace_knows_its_files_by_name_where_the_manifests_are_gone(
+    tmp_path: Path,
+) -> None:
+    lost = [live(9, f"part-r0-{one.hash}-0.parquet") for one in (unit(0), unit(1))]
+
+    commit = decide(
+        job(tmp_path, ms__publish__mode="window_replace"),
+        target(strays=(*lost, live(9, "foreign.parquet"))),
+        [Finished(unit(0), report(unit(0)))],
+        files,
+    )
+
+    assert commit.removes == (lost[0],)
+
+
 def test_only_files_of_successes_are_published(tmp_path: Path) -> None:
     staged = staged_file(tmp_path / "s", "part-0.parquet")
     broken = replace(failed(unit(1)), files=(staged,))

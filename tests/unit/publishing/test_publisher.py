@@ -273,10 +273,30 @@ def test_strays_are_visible_files_that_no_manifest_knows(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("mode", [PublishMode.APPEND, PublishMode.WINDOW_REPLACE])
-def test_only_a_replace_looks_for_strays(desk: Desk, mode: PublishMode) -> None:
+def test_with_a_manifest_only_a_replace_looks_for_strays(desk: Desk, mode: PublishMode) -> None:
     (desk.dataset / "x.parquet").write_text("1")
+    live = live_files(files, str(desk.dataset))
 
-    assert strays(replace(desk.spec, mode=mode), (), files) == ()
+    assert strays(replace(desk.spec, mode=mode), live, files) == ()
+
+
+def test_without_manifests_a_window_replace_sees_what_lies_there(desk: Desk) -> None:
+    found = strays(replace(desk.spec, mode=PublishMode.WINDOW_REPLACE), (), files)
+
+    assert sorted(file.uri.rpartition("/")[2] for file in found) == desk.names()
+    assert strays(replace(desk.spec, mode=PublishMode.APPEND), (), files) == ()
+
+
+def test_a_dataset_below_this_one_is_no_stray(desk: Desk) -> None:
+    for name in ("nested/_dil/current.json", "nested/mine.parquet", "folder/stray.parquet"):
+        path = desk.dataset / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("1")
+    live = live_files(files, str(desk.dataset))
+
+    found = strays(replace(desk.spec, mode=PublishMode.REPLACE), live, files)
+
+    assert [file.uri.rpartition("/")[2] for file in found] == ["stray.parquet"]
 
 
 # Sweeping

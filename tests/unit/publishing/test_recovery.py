@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dil.model.dataset import RunRecord
-from dil.publishing import Adoptable, finished, staged_work, write_result
+from dil.publishing import Adoptable, StagedPlan, finished, owed, staged_work, write_result
 from dil.storage import LocalFilesystem
 from tests.unit.publishing.published import report, result, unit
 
@@ -39,10 +39,10 @@ def test_work_under_another_configuration_is_not_taken_over() -> None:
     assert Adoptable([result(unit(), report(unit()), digest="d2")], "d1").take(unit()) is None
 
 
-def test_why_a_work_unit_is_due_does_not_matter() -> None:
-    again = replace(unit(), last_high=5, cutoff=6, not_before=7)
+def test_a_reading_again_is_never_an_older_one() -> None:
+    again = replace(unit(), last_high=unit().high)
 
-    assert Adoptable([result(unit(), report(unit()))], "d1").take(again) is not None
+    assert Adoptable([result(unit(), report(unit()))], "d1").take(again) is None
 
 
 def test_of_two_runs_the_later_one_counts() -> None:
@@ -63,3 +63,38 @@ def test_the_staged_work_of_a_run_is_found_below_its_folder(tmp_path: Path) -> N
     assert staged_work(files, replace(run, staging_dir=str(tmp_path / "r2"))) == ()
     (one,) = finished([made])
     assert (one.work_unit, one.report) == (made.work_unit, made.report)
+
+
+# What a run that published still owes
+
+
+def test_what_was_read_before_and_not_finished_is_owed_as_failed() -> None:
+    again = replace(unit(1), last_high=unit(1).low + 5)
+    plan = StagedPlan((unit(0), again, replace(unit(2), last_high=unit(2).high)))
+
+    found = owed(plan, {unit(0).signature, unit(2).signature}, "it was stopped")
+
+    (failed,) = found.failed
+    assert failed.work_unit == again
+    assert failed.report.failure is not None
+    assert (failed.report.failure.error, failed.report.attempts) == ("it was stopped", 0)
+    assert found.low == unit(1).partition.low
+
+
+def test_what_was_never_read_is_owed_without_a_record() -> None:
+    found = owed(StagedPlan((unit(0), unit(1))), {unit(0).signature}, "it was stopped")
+
+    assert (found.failed, found.low) == ((), unit(1).partition.low)
+
+
+def test_what_was_left_out_of_the_plan_holds_the_watermark_as_well() -> None:
+    plan = StagedPlan((unit(0), unit(5)), left_low=unit(3).low)
+
+    assert owed(plan, {unit(0).signature}, "").low == unit(3).low
+    assert owed(plan, {unit(0).signature, unit(5).signature}, "").low == unit(3).low
+
+
+def test_a_plan_that_was_carried_out_owes_nothing() -> None:
+    found = owed(StagedPlan((unit(0),)), {unit(0).signature}, "")
+
+    assert (found.failed, found.low) == ((), None)

@@ -8,7 +8,14 @@ from pathlib import Path
 import pytest
 
 from dil.model.task import Counters
-from dil.publishing import StagedResult, read_results, write_result
+from dil.publishing import (
+    StagedPlan,
+    StagedResult,
+    read_plan,
+    read_results,
+    write_plan,
+    write_result,
+)
 from dil.storage import LocalFilesystem
 from tests.unit.publishing.published import report, result, staged_file, unit
 
@@ -58,6 +65,24 @@ def test_of_two_complete_attempts_one_counts(tmp_path: Path) -> None:
     assert found(tmp_path) == [second]
 
 
+def test_the_tenth_attempt_is_later_than_the_ninth(tmp_path: Path) -> None:
+    for attempt in ("10-aa", "9-bb", "1-cc"):
+        stage(tmp_path, 0, attempt)
+
+    (last,) = found(tmp_path)
+
+    assert "/10-aa/" in last.report.files[0].path
+
+
+@pytest.mark.parametrize("damage", [Path.unlink, lambda path: path.write_bytes(b"torn")])
+def test_a_result_whose_files_are_not_whole_does_not_count(tmp_path: Path, damage) -> None:
+    stage(tmp_path, 0)
+
+    damage(tmp_path / unit(0).hash / "1-aa" / "part-0.parquet")
+
+    assert found(tmp_path) == []
+
+
 def test_a_later_attempt_without_a_result_does_not_hide_a_complete_one(tmp_path: Path) -> None:
     first = stage(tmp_path, 0, "1-aa")
     staged_file(tmp_path / unit(0).hash / "2-bb", "part-0.parquet")
@@ -81,5 +106,29 @@ def test_a_result_that_cannot_be_read_does_not_count(tmp_path: Path, content: by
 
 def test_a_result_of_another_format_does_not_count(tmp_path: Path) -> None:
     stage(tmp_path, 0, format=2)
+
+    assert found(tmp_path) == []
+
+
+# The plan
+
+
+def test_a_plan_comes_back_as_it_was_written(tmp_path: Path) -> None:
+    plan = StagedPlan((unit(0), replace(unit(1), last_high=7)), left_low=9)
+    write_plan(files, str(tmp_path / "r1"), plan)
+
+    assert read_plan(files, str(tmp_path / "r1")) == plan
+
+
+def test_a_run_without_a_readable_plan_set_out_to_do_nothing(tmp_path: Path) -> None:
+    write_plan(files, str(tmp_path / "r1"), StagedPlan((unit(0),)))
+    (tmp_path / "r1" / "plan.json").write_bytes(b"{")
+
+    assert read_plan(files, str(tmp_path / "r1")) == StagedPlan()
+    assert read_plan(files, str(tmp_path / "r2")) == StagedPlan()
+
+
+def test_a_plan_is_no_result(tmp_path: Path) -> None:
+    write_plan(files, str(tmp_path), StagedPlan((unit(0),)))
 
     assert found(tmp_path) == []

@@ -178,7 +178,9 @@ def test_the_rows_of_a_failed_attempt_do_not_count(desk: Desk) -> None:
     report = desk.run(desk.job(task__maxretries="1"))
 
     assert report.rows == 3
-    assert (report.counters.rows_read, report.counters.requests) == (3, 2)
+    assert report.counters.rows_read == 3
+    # What was asked of the source was asked.
+    assert report.counters.requests == 4
 
 
 def test_an_inferred_schema_is_forgotten_between_attempts(desk: Desk) -> None:

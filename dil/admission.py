@@ -1,0 +1,72 @@
+"""What must hold before a run may go on: nothing that would lose or double rows unasked."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+
+from dil import planning
+from dil.errors import ConfigError, PlanningError
+from dil.model.dataset import PublishedFile
+from dil.model.history import History
+from dil.model.job import Job, PublishMode
+from dil.model.work_unit import Plan
+from dil.spi.state_store import StateStore
+
+log = logging.getLogger(__name__)
+
+
+def refuse_lost_state(job: Job, environ: Mapping[str, str]) -> None:
+    """Refuse state beside the job file on a driver whose machine is gone after the run."""
+    from dil.execution.session import is_on_cluster
+
+    if job.state.is_default_place and is_on_cluster(environ):
+        raise ConfigError.single(
+            "state.store.dir",
+            "is not set, and the driver runs on a machine of the cluster, so that the watermarks "
+            "would be lost with it",
+            "Set it to a folder that every driver sees, or submit with --deploy-mode client.",
+        )
+
+
+def changed_shape(job: Job, store: StateStore) -> ConfigError | None:
+    """Return the error of a watermark that would extract everything again (spec README 38)."""
+    shape, known = planning.shape(job.planning), store.recorded_shape()
+    wanted = job.planning.backfill or job.planning.ignore_history or not job.state.enabled
+    if known is None or shape == known or wanted or store.history().is_empty():
+        return None
+    return ConfigError.single(
+        "ms.watermark",
+        f"is now {shape}; earlier runs of {job.name} had {known}. No work unit would find its "
+        "record, and everything would be extracted and published again",
+        "Restore the earlier from, zone and partition type, use ms.backfill=true for a one-time "
+        "range, or accept it with --accept-new-signatures.",
+        job.properties.origin("ms.watermark"),
+    )
+
+
+def refuse_shorter_windows(job: Job, plan: Plan, history: History) -> None:
+    """Refuse to replace what was read of a partition by a reading that ends earlier."""
+    if job.publishing.mode is not PublishMode.WINDOW_REPLACE:
+        return
+    for unit in plan.work_units:
+        start = unit.partition.low
+        record = history.records(unit.unit_key, start, start + 1).get(unit.signature)
+        if record is not None and record.high is not None and record.high > unit.high:
+            raise PlanningError(
+                f"work unit {unit.signature} was read up to {record.high}; this run would replace "
+                f"its files by a reading up to {unit.high}, and the rows between would be gone",
+                "Let the range end on a partition boundary, or at or after what was read; "
+                "an earlier --now does the same harm.",
+            )
+
+
+def warn_of_lost_state(job: Job, history: History, live: Sequence[PublishedFile]) -> None:
+    """Say it when rows would be appended that state, were it there, would know of."""
+    is_append = job.publishing.mode is PublishMode.APPEND and job.state.enabled
+    if live and is_append and history.is_empty():
+        log.warning(
+            "the dataset holds %d files, but the state store knows of no run of this job: if "
+            "they are its own, their rows are now appended once more",
+            len(live),
+        )

@@ -1,0 +1,89 @@
+"""What a run refuses or says loudly, because rows would be lost or doubled unseen."""
+
+from __future__ import annotations
+
+import pytest
+
+from dil.errors import PlanningError
+from dil.model.report import RunStatus
+from tests.jobs import dataset
+from tests.servers.rows import generated_row
+from tests.stories import Story, day, ids_of, snapshot
+
+WHOLE = {
+    "ms__publish__mode": "window_replace",
+    "ms__work__unit__partition": "none",
+    "ms__grace__period__days": "2",
+}
+
+
+def test_a_shorter_reading_must_not_replace_a_longer_one(story: Story) -> None:
+    story.run(day(4), story.job(**WHOLE))
+    before = snapshot(dataset(story.folder))
+
+    with pytest.raises(PlanningError) as caught:
+        story.run(day(3), story.job(**WHOLE))
+
+    assert str(day(4)) in caught.value.message
+    assert snapshot(dataset(story.folder)) == before
+    assert story.run(day(5), story.job(**WHOLE)).status is RunStatus.SUCCESS
+    assert story.rows() == ids_of("a", "b", days=range(5))
+
+
+def test_a_lost_state_store_is_warned_of_where_rows_are_appended(
+    story: Story, caplog: pytest.LogCaptureFixture
+) -> None:
+    story.run(day(1))
+    assert caplog.records == []
+    for path in (story.folder / "state").iterdir():
+        path.unlink()
+
+    story.run(day(1))
+
+    (record,) = caplog.records
+    assert record.levelname == "WARNING"
+    assert "appended once more" in record.getMessage()
+    both = ids_of("a", "b", days=range(1))
+    assert story.rows() == both + both
+
+
+def test_readings_again_that_fill_the_limit_are_said_loudly(story: Story) -> None:
+    story.run(day(3))
+    job = story.job(ms__grace__period__days="2", ms__work__unit__parallelism__max="4")
+
+    report = story.run(day(4), job)
+
+    assert report.left > 0
+    assert any(note.startswith("NO PROGRESS") for note in report.notes)
+
+
+def test_a_limit_that_takes_new_work_too_is_progress(story: Story) -> None:
+    report = story.run(day(4), story.job(ms__work__unit__parallelism__max="4"))
+
+    assert report.left == 4
+    assert report.notes == ()
+
+
+def test_work_units_that_infer_unlike_types_are_told_by_column(story: Story) -> None:
+    story.source.dataset.units.clear()
+    story.source.dataset.extend(
+        [
+            {**generated_row("a", 1, day(0)), "amount": 7},
+            {**generated_row("b", 2, day(0)), "amount": 7.5},
+        ]
+    )
+
+    report = story.run(day(1), story.job(ms__output__schema=""))
+
+    assert report.status is RunStatus.SUCCESS
+    (note,) = report.notes
+    assert note.startswith("column amount has unlike types in this run's files: double, int32.")
+
+
+def test_an_empty_range_is_told_apart_from_nothing_new(story: Story) -> None:
+    empty = story.run(day(0))
+    story.run(day(1))
+    again = story.run(day(1))
+
+    assert "range is empty" in empty.notes[0]
+    assert "2 work units are up to date" in again.notes[0]
