@@ -393,6 +393,7 @@ class _Run:
         for run in self._store.unfinished_runs():
             if publishing.sweep(self._files, run.staging_dir):
                 self._store.mark_swept(self._lease, run.run_id)
+        self._files.delete_empty_folder(self._staging.rpartition("/")[0])
 
     def _interrupted(
         self, plan: Plan, adopted: Sequence[TaskReport], signal: BaseException

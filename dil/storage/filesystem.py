@@ -71,6 +71,10 @@ class Filesystem(ABC):
         """Delete a folder and all below it; a missing one is fine."""
 
     @abstractmethod
+    def delete_empty_folder(self, path: str) -> None:
+        """Delete a folder unless something is in it; a missing one is fine."""
+
+    @abstractmethod
     def sync_folders(self, paths: Iterable[str]) -> None:
         """Make the entries of these folders durable, where the store needs that."""
 

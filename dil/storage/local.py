@@ -111,6 +111,11 @@ class LocalFilesystem(Filesystem):
         with _as_write_error(path), suppress(FileNotFoundError):
             shutil.rmtree(path)
 
+    def delete_empty_folder(self, path: str) -> None:
+        """Delete a folder unless something is in it; a missing one is fine."""
+        with suppress(OSError):
+            Path(path).rmdir()
+
     def sync_folders(self, paths: Iterable[str]) -> None:
         """Fsync each folder once."""
         for path in sorted(set(paths)):

@@ -104,3 +104,11 @@ def test_deleting_what_is_not_there_is_fine(tmp_path):
 def test_a_path_survives_its_uri(tmp_path, name):
     path = str(tmp_path / name)
     assert files.path_of(files.uri(path)) == path
+
+
+def test_a_folder_is_deleted_only_when_it_is_empty(tmp_path):
+    put(tmp_path / "full" / "a", b"1")
+    (tmp_path / "empty").mkdir()
+    for name in ("full", "empty", "missing"):
+        files.delete_empty_folder(str(tmp_path / name))
+    assert files.folders(str(tmp_path)) == ["full"]
