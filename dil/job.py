@@ -383,10 +383,22 @@ class _Run:
         return tuple(move.target.uri for move in commit.moves)
 
     def _end(self, status: RunStatus, rows: int, files: int) -> None:
-        """Record the end; staged work of a failed run is kept for the next one to adopt."""
-        self._store.end_run(self._lease, self._run_id, status.value, rows=rows, files=files)
+        """Record the end; staged work of a failed run is kept for the next one to adopt.
+
+        What is published is published: trouble here is told and does not fail the run.
+        """
+        self._record(status.value, rows, files)
         if self._may_publish(status):
-            self._sweep()
+            try:
+                self._sweep()
+            except DilError as error:
+                log.warning("staging could not be swept: %s", error.message)
+
+    def _record(self, status: str, rows: int = 0, files: int = 0) -> None:
+        try:
+            self._store.end_run(self._lease, self._run_id, status, rows=rows, files=files)
+        except DilError as error:
+            log.warning("the end of the run could not be recorded: %s", error.message)
 
     def _sweep(self) -> None:
         """Delete staging that no later run can use: of this run and of those before it."""
@@ -399,7 +411,7 @@ class _Run:
         self, plan: Plan, adopted: Sequence[TaskReport], signal: BaseException
     ) -> RunReport:
         """Report a stop by signal; what is complete in staging waits for the next run."""
-        self._store.end_run(self._lease, self._run_id, "interrupted", rows=0, files=0)
+        self._record("interrupted")
         done = [each.report for each in publishing.read_results(self._files, self._staging)]
         staged = len(done) + len(adopted)
         report = self._report(
@@ -418,17 +430,9 @@ class _Run:
 
     def _failed(self, plan: Plan, reports: Sequence[TaskReport], error: DilError) -> RunReport:
         """Report a failure outside the tasks: publishing, state, Spark itself."""
-        try:
-            self._store.end_run(self._lease, self._run_id, "failed", rows=0, files=0)
-        except DilError as second:
-            log.warning("the end of the run could not be recorded: %s", second.message)
-        return self._report(
-            RunStatus.FAILED,
-            plan=plan,
-            tasks=reports,
-            failures=run_report.failures(reports, Failure.of(error)),
-            notes=(error.fix,) if error.fix else (),
-        )
+        self._record("failed")
+        failures = run_report.failures(reports, Failure.of(error))
+        return self._report(RunStatus.FAILED, plan=plan, tasks=reports, failures=failures)
 
     def _report(  # noqa: PLR0913 - the members of a report
         self,

@@ -38,6 +38,7 @@ class ReportedFailure:
     signature: str | None
     code: str
     error: str
+    fix: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,16 +38,20 @@ class StagedFile:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why a work unit failed: stable code, message without secrets, whether a retry may heal it."""
+    """Why a work unit failed: stable code, message without secrets, what to do about it.
+
+    ``retryable`` tells whether another attempt may heal it.
+    """
 
     code: str
     error: str
     retryable: bool = False
+    fix: str = ""
 
     @classmethod
     def of(cls, error: DilError) -> Failure:
         """Build the failure from one of our own errors."""
-        return cls(error.code, error.message, error.retryable)
+        return cls(error.code, error.message, error.retryable, error.fix)
 
 
 @dataclass(frozen=True, slots=True)

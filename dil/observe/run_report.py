@@ -25,12 +25,14 @@ def unit_counts(planned: int, reports: Iterable[TaskReport]) -> UnitCounts:
 def failures(reports: Iterable[TaskReport], stopped: Failure | None) -> tuple[ReportedFailure, ...]:
     """Return each failed work unit's failure, and at the end why the others never finished."""
     found = [
-        ReportedFailure(report.signature, report.failure.code, report.failure.error)
+        ReportedFailure(
+            report.signature, report.failure.code, report.failure.error, report.failure.fix
+        )
         for report in reports
         if report.failure is not None
     ]
     if stopped is not None:
-        found.append(ReportedFailure(None, stopped.code, stopped.error))
+        found.append(ReportedFailure(None, stopped.code, stopped.error, stopped.fix))
     return tuple(found)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
-from dil.errors import WriteError
+from dil.errors import CommitUnknownError, WriteError
 from dil.model.dataset import Commit, Intent, Lease, PublishedFile
 from dil.model.job import PublishingSpec, PublishMode
 from dil.model.json import JsonObject
@@ -46,9 +46,23 @@ def finish_pending(
     if intent is None:
         return None
     log.info("finishing the publish of run %s", intent.commit.run_id)
+    _refuse_lost_files(intent, filesystem)
     carry_out(intent, spec, filesystem)
     store.commit(lease, intent.commit)
     return intent.commit
+
+
+def _refuse_lost_files(intent: Intent, filesystem: Filesystem) -> None:
+    """Stop when a file that was to be published is neither staged nor published any more."""
+    for move in intent.commit.moves:
+        target = filesystem.path_of(move.target.uri)
+        if not filesystem.exists(move.source) and not filesystem.exists(target):
+            raise CommitUnknownError(
+                f"run {intent.commit.run_id} began to publish, and its file {move.source} is gone; "
+                f"it is not at {target} either",
+                "Nothing was deleted and no watermark moved. Restore the file from a copy of the "
+                "staging folder, then run again: the publish is finished first.",
+            )
 
 
 def carry_out(intent: Intent, spec: PublishingSpec, filesystem: Filesystem) -> None:

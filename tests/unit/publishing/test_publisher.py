@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from dil.errors import LeaseLostError, WriteError
+from dil.errors import CommitUnknownError, LeaseLostError, WriteError
 from dil.model.dataset import Commit, Lease
 from dil.model.job import PublishingSpec, PublishMode, StateSpec
 from dil.publishing import (
@@ -236,8 +236,9 @@ def test_a_staged_file_that_is_gone_keeps_the_intent_for_the_operator(desk: Desk
     with desk.store() as store, leased(store) as lease:
         with pytest.raises(WriteError):
             publish(store, lease, commit, desk.spec, files)
-        with pytest.raises(WriteError):
+        with pytest.raises(CommitUnknownError) as caught:
             finish_pending(store, lease, desk.spec, files)
+        assert commit.moves[0].source in caught.value.message
         assert store.pending_intent() is not None
     assert len(desk.names()) == 2
     assert desk.live() == desk.names()
