@@ -11,6 +11,7 @@ from dil.model.dataset import PublishedFile
 from dil.model.history import History
 from dil.model.job import Job, PublishMode
 from dil.model.work_unit import Plan
+from dil.observe.progress import counted
 from dil.spi.state_store import StateStore
 
 log = logging.getLogger(__name__)
@@ -66,7 +67,7 @@ def warn_of_lost_state(job: Job, history: History, live: Sequence[PublishedFile]
     is_append = job.publishing.mode is PublishMode.APPEND and job.state.enabled
     if live and is_append and history.is_empty():
         log.warning(
-            "the dataset holds %d files, but the state store knows of no run of this job: if "
-            "they are its own, their rows are now appended once more",
-            len(live),
+            "the dataset holds %s, but the state store knows of no run of this job: if they are "
+            "its own, their rows are now appended once more",
+            counted(len(live), "file"),
         )

@@ -29,7 +29,7 @@ from dil.model.report import ReportedFailure, RunReport, RunStatus, UnitCounts
 from dil.model.task import Failure, RunContext, TaskReport
 from dil.model.work_unit import Plan, WorkUnit
 from dil.observe import run_report
-from dil.observe.progress import Progress, SilentProgress
+from dil.observe.progress import Progress, SilentProgress, counted
 from dil.publishing import Finished
 from dil.spi.state_store import StateStore
 from dil.state import LeaseKeeper, open_store
@@ -127,7 +127,7 @@ class _Run:
         plan = self._planned()
         if not plan.work_units:
             self._sweep()
-            note = f"nothing is due: {plan.skipped} work units are up to date"
+            note = f"nothing is due, up to date: {counted(plan.skipped, 'work unit')}"
             if not plan.skipped:
                 note = "nothing is due: the range is empty, its from is not before its to"
             return self._report(RunStatus.NOTHING_DUE, recovered=recovered, notes=(note,))
@@ -163,7 +163,7 @@ class _Run:
             results = publishing.staged_work(self._files, run)
             if not results:
                 continue
-            log.info("publishing %d work units that run %s completed", len(results), run.run_id)
+            log.info("run %s completed %s", run.run_id, counted(len(results), "work unit"))
             owed = publishing.owed(
                 publishing.read_plan(self._files, run.staging_dir),
                 {each.work_unit.signature for each in results},
@@ -422,7 +422,7 @@ class _Run:
                 ReportedFailure(None, RunInterruptedError.code, "the run was stopped by a signal"),
             ),
             notes=(
-                f"{staged} of {len(plan.work_units)} work units are staged; "
+                f"{staged} of {counted(len(plan.work_units), 'work unit')} staged; "
                 "the next run goes on from them",
             ),
         )

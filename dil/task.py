@@ -25,7 +25,8 @@ from dil.model.job import Job
 from dil.model.task import Counters, Failure, RunContext, TaskReport
 from dil.model.work_unit import WorkUnit
 from dil.observe.logs import bind
-from dil.observe.redaction import redactor, secrets_of
+from dil.observe.progress import counted
+from dil.observe.redaction import redactor, secrets_of, shortened
 from dil.publishing.staged import FORMAT, RESULT_NAME, StagedResult, write_result
 from dil.spi.connector import ByteSession, RequestValues, RowSession, SessionContext
 from dil.spi.converter import ConverterContext, PageFacts
@@ -117,13 +118,13 @@ def _attempt(
         )
     except Exception as error:  # noqa: BLE001 - the task boundary: failures travel as data
         _discard(filesystem, folder, writer)
-        failure = _failure(error, job.source.connector.qualname)
+        failure = _failure(error, job.source.connector.qualname, clean)
         return TaskReport(
             signature=unit.signature,
             low=unit.low,
             high=unit.high,
             attempts=attempt,
-            failure=replace(failure, error=clean(failure.error)),
+            failure=replace(failure, error=clean(failure.error), fix=clean(failure.fix)),
             counters=_counted(counters, 0, around.monotonic() - started),
             notes=_notes(counters, 0),
         )
@@ -181,16 +182,18 @@ def _pages(
 def _check_enough(rows: int, least: int) -> None:
     if rows < least:
         raise SourceContractError(
-            f"the source gave {rows} rows, ms.work.unit.min.records asks for {least}",
+            f"the source gave {counted(rows, 'row')}, ms.work.unit.min.records asks for {least}",
             "Look whether the source is late or empty; lower the property if few rows are normal.",
         )
 
 
-def _failure(error: Exception, connector: str) -> Failure:
+def _failure(error: Exception, connector: str, clean: Callable[[str], str]) -> Failure:
     if isinstance(error, DilError):
         return Failure.of(error)
     log.error("unexpected failure in %s or behind it", connector, exc_info=error)
-    return Failure.of(PluginFailureError(f"{connector}: {type(error).__name__}: {error}"))
+    # The text of a foreign exception may hold a whole payload.
+    reason = shortened(clean(f"{type(error).__name__}: {error}"))
+    return Failure.of(PluginFailureError(f"{connector}: {reason}"))
 
 
 def _pace(unit: WorkUnit, around: Surroundings) -> float:
@@ -228,7 +231,7 @@ def _added(before: Counters, last: Counters) -> Counters:
 
 
 def _notes(counters: WalkCounters, fallen_back: int) -> tuple[str, ...]:
-    notes = []
+    notes = list(counters.notes)
     if counters.warnings:
         notes.append(
             "the source answered with a status that is only a warning; those answers gave no rows"

@@ -1,38 +1,56 @@
-"""The body of an answer as a plain binary stream."""
+"""The body of an answer as a plain binary stream, decoded and complete or refused.
+
+A compressed body tells its own end (RFC 1952 section 2.3.1, RFC 1951 section 3.2.3). The client
+library does not look at it: a body that was cut where the compressor had flushed would read as a
+shorter, valid one. So the bytes are decoded here, and a body without its end is refused, however
+the transfer told its length.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import gzip
+import zlib
+from typing import TYPE_CHECKING, BinaryIO, cast
 
 import urllib3
 
-from dil.errors import TransientSourceError
+from dil.errors import SourceContractError, TransientSourceError
 from dil.extraction.streams import ReadStream
 
 if TYPE_CHECKING:
     import requests
 
+_CHUNK = 64 * 1024
+_GZIP = frozenset({"gzip", "x-gzip"})
+_DEFLATE = "deflate"
+# Codings of the IANA registry that are not decoded here; they were never asked for.
+_FOREIGN = frozenset({"br", "zstd", "compress", "x-compress", "dcb", "dcz"})
+_ZLIB_METHOD = 8
+
 
 class BodyStream(ReadStream):
     """Reads an answer's body, decoding gzip and deflate on the way; closing frees the connection.
 
-    A body that ends early, a broken chunk, a reset, a time-out and a damaged compression are all
-    TransientSourceError: the work unit starts again.
+    A body that ends early, a broken chunk, a reset, a time-out and a compression that is damaged
+    or lacks its end are all TransientSourceError: the work unit starts again.
+
+    Raises:
+        SourceContractError: (when made) the body has a coding that cannot be decoded.
     """
 
     def __init__(self, response: requests.Response, shown: str) -> None:
         self._response = response
         self._shown = shown
+        self._stream = self._decoding(cast("BinaryIO", _RawBody(response)))
 
     def read(self, size: int = -1, /) -> bytes:
         """Return up to ``size`` bytes, all that is left with -1."""
-        raw: urllib3.response.BaseHTTPResponse = self._response.raw
         try:
-            return raw.read(None if size < 0 else size, decode_content=True)
-        except (urllib3.exceptions.HTTPError, OSError) as error:
+            return self._stream.read(size)
+        except (urllib3.exceptions.HTTPError, OSError, EOFError, zlib.error) as error:
             raise TransientSourceError(
-                f"{self._shown}: the answer's body broke off ({type(error).__name__})",
-                "The work unit is tried again from its start.",
+                f"{self._shown}: the answer's body broke off ({_reason(error)})",
+                "Check the source and what stands between; smaller pages break off less often.",
             ) from None
 
     def close(self) -> None:
@@ -40,3 +58,89 @@ class BodyStream(ReadStream):
         if not self.closed:
             self._response.close()
         super().close()
+
+    def _decoding(self, raw: BinaryIO) -> BinaryIO:
+        """Return the stream that undoes the codings, the last one applied first."""
+        text = self._response.headers.get("Content-Encoding") or ""
+        stream = raw
+        for coding in reversed([each.strip().lower() for each in text.split(",")]):
+            if coding in _FOREIGN:
+                self.close()
+                raise SourceContractError(
+                    f"{self._shown}: the body's Content-Encoding is {coding},"
+                    " which is not supported",
+                    "Leave Accept-Encoding out of ms.http.request.headers: gzip and deflate are"
+                    " asked for by default.",
+                )
+            if coding in _GZIP:
+                stream = cast("BinaryIO", gzip.GzipFile(fileobj=stream, mode="rb"))
+            elif coding == _DEFLATE:
+                stream = cast("BinaryIO", _InflatedBody(stream))
+        return stream
+
+
+class _RawBody(ReadStream):
+    """The bytes as they came, without the transfer's own framing."""
+
+    def __init__(self, response: requests.Response) -> None:
+        self._raw: urllib3.response.BaseHTTPResponse = response.raw
+
+    def read(self, size: int = -1, /) -> bytes:
+        return self._raw.read(None if size < 0 else size, decode_content=False)
+
+
+class _InflatedBody(ReadStream):
+    """The content of a deflate stream, with the zlib frame that RFC 9110 asks for or without."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+        self._inflater = zlib.decompressobj()
+        self._begun = False
+        self._left = b""
+
+    def read(self, size: int = -1, /) -> bytes:
+        """Return up to ``size`` bytes; EOFError when the stream ends before its content does."""
+        if size < 0:
+            return b"".join(iter(lambda: self._some(_CHUNK), b""))
+        return self._some(size) if size else b""
+
+    def _some(self, size: int) -> bytes:
+        while not self._inflater.eof:
+            packed = self._left or self._stream.read(_CHUNK)
+            if not packed and not self._begun:
+                return b""  # an empty body has no content to compress
+            self._begin(packed)
+            found = self._inflater.decompress(packed, size)
+            self._left = self._inflater.unconsumed_tail
+            if found:
+                return found
+            if not packed and not self._inflater.eof:
+                raise EOFError("compressed data ended before its end-of-stream marker")
+        # Read to the end, so that the connection can be used again; a surplus is no content.
+        while self._stream.read(_CHUNK):
+            pass
+        return b""
+
+    def _begin(self, packed: bytes) -> None:
+        if not self._begun and not _has_zlib_header(packed):
+            self._inflater = zlib.decompressobj(-zlib.MAX_WBITS)
+        self._begun = True
+
+
+def _has_zlib_header(packed: bytes) -> bool:
+    """Tell whether data begins as RFC 1950 section 2.2 says."""
+    head = packed[:2]
+    return (
+        len(head) == 2  # noqa: PLR2004 - CMF and FLG
+        and head[0] & 0x0F == _ZLIB_METHOD
+        and int.from_bytes(head) % 31 == 0
+    )
+
+
+def _reason(error: Exception) -> str:
+    """Return what broke, in words that hold nothing of the body or the address."""
+    if isinstance(error, EOFError):
+        return "the compressed data has no end"
+    if isinstance(error, zlib.error | gzip.BadGzipFile):
+        return "the compressed data is damaged"
+    return type(error).__name__

@@ -15,6 +15,8 @@ import urllib3
 from connectors.http.authentication import authentication_header
 from connectors.http.body import BodyStream
 from connectors.http.client import Client
+from connectors.http.failures import connection_failure
+from connectors.http.retries import Waits, retries_made
 from connectors.http.settings import HttpSettings
 from connectors.http.statuses import RETRIED, Verdict, judge
 from connectors.http.target import Target, build_target, header_texts
@@ -33,6 +35,7 @@ _PASSING = (
     urllib3.exceptions.HTTPError,
 )
 _MAX_RETRY_AFTER_S = 300.0
+_PATIENCE = "To wait longer raise ms.http.retry.max and ms.http.retry.max.seconds."
 
 
 class HttpSession(ByteSession):
@@ -49,11 +52,13 @@ class HttpSession(ByteSession):
         sleep: Callable[[float], object] = time.sleep,
         chance: Callable[[], float] = random.random,
         wall_clock: Callable[[], float] = time.time,
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._settings = settings
         self._sleep = sleep
         self._chance = chance
         self._wall_clock = wall_clock
+        self._monotonic = monotonic
         self._warned: set[str] = set()
         self._client = Client(settings, _credential_headers(settings))
         self.retries = 0
@@ -82,7 +87,7 @@ class HttpSession(ByteSession):
             consumed=used,
         )
         self._warn_of_unknown(target.unknown, "ms.source.uri")
-        answer, verdict = self._answered(target, headers)
+        answer, verdict, repeats = self._answered(target, headers)
         if verdict is Verdict.SUCCESS:
             return _response(answer, target)
         if verdict is Verdict.WARNING:
@@ -93,7 +98,7 @@ class HttpSession(ByteSession):
                 location=target.shown,
                 warning=f"HTTP status {answer.status_code} {answer.reason}, taken as no rows",
             )
-        raise self._failure(answer, verdict, target)
+        raise self._failure(answer, verdict, target, repeats)
 
     def _headers(self, values: RequestValues) -> tuple[dict[str, str], frozenset[str]]:
         """Return the headers of a request and the variables they used."""
@@ -114,31 +119,47 @@ class HttpSession(ByteSession):
 
     def _answered(
         self, target: Target, headers: dict[str, str]
-    ) -> tuple[requests.Response, Verdict]:
-        """Send until the answer is final or the retry budget is spent."""
-        waits = _Waits(self._settings.retry.attempts, self._settings.retry.seconds)
+    ) -> tuple[requests.Response, Verdict, int]:
+        """Send until the answer is final or the retry budget is spent.
+
+        Returns the answer, what it means, and how often the request was sent again.
+
+        Raises:
+            TransientSourceError: no answer came, however often the request was sent.
+        """
+        waits = Waits(self._settings.retry, self._monotonic)
         while True:
-            error: TransientSourceError | None = None
-            answer: requests.Response | None = None
-            try:
-                answer = self._sent(target, headers)
-            except TransientSourceError as caught:
-                error = caught
+            found = self._tried(target, headers)
+            answer = None if isinstance(found, TransientSourceError) else found
             if answer is not None:
                 verdict = self._judged(answer)
                 if verdict is not Verdict.TRANSIENT or answer.status_code not in RETRIED:
-                    return answer, verdict
+                    return answer, verdict, waits.done
             wait = waits.next(self._retry_after(answer), self._chance())
             if wait is None:
-                if answer is not None:
-                    return answer, Verdict.TRANSIENT
-                raise error or TransientSourceError(f"{target.shown}: no answer")
+                if isinstance(found, TransientSourceError):
+                    raise TransientSourceError(
+                        f"{found.message} after {retries_made(waits.done)}", found.fix
+                    )
+                return found, Verdict.TRANSIENT, waits.done
+            _LOG.warning(
+                "%s; sending again in %.1f s (%d of at most %d)",
+                _told(found, target), wait, waits.done, self._settings.retry.attempts,
+            )  # fmt: skip
             if answer is not None:
                 answer.close()
-            self._wait(wait, target)
+            self._wait(wait)
 
-    def _wait(self, seconds: float, target: Target) -> None:
-        _LOG.warning("%s: sending again in %.1f s", target.shown, seconds)
+    def _tried(
+        self, target: Target, headers: dict[str, str]
+    ) -> requests.Response | TransientSourceError:
+        """Send once; return the answer, or why there is none and may be one later."""
+        try:
+            return self._sent(target, headers)
+        except TransientSourceError as error:
+            return error
+
+    def _wait(self, seconds: float) -> None:
         self._sleep(seconds)
         self.retries += 1
         self.seconds_waited += seconds
@@ -161,7 +182,7 @@ class HttpSession(ByteSession):
         except requests.TooManyRedirects:
             raise SourceError(f"{target.shown}: too many redirects") from None
         except _PASSING as error:
-            raise _connection_failure(error, target) from None
+            raise connection_failure(error, target.shown) from None
         except (requests.RequestException, ValueError) as error:
             raise SourceError(
                 f"{target.shown}: the request cannot be sent ({type(error).__name__})",
@@ -185,22 +206,32 @@ class HttpSession(ByteSession):
         now = self._wall_clock() if sent is None else sent
         return min(max(due - now, 0.0), _MAX_RETRY_AFTER_S)
 
-    def _failure(self, answer: requests.Response, verdict: Verdict, target: Target) -> DilError:
-        """Return the error of a refused request; its body goes to the log, which masks secrets."""
+    def _failure(
+        self, answer: requests.Response, verdict: Verdict, target: Target, repeats: int
+    ) -> DilError:
+        """Return the error of a refused request; its body goes to the log, which masks secrets.
+
+        At WARNING where the refusal will not pass by itself: only there does the source say what
+        it minds. That a passing one failed is told by whoever gets the error.
+        """
         with answer:
-            _log_body(answer, target)
-        what = f"{target.shown}: HTTP status {answer.status_code} {answer.reason}"
+            level = logging.INFO if verdict is Verdict.TRANSIENT else logging.WARNING
+            _log_body(answer, target, level)
+        what = _told(answer, target)
         if verdict is Verdict.AUTHENTICATION:
             return AuthenticationError(
                 what, "Check ms.authentication, source.conn.username and source.conn.password."
             )
         if verdict is Verdict.TRANSIENT:
+            is_repeated = answer.status_code in RETRIED
             return TransientSourceError(
-                f"{what} after {self._settings.retry.attempts} retries at most",
-                "To wait longer raise ms.http.retry.max and ms.http.retry.max.seconds.",
+                f"{what} after {retries_made(repeats)}",
+                _PATIENCE if is_repeated else "The source itself failed; look into it there.",
                 self._retry_after(answer),
             )
-        return SourceError(what, "See ms.http.statuses for what counts as a failure.")
+        return SourceError(
+            what, "Correct the request; ms.http.statuses says what counts as a failure."
+        )
 
     def _warn_of_unknown(self, names: frozenset[str], place: str) -> None:
         """Say once for each name that nothing stands for it (B6.1)."""
@@ -209,22 +240,10 @@ class HttpSession(ByteSession):
         self._warned |= names
 
 
-class _Waits:
-    """The waits before retries of one request: 1, 2, 4 s and so on, jittered by a quarter."""
-
-    def __init__(self, attempts: int, seconds: float) -> None:
-        self._attempts = attempts
-        self._seconds = seconds
-        self._done = 0
-
-    def next(self, asked_s: float | None, chance: float) -> float | None:
-        """Return the next wait, None when attempts or seconds are spent; chance is in [0, 1)."""
-        wait = 2.0**self._done * (0.75 + chance / 2) if asked_s is None else asked_s
-        if self._done >= self._attempts or wait > self._seconds:
-            return None
-        self._done += 1
-        self._seconds -= wait
-        return wait
+def _told(found: requests.Response | TransientSourceError, target: Target) -> str:
+    if isinstance(found, TransientSourceError):
+        return found.message
+    return f"{target.shown}: HTTP status {found.status_code} {found.reason}"
 
 
 def _credential_headers(settings: HttpSettings) -> frozenset[str]:
@@ -256,28 +275,17 @@ def _wire(text: str) -> str | bytes:
     return text
 
 
-def _log_body(answer: requests.Response, target: Target) -> None:
-    """Log the beginning of a refusal's body: only there does the source say what it minds."""
+def _log_body(answer: requests.Response, target: Target, level: int) -> None:
+    """Log the beginning of a refusal's body, if it has one."""
+    if not _LOG.isEnabledFor(level):
+        return
     try:
         body = cast("bytes", answer.raw.read(_LOGGED_BYTES, decode_content=True))
     except (urllib3.exceptions.HTTPError, OSError):
         return
-    text = body.decode("utf-8", "replace")
-    _LOG.warning("%s answered %d: %s", target.shown, answer.status_code, text)
-
-
-def _connection_failure(error: Exception, target: Target) -> SourceError:
-    if "CERTIFICATE_VERIFY_FAILED" in str(error):
-        return SourceError(
-            f"{target.shown}: the server's certificate is not trusted",
-            "Add its authority to the system's trust, or to the file that SSL_CERT_FILE names.",
-        )
-    kind = "timed out" if isinstance(error, requests.Timeout) else "failed"
-    return TransientSourceError(
-        f"{target.shown}: the connection {kind} ({type(error).__name__})",
-        "Check the address, the network, and connectionTimeoutSeconds and socketTimeoutSeconds"
-        " of ms.ssl.",
-    )
+    text = body.decode("utf-8", "replace").strip()
+    if text:
+        _LOG.log(level, "%s: with status %d comes: %s", target.shown, answer.status_code, text)
 
 
 def _http_date(text: str) -> float | None:

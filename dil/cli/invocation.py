@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dil.cli.arguments import parse_definitions, parse_now
+from dil.errors import ConfigError, Problem
 
 if TYPE_CHECKING:
-    from dil.errors import Problem
-    from dil.model.job import Job
+    from dil.config import Loaded
     from dil.model.secret import Secret
 
 _LOG = logging.getLogger("dil.cli")
@@ -83,9 +83,9 @@ class Invocation:
         return real_clock() if text is None else parse_now(text)
 
     def load(
-        self, path: str, definitions: Iterable[str], *, lenient: bool
-    ) -> tuple[Job, tuple[Problem, ...]]:
-        """Read and check a job file; return the job and the notices about it.
+        self, path: str, definitions: Iterable[str], *, lenient: bool, secrets: bool
+    ) -> Loaded:
+        """Read and check a job file; without ``secrets``, one that cannot be read is a notice.
 
         Raises:
             ConfigError: something is wrong with it; all findings at once.
@@ -93,17 +93,27 @@ class Invocation:
         from dil import config
         from dil.observe.redaction import secrets_of
 
-        loaded = config.load(
-            path, overrides=parse_definitions(definitions), environ=os.environ, lenient=lenient
-        )
+        overrides = parse_definitions(definitions)
+        try:
+            loaded = config.load(
+                path, overrides=overrides, environ=os.environ, lenient=lenient, secrets=secrets
+            )
+        except ConfigError:
+            self.job_name = config.peek_name(path, overrides, os.environ) or None
+            raise
         self.job_name = loaded.job.name
         self._configure(secrets_of(loaded.job))
-        return loaded.job, loaded.notices
+        return loaded
 
-    def warn(self, notices: Iterable[Problem]) -> None:
-        """Log what is questionable about a job file, one line each."""
+    def tell(self, notices: Iterable[Problem]) -> None:
+        """Log what a user should know about a job file, one line each.
+
+        At INFO, whatever it is: ``dil validate`` is the place to read it. ``dil run`` logs from
+        INFO, so that its log tells under which assumptions rows were read; the quiet commands
+        (``plan``, ``state``) show it with -v alone.
+        """
         for notice in notices:
-            _LOG.warning("%s", " ".join(str(notice).split()), extra={"event": "config.notice"})
+            _LOG.info("%s", notice_line(notice), extra={"event": "config.notice"})
 
     def _configure(self, secrets: tuple[Secret, ...]) -> None:
         from dil.observe import logs
@@ -112,3 +122,10 @@ class Invocation:
         logs.configure(level=level, json_lines=self.json_log, stream=sys.stderr, secrets=secrets)
         self._secrets = secrets
         self._redact = None
+
+
+def notice_line(notice: Problem) -> str:
+    """Return a notice on one line; its advice is a sentence of its own."""
+    what, _, fix = str(notice).partition("\n")
+    joint = " " if what.endswith((".", "?", "!", ":")) else ". "
+    return " ".join((what + joint + fix if fix else what).split())

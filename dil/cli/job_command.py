@@ -12,7 +12,7 @@ import click
 from dil.cli.invocation import Invocation
 
 if TYPE_CHECKING:
-    from dil.errors import Problem
+    from dil.config import Loaded
     from dil.model.job import Job
 
 now_option = click.option(
@@ -58,19 +58,27 @@ class JobCall:
     lenient: bool
     as_json: bool
 
-    def load(self) -> tuple[Job, tuple[Problem, ...]]:
-        """Read and check the job file; return the job and the notices about it.
+    def load(self) -> Loaded:
+        """Read and check the job file, secrets included.
 
         Raises:
             ConfigError: something is wrong with it; all findings at once.
         """
-        return self.invocation.load(self.job_file, self.definitions, lenient=self.lenient)
+        return self._load(secrets=True)
 
-    def load_and_warn(self) -> Job:
-        """Do as ``load``; the notices go to the log."""
-        job, notices = self.load()
-        self.invocation.warn(notices)
-        return job
+    def job(self, *, secrets: bool = True) -> Job:
+        """Do as ``load``; the notices go to the log.
+
+        Without ``secrets`` those of the source need not be there: for commands that never ask it.
+        """
+        loaded = self._load(secrets=secrets)
+        self.invocation.tell(loaded.notices)
+        return loaded.job
+
+    def _load(self, *, secrets: bool) -> Loaded:
+        return self.invocation.load(
+            self.job_file, self.definitions, lenient=self.lenient, secrets=secrets
+        )
 
 
 def job_command(*, quiet: bool = True) -> Callable[[Callable[..., int]], Callable[..., int]]:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import click
 
 from dil import __version__
+from dil.cli.groups import SuggestingGroup
 from dil.cli.invocation import Invocation
 from dil.cli.outcome import describe, exit_code, failed_report
 from dil.cli.signals import interruptible
@@ -26,7 +27,7 @@ _COMMANDS = {
 }
 
 
-class LazyGroup(click.Group):
+class LazyGroup(SuggestingGroup):
     """A group whose commands are imported on demand."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:

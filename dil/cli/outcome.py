@@ -95,12 +95,10 @@ def _failures(error: BaseException) -> tuple[ReportedFailure, ...]:
     if isinstance(error, ConfigError):
         return tuple(ReportedFailure(None, code, str(problem)) for problem in error.problems)
     if isinstance(error, DilError):
-        text = f"{error.message}\n    {error.fix}" if error.fix else error.message
-    elif isinstance(error, KeyboardInterrupt):
-        text = f"{_interrupted(error)}\n    {_AGAIN}"
-    else:
-        text = _one_line(error)
-    return (ReportedFailure(None, code, text),)
+        return (ReportedFailure(None, code, error.message, error.fix),)
+    if isinstance(error, KeyboardInterrupt):
+        return (ReportedFailure(None, code, _interrupted(error), _AGAIN),)
+    return (ReportedFailure(None, code, _one_line(error)),)
 
 
 def _interrupted(error: KeyboardInterrupt) -> str:

@@ -25,8 +25,10 @@ from dil.cli.stdout import emit
 )  # fmt: skip
 def package(out: Path, libraries: Path | None, modules: tuple[Path, ...]) -> int:
     """Write what executors must be shipped, and print the spark-submit command that ships it."""
+    from dil.observe.progress import counted
+
     count = write_code(out, modules)
-    emit(f"{out}: {count} files\n")
+    emit(f"{out}: {counted(count, 'file')}\n")
     command = ["spark-submit --master spark://HOST:7077", f"--py-files {out}"]
     if libraries is not None:
         names = write_libraries(libraries)

@@ -6,6 +6,7 @@ archive with ``--archives FILE#dil-libraries`` and ``spark.executorEnv.PYTHONPAT
 
 from __future__ import annotations
 
+import contextlib
 import re
 import tarfile
 import zipfile
@@ -13,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from importlib import metadata, util
 from pathlib import Path
 
-from dil.errors import DilError
+from dil.errors import DilError, WriteError
 
 DISTRIBUTION = "dil-spark"
 _PACKAGES = ("dil", "connectors")
@@ -23,10 +24,13 @@ _EXTRA = re.compile(r"""extra\s*==\s*["']([^"']+)""")
 
 
 def write_code(target: Path, extra: Iterable[Path] = ()) -> int:
-    """Write our packages, their metadata and the user's own modules; return the file count."""
-    target.parent.mkdir(parents=True, exist_ok=True)
+    """Write our packages, their metadata and the user's own modules; return the file count.
+
+    Raises:
+        WriteError: the zip cannot be written, or a module cannot be read.
+    """
     count = 0
-    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
+    with _written(target), zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
         for path, name in sorted([*_code(), *_metadata(), *_own(extra)], key=lambda item: item[1]):
             archive.write(path, name)
             count += 1
@@ -37,10 +41,12 @@ def write_libraries(target: Path) -> tuple[str, ...]:
     """Write the installed libraries that we need, all but Spark's own; return their names.
 
     They hold compiled code: executors need the same platform and the same Python minor version.
+
+    Raises:
+        WriteError: the archive cannot be written.
     """
-    target.parent.mkdir(parents=True, exist_ok=True)
     names = tuple(sorted(_needed(DISTRIBUTION)))
-    with tarfile.open(target, "w:gz", compresslevel=1) as archive:
+    with _written(target), tarfile.open(target, "w:gz", compresslevel=1) as archive:
         for name in names:
             distribution = metadata.distribution(name)
             for file in distribution.files or ():
@@ -48,6 +54,21 @@ def write_libraries(target: Path) -> tuple[str, ...]:
                 if ".." not in file.parts and path.suffix != ".pyc" and path.is_file():
                     archive.add(path, str(file))
     return names
+
+
+@contextlib.contextmanager
+def _written(target: Path) -> Iterator[None]:
+    """Make the target's folder; what the file system refuses leaves as our own error."""
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        yield
+    except OSError as error:
+        # The file in question may also be one that is read: a module of the user's.
+        place = error.filename or target
+        raise WriteError(
+            f"{target} cannot be written: {place}: {error.strerror or error}",
+            "Name a file in a folder that this user may write to, with --out or --libraries.",
+        ) from error
 
 
 def _code() -> Iterator[tuple[Path, str]]:

@@ -19,7 +19,7 @@ def plan(call: JobCall, *, now: str | None, everything: bool) -> int:
     """Show which work units a run would take now, with the arithmetic of each window."""
     with results_only():
         now_ms = call.invocation.now(now)
-        job = call.load_and_warn()
+        job = call.job(secrets=False)
         # Imported here: a job file that is wrong is told at once.
         from dil.job import plan_job
 

@@ -59,7 +59,7 @@ def run(
     def start() -> RunReport:
         now_ms = call.invocation.now(now)
         _check_report_file(report_file)
-        job = call.load_and_warn()
+        job = call.job()
         # Imported here: a job file that is wrong is told at once.
         from dil.job import RunOptions, new_run_id, run_job
         from dil.observe.logs import bind
@@ -130,10 +130,13 @@ def _check_report_file(report_file: str | None) -> None:
     """Find out before the run, not after it, that the report has no place."""
     if report_file is None:
         return
-    path = Path(report_file)
-    if path.is_dir() or not os.access(path.absolute().parent, os.W_OK | os.X_OK):
+    from dil.observe.report import check_report_place
+
+    try:
+        check_report_place(Path(report_file))
+    except OSError as error:
         raise ConfigError.single(
             "--report",
-            f'"{report_file}" cannot be written',
+            f'"{report_file}" cannot be written: {error.strerror}',
             "Name a file in an existing folder that this user may write to.",
-        )
+        ) from None

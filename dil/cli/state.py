@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from dil.cli.groups import SuggestingGroup
 from dil.cli.invocation import real_clock
 from dil.cli.job_command import JobCall, job_command
 from dil.cli.outcome import FAILED
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from dil.state.verification import ChainReport
 
 
-@click.group()
+@click.group(cls=SuggestingGroup)
 def state() -> None:
     """Look at the state store of a job."""
 
@@ -80,7 +81,7 @@ def verify(call: JobCall) -> int:
 @contextlib.contextmanager
 def _opened(call: JobCall) -> Iterator[tuple[Job, StateStore]]:
     with results_only():
-        job = call.load_and_warn()
+        job = call.job(secrets=False)
         from dil.state import open_store
 
         store = open_store(job.state, job.name, clock=real_clock)
@@ -160,13 +161,15 @@ def _verify_text(job: Job, report: ChainReport) -> None:
 
 def _block_line(block: JsonObject) -> str:
     """Return one block on one line: number, time, kind, what it says, hash."""
+    from dil.observe.progress import counted
+
     event = _member(block, "event")
     parts = [f"{block.get('sequenceNumber'):>6}  {block.get('systemTime')}  {event.get('kind')}"]
     new_data = _member(event, "newData")
     interval = _member(new_data, "offsetInterval")
     start, end = interval.get("start"), interval.get("end")
     if isinstance(start, int) and isinstance(end, int):
-        parts.append(f"{end - start + 1:,} rows")
+        parts.append(counted(end - start + 1, "row"))
     if event.get("newWatermark"):
         parts.append(f"watermark {event['newWatermark']}")
     parts.append(f"{block.get('hash', '')}")

@@ -20,17 +20,18 @@ def validate(call: JobCall) -> int:
     invocation = call.invocation
     try:
         with results_only():
-            _, notices = call.load()
+            loaded = call.load()
     except ConfigError as error:
         if not call.as_json:
             raise
         _print_json(invocation, problems=error.problems)
         return exit_code(error)
     if call.as_json:
-        _print_json(invocation, notices=notices)
+        _print_json(invocation, notices=loaded.notices)
         return 0
-    for notice in notices:
-        emit(invocation.redact(f"warning: {notice}\n"))
+    for notice in loaded.notices:
+        kind = "info" if notice in loaded.infos else "warning"
+        emit(invocation.redact(f"{kind}: {notice}\n"))
     emit(f"{call.job_file}: job {invocation.job_name} is valid\n")
     return 0
 

@@ -1,6 +1,6 @@
 """Job files: from text to a checked job, and the table of all properties."""
 
 from dil.config.explaining import explain
-from dil.config.loading import Loaded, load, planning_spec
+from dil.config.loading import Loaded, load, peek_name, planning_spec
 
-__all__ = ["Loaded", "explain", "load", "planning_spec"]
+__all__ = ["Loaded", "explain", "load", "peek_name", "planning_spec"]

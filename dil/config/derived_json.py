@@ -39,9 +39,11 @@ def derived_fields(value: JsonValue, around: Surroundings) -> tuple[DerivedField
 
 
 def _derived_field(item: JsonValue, where: str) -> DerivedField:
-    members = dict(as_object(item, where))
-    formula = texts(as_object(members.get("formula"), f"{where}.formula"))
-    field = build(DerivedField, {**members, "formula": formula}, where)
+    written = as_object(item, where)
+    members: dict[str, object] = dict(written)
+    if "formula" in written:
+        members["formula"] = texts(as_object(written["formula"], f"{where}.formula"))
+    field = build(DerivedField, members, where)
     place = f'{where} "{field.name}"'
     if _CLOCK.fullmatch(field.formula.source) and field.formula.type != "epoc":
         raise ShapeError(

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from dil.config.deprecated import DEPRECATED, MISSPELLED, Replacement
 from dil.config.explaining import bounds, secret_parts
+from dil.config.json_forms import Member, form_of
 from dil.config.property import Group, Property, Support
 from dil.config.table import GROUPS
 
@@ -32,8 +33,8 @@ that prefix serve `${}` only. `dil explain NAME` prints one entry.
   the same keys, nested at their dots or not, with lists and objects in place of JSON text.
 - `include=PATH` inserts another file, relative to the including one, whose own keys win.
 - A job inherits the one `.properties` file of its folder and of each folder above, up to the
-  nearest that holds `.git` or is the working directory; nearer ones win. Without either, only its
-  own folder counts. A job file that is itself a `.properties` file does not read its own folder's.
+  nearest that holds `.git`, else up to the root of the file system; nearer ones win. `dil validate`
+  names each of them. A job file that is itself a `.properties` file does not read its own folder's.
 - `-D key=value` wins over everything; a blank value takes a setting away.
 - `${name}` is the value of another key, `${env:NAME}` of an environment variable, `${sys:NAME}` of
   a `-D` setting. `{{name}}` is left for run time.
@@ -63,8 +64,32 @@ def _section(group: Group) -> str:
     return (
         f"## {group.title} {{ #{group.slug} }}\n\n"
         "| property | type | default | meaning |\n|---|---|---|---|\n"
-        f"{rows}\n"
+        f"{rows}\n{''.join(_form(entry.name) for entry in group.properties)}"
     )
+
+
+def _form(name: str) -> str:
+    """Return the members of a JSON property and an example, empty text for others."""
+    form = form_of(name)
+    if form is None:
+        return ""
+    rows = "\n".join(_member_row(member) for member in form.members)
+    return (
+        f"\n### `{name}` {{ #{_form_anchor(name)} }}\n\n"
+        "| member | value | default | meaning |\n|---|---|---|---|\n"
+        f"{rows}\n\n```properties\n{name}={form.example}\n```\n"
+    )
+
+
+def _form_anchor(name: str) -> str:
+    return f"members-{name.replace('.', '-')}"
+
+
+def _member_row(member: Member) -> str:
+    default = "**required**" if member.required else ""
+    if member.default:
+        default = f"`{_cell(member.default)}`"
+    return f"| `{member.path}` | {member.value} | {default} | {_cell(member.meaning)} |"
 
 
 def _row(entry: Property) -> str:
@@ -92,6 +117,8 @@ def _meaning(entry: Property) -> str:
         parts.append(f"*Secret*: {secret_parts(entry)}.")
     if entry.variables:
         parts.append("*Variables*.")
+    if form_of(entry.name) is not None:
+        parts.append(f"[Members and an example](#{_form_anchor(entry.name)}).")
     if entry.support is not Support.WORKS:
         parts.append(f"**{entry.support.value.capitalize()}.**")
     return " ".join(parts)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dil.config import settings_json, values
@@ -19,7 +19,7 @@ from dil.config.table_job import SECRETS
 from dil.errors import Origin
 from dil.model.json import JsonValue
 from dil.model.secret import Secret
-from dil.secrets import SecretError, SecretResolver, read_master_passwords
+from dil.secrets import SecretResolver, read_master_passwords
 
 # Accepted without effect, and likely to be missed when it has none.
 _NOTED = {"job.schedule", "job.lock.enabled", "extractor.class", "ms.retention"}
@@ -38,17 +38,18 @@ class Place:
 
 
 def evaluate(
-    entries: Mapping[str, Entry], place: Place, findings: Findings
+    entries: Mapping[str, Entry], place: Place, findings: Findings, *, secrets: bool = True
 ) -> tuple[dict[str, object], Surroundings]:
     """Return the value of every property, and what secrets and zones were read with.
 
-    A property with a problem holds its default.
+    A property with a problem holds its default. Without ``secrets`` those that cannot be read
+    are empty, with a notice.
     """
     plain = Surroundings(SecretResolver(place.environ, place.folder), "UTC", _no_notice)
     first = [entry.name for entry in SECRETS.properties]
     found = evaluate_some(entries, [*first, "ms.timezone"], plain, findings)
-    resolver = _resolver(found, place, findings)
-    around = Surroundings(resolver, str(found["ms.timezone"]), _no_notice)
+    resolver = _resolver(found, place, findings, needed=secrets)
+    around = Surroundings(resolver, str(found["ms.timezone"]), _no_notice, secrets)
     rest = [name for name in TABLE if name not in found]
     return {**found, **evaluate_some(entries, rest, around, findings)}, around
 
@@ -86,7 +87,9 @@ def report_missing(entries: Mapping[str, Entry], path: str, findings: Findings) 
             findings.problem(entry.name, "is required and not set", entry.meaning, Origin(path))
 
 
-def _resolver(found: Mapping[str, object], place: Place, findings: Findings) -> SecretResolver:
+def _resolver(
+    found: Mapping[str, object], place: Place, findings: Findings, *, needed: bool
+) -> SecretResolver:
     location = found["encrypt.key.loc"]
     count = found["num.encrypt.keys"]
     passwords: tuple[str, ...] = ()
@@ -100,7 +103,8 @@ def _resolver(found: Mapping[str, object], place: Place, findings: Findings) -> 
                 )
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or str(error)
-            findings.problem("encrypt.key.loc", f"cannot be read: {reason}", _KEY_FILE_FIX)
+            report = findings.problem if needed else findings.notice
+            report("encrypt.key.loc", f"cannot be read: {reason}", _KEY_FILE_FIX)
     is_strong = found["encrypt.use.strong.encryptor"] is True
     return SecretResolver(place.environ, place.folder, passwords, is_strong)
 
@@ -133,10 +137,7 @@ def blank(entry: Property) -> object:
 def _parsed(entry: Property, written: Entry, around: Surroundings, findings: Findings) -> object:
     text = written.text.strip()
     if entry.secret:
-        try:
-            return around.resolver.resolve(text)
-        except SecretError as error:
-            raise ShapeError((error.what, error.fix)) from error
+        return at_entry(around, written, findings).secret(text)
     if entry.type.is_json:
         return _json(entry, written, around, findings)
     if entry.type is ValueType.WORD_OR_OBJECT:
@@ -155,12 +156,14 @@ def _json(entry: Property, written: Entry, around: Surroundings, findings: Findi
         raise ShapeError((f"is no JSON {kind}", _FORMS[kind]))
     if not value and entry.name not in _NEVER_EMPTY:
         return blank(entry)
-    at_entry = Surroundings(
-        around.resolver,
-        around.zone,
-        lambda what, fix: findings.notice(entry.name, what, fix, written.origin),
+    return settings_json.read(entry.name, value, at_entry(around, written, findings))
+
+
+def at_entry(around: Surroundings, written: Entry, findings: Findings) -> Surroundings:
+    """Return the surroundings whose notices are about one entry."""
+    return replace(
+        around, notice=lambda what, fix: findings.notice(written.key, what, fix, written.origin)
     )
-    return settings_json.read(entry.name, value, at_entry)
 
 
 _FORMS = {"array": "Write [...].", "object": "Write {...}."}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dil.config.deprecated import DEPRECATED, MISSPELLED
 from dil.config.findings import suggestion
+from dil.config.json_forms import form_of
 from dil.config.property import Property, Support
 from dil.config.table import TABLE, lookup
 from dil.errors import ConfigError
@@ -17,7 +18,8 @@ def explain(name: str) -> str:
     """
     entry = lookup(name)
     if entry is not None:
-        return "\n".join([entry.name, *(f"    {line}" for line in facts(entry))])
+        lines = [*facts(entry), *_inside(entry.name)]
+        return "\n".join([entry.name, *(f"    {line}" for line in lines)])
     replacement = DEPRECATED.get(name)
     if replacement is not None:
         target = replacement.use or "nothing: remove it"
@@ -47,6 +49,20 @@ def facts(entry: Property) -> list[str]:
     if entry.support is not Support.WORKS:
         lines.append(entry.support.value)
     return lines
+
+
+def _inside(name: str) -> list[str]:
+    """Return the members of a JSON property and an example, nothing for others."""
+    form = form_of(name)
+    if form is None:
+        return []
+    lines = ["members:"]
+    for member in form.members:
+        facts = [member.value]
+        facts += ["required"] if member.required else []
+        facts += [f"default {member.default}"] if member.default else []
+        lines.append(f"  {member.path} ({', '.join(facts)}): {member.meaning}")
+    return [*lines, "example:", *(f"  {line}" for line in f"{name}={form.example}".splitlines())]
 
 
 def secret_parts(entry: Property) -> str:

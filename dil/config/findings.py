@@ -19,12 +19,14 @@ _SHOWN_CHARACTERS = 60
 class Findings:
     """Problems (the job cannot start) and notices (it can) of one configuration.
 
-    ``origins`` tells where each key was written; findings about a key point there.
+    ``origins`` tells where each key was written; findings about a key point there. ``infos`` are
+    those notices that only say what is so, and ask for nothing.
     """
 
     origins: Mapping[str, Origin] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
     notices: list[Problem] = field(default_factory=list)
+    infos: list[Problem] = field(default_factory=list)
 
     def problem(self, key: str, what: str, fix: str, origin: Origin | None = None) -> None:
         """Add a problem of one property; ``fix`` says what to write."""
@@ -33,6 +35,12 @@ class Findings:
     def notice(self, key: str, what: str, fix: str = "", origin: Origin | None = None) -> None:
         """Add a notice about one property."""
         self.notices.append(Problem(origin or self.origins.get(key), key, what, fix))
+
+    def information(self, what: str, origin: Origin) -> None:
+        """Add a notice that asks for nothing."""
+        found = Problem(origin, "", what)
+        self.notices.append(found)
+        self.infos.append(found)
 
     def is_sound(self, *keys: str) -> bool:
         """Tell whether no problem was found with these properties so far."""
@@ -64,6 +72,11 @@ def suggestion(text: str, known: Iterable[str]) -> str:
     by_lower = {word.lower(): word for word in known}
     near = difflib.get_close_matches(text.lower(), by_lower, n=1, cutoff=0.7)
     return f'Did you mean "{by_lower[near[0]]}"?' if near else ""
+
+
+def nearest(text: str, known: Iterable[str], otherwise: str) -> str:
+    """Return the suggestion for a word, or another fix where no known word is near."""
+    return suggestion(text, known) or otherwise
 
 
 def known_words(text: str, known: Iterable[str]) -> str:

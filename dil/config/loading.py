@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from dil.config import checks
+from dil.config import checks, parameter_checks, publishing_checks, row_checks
 from dil.config.canonical import canonical
 from dil.config.digest import digest
 from dil.config.effective import Place, evaluate, evaluate_some, report_missing
@@ -42,10 +42,14 @@ from dil.secrets import SecretResolver
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A job, and what a user should know about its configuration."""
+    """A job, and what a user should know about its configuration.
+
+    ``infos`` are those notices that only say what is so, such as which files it inherits.
+    """
 
     job: Job
     notices: tuple[Problem, ...]
+    infos: tuple[Problem, ...] = ()
 
 
 def load(
@@ -54,6 +58,7 @@ def load(
     overrides: Mapping[str, str] | None = None,
     environ: Mapping[str, str],
     lenient: bool = False,
+    secrets: bool = True,
 ) -> Loaded:
     """Read, check and build a job; runs on the driver, does no I/O but reading files.
 
@@ -65,6 +70,8 @@ def load(
         overrides: ``-D`` settings, which win over everything.
         environ: The environment, for ``${env:NAME}`` and ``env:NAME``.
         lenient: Unknown ``ms.`` keys are notices in place of problems.
+        secrets: Whether the secrets are needed. Without, one that cannot be read is empty, with
+            a notice: planning and looking at state do without the source.
 
     Raises:
         ConfigError: with every problem found, sorted by file and line.
@@ -79,8 +86,32 @@ def load(
     )
     place = Place(str(path), Path(path).resolve().parent, environ)
     entries = canonical(interpolated, findings, lenient=lenient)
-    job = _Builder(entries, place, findings).job()
-    return Loaded(job, findings.sorted_notices())
+    job = _Builder(entries, place, findings, secrets).job()
+    return Loaded(job, findings.sorted_notices(), tuple(findings.infos))
+
+
+def peek_name(
+    path: str | Path,
+    overrides: Mapping[str, str] | None = None,
+    environ: Mapping[str, str] | None = None,
+) -> str:
+    """Return ``job.name`` of a job file that may be wrong; empty text where it cannot be known.
+
+    Never raises, so that the report of a failure can name the job.
+    """
+    key, settings = "job.name", overrides or {}
+    try:
+        entries = read_job(str(path), Findings())
+    except (ConfigError, OSError):
+        entries = {}
+    written = with_overrides(entries, settings)
+    if key not in written:
+        return ""
+    findings = Findings()
+    found = interpolate(
+        written, environ=environ or {}, settings=settings, findings=findings, keys=[key]
+    )
+    return "" if findings.problems else found[key].text.strip()
 
 
 def planning_spec(properties: Mapping[str, str]) -> tuple[PlanningSpec, tuple[Problem, ...]]:
@@ -126,12 +157,13 @@ class _Builder:
     entries: Mapping[str, Entry]
     place: Place
     findings: Findings
+    secrets: bool
 
     def job(self) -> Job:
         findings, entries = self.findings, self.entries
         findings.origins = {key: entry.origin for key, entry in entries.items()}
         report_missing(entries, self.place.path, findings)
-        values, around = evaluate(entries, self.place, findings)
+        values, around = evaluate(entries, self.place, findings, secrets=self.secrets)
         base = _properties(values, entries)
         folders = self._plugin_folders(base)
         join_import_path((self.place.folder, *map(Path, folders)))
@@ -154,8 +186,11 @@ class _Builder:
         checks.check_names(properties, findings)
         checks.check_proxy(properties, findings)
         checks.check_paging(properties, findings)
-        checks.check_placeholders(properties, planning, findings)
-        checks.check_publishing(planning, publishing, properties, findings)
+        parameter_checks.check_parameters(properties, planning, findings)
+        row_checks.check_rows(properties, planning, findings)
+        publishing_checks.check_publishing(
+            publishing_checks.Parts(planning, publishing, state), properties, findings
+        )
         findings.raise_problems()
         if plugins.connector is None or plugins.extractor is None:
             # Each is required, so a problem was found above; this is for the type checker.

@@ -109,10 +109,6 @@ _VALUES: Mapping[str, Callable[[JsonValue, str, Surroundings], object]] = {
 def _watermark(
     members: Mapping[str, JsonValue], place: str, around: Surroundings
 ) -> dict[str, object]:
-    if str(members.get("value")).lower() not in {"low", "high"}:
-        around.notice(
-            f"{place} has neither low nor high as value; high is taken", 'Write "value":"high".'
-        )
     zone = str(members.get("timezone") or around.zone)
     try:
         find_zone(zone)
@@ -135,5 +131,7 @@ def _check_pattern(pattern: JsonValue, place: str) -> None:
 
 
 def _refuse_secret(value: JsonValue, place: str) -> None:
-    if isinstance(value, str) and value.startswith("ENC(") and is_reference(value):
-        raise ShapeError((f"{place} holds ENC(...), which only type list can", "Use type list."))
+    if isinstance(value, str) and is_reference(value):
+        raise ShapeError(
+            (f"{place} refers to a secret, which only type list can", "Use type list.")
+        )

@@ -100,10 +100,12 @@ def _period(values: Properties, name: str, name_of_days: str, findings: Findings
 def _note_default_zone(
     marks: Watermarks, composite: tuple[tuple[str, str, str], ...], zone: str, findings: Findings
 ) -> None:
-    key = WATERMARK if marks.uses_default_zone else "ms.work.unit.partition"
-    if marks.uses_default_zone or uses_default_zone(composite):
+    """Say which zone is used where none was named (spec README 9)."""
+    fix = "Set ms.timezone to say which zone is meant."
+    if not marks.is_dated:
         findings.notice(
-            key,
-            f"names no time zone, so {zone} is used",
-            "Set ms.timezone to say which zone is meant.",
+            WATERMARK, f"has no datetime range: 2019-01-01 to now, in {zone}, is used", fix
         )
+    elif marks.uses_default_zone or uses_default_zone(composite):
+        key = WATERMARK if marks.uses_default_zone else "ms.work.unit.partition"
+        findings.notice(key, f"names no time zone, so {zone} is used", fix)

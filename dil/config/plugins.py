@@ -8,29 +8,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from dil.config.canonical import shown
+from dil.config.effective import at_entry
 from dil.config.entry import Entry
 from dil.config.findings import Findings, suggestion
-from dil.config.shape import Surroundings
+from dil.config.shape import ShapeError, Surroundings
 from dil.config.table import PLUGIN_PREFIX
 from dil.errors import PluginError, Problem
 from dil.model.job import ClassRef
 from dil.model.properties import Properties
-from dil.secrets import SecretError
 from dil.spi.connector import Connector, PluginProperty
 from dil.spi.converter import Converter
 from dil.spi.extractor import Extractor
 from dil.spi.registry import PluginKind, is_built_in, load, resolve, simple_name
 
-_LATER: Mapping[PluginKind, tuple[str, ...]] = {
-    PluginKind.CONNECTOR: ("JdbcSource", "S3SourceV2", "SftpSource", "HdfsSource"),
-    PluginKind.EXTRACTOR: ("CsvExtractor", "AvroExtractor", "FileDumpExtractor", "TextExtractor"),
-    PluginKind.CONVERTER: (
-        "JsonNormalizerConverter",
-        "AvroNormalizerConverter",
-        "InFlowValidationConverter",
-        "CsvRangeGenerator",
-    ),
-}
 # What these do is done by the writers here (spec README 15 and 16).
 _FORMAT_CONVERTERS = {
     "CsvToJsonConverter",
@@ -131,21 +121,12 @@ def join_import_path(folders: Iterable[Path]) -> None:
 def _find(kind: PluginKind, key: str, text: str, findings: Findings) -> ClassRef | None:
     if not text:
         return None
-    if simple_name(text) in _LATER[kind]:
-        known = ", ".join(_working(kind))
-        fix = f"Supported now: {known}." if known else "Leave it out."
-        findings.problem(key, f'"{text}" is not supported yet', fix)
-        return None
     try:
         return resolve(kind, text, _BASES[kind])
     except PluginError as error:
         for problem in error.problems:
             findings.problem(key, problem.what, problem.fix)
         return None
-
-
-def _working(kind: PluginKind) -> tuple[str, ...]:
-    return {PluginKind.CONNECTOR: ("http",), PluginKind.EXTRACTOR: ("json",)}.get(kind, ())
 
 
 def _own(refs: Iterable[ClassRef]) -> tuple[ClassRef, ...]:
@@ -173,10 +154,11 @@ def _plugin_value(
         return declaration.default
     try:
         if declaration.secret:
-            return around.resolver.resolve(entry.text.strip())
+            return at_entry(around, entry, findings).secret(entry.text.strip())
         return declaration.parse(entry.text.strip())
-    except SecretError as error:
-        findings.problem(declaration.name, error.what, error.fix, entry.origin)
+    except ShapeError as error:
+        for what, fix in error.findings:
+            findings.problem(declaration.name, what, fix, entry.origin)
     except ValueError as error:
         text = shown(entry, secret=declaration.secret)
         findings.problem(declaration.name, f"is {text}: {error}", declaration.meaning, entry.origin)

@@ -10,11 +10,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import NoReturn
 
 from dil.config.brackets import balance
 from dil.config.entry import Entry
 from dil.config.findings import Findings
-from dil.errors import ConfigError, Origin
+from dil.errors import ConfigError, Origin, Problem
 
 _BLANKS = " \t\f"
 _CLOSING = re.compile(r"[\]}]")
@@ -23,7 +24,17 @@ _SEPARATOR = re.compile(r"[ \t\f]*[=:]?[ \t\f]*")
 _KEY = re.compile(r"(?:\\.|[^\\=: \t\f])*", re.DOTALL)
 _ESCAPE = re.compile(r"\\(u[0-9A-Fa-f]{4}|.|$)", re.DOTALL)
 _CONTROL = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
-_HOCON = re.compile(r"""(?:include\s+(?:"|required\(|file\(|classpath\()|[\w.-]+\s*\{\s*$|\{)""")
+_HOCON = re.compile(
+    r"""include\s+(?:"|required\(|file\(|classpath\()
+    |   [\w.-]+\s*\{\s*$
+    |   [\w.-]+\s*\{\s*["\w.-]+\s*[={]  # JSON has no = and no object without a colon
+    |   [\w-]+\s*\{\s*[\w.-]+\s*:      # no property has a name without a dot
+    |   \{
+    """,
+    re.VERBOSE,
+)
+# What begins the next property behind a value that was never closed: JSON has no =.
+_NEXT_PROPERTY = re.compile(r"[A-Za-z_][\w.-]*[ \t]*=|[A-Za-z_][\w-]*(?:\.[\w-]+)+[ \t]*:")
 
 
 def parse(
@@ -42,33 +53,42 @@ def parse(
     """
     lines = _LINE_END.split(text)
     index = 0
+    skips = False
     while index < len(lines):
         stripped = lines[index].lstrip(_BLANKS)
-        if not stripped or stripped[0] in "#!":
+        skips = skips and not _NEXT_PROPERTY.match(stripped)
+        if not stripped or stripped[0] in "#!" or skips:
             index += 1
             continue
         if _HOCON.match(stripped):
-            # Nothing of such a file can be trusted, so nothing else is told about it.
-            raise ConfigError.single(
-                "",
-                "looks like HOCON, which is not read",
-                "Write one key=value per line (Java properties), or a .yaml file.",
-                Origin(path, index + 1),
-            )
+            _refuse_hocon(Origin(path, index + 1), findings)
         line = _Line(path, index)
         index = line.read(lines)
         yield _entry(line, lines, findings, spans_lines)
         index = max(index, line.next)
+        skips = line.is_unclosed
+
+
+def _refuse_hocon(origin: Origin, findings: Findings) -> NoReturn:
+    """Raise; nothing of such a file can be trusted, but what was found before it is told."""
+    what = "looks like HOCON, which is not read"
+    fix = "Write one key=value per line (Java properties), or a .yaml file."
+    raise ConfigError([*findings.problems, Problem(origin, "", what, fix)])
 
 
 @dataclass(slots=True)
 class _Line:
-    """One logical line: text as in the file, backslash continuations joined."""
+    """One logical line: text as in the file, backslash continuations joined.
+
+    ``is_unclosed`` tells that its value has brackets that never balance; the lines behind it are
+    part of that value, up to what can only be the next property.
+    """
 
     path: str
     first: int
     raw: str = ""
     next: int = 0
+    is_unclosed: bool = False
     starts: list[int] = field(default_factory=list)
 
     def read(self, lines: list[str]) -> int:
@@ -138,7 +158,7 @@ def _extend(
     if state.is_complete:
         return
     # Reading goes on behind the first line, so that problems further down are found as well.
-    line.raw, line.next, line.starts = first_raw, first_next, first_starts
+    line.raw, line.next, line.starts, line.is_unclosed = first_raw, first_next, first_starts, True
     what = f"an unclosed {state.unclosed}" if state.unclosed else "brackets that never balance"
     findings.problem(key, f"has {what}", "Close what this line opens.", origin)
 

@@ -1,9 +1,9 @@
 """Reading a job file with what it inherits and includes: files in, entries out.
 
-Later wins: ``.properties`` files of the folders above the job file, from the farthest to the
-nearest, then included files, then the file itself, then ``-D``. Folders are walked up to the
-nearest one that holds ``.git`` or is the working directory; without either only the job file's own
-folder counts. Source: behaviour.md B1.1, B1.5, B1.7.
+Later wins: ``.properties`` files of the job file's folder and of those above it, from the farthest
+to the nearest, then included files, then the file itself, then ``-D``. Folders are walked up to the
+nearest one that holds ``.git``, else to the root of the file system, so that a job means the same
+wherever it is started. Source: behaviour.md B1.1, B1.5, B1.7.
 """
 
 from __future__ import annotations
@@ -66,11 +66,11 @@ def _unreadable(path: str, what: str, fix: str) -> ConfigError:
 
 
 def _inherited(path: str, findings: Findings) -> list[str]:
-    """Return the ``.properties`` files above a job file, farthest first."""
+    """Return the ``.properties`` files above a job file, farthest first; each is told."""
     job = Path(path)
     found: list[str] = []
-    for folder in _folders(job.parent):
-        if folder == job.parent and job.suffix == ".properties":
+    for shown, folder in _folders(job.parent):
+        if folder == job.parent.resolve() and job.suffix == ".properties":
             # The job file's neighbours are other jobs, not its project file.
             continue
         names = _property_files(folder)
@@ -78,22 +78,37 @@ def _inherited(path: str, findings: Findings) -> list[str]:
             findings.problem(
                 "",
                 f"holds several .properties files: {', '.join(names)}",
-                "A folder may hold one, which its jobs inherit; use `include` for others.",
-                Origin(str(folder)),
+                "A folder may hold one, which the jobs in and below it inherit; use `include` for "
+                "others. A .git in a folder below ends the search there.",
+                Origin(str(shown)),
             )
         elif names:
-            found.append(str(folder / names[0]))
+            found.append(str(shown / names[0]))
+            findings.information(f"inherits {folder / names[0]}", Origin(path))
     return found[::-1]
 
 
-def _folders(start: Path) -> list[Path]:
-    """Return the job file's folder and those above it up to the project's root."""
-    stop = Path.cwd()
+def _folders(start: Path) -> list[tuple[Path, Path]]:
+    """Return the job file's folder and those above it, nearest first, up to the project's root.
+
+    Each comes as it is shown, relative where the job file was named so, and as it is.
+    """
     here = start.resolve()
+    found: list[tuple[Path, Path]] = []
     for steps, folder in enumerate((here, *here.parents)):
-        if folder == stop or (folder / ".git").exists():
-            return [_normal(start / Path(*[".."] * step)) for step in range(steps + 1)]
-    return [start]
+        shown = _normal(start / Path(*[".."] * steps))
+        # Behind a symbolic link, `..` is not the folder above.
+        found.append((shown if shown.resolve() == folder else folder, folder))
+        if _is_project_root(folder):
+            break
+    return found
+
+
+def _is_project_root(folder: Path) -> bool:
+    try:
+        return (folder / ".git").exists()
+    except PermissionError:
+        return False
 
 
 def _normal(path: Path) -> Path:
@@ -101,7 +116,15 @@ def _normal(path: Path) -> Path:
 
 
 def _property_files(folder: Path) -> list[str]:
-    return sorted(item.name for item in folder.iterdir() if item.suffix == ".properties")
+    try:
+        found = [item.name for item in folder.glob("*.properties") if _is_visible(item)]
+    except PermissionError:
+        return []  # What may not be listed above a job is not meant for it.
+    return sorted(found)
+
+
+def _is_visible(path: Path) -> bool:
+    return path.is_file() and not path.name.startswith(".")
 
 
 def _read_file(path: str, findings: Findings, chain: tuple[Path, ...]) -> dict[str, Entry]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from dil.config.findings import suggestion
+from dil.config.findings import nearest, suggestion
 from dil.config.shape import ShapeError, Surroundings, as_array, as_object
 from dil.model.json import JsonValue
 from dil.model.schema import (
@@ -25,6 +25,15 @@ PRIMITIVES = (
     "decimal", "bytes", "date", "time", "timestamp",
 )  # fmt: skip
 _NESTED = ("enum", "array", "map", "record", "object", "union")
+COLUMN_MEMBERS = ("columnName", "name", "isNullable", "dataType", "comment")
+_TYPE_MEMBERS: Mapping[str, tuple[str, ...]] = {
+    "array": ("items",),
+    "map": ("values",),
+    "record": ("values", "fields"),
+    "object": ("values", "fields"),
+    "enum": ("symbols",),
+    "decimal": ("precision", "scale"),
+}
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _MAX_DECIMAL_DIGITS = 76
 
@@ -93,6 +102,7 @@ def _column(item: JsonValue, path: str, index: int, findings: list[tuple[str, st
     if not isinstance(name, str) or not name:
         raise ShapeError((f"{path}[{index}] has no columnName", 'Add "columnName":"...".'))
     where = f"{path}{name}"
+    _report_unknown(members, COLUMN_MEMBERS, where, findings)
     if not _NAME.fullmatch(name):
         raise ShapeError(
             (
@@ -104,6 +114,18 @@ def _column(item: JsonValue, path: str, index: int, findings: list[tuple[str, st
     is_nullable = _nullable(members.get("isNullable"), where) or has_null
     comment = members.get("comment")
     return Column(name, data_type, is_nullable, comment if isinstance(comment, str) else "")
+
+
+def _report_unknown(
+    members: Mapping[str, JsonValue],
+    known: Sequence[str],
+    where: str,
+    findings: list[tuple[str, str]],
+) -> None:
+    for member in members:
+        if member not in known:
+            fix = nearest(member, known, f"Known members: {', '.join(known)}.")
+            findings.append((f'{where} has the unknown member "{member}"', fix))
 
 
 def _nullable(value: JsonValue, where: str) -> bool:
@@ -128,6 +150,7 @@ def _data_type(
     if isinstance(word, list):
         return _union(word, members, where, findings)
     if isinstance(word, Mapping):
+        _report_unknown(members, ("type", "name"), f"{where}.dataType", findings)
         return _data_type(word, where, findings)
     if not isinstance(word, str):
         raise ShapeError((f"{where} has no type", 'For example "dataType":{"type":"string"}.'))
@@ -139,6 +162,8 @@ def _typed(
 ) -> DataType:
     name = members.get("name")
     label = name if isinstance(name, str) else ""
+    known = ("type", "name", *_TYPE_MEMBERS.get(word, ()))
+    _report_unknown(members, known, f"{where}.dataType", findings)
     match word:
         case "array":
             items, nullable = _inner(members.get("items"), f"{where}[]", findings)
@@ -162,6 +187,7 @@ def _typed(
 def _inner(value: JsonValue, where: str, findings: list[tuple[str, str]]) -> tuple[DataType, bool]:
     """Return the type of array items or map values: a word, a type, or a column without name."""
     if isinstance(value, Mapping) and "dataType" in value:
+        _report_unknown(value, COLUMN_MEMBERS, where, findings)
         inner, has_null = _data_type(value["dataType"], where, findings)
         return inner, _nullable(value.get("isNullable"), where) or has_null
     if value is None:

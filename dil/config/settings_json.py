@@ -68,8 +68,9 @@ def _headers(value: JsonValue, around: Surroundings) -> dict[str, str | Secret]:
 
 
 def _authentication(value: JsonValue, around: Surroundings) -> Authentication:
-    members: dict[str, object] = dict(as_object(value))
-    token = members.get("token")
+    written = as_object(value)
+    members: dict[str, object] = dict(written)
+    token = texts({"token": written.get("token")})["token"]
     if isinstance(token, str):
         members["token"] = around.secret(token, "token") if token else None
     return build(Authentication, members)

@@ -18,7 +18,7 @@ _DEFAULT = PlanningSpec()
 _ANY_NOW_MS = 1_577_865_600_000
 _FAR_ZONE = "Pacific/Kiritimati"
 _UNITS_FIX = 'Write "units":"a,b" or "units":[{"id":"a"}].'
-_MEMBERS = {
+MEMBERS = {
     "datetime": ("name", "type", "range"),
     "unit": ("name", "type", "units"),
 }
@@ -76,7 +76,7 @@ def _read_one(
 ) -> None:
     members = as_object(item, where)
     kind = str(members.get("type", "")).lower()
-    if kind not in _MEMBERS:
+    if kind not in MEMBERS:
         raise ShapeError(
             (
                 f"{where} is neither of type datetime nor unit",
@@ -87,9 +87,9 @@ def _read_one(
     if not isinstance(name, str) or not name.strip():
         raise ShapeError((f"{where} has no name", "It becomes part of every signature."))
     for member in members:
-        if member not in _MEMBERS[kind]:
-            hint = suggestion(member, _MEMBERS[kind])
-            fix = hint or f"Known members: {', '.join(_MEMBERS[kind])}."
+        if member not in MEMBERS[kind]:
+            hint = suggestion(member, MEMBERS[kind])
+            fix = hint or f"Known members: {', '.join(MEMBERS[kind])}."
             findings.problem(KEY, f'{where} has the unknown member "{member}"', fix)
     if kind == "datetime":
         _read_range(members, name, where, zone, found)

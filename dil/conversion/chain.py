@@ -16,8 +16,8 @@ from dil.errors import DilError, PluginFailureError
 from dil.model.job import ClassRef
 from dil.spi.converter import Converter, ConverterContext, PageFacts
 from dil.spi.extractor import MISSING, Page
+from dil.spi.messages import shortened
 
-_MESSAGE_LENGTH = 200
 _NO_PAGE = PageFacts(Page(iter(()), lambda _path: MISSING), {})
 
 
@@ -114,6 +114,6 @@ def _guarded(
 
 def _failure(name: str, error: Exception) -> PluginFailureError:
     return PluginFailureError(
-        f"converter {name} failed: {type(error).__name__}: {str(error)[:_MESSAGE_LENGTH]}",
+        f"converter {name} failed: {type(error).__name__}: {shortened(str(error))}",
         "Run again with -v to see where; the converter's author can tell what it means.",
     )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dil.conversion.failures import RowFailures
+from dil.conversion.failures import Reason, RowFailures
 from dil.conversion.values import Values, plain_storage
 from dil.model.arrow import TYPE_KEY, type_word
 from dil.model.schema import ArrayType, Column, DataType, EnumType, MapType, Primitive, RecordType
@@ -106,6 +106,9 @@ def _has_checks(data_type: pa.DataType) -> bool:
     return any(not field.nullable or _has_checks(field.type) for field in fields)
 
 
+_NULL = Reason("null, but the column is not nullable")
+
+
 class ColumnReader:
     """Brings the columns of one batch to their targets, and notes the rows where that failed."""
 
@@ -133,9 +136,7 @@ class ColumnReader:
             result = self._items(stored, target, rows)
         if not target.field.nullable and result.null_count:
             # A value that failed to convert was noted already, and the first reason counts.
-            self._failures.add(
-                target.path, "null, but the column is not nullable", rows.filter(result.is_null())
-            )
+            self._failures.add(target.path, _NULL, rows.filter(result.is_null()))
         return result
 
     def _leaf(self, array: pa.Array, target: Target, rows: pa.Array) -> pa.Array:

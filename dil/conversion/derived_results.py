@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dil.conversion.failures import shape_of
+from dil.conversion.failures import looks_like, shape_of
 from dil.conversion.texts import parse_iso, parse_pattern, per_unique, text_of
 from dil.errors import ConversionError
 from dil.model.settings import Formula
@@ -179,8 +179,8 @@ def _epoch_of(values: pa.Array) -> pa.Array:
 def _refuse(texts: pa.Array, is_bad: pa.Array, reason: str) -> None:
     position = pc.index(is_bad.fill_null(False), True).as_py()  # noqa: FBT003 - a value
     if position >= 0:
-        looks = shape_of(texts[position].as_py())
-        raise BadValueError(position, f"{reason}, it looks like {looks}")
+        looks = looks_like(shape_of(texts[position].as_py()))
+        raise BadValueError(position, f"{reason}, {looks}")
 
 
 def refused(column: str, row: int, error: BadValueError) -> ConversionError:

@@ -6,6 +6,7 @@ Source: behaviour.md B11.3; defects X-90.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,38 +14,89 @@ import pyarrow.compute as pc
 from dil.errors import ConversionError
 
 _HINT_LENGTH = 24
-_FIX = (
-    "Correct the source or the column's type in ms.output.schema. To drop such rows instead, raise"
-    " converter.avro.max.conversion.failures."
-)
+_FIX = "Correct the source or the column's type in ms.output.schema."
+_DROP = "To drop such rows instead, raise converter.avro.max.conversion.failures."
+# Shapes of text that can mean only one thing, and the pattern that reads it.
+_PATTERNS = {
+    "9999-99-99": "yyyy-MM-dd",
+    "99999999": "yyyyMMdd",
+    "9999-99-99 99:99": "yyyy-MM-dd HH:mm",
+    "9999-99-99 99:99:99": "yyyy-MM-dd HH:mm:ss",
+    "9999-99-99a99:99:99": "yyyy-MM-dd'T'HH:mm:ss",
+    "99:99": "HH:mm",
+    "99:99:99": "HH:mm:ss",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why values could not be converted.
+
+    ``pattern_property`` is the property that says how such text is read, if there is one, and
+    ``tried`` the patterns that it holds.
+    """
+
+    text: str
+    pattern_property: str = ""
+    tried: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RowFailure:
+    """One row of a batch that cannot be converted: the column, the reason, what to do."""
+
+    row: int
+    column: str
+    reason: str
+    fix: str
 
 
 def shape_of(value: object) -> str:
     """Return what a value looks like, without the value: ``2020-13-01`` becomes ``9999-99-99``."""
     text = str(value)
     shape = re.sub(r"\d", "9", re.sub(r"[^\W\d_]", "a", text[:_HINT_LENGTH]))
-    return f'"{shape}"' + ("..." if len(text) > _HINT_LENGTH else "")
+    return shape + ("..." if len(text) > _HINT_LENGTH else "")
+
+
+def looks_like(shape: str) -> str:
+    """Return the words that show a shape and say how to read it."""
+    return f'it looks like "{shape}" (9 stands for a digit, a for a letter)'
 
 
 class RowFailures:
     """The failures of one batch: the first one of each row, with column and reason."""
 
     def __init__(self) -> None:
-        self._first: dict[int, tuple[str, str]] = {}
+        self._first: dict[int, RowFailure] = {}
 
     def __len__(self) -> int:
         return len(self._first)
 
-    def add(self, column: str, reason: str, rows: pa.Array, values: pa.Array | None = None) -> None:
+    def add(
+        self, column: str, reason: Reason, rows: pa.Array, values: pa.Array | None = None
+    ) -> None:
         """Record failures of rows of the batch; ``values`` are theirs, shown by shape only."""
-        shapes = [shape_of(v) for v in values.to_pylist()] if values is not None else None
+        shapes = None if values is None else [shape_of(v) for v in values.to_pylist()]
         for position, row in enumerate(rows.to_pylist()):
-            looks = f", it looks like {shapes[position]}" if shapes else ""
-            self._first.setdefault(row, (column, reason + looks))
+            if row in self._first:
+                continue
+            shape = shapes[position] if shapes else ""
+            looks = f", {looks_like(shape)}" if shapes else ""
+            self._first[row] = RowFailure(row, column, reason.text + looks, _fix(reason, shape))
 
-    def in_order(self) -> list[tuple[int, str, str]]:
-        """Return (row of the batch, column, reason), by row."""
-        return [(row, *self._first[row]) for row in sorted(self._first)]
+    def in_order(self) -> list[RowFailure]:
+        """Return the failures, by row."""
+        return [self._first[row] for row in sorted(self._first)]
+
+
+def _fix(reason: Reason, shape: str) -> str:
+    if not reason.pattern_property:
+        return _FIX
+    if _PATTERNS.get(shape) in reason.tried:
+        return _FIX  # it is of the right form and names no date or time that exists
+    if shape in _PATTERNS:
+        return f"Set {reason.pattern_property}={_PATTERNS[shape]}."
+    return f"Set {reason.pattern_property} to the pattern of the source's text, in Joda letters."
 
 
 class FailureBudget:
@@ -60,12 +112,12 @@ class FailureBudget:
         Raises:
             ConversionError: there are more than the limit; names the row that is one too many.
         """
-        for row, column, reason in failures.in_order():
+        for failure in failures.in_order():
             if self.dropped == self._limit:
+                place = f'column "{failure.column}", row {rows_before + failure.row + 1}'
                 raise ConversionError(
-                    f'column "{column}", row {rows_before + row + 1} of the work unit: {reason}'
-                    f"{self._counted()}",
-                    _FIX,
+                    f"{place} of the work unit: {failure.reason}{self._counted()}",
+                    f"{failure.fix} {_DROP}",
                 )
             self.dropped += 1
 
@@ -77,6 +129,6 @@ def keep_good(batch: pa.RecordBatch, failures: RowFailures) -> pa.RecordBatch:
     """Return the batch without the rows that failed."""
     if not len(failures):
         return batch
-    bad = pa.array([row for row, _, _ in failures.in_order()], pa.int64())
+    bad = pa.array([failure.row for failure in failures.in_order()], pa.int64())
     rows = pa.array(range(batch.num_rows), pa.int64())
     return batch.filter(pc.invert(pc.is_in(rows, bad)))

@@ -10,6 +10,7 @@ from collections.abc import Callable
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dil.conversion.failures import Reason
 from dil.conversion.native_types import INSTANT, typed_form
 from dil.conversion.texts import parse_pattern, per_unique, text_of
 from dil.model.job import ConversionSpec, OutputFormat
@@ -18,6 +19,11 @@ from dil.text.joda import JodaPattern, compile_pattern
 
 _MILLIS = pa.timestamp("ms", tz="UTC")
 _TEMPORAL = {"date": pa.date32(), "time": pa.time64("us"), "timestamp": INSTANT}
+_PATTERN_PROPERTIES = {
+    "date": "converter.avro.date.format",
+    "time": "converter.avro.time.format",
+    "timestamp": "converter.avro.timestamp.format",
+}
 _FLAT = {
     "string": pa.string(),
     "enum": pa.string(),
@@ -69,21 +75,25 @@ class Values:
 
     def convert(
         self, array: pa.Array, word: str, target: pa.DataType, symbols: tuple[str, ...]
-    ) -> tuple[pa.Array, str]:
+    ) -> tuple[pa.Array, Reason]:
         """Return the values in type ``target``, null where that failed, and why it failed."""
         is_text = pa.types.is_string(array.type)
         if is_text and word in self._patterns and pa.types.is_temporal(target):
-            formats = " or ".join(f'"{pattern.pattern}"' for pattern in self._patterns[word])
-            return self._parse(array, word, target), f"the text does not fit {formats}"
+            tried = tuple(pattern.pattern for pattern in self._patterns[word])
+            formats = " or ".join(f'"{pattern}"' for pattern in tried)
+            reason = Reason(f"the text does not fit {formats}", _PATTERN_PROPERTIES[word], tried)
+            return self._parse(array, word, target), reason
         if is_text and pa.types.is_binary(target):
             charset = self._spec.binary_charset
-            return _encode(array, charset), f"the text cannot be written in {charset}"
+            return _encode(array, charset), Reason(f"the text cannot be written in {charset}")
         if symbols:
             known = pc.is_in(text_of(array), pa.array(symbols))
-            return pc.if_else(known, array, None), f"not one of the symbols {', '.join(symbols)}"
+            reason = Reason(f"not one of the symbols {', '.join(symbols)}")
+            return pc.if_else(known, array, None), reason
         if array.type == target:
-            return array, ""
-        return _cast(array, target, self._spec.zone), f"{array.type} does not fit {target}"
+            return array, Reason("")
+        reason = Reason(f"{array.type} does not fit {target}")
+        return _cast(array, target, self._spec.zone), reason
 
     def _parse(self, texts: pa.Array, word: str, target: pa.DataType) -> pa.Array:
         parsed = pa.nulls(len(texts), pa.int64())

@@ -19,6 +19,9 @@ from dil.model.json import JsonValue
 from dil.spi.connector import Response
 from dil.spi.extractor import MISSING, Extractor, Missing, Page
 
+NO_DATA_FIELD = (
+    "a later page had no ms.data.field and was taken as empty; it may have been an error document"
+)
 _LINES = ("application/x-ndjson", "application/jsonlines", "application/jsonl")
 
 
@@ -64,7 +67,10 @@ class JsonExtractor(Extractor):
             return Page(iter(()), _nothing)
         document = self._document(text, response)
         page = Page(iter(()), document.lookup)
-        page.batches = self._batches(self._rows(document, response), page)
+        rows = self._rows(document, response)
+        if rows is None:
+            page.notes = (NO_DATA_FIELD,)
+        page.batches = self._batches(rows or (), page)
         return page
 
     def _document(self, text: bytes, response: Response) -> Document:
@@ -80,15 +86,18 @@ class JsonExtractor(Extractor):
                 "The source may have answered with an error page, or the answer was cut off.",
             ) from None
 
-    def _rows(self, document: Document, response: Response) -> Sequence[msgspec.Raw]:
-        """Return the raw rows of the payload; none for a scalar body or a null payload."""
+    def _rows(self, document: Document, response: Response) -> Sequence[msgspec.Raw] | None:
+        """Return the raw rows of the payload; none for a scalar body or a null payload.
+
+        None tells that a later page has no payload at all.
+        """
         field = self.spec.data_field
         if not document.is_container:
             return ()
         payload = document.rows(field)
         if isinstance(payload, Missing):
             if self._pages > 1:
-                return ()
+                return None
             raise self._refusal(
                 response,
                 f'there is no "{field}" in the response',

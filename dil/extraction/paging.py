@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, BinaryIO, Protocol, cast
 
 from dil.errors import SourceContractError
+from dil.extraction.paging_notes import end_notes
 from dil.extraction.paging_rules import (
     Action,
     EchoedPage,
@@ -21,10 +22,10 @@ from dil.extraction.paging_rules import (
     page_integer,
     total_count,
 )
-from dil.extraction.parameters import Scope, evaluate
+from dil.extraction.parameters import PageValues, Scope, evaluate
 from dil.extraction.streams import ReadStream
 from dil.model.job import ExtractionSpec
-from dil.model.json import JsonValue
+from dil.model.json import JsonValue, as_text
 from dil.spi.connector import ByteSession, RequestValues, Response, RowSession
 from dil.spi.extractor import MISSING, Extractor, Missing, Page
 
@@ -39,7 +40,8 @@ class WalkCounters:
     """What a walk did so far; read by the task at any time.
 
     ``bytes`` are those that the extractor read, after transfer decoding. ``pages`` are answers
-    that were not warnings.
+    that were not warnings. ``notes`` are fixed sentences for the run's report, each once: what was
+    odd about the answers and about how the walk ended, without being a failure.
     """
 
     requests: int = 0
@@ -48,6 +50,11 @@ class WalkCounters:
     bytes: int = 0
     warnings: int = 0
     seconds_waited: float = 0.0
+    notes: list[str] = field(default_factory=list)
+
+    def note(self, *sentences: str) -> None:
+        """Add the sentences that are not there yet."""
+        self.notes += [each for each in dict.fromkeys(sentences) if each not in self.notes]
 
 
 class Clock(Protocol):
@@ -126,6 +133,7 @@ def _walk(
         for _ in page.batches:
             pass
         walk.counters.rows += page.rows
+        walk.counters.note(*page.notes)
         state = _state_after(walk, state, page, response, first=number == 0)
         decision = decide(rules, replace(state, elapsed_s=pace.elapsed_s()))
         if decision.action is Action.FAIL:
@@ -134,8 +142,23 @@ def _walk(
                 "See ms.session.key.field and ms.wait.timeout.seconds.",
             )
         if decision.action is Action.STOP:
+            _note_the_end(walk, rules, state, response, values)
             return
         values = next_values(values, _echoed(walk.spec, page), page.rows, state.key.cursor)
+
+
+def _note_the_end(
+    walk: Walk, rules: PagingRules, state: PageState, response: Response, sent: PageValues
+) -> None:
+    """Keep what is odd about the end of a walk, and log it with its numbers."""
+    notes = end_notes(rules, state, page_size=sent.size, has_body=response.body is not None)
+    for note in notes:
+        _LOG.warning(
+            "%s: %s (rows %d, total %s)",
+            response.location or "the source", note, state.processed,
+            "unknown" if state.total is None else as_text(state.total),
+        )  # fmt: skip
+    walk.counters.note(*notes)
 
 
 def _numbers() -> Iterator[int]:
@@ -153,11 +176,13 @@ def _state_after(
     if spec.total_count_field:
         found = page.lookup(spec.total_count_field)
         total = total_count(found, before.total, spec.total_count_field)
+    key = session_key(spec.session.name, response, page.lookup) if spec.session else SessionKey()
     return PageState(
         rows=page.rows,
         processed=before.processed + page.rows,
-        key=session_key(spec.session.name, response, page.lookup) if spec.session else SessionKey(),
+        key=key,
         previous_key=None if first else before.key,
+        key_was_there=before.key_was_there or key.is_there,
         total=total,
     )
 
@@ -174,8 +199,9 @@ def session_key(
         return SessionKey.of(found)
     parts = list(_element_keys(name, lookup))
     if parts:
-        return SessionKey("|".join(parts))
-    return SessionKey(response.header(name) or "")
+        return SessionKey("|".join(parts), is_there=True)
+    header = response.header(name)
+    return SessionKey(header or "", is_there=header is not None)
 
 
 def _element_keys(name: str, lookup: Callable[[str], JsonValue | Missing]) -> Iterator[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from enum import Enum
 
@@ -37,10 +37,12 @@ class SessionKey:
     """The session key of one response (B8.4).
 
     ``text`` is what the patterns see; JSON null is the text ``null`` there, but no cursor.
+    ``is_there`` tells that the response has the key at all, be it null or empty.
     """
 
     text: str = ""
     is_null: bool = False
+    is_there: bool = field(default=False, compare=False)
 
     @property
     def cursor(self) -> str:
@@ -50,7 +52,9 @@ class SessionKey:
     @classmethod
     def of(cls, value: JsonValue) -> SessionKey:
         """Return the key that a JSON value stands for."""
-        return cls("null", is_null=True) if value is None else cls(as_text(value))
+        if value is None:
+            return cls("null", is_null=True, is_there=True)
+        return cls(as_text(value), is_there=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,14 +91,17 @@ class PagingRules:
 class PageState:
     """What is known after one page; rows are counted before converters.
 
-    ``previous_key`` is the key of the page before, None for the first page. ``elapsed_s`` counts
-    from the first request of the attempt. ``payload_left`` is None when the job has no payload.
+    ``previous_key`` is the key of the page before, None for the first page. ``key_was_there`` tells
+    that this page or an earlier one had a key. ``total`` is None until a page has told it.
+    ``elapsed_s`` counts from the first request of the attempt. ``payload_left`` is None when the
+    job has no payload.
     """
 
     rows: int = 0
     processed: int = 0
     key: SessionKey = SessionKey()
     previous_key: SessionKey | None = None
+    key_was_there: bool = False
     total: JsonValue = None
     elapsed_s: float = 0.0
     payload_left: int | None = None
@@ -130,7 +137,7 @@ def _by_work_left(rules: PagingRules, state: PageState) -> Decision | None:
     """Rows 4 to 9: payload, total count, polling, files, and a page without rows."""
     if state.payload_left is not None:
         return Decision(Action.NEXT, 5) if state.payload_left else Decision(Action.STOP, 4)
-    if _total(rules, state) is True:
+    if total_reached(rules, state) is True:
         return Decision(Action.STOP, 6)
     if rules.condition and not rules.is_paged:
         return Decision(Action.NEXT, 7)
@@ -158,12 +165,12 @@ def _by_pages(rules: PagingRules, state: PageState) -> Decision:
     """Rows 13 to 15: pages, a total that is not reached, and the end."""
     if rules.is_paged:
         return Decision(Action.NEXT, 13)
-    if _total(rules, state) is False:
+    if total_reached(rules, state) is False:
         return Decision(Action.NEXT, 14)
     return Decision(Action.STOP, 15)
 
 
-def _total(rules: PagingRules, state: PageState) -> bool | None:
+def total_reached(rules: PagingRules, state: PageState) -> bool | None:
     """Tell whether the total is reached, None when it is not configured or not known."""
     if not rules.has_total or not isinstance(state.total, int | float | Decimal):
         return None

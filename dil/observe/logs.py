@@ -28,8 +28,9 @@ _LOG = logging.getLogger(__name__)
 OUR_LOGGERS = ("dil", "connectors")
 # These tell about every request or every message to the JVM, below WARNING of no use to anyone.
 _CHATTY = ("pyspark", "urllib3", "botocore", "paramiko")
-# Logs, with a traceback, every error that it raises as well; in part on the root logger.
+# Logs, with a traceback, every error that it raises as well, and Ctrl-C.
 _SILENT = ("py4j",)
+_SILENT_FOLDERS = frozenset(_SILENT)
 # Text from a source must not move the cursor, forge a line or colour the terminal.
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
@@ -81,7 +82,8 @@ def configure(
 
     Args:
         level: DEBUG, INFO, WARNING or ERROR, for this project's own loggers; libraries log from
-            INFO or above.
+            INFO or above. What py4j logs on the root logger is written with DEBUG alone: whoever
+            catches the error tells it.
         json_lines: One JSON object a line (``ts level run_id job unit attempt event msg``) in
             place of text.
         stream: Where lines go; ``sys.stderr`` is looked up anew for each line, so that a progress
@@ -92,7 +94,7 @@ def configure(
         ValueError: the level is unknown.
     """
     formatter = _JsonFormatter(secrets) if json_lines else _TextFormatter(secrets)
-    handler = _Handler(stream, formatter)
+    handler = _Handler(stream, formatter, drops_silent=level.upper() != "DEBUG")
     root = logging.getLogger()
     for old in [known for known in root.handlers if isinstance(known, _Handler)]:
         root.removeHandler(old)
@@ -184,14 +186,15 @@ class _JsonFormatter(_Formatter):
 class _Handler(logging.Handler):
     """Writes to a stream; a record that cannot be formatted costs one line, not a leak."""
 
-    def __init__(self, stream: TextIO, formatter: _Formatter) -> None:
+    def __init__(self, stream: TextIO, formatter: _Formatter, *, drops_silent: bool) -> None:
         super().__init__()
         self.setFormatter(formatter)
         self._stream = None if stream is sys.stderr else stream
         self._redact = formatter.redact
+        self._drops_silent = drops_silent
 
     def emit(self, record: logging.LogRecord) -> None:
-        if record.name == "root" and Path(record.pathname).parent.name in _SILENT:
+        if self._drops_silent and not _SILENT_FOLDERS.isdisjoint(Path(record.pathname).parts):
             return
         try:
             line = self.format(record)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from dil.model.json import compact
 from dil.model.work_unit import Plan, Skip, WorkUnit
 from dil.observe.logs import one_line
+from dil.observe.progress import counted
 from dil.text.zones import find_zone, moment
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ def plan_text(
         skip_reason: Why a candidate is not due, in one line.
         everything: Show every work unit and every skip, not the first 50.
     """
-    lines = [*_head(plan, job), *_due(plan, arithmetic, everything=everything)]
+    lines = [*_head(plan, job), *_due(plan, job, arithmetic, everything=everything)]
     if everything:
         lines += [_skip_line(skip, plan, skip_reason) for skip in plan.skips]
     return "\n".join(lines) + "\n"
@@ -91,19 +92,21 @@ def _head(plan: Plan, job: Job) -> Iterator[str]:
     kind = "full extract" if plan.full_extract else "incremental"
     yield f"{job.name}  plan at {moment(plan.now, zone)}, times in {plan.zone}, {kind}"
     if plan.cutoff is not None:
-        yield f"  done up to {moment(plan.cutoff, zone)} (cutoff)"
+        yield f"  cutoff {moment(plan.cutoff, zone)}: partitions that end after it are due"
 
 
-def _due(plan: Plan, arithmetic: Callable[[WorkUnit], str], *, everything: bool) -> Iterator[str]:
+def _due(
+    plan: Plan, job: Job, arithmetic: Callable[[WorkUnit], str], *, everything: bool
+) -> Iterator[str]:
     if plan.work_units:
         shown = plan.work_units if everything else plan.work_units[:_SHOWN]
         yield ""
         yield from _table(shown, find_zone(plan.zone), arithmetic)
         if len(shown) < len(plan.work_units):
             more = len(plan.work_units) - len(shown)
-            yield f"... and {more:,} more work units; --all shows them"
+            yield f"... and {counted(more, 'more work unit')}; --all shows them"
         yield ""
-    yield f"  {_sentence(plan)}"
+    yield f"  {_sentence(plan, job)}"
 
 
 def _skip_line(skip: Skip, plan: Plan, skip_reason: Callable[[Skip], str]) -> str:
@@ -112,7 +115,10 @@ def _skip_line(skip: Skip, plan: Plan, skip_reason: Callable[[Skip], str]) -> st
     return f"  {window}  {_unit_text(skip.unit_json)}  {one_line(skip_reason(skip))}"
 
 
-def _sentence(plan: Plan) -> str:
+def _sentence(plan: Plan, job: Job) -> str:
+    if not plan.work_units and not plan.skipped and not plan.left:
+        spec = job.planning
+        return f"Nothing is due: the range is empty, from {spec.start} is not before to {spec.end}."
     due = f"{len(plan.work_units):,} due" if plan.work_units else "Nothing is due"
     parts = [due, f"{plan.skipped:,} not due (already done, or not yet)"]
     if plan.left:

@@ -69,7 +69,7 @@ class LineProgress:
         self._total = total
         self._started = self._last_line = self._clock()
         self._state = (0, 0, 0, 0, 0)
-        _LOG.info("%d work units to run", total, extra={"event": "progress.start"})
+        _LOG.info("%s to run", counted(total, "work unit"), extra={"event": "progress.start"})
 
     def update(self, *, done: int, failed: int, running: int, rows: int, bytes: int) -> None:  # noqa: A002
         """Remember the numbers; write a line when the last one is old enough."""
@@ -88,10 +88,10 @@ class LineProgress:
         self._last_line = now
         done, failed, running, rows, size = self._state
         elapsed = now - self._started
-        parts = [f"{done} of {self._total} work units done"]
+        parts = [f"{done:,} of {counted(self._total or 0, 'work unit')} done"]
         parts += [f"{failed} failed"] if failed else []
         parts += [f"{running} running"] if running else []
-        parts += [f"{rows:,} rows", human_bytes(size)]
+        parts += [counted(rows, "row"), human_bytes(size)]
         parts += [f"{rows / elapsed:,.0f} rows/s"] if rows >= elapsed > 0 else []
         parts += self._remaining(elapsed, done)
         _LOG.info("%s", ", ".join(parts), extra={"event": event})
@@ -141,12 +141,17 @@ class RichProgress:
         if self._task is None:
             return
         detail = f"{failed} failed  " if failed else ""
-        detail += f"{running} running  {rows:,} rows  {human_bytes(bytes)}"
+        detail += f"{running} running  {counted(rows, 'row')}  {human_bytes(bytes)}"
         self._bar.update(self._task, completed=done, detail=detail)
 
     def finish(self) -> None:
         """Leave the last state of the bar on the terminal."""
         self._bar.stop()
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun: ``1 row``, ``1,200 rows``."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def human_bytes(size: int) -> str:

@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote, quote_plus, unquote, urlsplit
 
 from dil.model.secret import MASK, Secret
+from dil.spi.messages import shortened
+
+__all__ = ["redactor", "secrets_of", "shortened"]
 
 if TYPE_CHECKING:
     from dil.model.job import Job

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import tempfile
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from dil.model.report import ReportedFailure, RunReport, RunStatus
-from dil.observe.progress import human_bytes, human_seconds
+from dil.observe.progress import counted, human_bytes, human_seconds
 
 ReportJson: TypeAlias = dict[str, object]
 
@@ -24,7 +25,8 @@ _WORDS = {
     RunStatus.NOTHING_DUE: "NOTHING DUE",
 }
 _AGAIN = "Run the job again: it goes on where this run stopped."
-# What to do next, by error code; the first that applies is said.
+# What to do next, by error code; the first that applies is said. Other failures bring their own
+# advice.
 _NEXT = {
     "DIL-CONFIG": "Correct the job file; `dil validate JOB.conf` checks it without running.",
     "DIL-PLUGIN-CLASS": "Correct the class name, or install the package that has the class.",
@@ -47,7 +49,9 @@ def redacted(report: RunReport, redact: Callable[[str], str]) -> RunReport:
     """Return the report with its free texts masked; names, files and signatures stay exact."""
     return replace(
         report,
-        failures=tuple(replace(one, error=redact(one.error)) for one in report.failures),
+        failures=tuple(
+            replace(one, error=redact(one.error), fix=redact(one.fix)) for one in report.failures
+        ),
         notes=tuple(redact(note) for note in report.notes),
     )
 
@@ -71,7 +75,7 @@ def report_json(report: RunReport) -> ReportJson:
         "bytes": report.bytes,
         "files": list(report.files),
         "failures": [
-            {"signature": one.signature, "code": one.code, "error": one.error}
+            {"signature": one.signature, "code": one.code, "error": one.error, "fix": one.fix}
             for one in report.failures
         ],
         "seconds": round(report.seconds, 3),
@@ -95,7 +99,7 @@ def write_report(path: Path, report: RunReport) -> None:
     """
     text = json.dumps(report_json(report), ensure_ascii=False, indent=2) + "\n"
     target = path.resolve()  # a link is followed, not replaced
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    handle, name = _made_beside(target)
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             file.write(text)
@@ -106,6 +110,25 @@ def write_report(path: Path, report: RunReport) -> None:
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
+
+
+def check_report_place(path: Path) -> None:
+    """Find out whether ``write_report`` can write there, without leaving anything behind.
+
+    Raises:
+        OSError: it cannot.
+    """
+    target = path.resolve()
+    if target.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    handle, name = _made_beside(target)
+    os.close(handle)
+    Path(name).unlink()
+
+
+def _made_beside(target: Path) -> tuple[int, str]:
+    """Make an empty file that can take the target's place; return its descriptor and path."""
+    return tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
 
 
 def _permissions_of(target: Path, name: str) -> None:
@@ -144,7 +167,7 @@ def _result(report: RunReport) -> Iterator[str]:
     counts += [f"{units.not_started} not started"] if units.not_started else []
     yield _row("work units", ", ".join(counts))
     if report.requests or report.rows_read:
-        read = [_count(report.rows_read, "row"), _count(report.requests, "request")]
+        read = [counted(report.rows_read, "row"), counted(report.requests, "request")]
         read += [f"{report.rows_dropped:,} dropped"] if report.rows_dropped else []
         read += [f"{report.retries:,} tried again"] if report.retries else []
         yield _row("read", ", ".join(read))
@@ -152,14 +175,18 @@ def _result(report: RunReport) -> Iterator[str]:
     if report.files and report.dataset_dir:
         yield _row("where", report.dataset_dir)
     if report.left:
-        yield _row("left", f"{report.left:,} more work units are due, beyond the limit of one run")
+        verb = "is" if report.left == 1 else "are"
+        yield _row(
+            "left",
+            f"{counted(report.left, 'more work unit')} {verb} due, beyond the limit of one run",
+        )
 
 
 def _published(report: RunReport) -> str:
     if report.rows:
         # A warehouse has no files.
-        files = f" in {_count(len(report.files), 'file')}" if report.files else ""
-        return f"{_count(report.rows, 'row')}{files}, {human_bytes(report.bytes)}"
+        files = f" in {counted(len(report.files), 'file')}" if report.files else ""
+        return f"{counted(report.rows, 'row')}{files}, {human_bytes(report.bytes)}"
     if report.status is RunStatus.FAILED:
         return "nothing"
     # Said loudly: a job that quietly stops delivering is the costliest failure there is.
@@ -167,30 +194,42 @@ def _published(report: RunReport) -> str:
 
 
 def _failures(failures: tuple[ReportedFailure, ...]) -> Iterator[str]:
-    """Say each distinct failure once, with the work units that it struck."""
-    groups: dict[tuple[str, str], list[str]] = {}
+    """Say each distinct failure once, what to do about it, and the work units that it struck."""
+    groups: dict[tuple[str, str, str], list[str]] = {}
     for one in failures:
-        struck = groups.setdefault((one.code, one.error), [])
+        struck = groups.setdefault((one.code, one.error, one.fix), [])
         struck += [] if one.signature is None else [one.signature]
-    for (code, error), struck in list(groups.items())[:_SHOWN_FAILURES]:
+    for (code, error, fix), struck in list(groups.items())[:_SHOWN_FAILURES]:
         yield _row("failed", _indented(_with_code(error, code)))
+        yield from (f"{'':14}{line.strip()}" for line in fix.splitlines())
         yield from (f"{'':14}  {signature}" for signature in struck[:_SHOWN_SIGNATURES])
         if len(struck) > _SHOWN_SIGNATURES:
-            yield f"{'':14}  and {len(struck) - _SHOWN_SIGNATURES:,} more work units"
+            more = len(struck) - _SHOWN_SIGNATURES
+            yield f"{'':14}  and {counted(more, 'more work unit')}"
     if len(groups) > _SHOWN_FAILURES:
         more = len(groups) - _SHOWN_FAILURES
-        yield _row("failed", f"{more:,} more kinds of failure; --report FILE keeps all of them")
+        kinds = "kind of failure" if more == 1 else "kinds of failure"
+        yield _row("failed", f"{more:,} more {kinds}; --report FILE keeps all of them")
 
 
 def _next_step(report: RunReport) -> str:
+    """Return what to do next, where the failures' own advice leaves that open."""
     for one in report.failures:
         if one.code in _NEXT:
             return _NEXT[one.code]
+    if report.status is RunStatus.PARTIAL:
+        # Only this outcome records which work units failed.
+        return "Run the job again: work units that failed are due first."
     if report.failures:
-        return f"{_AGAIN} Work units that failed are due first."
+        return _AGAIN if any(map(_may_pass, report.failures)) else ""
     if report.left:
         return "Run the job again for those that are left."
     return ""
+
+
+def _may_pass(failure: ReportedFailure) -> bool:
+    """Tell whether nothing has to be changed before the job is run again."""
+    return failure.code == "DIL-SRC-TRANSIENT" or not failure.fix
 
 
 def _with_code(error: str, code: str) -> str:
@@ -199,10 +238,6 @@ def _with_code(error: str, code: str) -> str:
         return error
     first, newline, rest = error.partition("\n")
     return f"{first}  [{code}]{newline}{rest}"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def _row(label: str, text: str) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dil.model.report import ReportedFailure, RunStatus, UnitCounts
 from dil.model.task import Failure, TaskReport
 from dil.model.work_unit import Plan, Reason
+from dil.observe.progress import counted
 
 
 def unit_counts(planned: int, reports: Iterable[TaskReport]) -> UnitCounts:
@@ -41,8 +42,9 @@ def zero_rows(status: RunStatus, rows: int, usual: int | None) -> tuple[str, ...
     if rows or usual is None or status is RunStatus.FAILED:
         return ()
     return (
-        f"NO ROWS: this run published nothing, the last one that did published {usual} rows. "
-        "Look at the source; ms.work.unit.min.records=1 makes this a failure.",
+        "NO ROWS: this run published nothing, the last one that did published "
+        f"{counted(usual, 'row')}. Look at the source; ms.work.unit.min.records=1 makes this a "
+        "failure.",
     )
 
 
@@ -73,10 +75,8 @@ def unlike_schemas(reports: Iterable[TaskReport]) -> tuple[str, ...]:
 
 def task_notes(reports: Sequence[TaskReport]) -> tuple[str, ...]:
     """Return the tasks' notes, each once, with the number of work units that gave it."""
-    counted = Counter(note for report in reports for note in report.notes)
-    return tuple(
-        f"{note} ({count} work unit{'s' if count > 1 else ''})" for note, count in counted.items()
-    )
+    times = Counter(note for report in reports for note in report.notes)
+    return tuple(f"{note} ({counted(count, 'work unit')})" for note, count in times.items())
 
 
 def _kind(report: TaskReport) -> str:

@@ -45,14 +45,18 @@ class Matrix:
 
         Candidates whose last attempt failed take at most half of the limit while others are due,
         so that what can never succeed does not hold the rest up. Those tried least go first: they
-        have waited longest, run for run (spec README 31).
+        have waited longest, run for run (spec README 31). A limit of 1 has no half: the place is a
+        retry's, unless a first reading waits for it.
         """
         retries = self._retries()
         regular = merge(*(self._regular(unit.number) for unit in self.units))
         if limit is None:
             return Choice(sorted([*retries, *regular]), None)
         others = sum(view.due_count() for view in self.views)
-        places = min(len(retries), max(limit // 2, limit - others))
+        share = limit // 2
+        if limit == 1 and not any(view.has_first_reading() for view in self.views):
+            share = 1
+        places = min(len(retries), max(share, limit - others))
         tried_again = nsmallest(places, retries, key=self._patience)
         taken = sorted([*tried_again, *islice(regular, limit - places)])
         left = [*islice(regular, 1), *sorted(set(retries).difference(tried_again))[:1]]

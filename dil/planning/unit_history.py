@@ -58,6 +58,13 @@ class UnitHistory:
         known = sum(index not in self.settled for index in self.decisions)
         return self.partitions - len(self.settled) - known
 
+    def has_first_reading(self) -> bool:
+        """Tell whether a partition is due that was never tried, or never read by its record."""
+        return self.fresh_count() > 0 or any(
+            _is_due(made) and not made.waits and made.cutoff is None
+            for made in self.decisions.values()
+        )
+
     def due(self) -> Iterator[int]:
         """Yield the partitions that are due and did not fail last, ascending."""
         regular = sorted(

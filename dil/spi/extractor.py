@@ -33,12 +33,14 @@ class Page:
 
     ``batches`` yields record batches in the raw schema of ``dil.model.arrow``; it is consumed once,
     and ``rows`` is complete only afterwards. ``lookup`` finds a dot path in the root of the
-    response (behaviour.md B9.1) and returns MISSING where there is none.
+    response (behaviour.md B9.1) and returns MISSING where there is none. ``notes`` are fixed
+    sentences for the run's report, about what is odd and no failure; the report counts equal ones.
     """
 
     batches: Iterator[pa.RecordBatch]
     lookup: Callable[[str], JsonValue | Missing]
     rows: int = 0
+    notes: tuple[str, ...] = ()
 
 
 class Extractor(ABC):

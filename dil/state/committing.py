@@ -228,6 +228,6 @@ def _set_status(tx: Transaction, job: str, commit: Commit) -> None:
 def describe(job: str, commit: Commit) -> str:
     """Return one line about a commit for logs; names counts, never data."""
     return (
-        f"job {json.dumps(job)} run {commit.run_id}: {len(commit.outcomes)} work units, "
-        f"{len(commit.moves)} files added, {len(commit.removes)} removed"
+        f"job {json.dumps(job)} run {commit.run_id}: work units {len(commit.outcomes)}, "
+        f"files added {len(commit.moves)}, removed {len(commit.removes)}"
     )

@@ -9,7 +9,7 @@ from dil.model.dataset import Lease, LeaseHolder
 from dil.state import sql
 from dil.state.canonical import watermark_text
 from dil.state.database import Row, Transaction
-from dil.state.processes import is_gone, this_process
+from dil.state.processes import is_gone, is_in_sight, this_process
 
 
 def acquire(tx: Transaction, job: str, run_id: str, now: int, lease_s: int) -> Lease:
@@ -68,11 +68,14 @@ def _require_free(row: Row, job: str, now: int) -> None:
     holder = LeaseHolder(run_id, host, pid, process_start, since, heartbeat)
     if is_gone(holder):
         return
+    advice = "Wait for it to end, or wait in line with --wait-lease SECONDS."
+    if not is_in_sight(holder):
+        # Of another one it is known that it lives.
+        advice += f" Should that host have crashed, the lease is free at {watermark_text(expires)}."
     raise LeaseHeldError(
         f"job {json.dumps(job)} is being run by {run_id}: process {pid} on {host}, "
         f"since {watermark_text(since)}",
-        f"Wait for it to end, or wait in line with --wait-lease S. Should it have crashed, its "
-        f"lease is free at {watermark_text(expires)}.",
+        advice,
     )
 
 

@@ -31,14 +31,17 @@ def start_mark(pid: int) -> str | None:
     return None if start is None else f"{_system()}/{start}"
 
 
-def is_gone(holder: LeaseHolder) -> bool:
-    """Tell whether a lease holder surely no longer runs; False when that cannot be known."""
+def is_in_sight(holder: LeaseHolder) -> bool:
+    """Tell whether it can be known from here if a lease holder still runs."""
     if holder.host != socket.gethostname():
         return False
     system = holder.process_start.rpartition("/")[0]
-    if not system or system != _system():
-        return False
-    return start_mark(holder.pid) != holder.process_start
+    return bool(system) and system == _system()
+
+
+def is_gone(holder: LeaseHolder) -> bool:
+    """Tell whether a lease holder surely no longer runs; False when that cannot be known."""
+    return is_in_sight(holder) and start_mark(holder.pid) != holder.process_start
 
 
 def _is_linux() -> bool:

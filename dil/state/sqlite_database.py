@@ -21,6 +21,11 @@ from dil.state.mounts import network_mount_of
 
 BUSY_S = 5.0
 _WAL_ATTEMPTS = 50
+_WITHOUT_HISTORY = (
+    "Without one, move the file away: the next run begins without history and reads everything "
+    "again, so move the published data away, too, or it is there twice."
+)
+_OTHER_LAYOUT = ("no such table", "no such column", "has no column", "values for")
 
 
 class SqliteTransaction(Snapshot):
@@ -172,7 +177,9 @@ def _advice(error: sqlite3.Error) -> str:
     if "locked" in text or "busy" in text:
         return f"Another process kept it locked for {BUSY_S:.0f} s; run the job again."
     if "not a database" in text or "malformed" in text:
-        return "The file is damaged. Restore a copy, or move it away to begin without history."
+        return f"The file is damaged. Restore a copy of it. {_WITHOUT_HISTORY}"
+    if any(sign in text for sign in _OTHER_LAYOUT):
+        return f"Another version of dil made the file: use that version. {_WITHOUT_HISTORY}"
     return "Check that the folder exists, is writable and has free space."
 
 
@@ -235,12 +242,18 @@ def _check_format(connection: sqlite3.Connection, path: Path) -> None:
             f"{path} is an SQLite file, but not a state store of dil ({error})",
             "Set state.store.dir to another folder.",
         ) from error
-    if found is None or found[0] != sql.FORMAT:
-        newest = "nothing" if found is None else f"format {found[0]}"
+    if found is not None and found[0] == sql.FORMAT:
+        return
+    if found is not None and found[0] > sql.FORMAT:
         raise StateError(
-            f"state store {path} has {newest}, this dil reads format {sql.FORMAT}",
+            f"state store {path} has format {found[0]}, this dil reads format {sql.FORMAT}",
             "It was written by a newer dil. Upgrade, or restore the copy taken before that run.",
         )
+    kind = "no format" if found is None else f"format {found[0]}"
+    raise StateError(
+        f"state store {path} has {kind}, this dil reads format {sql.FORMAT}",
+        f"Restore a copy of it, or use the version that made it. {_WITHOUT_HISTORY}",
+    )
 
 
 def _make_durable_folder(folder: Path) -> None:

@@ -129,7 +129,9 @@ class _Check:
                     f"V22: work unit {state.signature} differs between index and chain"
                 )
         if unseen:
-            self.problems.append(f"V22: {len(unseen)} work units of the chain are not in the index")
+            self.problems.append(
+                f"V22: work units of the chain that are not in the index: {len(unseen)}"
+            )
 
     def files(self, size_of: Callable[[str], int | None]) -> None:
         """Check that live files exist with their size."""

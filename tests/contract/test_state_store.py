@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import textwrap
@@ -68,6 +69,18 @@ def test_a_held_lease_is_refused_with_the_holder_and_the_time(
     assert "run-1" in caught.value.message
     assert str(os.getpid()) in caught.value.message
     assert "2025-02-04T00:00:00.000Z" in caught.value.message
+    assert "2025-02-04T00:01:00.000Z" not in caught.value.fix  # it is seen to live
+
+
+def test_when_the_lease_of_another_host_ends_is_told(
+    store: StateStore, place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as there:
+        there.setattr(socket, "gethostname", lambda: "elsewhere")
+        store.acquire_lease("run-1", lease_s=60)
+    with place.open() as other, pytest.raises(LeaseHeldError) as caught:
+        other.acquire_lease("run-2", lease_s=60)
+    assert "elsewhere" in caught.value.message
     assert "2025-02-04T00:01:00.000Z" in caught.value.fix
 
 

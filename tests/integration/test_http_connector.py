@@ -20,6 +20,7 @@ from connectors.http.target import build_target, form_encoded
 from dil.errors import (
     AuthenticationError,
     ConfigError,
+    SourceContractError,
     SourceError,
     TransientSourceError,
 )
@@ -50,10 +51,11 @@ def values(parameters=None, **variables):
 class Session(HttpSession):
     """A session whose waits take no time and are written down."""
 
-    def __init__(self, uri, **members):
+    def __init__(self, uri, monotonic=lambda: 0.0, **members):
         self.waits = []
         super().__init__(
             HttpSettings(uri=uri, **members),
+            monotonic=monotonic,
             sleep=self.waits.append,
             chance=lambda: 0.5,
             wall_clock=lambda: 0.0,
@@ -353,6 +355,64 @@ def test_retries_end_with_their_number_or_their_seconds(server):
             assert session.waits == waits
 
 
+@pytest.mark.parametrize(("status", "made"), [(503, "2 retries"), (500, "0 retries")])
+def test_a_failure_tells_how_often_the_request_was_really_sent_again(server, status, made):
+    server.script("/x", Reply(status=status))
+    session = Session(server.url + "/x", retry=RetryBudget(2, 120))
+    with session, pytest.raises(TransientSourceError) as caught:
+        session.get()
+    assert caught.value.message.endswith(f"after {made}")
+
+
+def test_each_retry_says_why_and_a_passing_failure_is_told_by_its_error_alone(server, caplog):
+    server.script("/x", Reply(status=503))
+    session = Session(server.url + "/x", retry=RetryBudget(1, 120))
+    with caplog.at_level(logging.WARNING), session, pytest.raises(TransientSourceError):
+        session.get()
+    (line,) = [record.getMessage() for record in caplog.records]
+    assert "HTTP status 503 Service Unavailable; sending again in 1.0 s (1 of at most 1)" in line
+
+
+def test_the_seconds_of_the_budget_count_slow_answers_as_well(server):
+    server.script("/x", Reply(status=503))
+    ticks = iter(range(0, 1000, 50))
+    session = Session(server.url + "/x", retry=RetryBudget(9, 120), monotonic=lambda: next(ticks))
+    with session, pytest.raises(TransientSourceError):
+        session.get()
+    assert session.waits == [1.0, 2.0]  # 50 and 100 s after the first sending; 150 is too late
+
+
+def connection_error(url, **members):
+    session = Session(url, retry=RetryBudget(0, 0), **members)
+    with session, pytest.raises(TransientSourceError) as caught:
+        session.get()
+    return caught.value.message
+
+
+def test_a_missing_answer_is_named_by_its_cause(server):
+    server.faults.append(Fault("reset", path="/reset"))
+    server.faults.append(Fault("slow", path="/slow", delay_s=1.2))
+    server.script("/closed", Reply(raw=b""))
+    server.script("/words", Reply(raw=b"hello there\r\n\r\n"))
+    brief = TlsSettings(connectionTimeoutSeconds=1, socketTimeoutSeconds=1)
+    assert "connection reset after 0 retries" in connection_error(server.url + "/reset")
+    assert "closed without an answer" in connection_error(server.url + "/closed")
+    assert "the answer is not HTTP" in connection_error(server.url + "/words")
+    assert "timed out" in connection_error(server.url + "/slow", tls=brief)
+    assert "host name not found" in connection_error("http://no-such-host.invalid/x")
+
+
+def test_a_failing_proxy_is_named_as_one():
+    message = connection_error("http://shop.invalid/x", proxy=f"http://127.0.0.1:{unused_port()}")
+    assert "shop.invalid/x: the proxy: connection refused" in message
+
+
+def unused_port():
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        return unused.getsockname()[1]
+
+
 def test_a_reset_connection_is_tried_again(server):
     server.faults.append(Fault("reset", at=(1,)))
     with Session(server.url + "/records?unit=a&limit=1") as session:
@@ -361,15 +421,13 @@ def test_a_reset_connection_is_tried_again(server):
 
 
 def test_a_refused_connection_is_transient():
-    with socket.socket() as unused:
-        unused.bind(("127.0.0.1", 0))
-        port = unused.getsockname()[1]
+    port = unused_port()
     with Session(f"http://u:s3cret@127.0.0.1:{port}/x?k=s3cret") as session:
         with pytest.raises(TransientSourceError) as caught:
             session.get()
         assert len(session.waits) == 3
     assert "s3cret" not in str(caught.value)
-    assert f"127.0.0.1:{port}/x (k)" in caught.value.message
+    assert f"127.0.0.1:{port}/x (k): connection refused after 3 retries" in caught.value.message
 
 
 def test_a_silent_server_times_out(server):
@@ -420,6 +478,97 @@ def test_compressed_bodies_are_decoded_piece_by_piece(server, name, pack):
         with session.fetch(values()).body as body:
             pieces = iter(lambda: body.read(999), b"")
             assert b"".join(pieces) == plain
+
+
+def packed(coding, plain):
+    """Return a body that a compressor flushed in the middle, cut there, and the whole one."""
+    window = {"gzip": 31, "deflate": 15, "raw deflate": -15}[coding]
+    packer = zlib.compressobj(wbits=window)
+    half = plain[: len(plain) // 2]
+    begin = packer.compress(half) + packer.flush(zlib.Z_FULL_FLUSH)
+    return begin, begin + packer.compress(plain[len(half) :]) + packer.flush()
+
+
+def framed(framing, coding, body):
+    """Return an answer whose length is told in one of HTTP's three ways."""
+    head = f"HTTP/1.1 200 OK\r\nContent-Encoding: {coding.removeprefix('raw ')}\r\n".encode()
+    match framing:
+        case "content-length":
+            return Reply(raw=head + b"Content-Length: %d\r\n\r\n%b" % (len(body), body))
+        case "chunked":
+            chunked = b"Transfer-Encoding: chunked\r\n\r\n%x\r\n%b\r\n0\r\n\r\n"
+            return Reply(raw=head + chunked % (len(body), body))
+        case _:
+            return Reply(raw=head + b"Connection: close\r\n\r\n" + body)
+
+
+LINES = b"".join(b'{"id":%d}\n' % number for number in range(240))
+
+
+@pytest.mark.parametrize("coding", ["gzip", "deflate", "raw deflate"])
+@pytest.mark.parametrize("framing", ["content-length", "chunked", "until it closes"])
+@pytest.mark.parametrize("size", [-1, 7])
+def test_a_compressed_body_without_its_end_is_refused_however_it_is_framed(
+    server, coding, framing, size
+):
+    cut, whole = packed(coding, LINES)
+    server.script("/cut", framed(framing, coding, cut))
+    server.script("/whole", framed(framing, coding, whole))
+
+    def read(path):
+        with Session(server.url + path) as session, session.fetch(values()).body as body:
+            return b"".join(iter(lambda: body.read(size), b""))
+
+    assert read("/whole") == LINES
+    with pytest.raises(TransientSourceError) as caught:
+        read("/cut")
+    assert "the compressed data has no end" in caught.value.message
+
+
+def test_a_compressed_body_that_was_changed_on_the_way_is_refused(server):
+    body = bytearray(gzip.compress(LINES))
+    body[-6] ^= 1  # of the checksum
+    server.script("/x", Reply(bytes(body), headers=(("Content-Encoding", "gzip"),)))
+    with Session(server.url + "/x") as session, pytest.raises(TransientSourceError):
+        session.get()
+
+
+def test_gzip_members_one_after_another_are_one_body(server):
+    body = gzip.compress(LINES[:100]) + gzip.compress(LINES[100:])
+    server.script("/x", Reply(body, headers=(("Content-Encoding", "X-GZip"),)))
+    with Session(server.url + "/x") as session:
+        assert session.get() == LINES
+
+
+def test_codings_are_undone_in_the_opposite_order(server):
+    body = gzip.compress(zlib.compress(LINES))
+    server.script("/x", Reply(body, headers=(("Content-Encoding", "deflate, gzip"),)))
+    with Session(server.url + "/x") as session:
+        assert session.get() == LINES
+
+
+@pytest.mark.parametrize("coding", ["gzip", "deflate"])
+def test_an_empty_body_may_be_called_compressed(server, coding):
+    server.script("/x", Reply(b"", headers=(("Content-Encoding", coding),)))
+    with Session(server.url + "/x") as session:
+        assert session.get() == b""
+
+
+def test_a_coding_that_was_not_asked_for_is_named(server):
+    server.script("/x", Reply(b"?", headers=(("Content-Encoding", "br"),)))
+    with Session(server.url + "/x") as session, pytest.raises(SourceContractError) as caught:
+        session.get()
+    assert "br" in caught.value.message
+
+
+@pytest.mark.parametrize("coding", ["gzip", "deflate"])
+def test_connections_of_compressed_answers_are_used_again(server, coding):
+    body = packed(coding, LINES)[1]
+    server.script("/x", Reply(body, headers=(("Content-Encoding", coding),)))
+    with Session(server.url + "/x") as session:
+        for _ in range(3):
+            assert session.get() == LINES
+    assert server.connections == 1
 
 
 def test_connections_are_used_again(server):

@@ -71,17 +71,25 @@ class Loads:
         self.job = job
         self.overrides: dict[str, str] = {}
         self.lenient = False
+        self.secrets = True
         self.error: Exception | None = None
         self.notices = (Problem(Origin("orders.conf", 3), "ms.timezone", "is not set", "Set it."),)
 
     def __call__(
-        self, path: str, *, overrides: dict[str, str], environ: object, lenient: bool
+        self,
+        path: str,
+        *,
+        overrides: dict[str, str],
+        environ: object,
+        lenient: bool,
+        secrets: bool,
     ) -> SimpleNamespace:
         self.overrides = overrides
         self.lenient = lenient
+        self.secrets = secrets
         if self.error is not None:
             raise self.error
-        return SimpleNamespace(job=self.job, notices=self.notices)
+        return SimpleNamespace(job=self.job, notices=self.notices, infos=())
 
 
 @pytest.fixture

@@ -105,3 +105,21 @@ def test_the_file_for_spark_submit_hides_no_module_of_the_standard_library(tmp_p
 
     assert done.returncode == 0, done.stderr
     assert Path(done.stdout.strip().splitlines()[-1]).name == "secrets.py"
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [(["plna"], "plan"), (["valdate", "x"], "validate"), (["state", "sho"], "show")],
+)
+def test_a_misspelt_command_is_answered_with_the_nearest_one(
+    words: list[str], meant: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(words) == 2
+    assert f'Did you mean "{meant}"?' in capsys.readouterr().err
+
+
+def test_a_word_that_is_near_no_command_gets_no_suggestion(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["xyzzy"]) == 2
+    assert "Did you mean" not in capsys.readouterr().err

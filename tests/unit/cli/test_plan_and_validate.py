@@ -147,3 +147,21 @@ def test_no_secret_is_shown(
 
     captured = capsys.readouterr()
     assert "hunter2-canary" not in captured.out + captured.err
+
+
+@pytest.mark.parametrize("command", [["plan"], ["plan", "--json"], ["state", "show"]])
+def test_commands_that_never_ask_the_source_need_no_secrets_and_repeat_no_notices(
+    command: list[str], conf: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flags = ["-D", "source.conn.password=env:DIL_TEST_UNSET", "-D", "no.such.key=1"]
+
+    assert main([*command, conf, *flags]) == 0
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("command", [["validate"], ["run"]])
+def test_commands_that_vouch_for_a_run_need_its_secrets(
+    command: list[str], conf: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*command, conf, "-D", "source.conn.password=env:DIL_TEST_UNSET"]) == 2
+    assert "DIL_TEST_UNSET" in capsys.readouterr().err

@@ -273,7 +273,28 @@ def test_notices_about_the_job_file_are_logged(
 ) -> None:
     main(["run", "orders.conf"])
 
-    assert "orders.conf:3: ms.timezone is not set Set it." in capsys.readouterr().err
+    assert "INFO orders.conf:3: ms.timezone is not set. Set it.\n" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "place", ["/proc/x.json", "/nowhere/x.json", "."], ids=["refusing", "missing", "a folder"]
+)
+def test_a_report_without_a_place_is_found_out_before_the_run(
+    place: str, runs: "Runs", capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["run", "orders.conf", "--report", place, "--json"]) == 2
+
+    assert runs.options is None
+    assert printed(capsys)["failures"][0]["code"] == "DIL-CONFIG"  # type: ignore[index]
+
+
+def test_looking_for_the_reports_place_leaves_nothing_behind(runs: "Runs", tmp_path: Path) -> None:
+    runs.raises(KeyboardInterrupt())
+    (tmp_path / "report.json").write_text("old")
+
+    main(["run", "orders.conf", "--report", str(tmp_path / "report.json")])
+
+    assert [path.name for path in tmp_path.iterdir()] == ["report.json"]
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
@@ -307,6 +328,28 @@ def test_one_run_id_names_the_run_in_options_log_and_report(
     lines = [json.loads(line) for line in err.splitlines() if line.startswith("{")]
     ours = [line for line in lines if line["msg"] == "about to fail"]
     assert [(line["run_id"], line["job"]) for line in ours] == [(run_id, "orders")]
+
+
+def test_the_report_of_a_wrong_job_file_has_the_jobs_name(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    conf = tmp_path / "file.conf"
+    conf.write_text("job.name=orders of ${who}\nms.nonsense=1\n")
+
+    assert main(["run", str(conf), "-D", "who=us", "--json"]) == 2
+    assert printed(capsys)["job"] == "orders of us"
+
+
+def test_advice_of_an_error_is_a_member_of_its_own(
+    runs: "Runs", capsys: pytest.CaptureFixture[str]
+) -> None:
+    runs.raises(StateError("damaged", "Restore the copy."))
+
+    main(["run", "orders.conf", "--json"])
+
+    assert printed(capsys)["failures"] == [
+        {"signature": None, "code": "DIL-STATE", "error": "damaged", "fix": "Restore the copy."}
+    ]
 
 
 def test_a_run_that_never_began_has_no_id(

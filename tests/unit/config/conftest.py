@@ -18,6 +18,7 @@ SMALLEST = {
     "ms.source.uri": "https://shop.test/orders",
     "extract.table.name": "orders",
     "data.publisher.final.dir": "out",
+    "ms.timezone": "UTC",
 }
 
 

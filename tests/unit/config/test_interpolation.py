@@ -9,9 +9,9 @@ def uri(loaded) -> str:
 
 def test_names_are_replaced_recursively_and_variables_left_alone(job_file):
     loaded = job_file.load(
-        {"host": "h.test", "base": "https://${host}", "ms.source.uri": "${base}/{{id}}/${host}"}
+        {"host": "h.test", "base": "https://${host}", "ms.source.uri": "${base}/${host}?i={{id}}"}
     )
-    assert uri(loaded) == "https://h.test/{{id}}/h.test"
+    assert uri(loaded) == "https://h.test/h.test?i={{id}}"
 
 
 def test_names_of_inherited_files_are_seen_and_the_nearest_value_counts(job_file):

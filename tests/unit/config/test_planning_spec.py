@@ -34,11 +34,14 @@ def units(value: object, name: str = "id") -> str:
 
 
 def test_nothing_given_is_the_default_range_and_one_unit():
-    assert planning_spec({}) == (PlanningSpec(), ())
+    assert planning_spec({})[0] == PlanningSpec()
+    assert [notice.key for notice in planning_spec({})[1]] == ["ms.watermark"]
+    assert planning_spec({"ms.timezone": "UTC"}) == (PlanningSpec(zone="UTC"), ())
 
 
 def test_keys_of_other_rooms_and_unknown_ones_are_ignored():
-    assert planning_spec({"ms.bogus": "1", "ms.http.conn.max": "x", "a": "${b}"})[1] == ()
+    others = {"ms.bogus": "1", "ms.http.conn.max": "x", "a": "${b}"}
+    assert planning_spec({"ms.timezone": "UTC", **others})[1] == ()
 
 
 def test_planning_keys_are_interpolated_with_any_other_key():

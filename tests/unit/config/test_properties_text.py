@@ -83,6 +83,34 @@ def test_an_unbalanced_value_is_told_and_the_rest_is_still_read():
     assert [(problem.key, problem.origin.line) for problem in findings.problems] == [("b", 2)]
 
 
+def test_the_lines_of_an_unclosed_value_are_no_hocon_and_no_keys():
+    findings = Findings()
+    text = (
+        'ms.parameters=[\n  {"name": "a",\n   "value": {"x": 1},\n  {\n    kind: "y"},\n# note\n'
+        "job.name=x\nms.pagination: {}\n"
+    )
+    entries = list(parse(text, "a.conf", findings, spans_lines=spans_lines))
+    assert [entry.key for entry in entries] == ["ms.parameters", "job.name", "ms.pagination"]
+    assert [(problem.key, problem.origin.line) for problem in findings.problems] == [
+        ("ms.parameters", 1)
+    ]
+
+
+def test_an_unclosed_value_is_told_before_the_hocon_behind_it():
+    findings = Findings()
+    text = "ms.parameters=[{\na=1\nms {\n"
+    with pytest.raises(ConfigError) as caught:
+        list(parse(text, "a.conf", findings, spans_lines=spans_lines))
+    assert [problem.origin.line for problem in caught.value.problems] == [1, 3]
+
+
+@pytest.mark.parametrize(
+    "text", ['ms.pagination {"initialvalues":[0]}', "ms.pagination {initialvalues: [0]}"]
+)
+def test_a_blank_before_json_is_a_separator_and_no_hocon(text):
+    assert read(text)["ms.pagination"].startswith("{")
+
+
 def test_every_character_knows_its_line():
     text = 'x=0\nms.watermark=[\n  {"a":1},\n  {"b"\n ]\n'
     entries = list(parse(text + "]", "a.conf", Findings(), spans_lines=lambda key: True))
@@ -93,7 +121,17 @@ def test_every_character_knows_its_line():
 
 @pytest.mark.parametrize(
     "text",
-    ["{\n a: 1\n}", 'include "base.conf"', "ms {\n source = x\n}", "job.name {\n}", "{"],
+    [
+        "{\n a: 1\n}",
+        'include "base.conf"',
+        "ms {\n source = x\n}",
+        "job.name {\n}",
+        "{",
+        "job { name = x }",
+        "job { name: x }",
+        "job{lock{enabled=true}}",
+        'ms.http { "conn.max" = 5 }',
+    ],
 )
 def test_hocon_is_refused_in_so_many_words(text):
     with pytest.raises(ConfigError, match="HOCON") as caught:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dil.config import load
+from dil.config import load, peek_name
 from dil.config.findings import Findings
 from dil.config.reader import read_job
 from dil.errors import ConfigError
@@ -110,25 +110,62 @@ def test_properties_of_the_folders_above_are_inherited_up_to_the_project(tmp_pat
     assert entries(jobs / "x.pull") == {"a": "project", "b": "jobs", "c": "own"}
 
 
-def test_the_working_directory_ends_inheritance_too(tmp_path, monkeypatch):
+def test_inheritance_does_not_depend_on_the_working_directory(tmp_path, monkeypatch):
     (tmp_path / "here/jobs").mkdir(parents=True)
     (tmp_path / "outside.properties").write_text("z=outside\n")
     (tmp_path / "here/p.properties").write_text("a=here\n")
     (tmp_path / "here/jobs/x.pull").write_text("b=own\n")
-    monkeypatch.chdir(tmp_path / "here")
-    findings = Findings()
-    found = read_job("jobs/x.pull", findings)
-    assert {key: str(entry.origin) for key, entry in found.items()} == {
-        "a": "p.properties:1", "b": "jobs/x.pull:1",
-    }  # fmt: skip
+    inherited = {"z": "outside", "a": "here", "b": "own"}
+    assert entries(tmp_path / "here/jobs/x.pull") == inherited
+    for folder, name in (
+        ("here", "jobs/x.pull"),
+        ("here/jobs", "x.pull"),
+        ("", "here/jobs/x.pull"),
+    ):
+        monkeypatch.chdir(tmp_path / folder)
+        assert entries(Path(name)) == inherited
 
 
-def test_without_a_project_only_the_job_files_own_folder_counts(tmp_path):
+def test_the_folder_that_holds_a_repository_ends_inheritance(tmp_path):
     (tmp_path / "jobs").mkdir()
+    (tmp_path / "jobs/.git").touch()  # A file, in a work tree.
     (tmp_path / "outside.properties").write_text("z=outside\n")
     (tmp_path / "jobs/own.properties").write_text("a=1\n")
     (tmp_path / "jobs/x.pull").write_text("b=2\n")
     assert entries(tmp_path / "jobs/x.pull") == {"a": "1", "b": "2"}
+
+
+def test_origins_of_inherited_files_are_relative_where_the_job_file_is(tmp_path, monkeypatch):
+    (tmp_path / "jobs").mkdir()
+    (tmp_path / "p.properties").write_text("a=1\n")
+    (tmp_path / "jobs/x.pull").write_text("b=2\n")
+    monkeypatch.chdir(tmp_path / "jobs")
+    found = read_job("x.pull", Findings())
+    assert {key: str(entry.origin) for key, entry in found.items()} == {
+        "a": "../p.properties:1", "b": "x.pull:1",
+    }  # fmt: skip
+
+
+def test_behind_a_symbolic_link_the_real_folders_above_count(tmp_path, monkeypatch):
+    (tmp_path / "real/jobs").mkdir(parents=True)
+    (tmp_path / "real/p.properties").write_text("a=real\n")
+    (tmp_path / "real/jobs/x.pull").write_text("b=own\n")
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere/q.properties").write_text("a=wrong\n")
+    (tmp_path / "elsewhere/link").symlink_to(tmp_path / "real/jobs")
+    monkeypatch.chdir(tmp_path)
+    assert entries(Path("elsewhere/link/x.pull")) == {"a": "real", "b": "own"}
+
+
+def test_every_inherited_file_is_told(tmp_path, job_file):
+    (tmp_path / "project.properties").write_text("job.description=x\n")
+    (job_file.folder / "own.properties").write_text("")
+    loaded = job_file.load()
+    assert [(info.what, info.key) for info in loaded.infos] == [
+        (f"inherits {job_file.folder / 'own.properties'}", ""),
+        (f"inherits {tmp_path / 'project.properties'}", ""),
+    ]
+    assert set(loaded.infos) <= set(loaded.notices)
 
 
 def test_two_property_files_in_one_folder_are_refused(tmp_path):
@@ -197,3 +234,17 @@ def test_origins_name_the_path_as_it_was_given(tmp_path, monkeypatch):
     with pytest.raises(ConfigError) as caught:
         load("a.conf", environ={})
     assert "a.conf:2" in {str(found.origin) for found in caught.value.problems}
+
+
+def test_the_name_of_a_job_is_known_although_its_file_is_wrong(tmp_path):
+    def name(text: str, *more: dict[str, str]) -> str:
+        (tmp_path / "a.conf").write_text(text)
+        return peek_name(tmp_path / "a.conf", *more)
+
+    assert name("job.name=a\nms.bogus=1\n") == "a"
+    assert name("job.name=a-${b}\nb=c\n") == "a-c"
+    assert name("job.name=${env:X}\n", {}, {"X": "e"}) == "e"
+    assert name("job.name=a\n", {"job.name": "d"}) == "d"
+    assert name("job.name=${env:X}\n") == name("x=1\n") == name("job { name = x }\n") == ""
+    assert peek_name(tmp_path / "missing.conf") == ""
+    assert peek_name(tmp_path / "missing.conf", {"job.name": "d"}) == "d"

@@ -84,7 +84,7 @@ def test_missing_required_properties_are_all_told_together(job_file):
 
 def test_all_problems_come_sorted_by_line(job_file):
     found = job_file.problems({"ms.bogus": "1", "task.maxretries": "x", "ms.backfill": "y"})
-    assert [problem.origin.line for problem in found] == [7, 8, 9]
+    assert [problem.origin.line for problem in found] == [8, 9, 10]
 
 
 def test_the_line_of_a_json_error_is_the_physical_one(load_text):

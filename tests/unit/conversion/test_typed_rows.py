@@ -46,7 +46,20 @@ def test_the_whole_text_must_fit_the_default_format(word: str) -> None:
     assert caught.value.code == "DIL-CONVERT"
     assert 'column "c", row 2' in caught.value.message
     assert "2020-01-01" not in caught.value.message
-    assert '"9999-99-99"' in caught.value.message
+    assert '"9999-99-99" (9 stands for a digit, a for a letter)' in caught.value.message
+    assert caught.value.fix.startswith(f"Set converter.avro.{word}.format=yyyy-MM-dd. ")
+
+
+def test_a_text_of_unknown_form_names_the_property_that_says_how_to_read_it() -> None:
+    with pytest.raises(ConversionError) as caught:
+        values(column("time"), ["half past ten"])
+    assert caught.value.fix.startswith("Set converter.avro.time.format to the pattern")
+
+
+def test_a_text_of_the_right_form_that_is_no_date_is_the_sources_to_correct() -> None:
+    with pytest.raises(ConversionError) as caught:
+        values(column("date"), ["2020-13-01"], date_formats=("yyyy-MM-dd",))
+    assert caught.value.fix.startswith("Correct the source")
 
 
 def test_dates_and_times_are_what_the_text_says_whatever_the_zone() -> None:

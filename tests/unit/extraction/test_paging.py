@@ -8,8 +8,9 @@ import pyarrow as pa
 import pytest
 
 from dil.errors import SourceContractError
-from dil.extraction.json_extractor import JsonExtractor
+from dil.extraction.json_extractor import NO_DATA_FIELD, JsonExtractor
 from dil.extraction.paging import Walk, session_key, walk_pages, walk_rows
+from dil.extraction.paging_notes import CURSOR_LEFT, NO_KEY, NO_TOTAL, TOTAL_NOT_REACHED
 from dil.extraction.parameters import Scope
 from dil.model.job import ClassRef, ExtractionSpec
 from dil.model.settings import Pagination, Parameter, SessionKeyField
@@ -266,3 +267,71 @@ def test_row_sessions_are_paged_alike():
     assert len(list(walk_rows(source, walk))) == 4
     assert [sent["o"] for sent in source.sent] == [0, 2, 4, 6]
     assert walk.counters.rows == 5
+
+
+# Odd ends
+
+
+def notes_of(source, **members):
+    spec = ExtractionSpec(REF, data_field="data", **members)
+    return walked(source, spec)[1].counters.notes
+
+
+PAGED = {"parameters": OFFSETS, "pagination": Pagination(initialvalues=(0, 100))}
+CURSORS = {"parameters": CURSOR, "session": SessionKeyField(name="next")}
+
+
+def test_a_walk_that_ends_as_its_source_says_has_no_notes():
+    counted = Scripted([page(100, total=140), page(40, total=140)])
+    assert notes_of(counted, **PAGED, total_count_field="total") == []
+    assert notes_of(Scripted([page(100), page(40), page(0)]), **PAGED) == []
+    assert notes_of(Scripted([page(2, next="b"), page(2, next=None)]), **CURSORS) == []
+    assert notes_of(Scripted([page(2, next="b"), page(0)]), **CURSORS) == []
+
+
+def test_an_end_before_the_total_is_noted_and_logged_with_its_numbers(caplog):
+    source = Scripted([page(100, total=240), page(100, total=240), page(0, total=240)])
+    assert notes_of(source, **PAGED, total_count_field="total") == [TOTAL_NOT_REACHED]
+    assert "(rows 200, total 240)" in caplog.text
+
+
+def test_a_cursor_that_ends_before_the_total_is_noted():
+    source = Scripted([page(2, next="b", total=5), page(2, next=None, total=5)])
+    assert notes_of(source, **CURSORS, total_count_field="total") == [TOTAL_NOT_REACHED]
+
+
+def test_a_warning_that_ends_a_walk_before_its_total_is_noted():
+    gone = Response(body=None, warning="HTTP status 204 No Content, taken as no rows")
+    source = Scripted([page(2, next="b", total=5), gone])
+    assert notes_of(source, **CURSORS, total_count_field="total") == [TOTAL_NOT_REACHED]
+
+
+def test_an_empty_page_that_names_another_one_is_noted_unless_it_repeats_its_cursor():
+    assert notes_of(Scripted([page(2, next="b"), page(0, next="c")]), **CURSORS) == [CURSOR_LEFT]
+    assert notes_of(Scripted([page(2, next="b"), page(0, next="b")]), **CURSORS) == []
+
+
+def test_a_later_page_without_its_rows_is_noted_once():
+    error = {"error": "backend down"}
+    assert notes_of(Scripted([page(100), error]), **PAGED) == [NO_DATA_FIELD]
+
+
+def test_a_total_that_no_response_has_is_noted():
+    source = Scripted([page(100), page(0)])
+    assert notes_of(source, **PAGED, total_count_field="totla") == [NO_TOTAL]
+    assert notes_of(Scripted([page(0)]), **PAGED, total_count_field="totla") == []
+
+
+def test_a_session_key_that_no_response_has_is_noted_where_there_may_be_more_pages():
+    assert notes_of(Scripted([page(2, nxt="b")]), **CURSORS) == [NO_KEY]
+    assert notes_of(Scripted([page(0)]), **CURSORS) == []
+
+    sized = {**PAGED, "session": SessionKeyField(name="next")}
+    assert notes_of(Scripted([page(100)]), **sized) == [NO_KEY]
+    assert notes_of(Scripted([page(99)]), **sized) == []
+
+
+def test_a_session_key_in_a_header_is_found():
+    body = io.BytesIO(json.dumps(page(2)).encode())
+    source = Scripted([Response(body, headers={"Next": ""})])
+    assert notes_of(source, **CURSORS) == []

@@ -232,7 +232,7 @@ def test_a_run_without_rows_is_said_loudly_only_where_rows_were_usual(story: Sto
     third = story.run(day(3))
     assert (third.status, third.rows) == (RunStatus.SUCCESS, 0)
     assert "NO ROWS" in third.notes[0]
-    assert "published 1 rows" in third.notes[0]
+    assert "published 1 row." in third.notes[0]
 
 
 def test_an_empty_work_unit_is_done_and_not_read_again(story: Story) -> None:

@@ -86,4 +86,4 @@ def test_an_empty_range_is_told_apart_from_nothing_new(story: Story) -> None:
     again = story.run(day(1))
 
     assert "range is empty" in empty.notes[0]
-    assert "2 work units are up to date" in again.notes[0]
+    assert "up to date: 2 work units" in again.notes[0]

@@ -171,6 +171,21 @@ def test_debug_is_for_our_loggers_and_not_for_libraries() -> None:
     ]
 
 
+@pytest.mark.parametrize(("level", "is_shown"), [("INFO", False), ("DEBUG", True)])
+def test_what_py4j_logs_on_the_root_logger_is_for_debugging_alone(
+    *, level: str, is_shown: bool
+) -> None:
+    stream = start(level=level)
+    place = "/somewhere/lib/py4j/java_gateway.py"
+    text = "KeyboardInterrupt while sending command."
+
+    logging.getLogger().handle(
+        logging.LogRecord("root", logging.ERROR, place, 1070, text, None, None)
+    )
+
+    assert (text in stream.getvalue()) is is_shown
+
+
 def test_warnings_of_libraries_go_to_the_log() -> None:
     stream = start()
 

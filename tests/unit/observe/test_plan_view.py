@@ -69,7 +69,7 @@ PLAN = Plan(
 
 PLAN_TEXT = """\
 orders  plan at 2024-03-11 01:00:00.123-07:00, times in America/Los_Angeles, incremental
-  done up to 2024-03-09 00:00-08:00 (cutoff)
+  cutoff 2024-03-09 00:00-08:00: partitions that end after it are due
 
 #  reason  from                       to (exclusive)          unit              why this window
 1  retry   2024-03-09 00:00:01-08:00  2024-03-10 00:00-08:00  -                 high - low
@@ -98,6 +98,15 @@ def test_a_plan_with_nothing_due_has_no_table() -> None:
 
     assert plan_text(nothing, JOB, arithmetic=arithmetic, skip_reason=why).splitlines()[2:] == [
         "  Nothing is due, 3 not due (already done, or not yet)."
+    ]
+
+
+def test_an_empty_range_is_named_as_the_reason_that_nothing_is_due() -> None:
+    empty = replace(PLAN, work_units=(), skipped=0, left=0, left_low=None, cutoff=None)
+    job = replace(JOB, planning=PlanningSpec(start="2024-03-05", end="2024-03-05"))
+
+    assert plan_text(empty, job, arithmetic=arithmetic, skip_reason=why).splitlines()[1:] == [
+        "  Nothing is due: the range is empty, from 2024-03-05 is not before to 2024-03-05."
     ]
 
 

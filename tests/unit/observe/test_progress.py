@@ -113,3 +113,13 @@ def test_sizes_read_well(size: int, text: str) -> None:
 )
 def test_durations_read_well(seconds: float, text: str) -> None:
     assert human_seconds(seconds) == text
+
+
+def test_one_work_unit_is_no_plural(caplog: pytest.LogCaptureFixture) -> None:
+    progress = LineProgress(clock=lambda: 0.0)
+    with caplog.at_level(logging.INFO):
+        progress.start(1)
+        progress.update(done=1, failed=0, running=0, rows=1, bytes=10)
+        progress.finish()
+
+    assert caplog.messages == ["1 work unit to run", "1 of 1 work unit done, 1 row, 10 B"]

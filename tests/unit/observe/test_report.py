@@ -19,7 +19,9 @@ PARTIAL = RunReport(
     failures=(
         ReportedFailure("[watermark.a.1]", "DIL-SRC-TRANSIENT", "GET /orders answered 503"),
         ReportedFailure("[watermark.a.2]", "DIL-SRC-TRANSIENT", "GET /orders answered 503"),
-        ReportedFailure("[watermark.a.3]", "DIL-CONVERT", "column total, row 7\nis not a number"),
+        ReportedFailure(
+            "[watermark.a.3]", "DIL-CONVERT", "column total, row 7\nis not a number", "Mend it."
+        ),
     ),
     seconds=83.4,
     dataset_dir="file:///data/orders",
@@ -45,10 +47,11 @@ orders  PARTIAL in 1 min 23 s  run 20240305T080000-ab12
                 [watermark.a.2]
   failed      column total, row 7  [DIL-CONVERT]
               is not a number
+              Mend it.
                 [watermark.a.3]
   note        ms.timezone is not set; America/Los_Angeles is used
-  next        Run the job again: it goes on where this run stopped. Work units that failed are due first.
-"""  # noqa: E501
+  next        Run the job again: work units that failed are due first.
+"""
 
 
 def run(status: RunStatus, **changes: object) -> RunReport:
@@ -74,6 +77,7 @@ def test_the_json_report_keeps_the_contract() -> None:
         "signature": "[watermark.a.3]",
         "code": "DIL-CONVERT",
         "error": "column total, row 7\nis not a number",
+        "fix": "Mend it.",
     }
     assert {"job", "run_id", "rows", "bytes", "files", "seconds"} <= report.keys()
     assert report["files"] == list(PARTIAL.files)
@@ -115,6 +119,43 @@ def test_the_next_step_fits_the_failure(code: str, advice: str) -> None:
     assert advice in report_text(failed).rpartition("  next  ")[2]
 
 
+@pytest.mark.parametrize(
+    ("code", "fix", "says"),
+    [
+        ("DIL-CONVERT", "Mend it.", ""),
+        ("DIL-CONVERT", "", "it goes on where this run stopped."),
+        ("DIL-SRC-TRANSIENT", "Look there.", "it goes on where this run stopped."),
+    ],
+)
+def test_a_failed_run_is_to_be_run_again_only_where_nothing_has_to_be_mended_first(
+    code: str, fix: str, says: str
+) -> None:
+    failed = run(RunStatus.FAILED, failures=(ReportedFailure("[s]", code, "x", fix),))
+
+    text = report_text(failed)
+
+    assert fix in text
+    assert text.rstrip().endswith(says or "[s]")
+    assert "due first" not in text
+
+
+def test_one_of_a_kind_is_said_in_the_singular() -> None:
+    failed = run(
+        RunStatus.PARTIAL,
+        rows=1,
+        files=("file:///x",),
+        rows_read=1,
+        left=1,
+        failures=tuple(ReportedFailure(f"[{n}]", "DIL-SRC", "x") for n in range(4)),
+    )
+
+    text = report_text(failed)
+
+    assert "1 row in 1 file" in text
+    assert "1 more work unit is due" in text
+    assert "and 1 more work unit\n" in text
+
+
 def test_many_failures_are_counted_not_listed() -> None:
     alike = [ReportedFailure(f"[s.{n}]", "DIL-SRC", "refused") for n in range(500)]
     different = [ReportedFailure(None, "DIL-SRC", f"kind {n}") for n in range(20)]
@@ -131,14 +172,14 @@ def test_redaction_masks_free_text_and_leaves_files_and_signatures_exact() -> No
         run(
             RunStatus.FAILED,
             files=("file:///data/hunter2/part-1",),
-            failures=(ReportedFailure("[s.hunter2]", "DIL-SRC", "hunter2 refused"),),
+            failures=(ReportedFailure("[s.hunter2]", "DIL-SRC", "hunter2 refused", "not hunter2"),),
             notes=("hunter2 is weak",),
         ),
         lambda text: text.replace("hunter2", "***"),
     )
 
     assert report.files == ("file:///data/hunter2/part-1",)
-    assert report.failures == (ReportedFailure("[s.hunter2]", "DIL-SRC", "*** refused"),)
+    assert report.failures == (ReportedFailure("[s.hunter2]", "DIL-SRC", "*** refused", "not ***"),)
     assert report.notes == ("*** is weak",)
 
 

@@ -134,8 +134,17 @@ def test_retries_fill_the_places_that_others_do_not_need() -> None:
     assert days(make(replace(SPEC, limit=4), history)) == [0, 1, 2, 9]
 
 
-def test_a_limit_of_one_still_lets_others_go_on() -> None:
+def test_a_limit_of_one_lets_first_readings_go_before_retries() -> None:
     assert days(make(replace(SPEC, limit=1), failed(0))) == [1]
+    waiting = {signature(day): START + day * DAY_MS for day in range(1, 10)}
+    assert days(make(replace(SPEC, limit=1), failed(0) | waiting)) == [1]
+
+
+def test_with_a_limit_of_one_readings_again_do_not_starve_a_retry() -> None:
+    spec = replace(SPEC, limit=1, grace_ms=3 * DAY_MS)
+    again = done(*range(1, 10))
+    assert days(make(spec, failed(0) | again)) == [0]
+    assert days(make(spec, done(0) | again)) == [7]
 
 
 def test_retries_that_were_tried_least_go_first() -> None:

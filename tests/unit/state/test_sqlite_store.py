@@ -84,6 +84,30 @@ def test_a_store_of_a_newer_format_is_refused_for_reading_and_writing(folder: Pa
             next(store.blocks())
 
 
+@pytest.mark.parametrize(
+    ("statement", "hint"),
+    [
+        ("UPDATE state_format SET format = 9", "Upgrade"),
+        ("UPDATE state_format SET format = 0", "move the file away"),
+        ("DELETE FROM state_format", "move the file away"),
+        ("ALTER TABLE mc_block RENAME COLUMN payload TO content", "move the file away"),
+        ("DROP TABLE mc_block", "move the file away"),
+    ],
+)
+def test_a_store_of_another_layout_is_refused_with_what_to_do(
+    folder: Path, statement: str, hint: str
+) -> None:
+    spec = StateSpec("sqlite", str(folder))
+    with open_store(spec, "orders", clock=lambda: NOW) as store:
+        store.acquire_lease("r1", lease_s=60)
+    with closing(sqlite3.connect(folder / "state.db")) as connection, connection:
+        connection.execute(statement)
+    reopened = open_store(spec, "orders", clock=lambda: NOW)
+    with reopened, pytest.raises(StateError) as caught:
+        reopened.head()
+    assert hint in caught.value.fix
+
+
 def test_a_file_that_is_something_else_is_refused_and_left_alone(folder: Path) -> None:
     folder.mkdir()
     (folder / "state.db").write_bytes(b"not a database at all" * 100)

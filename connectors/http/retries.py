@@ -1,0 +1,37 @@
+"""How long to wait before a request is sent again, and when to give up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from connectors.http.settings import RetryBudget
+
+
+class Waits:
+    """The waits before retries of one request: 1, 2, 4 s and so on, jittered by a quarter.
+
+    The seconds of the budget count from the first sending, time-outs and slow answers included.
+    """
+
+    def __init__(self, budget: RetryBudget, monotonic: Callable[[], float]) -> None:
+        self._budget = budget
+        self._monotonic = monotonic
+        self._begun = monotonic()
+        self._waited = 0.0
+        self.done = 0
+
+    def next(self, asked_s: float | None, chance: float) -> float | None:
+        """Return the next wait, None when attempts or seconds are spent; chance is in [0, 1)."""
+        wait = 2.0**self.done * (0.75 + chance / 2) if asked_s is None else asked_s
+        # A clock that stands still does not make the budget endless.
+        spent = max(self._monotonic() - self._begun, self._waited)
+        if self.done >= self._budget.attempts or spent + wait > self._budget.seconds:
+            return None
+        self.done += 1
+        self._waited += wait
+        return wait
+
+
+def retries_made(number: int) -> str:
+    """Return a number of retries in words."""
+    return "1 retry" if number == 1 else f"{number} retries"

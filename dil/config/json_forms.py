@@ -1,0 +1,125 @@
+"""What stands inside each JSON property: its members and an example, for the reference.
+
+Types and defaults come from the models that read the values, words from the table of meanings
+here; a test holds the two together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, get_args, get_origin
+
+from dil.config.json_examples import EXAMPLES
+from dil.config.json_meanings import MEANINGS, WITHOUT_MODEL
+from dil.model.json import compact
+from dil.model.secret import Secret
+from dil.model.settings import (
+    Authentication,
+    DerivedField,
+    HttpStatuses,
+    HttpStatusReasons,
+    Pagination,
+    Parameter,
+    SchemaCleansing,
+    SecondaryInput,
+    SessionKeyField,
+    Setting,
+    TlsSettings,
+)
+
+_MODELS: Mapping[str, type[Setting]] = {
+    "ms.parameters": Parameter,
+    "ms.pagination": Pagination,
+    "ms.session.key.field": SessionKeyField,
+    "ms.derived.fields": DerivedField,
+    "ms.authentication": Authentication,
+    "ms.http.statuses": HttpStatuses,
+    "ms.http.status.reasons": HttpStatusReasons,
+    "ms.ssl": TlsSettings,
+    "ms.schema.cleansing": SchemaCleansing,
+    "ms.secondary.input": SecondaryInput,
+}
+# Left out, another property counts and not the model's default.
+_FROM_THE_JOB = {"timezone"}
+_PLAIN: Mapping[object, str] = {
+    str: "text",
+    int: "whole number",
+    bool: "true or false",
+    Secret: "text, may be a secret",
+    Any: "depends on type",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One member of a JSON object; ``path`` has a dot for each level, ``default`` is JSON."""
+
+    path: str
+    value: str
+    meaning: str
+    default: str = ""
+    required: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class JsonForm:
+    """The members of a JSON property, and an example of it as it stands in a job file."""
+
+    members: tuple[Member, ...]
+    example: str
+
+
+def form_of(name: str) -> JsonForm | None:
+    """Return what stands inside a property, None for one that is no JSON or not read yet."""
+    if name not in EXAMPLES:
+        return None
+    model = _MODELS.get(name)
+    if model is not None:
+        return JsonForm(tuple(_members(model, MEANINGS[name])), EXAMPLES[name])
+    members = (Member(path, value, text) for path, value, text in WITHOUT_MODEL[name])
+    return JsonForm(tuple(members), EXAMPLES[name])
+
+
+def _members(
+    model: type[Setting], meanings: Mapping[str, str], prefix: str = ""
+) -> Iterator[Member]:
+    for name, field in model.model_fields.items():
+        path = f"{prefix}{field.alias or name}"
+        inner = _inner_model(field.annotation)
+        has_default = not field.is_required() and inner is None and path not in _FROM_THE_JOB
+        default = _default(field.get_default(call_default_factory=True)) if has_default else ""
+        yield Member(
+            path, _value_text(field.annotation), meanings[path], default, field.is_required()
+        )
+        if inner is not None:
+            yield from _members(inner, meanings, f"{path}.")
+
+
+def _default(value: object) -> str:
+    if isinstance(value, tuple):
+        value = list(value)
+    return "" if value in (None, "", [], {}) else compact(value)  # type: ignore[arg-type] # JSON
+
+
+def _value_text(annotation: object) -> str:
+    """Return the type of a member in words."""
+    if annotation in _PLAIN:
+        return _PLAIN[annotation]
+    if _inner_model(annotation) is not None:
+        return "object"
+    origin, inside = get_origin(annotation), get_args(annotation)
+    if origin is Literal:
+        return ", ".join(str(word) for word in inside)
+    if origin is dict:
+        return "object of texts"
+    # A tuple of one type, a union with None, or Annotated: the first says it.
+    first = _value_text(inside[0])
+    return f"array of {first}s" if origin is tuple else first
+
+
+def _inner_model(annotation: object) -> type[Setting] | None:
+    for each in (annotation, *get_args(annotation)):
+        if isinstance(each, type) and issubclass(each, Setting):
+            return each
+    return None

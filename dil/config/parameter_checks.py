@@ -1,0 +1,249 @@
+"""Checks of parameters and variables against watermarks and units. Source: behaviour.md B6, B19."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from dil.config.findings import Findings, nearest, quote
+from dil.model.job import PlanningSpec
+from dil.model.json import JsonValue, as_text
+from dil.model.properties import Properties
+from dil.model.secret import Secret
+from dil.model.settings import Authentication, DerivedField, Parameter
+from dil.text.variables import placeholders
+
+KEY = "ms.parameters"
+_URI = "ms.source.uri"
+_DERIVED = "ms.derived.fields"
+_FORMATS = ("datetime", "epoc-second", "epoch-second", "epoch-milli")
+_ENDS = ("low", "high")
+_VARIABLE = re.compile(r"\{\{([^{}]+)\}\}")
+# Where the name of a variable may come from; without them nothing can be said of a name.
+_GIVERS = (KEY, "ms.watermark", "ms.secondary.input")
+
+
+@dataclass(frozen=True, slots=True)
+class _Use:
+    """A text in which variables are replaced; ``is_vital`` tells that it is nothing without."""
+
+    key: str
+    text: str
+    is_vital: bool = False
+
+
+def check_parameters(values: Properties, planning: PlanningSpec, findings: Findings) -> None:
+    """Check watermark parameters, references of parameters to themselves, and all variables."""
+    if not findings.is_sound(*_GIVERS):
+        return
+    units = _members(planning)
+    _check_watermarks(values, planning, units, findings)
+    if units is None:
+        return  # Activation rows bring names that are known at run time only.
+    known = {name for unit in units for name in unit}
+    _check_self_references(values, known, findings)
+    known |= {parameter.name for parameter in _declared(values)}
+    for use in _uses(values):
+        for name in _missing(use, known):
+            report = findings.problem if use.is_vital else findings.notice
+            report(
+                use.key,
+                f"uses {{{{{name}}}}}, which nothing gives a value",
+                nearest(name, known, "Declare it in ms.parameters, or as a unit."),
+            )
+
+
+def all_parameters(values: Properties) -> Iterator[Parameter]:
+    """Yield the declared parameters and those inside them."""
+    return _flat(_declared(values))
+
+
+def sends_low_watermark(values: Properties, planning: PlanningSpec) -> bool:
+    """Tell whether the source is asked from the low watermark on."""
+    overlaid = _overlaid(_members(planning))
+    used = {name for use in _uses(values) for name in placeholders(use.text)}
+    return any(
+        parameter.type == "watermark"
+        and as_text(parameter.value).lower() == "low"
+        and parameter.name not in overlaid
+        and (not parameter.name.startswith("tmp") or parameter.name in used)
+        for parameter in all_parameters(values)
+    )
+
+
+def _members(planning: PlanningSpec) -> tuple[frozenset[str], ...] | None:
+    """Return the names of each unit's members, None where they are known at run time only."""
+    if planning.units is None:
+        return None
+    return tuple(frozenset(json.loads(unit)) for unit in planning.units)
+
+
+def _overlaid(units: tuple[frozenset[str], ...] | None) -> frozenset[str]:
+    """Return the names whose parameters never count, because every unit has such a member."""
+    return frozenset.intersection(*units) if units else frozenset()
+
+
+def _check_watermarks(
+    values: Properties,
+    planning: PlanningSpec,
+    units: tuple[frozenset[str], ...] | None,
+    findings: Findings,
+) -> None:
+    declared = _Declared.of(values, planning)
+    # A unit's value takes the place of a parameter of its name (D-24), so nothing else matters.
+    overlaid = _overlaid(units)
+    for parameter in _declared(values):
+        if parameter.name not in overlaid:
+            for each in _flat([parameter]):
+                if each.type == "watermark":
+                    _check_name(each, declared, units, findings)
+                    _check_form(each, findings)
+
+
+@dataclass(frozen=True, slots=True)
+class _Declared:
+    """The names of the watermarks that a job declares, empty text for none."""
+
+    dated: str
+    unit: str
+
+    @classmethod
+    def of(cls, values: Properties, planning: PlanningSpec) -> _Declared:
+        listed = values["ms.watermark"]
+        kinds = {
+            str(item.get("type", "")).lower()
+            for item in (listed if isinstance(listed, list) else ())
+            if isinstance(item, dict)
+        }
+        has_units = "unit" in kinds or planning.units is None
+        return cls(
+            planning.datetime_name if "datetime" in kinds else "",
+            planning.unit_name if has_units else "",
+        )
+
+
+def _check_name(
+    parameter: Parameter,
+    declared: _Declared,
+    units: tuple[frozenset[str], ...] | None,
+    findings: Findings,
+) -> None:
+    """Check the watermark that a parameter names; there is one of type datetime (B6.3)."""
+    name, where = parameter.watermark, f'"{parameter.name}"'
+    if not name or name == declared.dated:
+        return
+    if name == declared.unit:
+        members = sorted({member for unit in units or () for member in unit}) or [name]
+        variables = " or ".join(f"{{{{{member}}}}}" for member in members)
+        findings.problem(
+            KEY,
+            f"{where} is of type watermark, and {name} is a unit watermark",
+            f'Write {variables} where it is wanted, such as "value":"{{{{{members[0]}}}}}" in a '
+            "parameter of type list.",
+        )
+    elif declared.dated:
+        findings.problem(
+            KEY,
+            f'{where} names the watermark "{name}", which is not declared',
+            nearest(name, [declared.dated], f'Write "watermark":"{declared.dated}".'),
+        )
+    else:
+        findings.notice(
+            KEY,
+            f'{where} names the watermark "{name}", and ms.watermark declares none of type '
+            "datetime: the range is 2019-01-01 to now",
+            f'Declare "{name}" in ms.watermark, with its range.',
+        )
+
+
+def _check_form(parameter: Parameter, findings: Findings) -> None:
+    """Say which value and format are taken where another word was written."""
+    where, value = f'"{parameter.name}"', as_text(parameter.value)
+    if value.lower() not in _ENDS:
+        findings.notice(
+            KEY,
+            f"{where} has neither low nor high as value; high is taken",
+            nearest(value, _ENDS, 'Write "value":"low" or "value":"high".'),
+        )
+    if parameter.format and parameter.format not in _FORMATS:
+        findings.notice(
+            KEY,
+            f"{where} has the unknown format {quote(parameter.format)}; epoch milliseconds are "
+            "sent",
+            nearest(parameter.format, _FORMATS, f"Known formats: {', '.join(_FORMATS)}."),
+        )
+    elif parameter.pattern and parameter.format != "datetime":
+        findings.notice(
+            KEY,
+            f"{where} has a pattern, which only format datetime reads",
+            'Write "format":"datetime", or remove the pattern.',
+        )
+
+
+def _check_self_references(values: Properties, given: set[str], findings: Findings) -> None:
+    """Refuse a parameter that needs its own value (B6.4), unless a unit gives that value."""
+    for parameter in all_parameters(values):
+        needed = {name for text in _strings(parameter.value) for name in placeholders(text)}
+        if parameter.name in needed - given:
+            findings.problem(
+                KEY,
+                f'"{parameter.name}" refers to itself',
+                "Use the name of another parameter, or of a unit.",
+            )
+
+
+def _missing(use: _Use, known: set[str]) -> list[str]:
+    names = list(placeholders(use.text))
+    # A derived field takes a whole variable only, with any character but braces in its name.
+    if use.key == _DERIVED and not names and (whole := _VARIABLE.fullmatch(use.text.strip())):
+        names = [whole[1]]
+    return [name for name in names if name not in known]
+
+
+def _declared(values: Properties) -> tuple[Parameter, ...]:
+    found = values[KEY]
+    return found if isinstance(found, tuple) else ()
+
+
+def _flat(parameters: Iterable[Parameter]) -> Iterator[Parameter]:
+    for parameter in parameters:
+        yield parameter
+        if parameter.type == "object":
+            yield from _flat(parameter.value)
+
+
+def _uses(values: Properties) -> Iterator[_Use]:
+    """Yield everything in which variables are replaced."""
+    path, mark, query = values.text(_URI).partition("?")
+    yield _Use(_URI, path, is_vital=True)
+    yield _Use(_URI, mark + query)
+    headers = values["ms.http.request.headers"]
+    for text in headers.values() if isinstance(headers, dict) else ():
+        yield _Use("ms.http.request.headers", _revealed(text))
+    authentication = values["ms.authentication"]
+    if isinstance(authentication, Authentication) and authentication.token is not None:
+        yield _Use("ms.authentication", authentication.token.reveal())
+    for parameter in all_parameters(values):
+        for text in _strings(parameter.value):
+            yield _Use(KEY, text)
+    fields = values[_DERIVED]
+    for derived in fields if isinstance(fields, tuple) else ():
+        if isinstance(derived, DerivedField):
+            yield _Use(_DERIVED, derived.formula.source, is_vital=True)
+
+
+def _revealed(text: object) -> str:
+    return text.reveal() if isinstance(text, Secret) else str(text)
+
+
+def _strings(value: JsonValue | tuple[object, ...]) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list):
+        for item in value:
+            yield from _strings(item)
+    elif isinstance(value, dict):
+        for item in value.values():
+            yield from _strings(item)

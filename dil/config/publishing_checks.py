@@ -1,0 +1,142 @@
+"""Checks of how planning, publishing and state go together. Source: spec README 20, B5.8."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from dil.config.findings import Findings
+from dil.config.parameter_checks import sends_low_watermark
+from dil.model.job import PlanningSpec, PublishingSpec, PublishMode, StateSpec
+from dil.model.properties import Properties
+
+_WATERMARK = "ms.watermark"
+_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_DAYS_AGO = re.compile(r"P[0-9]+D(?:\..+)?")
+_HOURS_AGO = re.compile(r"P[0-9]+DT[0-9]+H(?:\..+)?")
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What these checks compare."""
+
+    planning: PlanningSpec
+    publishing: PublishingSpec
+    state: StateSpec
+
+    @property
+    def appends(self) -> bool:
+        """Tell whether each run only adds files."""
+        return self.publishing.mode is PublishMode.APPEND
+
+
+def check_publishing(parts: Parts, values: Properties, findings: Findings) -> None:
+    """Say where rows would be read twice and kept twice, or never read at all."""
+    if not findings.is_sound(_WATERMARK, "ms.work.unit.partition"):
+        return
+    _check_grace(parts, values, findings)
+    _check_state(parts, values, findings)
+    _check_signatures(parts, findings)
+    _check_abstinence(parts, values, findings)
+
+
+def _check_grace(parts: Parts, values: Properties, findings: Findings) -> None:
+    if parts.planning.grace_ms > 0 and parts.appends:
+        findings.notice(
+            _period_key(values, "ms.grace.period"),
+            "reads rows again, and plain append keeps each version",
+            "Set ms.publish.mode=window_replace to keep the newest reading only.",
+        )
+
+
+def _check_state(parts: Parts, values: Properties, findings: Findings) -> None:
+    if parts.state.enabled or not parts.appends:
+        return
+    keys = ("state.store.enabled", "dataset.state.store.type", "state.store.type")
+    key = next((key for key in keys if key in values.explicit), keys[0])
+    findings.notice(
+        key,
+        "keeps no watermarks: each run reads and appends everything",
+        "Set ms.publish.mode=replace to keep the last run only, or keep the state.",
+    )
+
+
+def _check_signatures(parts: Parts, findings: Findings) -> None:
+    """Say where partitions start elsewhere in every run, so that no record is ever found."""
+    if not _starts_move(parts.planning):
+        return
+    what = (
+        f'has the from "{parts.planning.start}", which moves with every run, and so do the starts '
+        f"of {_partition_text(parts.planning)}"
+    )
+    if parts.publishing.mode is PublishMode.WINDOW_REPLACE:
+        findings.problem(
+            _WATERMARK,
+            f"{what}: no run would find the files that it has to replace",
+            'Write a date as from, or cut the range daily or hourly from a "PnD".',
+        )
+    elif parts.appends and parts.state.enabled:
+        findings.notice(
+            _WATERMARK,
+            f"{what}: each run has new signatures, and reads and appends the whole range",
+            "Write a date as from, or set ms.publish.mode=replace.",
+        )
+
+
+def _check_abstinence(parts: Parts, values: Properties, findings: Findings) -> None:
+    """Say where a later reading of a partition begins behind the end of the earlier one."""
+    planning = parts.planning
+    if (
+        planning.abstinent_ms <= planning.grace_ms
+        or planning.read_from_partition_start
+        or planning.ignore_history
+        or not _is_read_in_parts(planning)
+        or not sends_low_watermark(values, planning)
+    ):
+        return
+    findings.notice(
+        _period_key(values, "ms.abstinent.period"),
+        "is longer than the grace period, and the low watermark is sent: time inside the "
+        "abstinent period is never read",
+        "Leave the abstinent period out, or set ms.publish.mode=window_replace, which reads "
+        "partitions from their start.",
+    )
+
+
+def _starts_move(planning: PlanningSpec) -> bool:
+    """Tell whether the starts of partitions are other ones from run to run."""
+    if not planning.start.startswith("P"):
+        return False
+    words = _words(planning)
+    if words <= {"hourly", "daily"} and _DAYS_AGO.fullmatch(planning.start):
+        return False
+    return not (words == {"hourly"} and _HOURS_AGO.fullmatch(planning.start))
+
+
+def _is_read_in_parts(planning: PlanningSpec) -> bool:
+    """Tell whether a partition can be read while it is not over, and once more when it is."""
+    is_open = planning.end == "-" or planning.end.startswith("P")
+    if not is_open or _starts_move(planning):
+        return False
+    words = _words(planning)
+    if "none" in words:
+        return True
+    ends_whole = words <= {"hourly", "daily"} and bool(
+        _DAY.fullmatch(planning.start) and _DAYS_AGO.fullmatch(planning.end)
+    )
+    return planning.partial and not ends_whole
+
+
+def _words(planning: PlanningSpec) -> set[str]:
+    if planning.composite:
+        return {word for word, _, _ in planning.composite}
+    return {planning.partition}
+
+
+def _partition_text(planning: PlanningSpec) -> str:
+    words = sorted(_words(planning))
+    return "its one partition" if words == ["none"] else f"{' and '.join(words)} partitions"
+
+
+def _period_key(values: Properties, name: str) -> str:
+    return name if name in values.explicit else f"{name}.days"

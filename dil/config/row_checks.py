@@ -1,0 +1,87 @@
+"""Checks of what rows are made of: columns of derived fields, inferred schemas.
+
+Source: behaviour.md B10.2, B9.3.
+"""
+
+from __future__ import annotations
+
+import re
+
+from dil.config.findings import Findings, nearest
+from dil.model.job import PlanningSpec
+from dil.model.properties import Properties
+from dil.model.schema import ArrayType, Column, DataType, MapType, RecordType
+from dil.model.settings import DerivedField
+
+_DERIVED = "ms.derived.fields"
+_SCHEMA = "ms.output.schema"
+_NO_COLUMN = re.compile(r"CURRENTDATE|P[0-9]+D|\{\{[^{}]+\}\}|", re.IGNORECASE)
+# The formats whose files hold their types.
+_TYPED = {"AVRO", "OTHER", "PARQUET", "ORC"}
+
+
+def check_rows(values: Properties, planning: PlanningSpec, findings: Findings) -> None:
+    """Check the sources of derived fields, and whether the types of files can differ."""
+    schema = values[_SCHEMA]
+    if not findings.is_sound(_SCHEMA):
+        return
+    if isinstance(schema, tuple) and schema:
+        _check_sources(values, schema, findings)
+    elif _has_several_work_units(planning) and values.text("writer.output.format") in _TYPED:
+        findings.notice(
+            _SCHEMA,
+            "is not set: each work unit infers its types from its own rows, so files of different "
+            "work units may get different types",
+            "List the columns; `dil explain ms.output.schema` shows how.",
+        )
+
+
+def _has_several_work_units(planning: PlanningSpec) -> bool:
+    return planning.units is None or len(planning.units) > 1 or planning.partition != "none"
+
+
+def _check_sources(values: Properties, schema: tuple[Column, ...], findings: Findings) -> None:
+    fields = values[_DERIVED]
+    for derived in fields if isinstance(fields, tuple) else ():
+        if not isinstance(derived, DerivedField):
+            continue
+        source = derived.formula.source.strip()
+        if _NO_COLUMN.fullmatch(source) or _is_column(source, schema):
+            continue
+        what = f'"{derived.name}": ms.output.schema has no column {source}'
+        if values.text("ms.data.field"):
+            what += ", so it has a value only where the root of the response has that path"
+        else:
+            what += f", so it is always {derived.formula.value or 'null'}"
+        names = [column.name for column in schema]
+        findings.notice(
+            _DERIVED,
+            what,
+            nearest(source, names, "Add the column; what the schema leaves out is not read."),
+        )
+
+
+def _is_column(path: str, schema: tuple[Column, ...]) -> bool:
+    """Tell whether a dot path leads to something in the schema (B9.1)."""
+    if any(column.name == path for column in schema):
+        return True
+    first, *rest = path.split(".")
+    found = next((column.type for column in schema if column.name == first), None)
+    for segment in rest:
+        if found is None:
+            return False
+        found = _member(found, segment)
+    return found is not None
+
+
+def _member(data_type: DataType, segment: str) -> DataType | None:
+    match data_type:
+        case RecordType():
+            columns = (column.type for column in data_type.columns if column.name == segment)
+            return next(columns, None)
+        case MapType():
+            return data_type.values
+        case ArrayType():
+            return data_type.items if segment.isdigit() else None
+        case _:
+            return None

@@ -1,0 +1,67 @@
+"""What is odd about the end of a walk through pages and yet no failure: pure.
+
+The decision table of behaviour.md B8.2 ends a walk quietly where the source contradicts itself or
+the job file. Each such end is a sentence in the run's report; sentences are fixed, so that the
+report can count the work units that gave the same one.
+"""
+
+from __future__ import annotations
+
+from dil.extraction.paging_rules import PageState, PagingRules, total_reached
+
+TOTAL_NOT_REACHED = (
+    "paging ended before as many rows had come as ms.total.count.field tells; rows may be missing"
+)
+CURSOR_LEFT = (
+    "paging ended at a page without rows that still named a next session key; rows may be missing"
+    " if the source sends empty pages in between"
+)
+NO_TOTAL = (
+    "no response had ms.total.count.field, so nothing shows that all rows came; check its path"
+)
+NO_KEY = (
+    "no response had ms.session.key.field, so paging ended after the first page; check its path,"
+    " unless the source leaves it out on the last page"
+)
+
+
+def end_notes(
+    rules: PagingRules, state: PageState, *, page_size: int | None, has_body: bool
+) -> tuple[str, ...]:
+    """Return what is odd about a walk that stopped.
+
+    Args:
+        rules: The configured rules.
+        state: What was known after the last page.
+        page_size: How many rows the last request asked for, None where that is not known.
+        has_body: Whether the last answer had a body, in which fields could have been.
+    """
+    if not has_body:
+        return (TOTAL_NOT_REACHED,) if total_reached(rules, state) is False else ()
+    found = {
+        TOTAL_NOT_REACHED: total_reached(rules, state) is False,
+        CURSOR_LEFT: _names_another_page(rules, state),
+        NO_TOTAL: rules.has_total and state.total is None and state.processed > 0,
+        NO_KEY: _lacks_its_key(rules, state, page_size),
+    }
+    return tuple(note for note, applies in found.items() if applies)
+
+
+def _names_another_page(rules: PagingRules, state: PageState) -> bool:
+    """Tell whether an empty page came with a cursor that row 12 would have sent."""
+    if state.rows or rules.condition or not (rules.sends_session or rules.is_paged):
+        return False
+    if not state.key.cursor or total_reached(rules, state):
+        return False
+    # Sources whose cursor stays where it is at the end repeat the one they were asked with.
+    return state.previous_key is None or state.previous_key.cursor != state.key.cursor
+
+
+def _lacks_its_key(rules: PagingRules, state: PageState, page_size: int | None) -> bool:
+    """Tell whether a cursor was expected and never seen, though there may be another page.
+
+    A page that is not full is the last one; many sources leave the cursor out there.
+    """
+    if not rules.has_session or rules.condition or state.key_was_there:
+        return False
+    return state.rows > 0 and (page_size is None or state.rows >= page_size)

@@ -1,0 +1,70 @@
+"""The inside of JSON properties as the reference and ``dil explain`` show it."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+import pytest
+
+from dil.config import explain, planning_spec
+from dil.config.json_examples import EXAMPLES
+from dil.config.json_forms import form_of
+from dil.config.json_meanings import MEANINGS, WITHOUT_MODEL
+from dil.config.property import Support
+from dil.config.schema_json import COLUMN_MEMBERS
+from dil.config.table import TABLE
+from dil.config.watermarks import MEMBERS
+from dil.model.settings import ParameterType
+
+WORKING = [name for name in EXAMPLES if TABLE[name].support is Support.WORKS]
+ENVIRONMENT = {"API_KEY": "k", "API_TOKEN": "t"}
+
+
+def test_every_json_property_that_works_has_members_and_an_example():
+    works = {
+        entry.name
+        for entry in TABLE.values()
+        if entry.type.spans_lines and entry.support is Support.WORKS
+    }
+    assert works == set(WORKING)
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_every_member_has_a_meaning_and_every_meaning_a_member(name):
+    form = form_of(name)
+    paths = [member.path for member in form.members]
+    assert len(set(paths)) == len(paths)
+    assert all(member.meaning.endswith(".") for member in form.members)
+    if name in MEANINGS:
+        assert set(paths) == set(MEANINGS[name])
+
+
+def test_no_property_has_members_without_an_example():
+    assert {*MEANINGS, *WITHOUT_MODEL} == set(EXAMPLES)
+
+
+def test_the_members_that_are_read_without_a_model_are_all_told():
+    told = {name: {row[0] for row in rows} for name, rows in WITHOUT_MODEL.items()}
+    assert {member for kind in MEMBERS.values() for member in kind} <= told["ms.watermark"]
+    assert set(COLUMN_MEMBERS) - {"name"} <= told["ms.output.schema"]
+
+
+def test_all_examples_together_are_a_job(job_file):
+    job = {name: EXAMPLES[name] for name in WORKING}
+    loaded = job_file.load({**job, "ms.total.count.field": "total"}, environ=ENVIRONMENT)
+    assert loaded.notices == ()
+    parameters = loaded.job.extraction.parameters
+    assert {each.type for each in parameters} == set(get_args(get_args(ParameterType)[0]))
+    formulas = {each.formula.type for each in loaded.job.conversion.derived_fields}
+    assert formulas == {"epoc", "string", "regexp", "boolean", "int", "number"}
+
+
+def test_the_example_of_a_property_that_comes_later_is_read_as_well():
+    assert planning_spec({"ms.secondary.input": EXAMPLES["ms.secondary.input"]})
+
+
+def test_explain_shows_members_with_their_defaults_and_the_example():
+    text = explain("ms.http.statuses")
+    assert "success (array of whole numbers, default [200,201,202])" in text
+    assert "ms.http.statuses={" in text
+    assert "members" not in explain("job.name")
