@@ -1,12 +1,10 @@
 """The HTTP connector against a real server: targets, headers, statuses, retries, broken bodies."""
 
 import datetime as dt
-import gzip
 import ipaddress
 import logging
 import socket
 import ssl
-import zlib
 
 import pytest
 from cryptography import x509
@@ -14,13 +12,11 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from connectors.http.session import HttpSession
-from connectors.http.settings import HttpSettings, RetryBudget
+from connectors.http.settings import RetryBudget
 from connectors.http.target import build_target, form_encoded
 from dil.errors import (
     AuthenticationError,
     ConfigError,
-    SourceContractError,
     SourceError,
     TransientSourceError,
 )
@@ -33,6 +29,7 @@ from dil.model.settings import (
 )
 from dil.spi.connector import RequestValues
 from tests.servers.http_server import Fault, HttpServer, Reply
+from tests.servers.http_sessions import Session, values
 from tests.servers.rows import Dataset
 
 TRICKY = "a b/c?d=e&f:é~*'()!"
@@ -42,31 +39,6 @@ TRICKY = "a b/c?d=e&f:é~*'()!"
 def server():
     with HttpServer(Dataset.generate(240, units=("a", "b"))) as running:
         yield running
-
-
-def values(parameters=None, **variables):
-    return RequestValues({**(parameters or {}), **variables}, parameters or {})
-
-
-class Session(HttpSession):
-    """A session whose waits take no time and are written down."""
-
-    def __init__(self, uri, monotonic=lambda: 0.0, **members):
-        self.waits = []
-        super().__init__(
-            HttpSettings(uri=uri, **members),
-            monotonic=monotonic,
-            sleep=self.waits.append,
-            chance=lambda: 0.5,
-            wall_clock=lambda: 0.0,
-        )
-
-    def get(self, request=None):
-        response = self.fetch(request or values())
-        if response.body is None:
-            return b""
-        with response.body as body:
-            return body.read()
 
 
 def target_of(server, path, request=None, **members):
@@ -446,129 +418,6 @@ def test_endless_redirects_fail(server):
 
 
 # Bodies
-
-
-@pytest.mark.parametrize("kind", ["reset_body", "short_body"])
-def test_a_body_that_breaks_off_is_transient(server, kind):
-    server.faults.append(Fault(kind))
-    with Session(server.url + "/records?unit=a") as session, pytest.raises(TransientSourceError):
-        session.get()
-
-
-@pytest.mark.parametrize(
-    "reply",
-    [
-        Reply(raw=b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{}"),
-        Reply(raw=b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n0\r\n\r\n"),
-        Reply(b"not gzip", headers=(("Content-Encoding", "gzip"),)),
-    ],
-)
-def test_broken_chunks_and_compression_are_transient(server, reply):
-    server.script("/x", reply)
-    with Session(server.url + "/x") as session, pytest.raises(TransientSourceError):
-        session.get()
-
-
-@pytest.mark.parametrize(("name", "pack"), [("gzip", gzip.compress), ("deflate", zlib.compress)])
-def test_compressed_bodies_are_decoded_piece_by_piece(server, name, pack):
-    plain = b'{"a":1}' * 10_000
-    server.script("/x", Reply(pack(plain), headers=(("Content-Encoding", name),)))
-    with Session(server.url + "/x") as session:
-        assert session.get() == plain
-        with session.fetch(values()).body as body:
-            pieces = iter(lambda: body.read(999), b"")
-            assert b"".join(pieces) == plain
-
-
-def packed(coding, plain):
-    """Return a body that a compressor flushed in the middle, cut there, and the whole one."""
-    window = {"gzip": 31, "deflate": 15, "raw deflate": -15}[coding]
-    packer = zlib.compressobj(wbits=window)
-    half = plain[: len(plain) // 2]
-    begin = packer.compress(half) + packer.flush(zlib.Z_FULL_FLUSH)
-    return begin, begin + packer.compress(plain[len(half) :]) + packer.flush()
-
-
-def framed(framing, coding, body):
-    """Return an answer whose length is told in one of HTTP's three ways."""
-    head = f"HTTP/1.1 200 OK\r\nContent-Encoding: {coding.removeprefix('raw ')}\r\n".encode()
-    match framing:
-        case "content-length":
-            return Reply(raw=head + b"Content-Length: %d\r\n\r\n%b" % (len(body), body))
-        case "chunked":
-            chunked = b"Transfer-Encoding: chunked\r\n\r\n%x\r\n%b\r\n0\r\n\r\n"
-            return Reply(raw=head + chunked % (len(body), body))
-        case _:
-            return Reply(raw=head + b"Connection: close\r\n\r\n" + body)
-
-
-LINES = b"".join(b'{"id":%d}\n' % number for number in range(240))
-
-
-@pytest.mark.parametrize("coding", ["gzip", "deflate", "raw deflate"])
-@pytest.mark.parametrize("framing", ["content-length", "chunked", "until it closes"])
-@pytest.mark.parametrize("size", [-1, 7])
-def test_a_compressed_body_without_its_end_is_refused_however_it_is_framed(
-    server, coding, framing, size
-):
-    cut, whole = packed(coding, LINES)
-    server.script("/cut", framed(framing, coding, cut))
-    server.script("/whole", framed(framing, coding, whole))
-
-    def read(path):
-        with Session(server.url + path) as session, session.fetch(values()).body as body:
-            return b"".join(iter(lambda: body.read(size), b""))
-
-    assert read("/whole") == LINES
-    with pytest.raises(TransientSourceError) as caught:
-        read("/cut")
-    assert "the compressed data has no end" in caught.value.message
-
-
-def test_a_compressed_body_that_was_changed_on_the_way_is_refused(server):
-    body = bytearray(gzip.compress(LINES))
-    body[-6] ^= 1  # of the checksum
-    server.script("/x", Reply(bytes(body), headers=(("Content-Encoding", "gzip"),)))
-    with Session(server.url + "/x") as session, pytest.raises(TransientSourceError):
-        session.get()
-
-
-def test_gzip_members_one_after_another_are_one_body(server):
-    body = gzip.compress(LINES[:100]) + gzip.compress(LINES[100:])
-    server.script("/x", Reply(body, headers=(("Content-Encoding", "X-GZip"),)))
-    with Session(server.url + "/x") as session:
-        assert session.get() == LINES
-
-
-def test_codings_are_undone_in_the_opposite_order(server):
-    body = gzip.compress(zlib.compress(LINES))
-    server.script("/x", Reply(body, headers=(("Content-Encoding", "deflate, gzip"),)))
-    with Session(server.url + "/x") as session:
-        assert session.get() == LINES
-
-
-@pytest.mark.parametrize("coding", ["gzip", "deflate"])
-def test_an_empty_body_may_be_called_compressed(server, coding):
-    server.script("/x", Reply(b"", headers=(("Content-Encoding", coding),)))
-    with Session(server.url + "/x") as session:
-        assert session.get() == b""
-
-
-def test_a_coding_that_was_not_asked_for_is_named(server):
-    server.script("/x", Reply(b"?", headers=(("Content-Encoding", "br"),)))
-    with Session(server.url + "/x") as session, pytest.raises(SourceContractError) as caught:
-        session.get()
-    assert "br" in caught.value.message
-
-
-@pytest.mark.parametrize("coding", ["gzip", "deflate"])
-def test_connections_of_compressed_answers_are_used_again(server, coding):
-    body = packed(coding, LINES)[1]
-    server.script("/x", Reply(body, headers=(("Content-Encoding", coding),)))
-    with Session(server.url + "/x") as session:
-        for _ in range(3):
-            assert session.get() == LINES
-    assert server.connections == 1
 
 
 def test_connections_are_used_again(server):

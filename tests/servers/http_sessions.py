@@ -1,0 +1,30 @@
+"""HTTP sessions of the connector for tests: their waits take no time and are written down."""
+
+from connectors.http.session import HttpSession
+from connectors.http.settings import HttpSettings
+from dil.spi.connector import RequestValues
+
+
+def values(parameters=None, **variables):
+    return RequestValues({**(parameters or {}), **variables}, parameters or {})
+
+
+class Session(HttpSession):
+    """A session whose waits take no time and are written down."""
+
+    def __init__(self, uri, monotonic=lambda: 0.0, **members):
+        self.waits = []
+        super().__init__(
+            HttpSettings(uri=uri, **members),
+            monotonic=monotonic,
+            sleep=self.waits.append,
+            chance=lambda: 0.5,
+            wall_clock=lambda: 0.0,
+        )
+
+    def get(self, request=None):
+        response = self.fetch(request or values())
+        if response.body is None:
+            return b""
+        with response.body as body:
+            return body.read()
