@@ -271,7 +271,6 @@ class _Run:
                 environ=self._options.environ,
                 cache=self._options.cache,
                 plugins=plugin_modules(self._job),
-                import_path=self._job.running.plugin_path,
             )
         )
 

@@ -171,7 +171,7 @@ class _Builder:
         extra = read_plugin_properties(plugins, entries, around, findings)
         properties = _properties({**values, **extra}, entries)
         check_plugins(plugins, properties, findings)
-        return self._checked(properties, plugins, folders)
+        return self._checked(properties, plugins, (str(self.place.folder.resolve()), *folders))
 
     def _checked(
         self, properties: Properties, plugins: Plugins, plugin_folders: tuple[str, ...]

@@ -41,8 +41,8 @@ _NOISE = ("WARNING: Using incubator modules", "NOTE: Picked up ", "WARNING: pack
 class SparkSettings:
     """How a session is made.
 
-    ``threads`` is for a local one. ``plugins`` are modules of the user's own, found below
-    ``import_path``. ``cache`` is a folder that survives the run.
+    ``threads`` is for a local one. ``plugins`` are modules of the user's own, to be shipped.
+    ``cache`` is a folder that survives the run.
     """
 
     app_name: str
@@ -50,7 +50,6 @@ class SparkSettings:
     environ: Mapping[str, str] = field(default_factory=dict, repr=False)
     cache: Path | None = None
     plugins: tuple[str, ...] = ()
-    import_path: tuple[str, ...] = ()
 
 
 def is_submitted(environ: Mapping[str, str]) -> bool:
@@ -165,7 +164,7 @@ def _export(settings: SparkSettings, java_home: str) -> None:
     own = Path(__file__).resolve().parents[2]
     # An installed package is found without help; its folder must not come before the library's.
     checkout = [] if own.name == "site-packages" else [str(own)]
-    paths = [*checkout, *settings.import_path, settings.environ.get("PYTHONPATH", "")]
+    paths = [*checkout, settings.environ.get("PYTHONPATH", "")]
     os.environ["JAVA_HOME"] = java_home  # noqa: TID251 - pyspark knows no other way
     os.environ["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)  # noqa: TID251
     python = settings.environ.get("PYSPARK_PYTHON", sys.executable)

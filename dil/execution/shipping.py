@@ -1,7 +1,8 @@
-"""Brings a job's own plug-in modules to the executors (spec README 34)."""
+"""Brings a job's own plug-in modules to the tasks (spec README 34)."""
 
 from __future__ import annotations
 
+import sys
 import tempfile
 import zipfile
 from collections.abc import Sequence
@@ -30,6 +31,8 @@ def ship(context: Any, modules: Sequence[str]) -> None:  # noqa: ANN401 - a Spar
     """
     for name in modules:
         spec = util.find_spec(name)
+        if spec is not None and spec.origin and not Path(spec.origin).exists():
+            continue  # inside a zip that spark-submit ships already
         if spec is None or (spec.origin is None and not spec.submodule_search_locations):
             raise ExecutionError(
                 f"the module {name} has no file to ship to the executors",
@@ -41,6 +44,11 @@ def ship(context: Any, modules: Sequence[str]) -> None:  # noqa: ANN401 - a Spar
             )
         else:
             context.addPyFile(spec.origin)
+
+
+def join_import_path(folders: Sequence[str]) -> None:
+    """Append folders to this process's import path: what is installed is always found first."""
+    sys.path.extend(folder for folder in folders if folder not in sys.path)
 
 
 def _zipped(name: str, folders: Sequence[Path]) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 from dil.errors import ExecutionError, RunInterruptedError
 from dil.execution.executor import Execution, Watch
 from dil.execution.session import SparkSettings, spark_context
+from dil.execution.shipping import join_import_path
 from dil.model.task import Failure, RunContext, TaskReport
 from dil.model.work_unit import WorkUnit
 from dil.observe import logs
@@ -106,6 +107,7 @@ class _Body:
             stream=sys.stderr,
             secrets=secrets_of(self._run.job),
         )
+        join_import_path(self._run.job.running.plugin_path)
         for unit in units:
             report = run_work_unit(self._run, unit)
             self._arrived.add([report])
