@@ -80,7 +80,7 @@ def test_a_class_in_the_plugin_path_is_found(job_file, shop):
         {"source.class": "more_of_test_plugins:Shop", "ms.plugin.path": "plugins",
          "ms.x.shop.id": "1"}
     ).job  # fmt: skip
-    assert job.running.plugin_path == (str(folder),)
+    assert job.running.plugin_path == (str(job_file.folder), str(folder))
 
 
 @pytest.mark.parametrize(
