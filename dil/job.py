@@ -304,7 +304,10 @@ class _Run:
             if unit.signature in by_signature
         )
         owed = publishing.owed(
-            _staged_plan(plan), by_signature, "the run was stopped before this work unit began"
+            _staged_plan(plan),
+            by_signature,
+            "the run was stopped before this work unit began",
+            is_backfill=self._job.planning.backfill,
         )
         status = self._verdict(plan, reports)
         usual = self._store.last_rows()
@@ -410,6 +413,11 @@ class _Run:
         self, plan: Plan, adopted: Sequence[TaskReport], signal: BaseException
     ) -> RunReport:
         """Report a stop by signal; what is complete in staging waits for the next run."""
+        stopped = ReportedFailure(None, RunInterruptedError.code, "the run was stopped by a signal")
+        if self._is_published():
+            note = "the signal came while rows were being published; the next run finishes that"
+            report = self._report(RunStatus.FAILED, plan=plan, failures=(stopped,), notes=(note,))
+            return replace(report, forced_exit_code=getattr(signal, "exit_code", 130))
         self._record("interrupted")
         done = [each.report for each in publishing.read_results(self._files, self._staging)]
         staged = len(done) + len(adopted)
@@ -417,15 +425,22 @@ class _Run:
             RunStatus.FAILED,
             plan=plan,
             tasks=(*adopted, *done),
-            failures=(
-                ReportedFailure(None, RunInterruptedError.code, "the run was stopped by a signal"),
-            ),
+            failures=(stopped,),
             notes=(
                 f"{staged} of {counted(len(plan.work_units), 'work unit')} staged; "
                 "the next run goes on from them",
             ),
         )
         return replace(report, forced_exit_code=getattr(signal, "exit_code", 130))
+
+    def _is_published(self) -> bool:
+        """Tell whether this run's publish was begun or is even committed."""
+        pending = self._store.pending_intent()
+        if pending is not None and pending.commit.run_id == self._run_id:
+            return True
+        return any(
+            run.committed for run in self._store.unfinished_runs() if run.run_id == self._run_id
+        )
 
     def _failed(self, plan: Plan, reports: Sequence[TaskReport], error: DilError) -> RunReport:
         """Report a failure outside the tasks: publishing, state, Spark itself."""

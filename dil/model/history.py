@@ -13,7 +13,8 @@ class UnitRecord:
 
     ``low`` is the nominal partition start. ``high`` is the last successful high watermark; None,
     or equal to ``low``, means that the work unit never succeeded. ``failed`` tells that the last
-    attempt failed, whatever came before.
+    attempt failed, whatever came before. ``owed`` is the partition end that it failed to reach: a
+    partition that ends earlier, of another grid, cannot make up for it.
     """
 
     signature: str
@@ -21,6 +22,7 @@ class UnitRecord:
     high: int | None
     failed: bool = False
     attempts: int = 0
+    owed: int | None = None
 
     @property
     def succeeded_once(self) -> bool:

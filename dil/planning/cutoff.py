@@ -59,7 +59,8 @@ class CutoffRule:
         reason = Reason.RETRY if record.failed else Reason.INCREMENTAL
         low = partition.low if self.from_partition_start else max(partition.low, cutoff)
         threshold = cutoff if overall is None else max(cutoff, overall)
-        is_due = (record.failed or partition.high > threshold) and low < partition.high
+        is_payable = record.failed and (record.owed is None or partition.high >= record.owed)
+        is_due = (is_payable or partition.high > threshold) and low < partition.high
         return Decision(low if is_due else None, reason, cutoff, waits=record.failed)
 
     def overall(self, records: Iterable[UnitRecord]) -> int | None:

@@ -49,8 +49,11 @@ def newest(filesystem: Filesystem, dataset_dir: str) -> Manifest:
     Numbers have no gaps, so probing on from the hint finds what a crash kept out of it.
     """
     hint = _read(filesystem, f"{_meta(dataset_dir)}/current.json", _Hint)
-    sequence = hint.sequence if hint else _largest(filesystem, dataset_dir)
+    sequence = hint.sequence if hint else -1
     found = _at(filesystem, dataset_dir, sequence)
+    if found is None:
+        sequence = _largest(filesystem, dataset_dir)
+        found = _at(filesystem, dataset_dir, sequence)
     while (later := _at(filesystem, dataset_dir, sequence + 1)) is not None:
         found, sequence = later, sequence + 1
     return found or EMPTY

@@ -85,14 +85,11 @@ def strays(
 ) -> tuple[PublishedFile, ...]:
     """Return visible files of the dataset that no manifest knows.
 
-    A replace takes them away (behaviour.md B14.4). A window replace looks among them for its own
-    when the manifests are gone: their names still tell the work unit. Datasets of their own
+    A replace takes them away (behaviour.md B14.4). A window replace looks among them for those of
+    its own work units, whose names tell: a manifest may have been lost. Datasets of their own
     below this one are left alone.
     """
-    wanted = spec.mode is PublishMode.REPLACE or (
-        spec.mode is PublishMode.WINDOW_REPLACE and not live
-    )
-    if not wanted:
+    if spec.mode is PublishMode.APPEND:
         return ()
     base = layout.dataset_dir(spec)
     known = {file.uri for file in live}

@@ -38,8 +38,11 @@ class Owed:
     low: int | None
 
 
-def owed(plan: StagedPlan, done: Collection[str], why: str) -> Owed:
-    """Return what is owed of a plan when the work units of these signatures are done."""
+def owed(plan: StagedPlan, done: Collection[str], why: str, *, is_backfill: bool = False) -> Owed:
+    """Return what is owed of a plan when the work units of these signatures are done.
+
+    A backfill planned without history, so any of its work units may have been read in part.
+    """
     missing = [unit for unit in plan.work_units if unit.signature not in done]
     failure = Failure(RunInterruptedError.code, why)
     starts = [unit.partition.low for unit in missing]
@@ -49,7 +52,7 @@ def owed(plan: StagedPlan, done: Collection[str], why: str) -> Owed:
         failed=tuple(
             Finished(unit, TaskReport(unit.signature, unit.low, unit.high, 0, failure=failure))
             for unit in missing
-            if unit.last_high is not None
+            if is_backfill or unit.last_high is not None
         ),
         low=min(starts, default=None),
     )

@@ -144,11 +144,11 @@ CHANGE_UNIT = (
 ANY_UNIT = "SELECT 1 FROM work_unit WHERE dataset_id = ? LIMIT 1"
 LOWEST_OPEN = "SELECT low FROM work_unit WHERE dataset_id = ? AND status = ? ORDER BY low LIMIT 1"
 RECORDS = (
-    "SELECT signature, low, high, status, attempts FROM work_unit"
+    "SELECT signature, low, high, status, attempts, expected_high FROM work_unit"
     " WHERE dataset_id = ? AND unit_key = ? AND low >= ? AND low < ? ORDER BY low"
 )
 OPEN_RECORDS = (
-    "SELECT signature, low, high, status, attempts FROM work_unit"
+    "SELECT signature, low, high, status, attempts, expected_high FROM work_unit"
     " WHERE dataset_id = ? AND unit_key = ? AND status = ? ORDER BY low"
 )
 UNIT_STATES = (

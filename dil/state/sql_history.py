@@ -42,5 +42,7 @@ class SqlHistory(History):
 
 
 def _record(row: Row) -> UnitRecord:
-    signature, low, high, status, attempts = row
-    return UnitRecord(signature, low, high, failed=status != COMMITTED, attempts=attempts)
+    signature, low, high, status, attempts, expected_high = row
+    failed = status != COMMITTED
+    owed = expected_high if failed else None
+    return UnitRecord(signature, low, high, failed=failed, attempts=attempts, owed=owed)

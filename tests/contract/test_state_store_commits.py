@@ -291,7 +291,9 @@ def test_a_success_is_kept_through_later_failures_and_never_lowered(store: State
     long = outcome(0, days=3)
     store.commit(lease, commit_of("r1", long))
     store.commit(lease, commit_of("r2", outcome(0, ok=False, attempts=5)))
-    record = UnitRecord(signature(0), START, START + 3 * DAY, failed=True, attempts=6)
+    record = UnitRecord(
+        signature(0), START, START + 3 * DAY, failed=True, attempts=6, owed=START + DAY
+    )
     history = store.history()
     assert history.records("u.{}", START, START + 1) == {signature(0): record}
     assert history.open_records("u.{}") == {signature(0): record}

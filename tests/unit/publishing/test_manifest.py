@@ -70,3 +70,12 @@ def test_old_manifests_do_not_pile_up(tmp_path):
         manifest.advance(files, str(tmp_path), commit(f"r{number}", [f"f{number}"]), number)
     kept = list((tmp_path / "_dil").glob("manifest-*.json"))
     assert len(kept) <= 21
+
+
+def test_a_lost_newest_manifest_falls_back_to_the_one_before(tmp_path):
+    manifest.advance(files, str(tmp_path), commit("r1", ["a"]), 0)
+    manifest.advance(files, str(tmp_path), commit("r2", ["b"]), 1)
+    (tmp_path / "_dil" / "manifest-1.json").unlink()
+    assert names(tmp_path) == ["a"]
+    manifest.advance(files, str(tmp_path), commit("r3", ["c"]), 1)
+    assert names(tmp_path) == ["a", "c"]
