@@ -57,8 +57,10 @@ class Matrix:
         if limit == 1 and not any(view.has_first_reading() for view in self.views):
             share = 1
         places = min(len(retries), max(share, limit - others))
-        tried_again = nsmallest(places, retries, key=self._patience)
-        taken = sorted([*tried_again, *islice(regular, limit - places)])
+        in_order = list(islice(regular, limit - places))
+        chosen = nsmallest(places, retries, key=self._patience)
+        tried_again = [each for each in chosen if not self._overtakes(each, set(in_order))]
+        taken = sorted([*tried_again, *in_order])
         left = [*islice(regular, 1), *sorted(set(retries).difference(tried_again))[:1]]
         return Choice(
             taken, min((self.partitions.starts[index] for index, _ in left), default=None)
@@ -123,6 +125,22 @@ class Matrix:
             for unit, view in zip(self.units, self.views, strict=True)
             for index in view.retries()
         ]
+
+    def _overtakes(self, retry: Candidate, taken: set[Candidate]) -> bool:
+        """Tell whether a retry would run before the rest of an older partition of its unit.
+
+        Its success would make that rest look up to date: the unit's cutoff is past its end then.
+        """
+        index, number = retry
+        view = self.views[number]
+        return any(
+            earlier < index
+            and (earlier, number) not in taken
+            and made.low is not None
+            and not made.waits
+            and (view.records[earlier].high or 0) < self.partitions.ends[earlier]
+            for earlier, made in view.decisions.items()
+        )
 
     def _patience(self, candidate: Candidate) -> tuple[int, Candidate]:
         index, number = candidate

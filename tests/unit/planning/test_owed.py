@@ -27,3 +27,24 @@ def test_a_partition_that_reaches_what_is_owed_is_read_again():
 
 def test_a_finer_partition_with_the_same_start_is_not_read_again_for_ever():
     assert planned(owed=START + 31 * DAY_MS) == []
+
+
+def test_a_retry_does_not_run_before_the_rest_of_an_older_partition():
+    """Units a and b: January was read up to the 10th, a later backfill of February failed for b."""
+    spec = PlanningSpec(
+        start="2020-01-01", end="2020-03-01", partition="monthly", zone="UTC", limit=2,
+        units=('{"u":"a"}', '{"u":"b"}'), unit_name="u",
+    )  # fmt: skip
+    february = START + 31 * DAY_MS
+    records = {}
+    for unit in spec.units or ():
+        signature = f"[watermark.datetime.{START}, watermark.u.{unit}]"
+        records[signature] = UnitRecord(signature, START, START + 9 * DAY_MS)
+    failed = f'[watermark.datetime.{february}, watermark.u.{{"u":"b"}}]'
+    records[failed] = UnitRecord(failed, february, None, failed=True)
+
+    made = plan(spec, now_ms=START + 70 * DAY_MS, history=BareHistory(records))
+
+    taken = [(unit.partition.low, unit.unit["u"]) for unit in made.work_units]
+    assert (february, "b") not in taken or (START, "b") in taken
+    assert (START, "a") in taken
