@@ -27,7 +27,6 @@ from dil.config.plugins import (
     Plugins,
     check_plugins,
     find_plugins,
-    join_import_path,
     read_plugin_properties,
 )
 from dil.config.publishing_section import publishing_section
@@ -38,6 +37,7 @@ from dil.errors import ConfigError, Origin, Problem
 from dil.model.job import Job, PlanningSpec
 from dil.model.properties import Properties
 from dil.secrets import SecretResolver
+from dil.spi.registry import join_import_path
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +166,7 @@ class _Builder:
         values, around = evaluate(entries, self.place, findings, secrets=self.secrets)
         base = _properties(values, entries)
         folders = self._plugin_folders(base)
-        join_import_path((self.place.folder, *map(Path, folders)))
+        join_import_path((str(self.place.folder), *folders))
         plugins = find_plugins(base, findings)
         extra = read_plugin_properties(plugins, entries, around, findings)
         properties = _properties({**values, **extra}, entries)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from dil.config.canonical import shown
 from dil.config.effective import at_entry
@@ -106,16 +104,6 @@ def check_plugins(plugins: Plugins, values: Properties, findings: Findings) -> N
         for problem in found:
             if findings.is_sound(problem.key):
                 findings.problem(problem.key, problem.what, problem.fix, problem.origin)
-
-
-def join_import_path(folders: Iterable[Path]) -> None:
-    """Append folders to the import path; what is installed is always found first.
-
-    Changes this process; only loading a job does it.
-    """
-    for folder in folders:
-        if str(folder) not in sys.path:
-            sys.path.append(str(folder))
 
 
 def _find(kind: PluginKind, key: str, text: str, findings: Findings) -> ClassRef | None:

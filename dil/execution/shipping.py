@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import tempfile
 import zipfile
 from collections.abc import Sequence
@@ -44,11 +43,6 @@ def ship(context: Any, modules: Sequence[str]) -> None:  # noqa: ANN401 - a Spar
             )
         else:
             context.addPyFile(spec.origin)
-
-
-def join_import_path(folders: Sequence[str]) -> None:
-    """Append folders to this process's import path: what is installed is always found first."""
-    sys.path.extend(folder for folder in folders if folder not in sys.path)
 
 
 def _zipped(name: str, folders: Sequence[Path]) -> str:

@@ -11,11 +11,11 @@ from typing import Any
 from dil.errors import ExecutionError, RunInterruptedError
 from dil.execution.executor import Execution, Watch
 from dil.execution.session import SparkSettings, spark_context
-from dil.execution.shipping import join_import_path
 from dil.model.task import Failure, RunContext, TaskReport
 from dil.model.work_unit import WorkUnit
 from dil.observe import logs
 from dil.observe.redaction import secrets_of
+from dil.spi.registry import join_import_path
 from dil.task import run_work_unit
 
 log = logging.getLogger(__name__)

@@ -7,14 +7,14 @@ are a function of run, work unit and file number, so that redoing a publish chan
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from zoneinfo import ZoneInfo
 
 from dil.model.job import PublishingSpec
+from dil.text.zones import EPOCH
 
 STAGING = "_staging"
 META = "_dil"
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def dataset_dir(spec: PublishingSpec) -> str:
@@ -38,7 +38,7 @@ def output_dir(spec: PublishingSpec, *, now: int, full: bool, taken: frozenset[s
     if not spec.run_folder:
         return base
     suffix = "full" if full else "append"
-    local = (_EPOCH + timedelta(milliseconds=now)).astimezone(ZoneInfo(spec.extract_id_zone))
+    local = (EPOCH + timedelta(milliseconds=now)).astimezone(ZoneInfo(spec.extract_id_zone))
     while True:
         name = f"{local:%Y%m%d%H%M%S}_{suffix}"
         if name not in taken:

@@ -10,6 +10,8 @@ import difflib
 import importlib
 import importlib.metadata
 import importlib.util
+import sys
+from collections.abc import Iterable
 from enum import StrEnum
 
 from dil.errors import PluginError, Problem
@@ -104,6 +106,11 @@ def resolve(kind: PluginKind, text: str, base: type) -> ClassRef:
             f"{ref} has to inherit from {base.__module__}.{base.__qualname__}.",
         )
     return ref
+
+
+def join_import_path(folders: Iterable[str]) -> None:
+    """Append folders to this process's import path: what is installed is always found first."""
+    sys.path.extend(folder for folder in dict.fromkeys(folders) if folder not in sys.path)
 
 
 def load(ref: ClassRef) -> type:
