@@ -15,7 +15,7 @@ from pathlib import Path
 from threading import RLock
 
 from dil.errors import CommitConflictError, StateError
-from dil.state import sql
+from dil.state import sql, tables
 from dil.state.database import Database, Row, Snapshot, SqlValue, Transaction
 from dil.state.mounts import network_mount_of
 
@@ -217,9 +217,9 @@ def _empty_store() -> sqlite3.Connection:
 
 
 def _create(connection: sqlite3.Connection) -> None:
-    for statement in sql.tables(sql.SQLITE):
+    for statement in tables.statements(tables.SQLITE):
         connection.execute(statement)
-    connection.execute(sql.WRITE_FORMAT, (sql.FORMAT,))
+    connection.execute(sql.WRITE_FORMAT, (tables.FORMAT,))
 
 
 def _create_or_check(connection: sqlite3.Connection, path: Path) -> None:
@@ -242,16 +242,16 @@ def _check_format(connection: sqlite3.Connection, path: Path) -> None:
             f"{path} is an SQLite file, but not a state store of dil ({error})",
             "Set state.store.dir to another folder.",
         ) from error
-    if found is not None and found[0] == sql.FORMAT:
+    if found is not None and found[0] == tables.FORMAT:
         return
-    if found is not None and found[0] > sql.FORMAT:
+    if found is not None and found[0] > tables.FORMAT:
         raise StateError(
-            f"state store {path} has format {found[0]}, this dil reads format {sql.FORMAT}",
+            f"state store {path} has format {found[0]}, this dil reads format {tables.FORMAT}",
             "It was written by a newer dil. Upgrade, or restore the copy taken before that run.",
         )
     kind = "no format" if found is None else f"format {found[0]}"
     raise StateError(
-        f"state store {path} has {kind}, this dil reads format {sql.FORMAT}",
+        f"state store {path} has {kind}, this dil reads format {tables.FORMAT}",
         f"Restore a copy of it, or use the version that made it. {_WITHOUT_HISTORY}",
     )
 
