@@ -10,11 +10,15 @@ from dil.errors import ConfigError, PlanningError
 from dil.model.dataset import PublishedFile
 from dil.model.history import History
 from dil.model.job import Job, PublishMode
+from dil.model.json import JsonObject
 from dil.model.work_unit import Plan
 from dil.observe.progress import counted
+from dil.planning import SavedPlan
 from dil.spi.state_store import StateStore
 
 log = logging.getLogger(__name__)
+
+_PLAN_AGAIN = "Make the plan again: dil plan JOB.conf --out FILE"
 
 
 def refuse_lost_state(job: Job, environ: Mapping[str, str]) -> None:
@@ -44,6 +48,33 @@ def changed_shape(job: Job, store: StateStore) -> ConfigError | None:
         "range, or accept it with --accept-new-signatures.",
         job.properties.origin("ms.watermark"),
     )
+
+
+def refuse_stale_plan(job: Job, saved: SavedPlan, head: JsonObject | None) -> None:
+    """Refuse a kept plan that would no longer do what was read in it.
+
+    Raises:
+        ConfigError: it is of another job or another configuration.
+        PlanningError: the state that it was made on is no longer the newest.
+    """
+    if saved.job != job.name:
+        raise ConfigError.single(
+            "--plan", f'is a plan of job "{saved.job}", this is "{job.name}"', _PLAN_AGAIN
+        )
+    if (saved.digest, saved.backfill) != (job.digest, job.planning.backfill):
+        raise ConfigError.single(
+            "--plan",
+            "was made with another configuration: the job file, what it includes, or a -D flag "
+            "changed since",
+            f"Give the same -D flags to both commands, or: {_PLAN_AGAIN}",
+        )
+    found = None if head is None else head["hash"]
+    if saved.head != found:
+        raise PlanningError(
+            "the plan is out of date: state has changed since it was made (it knew block "
+            f"{saved.head}, the newest is {found})",
+            _PLAN_AGAIN,
+        )
 
 
 def refuse_shorter_windows(job: Job, plan: Plan, history: History) -> None:

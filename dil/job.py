@@ -30,6 +30,7 @@ from dil.model.task import Failure, RunContext, TaskReport
 from dil.model.work_unit import Plan, WorkUnit
 from dil.observe import run_report
 from dil.observe.progress import Progress, SilentProgress, counted
+from dil.planning import SavedPlan
 from dil.publishing import Finished
 from dil.spi.state_store import StateStore
 from dil.state import LeaseKeeper, open_store
@@ -47,8 +48,8 @@ class RunOptions:
 
     ``now_ms`` is the run's now for planning, ``clock`` the real clock, both epoch ms UTC.
     ``wait_lease_s`` is how long to wait for another run to end. ``cache`` is a folder that
-    survives the run. ``executor`` takes Spark's place. ``log_level`` and ``log_json`` are how the
-    tasks log.
+    survives the run. ``plan`` is run as it is, in place of what is due now. ``executor`` takes
+    Spark's place. ``log_level`` and ``log_json`` are how the tasks log.
     """
 
     now_ms: int
@@ -56,6 +57,7 @@ class RunOptions:
     progress: Progress = field(default_factory=SilentProgress)
     wait_lease_s: float = 0.0
     accept_new_signatures: bool = False
+    plan: SavedPlan | None = None
     run_id: str | None = None
     environ: Mapping[str, str] = field(default_factory=dict, repr=False)
     cache: Path | None = None
@@ -66,16 +68,25 @@ class RunOptions:
 
 def plan_job(
     job: Job, *, now_ms: int, clock: Callable[[], int] | None = None, explain: bool = False
-) -> Plan:
+) -> SavedPlan:
     """Return what a run at ``now_ms`` (epoch ms UTC) would do; reads state, changes nothing.
 
-    ``explain`` keeps what is not due, with the reason.
+    ``explain`` keeps what is not due, with the reason. What is returned can be kept as a file and
+    given to a run.
     """
     with open_store(job.state, job.name, clock=clock or (lambda: now_ms)) as store:
         problem = admission.changed_shape(job, store)
         if problem is not None:
             log.warning("a run would refuse this plan: %s", problem.message)
-        return _plan(job, store, now_ms, explain=explain)
+        head = store.head()  # before the plan: one that is older than the plan refuses too much
+        plan = _plan(job, store, now_ms, explain=explain)
+    return SavedPlan(
+        job=job.name,
+        digest=job.digest,
+        backfill=job.planning.backfill,
+        head=None if head is None else str(head["hash"]),
+        plan=plan,
+    )
 
 
 def run_job(job: Job, options: RunOptions) -> RunReport:
@@ -180,9 +191,9 @@ class _Run:
     def _planned(self) -> Plan:
         """Plan against state, once it is sure that the plan will not double rows."""
         self._check_shape()
-        plan = _plan(self._job, self._store, self._options.now_ms)
-        dataset = publishing.dataset_dir(self._job.publishing)
         history = self._store.history()
+        plan = self._saved_plan() or _plan(self._job, self._store, self._options.now_ms)
+        dataset = publishing.dataset_dir(self._job.publishing)
         admission.refuse_shorter_windows(self._job, plan, history)
         live = publishing.live_files(self._files, dataset)
         admission.warn_of_lost_state(self._job, history, live)
@@ -192,6 +203,21 @@ class _Run:
             publishing.Owner(self._job.name, self._job.state.directory, self._job.publishing.mode),
         )
         return plan
+
+    def _saved_plan(self) -> Plan | None:
+        """Return the plan that the caller approved, its pacing counted from now."""
+        saved = self._options.plan
+        if saved is None:
+            return None
+        admission.refuse_stale_plan(self._job, saved, self._store.head())
+        late = self._options.now_ms - saved.plan.now
+        return replace(
+            saved.plan,
+            work_units=tuple(
+                replace(unit, not_before=unit.not_before + late) if unit.not_before else unit
+                for unit in saved.plan.work_units
+            ),
+        )
 
     def _check_shape(self) -> None:
         """Refuse a watermark whose signatures no record has, unless that is wanted."""

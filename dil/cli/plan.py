@@ -1,12 +1,19 @@
-"""``dil plan``: what a run would do now, and why. Writes nothing, starts no JVM."""
+"""``dil plan``: what a run would do now, and why. Changes no state, starts no JVM."""
 
 from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from dil.cli.invocation import real_clock
 from dil.cli.job_command import JobCall, job_command, now_option
 from dil.cli.stdout import emit, emit_json, results_only
+from dil.errors import ConfigError
+
+if TYPE_CHECKING:
+    from dil.planning import SavedPlan
 
 
 @click.command()
@@ -15,7 +22,14 @@ from dil.cli.stdout import emit, emit_json, results_only
 @click.option(
     "--all", "everything", is_flag=True, help="Show every work unit, and why others are not due."
 )
-def plan(call: JobCall, *, now: str | None, everything: bool) -> int:
+@click.option(
+    "--out",
+    "out_file",
+    metavar="FILE",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Keep the plan in a file; `dil run --plan FILE` runs exactly that.",
+)
+def plan(call: JobCall, *, now: str | None, everything: bool, out_file: Path | None) -> int:
     """Show which work units a run would take now, with the arithmetic of each window."""
     with results_only():
         now_ms = call.invocation.now(now)
@@ -23,7 +37,10 @@ def plan(call: JobCall, *, now: str | None, everything: bool) -> int:
         # Imported here: a job file that is wrong is told at once.
         from dil.job import plan_job
 
-        planned = plan_job(job, now_ms=now_ms, clock=real_clock, explain=everything)
+        saved = plan_job(job, now_ms=now_ms, clock=real_clock, explain=everything)
+        if out_file is not None:
+            _keep(saved, out_file)
+    planned = saved.plan
     from dil.observe.plan_view import plan_json, plan_text
 
     if call.as_json:
@@ -39,4 +56,21 @@ def plan(call: JobCall, *, now: str | None, everything: bool) -> int:
         everything=everything,
     )
     emit(text)
+    if out_file is not None:
+        emit(
+            f"\nKept in {out_file}: dil run {call.job_file} --plan {out_file} does exactly this.\n"
+        )
     return 0
+
+
+def _keep(saved: SavedPlan, out_file: Path) -> None:
+    from dil.planning.plan_file import encode_plan
+
+    try:
+        out_file.write_bytes(encode_plan(saved))
+    except OSError as error:
+        raise ConfigError.single(
+            "--out",
+            f'"{out_file}" cannot be written: {error.strerror}',
+            "Name a file in an existing folder that this user may write to.",
+        ) from None

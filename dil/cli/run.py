@@ -18,6 +18,7 @@ from dil.errors import ConfigError
 
 if TYPE_CHECKING:
     from dil.model.report import RunReport
+    from dil.planning import SavedPlan
 
 
 @click.command()
@@ -38,6 +39,13 @@ if TYPE_CHECKING:
     help="Wait this long for another run of the job to end, then exit with code 3.",
 )
 @click.option(
+    "--plan",
+    "plan_file",
+    metavar="FILE",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Run exactly what `dil plan --out FILE` kept, if state and configuration are unchanged.",
+)
+@click.option(
     "--accept-new-signatures",
     is_flag=True,
     help="Run although from, zone or partition type changed: everything is extracted again.",
@@ -48,6 +56,7 @@ def run(
     now: str | None,
     report_file: str | None,
     wait_lease_s: float,
+    plan_file: Path | None,
     accept_new_signatures: bool,
 ) -> int:
     """Run the job: plan what is due, extract it, publish it, keep its watermarks.
@@ -59,6 +68,7 @@ def run(
     def start() -> RunReport:
         now_ms = call.invocation.now(now)
         _check_report_file(report_file)
+        saved = None if plan_file is None else _read_plan(plan_file, now)
         job = call.job()
         # Imported here: a job file that is wrong is told at once.
         from dil.job import RunOptions, new_run_id, run_job
@@ -73,6 +83,7 @@ def run(
             progress=progress_for(sys.stderr),
             wait_lease_s=wait_lease_s,
             accept_new_signatures=accept_new_signatures,
+            plan=saved,
             run_id=invocation.run_id,
             environ=os.environ,
             cache=cache_dir(),
@@ -124,6 +135,22 @@ def deliver(
     elif not is_told:
         emit(report_text(clean))
     return report.exit_code
+
+
+def _read_plan(plan_file: Path, now: str | None) -> SavedPlan:
+    if now is not None:
+        raise ConfigError.single("--plan", "has a now of its own", "Leave --now out.")
+    from dil.planning.plan_file import decode_plan
+
+    try:
+        content = plan_file.read_bytes()
+    except OSError as error:
+        raise ConfigError.single(
+            "--plan",
+            f'"{plan_file}" cannot be read: {error.strerror}',
+            "Make it first: dil plan JOB.conf --out FILE",
+        ) from None
+    return decode_plan(content, str(plan_file))
 
 
 def _check_report_file(report_file: str | None) -> None:

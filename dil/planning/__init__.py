@@ -2,6 +2,7 @@
 
 from dil.planning.bare_history import BareHistory
 from dil.planning.partitions import WATERMARK_KEY, shape
+from dil.planning.plan_file import SavedPlan
 from dil.planning.planner import plan
 
-__all__ = ["WATERMARK_KEY", "BareHistory", "plan", "shape"]
+__all__ = ["WATERMARK_KEY", "BareHistory", "SavedPlan", "plan", "shape"]

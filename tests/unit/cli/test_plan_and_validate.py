@@ -75,6 +75,24 @@ def test_planning_leaves_no_trace(conf: str, tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["orders.conf"]
 
 
+def test_a_plan_is_kept_in_a_file_and_told_how_to_run_it(
+    conf: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "plan.json"
+
+    assert main(["plan", conf, "--now", "2024-03-05T00:00:00Z", "--out", str(out)]) == 0
+
+    assert f"dil run {conf} --plan {out} does exactly this" in capsys.readouterr().out
+    assert len(json.loads(out.read_text())["plan"]["work_units"]) == 3
+
+
+def test_a_plan_that_cannot_be_kept_is_exit_code_2(
+    conf: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["plan", conf, "--out", str(tmp_path / "missing" / "plan.json")]) == 2
+    assert "--out" in capsys.readouterr().err
+
+
 def test_planning_starts_no_spark_and_loads_no_arrow(conf: str) -> None:
     script = (
         "import sys\n"

@@ -374,3 +374,25 @@ def test_tasks_log_as_the_command_line_asks(
     assert main(["run", "orders.conf", *flags]) == 0
     assert runs.options is not None
     assert (runs.options.log_level, runs.options.log_json) == (level, is_json)
+
+
+def test_a_plan_file_that_is_missing_or_no_plan_ends_before_the_run(
+    runs: "Runs", tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "plan.json"
+
+    assert main(["run", "orders.conf", "--plan", str(path)]) == 2
+    assert "dil plan JOB.conf --out FILE" in capsys.readouterr().err
+    path.write_text("{}")
+    assert main(["run", "orders.conf", "--plan", str(path)]) == 2
+    assert "is no plan" in capsys.readouterr().err
+    assert runs.options is None
+
+
+def test_a_plan_file_has_its_own_now(
+    runs: "Runs", tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flags = ["--plan", str(tmp_path / "plan.json"), "--now", "2024-03-05T00:00:00Z"]
+
+    assert main(["run", "orders.conf", *flags]) == 2
+    assert "has a now of its own" in capsys.readouterr().err

@@ -78,7 +78,7 @@ def test_what_failed_is_tried_again_on_the_next_day_and_lands_once(story: Story)
     job = story.job(**SUCCESSFUL)
     story.run(day(2), job)
 
-    plan = plan_job(job, now_ms=day(3))
+    plan = plan_job(job, now_ms=day(3)).plan
     assert {unit.signature: unit.reason for unit in plan.work_units} == {
         work_unit(1, "b"): Reason.RETRY,
         work_unit(2, "a"): Reason.NEW,

@@ -296,7 +296,7 @@ def test_the_same_job_with_another_state_store_is_refused_unless_both_append(
 def test_a_foreign_file_in_the_way_of_a_published_one_is_never_overwritten(story: Story) -> None:
     options = story.options(day(1))
     job = story.job()
-    unit = plan_job(job, now_ms=day(1)).work_units[0]
+    unit = plan_job(job, now_ms=day(1)).plan.work_units[0]
     place = dataset(story.folder)
     place.mkdir(parents=True)
     foreign = place / f"part-run-1-{unit.hash}-0.parquet"

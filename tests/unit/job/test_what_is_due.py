@@ -83,7 +83,7 @@ def test_a_disabled_job_touches_nothing(story: Story) -> None:
 def test_planning_alone_changes_nothing(story: Story) -> None:
     job = story.job()
 
-    plan = plan_job(job, now_ms=day(2))
+    plan = plan_job(job, now_ms=day(2)).plan
 
     assert [unit.reason for unit in plan.work_units] == [Reason.NEW] * 4
     assert not (story.folder / "lake").exists()
@@ -183,7 +183,7 @@ def test_a_changed_end_or_unit_is_no_changed_shape(story: Story) -> None:
     report = story.run(day(2), story.job(ms__watermark=json.dumps(wider)))
 
     assert report.units.planned == 2
-    assert {one.unit["unit"] for one in plan_job(story.job(), now_ms=day(3)).work_units} == {
+    assert {one.unit["unit"] for one in plan_job(story.job(), now_ms=day(3)).plan.work_units} == {
         "a",
         "b",
     }

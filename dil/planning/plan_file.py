@@ -1,0 +1,62 @@
+"""A plan kept as a file, so that a run can do exactly what somebody read and approved; pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import msgspec
+
+from dil.errors import ConfigError
+from dil.model.work_unit import Plan
+
+FORMAT = 1
+_KEY = "--plan"
+
+
+@dataclass(frozen=True, slots=True)
+class SavedPlan:
+    """A plan, and what must still be so when it is run.
+
+    ``digest`` is that of the job's configuration and ``backfill`` its switch, which the digest
+    leaves out. ``head`` is the hash of the newest block that the plan was made on, None for an
+    empty chain.
+    """
+
+    job: str
+    digest: str
+    backfill: bool
+    head: str | None
+    plan: Plan
+    format: int = FORMAT
+
+
+def encode_plan(saved: SavedPlan) -> bytes:
+    """Return the file's content: one JSON object, times in epoch ms UTC.
+
+    What is not due is left out: it is an explanation, and the run does not need it.
+    """
+    plan = replace(saved.plan, work_units=tuple(saved.plan.work_units), skips=())
+    return msgspec.json.format(msgspec.json.encode(replace(saved, plan=plan)), indent=1) + b"\n"
+
+
+def decode_plan(content: bytes, name: str) -> SavedPlan:
+    """Read what ``encode_plan`` wrote; ``name`` is the file's, for messages.
+
+    Raises:
+        ConfigError: it is no plan, or one of another format.
+    """
+    try:
+        saved = msgspec.json.decode(content, type=SavedPlan)
+    except msgspec.MsgspecError as error:
+        raise ConfigError.single(
+            _KEY,
+            f'"{name}" is no plan that `dil plan --out` wrote: {error}',
+            "Make it again: dil plan JOB.conf --out FILE",
+        ) from error
+    if saved.format != FORMAT:
+        raise ConfigError.single(
+            _KEY,
+            f'"{name}" has plan format {saved.format}, this dil reads format {FORMAT}',
+            "Make it again: dil plan JOB.conf --out FILE",
+        )
+    return replace(saved, plan=replace(saved.plan, work_units=tuple(saved.plan.work_units)))
