@@ -34,20 +34,27 @@ demo: setup java ## Run the main job on real records, twice, and prove that each
 	@$(BIN)/python conf/demo/demo.py
 
 .PHONY: test
-test: setup java ## Run all tests
+test: setup java servers ## Run all tests
 	@$(BIN)/python -m pytest -q
+
+.PHONY: servers
+servers: ## Find PostgreSQL and MariaDB for tests, or install them (Debian and Ubuntu, as root)
+	@scripts/ensure-servers
 
 .PHONY: unit
 unit: setup ## Run the fast tests: no Spark, under a minute
 	@$(BIN)/python -m pytest -q $(FAST)
 
 .PHONY: torture
-torture: setup java ## Run the long form of the kill tests: every step, 40 drivers
-	@DIL_KILLS=1000000 DIL_SPARK_KILLS=40 $(BIN)/python -m pytest -q \
-	  tests/integration/test_kill_matrix.py tests/integration/test_spark_kills.py
+torture: setup java servers ## Run the long form of the kill tests: every step, 40 drivers
+	@DIL_KILLS=1000000 DIL_SPARK_KILLS=40 DIL_STATE_KILLS=50 $(BIN)/python -m pytest -q \
+	  tests/integration/test_kill_matrix.py tests/integration/test_spark_kills.py \
+	  tests/integration/test_state_kills.py
 
 .PHONY: bench
-bench: setup java ## Measure: start-up, throughput against a plain loop, memory
+bench: setup java ## Measure: planning, state, start-up, throughput against a plain loop, memory
+	@$(BIN)/python tests/bench/bench_plan.py
+	@$(BIN)/python tests/bench/bench_state.py
 	@$(BIN)/python tests/bench/bench_start.py
 	@$(BIN)/python tests/bench/bench_rest.py
 

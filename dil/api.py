@@ -45,7 +45,7 @@ def plan(
             a limit that the job sets.
     """
     spec, _notices = planning_spec(properties)
-    return planning.plan(
+    return planning.plan_on_demand(
         spec,
         now_ms=_epoch_ms(now),
         history=planning.BareHistory(history),

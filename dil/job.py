@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
 
-from dil import admission, planning, publishing
+from dil import admission, planning, plans, publishing
 from dil.errors import (
     DilError,
     LeaseHeldError,
@@ -22,10 +22,11 @@ from dil.errors import (
     RunInterruptedError,
 )
 from dil.execution.executor import Execution, Executor, hopeless
+from dil.extraction.secondary import read_secondary_inputs
 from dil.model.dataset import Lease, RunRecord
-from dil.model.history import History
 from dil.model.job import CommitPolicy, Job, PublishMode
 from dil.model.report import ReportedFailure, RunReport, RunStatus, UnitCounts
+from dil.model.secondary import SecondaryRows
 from dil.model.task import Failure, RunContext, TaskReport
 from dil.model.work_unit import Plan, WorkUnit
 from dil.observe import run_report
@@ -49,7 +50,8 @@ class RunOptions:
     ``now_ms`` is the run's now for planning, ``clock`` the real clock, both epoch ms UTC.
     ``wait_lease_s`` is how long to wait for another run to end. ``cache`` is a folder that
     survives the run. ``plan`` is run as it is, in place of what is due now. ``executor`` takes
-    Spark's place. ``log_level`` and ``log_json`` are how the tasks log.
+    Spark's place, ``sleep`` waits for secondary input that is not there yet. ``log_level`` and
+    ``log_json`` are how the tasks log.
     """
 
     now_ms: int
@@ -62,31 +64,9 @@ class RunOptions:
     environ: Mapping[str, str] = field(default_factory=dict, repr=False)
     cache: Path | None = None
     executor: Executor | None = None
+    sleep: Callable[[float], None] = time.sleep
     log_level: str = "WARNING"
     log_json: bool = False
-
-
-def plan_job(
-    job: Job, *, now_ms: int, clock: Callable[[], int] | None = None, explain: bool = False
-) -> SavedPlan:
-    """Return what a run at ``now_ms`` (epoch ms UTC) would do; reads state, changes nothing.
-
-    ``explain`` keeps what is not due, with the reason. What is returned can be kept as a file and
-    given to a run.
-    """
-    with open_store(job.state, job.name, clock=clock or (lambda: now_ms)) as store:
-        problem = admission.changed_shape(job, store)
-        if problem is not None:
-            log.warning("a run would refuse this plan: %s", problem.message)
-        head = store.head()  # before the plan: one that is older than the plan refuses too much
-        plan = _plan(job, store, now_ms, explain=explain)
-    return SavedPlan(
-        job=job.name,
-        digest=job.digest,
-        backfill=job.planning.backfill,
-        head=None if head is None else str(head["hash"]),
-        plan=plan,
-    )
 
 
 def run_job(job: Job, options: RunOptions) -> RunReport:
@@ -129,19 +109,27 @@ class _Run:
         self._store = store
         self._lease = lease
         self._keeper = keeper
+        self._secondary = SecondaryRows()
+        self._rests: tuple[WorkUnit, ...] = ()
         self._files = filesystem_for(job.publishing.final_dir)
         self._staging = publishing.run_staging_dir(job.publishing, job.name, run_id)
 
     def tell(self) -> RunReport:
         """Recover, plan, execute, publish and commit; say how it went."""
         recovered = self._recover()
+        self._secondary = read_secondary_inputs(
+            self._job.properties, plans.access(self._job), self._options.sleep
+        )
         plan = self._planned()
         if not plan.work_units:
             self._sweep()
             note = f"nothing is due, up to date: {counted(plan.skipped, 'work unit')}"
             if not plan.skipped:
                 note = "nothing is due: the range is empty, its from is not before its to"
-            return self._report(RunStatus.NOTHING_DUE, recovered=recovered, notes=(note,))
+            if self._secondary.activation == ():
+                note = "nothing is due: the activation input has no rows"
+            notes = (note, *self._secondary.notes)
+            return self._report(RunStatus.NOTHING_DUE, recovered=recovered, notes=notes)
         self._begin(plan)
         adopted, fresh = self._adopt(plan)
         reports: tuple[TaskReport, ...] = adopted
@@ -192,32 +180,23 @@ class _Run:
         """Plan against state, once it is sure that the plan will not double rows."""
         self._check_shape()
         history = self._store.history()
-        plan = self._saved_plan() or _plan(self._job, self._store, self._options.now_ms)
+        saved, now = self._options.plan, self._options.now_ms
+        if saved is None:
+            plan = plans.due(self._job, self._store, now, self._secondary.activation)
+        else:
+            plan = plans.approved(self._job, self._store, now, saved)
         dataset = publishing.dataset_dir(self._job.publishing)
         admission.refuse_shorter_windows(self._job, plan, history)
+        if self._job.state.enabled:
+            self._rests = planning.overtaken(self._job.planning, plan, history)
         live = publishing.live_files(self._files, dataset)
         admission.warn_of_lost_state(self._job, history, live)
         publishing.claim(
             self._files,
             dataset,
-            publishing.Owner(self._job.name, self._job.state.directory, self._job.publishing.mode),
+            publishing.Owner(self._job.name, self._job.state.place, self._job.publishing.mode),
         )
         return plan
-
-    def _saved_plan(self) -> Plan | None:
-        """Return the plan that the caller approved, its pacing counted from now."""
-        saved = self._options.plan
-        if saved is None:
-            return None
-        admission.refuse_stale_plan(self._job, saved, self._store.head())
-        late = self._options.now_ms - saved.plan.now
-        return replace(
-            saved.plan,
-            work_units=tuple(
-                replace(unit, not_before=unit.not_before + late) if unit.not_before else unit
-                for unit in saved.plan.work_units
-            ),
-        )
 
     def _check_shape(self) -> None:
         """Refuse a watermark whose signatures no record has, unless that is wanted."""
@@ -244,14 +223,17 @@ class _Run:
                 status="running",
             ),
         )
-        publishing.write_plan(self._files, self._staging, _staged_plan(plan))
+        publishing.write_plan(self._files, self._staging, self._staged_plan(plan))
+
+    def _staged_plan(self, plan: Plan) -> publishing.StagedPlan:
+        return publishing.StagedPlan(tuple(plan.work_units), plan.left_low, self._rests)
 
     # Execute
 
     def _adopt(self, plan: Plan) -> tuple[tuple[TaskReport, ...], tuple[WorkUnit, ...]]:
         """Split the plan into what earlier runs already staged and what must be extracted."""
         if self._job.publishing.mode is PublishMode.REPLACE:
-            return (), plan.work_units  # a snapshot is of one time
+            return (), tuple(plan.work_units)  # a snapshot is of one time
         runs = [run for run in self._store.unfinished_runs() if _is_open(run)]
         staged = [each for run in runs for each in publishing.staged_work(self._files, run)]
         pool = publishing.Adoptable(staged, self._job.digest)
@@ -274,6 +256,7 @@ class _Run:
             run_now=plan.now,
             full_extract=plan.full_extract,
             staging_dir=self._staging,
+            secondary=self._secondary.variables,
             log_level=self._options.log_level,
             log_json=self._options.log_json,
         )
@@ -330,7 +313,7 @@ class _Run:
             if unit.signature in by_signature
         )
         owed = publishing.owed(
-            _staged_plan(plan),
+            self._staged_plan(plan),
             by_signature,
             "the run was stopped before this work unit began",
             is_backfill=self._job.planning.backfill,
@@ -360,8 +343,10 @@ class _Run:
             notes=(
                 *run_report.zero_rows(status, rows, usual),
                 *run_report.no_progress(plan),
+                *run_report.overtaken(self._rests if self._may_publish(status) else ()),
                 *run_report.unlike_schemas(reports),
                 *run_report.task_notes(reports),
+                *self._secondary.notes,
             ),
         )
 
@@ -507,15 +492,6 @@ class _Run:
             retries=sum(max(task.attempts - 1, 0) for task in tasks if not task.adopted),
             peak_rss_bytes=max((each.peak_rss_bytes for each in counters), default=0),
         )
-
-
-def _plan(job: Job, store: StateStore, now_ms: int, *, explain: bool = False) -> Plan:
-    history: History = store.history() if job.state.enabled else planning.BareHistory({})
-    return planning.plan(job.planning, now_ms=now_ms, history=history, explain=explain)
-
-
-def _staged_plan(plan: Plan) -> publishing.StagedPlan:
-    return publishing.StagedPlan(plan.work_units, plan.left_low)
 
 
 def _take_lease(store: StateStore, run_id: str, lease_s: int, wait_s: float) -> Lease:

@@ -61,7 +61,7 @@ def run_work_unit(
     (behaviour.md B15.2) or, where that is unset, a jittered 1 to 60 s (spec README 30).
     """
     around = around or Surroundings()
-    clean = redactor(secrets_of(run.job))
+    clean = redactor((*secrets_of(run.job), *run.secondary.secrets))
     spent = Counters(seconds_waited=_pace(unit, around))
     report = TaskReport(unit.signature, unit.low, unit.high, 0)
     for attempt in range(1, run.job.running.max_retries + 2):
@@ -146,7 +146,7 @@ def _rows(
     context = SessionContext(job, unit, run.run_id, run.run_now, attempt)
     walk = Walk(
         job.extraction,
-        Scope.of(unit, full_extract=run.full_extract),
+        Scope.of(unit, full_extract=run.full_extract, secondary=run.secondary),
         around,
         counters=counters,
     )

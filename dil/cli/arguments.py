@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
 from dil.errors import ConfigError, Origin
+from dil.model.json import compact, read_number
 
+_UNIT_FIX = 'Write it as signatures show it: --unit \'{"id":"42"}\'.'
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -24,6 +27,39 @@ def parse_definitions(definitions: Iterable[str]) -> dict[str, str]:
             raise ConfigError.single("", what, "Write -D key=value.", Origin("-D"))
         properties[key.strip()] = value
     return properties
+
+
+def parse_unit(text: str) -> str:
+    """Return a unit given as JSON in the compact form that signatures hold.
+
+    Raises:
+        ConfigError: it is no JSON object.
+    """
+    try:
+        value = json.loads(text, parse_float=read_number, parse_int=read_number)
+    except ValueError as error:
+        raise ConfigError.single("--unit", f"{text} is no JSON: {error}", _UNIT_FIX) from None
+    if not isinstance(value, dict):
+        raise ConfigError.single("--unit", f"{text} is no JSON object", _UNIT_FIX)
+    return compact(value)
+
+
+def parse_period(text: str, key: str, origin: Origin | None = None) -> int:
+    """Return the milliseconds of an ISO duration of fixed length, such as P90D.
+
+    Raises:
+        ConfigError: it is none, or holds months or years.
+    """
+    from isodate import Duration, ISO8601Error, parse_duration
+
+    fix = "Write an ISO duration of days and smaller units, such as P90D."
+    try:
+        length = parse_duration(text)
+    except (ISO8601Error, ValueError):
+        raise ConfigError.single(key, f'"{text}" is no ISO duration', fix, origin) from None
+    if isinstance(length, Duration) or length < timedelta(0):
+        raise ConfigError.single(key, f'"{text}" has no fixed length', fix, origin)
+    return int(length // timedelta(milliseconds=1))
 
 
 def parse_now(text: str) -> int:

@@ -22,7 +22,10 @@ _COMMANDS = {
     "plan": "dil.cli.plan:plan",
     "validate": "dil.cli.validate:validate",
     "state": "dil.cli.state:state",
+    "runs": "dil.cli.runs:runs",
     "explain": "dil.cli.explain:explain",
+    "schema": "dil.cli.schema:schema",
+    "secrets": "dil.cli.secrets:secrets",
     "package": "dil.cli.package:package",
 }
 

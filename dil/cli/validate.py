@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import click
 
+from dil.cli.arguments import parse_definitions
 from dil.cli.invocation import Invocation
 from dil.cli.job_command import JobCall, job_command
 from dil.cli.outcome import exit_code
@@ -24,10 +25,11 @@ def validate(call: JobCall) -> int:
     except ConfigError as error:
         if not call.as_json:
             raise
-        _print_json(invocation, problems=error.problems)
+        _print_json(call, problems=error.problems, code=error.code)
         return exit_code(error)
     if call.as_json:
-        _print_json(invocation, notices=loaded.notices)
+        warnings = [notice for notice in loaded.notices if notice not in loaded.infos]
+        _print_json(call, warnings=warnings, notices=loaded.infos)
         return 0
     for notice in loaded.notices:
         kind = "info" if notice in loaded.infos else "warning"
@@ -37,25 +39,40 @@ def validate(call: JobCall) -> int:
 
 
 def _print_json(
-    invocation: Invocation, *, problems: Iterable[Problem] = (), notices: Iterable[Problem] = ()
+    call: JobCall,
+    *,
+    problems: Iterable[Problem] = (),
+    warnings: Iterable[Problem] = (),
+    notices: Iterable[Problem] = (),
+    code: str = ConfigError.code,
 ) -> None:
-    found = [_finding(problem, invocation) for problem in problems]
-    emit_json(
-        {
-            "job": invocation.job_name,
-            "valid": not found,
-            "problems": found,
-            "notices": [_finding(notice, invocation) for notice in notices],
-        }
-    )
+    from dil.config.written import written_values
+
+    values = written_values(call.job_file, _overrides(call))
+    found = {
+        name: [_finding(each, code, values, call.invocation) for each in group]
+        for name, group in (("problems", problems), ("warnings", warnings), ("notices", notices))
+    }
+    emit_json({"job": call.invocation.job_name, "valid": not found["problems"], **found})
 
 
-def _finding(problem: Problem, invocation: Invocation) -> dict[str, str | int | None]:
-    origin = problem.origin
+def _overrides(call: JobCall) -> dict[str, str]:
+    try:
+        return parse_definitions(call.definitions)
+    except ConfigError:
+        return {}  # That is the problem which is told.
+
+
+def _finding(
+    problem: Problem, code: str, values: Mapping[str, str], invocation: Invocation
+) -> dict[str, str | int | None]:
+    origin, value = problem.origin, values.get(problem.key)
     return {
-        "path": origin.path if origin else None,
+        "code": code,
+        "property": problem.key or None,
+        "file": origin.path if origin else None,
         "line": origin.line if origin else None,
-        "key": problem.key or None,
-        "what": invocation.redact(problem.what),
+        "value": None if value is None else invocation.redact(value),
+        "message": invocation.redact(problem.what),
         "fix": invocation.redact(problem.fix) or None,
     }

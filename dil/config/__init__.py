@@ -1,6 +1,5 @@
 """Job files: from text to a checked job, and the table of all properties."""
 
-from dil.config.explaining import explain
 from dil.config.loading import Loaded, load, peek_name, planning_spec
 
-__all__ = ["Loaded", "explain", "load", "peek_name", "planning_spec"]
+__all__ = ["Loaded", "load", "peek_name", "planning_spec"]

@@ -25,11 +25,13 @@ class Balance:
     """The state at the end of a text: brackets still open, and a string or comment that is.
 
     ``end`` is the offset behind the bracket that closed the first one, None while it is open.
+    ``scanned`` is where counting goes on when text is appended.
     """
 
     depth: int
     unclosed: str
     end: int | None
+    scanned: int
 
     @property
     def is_complete(self) -> bool:
@@ -37,11 +39,13 @@ class Balance:
         return self.depth <= 0 and not self.unclosed
 
 
-def balance(text: str) -> Balance:
-    """Count the brackets of JSON-like text, leaving strings and comments out."""
-    depth = 0
-    end = None
-    for token in _TOKEN.finditer(text):
+def balance(text: str, before: Balance | None = None) -> Balance:
+    """Count the brackets of JSON-like text, leaving strings and comments out.
+
+    With ``before``, the state of an earlier part of the text, only what follows is counted.
+    """
+    depth, end = (before.depth, before.end) if before else (0, None)
+    for token in _TOKEN.finditer(text, before.scanned if before else 0):
         match token.lastgroup:
             case "open":
                 depth += 1
@@ -50,10 +54,10 @@ def balance(text: str) -> Balance:
                 if depth == 0 and end is None:
                     end = token.end()
             case "quote":
-                return Balance(depth, token[0], end)
+                return Balance(depth, token[0], end, token.start())
             case _:
                 pass
-    return Balance(depth, "", end)
+    return Balance(depth, "", end, len(text))
 
 
 def keep_unknown_escapes(text: str) -> str:

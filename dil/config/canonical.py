@@ -105,10 +105,10 @@ def _report_unknown(written: Mapping[str, Entry], findings: Findings, *, lenient
     for key, entry in written.items():
         if key in TABLE or key in ALIASES or key in DEPRECATED or key.startswith(PLUGIN_PREFIX):
             continue
+        report = findings.notice if lenient else findings.problem
         if key in MISSPELLED:
-            findings.problem(key, "is misspelled", f"Write {MISSPELLED[key]}.", entry.origin)
+            report(key, "is misspelled", f"Write {MISSPELLED[key]}.", entry.origin)
         elif key.startswith(OWN_PREFIX):
-            report = findings.notice if lenient else findings.problem
             hint = suggestion(key, TABLE)
             report(key, "is no known property", hint or _WHERE_KEYS_ARE, entry.origin)
         else:

@@ -9,7 +9,7 @@ from dil.config.parameter_checks import all_parameters
 from dil.model.properties import Properties
 from dil.model.settings import Pagination, SessionKeyField
 
-_JOB_NAME = re.compile(r"[A-Za-z0-9._-]+")
+_JOB_NAME = re.compile(r"[A-Za-z0-9._-]+(?: [A-Za-z0-9._-]+)*")
 _TABLE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 _AVRO_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _NAMESPACE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*")
@@ -20,7 +20,9 @@ def check_names(values: Properties, findings: Findings) -> None:
     name = values.text("job.name")
     if name and not _JOB_NAME.fullmatch(name):
         findings.problem(
-            "job.name", f'is "{name}"', "Use letters, digits, dot, dash and underscore only."
+            "job.name",
+            f'is "{name}"',
+            "Use letters, digits, dot, dash, underscore, and single blanks between them.",
         )
     table = values.text("extract.table.name")
     is_avro = values.text("writer.output.format") in {"AVRO", "OTHER"}

@@ -22,9 +22,11 @@ from dil.model.secret import Secret
 from dil.secrets import SecretResolver, read_master_passwords
 
 # Accepted without effect, and likely to be missed when it has none.
-_NOTED = {"job.schedule", "job.lock.enabled", "extractor.class", "ms.retention"}
-# An empty array is an error here, not "blank": behaviour.md B19, checks 9 and 14.
+_NOTED = {"job.schedule", "job.lock.enabled", "extractor.class"}
 _KEY_FILE_FIX = "Name a file whose first line is the master password."
+# Planning and looking at state do without the source, and not without the state store.
+_STATE_SECRETS = "state.store."
+# An empty array is an error here, not "blank": behaviour.md B19, checks 9 and 14.
 _NEVER_EMPTY = {"ms.parameters", "ms.output.schema"}
 
 
@@ -80,10 +82,17 @@ def evaluate_some(
     return found
 
 
-def report_missing(entries: Mapping[str, Entry], path: str, findings: Findings) -> None:
-    """Report required properties that are not set."""
+def report_missing(
+    entries: Mapping[str, Entry], blanks: Mapping[str, Entry], path: str, findings: Findings
+) -> None:
+    """Report required properties that are not set, or blank."""
     for entry in TABLE.values():
-        if entry.required and entry.name not in entries:
+        if not entry.required or entry.name in entries:
+            continue
+        if entry.name in blanks:
+            origin = blanks[entry.name].origin
+            findings.problem(entry.name, "is required and blank", entry.meaning, origin)
+        else:
             findings.problem(entry.name, "is required and not set", entry.meaning, Origin(path))
 
 
@@ -137,7 +146,8 @@ def blank(entry: Property) -> object:
 def _parsed(entry: Property, written: Entry, around: Surroundings, findings: Findings) -> object:
     text = written.text.strip()
     if entry.secret:
-        return at_entry(around, written, findings).secret(text)
+        is_of_state = entry.name.startswith(_STATE_SECRETS)
+        return at_entry(around, written, findings).secret(text, is_always_read=is_of_state)
     if entry.type.is_json:
         return _json(entry, written, around, findings)
     if entry.type is ValueType.WORD_OR_OBJECT:

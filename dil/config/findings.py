@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from dil.errors import ConfigError, Origin, Problem
@@ -46,6 +46,13 @@ class Findings:
         """Tell whether no problem was found with these properties so far."""
         return not any(problem.key in keys for problem in self.problems)
 
+    def move(self, where: Callable[[Problem], Problem]) -> None:
+        """Give every problem the origin that a function finds for it.
+
+        Notices stay at their key's line: looking inside a value takes longer than planning.
+        """
+        self.problems = [where(problem) for problem in self.problems]
+
     def raise_problems(self) -> None:
         """Raise what was found.
 
@@ -67,10 +74,10 @@ def quote(text: str) -> str:
     return f'"{cut}"'
 
 
-def suggestion(text: str, known: Iterable[str]) -> str:
+def suggestion(text: str, known: Iterable[str], *, cutoff: float = 0.7) -> str:
     """Return ``Did you mean "...?"`` with the nearest known word, empty text without one."""
     by_lower = {word.lower(): word for word in known}
-    near = difflib.get_close_matches(text.lower(), by_lower, n=1, cutoff=0.7)
+    near = difflib.get_close_matches(text.lower(), by_lower, n=1, cutoff=cutoff)
     return f'Did you mean "{by_lower[near[0]]}"?' if near else ""
 
 
@@ -82,4 +89,5 @@ def nearest(text: str, known: Iterable[str], otherwise: str) -> str:
 def known_words(text: str, known: Iterable[str]) -> str:
     """Return the suggestion for a word, followed by all known words."""
     words = tuple(known)
-    return f"{suggestion(text, words)} Known values: {', '.join(words)}.".strip()
+    # Of few words the nearest may be farther: GTE is GET.
+    return f"{suggestion(text, words, cutoff=0.6)} Known values: {', '.join(words)}.".strip()

@@ -10,6 +10,9 @@ from dil.config.entry import Entry
 from dil.config.findings import Findings, suggestion
 
 _TOKEN = re.compile(r"\$\{([^{}]*)\}")
+# References that double at each step would take all memory; no job file needs as much.
+_LONGEST = 2**24
+_DEEPEST = 100
 
 
 def interpolate(
@@ -51,6 +54,10 @@ class _Run:
             name = parts[index]
             parts[index], from_outside = self._value(name, entry, (*chain, key))
             is_masked = is_masked or from_outside
+        if sum(map(len, parts)) > _LONGEST:
+            what = f"grows beyond {_LONGEST} characters by its references"
+            self.findings.problem(key, what, "Refer to less.", entry.origin)
+            parts = [entry.text]
         # Offsets of line breaks hold for the text as written only.
         self.done[key] = replace(entry, text="".join(parts), breaks=(), is_masked=is_masked)
         return self.done[key]
@@ -81,6 +88,10 @@ class _Run:
                 or "Set it here, in a file this one builds on, or with -D.",
                 entry.origin,
             )
+            return f"${{{name}}}", False
+        if len(chain) > _DEEPEST and name not in self.done:
+            what = f"refers to others more than {_DEEPEST} levels deep"
+            self.findings.problem(chain[0], what, "Write out one of them.")
             return f"${{{name}}}", False
         found = self.resolved(name, chain)
         return found.text, found.is_masked

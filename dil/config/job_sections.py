@@ -6,6 +6,7 @@ from pathlib import Path
 
 from dil.config.findings import Findings
 from dil.config.publishing_section import path_of
+from dil.config.state_server import SERVER_KINDS, note_unused_server, state_server
 from dil.model.job import (
     ClassRef,
     CommitPolicy,
@@ -114,6 +115,11 @@ def running_section(
 def state_section(values: Properties, folder: Path, findings: Findings) -> StateSpec:
     """Return where watermarks are kept; fs on a local path is SQLite there (spec README 24)."""
     kind = values.text("dataset.state.store.type") or values.text("state.store.type")
+    if kind in SERVER_KINDS:
+        server = state_server(values, kind, findings)
+        enabled = values.boolean("state.store.enabled")
+        return StateSpec(kind, enabled=enabled, is_default_place=False, server=server)
+    note_unused_server(values, kind, findings)
     is_default_place = not values.text("state.store.dir")
     directory = (
         str(folder / DEFAULT_STATE_FOLDER)

@@ -81,6 +81,6 @@ EXAMPLES: Mapping[str, str] = {
     "ms.schema.cleansing": """\
 {"pattern": "[^A-Za-z0-9_]", "replacement": "_"}""",
     "ms.secondary.input": """\
-[{"path": "/lake/tokens", "fields": ["access_token"], "category": "authentication",
-  "retry": {"delayInSec": 30}}]""",
+[{"path": "/lake/crm/token", "fields": ["access_token"], "category": "authentication",
+  "retry": {"delayInSec": 30, "retryCount": 10}}]""",
 }

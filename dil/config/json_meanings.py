@@ -89,14 +89,16 @@ MEANINGS: Mapping[str, Mapping[str, str]] = {
         "nullable": "Makes every inferred column nullable.",
     },
     "ms.secondary.input": {
-        "path": "Folder of an earlier job's output.",
-        "fields": "Columns to take.",
-        "filters": "Column to Java regular expression that its value must match.",
+        "path": "A file, or a folder that is read with all below it; names that begin with `_` or "
+        "`.` are skipped. Relative, it starts at the folder of the job file.",
+        "fields": "Columns to take, in this order.",
+        "filters": "Column to Java regular expression: a row counts when the whole text of each "
+        "such column matches. Null never does.",
         "category": "What the rows are for.",
-        "format": "Left out for rows; binary for whole files.",
-        "retry": "How an `authentication` input is read again when its token is stale.",
+        "format": "Of `payload`: left out for rows, binary for whole files.",
+        "retry": "Waits for a path that does not exist yet; left out, it is an error at once.",
         "retry.delayInSec": "Seconds to wait before each reading.",
-        "retry.retryCount": "How many readings.",
+        "retry.retryCount": "How many more readings.",
     },
 }
 

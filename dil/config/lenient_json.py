@@ -39,6 +39,8 @@ def parse(text: str) -> tuple[JsonValue, str]:
     """
     try:
         return _strict(text), ""
+    except RecursionError as error:
+        raise JsonError("its brackets are nested too deep", 0) from error
     except ValueError as error:
         first = error
     kept = keep_unknown_escapes(text)
@@ -102,6 +104,8 @@ def _lenient(text: str) -> JsonValue:
         node = yaml.compose(flow, Loader=yaml.SafeLoader)
     except yaml.YAMLError as error:
         raise JsonError("", 0) from error
+    if isinstance(node, yaml.CollectionNode) and not node.flow_style:
+        raise JsonError("", 0)  # a mapping without brackets is YAML alone
     return from_node(node)
 
 

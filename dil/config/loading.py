@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from dil.config import checks, parameter_checks, publishing_checks, row_checks
+from dil.config import checks, parameter_checks, publishing_checks, row_checks, secondary_checks
 from dil.config.canonical import canonical
 from dil.config.digest import digest
 from dil.config.effective import Place, evaluate, evaluate_some, report_missing
@@ -21,6 +21,7 @@ from dil.config.job_sections import (
     state_section,
     writing_section,
 )
+from dil.config.locating import located
 from dil.config.paths import PathError, local_path
 from dil.config.planning_section import PLANNING_NAMES, planning_section
 from dil.config.plugins import (
@@ -34,8 +35,9 @@ from dil.config.reader import read_job, with_overrides
 from dil.config.shape import Surroundings
 from dil.config.table import ALIASES
 from dil.errors import ConfigError, Origin, Problem
-from dil.model.job import Job, PlanningSpec
+from dil.model.job import Job, KeySpec, PlanningSpec
 from dil.model.properties import Properties
+from dil.model.secret import Secret
 from dil.secrets import SecretResolver
 from dil.spi.registry import join_import_path
 
@@ -86,7 +88,8 @@ def load(
     )
     place = Place(str(path), Path(path).resolve().parent, environ)
     entries = canonical(interpolated, findings, lenient=lenient)
-    job = _Builder(entries, place, findings, secrets).job()
+    blanks = {key: entry for key, entry in interpolated.items() if not entry.text.strip()}
+    job = _Builder(entries, blanks, place, findings, secrets).job()
     return Loaded(job, findings.sorted_notices(), tuple(findings.infos))
 
 
@@ -138,8 +141,6 @@ def planning_spec(properties: Mapping[str, str]) -> tuple[PlanningSpec, tuple[Pr
         PLANNING_NAMES,
         around,
         findings,
-        # Planning takes activation rows from its caller; only a run cannot read them yet.
-        supported={"ms.secondary.input"},
     )
     spec = planning_section(_properties(values, entries), findings)
     findings.raise_problems()
@@ -155,6 +156,7 @@ class _Builder:
     """The steps from entries to a job, sharing findings."""
 
     entries: Mapping[str, Entry]
+    blanks: Mapping[str, Entry]
     place: Place
     findings: Findings
     secrets: bool
@@ -162,7 +164,7 @@ class _Builder:
     def job(self) -> Job:
         findings, entries = self.findings, self.entries
         findings.origins = {key: entry.origin for key, entry in entries.items()}
-        report_missing(entries, self.place.path, findings)
+        report_missing(entries, self.blanks, self.place.path, findings)
         values, around = evaluate(entries, self.place, findings, secrets=self.secrets)
         base = _properties(values, entries)
         folders = self._plugin_folders(base)
@@ -171,7 +173,9 @@ class _Builder:
         extra = read_plugin_properties(plugins, entries, around, findings)
         properties = _properties({**values, **extra}, entries)
         check_plugins(plugins, properties, findings)
-        return self._checked(properties, plugins, (str(self.place.folder.resolve()), *folders))
+        job = self._checked(properties, plugins, (str(self.place.folder.resolve()), *folders))
+        passwords = tuple(map(Secret, around.resolver.passwords))
+        return replace(job, keys=KeySpec(passwords, around.resolver.strong))
 
     def _checked(
         self, properties: Properties, plugins: Plugins, plugin_folders: tuple[str, ...]
@@ -186,11 +190,13 @@ class _Builder:
         checks.check_names(properties, findings)
         checks.check_proxy(properties, findings)
         checks.check_paging(properties, findings)
+        secondary_checks.check_secondary_input(properties, folder, findings)
         parameter_checks.check_parameters(properties, planning, findings)
         row_checks.check_rows(properties, planning, findings)
         publishing_checks.check_publishing(
             publishing_checks.Parts(planning, publishing, state), properties, findings
         )
+        findings.move(lambda found: located(found, self.entries))
         findings.raise_problems()
         if plugins.connector is None or plugins.extractor is None:
             # Each is required, so a problem was found above; this is for the type checker.

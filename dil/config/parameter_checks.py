@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from dil.config.findings import Findings, nearest, quote
+from dil.config.secondary_checks import variables_given
 from dil.model.job import PlanningSpec
 from dil.model.json import JsonValue, as_text
 from dil.model.properties import Properties
@@ -38,10 +39,8 @@ def check_parameters(values: Properties, planning: PlanningSpec, findings: Findi
     """Check watermark parameters, references of parameters to themselves, and all variables."""
     if not findings.is_sound(*_GIVERS):
         return
-    units = _members(planning)
+    units = _members(planning, values)
     _check_watermarks(values, planning, units, findings)
-    if units is None:
-        return  # Activation rows bring names that are known at run time only.
     known = {name for unit in units for name in unit}
     _check_self_references(values, known, findings)
     known |= {parameter.name for parameter in _declared(values)}
@@ -62,7 +61,7 @@ def all_parameters(values: Properties) -> Iterator[Parameter]:
 
 def sends_low_watermark(values: Properties, planning: PlanningSpec) -> bool:
     """Tell whether the source is asked from the low watermark on."""
-    overlaid = _overlaid(_members(planning))
+    overlaid = _overlaid(_members(planning, values))
     used = {name for use in _uses(values) for name in placeholders(use.text)}
     return any(
         parameter.type == "watermark"
@@ -73,14 +72,15 @@ def sends_low_watermark(values: Properties, planning: PlanningSpec) -> bool:
     )
 
 
-def _members(planning: PlanningSpec) -> tuple[frozenset[str], ...] | None:
-    """Return the names of each unit's members, None where they are known at run time only."""
+def _members(planning: PlanningSpec, values: Properties) -> tuple[frozenset[str], ...]:
+    """Return the names of each unit's members, and of what secondary input gives beside them."""
+    given = variables_given(values)
     if planning.units is None:
-        return None
-    return tuple(frozenset(json.loads(unit)) for unit in planning.units)
+        return (given,)  # the fields of activation are among them
+    return tuple(given.union(json.loads(unit)) for unit in planning.units)
 
 
-def _overlaid(units: tuple[frozenset[str], ...] | None) -> frozenset[str]:
+def _overlaid(units: tuple[frozenset[str], ...]) -> frozenset[str]:
     """Return the names whose parameters never count, because every unit has such a member."""
     return frozenset.intersection(*units) if units else frozenset()
 
@@ -88,7 +88,7 @@ def _overlaid(units: tuple[frozenset[str], ...] | None) -> frozenset[str]:
 def _check_watermarks(
     values: Properties,
     planning: PlanningSpec,
-    units: tuple[frozenset[str], ...] | None,
+    units: tuple[frozenset[str], ...],
     findings: Findings,
 ) -> None:
     declared = _Declared.of(values, planning)
@@ -127,7 +127,7 @@ class _Declared:
 def _check_name(
     parameter: Parameter,
     declared: _Declared,
-    units: tuple[frozenset[str], ...] | None,
+    units: tuple[frozenset[str], ...],
     findings: Findings,
 ) -> None:
     """Check the watermark that a parameter names; there is one of type datetime (B6.3)."""
@@ -135,7 +135,7 @@ def _check_name(
     if not name or name == declared.dated:
         return
     if name == declared.unit:
-        members = sorted({member for unit in units or () for member in unit}) or [name]
+        members = sorted({member for unit in units for member in unit}) or [name]
         variables = " or ".join(f"{{{{{member}}}}}" for member in members)
         findings.problem(
             KEY,

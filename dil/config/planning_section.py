@@ -8,14 +8,16 @@ from dil.config.findings import Findings
 from dil.config.partitions import read_composite, uses_default_zone
 from dil.config.publishing_section import publish_mode
 from dil.config.table import GROUPS
+from dil.config.timelabels_section import timelabels_section
 from dil.config.watermarks import KEY as WATERMARK
 from dil.config.watermarks import Watermarks, read_watermarks
 from dil.model.job import DAY_MS, PlanningSpec, PublishMode, TableType
 from dil.model.properties import Properties
 from dil.model.settings import SecondaryInput
 
+_GROUPS = {"planning", "timelabels"}
 PLANNING_NAMES: tuple[str, ...] = (
-    *(entry.name for group in GROUPS if group.slug == "planning" for entry in group.properties),
+    *(entry.name for group in GROUPS if group.slug in _GROUPS for entry in group.properties),
     "extract.table.type",
     "extract.is.full",
     "ms.publish.mode",
@@ -60,6 +62,7 @@ def planning_section(values: Properties, findings: Findings) -> PlanningSpec:
         zone=zone,
         ignore_history=mode is PublishMode.REPLACE,
         read_from_partition_start=mode is PublishMode.WINDOW_REPLACE,
+        timelabel=timelabels_section(values, marks, findings),
     )
 
 

@@ -9,6 +9,7 @@ from dil.config.canonical import shown
 from dil.config.effective import at_entry
 from dil.config.entry import Entry
 from dil.config.findings import Findings, suggestion
+from dil.config.java_names import current_name
 from dil.config.shape import ShapeError, Surroundings
 from dil.config.table import PLUGIN_PREFIX
 from dil.errors import PluginError, Problem
@@ -24,6 +25,7 @@ _FORMAT_CONVERTERS = {
     "CsvToJsonConverter",
     "CsvToJsonConverterV2",
     "CsvToJsonConverterV3",
+    "IdentityConverter",
     "JsonIntermediateToAvroConverter",
 }
 _BASES: Mapping[PluginKind, type] = {
@@ -54,7 +56,7 @@ def find_plugins(values: Properties, findings: Findings) -> Plugins:
     converters = [
         _find(PluginKind.CONVERTER, "converter.classes", name, findings)
         for name in (names if isinstance(names, tuple) else ())
-        if simple_name(name) not in _FORMAT_CONVERTERS
+        if simple_name(current_name(name)) not in _FORMAT_CONVERTERS
     ]
     return Plugins(
         _find(PluginKind.CONNECTOR, "source.class", values.text("source.class"), findings),
@@ -110,7 +112,7 @@ def _find(kind: PluginKind, key: str, text: str, findings: Findings) -> ClassRef
     if not text:
         return None
     try:
-        return resolve(kind, text, _BASES[kind])
+        return resolve(kind, current_name(text), _BASES[kind])
     except PluginError as error:
         for problem in error.problems:
             findings.problem(key, problem.what, problem.fix)

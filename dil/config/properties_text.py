@@ -1,7 +1,8 @@
 """The grammar of ``.conf``, ``.pull``, ``.job`` and ``.properties`` files.
 
 Java properties with two differences: white space at the end of a value is dropped, and a value
-that begins with ``[`` or ``{`` goes on over the next lines until its brackets balance.
+that begins with ``[`` or ``{``, at the latest in the line behind the key's, goes on over the next
+lines until its brackets balance.
 Source: behaviour.md B1.2, B1.3, spec README 11.
 """
 
@@ -10,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import accumulate, pairwise
 from typing import NoReturn
 
 from dil.config.brackets import balance
@@ -18,7 +20,7 @@ from dil.config.findings import Findings
 from dil.errors import ConfigError, Origin, Problem
 
 _BLANKS = " \t\f"
-_CLOSING = re.compile(r"[\]}]")
+_BRACKET = re.compile(r"\s*[\[{]")
 _LINE_END = re.compile(r"\r\n|\r|\n")
 _SEPARATOR = re.compile(r"[ \t\f]*[=:]?[ \t\f]*")
 _KEY = re.compile(r"(?:\\.|[^\\=: \t\f])*", re.DOTALL)
@@ -108,11 +110,13 @@ class _Line:
         self.next = index
         return index
 
-    def append(self, lines: list[str]) -> None:
-        """Go on with the next logical line, keeping the line break."""
+    def append(self, lines: list[str]) -> str:
+        """Go on with the next logical line, keeping the line break; return what was added."""
+        before = len(self.raw)
         self.raw += "\n"
         self.starts.append(len(self.raw))
         self.read(lines)
+        return self.raw[before:]
 
 
 def _continues(physical: str) -> bool:
@@ -126,7 +130,7 @@ def _entry(
     key_end = _match_end(_KEY, line.raw, 0)
     value_start = _match_end(_SEPARATOR, line.raw, key_end)
     key = _unescape(line.raw[:key_end], origin, findings)
-    if line.raw[value_start : value_start + 1] in ("[", "{") and spans_lines(key):
+    if spans_lines(key) and _opens_bracket(line, lines, value_start):
         _extend(line, lines, value_start, origin, findings, key)
     raw = line.raw[value_start:]
     return Entry(
@@ -135,6 +139,13 @@ def _entry(
         origin,
         _breaks(raw, [start - value_start for start in line.starts if start >= value_start]),
     )
+
+
+def _opens_bracket(line: _Line, lines: list[str], start: int) -> bool:
+    """Tell whether a value is JSON; one that begins in the next line is joined to its key."""
+    if not line.raw[start:] and line.next < len(lines) and _BRACKET.match(lines[line.next]):
+        line.append(lines)
+    return _BRACKET.match(line.raw, start) is not None
 
 
 def _match_end(pattern: re.Pattern[str], text: str, start: int) -> int:
@@ -147,14 +158,11 @@ def _extend(
 ) -> None:
     """Append lines until the brackets of the unescaped value balance, or give up at the end."""
     first_raw, first_next, first_starts = line.raw, line.next, list(line.starts)
-    state = balance(_plain(line.raw[start:]))
+    plain = _plain(line.raw[start:])
+    state = balance(plain)
     while not state.is_complete and line.next < len(lines):
-        before = len(line.raw)
-        line.append(lines)
-        # Only a closing bracket can complete the value; long values stay cheap to read.
-        if not _CLOSING.search(line.raw, before):
-            continue
-        state = balance(_plain(line.raw[start:]))
+        plain += _plain(line.append(lines))
+        state = balance(plain, state)
     if state.is_complete:
         return
     # Reading goes on behind the first line, so that problems further down are found as well.
@@ -184,4 +192,5 @@ def _unescape(raw: str, origin: Origin, findings: Findings) -> str:
 
 def _breaks(raw: str, starts: list[int]) -> tuple[int, ...]:
     """Return the offsets of line starts after unescaping."""
-    return tuple(len(_plain(raw[:start])) for start in starts)
+    pieces = (len(_plain(raw[start:end])) for start, end in pairwise((0, *starts)))
+    return tuple(accumulate(pieces))

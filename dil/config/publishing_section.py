@@ -83,7 +83,8 @@ def _checked_mode(values: Properties, findings: Findings) -> PublishMode:
         findings.problem(
             "ms.publish.mode", "contradicts data.publisher.replace.final.dir=true", "Keep one."
         )
-    if mode in _REPLACING and has_run_folder(values):
+    is_known = findings.is_sound("writer.file.path.type", "writer.file.path")
+    if mode in _REPLACING and is_known and has_run_folder(values):
         findings.problem(
             "ms.publish.mode",
             "cannot replace files while each run has a folder of its own",

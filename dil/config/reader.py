@@ -151,14 +151,25 @@ def _read_file(path: str, findings: Findings, chain: tuple[Path, ...]) -> dict[s
 
 def _text(path: str, findings: Findings) -> str | None:
     try:
-        return Path(path).read_text("utf-8-sig")
+        text = Path(path).read_text("utf-8-sig")
     except OSError as error:
         reason = error.strerror or type(error).__name__
         findings.problem("", f"cannot be read ({reason})", "Check its permissions.", Origin(path))
     except UnicodeDecodeError as error:
         line = error.object[: error.start].count(b"\n") + 1
         findings.problem("", "is not UTF-8 text", "Save the file in UTF-8.", Origin(path, line))
+    else:
+        return text if _holds_text(text, path, findings) else None
     return None
+
+
+def _holds_text(text: str, path: str, findings: Findings) -> bool:
+    """Tell whether a file holds no NUL: that is no text, or text in UTF-16."""
+    where = text.find("\0")
+    if where >= 0:
+        origin = Origin(path, text.count("\n", 0, where) + 1)
+        findings.problem("", "holds a NUL character", "Save the file as text in UTF-8.", origin)
+    return where < 0
 
 
 def _parsed(text: str, path: str, findings: Findings) -> Iterable[Entry]:

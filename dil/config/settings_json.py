@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 from dil.config.derived_json import derived_fields
 from dil.config.findings import REGEX_FIX
 from dil.config.parameters_json import parameters
+from dil.config.paths import PathError, local_path
 from dil.config.schema_json import output_schema, primitive
 from dil.config.shape import (
     ShapeError,
@@ -33,6 +35,7 @@ from dil.model.settings import (
 )
 from dil.secrets import is_reference
 from dil.text.java_regex import compile_java
+from dil.text.variables import placeholders
 
 _SECRET_HEADER = re.compile(
     r"authorization|cookie|token|secret|passw|api-?key|signature", re.IGNORECASE
@@ -70,6 +73,8 @@ def _headers(value: JsonValue, around: Surroundings) -> dict[str, str | Secret]:
 def _authentication(value: JsonValue, around: Surroundings) -> Authentication:
     written = as_object(value)
     members: dict[str, object] = dict(written)
+    if members.get("encryption") == "":  # as DIL's documents write it beside the method custom
+        members["encryption"] = "none"
     token = texts({"token": written.get("token")})["token"]
     if isinstance(token, str):
         members["token"] = around.secret(token, "token") if token else None
@@ -161,22 +166,68 @@ def _cleansing(value: JsonValue, around: Surroundings) -> SchemaCleansing:
 
 
 def _secondary_inputs(value: JsonValue, around: Surroundings) -> tuple[SecondaryInput, ...]:
-    del around
-    return each(as_array(value), _secondary_input)
+    sources = each(
+        as_array(value), lambda item, where: _secondary_input(item, where, around.resolver.folder)
+    )
+    if sum(source.category == "authentication" for source in sources) > 1:
+        around.notice(
+            "has more than one authentication entry; all of them together must give one row",
+            "Keep one entry, or let filters leave one row.",
+        )
+    for index, source in enumerate(sources):
+        if not source.fields and source.category in {"activation", "authentication"}:
+            gives = "no variable" if source.category == "authentication" else "one unit, {}"
+            around.notice(f"[{index}] names no fields, so it gives {gives}", "Name its fields.")
+    return sources
 
 
-def _secondary_input(item: JsonValue, where: str) -> SecondaryInput:
+def _secondary_input(item: JsonValue, where: str, folder: Path) -> SecondaryInput:
     source = build(SecondaryInput, as_object(item, where), where)
-    for column, pattern in source.filters.items():
-        _check_regex(pattern, f"{where}.filters.{column}")
-    return source
+    findings = [
+        (f"{where}.filters.{column}: {error}", REGEX_FIX)
+        for column, pattern in source.filters.items()
+        if (error := _regex_error(pattern))
+    ]
+    used = placeholders(source.path)
+    if not source.path.strip():
+        findings.append((f"{where}.path is blank", "Name a folder or a file."))
+    if used and source.category != "payload":
+        names = ", ".join(f"{{{{{name}}}}}" for name in used)
+        findings.append(
+            (
+                f"{where}.path uses {names}, and {source.category} input is read once for all "
+                "work units",
+                "Variables are for category payload; ${name} works everywhere.",
+            )
+        )
+    if source.format is not None and source.category != "payload":
+        findings.append(
+            (f"{where}.format is for category payload only", "Leave it out to read rows.")
+        )
+    if findings:
+        raise ShapeError(*findings)
+    return source.model_copy(update={"path": _located(source.path, folder)})
+
+
+def _located(path: str, folder: Path) -> str:
+    """Return the absolute path; one of another kind, or one that a variable begins, as it is."""
+    try:
+        return path if path.startswith("{{") else str(local_path(path, folder))
+    except PathError:
+        return path  # A run refuses it; planning alone does not read it.
 
 
 def _check_regex(pattern: str, where: str) -> None:
+    if error := _regex_error(pattern):
+        raise ShapeError((f"{where}: {error}", REGEX_FIX)) from error
+
+
+def _regex_error(pattern: str) -> ValueError | None:
     try:
         compile_java(pattern)
     except ValueError as error:
-        raise ShapeError((f"{where}: {error}", REGEX_FIX)) from error
+        return error
+    return None
 
 
 _READERS: Mapping[str, Callable[[JsonValue, Surroundings], object]] = {

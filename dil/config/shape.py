@@ -12,7 +12,7 @@ from dil.config.findings import known_words, nearest, quote
 from dil.model.json import JsonValue, as_text
 from dil.model.secret import Secret
 from dil.model.settings import Setting
-from dil.secrets import SecretError, SecretResolver
+from dil.secrets import SecretError, SecretResolver, is_encrypted
 
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
@@ -46,7 +46,8 @@ class ShapeError(Exception):
 class Surroundings:
     """What a reader needs beside the value: secrets, the job's zone, a place for notices.
 
-    With ``needs_secrets`` off a secret that cannot be read is empty, with a notice.
+    With ``needs_secrets`` off ENC(...) is not decrypted, which takes long on purpose, and a secret
+    that cannot be read is empty, with a notice.
     """
 
     resolver: SecretResolver
@@ -54,20 +55,22 @@ class Surroundings:
     notice: Callable[[str, str], None]
     needs_secrets: bool = True
 
-    def secret(self, text: str, where: str = "") -> Secret:
-        """Return the secret a text stands for.
+    def secret(self, text: str, where: str = "", *, is_always_read: bool = False) -> Secret:
+        """Return the secret a text stands for; ``is_always_read`` decrypts it in any case.
 
         Raises:
             ShapeError: it cannot be resolved.
         """
         try:
-            return self.resolver.resolve(text)
+            if self.needs_secrets or is_always_read or not is_encrypted(text):
+                return self.resolver.resolve(text)
+            self.resolver.check(text)
         except SecretError as error:
             what = f"{where} {error.what}".strip()
             if self.needs_secrets:
                 raise ShapeError((what, error.fix)) from error
             self.notice(f"{what}; a run would refuse it", error.fix)
-            return Secret("")
+        return Secret("")
 
 
 def as_object(value: JsonValue, where: str = "") -> Mapping[str, JsonValue]:
@@ -115,7 +118,8 @@ def build(model: type[M], members: Mapping[str, object], where: str = "") -> M:
         return model.model_validate(dict(members))
     except ValidationError as error:
         details = error.errors(include_input=False, include_url=False, include_context=False)
-        raise ShapeError(*(_finding(model, members, detail, where) for detail in details)) from None
+        found = [_finding(model, members, detail, where) for detail in details]
+        raise ShapeError(*_without_echoes(found)) from None
 
 
 def each(items: Iterable[JsonValue], read: Callable[[JsonValue, str], M]) -> tuple[M, ...]:
@@ -134,6 +138,12 @@ def each(items: Iterable[JsonValue], read: Callable[[JsonValue, str], M]) -> tup
     if findings:
         raise ShapeError(*findings)
     return tuple(found)
+
+
+def _without_echoes(found: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Return the findings but for missing members that stand there misspelled."""
+    meant = {fix.removeprefix("Did you mean ").removesuffix("?") for _, fix in found}
+    return [(what, fix) for what, fix in found if fix.removeprefix("Add ")[:-1] not in meant]
 
 
 def _finding(

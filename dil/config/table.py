@@ -11,10 +11,12 @@ from dil.config.table_planning import PLANNING
 from dil.config.table_rows import CONVERSION, EXTRACTION, SCHEMA
 from dil.config.table_running import EVENTS, EXECUTION, STATE
 from dil.config.table_source import HTTP, PAGING, SOURCE
+from dil.config.table_timelabels import TIMELABELS
 
 GROUPS: tuple[Group, ...] = (
     IDENTITY,
     PLANNING,
+    TIMELABELS,
     SOURCE,
     HTTP,
     PAGING,

@@ -19,7 +19,8 @@ IDENTITY = Group(
             "job.name",
             ValueType.STRING,
             "Name of the job and key of everything that is remembered about it: a renamed job "
-            "starts from scratch. Letters, digits, dot, dash and underscore.",
+            "starts from scratch. Letters, digits, dot, dash, underscore, and single blanks "
+            "between them.",
             required=True,
             scope=Scope.JOB,
             identity=False,
@@ -183,8 +184,8 @@ SECRETS = Group(
         Property(
             "encrypt.key.loc",
             ValueType.PATH,
-            "File whose first line is the master password for `ENC(...)`. A relative path starts "
-            "at the job file's folder.",
+            "File whose first line is the master password for `ENC(...)`; `dil secrets encrypt` "
+            "writes them. A relative path starts at the job file's folder.",
             identity=False,
         ),
         Property(
@@ -197,7 +198,8 @@ SECRETS = Group(
         Property(
             "encrypt.use.strong.encryptor",
             ValueType.BOOL,
-            "Reads `ENC(...)` as triple DES instead of DES.",
+            "Reads DIL's `ENC(...)` as triple DES instead of DES. `ENC(v1:...)` says by itself how "
+            "it is read.",
             default="false",
             identity=False,
         ),
@@ -205,7 +207,7 @@ SECRETS = Group(
             "num.encrypt.keys",
             ValueType.INT,
             "How many master password files are tried: the path itself, then `.1`, `.2` ... "
-            "appended.",
+            "appended; missing ones are skipped.",
             default="2",
             low=1,
             identity=False,

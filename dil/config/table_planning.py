@@ -158,16 +158,16 @@ PLANNING = Group(
             "ms.secondary.input",
             ValueType.JSON_ARRAY,
             "Output of earlier jobs to read first: `activation` rows become units, "
-            "`authentication` gives variables, `payload` rows are sent, `validation` is compared.",
+            "`authentication` gives variables. `payload` (rows to send) and `validation` (rows to "
+            "compare) are not supported yet.",
             variables=True,
-            support=Support.LATER,
         ),
         Property(
             "ms.hdfs.reader.parse.json.strings",
             ValueType.BOOL,
-            "Whether texts of secondary input that look like JSON are read as JSON.",
+            "Whether texts of secondary input that look like JSON, `{...}` or `[...]`, are read as "
+            "JSON.",
             default="false",
-            support=Support.LATER,
         ),
         Property(
             "ms.aux.keys",

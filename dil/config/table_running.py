@@ -100,10 +100,11 @@ STATE = Group(
         Property(
             "state.store.type",
             ValueType.ENUM,
-            "Kind of store. fs on a local path is sqlite in that folder; noop keeps nothing.",
+            "Kind of store. fs on a local path is sqlite in that folder; filelog is a tree of "
+            "files that needs no locks, for network mounts; postgresql and mysql (MariaDB too) "
+            "keep it on a server; noop keeps nothing.",
             default="sqlite",
-            words=("sqlite", "fs", "noop"),
-            later_words=("postgresql", "mysql"),
+            words=("sqlite", "fs", "filelog", "postgresql", "mysql", "noop"),
             scope=_J,
             identity=False,
         ),
@@ -111,8 +112,7 @@ STATE = Group(
             "dataset.state.store.type",
             ValueType.ENUM,
             "Wins over `state.store.type`.",
-            words=("sqlite", "fs", "noop"),
-            later_words=("postgresql", "mysql"),
+            words=("sqlite", "fs", "filelog", "postgresql", "mysql", "noop"),
             scope=_J,
             identity=False,
         ),
@@ -141,41 +141,50 @@ STATE = Group(
         Property(
             "state.store.db.url",
             ValueType.STRING,
-            "Address of a database server that keeps the state.",
+            "Database of the store, needed for types postgresql and mysql: "
+            "`postgresql://host:5432/database` or `mysql://host:3306/database`, options behind `?`."
+            " A `jdbc:` URL is translated.",
             secret=True,
             scope=_J,
-            support=Support.LATER,
             identity=False,
         ),
         Property(
             "state.store.db.user",
             ValueType.STRING,
-            "User of that database.",
+            "User of that database; wins over one in the URL.",
             secret=True,
             scope=_J,
-            support=Support.LATER,
             identity=False,
         ),
         Property(
             "state.store.db.password",
             ValueType.STRING,
-            "Password of that database.",
+            "Password of that database; wins over one in the URL.",
             secret=True,
             scope=_J,
-            support=Support.LATER,
             identity=False,
         ),
-        _later("state.store.db.table", ValueType.STRING, "Table name.", "gobblin_job_state"),
+        _unused(
+            "state.store.db.table",
+            ValueType.STRING,
+            "Gobblin's one table; the store here has several, whose names are fixed. Give it a "
+            "database or a schema of its own.",
+            "gobblin_job_state",
+        ),
         _unused(
             "state.store.db.jdbc.driver",
             ValueType.STRING,
             "Java driver; not needed outside a JVM.",
             "com.mysql.cj.jdbc.Driver",
         ),
-        _unused(
+        Property(
             "ms.retention",
             ValueType.JSON_OBJECT,
-            "How long state, data and logs are wanted. Nothing is deleted by a run.",
+            "How long state, data and logs are wanted. Nothing is deleted by a run: its "
+            "`state.store` (P90D unless given) is what `dil state prune` goes by, the other "
+            "members have no effect.",
+            scope=_J,
+            identity=False,
         ),
     ),
 )
@@ -208,6 +217,7 @@ EVENTS = Group(
             ValueType.STRING,
             "Schema registry of the audit producer.",
         ),
+        _later("ms.kafka.events.topic.name", ValueType.STRING, "Topic of the planning events."),
         _later("ms.kafka.audit.topic.name", ValueType.STRING, "Topic of the audit rows."),
     ),
 )

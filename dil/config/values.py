@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from dil.config.findings import DATE_PATTERN_FIX, REGEX_FIX, ZONE_FIX, known_words
+from dil.config.java_names import current_name
 from dil.config.property import Property, ValueType
 from dil.text.java_regex import compile_java
 from dil.text.joda import compile_pattern
@@ -89,10 +90,11 @@ def word(entry: Property, text: str) -> str:
         ValueProblem: no such word, or one that is not supported yet.
     """
     by_lower = {known.lower(): known for known in entry.words}
-    found = by_lower.get(text.lower())
+    wanted = current_name(text).lower()
+    found = by_lower.get(wanted)
     if found is not None:
         return found
-    if text.lower() in {later.lower() for later in entry.later_words}:
+    if wanted in {later.lower() for later in entry.later_words}:
         raise ValueProblem("is not supported yet", f"Use one of: {', '.join(entry.words)}.")
     raise ValueProblem("", known_words(text, entry.words))
 
@@ -168,8 +170,8 @@ def _duration_ms(entry: Property, text: str) -> int:
     fix = "Write an ISO duration of days and smaller units, such as P2D or PT6H."
     try:
         length = parse_duration(text)
-    except (ISO8601Error, ValueError) as error:
-        raise ValueProblem("is no duration", fix) from error
+    except (ISO8601Error, ValueError, OverflowError) as error:
+        raise ValueProblem("is no duration, or too long a one", fix) from error
     if isinstance(length, Duration):
         raise ValueProblem("has months or years, whose length varies", fix)
     seconds: float = length.total_seconds()

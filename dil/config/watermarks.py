@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 
 from dil.config.findings import Findings, suggestion
 from dil.config.lenient_json import JsonError, parse
@@ -155,7 +156,8 @@ def _unit_items(value: JsonValue, name: str, where: str) -> Sequence[Mapping[str
         return [item for item in listed if isinstance(item, Mapping)]
     if any(item is None or not is_scalar(item) for item in listed):
         raise ShapeError((f"{where} mixes objects with other units, or has a null", _UNITS_FIX))
-    return [{name: as_text(item)} for item in listed]
+    # A number keeps its text: 1.0 is another unit than 1.
+    return [{name: str(item) if isinstance(item, Decimal) else as_text(item)} for item in listed]
 
 
 def _comma_items(text: str, name: str, where: str) -> Sequence[Mapping[str, JsonValue]]:

@@ -105,7 +105,7 @@ class _Body:
             level=self._run.log_level,
             json_lines=self._run.log_json,
             stream=sys.stderr,
-            secrets=secrets_of(self._run.job),
+            secrets=(*secrets_of(self._run.job), *self._run.secondary.secrets),
         )
         join_import_path(self._run.job.running.plugin_path)
         for unit in units:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from dil.errors import ConfigError
 from dil.model.json import JsonValue, as_text
+from dil.model.secondary import SecondaryVariables
 from dil.model.secret import Secret
 from dil.model.settings import Parameter
 from dil.model.work_unit import WorkUnit
@@ -34,7 +35,8 @@ class PageValues:
 class Scope:
     """What parameters of one work unit can see; ``low`` and ``high`` are epoch ms UTC.
 
-    ``variables`` are the unit's members and, over them, authentication fields (B6.1).
+    ``variables`` are the unit's members and, over them, authentication fields (B6.1), secrets in
+    plain.
     """
 
     low: int
@@ -48,11 +50,11 @@ class Scope:
         work_unit: WorkUnit,
         *,
         full_extract: bool,
-        authentication: Mapping[str, JsonValue] | None = None,
+        secondary: SecondaryVariables | None = None,
     ) -> Scope:
-        """Build the scope of a work unit: pruned low, partition end, its unit's members."""
-        variables = {**work_unit.unit, **(authentication or {})}
-        return cls(work_unit.low, work_unit.high, full_extract, variables)
+        """Build the scope of a work unit: pruned low, partition end, and what its unit gives."""
+        given = secondary or SecondaryVariables()
+        return cls(work_unit.low, work_unit.high, full_extract, given.over(work_unit.unit))
 
 
 def evaluate(

@@ -49,6 +49,44 @@ class WorkUnitOutcome:
 
 
 @dataclass(frozen=True, slots=True)
+class UnitEntry:
+    """One row of the work-unit index, as it is, as it was, or as an operator wants it to be.
+
+    Times are epoch ms UTC; ``low`` is the nominal partition start, ``high`` the last successful
+    high watermark, None without one. ``status`` is COMMITTED, FAILED, or PENDING: as if never
+    read. ``is_on_grid`` tells that [low, expected_high) is a partition of the job as it is
+    configured now; only then a success counts as covered.
+    """
+
+    signature: str
+    low: int
+    expected_high: int
+    high: int | None
+    status: str
+    attempts: int
+    is_on_grid: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorAct:
+    """What an operator decided about the work units of a job, as one change that can be undone.
+
+    ``verb`` and ``reason`` are kept in the chain. ``changed`` holds the rows that change, as they
+    shall be; rows of ``removed`` leave the index. ``watermark`` (epoch ms UTC, None for none)
+    becomes the dataset's watermark if ``sets_watermark``, which may lower it. ``runs_before``
+    drops the rows of runs that began before that instant and left no staging.
+    """
+
+    verb: str
+    reason: str
+    changed: tuple[UnitEntry, ...] = ()
+    removed: tuple[str, ...] = ()
+    watermark: int | None = None
+    sets_watermark: bool = False
+    runs_before: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Commit:
     """One run's change to state: what was published, what was taken away, what is now known.
 
@@ -57,6 +95,7 @@ class Commit:
     taken. ``watermarks`` False keeps no work-unit records (state.store.enabled=false).
     ``schema`` is the dataset's Arrow schema as JSON text, empty when nothing was written.
     ``horizon`` is the latest instant that a watermark may name: max(real clock, --now).
+    ``act`` makes it an operator's commit, which has no outcomes.
     """
 
     run_id: str
@@ -70,6 +109,7 @@ class Commit:
     horizon: int
     left_low: int | None = None
     watermarks: bool = True
+    act: OperatorAct | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +151,8 @@ class RunRecord:
     """One row of the runs table.
 
     ``status`` is running, success, failed, partial, interrupted or superseded. ``committed`` tells
-    that what it staged is published, or was found not worth it.
+    that what it staged is published, or was found not worth it; ``staged`` that its staging folder
+    was not swept.
     """
 
     run_id: str
@@ -125,3 +166,4 @@ class RunRecord:
     rows: int = 0
     files: int = 0
     committed: bool = False
+    staged: bool = True

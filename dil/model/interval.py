@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Interval:
+class Interval(msgspec.Struct, frozen=True, order=True, gc=False):
     """``[low, high)`` in epoch milliseconds UTC."""
 
     low: int

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from dil.model.database_address import DatabaseAddress
 from dil.model.properties import Properties
 from dil.model.schema import Schema
 from dil.model.secret import Secret
@@ -15,6 +16,7 @@ from dil.model.settings import (
     SchemaCleansing,
     SessionKeyField,
 )
+from dil.model.timelabels import TimelabelSpec
 
 DEFAULT_ZONE = "America/Los_Angeles"
 DAY_MS = 86_400_000
@@ -102,6 +104,7 @@ class PlanningSpec:
     zone: str = DEFAULT_ZONE
     ignore_history: bool = False
     read_from_partition_start: bool = False
+    timelabel: TimelabelSpec | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,12 +205,30 @@ class RunningSpec:
 
 @dataclass(frozen=True, slots=True)
 class StateSpec:
-    """Where watermarks are kept; ``directory`` is an absolute path."""
+    """Where watermarks are kept.
+
+    ``directory`` is the absolute path of a store in files, ``server`` the database of a store on
+    a server; the other one is empty.
+    """
 
     kind: str = "sqlite"
     directory: str = ""
     enabled: bool = True
     is_default_place: bool = True
+    server: DatabaseAddress | None = None
+
+    @property
+    def place(self) -> str:
+        """Return what tells this store from others; holds no secret."""
+        return self.directory if self.server is None else str(self.server)
+
+
+@dataclass(frozen=True, slots=True)
+class KeySpec:
+    """The master passwords, with which ENC(...) texts of data are decrypted."""
+
+    passwords: tuple[Secret, ...] = ()
+    strong: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,3 +251,4 @@ class Job:
     publishing: PublishingSpec
     running: RunningSpec
     state: StateSpec
+    keys: KeySpec = field(default_factory=KeySpec)

@@ -133,21 +133,25 @@ class SchemaCleansing(Setting):
 
 
 class SecondaryRetry(Setting):
-    """How often a secondary input is read again."""
+    """How long to wait for a secondary input that is not there, and how often (B4.5)."""
 
     delay_s: int = Field(default=300, ge=0, alias="delayInSec")
     count: int = Field(default=3, ge=0, alias="retryCount")
 
 
 class SecondaryInput(Setting):
-    """One entry of ``ms.secondary.input`` (B4.2)."""
+    """One entry of ``ms.secondary.input`` (B4.2).
+
+    ``path`` is absolute unless it begins with a variable. Without ``retry`` what is not there is
+    an error at once.
+    """
 
     path: str = Field(min_length=1)
     fields: tuple[str, ...] = ()
     filters: dict[str, str] = Field(default_factory=dict)
     category: Literal["activation", "authentication", "payload", "validation"] = "activation"
     format: Literal["binary"] | None = None
-    retry: SecondaryRetry = SecondaryRetry()
+    retry: SecondaryRetry | None = None
 
 
 class TlsSettings(Setting):

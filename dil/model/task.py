@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from dil.errors import DilError
 from dil.model.job import Job
+from dil.model.secondary import SecondaryVariables
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,7 +15,7 @@ class RunContext:
 
     ``run_now`` is the run's one value of now, epoch ms UTC. ``staging_dir`` is the run's absolute
     staging folder; each attempt makes a folder of its own in it. ``log_level`` and ``log_json``
-    are how tasks log.
+    are how tasks log. ``secondary`` are the variables that secondary input gives.
     """
 
     job: Job
@@ -22,6 +23,7 @@ class RunContext:
     run_now: int
     full_extract: bool
     staging_dir: str
+    secondary: SecondaryVariables = field(default_factory=SecondaryVariables)
     log_level: str = "WARNING"
     log_json: bool = False
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+
+import msgspec
 
 from dil.model.interval import Interval
 from dil.model.json import JsonValue, read_number
@@ -20,14 +23,14 @@ class Reason(StrEnum):
     BACKFILL = "backfill"
 
 
-@dataclass(frozen=True, slots=True)
-class WorkUnit:
+class WorkUnit(msgspec.Struct, frozen=True, gc=False):
     """One partition of the datetime watermark combined with one unit; all times epoch ms UTC.
 
     ``low`` is where reading starts (the partition start, or later when pruned), ``high`` is the
     partition's end. ``unit_json`` is the unit as compact JSON, members in their order: it is part
-    of the signature. ``last_high`` and ``cutoff`` explain the decision and are None without a
-    record. ``not_before`` holds a task back until that instant (pacing), 0 means no wait.
+    of the signature. ``last_high``, ``cutoff`` (its own, C) and ``overall`` (its unit's, O(u))
+    explain the decision and are None without a record. ``not_before`` holds a task back until that
+    instant (pacing), 0 means no wait.
     """
 
     signature: str
@@ -41,6 +44,7 @@ class WorkUnit:
     last_high: int | None = None
     cutoff: int | None = None
     not_before: int = 0
+    overall: int | None = None
 
     @property
     def unit(self) -> dict[str, JsonValue]:
@@ -73,7 +77,11 @@ def unit_hash(signature: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Skip:
-    """A candidate that is not due, kept only when a full explanation was asked for."""
+    """A candidate that is not due, kept only when a full explanation was asked for.
+
+    ``own_cutoff`` is the candidate's C, ``cutoff`` the larger of it and its unit's O(u); both are
+    epoch ms UTC and None where nothing succeeded before.
+    """
 
     signature: str
     partition: Interval
@@ -81,6 +89,7 @@ class Skip:
     last_high: int | None
     cutoff: int | None
     why: str
+    own_cutoff: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,14 +98,15 @@ class Plan:
 
     ``cutoff`` is the largest overall cutoff of any unit, None without history. ``skipped`` counts
     candidates that are not due, ``left`` those that are due beyond the parallelism limit.
-    ``left_low`` is the earliest partition start among the latter.
+    ``left_low`` is the earliest partition start among the latter. ``work_units`` is immutable and
+    equals a tuple; its items may be made when they are looked at.
     """
 
     now: int
     zone: str
     full_extract: bool
     cutoff: int | None
-    work_units: tuple[WorkUnit, ...]
+    work_units: Sequence[WorkUnit]
     skipped: int = 0
     left: int = 0
     left_low: int | None = None

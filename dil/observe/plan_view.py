@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import tzinfo
 from typing import TYPE_CHECKING
 
@@ -42,6 +42,7 @@ def plan_json(plan: Plan, job: Job) -> dict[str, object]:
                 "partition": {"low": skip.partition.low, "high": skip.partition.high},
                 "last_high": skip.last_high,
                 "cutoff": skip.cutoff,
+                "own_cutoff": skip.own_cutoff,
                 "why": skip.why,
             }
             for skip in plan.skips
@@ -60,6 +61,7 @@ def _unit_json(work_unit: WorkUnit) -> dict[str, object]:
         "reason": work_unit.reason.value,
         "last_high": work_unit.last_high,
         "cutoff": work_unit.cutoff,
+        "overall_cutoff": work_unit.overall,
         "not_before": work_unit.not_before,
     }
 
@@ -127,7 +129,7 @@ def _sentence(plan: Plan, job: Job) -> str:
 
 
 def _table(
-    work_units: tuple[WorkUnit, ...], zone: tzinfo, arithmetic: Callable[[WorkUnit], str]
+    work_units: Sequence[WorkUnit], zone: tzinfo, arithmetic: Callable[[WorkUnit], str]
 ) -> Iterator[str]:
     # Imported here: JSON plans, and every other command, do without.
     from rich.console import Console

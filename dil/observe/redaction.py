@@ -54,8 +54,12 @@ _WELL_KNOWN = (_HEADER, _KEY_HEADER, _QUERY, _USER_INFO, _BEARER)
 
 
 def secrets_of(job: Job) -> tuple[Secret, ...]:
-    """Return every distinct secret of a job, wherever a property or model holds one."""
-    return tuple(dict.fromkeys(_walk(job)))
+    """Return every distinct secret of a job, wherever a property or model holds one.
+
+    Of the state server's address only the credentials: an error must be able to name the server.
+    """
+    address = job.properties.get("state.store.db.url")
+    return tuple(secret for secret in dict.fromkeys(_walk(job)) if secret != address)
 
 
 def redactor(secrets: Iterable[Secret]) -> Callable[[str], str]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from dil.model.report import ReportedFailure, RunStatus, UnitCounts
 from dil.model.task import Failure, TaskReport
-from dil.model.work_unit import Plan, Reason
+from dil.model.work_unit import Plan, Reason, WorkUnit
 from dil.observe.progress import counted
 
 
@@ -55,6 +55,16 @@ def no_progress(plan: Plan) -> tuple[str, ...]:
     return (
         f"NO PROGRESS: the grace period alone fills ms.work.unit.parallelism.max, {plan.left} due "
         "work units wait behind it. Raise the limit or shorten the grace period.",
+    )
+
+
+def overtaken(rests: Sequence[WorkUnit]) -> tuple[str, ...]:
+    """Return a note for work units whose rest is older than what a backfill published."""
+    if not rests:
+        return ()
+    return (
+        f"this backfill is newer than the unread rest of {counted(len(rests), 'work unit')}, for "
+        f"example {rests[0].signature}: the rest is kept due, the next ordinary run reads it",
     )
 
 

@@ -2,59 +2,61 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 
-from dil.model.history import Coverage, UnitRecord
-
-_START = re.compile(r"\.(-?[0-9]+), watermark\.")
+from dil.model.history import UnitRecord
+from dil.planning.unit_history import Known, Unit
 
 
 class BareHistory:
     """High watermarks in epoch ms UTC, or whole records, by raw signature (B5.4).
 
     A high that equals its partition's start means that the work unit never succeeded. A record
-    tells in addition that the last attempt failed.
+    tells in addition that the last attempt failed. Nothing is read out of signatures: those that
+    are planned are looked up, so that no name or unit can be mistaken for another, and records of
+    all other signatures do not count (spec README 23).
     """
 
     def __init__(self, highs: Mapping[str, int | UnitRecord]) -> None:
-        self._by_unit: dict[str, dict[str, UnitRecord]] = {}
-        for signature, value in highs.items():
-            # A name or a unit may hold text that looks like the middle of a signature. Each way to
-            # read it is kept: the planner compares whole signatures.
-            for middle in _START.finditer(signature):
-                start = int(middle[1])
-                key = signature[middle.end() : -1]
-                record = value if isinstance(value, UnitRecord) else None
-                self._by_unit.setdefault(key, {})[signature] = record or UnitRecord(
-                    signature, start, value if isinstance(value, int) else None
-                )
-        self._is_empty = not highs
+        self._highs = highs
 
     def is_empty(self) -> bool:
         """Tell whether the mapping is empty."""
-        return self._is_empty
+        return not self._highs
 
-    def coverage(self, unit_key: str) -> Coverage | None:
-        """Return a row that covers nothing, so that the unit's records are looked up."""
-        records = self._by_unit.get(unit_key)
-        if records is None:
-            return None
-        highs = [record.high for record in records.values() if record.high is not None]
-        return Coverage(0, 0, max(highs, default=0), len(records))
+    def known(self, units: Sequence[Unit], starts: Sequence[int]) -> Iterator[dict[int, Known]]:
+        """Yield for each unit what is known of its partitions with these starts, by their index.
 
-    def records(self, unit_key: str, low: int, high: int) -> Mapping[str, UnitRecord]:
-        """Return the unit's records by signature whose partition start lies in ``[low, high)``."""
-        found = self._by_unit.get(unit_key, {})
-        return {
-            signature: record for signature, record in found.items() if low <= record.low < high
+        Signatures are compared as they are, and where that finds nothing as a state store's keys
+        spell them, with ``%2F`` for ``/`` (X-46). The latter only where it cannot mean two units.
+        """
+        twofold = [unit for unit in units if "%2F" in _stored(unit.signature(0))]
+        keys = Counter(_stored(unit.key) for unit in twofold)
+        by_stored_key = {
+            _stored(signature): known
+            for signature, known in (self._highs.items() if twofold else ())
+            if "%2F" in _stored(signature)
         }
+        for unit in units:
+            found = _found(self._highs, unit.head, unit.tail, starts)
+            if keys[_stored(unit.key)] == 1:
+                head, tail = _stored(unit.head), _stored(unit.tail)
+                found = _found(by_stored_key, head, tail, starts) | found
+            yield found
 
-    def open_records(self, unit_key: str) -> Mapping[str, UnitRecord]:
-        """Return the unit's records by signature that failed last or never succeeded."""
-        found = self._by_unit.get(unit_key, {})
-        return {
-            signature: record
-            for signature, record in found.items()
-            if record.failed or record.high is None or record.high == record.low
-        }
+
+def _found(
+    highs: Mapping[str, Known], head: str, tail: str, starts: Sequence[int]
+) -> dict[int, Known]:
+    get = highs.get
+    return {
+        index: known
+        for index, start in enumerate(starts)
+        if (known := get(f"{head}{start}{tail}")) is not None
+    }
+
+
+def _stored(signature: str) -> str:
+    """Return a signature, or a part of one, as the stored key spells it (B5.4)."""
+    return signature.replace("/", "%2F")

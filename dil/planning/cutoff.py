@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from dil.model.history import UnitRecord
@@ -63,11 +64,18 @@ class CutoffRule:
         is_due = (is_payable or partition.high > threshold) and low < partition.high
         return Decision(low if is_due else None, reason, cutoff, waits=record.failed)
 
-    def overall(self, records: Iterable[UnitRecord]) -> int | None:
-        """Return O(u): the newest success among one unit's records, shifted; None without any."""
-        highs = (successful_high(record) for record in records)
+    def overall(self, highs: Iterable[int | None]) -> int | None:
+        """Return O(u): the newest successful high of one unit, shifted; None without any."""
         newest = max((high for high in highs if high is not None), default=None)
         return None if newest is None else newest + self.shift_ms
+
+    def first_after(self, overall: int, ends: Sequence[int]) -> int:
+        """Return the first partition that ends after O(u), by ascending ends.
+
+        From there on all that succeeded are due again, and none before: O(u) is the newest of the
+        unit's cutoffs, so that ``decide`` says the same of each of them.
+        """
+        return bisect_right(ends, overall)
 
 
 def successful_high(record: UnitRecord) -> int | None:

@@ -10,40 +10,53 @@ from dil.text.zones import find_zone, moment
 _WHY = {
     Reason.NEW: "no record: the whole partition is read",
     Reason.BACKFILL: "backfill: history is not looked at, the whole partition is read",
-    Reason.INCREMENTAL: "due: the partition's end is after the cutoff",
 }
 
 
 def arithmetic(work_unit: WorkUnit, plan: Plan) -> str:
     """Return why a work unit is due and how its window was calculated, in lines.
 
-    Dates are in the zone that partitions are cut in, with their offsets. The partition is named
-    only where the window is not all of it.
+    Dates are in the zone that partitions are cut in, with their offsets. Where the whole partition
+    is read for want of a success, its bounds are the window's and are not repeated. The unit's
+    overall cutoff is told where it is the larger one, so that it decided.
     """
     zone = find_zone(plan.zone)
-    start, end = moment(work_unit.partition.low, zone), moment(work_unit.high, zone)
-    lines = [] if work_unit.low == work_unit.partition.low else [f"partition {start} to {end}"]
     if work_unit.last_high is None or work_unit.cutoff is None:
-        lines.append(_WHY.get(work_unit.reason, "never succeeded: the whole partition is read"))
-        return "\n".join(lines)
-    lines.append(_cutoff_line(work_unit.last_high, work_unit.cutoff, plan))
-    low = moment(work_unit.low, zone)
+        return _WHY.get(work_unit.reason, "never succeeded: the whole partition is read")
+    start, end = moment(work_unit.partition.low, zone), moment(work_unit.high, zone)
+    cutoff = moment(work_unit.cutoff, zone)
+    lines = [
+        f"partition {start} to {end}, {plan.zone}",
+        f"last high {_shifted(work_unit.last_high, plan)} = cutoff {cutoff}",
+    ]
+    decides = f"cutoff {cutoff}"
+    if work_unit.overall is not None and work_unit.overall > work_unit.cutoff:
+        newest = work_unit.overall - plan.abstinent_ms + plan.grace_ms
+        decides = f"overall cutoff {moment(work_unit.overall, zone)}"
+        lines.append(f"newest high of the unit {_shifted(newest, plan)} = {decides}")
     if work_unit.low == max(work_unit.partition.low, work_unit.cutoff):
-        cutoff = moment(work_unit.cutoff, zone)
-        lines.append(f"low = max(start {start}, cutoff {cutoff}) = {low}")
+        low = moment(work_unit.low, zone)
+        lines.append(f"low = max(start {start}, cutoff {cutoff}) = {low}, high = end {end}")
     else:
-        lines.append(f"low = start {low}, because the window is replaced as a whole")
-    lines.append(_WHY.get(work_unit.reason, "due: the last attempt failed, whatever the cutoff"))
+        lines.append(f"low = start {start}, because the window is replaced as a whole")
+    if work_unit.reason is Reason.RETRY:
+        lines.append("due: the last attempt failed, whatever the cutoff")
+    else:
+        lines.append(f"due: the partition's end {end} is after the {decides}")
     return "\n".join(lines)
 
 
 def skip_reason(skip: Skip, plan: Plan) -> str:
-    """Return in one line why a candidate is not due."""
+    """Return in one line why a candidate is not due: which of the two cutoffs held it back."""
     if skip.cutoff is None:
         return f"not due: {skip.why}"
     zone = find_zone(plan.zone)
-    end, cutoff = moment(skip.partition.high, zone), moment(skip.cutoff, zone)
-    return f"not due: end {end} is not after the cutoff {cutoff}"
+    end = moment(skip.partition.high, zone)
+    if skip.own_cutoff is not None and skip.partition.high <= skip.own_cutoff:
+        held = f"its cutoff {moment(skip.own_cutoff, zone)}"
+    else:
+        held = f"its unit's overall cutoff {moment(skip.cutoff, zone)}"
+    return f"not due: end {end} is not after {held}"
 
 
 def period(ms: int) -> str:
@@ -60,9 +73,6 @@ def period(ms: int) -> str:
     return f"P{span.days}D" + (f"T{time}" if time else "")
 
 
-def _cutoff_line(last_high: int, cutoff: int, plan: Plan) -> str:
-    zone = find_zone(plan.zone)
-    return (
-        f"last high {moment(last_high, zone)} + abstinent {period(plan.abstinent_ms)} "
-        f"- grace {period(plan.grace_ms)} = cutoff {moment(cutoff, zone)}"
-    )
+def _shifted(high: int, plan: Plan) -> str:
+    high_text = moment(high, find_zone(plan.zone))
+    return f"{high_text} + abstinent {period(plan.abstinent_ms)} - grace {period(plan.grace_ms)}"

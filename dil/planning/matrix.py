@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from heapq import merge, nsmallest
-from itertools import islice
+from itertools import chain, islice
 from typing import TypeAlias
 
+from dil.model.interval import Interval
 from dil.model.work_unit import Reason, Skip, WorkUnit
-from dil.planning.cutoff import Decision, successful_high
+from dil.planning.cutoff import CutoffRule, successful_high
 from dil.planning.partitions import Partitions
 from dil.planning.unit_history import Unit, UnitHistory
 
-# Partition index, unit number: candidates sort in the order of the matrix (B5.3).
-Candidate: TypeAlias = tuple[int, int]
+# Partition index times number of units plus unit number: the place in the matrix (B5.3).
+Candidate: TypeAlias = int
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,13 +30,16 @@ class Choice:
 class Matrix:
     """Every partition with every unit; ``views`` holds the units' histories in their order.
 
-    ``fresh_reason`` is the reason of candidates without a record.
+    ``fresh_reason`` is the reason of candidates without a record; ``label_of`` gives the timelabel
+    of a partition, where the job has any.
     """
 
     partitions: Partitions
     units: Sequence[Unit]
     views: Sequence[UnitHistory]
+    rule: CutoffRule
     fresh_reason: Reason
+    label_of: Callable[[Interval], str] | None = None
 
     def __len__(self) -> int:
         return len(self.partitions) * len(self.units)
@@ -48,105 +52,124 @@ class Matrix:
         have waited longest, run for run (spec README 31). A limit of 1 has no half: the place is a
         retry's, unless a first reading waits for it.
         """
+        due = self.due_count()
+        if limit is None or due <= limit:
+            return Choice(self._all_due(due), None)
         retries = self._retries()
-        regular = merge(*(self._regular(unit.number) for unit in self.units))
-        if limit is None:
-            return Choice(sorted([*retries, *regular]), None)
-        others = sum(view.due_count() for view in self.views)
         share = limit // 2
         if limit == 1 and not any(view.has_first_reading() for view in self.views):
             share = 1
-        places = min(len(retries), max(share, limit - others))
+        places = min(len(retries), max(share, limit - (due - len(retries))))
+        regular = self._regular()
         in_order = list(islice(regular, limit - places))
         chosen = nsmallest(places, retries, key=self._patience)
-        tried_again = [each for each in chosen if not self._overtakes(each, set(in_order))]
-        taken = sorted([*tried_again, *in_order])
+        tried_again = self._without_overtaking(chosen, set(in_order))
+        in_order += islice(regular, limit - len(tried_again) - len(in_order))
+        taken = sorted(chain(tried_again, in_order))
         left = [*islice(regular, 1), *sorted(set(retries).difference(tried_again))[:1]]
         return Choice(
-            taken, min((self.partitions.starts[index] for index, _ in left), default=None)
+            taken,
+            min((self.partitions.starts[each // len(self.units)] for each in left), default=None),
         )
 
     def due_count(self) -> int:
         """Return how many candidates are due, without walking them all."""
-        return sum(view.due_count() for view in self.views) + len(self._retries())
+        return sum(view.due_count() for view in self.views)
 
     def overall(self) -> int | None:
         """Return the largest cutoff O(u) of any unit, None where nothing ever succeeded."""
         return max((view.overall for view in self.views if view.overall is not None), default=None)
 
-    def work_unit(self, candidate: Candidate, *, not_before: int) -> WorkUnit:
+    def work_unit(self, candidate: Candidate, not_before: int) -> WorkUnit:
         """Return the work unit of a due candidate."""
-        index, number = candidate
-        unit, interval = self.units[number], self.partitions[index]
-        decision = self.views[number].decisions.get(
-            index, Decision(interval.low, self.fresh_reason)
-        )
+        index, number = divmod(candidate, len(self.units))
+        unit, view, interval = self.units[number], self.views[number], self.partitions[index]
+        low, reason, last_high, cutoff = interval.low, self.fresh_reason, None, None
+        record = view.record(index, low)
+        if record is not None:
+            decision = self.rule.decide(interval, record, view.overall)
+            low = low if decision.low is None else decision.low
+            reason, cutoff = decision.reason, decision.cutoff
+            last_high = successful_high(record)
         return WorkUnit(
-            signature=unit.signature(interval.low),
-            low=interval.low if decision.low is None else decision.low,
-            high=interval.high,
-            partition=interval,
-            unit_name=unit.name,
-            unit_json=unit.json,
-            reason=decision.reason,
-            last_high=self._last_high(candidate),
-            cutoff=decision.cutoff,
-            not_before=not_before,
+            unit.signature(interval.low),
+            low,
+            interval.high,
+            interval,
+            unit.name,
+            unit.json,
+            reason,
+            None if self.label_of is None else self.label_of(interval),
+            last_high,
+            cutoff,
+            not_before,
+            view.overall,
         )
 
     def skips(self) -> Iterator[Skip]:
         """Yield each candidate that is not due, in matrix order; needs fully looked up views."""
-        found = sorted(
-            (index, unit.number)
-            for unit, view in zip(self.units, self.views, strict=True)
-            for index, decision in view.decisions.items()
-            if decision.low is None
-        )
-        for index, number in found:
-            view, unit, interval = self.views[number], self.units[number], self.partitions[index]
-            own = view.decisions[index].cutoff
-            cutoffs = [cutoff for cutoff in (own, view.overall) if cutoff is not None]
-            threshold = max(cutoffs, default=None)
+        for candidate in self._sorted(view.not_due() for view in self.views):
+            index, number = divmod(candidate, len(self.units))
+            unit, view, interval = self.units[number], self.views[number], self.partitions[index]
+            record = view.record(index, interval.low)
+            own = None if record is None else self.rule.decide(interval, record, None).cutoff
             yield Skip(
                 signature=unit.signature(interval.low),
                 partition=interval,
                 unit_json=unit.json,
-                last_high=self._last_high((index, number)),
-                cutoff=threshold,
+                last_high=None if record is None else successful_high(record),
+                cutoff=max((c for c in (own, view.overall) if c is not None), default=None),
                 why="its end is not after the cutoff",
+                own_cutoff=own,
             )
 
-    def _regular(self, number: int) -> Iterator[Candidate]:
-        return ((index, number) for index in self.views[number].due())
+    def _all_due(self, count: int) -> Sequence[Candidate]:
+        if count == len(self):
+            return range(count)
+        return self._sorted(chain(view.regular, view.retries) for view in self.views)
 
-    def _retries(self) -> list[Candidate]:
-        return [
-            (index, unit.number)
-            for unit, view in zip(self.units, self.views, strict=True)
-            for index in view.retries()
-        ]
-
-    def _overtakes(self, retry: Candidate, taken: set[Candidate]) -> bool:
-        """Tell whether a retry would run before the rest of an older partition of its unit.
-
-        Its success would make that rest look up to date: the unit's cutoff is past its end then.
-        """
-        index, number = retry
-        view = self.views[number]
-        return any(
-            earlier < index
-            and (earlier, number) not in taken
-            and made.low is not None
-            and not made.waits
-            and (view.records[earlier].high or 0) < self.partitions.ends[earlier]
-            for earlier, made in view.decisions.items()
+    def _sorted(self, indices: Iterable[Iterable[int]]) -> list[Candidate]:
+        """Return the candidates of each unit's partition indices, in matrix order."""
+        step = len(self.units)
+        return sorted(
+            index * step + number for number, each in enumerate(indices) for index in each
         )
 
-    def _patience(self, candidate: Candidate) -> tuple[int, Candidate]:
-        index, number = candidate
-        return self.views[number].records[index].attempts, candidate
+    def _regular(self) -> Iterator[Candidate]:
+        """Yield what is due and did not fail last, in matrix order, as far as it is wanted."""
+        if all(len(view.regular) == len(self.partitions) for view in self.views):
+            return iter(range(len(self)))
+        return merge(*map(self._of_unit, range(len(self.units))))
 
-    def _last_high(self, candidate: Candidate) -> int | None:
-        index, number = candidate
-        record = self.views[number].records.get(index)
-        return None if record is None else successful_high(record)
+    def _of_unit(self, number: int) -> Iterator[Candidate]:
+        step = len(self.units)
+        return (index * step + number for index in self.views[number].regular)
+
+    def _retries(self) -> list[Candidate]:
+        return self._sorted(view.retries for view in self.views)
+
+    def _without_overtaking(
+        self, retries: Sequence[Candidate], taken: set[Candidate]
+    ) -> list[Candidate]:
+        """Return the retries that do not run before the rest of an older partition of their unit.
+
+        Success of the others would make that rest look up to date: the unit's cutoff is past its
+        end then.
+        """
+        step = len(self.units)
+        rests = {number: self._first_rest(number, taken) for number in {r % step for r in retries}}
+        return [retry for retry in retries if retry < rests[retry % step]]
+
+    def _first_rest(self, number: int, taken: set[Candidate]) -> Candidate:
+        """Return the first partition of a unit that was read in part and is left; else the end."""
+        view, ends = self.views[number], self.partitions.ends
+        rests = (
+            candidate
+            for index, candidate in zip(view.regular, self._of_unit(number), strict=True)
+            if view.highs.get(index, ends[index]) < ends[index] and candidate not in taken
+        )
+        return next(rests, len(self))
+
+    def _patience(self, candidate: Candidate) -> tuple[int, Candidate]:
+        index, number = divmod(candidate, len(self.units))
+        return self.views[number].open[index].attempts, candidate

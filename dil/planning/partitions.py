@@ -6,7 +6,8 @@ import sys
 from calendar import monthrange
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, tzinfo
+from functools import lru_cache
 from itertools import count, pairwise
 
 from dil.errors import ConfigError
@@ -53,7 +54,13 @@ class Partitions:
         return len(self.starts)
 
     def __getitem__(self, index: int) -> Interval:
-        return Interval(self.starts[index], self.ends[index])
+        return _interval(self.starts[index], self.ends[index])
+
+
+# A walk asks for the same partition once per unit.
+@lru_cache(maxsize=1024)
+def _interval(low: int, high: int) -> Interval:
+    return Interval(low, high)
 
 
 def partition(spec: PlanningSpec, *, now_ms: int) -> Partitions:
@@ -80,6 +87,24 @@ def partition(spec: PlanningSpec, *, now_ms: int) -> Partitions:
         starts += more_starts
         ends += more_ends
     return Partitions(starts, ends, start.zone)
+
+
+def partition_from(spec: PlanningSpec, start: int, limit: int, *, now_ms: int) -> int | None:
+    """Return the end of the partition that starts at ``start``, at most ``limit`` (epoch ms UTC).
+
+    None where the job has no partitions there. The grid is taken to go through ``start``.
+    """
+    zone = _instant(spec.start, WATERMARK_KEY, spec.zone, now_ms=now_ms, end=False).zone
+    word, last = spec.partition.lower(), limit
+    if spec.composite:
+        found = [each for each in _sub_ranges(spec, now_ms) if each[1].ms <= start < each[2]]
+        if not found:
+            return None
+        word, last = found[0][0], min(limit, found[0][2])
+    if word == "none":
+        return None
+    ends = _cut(word, Instant(start, zone), last, partial=True)[1]
+    return ends[0] if ends else None
 
 
 def shape(spec: PlanningSpec) -> str:
@@ -158,40 +183,42 @@ def _bound(text: str, zone: str, *, now_ms: int, end: bool) -> Instant:
 
 def _cut(word: str, low: Instant, high: int, *, partial: bool) -> tuple[list[int], list[int]]:
     """Return starts and ends of the partitions of [low, high)."""
-    starts: list[int] = []
-    ends: list[int] = []
-    start = low.ms
+    if low.ms >= high:
+        return [], []
     boundaries = _boundaries(word, low, high)
-    while start < high:
-        end = next(boundaries)
-        if end > high and not partial:
-            break
-        starts.append(start)
-        ends.append(min(end, high))
-        start = end
-    return starts, ends
+    if boundaries[-1] > high and partial:
+        boundaries[-1] = high
+    elif boundaries[-1] > high:
+        boundaries.pop()
+    return boundaries[:-1], boundaries[1:]
 
 
-def _boundaries(word: str, low: Instant, high: int) -> Iterator[int]:
-    """Yield the boundaries after ``low``, strictly ascending, without end."""
+def _boundaries(word: str, low: Instant, high: int) -> list[int]:
+    """Return the boundaries from ``low`` on to the first that is not before ``high``."""
     if word == "none":
-        return iter((high,))
+        return [low.ms, high]
     if word == "hourly":
-        return count(low.ms + HOUR_MS, HOUR_MS)
-    return _calendar_boundaries(_STEPS[word], low)
-
-
-def _calendar_boundaries(step: Callable[[datetime, int], datetime], low: Instant) -> Iterator[int]:
-    zone = find_zone(low.zone)
-    first = to_local(low.ms, zone).replace(tzinfo=None, fold=0)
-    last = low.ms
-    for k in count(1):
-        try:
-            boundary = to_ms(step(first, k), zone)
-        except (OverflowError, ValueError):  # behind the year 9999
-            yield sys.maxsize
-            return
+        return [*range(low.ms, high + HOUR_MS, HOUR_MS)]
+    boundaries = [low.ms]
+    calendar = _calendar_boundaries(_STEPS[word], low.ms, find_zone(low.zone))
+    while boundaries[-1] < high:
+        boundary = next(calendar, sys.maxsize)  # after the year 9999 none follows
         # A zone that skips a whole day moves two boundaries to the same instant.
-        if boundary > last:
-            yield boundary
-            last = boundary
+        if boundary > boundaries[-1]:
+            boundaries.append(boundary)
+    return boundaries
+
+
+def _calendar_boundaries(
+    step: Callable[[datetime, int], datetime], low: int, zone: tzinfo
+) -> Iterator[int]:
+    """Yield boundary 1, 2 and so on, as far as there are dates."""
+    try:
+        first = to_local(low, zone).replace(tzinfo=None, fold=0)
+    except ValueError as error:
+        raise ConfigError.single(WATERMARK_KEY, f"from: {error}", INSTANT_FIX) from error
+    try:
+        for k in count(1):
+            yield to_ms(step(first, k), zone)
+    except (OverflowError, ValueError):
+        return

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from dil.errors import PlanningError
 from dil.model.history import History
 from dil.model.job import PlanningSpec, TableType
-from dil.model.work_unit import Plan, Reason
+from dil.model.work_unit import Plan, Reason, WorkUnit
+from dil.planning.bare_history import BareHistory
 from dil.planning.cutoff import CutoffRule
-from dil.planning.matrix import Matrix
+from dil.planning.matrix import Candidate, Matrix
+from dil.planning.on_demand import OnDemand
 from dil.planning.partitions import partition
-from dil.planning.unit_history import Unit, look_up, without_history
+from dil.planning.timelabels import timelabels
+from dil.planning.unit_history import Unit, UnitHistory, look_up, weigh, without_history
 
 ACTIVATION_NAME = "activation"
 
@@ -20,7 +24,7 @@ def plan(
     spec: PlanningSpec,
     *,
     now_ms: int,
-    history: History,
+    history: History | BareHistory,
     activation: Sequence[str] | None = None,
     explain: bool = False,
 ) -> Plan:
@@ -41,16 +45,36 @@ def plan(
         PlanningError: activation rows are missing or not wanted, the matrix is larger than the
             limit where all of it must run, or too few work units are planned.
     """
+    made = plan_on_demand(
+        spec, now_ms=now_ms, history=history, activation=activation, explain=explain
+    )
+    return replace(made, work_units=tuple(made.work_units))
+
+
+def plan_on_demand(
+    spec: PlanningSpec,
+    *,
+    now_ms: int,
+    history: History | BareHistory,
+    activation: Sequence[str] | None = None,
+    explain: bool = False,
+) -> Plan:
+    """Return the same plan, whose work units are made when they are looked at."""
     partitions = partition(spec, now_ms=now_ms)
     units = _units(spec, activation)
+    rule = CutoffRule(spec.abstinent_ms - spec.grace_ms, spec.read_from_partition_start)
     ignored = spec.backfill or spec.ignore_history
     if ignored:
-        views = [without_history(partitions) for _ in units]
+        views: Sequence[UnitHistory] = [without_history(partitions)] * len(units)
         _refuse_too_many(spec, len(partitions) * len(units))
+    elif isinstance(history, BareHistory):
+        found = history.known(units, partitions.starts)
+        views = [weigh(known, partitions, rule) for known in found]
     else:
-        rule = CutoffRule(spec.abstinent_ms - spec.grace_ms, spec.read_from_partition_start)
         views = [look_up(history, unit, partitions, rule, fully=explain) for unit in units]
-    matrix = Matrix(partitions, units, views, Reason.BACKFILL if spec.backfill else Reason.NEW)
+    fresh_reason = Reason.BACKFILL if spec.backfill else Reason.NEW
+    label_of = None if spec.timelabel is None else timelabels(spec.timelabel, now_ms)
+    matrix = Matrix(partitions, units, views, rule, fresh_reason, label_of)
     choice = matrix.choose(spec.limit)
     _refuse_too_few(spec, len(choice.taken))
     due = matrix.due_count()
@@ -59,9 +83,8 @@ def plan(
         zone=partitions.zone,
         full_extract=_is_full_extract(spec, is_first=ignored or history.is_empty()),
         cutoff=matrix.overall(),
-        work_units=tuple(
-            matrix.work_unit(candidate, not_before=_not_before(spec, now_ms, position))
-            for position, candidate in enumerate(choice.taken)
+        work_units=OnDemand(
+            _Chosen(matrix, choice.taken, now_ms, spec.pacing_s * 1000), range(len(choice.taken))
         ),
         skipped=len(matrix) - due,
         left=due - len(choice.taken),
@@ -88,10 +111,7 @@ def _units(spec: PlanningSpec, activation: Sequence[str] | None) -> tuple[Unit, 
         texts, name = activation or (), ACTIVATION_NAME
     else:
         texts, name = spec.units, spec.unit_name
-    return tuple(
-        Unit(number, text, name, spec.datetime_name)
-        for number, text in enumerate(dict.fromkeys(texts))
-    )
+    return tuple(Unit.of(text, name, spec.datetime_name) for text in dict.fromkeys(texts))
 
 
 def _refuse_too_many(spec: PlanningSpec, size: int) -> None:
@@ -123,5 +143,15 @@ def _is_full_extract(spec: PlanningSpec, *, is_first: bool) -> bool:
     return spec.is_full or (spec.dynamic_full_load and is_first)
 
 
-def _not_before(spec: PlanningSpec, now_ms: int, position: int) -> int:
-    return now_ms + position * spec.pacing_s * 1000 if spec.pacing_s else 0
+@dataclass(frozen=True, slots=True)
+class _Chosen:
+    """Makes the work unit at a position of the plan; pacing holds each back longer."""
+
+    matrix: Matrix
+    taken: Sequence[Candidate]
+    now_ms: int
+    pacing_ms: int
+
+    def __call__(self, position: int) -> WorkUnit:
+        not_before = self.now_ms + position * self.pacing_ms if self.pacing_ms else 0
+        return self.matrix.work_unit(self.taken[position], not_before)

@@ -3,24 +3,35 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from heapq import merge
+from itertools import chain
+from typing import TypeAlias
 
 from dil.model.history import Coverage, History, UnitRecord
 from dil.model.work_unit import unit_key
-from dil.planning.cutoff import CutoffRule, Decision
+from dil.planning.cutoff import CutoffRule, successful_high
 from dil.planning.partitions import Partitions
+
+# The last successful high in epoch ms UTC, or all that was recorded.
+Known: TypeAlias = int | UnitRecord
+_NONE = range(0)
 
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """One unit of a plan: its JSON, and the names that its signatures hold."""
+    """One unit of a plan; ``head`` and ``tail`` of its signatures stand around the start."""
 
-    number: int
     json: str
     name: str
-    datetime_name: str
+    head: str
+    tail: str
+
+    @classmethod
+    def of(cls, json: str, name: str, datetime_name: str) -> Unit:
+        """Return the unit with this JSON under the names of the two watermarks."""
+        tail = f", watermark.{unit_key(name, json)}]"
+        return cls(json, name, f"[watermark.{datetime_name}.", tail)
 
     @property
     def key(self) -> str:
@@ -29,68 +40,108 @@ class Unit:
 
     def signature(self, start: int) -> str:
         """Return the signature of the partition that starts there (B5.4)."""
-        return f"[watermark.{self.datetime_name}.{start}, watermark.{self.key}]"
+        return f"{self.head}{start}{self.tail}"
 
 
 @dataclass(frozen=True, slots=True)
 class UnitHistory:
-    """Decisions for one unit, by partition index.
+    """One unit's history and what of it is due, by partition index; all in ascending order.
 
-    ``decisions`` are those of partitions with a known record. Partitions in ``settled`` succeeded
-    and are not due; they were not looked up. All others have no record and are due as new.
+    ``highs`` are the highs of partitions that succeeded last, ``open`` the records of those that
+    failed last or never succeeded; what is in neither has no record, or is covered and not due.
+    ``regular`` are the partitions that are due and did not fail last, ``retries`` those that did.
+    ``overall`` is the unit's cutoff O(u).
     """
 
-    records: Mapping[int, UnitRecord]
-    decisions: Mapping[int, Decision]
-    settled: range
+    highs: Mapping[int, int]
+    open: Mapping[int, UnitRecord]
     overall: int | None
-    partitions: int
+    regular: Sequence[int]
+    retries: Sequence[int]
 
-    def fresh(self) -> Iterator[int]:
-        """Yield the partitions without a record, ascending."""
-        for part in (range(self.settled.start), range(self.settled.stop, self.partitions)):
-            for index in part:
-                if index not in self.decisions:
-                    yield index
+    def record(self, index: int, partition_start: int) -> UnitRecord | None:
+        """Return what is recorded of a partition."""
+        high = self.highs.get(index)
+        if high is None:
+            return self.open.get(index)
+        return UnitRecord("", partition_start, high)
 
-    def fresh_count(self) -> int:
-        """Return how many partitions have no record, without walking them."""
-        known = sum(index not in self.settled for index in self.decisions)
-        return self.partitions - len(self.settled) - known
+    def due_count(self) -> int:
+        """Return how many partitions are due."""
+        return len(self.regular) + len(self.retries)
 
     def has_first_reading(self) -> bool:
         """Tell whether a partition is due that was never tried, or never read by its record."""
-        return self.fresh_count() > 0 or any(
-            _is_due(made) and not made.waits and made.cutoff is None
-            for made in self.decisions.values()
-        )
+        return any(index not in self.highs for index in self.regular)
 
-    def due(self) -> Iterator[int]:
-        """Yield the partitions that are due and did not fail last, ascending."""
-        regular = sorted(
-            i for i, made in self.decisions.items() if _is_due(made) and not made.waits
-        )
-        return merge(self.fresh(), regular)
-
-    def due_count(self) -> int:
-        """Return how many partitions ``due`` yields."""
-        regular = sum(_is_due(made) and not made.waits for made in self.decisions.values())
-        return self.fresh_count() + regular
-
-    def retries(self) -> Iterator[int]:
-        """Yield the due partitions whose last attempt failed."""
-        return (index for index, made in self.decisions.items() if _is_due(made) and made.waits)
+    def not_due(self) -> list[int]:
+        """Return the partitions with a record that are not due."""
+        due = {*self.regular, *self.retries}
+        return sorted(index for index in chain(self.highs, self.open) if index not in due)
 
 
 def without_history(partitions: Partitions) -> UnitHistory:
     """Return the view of a unit whose records do not count: all partitions are due."""
-    return UnitHistory({}, {}, range(0), None, len(partitions))
+    return UnitHistory({}, {}, None, range(len(partitions)), ())
+
+
+def weigh(
+    known: Mapping[int, Known],
+    partitions: Partitions,
+    rule: CutoffRule,
+    settled: range = _NONE,
+) -> UnitHistory:
+    """Return what is due of one unit, given all that is known of its partitions by index.
+
+    Partitions in ``settled`` succeeded and are not due; they need not be known.
+    """
+    highs: dict[int, int] = {}
+    opened: dict[int, UnitRecord] = {}
+    starts = partitions.starts
+    for index, value in known.items():
+        if isinstance(value, int):
+            if value == starts[index]:
+                opened[index] = UnitRecord("", value, None)
+            else:
+                highs[index] = value
+        elif value.failed or (high := successful_high(value)) is None:
+            opened[index] = value
+        else:
+            highs[index] = high
+    overall = rule.overall(chain(highs.values(), map(successful_high, opened.values())))
+    first = 0 if overall is None else rule.first_after(overall, partitions.ends)
+    regular, retries = _open_and_due(opened, partitions, rule, overall)
+    if highs or opened or settled:
+        unread = (
+            index
+            for index in chain(range(settled.start), range(settled.stop, len(partitions)))
+            if (index >= first or index not in highs) and index not in opened
+        )
+        regular = sorted(chain(unread, regular))
+    else:
+        regular = range(len(partitions))
+    return UnitHistory(highs, opened, overall, regular, retries)
+
+
+def _open_and_due(
+    opened: Mapping[int, UnitRecord], partitions: Partitions, rule: CutoffRule, overall: int | None
+) -> tuple[Sequence[int], Sequence[int]]:
+    """Return which open partitions are due: those that never were read, those that failed last."""
+    due = [
+        index
+        for index, record in opened.items()
+        if rule.decide(partitions[index], record, overall).low is not None
+    ]
+    return (
+        [index for index in due if not opened[index].failed],
+        sorted(index for index in due if opened[index].failed),
+    )
 
 
 def look_up(
     history: History, unit: Unit, partitions: Partitions, rule: CutoffRule, *, fully: bool = False
 ) -> UnitHistory:
-    """Return the decisions for one unit's partitions.
+    """Return what is due of one unit, as far as a state store's coverage row leaves it open.
 
     Records count only where they are of a planned signature (spec README 23). With a coverage row
     and ``fully`` off, covered partitions that end at or before the unit's cutoff are not looked
@@ -100,17 +151,13 @@ def look_up(
     if coverage is None or not partitions:
         return without_history(partitions)
     lookup = _Lookup(history, unit, partitions)
-    settled = range(0) if fully else _settled(coverage, partitions, rule)
+    settled = _NONE if fully else _settled(coverage, partitions, rule)
     records = lookup.around(settled, coverage) if settled else {}
     # The newest success must be one of ours, else the row speaks of other partitions as well.
     if not any(record.high == coverage.max_high for record in records.values()):
-        settled = range(0)
+        settled = _NONE
         records = lookup.planned(0, len(partitions))
-    overall = rule.overall(records.values())
-    decisions = {
-        index: rule.decide(partitions[index], record, overall) for index, record in records.items()
-    }
-    return UnitHistory(records, decisions, settled, overall, len(partitions))
+    return weigh(records, partitions, rule, settled)
 
 
 def _settled(coverage: Coverage, partitions: Partitions, rule: CutoffRule) -> range:
@@ -118,7 +165,7 @@ def _settled(coverage: Coverage, partitions: Partitions, rule: CutoffRule) -> ra
     first = bisect_left(partitions.starts, coverage.covered_from)
     # By their ends: a stretch that ends inside a partition says nothing of its rest.
     end = bisect_right(partitions.ends, coverage.covered_to)
-    below = bisect_right(partitions.ends, coverage.max_high + rule.shift_ms)
+    below = rule.first_after(coverage.max_high + rule.shift_ms, partitions.ends)
     return range(first, max(first, min(end, below)))
 
 
@@ -154,7 +201,3 @@ class _Lookup:
             if index < len(starts) and signature == self.unit.signature(starts[index]):
                 indexed[index] = record
         return indexed
-
-
-def _is_due(decision: Decision) -> bool:
-    return decision.low is not None

@@ -2,7 +2,7 @@
 
 from dil.publishing.decision import Finished, Target, decide
 from dil.publishing.layout import dataset_dir, output_dir, run_staging_dir
-from dil.publishing.manifest import live_files
+from dil.publishing.manifest import live_files, live_paths
 from dil.publishing.owner import Owner, claim
 from dil.publishing.publisher import finish_pending, publish, strays, sweep
 from dil.publishing.recovery import Adoptable, finished, owed, staged_work
@@ -28,6 +28,7 @@ __all__ = [
     "finish_pending",
     "finished",
     "live_files",
+    "live_paths",
     "output_dir",
     "owed",
     "publish",

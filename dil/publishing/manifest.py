@@ -70,6 +70,14 @@ def live_files(filesystem: Filesystem, dataset_dir: str) -> tuple[PublishedFile,
     return newest(filesystem, dataset_dir).files
 
 
+def live_paths(filesystem: Filesystem, dataset_dir: str) -> tuple[str, ...] | None:
+    """Return the paths of the live files, None where nothing was ever published."""
+    manifest = newest(filesystem, dataset_dir)
+    if manifest is EMPTY:
+        return None
+    return tuple(filesystem.path_of(file.uri) for file in manifest.files)
+
+
 def advance(filesystem: Filesystem, dataset_dir: str, commit: Commit, first: int) -> None:
     """Write the manifest of a commit, numbered ``first`` or later; done again, change nothing.
 

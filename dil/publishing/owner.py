@@ -60,7 +60,7 @@ def _refuse_other_store(others: Iterable[Owner], owner: Owner, path: str) -> Non
     for other in others:
         if other.job == owner.job:
             raise ConfigError.single(
-                "state.store.dir",
+                "state.store.dir / state.store.db.url",
                 f"is {owner.store}, but job {owner.job} kept its watermarks in {other.store} when "
                 "it published here; without them it would read everything again",
                 f"Set it back, or copy the state and delete {path}.",

@@ -61,7 +61,8 @@ def _refuse_lost_files(intent: Intent, filesystem: Filesystem) -> None:
                 f"run {intent.commit.run_id} began to publish, and its file {move.source} is gone; "
                 f"it is not at {target} either",
                 "Nothing was deleted and no watermark moved. Restore the file from a copy of the "
-                "staging folder, then run again: the publish is finished first.",
+                "staging folder, then run again: the publish is finished first. Or let it be "
+                "finished without it: dil runs finish JOB.conf --without-lost",
             )
 
 

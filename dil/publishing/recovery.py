@@ -26,7 +26,7 @@ def finished(results: Iterable[StagedResult]) -> tuple[Finished, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Owed:
-    """Work units that a run planned and did not finish.
+    """Work units that a run planned and did not finish, and rests that it hides.
 
     ``failed`` were read in part by earlier runs: they are recorded as failed, because otherwise
     they would look up to date as soon as a newer partition is published (spec README 4 and 8).
@@ -44,18 +44,22 @@ def owed(plan: StagedPlan, done: Collection[str], why: str, *, is_backfill: bool
     A backfill planned without history, so any of its work units may have been read in part.
     """
     missing = [unit for unit in plan.work_units if unit.signature not in done]
-    failure = Failure(RunInterruptedError.code, why)
-    starts = [unit.partition.low for unit in missing]
+    starts = [unit.partition.low for unit in (*missing, *plan.rests)]
     if plan.left_low is not None:
         starts.append(plan.left_low)
+    in_part = (unit for unit in missing if is_backfill or unit.last_high is not None)
     return Owed(
-        failed=tuple(
-            Finished(unit, TaskReport(unit.signature, unit.low, unit.high, 0, failure=failure))
-            for unit in missing
-            if is_backfill or unit.last_high is not None
+        failed=(
+            *(_failed(unit, why) for unit in in_part),
+            *(_failed(unit, "a backfill went beyond this work unit") for unit in plan.rests),
         ),
         low=min(starts, default=None),
     )
+
+
+def _failed(unit: WorkUnit, why: str) -> Finished:
+    failure = Failure(RunInterruptedError.code, why)
+    return Finished(unit, TaskReport(unit.signature, unit.low, unit.high, 0, failure=failure))
 
 
 class Adoptable:

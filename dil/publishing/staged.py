@@ -43,10 +43,15 @@ def write_result(filesystem: Filesystem, folder: str, result: StagedResult) -> N
 
 @dataclass(frozen=True, slots=True)
 class StagedPlan:
-    """What a run set out to do; ``left_low`` as in ``model.work_unit.Plan``."""
+    """What a run set out to do; ``left_low`` as in ``model.work_unit.Plan``.
+
+    ``rests`` are parts of partitions that stay to be read, and would not be due once the work
+    units are published.
+    """
 
     work_units: tuple[WorkUnit, ...] = ()
     left_low: int | None = None
+    rests: tuple[WorkUnit, ...] = ()
 
 
 def write_plan(filesystem: Filesystem, run_staging: str, plan: StagedPlan) -> None:

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from dil.model.secret import Secret
-
-_ENCRYPTED = re.compile(r"ENC\((.*)\)", re.DOTALL)
-_ENVIRONMENT = re.compile(r"env:([A-Za-z_][A-Za-z0-9_]*)")
-_FILE = re.compile(r"file:(?://(?:localhost)?(?=/))?(.+)", re.DOTALL)
+from dil.secrets.forms import ENCRYPTED, ENVIRONMENT, FILE, PREFIX, version_of
 
 
 class SecretError(ValueError):
@@ -23,17 +19,13 @@ class SecretError(ValueError):
         self.fix = fix
 
 
-def is_reference(text: str) -> bool:
-    """Tell whether a text stands for a secret: ENC(...), env:NAME or file:PATH, as a whole."""
-    return any(form.fullmatch(text) for form in (_ENCRYPTED, _ENVIRONMENT, _FILE))
-
-
 @dataclass(frozen=True, slots=True, repr=False)
 class SecretResolver:
     """Turns texts into Secrets.
 
-    ``passwords`` are tried in order (behaviour.md B2.5), ``strong`` chooses the algorithm of
-    B2.4, ``folder`` is where relative ``file:`` paths start.
+    ``passwords`` are tried in order (behaviour.md B2.5), ``strong`` chooses between DIL's two
+    algorithms (B2.4; the own form, ``ENC(v1:...)``, names its version), ``folder`` is where
+    relative ``file:`` paths start.
     """
 
     environ: Mapping[str, str]
@@ -47,33 +39,64 @@ class SecretResolver:
         Raises:
             SecretError: unknown variable, unreadable file, no or no fitting master password.
         """
-        if match := _ENCRYPTED.fullmatch(text):
+        if match := ENCRYPTED.fullmatch(text):
             return self._decrypted(match[1])
-        if match := _ENVIRONMENT.fullmatch(text):
+        if match := ENVIRONMENT.fullmatch(text):
             return self._from_environment(match[1])
-        if match := _FILE.fullmatch(text):
+        if match := FILE.fullmatch(text):
             return self._from_file(match[1])
         return Secret(text)
 
-    def _decrypted(self, cipher_text: str) -> Secret:
+    def check(self, text: str) -> None:
+        """Check as much of a text as costs nothing: ENC(...) is not decrypted.
+
+        Raises:
+            SecretError: as ``resolve``, but for a master password that does not fit.
+        """
+        if match := ENCRYPTED.fullmatch(text):
+            self._check_encrypted(match[1])
+        else:
+            self.resolve(text)
+
+    def _check_encrypted(self, cipher_text: str) -> None:
         if not self.passwords:
             raise SecretError(
                 "is ENC(...) and there is no master password",
                 "Name the file that holds it in encrypt.key.loc.",
             )
-        # Loading cryptography takes longer than planning; few jobs need it.
-        from dil.secrets.legacy import decrypt
+        version = version_of(cipher_text)
+        if version not in {"", PREFIX}:
+            raise SecretError(
+                f"is ENC(...) of version {version.removesuffix(':')}, which is not known",
+                "Update dil, or encrypt the secret again: dil secrets encrypt.",
+            )
 
+    def _decrypted(self, cipher_text: str) -> Secret:
+        self._check_encrypted(cipher_text)
         reason = ""
         for password in self.passwords:
             try:
-                return Secret(decrypt(cipher_text, password, strong=self.strong))
+                return Secret(self._plain(cipher_text, password))
             except ValueError as error:
                 reason = str(error)
-        raise SecretError(
-            f"cannot be decrypted: {reason}",
+        raise SecretError(f"cannot be decrypted: {reason}", self._what_to_check(cipher_text))
+
+    def _plain(self, cipher_text: str, password: str) -> str:
+        # Loading cryptography takes longer than planning; few jobs need it.
+        if version_of(cipher_text):
+            from dil.secrets import authenticated
+
+            return authenticated.decrypt(cipher_text, password)
+        from dil.secrets import legacy
+
+        return legacy.decrypt(cipher_text, password, strong=self.strong)
+
+    def _what_to_check(self, cipher_text: str) -> str:
+        if version_of(cipher_text):
+            return "Check encrypt.key.loc, or encrypt the secret again: dil secrets encrypt."
+        return (
             "Check encrypt.key.loc, and encrypt.use.strong.encryptor "
-            f"(now {str(self.strong).lower()}).",
+            f"(now {str(self.strong).lower()})."
         )
 
     def _from_environment(self, name: str) -> Secret:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
-from dil.model.dataset import Commit, Intent, Lease, RunRecord
+from dil.model.dataset import Commit, Intent, Lease, RunRecord, UnitEntry
 from dil.model.history import History
 from dil.model.json import JsonObject
 
@@ -96,6 +96,10 @@ class StateStore(ABC):
         """
 
     @abstractmethod
+    def runs(self, *, limit: int | None = None) -> Iterator[RunRecord]:
+        """Yield the recorded runs, newest first, ``limit`` at most."""
+
+    @abstractmethod
     def mark_swept(self, lease: Lease, run_id: str) -> None:
         """Record that a run's staging folder is gone."""
 
@@ -110,6 +114,17 @@ class StateStore(ABC):
         """
 
     @abstractmethod
+    def replace_intent(self, lease: Lease, intent: Intent) -> None:
+        """Keep what is left of the pending intent of the same run, in its place.
+
+        Only for what an operator decides about a publish that cannot be finished.
+
+        Raises:
+            LeaseLostError: a newer token exists.
+            StateError: no intent of this run is pending.
+        """
+
+    @abstractmethod
     def pending_intent(self) -> Intent | None:
         """Return the intent that was recorded and not yet committed."""
 
@@ -118,11 +133,12 @@ class StateStore(ABC):
         """Append the block, update work units and coverage, drop the intent: one act.
 
         Idempotent by run id: a run that is already committed changes nothing. Returns the new
-        block, None when there was nothing to record (no block for a no-op, V23).
+        block, None when there was nothing to record (no block for a no-op, V23). An operator's
+        act (``commit.act``) may take several blocks; the last one is returned.
 
         Raises:
             LeaseLostError: a newer token exists.
-            CommitConflictError: the head moved under us.
+            CommitConflictError: the head moved under us, and the plan does not hold any more.
         """
 
     @abstractmethod
@@ -142,6 +158,27 @@ class StateStore(ABC):
     @abstractmethod
     def unit_states(self) -> Iterator[UnitState]:
         """Yield the work-unit index, ordered by partition start, then signature."""
+
+    @abstractmethod
+    def unit_entries(self, *, as_of: int | None = None) -> Iterator[UnitEntry]:
+        """Yield the rows of the work-unit index, ordered by partition start, then signature.
+
+        ``as_of`` is the sequence of a block: the rows as they were just after it.
+
+        Raises:
+            StateError: the chain is damaged.
+        """
+
+    @abstractmethod
+    def sequence_as_of(self, instant: int) -> int | None:
+        """Return the last block's sequence with a system time of ``instant`` or earlier.
+
+        None when the chain is empty or began later.
+        """
+
+    @abstractmethod
+    def count_swept_runs(self, before: int) -> int:
+        """Return how many runs began before an instant (epoch ms UTC) and left no staging."""
 
     # Shape (spec README 38)
 

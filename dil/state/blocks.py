@@ -7,13 +7,14 @@ Planning and appending need the head block and the nearest data event alone, nev
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from dil.model.json import JsonObject
+from dil.model.json import JsonObject, JsonValue
 from dil.state.canonical import canonical, content_hash, system_time_text
+from dil.state.event_json import from_json, optional, required, to_json
 from dil.state.events import (
     SOURCE_KINDS,
     ConfigEvent,
@@ -21,8 +22,6 @@ from dil.state.events import (
     Event,
     InputSlice,
     Seed,
-    from_json,
-    to_json,
 )
 
 FORMAT_VERSION = 1
@@ -60,17 +59,22 @@ class Block:
 
 
 def read_block(fields: Mapping[str, Any]) -> Block:
-    """Return the block that a JSON form describes; a member ``hash`` is ignored.
+    """Return the block that a JSON form describes; members that we do not know are passed over.
 
     Raises:
         KeyError: a field is missing.
+        TypeError: a field is of another type.
+        ValueError: the block is of a format that we do not know.
     """
+    version = required(fields, "v", int)
+    if version != FORMAT_VERSION:
+        raise ValueError(f"format {version} is unknown, this dil reads format {FORMAT_VERSION}")
     return Block(
-        sequence=fields["sequenceNumber"],
-        previous_hash=fields["prevBlockHash"],
-        system_time=fields["systemTime"],
-        event=from_json(fields["event"]),
-        version=fields["v"],
+        sequence=required(fields, "sequenceNumber", int),
+        previous_hash=optional(fields, "prevBlockHash", str),
+        system_time=required(fields, "systemTime", str),
+        event=from_json(required(fields, "event", dict)),
+        version=version,
     )
 
 
@@ -79,7 +83,8 @@ def parse_block(content: bytes) -> Block:
 
     Raises:
         KeyError: a field is missing.
-        ValueError: the bytes are no JSON.
+        TypeError: a field is of another type.
+        ValueError: the bytes are no JSON, or of a format that we do not know.
     """
     return read_block(json.loads(content))
 
@@ -142,12 +147,18 @@ def carried(tip: Tip) -> DataEvent:
     A caller replaces what it changes. Under a transform every input is repeated, and inputs that
     SetTransform added since start with nulls (C5, C7).
     """
-    last = tip.data
-    inputs = None
-    if tip.dataset_kind == "Derivative":
-        inputs = tuple(_carried_input(last, name) for name in transform_inputs(tip.source))
+    is_derived = tip.dataset_kind == "Derivative"
+    return carried_on(tip.data, transform_inputs(tip.source) if is_derived else None)
+
+
+def carried_on(last: DataEvent | None, inputs: Sequence[str] | None) -> DataEvent:
+    """Return what must be copied of the last data event, for these inputs in their order.
+
+    ``inputs`` is None in a root dataset.
+    """
+    slices = None if inputs is None else tuple(_carried_input(last, name) for name in inputs)
     if last is None:
-        return DataEvent(inputs=inputs)
+        return DataEvent(inputs=slices)
     return DataEvent(
         prev_checkpoint=last.checkpoint_hash,
         prev_offset=last.last_offset,
@@ -155,7 +166,7 @@ def carried(tip: Tip) -> DataEvent:
         new_checkpoint=last.new_checkpoint,
         new_watermark=last.new_watermark,
         new_source_state=last.new_source_state,
-        inputs=inputs,
+        inputs=slices,
     )
 
 
@@ -163,8 +174,13 @@ def transform_inputs(source: ConfigEvent | None) -> tuple[str, ...]:
     """Return the dataset ids that the SetTransform in force names, in its order."""
     if source is None or source.kind != "SetTransform":
         return ()
-    inputs = source.body["inputs"]
-    return tuple(inputs) if isinstance(inputs, list | tuple) else ()
+    return tuple(map(str, listed(source, "inputs")))
+
+
+def listed(event: ConfigEvent, name: str) -> Sequence[JsonValue]:
+    """Return a member of a config event that should be a list, nothing when it is none."""
+    found = event.body.get(name)
+    return found if isinstance(found, list | tuple) else ()
 
 
 def carried_input(last: DataEvent | None, dataset_id: str) -> InputSlice | None:
@@ -186,9 +202,7 @@ def _configured(tip: Tip, event: ConfigEvent, sequence: int) -> dict[str, Any]:
     if event.kind in SOURCE_KINDS:
         return {"source": event, "source_sequence": sequence}
     if event.kind == "SetDataSchema":
-        return {"schema": event.body["schema"], "schema_sequence": sequence}
+        return {"schema": str(event.body.get("schema")), "schema_sequence": sequence}
     if event.kind == "ResetState":
-        fields = event.body["fields"]
-        named = fields if isinstance(fields, list | tuple) else ()
-        return {"reset": tip.reset | frozenset(map(str, named))}
+        return {"reset": tip.reset | frozenset(map(str, listed(event, "fields")))}
     return {}

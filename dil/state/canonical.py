@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
@@ -17,6 +18,9 @@ SHA2_256 = "f1220"
 SHA3_256 = "f1620"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
+_SECONDS = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d"
+_SYSTEM_TIME = re.compile(_SECONDS + r"\.\d{6}Z", re.ASCII)
+_WATERMARK = re.compile(_SECONDS + r"\.\d{3}Z", re.ASCII)
 
 
 def canonical(value: JsonValue) -> bytes:
@@ -57,6 +61,16 @@ def watermark_text(instant: int) -> str:
     return _utc(instant).isoformat(timespec="milliseconds") + "Z"
 
 
+def is_system_time(text: str) -> bool:
+    """Tell whether a text is a UTC instant of the form of 1.1, which sorts like its instant."""
+    return _SYSTEM_TIME.fullmatch(text) is not None and _is_instant(text)
+
+
+def is_watermark(text: str) -> bool:
+    """Tell whether a text is a UTC instant of the form of 1.4, which sorts like its instant."""
+    return _WATERMARK.fullmatch(text) is not None and _is_instant(text)
+
+
 def instant_of(text: str) -> int:
     """Return the epoch ms of a system time or watermark text.
 
@@ -66,6 +80,14 @@ def instant_of(text: str) -> int:
     if not text.endswith("Z"):
         raise ValueError(f"{text!r} is not a UTC instant")
     return (datetime.fromisoformat(text) - _EPOCH) // _MILLISECOND
+
+
+def _is_instant(text: str) -> bool:
+    try:
+        instant_of(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _utc(instant: int) -> datetime:

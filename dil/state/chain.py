@@ -8,10 +8,12 @@ from collections.abc import Sequence
 from dil.errors import CommitConflictError, StateError
 from dil.model.json import JsonObject
 from dil.state import sql
-from dil.state.blocks import Block, Tip, parse_block
+from dil.state.blocks import Block, Tip, listed, parse_block
 from dil.state.canonical import is_hash_of
 from dil.state.database import Row, Transaction
-from dil.state.events import ConfigEvent, DataEvent
+from dil.state.events import SOURCE_KINDS, ConfigEvent, DataEvent
+
+_SCHEMA_KINDS = frozenset({"SetDataSchema"})
 
 
 def head_hash(tx: Transaction, job: str) -> str | None:
@@ -24,28 +26,113 @@ def read_tip(tx: Transaction, job: str) -> Tip | None:
     """Return the end of the job's chain from at most five rows, whatever its length.
 
     Raises:
-        StateError: a block that is read is missing or damaged.
+        StateError: a block that is read is missing or damaged, or the head row contradicts it.
     """
     row = tx.row(sql.HEAD, job)
     if row is None:
         return None
     stored_hash, data_sequence, source_sequence, schema_sequence, sequence = row
-    seed = _block(tx, job, 0)
-    data = _event(tx, job, data_sequence)
-    source = _event(tx, job, source_sequence)
-    schema = _event(tx, job, schema_sequence)
+    head = read_block_at(tx, job, sequence, stored_hash)
+    _require_pointers(job, head, row)
+    seed = read_block_at(tx, job, 0)
+    source = config_event_at(tx, job, source_sequence)
+    schema = config_event_at(tx, job, schema_sequence, _SCHEMA_KINDS)
     return Tip(
         hash=stored_hash,
-        head=_block(tx, job, sequence),
+        head=head,
         dataset_kind=str(getattr(seed.event, "dataset_kind", "")),
-        data=data if isinstance(data, DataEvent) else None,
+        data=_last_data(tx, job, data_sequence, head),
         data_sequence=data_sequence,
-        source=source if isinstance(source, ConfigEvent) else None,
+        source=source,
         source_sequence=source_sequence,
-        schema=str(schema.body["schema"]) if isinstance(schema, ConfigEvent) else None,
+        schema=str(schema.body.get("schema")) if schema else None,
         schema_sequence=schema_sequence,
-        reset=_resets(tx, job, data_sequence, sequence),
+        reset=resets_since(tx, job, data_sequence, sequence),
     )
+
+
+def read_block_at(
+    tx: Transaction, job: str, sequence: int, expected_hash: str | None = None
+) -> Block:
+    """Return one block, whose bytes fit its hash.
+
+    Raises:
+        StateError: it is missing or damaged, or its hash is not the expected one.
+    """
+    row = tx.row(sql.BLOCK, job, sequence)
+    if row is None:
+        raise damaged(f"V04: block {sequence} of job {json.dumps(job)} is missing")
+    stored_hash, payload = row
+    if expected_hash not in (None, stored_hash):
+        raise damaged(
+            f"V03: the head of job {json.dumps(job)} is {expected_hash}, its block {sequence} has "
+            f"the hash {stored_hash}"
+        )
+    return read_stored(job, sequence, stored_hash, payload)
+
+
+def read_stored(job: str, sequence: int, stored_hash: str, payload: bytes | str) -> Block:
+    """Return the block of a stored row.
+
+    Raises:
+        StateError: its bytes do not fit its hash or its place, or cannot be read.
+    """
+    content = payload.encode() if isinstance(payload, str) else bytes(payload)
+    if not is_hash_of(stored_hash, content):
+        raise damaged(f"V06: block {sequence} of job {json.dumps(job)} does not fit its hash")
+    try:
+        block = parse_block(content)
+    except (KeyError, TypeError, ValueError) as error:
+        raise damaged(
+            f"block {sequence} of job {json.dumps(job)} cannot be read: {error!r}"
+        ) from error
+    if block.sequence != sequence:
+        raise damaged(
+            f"V04: block {block.sequence} of job {json.dumps(job)} is stored as {sequence}"
+        )
+    return block
+
+
+def data_event_at(tx: Transaction, job: str, sequence: int) -> DataEvent:
+    """Return the data event of a block that holds one.
+
+    Raises:
+        StateError: the block is missing or damaged, or holds another event. Going on without it
+            would begin again at offset 0.
+    """
+    event = read_block_at(tx, job, sequence).event
+    if not isinstance(event, DataEvent):
+        raise _misled(job, sequence, event.kind)
+    return event
+
+
+def config_event_at(
+    tx: Transaction, job: str, sequence: int | None, kinds: frozenset[str] = SOURCE_KINDS
+) -> ConfigEvent | None:
+    """Return the config event of a block that holds one of some kinds, None without a sequence.
+
+    Raises:
+        StateError: the block is missing or damaged, or holds another event.
+    """
+    if sequence is None:
+        return None
+    event = read_block_at(tx, job, sequence).event
+    if not isinstance(event, ConfigEvent) or event.kind not in kinds:
+        raise _misled(job, sequence, event.kind)
+    return event
+
+
+def resets_since(tx: Transaction, job: str, sequence: int | None, head: int) -> frozenset[str]:
+    """Return what ResetState events behind a block, up to the head, allow to be dropped."""
+    since = -1 if sequence is None else sequence
+    if head == since:
+        return frozenset()
+    named: set[str] = set()
+    for (payload,) in tx.rows(sql.RESETS, job, since):
+        event = parse_block(payload).event
+        if isinstance(event, ConfigEvent):
+            named.update(map(str, listed(event, "fields")))
+    return frozenset(named)
 
 
 def append(
@@ -91,41 +178,41 @@ def shown(row: Row) -> JsonObject:
     try:
         fields: JsonObject = {**json.loads(payload), "hash": stored_hash}
     except (ValueError, TypeError) as error:
-        raise _damaged(f"V06: block {stored_hash} is no JSON object") from error
+        raise damaged(f"V06: block {stored_hash} is no JSON object") from error
     return fields
 
 
-def _block(tx: Transaction, job: str, sequence: int) -> Block:
-    row = tx.row(sql.BLOCK, job, sequence)
-    if row is None:
-        raise _damaged(f"V04: block {sequence} of job {json.dumps(job)} is missing")
-    stored_hash, payload = row
-    content = payload.encode() if isinstance(payload, str) else bytes(payload)
-    if not is_hash_of(stored_hash, content):
-        raise _damaged(f"V06: block {sequence} of job {json.dumps(job)} does not fit its hash")
-    try:
-        return parse_block(content)
-    except (KeyError, TypeError, ValueError) as error:
-        raise _damaged(
-            f"block {sequence} of job {json.dumps(job)} cannot be read: {error!r}"
-        ) from error
-
-
-def _event(tx: Transaction, job: str, sequence: int | None) -> object:
-    return None if sequence is None else _block(tx, job, sequence).event
-
-
-def _resets(tx: Transaction, job: str, data_sequence: int | None, head: int) -> frozenset[str]:
-    since = -1 if data_sequence is None else data_sequence
-    if head == since:
-        return frozenset()
-    named: set[str] = set()
-    for (payload,) in tx.rows(sql.RESETS, job, since):
-        event = parse_block(bytes(payload)).event
-        fields = event.body["fields"] if isinstance(event, ConfigEvent) else ()
-        named.update(map(str, fields if isinstance(fields, list) else ()))
-    return frozenset(named)
-
-
-def _damaged(what: str) -> StateError:
+def damaged(what: str) -> StateError:
+    """Return the error of a chain that dil cannot have written so."""
     return StateError(what, "The chain was changed outside dil. Restore a copy of the state store.")
+
+
+def _last_data(tx: Transaction, job: str, sequence: int | None, head: Block) -> DataEvent | None:
+    if sequence is None:
+        return None
+    if sequence == head.sequence and isinstance(head.event, DataEvent):
+        return head.event
+    return data_event_at(tx, job, sequence)
+
+
+def _require_pointers(job: str, head: Block, row: Row) -> None:
+    """Check the head row against the head block: what that block sets is what is in force."""
+    _, data_sequence, source_sequence, schema_sequence, sequence = row
+    kind = head.event.kind
+    stated = None
+    if isinstance(head.event, DataEvent):
+        stated = data_sequence
+    elif kind in SOURCE_KINDS:
+        stated = source_sequence
+    elif kind in _SCHEMA_KINDS:
+        stated = schema_sequence
+    else:
+        return
+    if stated != sequence:
+        raise _misled(job, sequence, kind)
+
+
+def _misled(job: str, sequence: int, kind: str) -> StateError:
+    return damaged(
+        f"the head of job {json.dumps(job)} contradicts its block {sequence}, which holds {kind}"
+    )

@@ -11,13 +11,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from dil.errors import StateError
-from dil.model.dataset import Commit, PublishedFile
-from dil.state import runs, sql
+from dil.model.dataset import Commit
+from dil.state import amending, runs, slices, sql
 from dil.state.blocks import Block, Tip, advance, carried, next_block
-from dil.state.canonical import SHA2_256, content_hash, instant_of, key_hash, watermark_text
+from dil.state.canonical import instant_of, watermark_text
 from dil.state.chain import append, read_tip
 from dil.state.database import Transaction
-from dil.state.events import ConfigEvent, DataEvent, Event, Part, Seed, Slice
+from dil.state.events import ConfigEvent, DataEvent, Event, Part, Seed
 from dil.state.source_state import UnitSummary
 from dil.state.units import UnitChanges, UnitIndex
 from dil.state.validation import require, violations
@@ -63,6 +63,10 @@ def record(tx: Transaction, job: str, commit: Commit) -> int | None:
     """
     check_commit(commit)
     _drop_intent(tx, job, commit.run_id)
+    if commit.act is not None:
+        sequence = amending.record_act(tx, job, commit, commit.act)
+        tx.change(sql.ADD_COMMITTED, job, commit.run_id, sequence)
+        return sequence
     counters = runs.read_counters(tx, job)
     sequence = None
     parts: Sequence[Part] = ()
@@ -73,8 +77,8 @@ def record(tx: Transaction, job: str, commit: Commit) -> int | None:
         if draft is not None:
             append(tx, job, draft.before, draft.blocks, draft.after)
             sequence = draft.after.head.sequence
-            parts = _parts_of(draft.after.data)
-    _keep_offsets(tx, job, commit.removes, parts)
+            parts = slices.parts_of(draft.after.data)
+    slices.keep_offsets(tx, job, commit.removes, parts)
     tx.change(sql.ADD_COMMITTED, job, commit.run_id, sequence)
     _set_status(tx, job, commit)
     rows = sum(move.target.rows for move in commit.moves)
@@ -130,7 +134,7 @@ def _data_event(
     summary = index.summary(UnitSummary.of(base.new_source_state), changes)
     return replace(
         base,
-        new_data=_slice(tx, job, commit, base.prev_offset),
+        new_data=slices.slice_of(tx, job, commit, base.prev_offset),
         new_watermark=_watermark(base.new_watermark, summary, commit),
         new_source_state=summary.as_state(commit.source_name, list(changes.rows.values())),
     )
@@ -153,65 +157,6 @@ def _watermark(before: str | None, summary: UnitSummary, commit: Commit) -> str 
     return watermark_text(reached)
 
 
-def _slice(tx: Transaction, job: str, commit: Commit, prev_offset: int | None) -> Slice | None:
-    if not commit.moves and not commit.removes:
-        return None
-    start = 0 if prev_offset is None else prev_offset + 1
-    parts = tuple(_parts((move.target for move in commit.moves), start))
-    rows = sum(part.rows for part in parts)
-    return Slice(
-        logical_hash=None,
-        physical_hash=_joint_hash(parts),
-        start=start if rows else None,
-        end=start + rows - 1 if rows else None,
-        size=sum(part.size for part in parts),
-        parts=parts,
-        removes=tuple(_removed(tx, job, file) for file in commit.removes),
-    )
-
-
-def _parts(files: Iterator[PublishedFile], start: int) -> Iterator[Part]:
-    offset = start
-    for file in files:
-        yield _part(file, offset)
-        offset += file.rows
-
-
-def _part(file: PublishedFile, start: int | None) -> Part:
-    end = None if start is None else start + file.rows - 1
-    return Part(file.uri, file.rows, start, end, SHA2_256 + file.sha256, file.bytes)
-
-
-def _removed(tx: Transaction, job: str, file: PublishedFile) -> Part:
-    row = tx.row(sql.FILE_OFFSET, job, key_hash(file.uri))
-    return _part(file, None if row is None else row[0])
-
-
-def _joint_hash(parts: Sequence[Part]) -> str | None:
-    """Return the only part's hash, else the hash of the parts' hashes, one a line."""
-    if not parts:
-        return None
-    if len(parts) == 1:
-        return parts[0].physical_hash
-    return content_hash("\n".join(part.physical_hash for part in parts).encode())
-
-
-def _parts_of(event: DataEvent | None) -> Sequence[Part]:
-    return () if event is None or event.new_data is None else event.new_data.parts or ()
-
-
-def _keep_offsets(
-    tx: Transaction, job: str, removes: Sequence[PublishedFile], parts: Sequence[Part]
-) -> None:
-    """Remember where each new file begins, for the day when a later block takes it away."""
-    for file in removes:
-        tx.change(sql.REMOVE_FILE, job, key_hash(file.uri))
-    for part in parts:
-        key = key_hash(part.path)
-        tx.change(sql.REMOVE_FILE, job, key)
-        tx.change(sql.ADD_FILE, job, key, part.path, part.start)
-
-
 def _set_status(tx: Transaction, job: str, commit: Commit) -> None:
     """Mark the run as published, so that a crash before its end never publishes it twice.
 
@@ -227,6 +172,9 @@ def _set_status(tx: Transaction, job: str, commit: Commit) -> None:
 
 def describe(job: str, commit: Commit) -> str:
     """Return one line about a commit for logs; names counts, never data."""
+    if commit.act is not None:
+        units = len(commit.act.changed) + len(commit.act.removed)
+        return f"job {json.dumps(job)} {commit.act.verb} {commit.run_id}: work units {units}"
     return (
         f"job {json.dumps(job)} run {commit.run_id}: work units {len(commit.outcomes)}, "
         f"files added {len(commit.moves)}, removed {len(commit.removes)}"

@@ -10,6 +10,7 @@ out of both are found again one by one.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -66,6 +67,26 @@ def cover(spans: Spans, tile: Interval, earlier_end: int | None, tiles: Tiles) -
     if _width(grown) > _width(spans.main):
         return Spans(grown, spans.main)
     return Spans(spans.main, grown)
+
+
+def spans_of(tiles: Iterable[Interval]) -> Spans:
+    """Return the spans of all tiles of one unit, ascending by start.
+
+    Tiles that overlap are of different grids, and nobody knows which one is meant: then nothing
+    counts as covered.
+    """
+    runs: list[Interval] = []
+    for tile in tiles:
+        if runs and tile.low < runs[-1].high:
+            return Spans()
+        if runs and tile.low == runs[-1].high:
+            runs[-1] = Interval(runs[-1].low, tile.high)
+        else:
+            runs.append(tile)
+    if not runs:
+        return Spans()
+    main = max(runs, key=_width)
+    return Spans(main, next((run for run in reversed(runs) if run != main), NOTHING))
 
 
 def _is_known(tile: Interval, earlier_end: int | None) -> bool:

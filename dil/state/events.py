@@ -1,14 +1,9 @@
-"""Events of the metadata chain as values, and their JSON form (metadata-chain.md section 2).
-
-Fields that Open Data Fabric defines are always written, absent ones as null; fields of our own
-(``parts``, ``removes``) are left out when absent (spec README 26).
-"""
+"""Events of the metadata chain as values (metadata-chain.md section 2); see ``event_json``."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from dil.model.json import JsonObject
 
@@ -98,6 +93,15 @@ class InputSlice:
         """Return the last offset taken so far. Null is not 0."""
         return self.prev_offset if self.new_offset is None else self.new_offset
 
+    @property
+    def rows(self) -> int:
+        """Return how many records the slice holds (2.6). Null is not 0."""
+        if self.new_offset is None:
+            return 0
+        return (
+            self.new_offset + 1 if self.prev_offset is None else self.new_offset - self.prev_offset
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class DataEvent:
@@ -151,147 +155,3 @@ class ConfigEvent:
 
 
 Event: TypeAlias = Seed | DataEvent | ConfigEvent
-
-
-def to_json(event: Event) -> JsonObject:
-    """Return the event's JSON form."""
-    if isinstance(event, Seed):
-        return {
-            "kind": event.kind,
-            "datasetId": event.dataset_id,
-            "datasetKind": event.dataset_kind,
-        }
-    if isinstance(event, ConfigEvent):
-        return {"kind": event.kind, **event.body}
-    fields: dict[str, Any] = {
-        "kind": event.kind,
-        "prevCheckpoint": event.prev_checkpoint,
-        "prevOffset": event.prev_offset,
-        "newData": _slice_json(event.new_data) if event.new_data else None,
-        "newCheckpoint": _checkpoint_json(event.new_checkpoint),
-        "newWatermark": event.new_watermark,
-    }
-    if event.inputs is None:
-        fields["newSourceState"] = _source_state_json(event.new_source_state)
-    else:
-        fields["queryInputs"] = [_input_json(item) for item in event.inputs]
-    return fields
-
-
-def from_json(fields: Mapping[str, Any]) -> Event:
-    """Return the event that a JSON form describes; also reads ODF's newer word ExecuteTransform.
-
-    Raises:
-        KeyError: a field that every event of this kind has is missing.
-    """
-    kind = fields["kind"]
-    if kind == "Seed":
-        return Seed(fields["datasetId"], fields["datasetKind"])
-    if kind not in DATA_KINDS and kind != "ExecuteTransform":
-        return ConfigEvent(kind, {name: item for name, item in fields.items() if name != "kind"})
-    checkpoint = fields["newCheckpoint"]
-    inputs = None
-    if kind != "AddData":
-        inputs = tuple(_read_input(item) for item in fields["queryInputs"])
-    return DataEvent(
-        prev_checkpoint=fields["prevCheckpoint"],
-        prev_offset=fields["prevOffset"],
-        new_data=_read_slice(fields["newData"]),
-        new_checkpoint=checkpoint and Checkpoint(checkpoint["physicalHash"], checkpoint["size"]),
-        new_watermark=fields["newWatermark"],
-        new_source_state=_read_source_state(fields.get("newSourceState")),
-        inputs=inputs,
-    )
-
-
-def _slice_json(new_data: Slice) -> JsonObject:
-    interval = None
-    if new_data.start is not None:
-        interval = {"start": new_data.start, "end": new_data.end}
-    fields: dict[str, Any] = {
-        "logicalHash": new_data.logical_hash,
-        "physicalHash": new_data.physical_hash,
-        "offsetInterval": interval,
-        "size": new_data.size,
-    }
-    if new_data.parts is not None:
-        fields["parts"] = [_part_json(part) for part in new_data.parts]
-    if new_data.removes:
-        fields["removes"] = [_part_json(part) for part in new_data.removes]
-    return fields
-
-
-def _part_json(part: Part) -> JsonObject:
-    return {
-        "path": part.path,
-        "rows": part.rows,
-        "start": part.start,
-        "end": part.end,
-        "physicalHash": part.physical_hash,
-        "size": part.size,
-    }
-
-
-def _checkpoint_json(checkpoint: Checkpoint | None) -> JsonObject | None:
-    if checkpoint is None:
-        return None
-    return {"physicalHash": checkpoint.physical_hash, "size": checkpoint.size}
-
-
-def _source_state_json(state: SourceState | None) -> JsonObject | None:
-    if state is None:
-        return None
-    return {"sourceName": state.source_name, "kind": state.kind, "value": state.value}
-
-
-def _input_json(item: InputSlice) -> JsonObject:
-    return {
-        "datasetId": item.dataset_id,
-        "prevBlockHash": item.prev_block_hash,
-        "newBlockHash": item.new_block_hash,
-        "prevOffset": item.prev_offset,
-        "newOffset": item.new_offset,
-    }
-
-
-def _read_slice(fields: Mapping[str, Any] | None) -> Slice | None:
-    if fields is None:
-        return None
-    interval = fields["offsetInterval"] or {"start": None, "end": None}
-    parts = fields.get("parts")
-    return Slice(
-        logical_hash=fields["logicalHash"],
-        physical_hash=fields["physicalHash"],
-        start=interval["start"],
-        end=interval["end"],
-        size=fields["size"],
-        parts=None if parts is None else tuple(_read_part(part) for part in parts),
-        removes=tuple(_read_part(part) for part in fields.get("removes", ())),
-    )
-
-
-def _read_part(fields: Mapping[str, Any]) -> Part:
-    return Part(
-        path=fields["path"],
-        rows=fields["rows"],
-        start=fields["start"],
-        end=fields["end"],
-        physical_hash=fields["physicalHash"],
-        size=fields["size"],
-    )
-
-
-def _read_source_state(fields: Mapping[str, Any] | None) -> SourceState | None:
-    if fields is None:
-        return None
-    return SourceState(fields["sourceName"], fields["kind"], fields["value"])
-
-
-def _read_input(fields: Mapping[str, Any]) -> InputSlice:
-    return InputSlice(
-        dataset_id=fields["datasetId"],
-        prev_block_hash=fields["prevBlockHash"],
-        new_block_hash=fields["newBlockHash"],
-        prev_offset=fields["prevOffset"],
-        new_offset=fields["newOffset"],
-    )

@@ -49,23 +49,29 @@ def input_violations(
         progress = list(_progress_rules(item, chain))
         found += progress
         # Where it is unknown what was taken, there is no watermark to compare with.
-        if not custom_watermark and not {"V34", "V35"} & {broken.code for broken in progress}:
+        is_known = not {"V34", "V35"} & {broken.code for broken in progress}
+        if is_known and not custom_watermark and _is_raised(event, tip):
             found += _watermark_rule(item, chain, event.new_watermark)
     return found
 
 
-def require_known_interval(item: InputSlice, chain: InputChain) -> None:
-    """Raise if what was consumed of an input is no longer in its chain (V40).
+def require_known_interval(item: InputSlice, chain: InputChain) -> int:
+    """Return the sequence up to which an input was consumed, -1 when nothing was.
 
     Raises:
-        StateError: the input was reset; starting again from its beginning would double rows.
+        StateError: that block is no longer in the input's chain (V40): the input was reset, and
+            starting again from its beginning would double rows.
     """
-    if item.prev_block_hash is not None and chain.sequence_of(item.prev_block_hash) is None:
+    if item.prev_block_hash is None:
+        return -1
+    sequence = chain.sequence_of(item.prev_block_hash)
+    if sequence is None:
         raise StateError(
             f"V40: InvalidInputInterval: input {item.dataset_id} no longer has block "
             f"{item.prev_block_hash}, up to which it was consumed",
             "The input was reset. Reset this dataset too, or restore the input's chain.",
         )
+    return sequence
 
 
 def _set_rules(inputs: tuple[InputSlice, ...], tip: Tip) -> Iterator[Violation]:
@@ -116,6 +122,15 @@ def _is_forward(item: InputSlice, chain: InputChain) -> bool:
         return True
     previous = chain.sequence_of(item.prev_block_hash)
     return previous is not None and previous < new
+
+
+def _is_raised(event: DataEvent, tip: Tip) -> bool:
+    """Tell whether the watermark claims more than before; repeating it (C3) claims nothing.
+
+    Otherwise an input that SetTransform added, which starts with nulls (C7), would forbid every
+    commit: V17 demands the old watermark, V38 none.
+    """
+    return tip.data is None or event.new_watermark != tip.data.new_watermark
 
 
 def _watermark_rule(

@@ -20,8 +20,14 @@ class _Document(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def encode_intent(intent: Intent) -> str:
-    """Return the intent as one line of JSON that names its format."""
-    return msgspec.json.encode(_Document(FORMAT, intent)).decode()
+    """Return the intent as one line of JSON that names its format.
+
+    A run's intent does not mention operators' acts, so that older versions can finish it.
+    """
+    document = msgspec.to_builtins(_Document(FORMAT, intent))
+    if intent.commit.act is None:
+        del document["intent"]["commit"]["act"]
+    return msgspec.json.encode(document).decode()
 
 
 def decode_intent(text: str) -> Intent:

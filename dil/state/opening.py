@@ -6,33 +6,79 @@ from collections.abc import Callable
 from pathlib import Path
 
 from dil.errors import StateError
+from dil.model.database_address import DatabaseAddress, Server
 from dil.model.job import StateSpec
 from dil.spi.state_store import StateStore
+from dil.state.server_driver import ServerDriver
 from dil.state.sql_store import SqlStateStore
 from dil.state.sqlite_database import SqliteDatabase
 
 FILE_NAME = "state.db"
-_KINDS = frozenset({"sqlite", "fs", "noop"})
 
 
 def open_store(spec: StateSpec, job_name: str, *, clock: Callable[[], int]) -> StateStore:
     """Return the store of one job; touches nothing before it is used.
 
     Args:
-        spec: Kind and local folder. ``sqlite``, and ``fs`` on a local path, are one SQLite file
+        spec: Kind and place. ``sqlite``, and ``fs`` on a local path, are one SQLite file
             ``state.db`` in the folder, shared by all its jobs. ``noop`` keeps lease, intent and
             runs there too: only watermarks are left out, by the caller (spec README 24).
+            ``filelog`` is a tree of files that needs no locks. ``postgresql`` and ``mysql`` are
+            tables in the server's database, shared by all its jobs.
         job_name: Key of the chain and of the lease.
         clock: Epoch ms of the real clock.
 
     Raises:
-        StateError: this kind of store, or this place for it, is not supported.
+        StateError: the place says nothing, or this kind of store is unknown.
     """
-    if spec.kind not in _KINDS:
+    opener = _OPENERS.get(spec.kind)
+    if opener is None:
         raise StateError(
-            f'state.store.type "{spec.kind}" is not supported yet',
-            "Use sqlite, which is the default, or fs with a local state.store.dir.",
+            f'state.store.type "{spec.kind}" is unknown', f"Known kinds: {', '.join(_OPENERS)}."
         )
+    return opener(spec, job_name, clock)
+
+
+def _open_sqlite(spec: StateSpec, job_name: str, clock: Callable[[], int]) -> StateStore:
     if not spec.directory:
         raise StateError("no state folder is set", "Set state.store.dir.")
     return SqlStateStore(SqliteDatabase(Path(spec.directory) / FILE_NAME), job_name, clock=clock)
+
+
+def _open_file_log(spec: StateSpec, job_name: str, clock: Callable[[], int]) -> StateStore:
+    from dil.state.filelog import open_file_log
+
+    if not spec.directory:
+        raise StateError("no state folder is set", "Set state.store.dir.")
+    return open_file_log(spec.directory, job_name, clock=clock)
+
+
+def _open_server(spec: StateSpec, job_name: str, clock: Callable[[], int]) -> StateStore:
+    from dil.state.server_database import ServerDatabase
+
+    if spec.server is None:
+        raise StateError(
+            f"no address of the {spec.kind} server that keeps the state is set",
+            "Set state.store.db.url.",
+        )
+    return SqlStateStore(ServerDatabase(_driver(spec.server), job_name), job_name, clock=clock)
+
+
+def _driver(address: DatabaseAddress) -> ServerDriver:
+    if address.server is Server.POSTGRESQL:
+        from dil.state.postgresql_database import PostgresqlDriver
+
+        return PostgresqlDriver(address)
+    from dil.state.mysql_database import MysqlDriver
+
+    return MysqlDriver(address)
+
+
+_OPENERS: dict[str, Callable[[StateSpec, str, Callable[[], int]], StateStore]] = {
+    "sqlite": _open_sqlite,
+    "fs": _open_sqlite,
+    "noop": _open_sqlite,
+    "filelog": _open_file_log,
+    "postgresql": _open_server,
+    "mysql": _open_server,
+}

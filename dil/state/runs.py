@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from dil.errors import CommitConflictError, StateError
 from dil.model.dataset import Intent, RunRecord
 from dil.state import sql
-from dil.state.database import Transaction
+from dil.state.database import Row, Transaction
 from dil.state.intent_codec import decode_intent, encode_intent
 
 
@@ -76,14 +76,16 @@ def unfinished(tx: Transaction, job: str) -> list[RunRecord]:
 
     Those that were committed are among them, so that their staging can be swept.
     """
-    return [
-        RunRecord(
-            run_id, job, started, now, policy, digest, folder, status, rows, files, bool(committed)
-        )
-        for run_id, started, now, policy, digest, folder, status, rows, files, committed in tx.rows(
-            sql.STAGED_RUNS, job
-        )
-    ]
+    return [as_run(job, row) for row in tx.rows(sql.STAGED_RUNS, job)]
+
+
+def as_run(job: str, row: Row) -> RunRecord:
+    """Return the record that a row of ``STAGED_RUNS`` or ``RUNS`` holds."""
+    run_id, started, now, policy, digest, folder, status, rows, files, committed, staged = row
+    return RunRecord(
+        run_id, job, started, now, policy, digest, folder, status, rows, files,
+        committed=bool(committed), staged=bool(staged),
+    )  # fmt: skip
 
 
 def keep_intent(tx: Transaction, job: str, intent: Intent) -> None:
@@ -105,6 +107,21 @@ def keep_intent(tx: Transaction, job: str, intent: Intent) -> None:
         tx.change(sql.ADD_INTENT, job, run_id, text)
     elif pending[1] != text:
         raise unfinished_intent(job, pending[0])
+
+
+def replace_intent(tx: Transaction, job: str, intent: Intent) -> None:
+    """Put an intent in the place of the pending one of the same run.
+
+    Raises:
+        StateError: none of this run is pending.
+    """
+    run_id = intent.commit.run_id
+    if tx.change(sql.DROP_INTENT, job, run_id) != 1:
+        raise StateError(
+            f"run {run_id} of job {json.dumps(job)} has no publish to finish",
+            "Somebody finished it meanwhile: look with `dil runs list`.",
+        )
+    tx.change(sql.ADD_INTENT, job, run_id, encode_intent(intent))
 
 
 def pending(tx: Transaction, job: str) -> Intent | None:

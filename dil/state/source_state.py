@@ -10,6 +10,8 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from json.encoder import encode_basestring
 from typing import Any
 
 from dil.model.json import JsonObject
@@ -19,11 +21,13 @@ from dil.state.events import SourceState
 KIND = "dil/work-units+v1"
 COMMITTED = "COMMITTED"
 FAILED = "FAILED"
+PENDING = "PENDING"  # as if never read: an operator said so
+OPEN = (FAILED, PENDING)
 NO_ROWS = "0" * 64
 _MODULUS = 1 << 256
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class UnitRow:
     """One work unit as the index keeps it; times are epoch ms UTC.
 
@@ -51,15 +55,56 @@ class UnitRow:
             "cursor": self.cursor,
         }
 
-    @property
+    @cached_property
     def hash(self) -> str:
         """Return 64 hex digits."""
         return row_hash(self.as_json())
 
 
+_ROW_MEMBERS = frozenset(
+    {"sig", "low", "expectedHigh", "high", "status", "attempts", "cursor"}
+)  # fmt: skip
+
+
 def row_hash(row: JsonObject) -> str:
     """Return the SHA-256 of a row in its JSON form, 64 hex digits."""
-    return hashlib.sha256(canonical(row)).hexdigest()
+    content = _plain_row(row) if row.keys() == _ROW_MEMBERS else None
+    return hashlib.sha256(canonical(row) if content is None else content).hexdigest()
+
+
+def _plain_row(row: JsonObject) -> bytes | None:
+    """Return the canonical bytes of a row without cursor, as an import makes them by the million.
+
+    None for a row of another kind, which takes the general way.
+    """
+    attempts, end, high, low = row["attempts"], row["expectedHigh"], row["high"], row["low"]
+    if row["cursor"] is not None or not (type(attempts) is type(end) is type(low) is int):
+        return None
+    if high is not None and type(high) is not int:
+        return None
+    signature, status = row["sig"], row["status"]
+    if type(signature) is not str or type(status) is not str:
+        return None
+    return (
+        f'{{"attempts":{attempts},"cursor":null,"expectedHigh":{end},'
+        f'"high":{"null" if high is None else high},"low":{low},'
+        f'"sig":{encode_basestring(signature)},"status":{encode_basestring(status)}}}'
+    ).encode()
+
+
+def removal(signature: str) -> JsonObject:
+    """Return what a delta shows of a row that leaves the index."""
+    return {"sig": signature, "removed": True}
+
+
+def is_removal(row: JsonObject) -> bool:
+    """Tell whether a delta's row leaves the index."""
+    return row.get("removed") is True
+
+
+def hash_in_digest(row: JsonObject) -> str | None:
+    """Return the hash that a delta's row adds to the digest; None for one that leaves."""
+    return None if is_removal(row) else row_hash(row)
 
 
 def replace_in_digest(digest: str, old: str | None, new: str | None) -> str:
@@ -72,7 +117,7 @@ def rolled_digest(digest: str, delta: Sequence[JsonObject], replaced: Mapping[st
     """Return the digest after all rows of a delta took the places of ``replaced``."""
     rolled = digest
     for row in delta:
-        rolled = replace_in_digest(rolled, replaced.get(str(row["sig"])), row_hash(row))
+        rolled = replace_in_digest(rolled, replaced.get(str(row["sig"])), hash_in_digest(row))
     return rolled
 
 
@@ -111,14 +156,16 @@ class UnitSummary:
         rows: Sequence[JsonObject] = delta
         return rows
 
-    def as_state(self, source_name: str, delta: Sequence[UnitRow]) -> SourceState:
-        """Return the source state to be written."""
+    def as_state(
+        self, source_name: str, delta: Sequence[UnitRow], removed: Sequence[str] = ()
+    ) -> SourceState:
+        """Return the source state to be written; rows of ``removed`` leave the index."""
         value: JsonObject = {
             "stateVersion": self.version,
             "maxHigh": self.max_high,
             "frontier": self.frontier,
             "counts": dict(self.counts),
             "digest": self.digest,
-            "delta": [row.as_json() for row in delta],
+            "delta": [*(row.as_json() for row in delta), *map(removal, removed)],
         }
         return SourceState(source_name, KIND, value)

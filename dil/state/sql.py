@@ -30,6 +30,9 @@ HEAD_BLOCK = (
     " ON b.dataset_id = h.dataset_id AND b.seq = h.seq WHERE h.dataset_id = ? AND h.ref = 'head'"
 )
 BLOCKS = "SELECT block_hash, payload FROM mc_block WHERE dataset_id = ? ORDER BY seq DESC"
+BLOCKS_SINCE = (
+    "SELECT block_hash, payload FROM mc_block WHERE dataset_id = ? AND seq > ? ORDER BY seq"
+)
 RESETS = (
     "SELECT payload FROM mc_block WHERE dataset_id = ? AND event_kind = 'ResetState' AND seq > ?"
 )
@@ -42,7 +45,7 @@ ADD_BLOCK = (
 
 _UNIT_COLUMNS = "signature, low, expected_high, high, status, attempts, cursor_json"
 UNIT = (
-    f"SELECT {_UNIT_COLUMNS}, row_hash, era FROM work_unit"  # noqa: S608 - constant
+    f"SELECT {_UNIT_COLUMNS}, row_hash, era, unit_key, timelabel FROM work_unit"  # noqa: S608 - constant
     " WHERE dataset_id = ? AND unit_sha = ?"
 )
 ADD_UNIT = (
@@ -55,7 +58,12 @@ CHANGE_UNIT = (
     " status = ?, attempts = ?, cursor_json = ?, last_error = ?, timelabel = ?, seq = ?,"
     " row_hash = ?, era = ? WHERE dataset_id = ? AND unit_sha = ?"
 )
-ANY_UNIT = "SELECT 1 FROM work_unit WHERE dataset_id = ? LIMIT 1"
+DROP_UNIT = "DELETE FROM work_unit WHERE dataset_id = ? AND unit_sha = ?"
+ANY_ROW = "SELECT 1 FROM work_unit WHERE dataset_id = ? LIMIT 1"
+# Rows that an operator made pending are as if they had never been.
+ANY_UNIT = (
+    "SELECT 1 FROM work_unit WHERE dataset_id = ? AND status IN ('COMMITTED', 'FAILED') LIMIT 1"
+)
 LOWEST_OPEN = "SELECT low FROM work_unit WHERE dataset_id = ? AND status = ? ORDER BY low LIMIT 1"
 RECORDS = (
     "SELECT signature, low, high, status, attempts, expected_high FROM work_unit"
@@ -68,6 +76,14 @@ OPEN_RECORDS = (
 UNIT_STATES = (
     "SELECT signature, low, high, status, attempts FROM work_unit"
     " WHERE dataset_id = ? ORDER BY low, signature"
+)
+UNIT_ENTRIES = (
+    "SELECT signature, low, expected_high, high, status, attempts FROM work_unit"
+    " WHERE dataset_id = ? ORDER BY low, signature"
+)
+ROWS_OF_UNIT = (
+    "SELECT low, high, expected_high, status, era FROM work_unit"
+    " WHERE dataset_id = ? AND unit_key = ? ORDER BY low"
 )
 TILE_AT = (
     "SELECT high, expected_high FROM work_unit"
@@ -85,6 +101,8 @@ ADD_COVERAGE = (
     "INSERT INTO coverage (covered_from, covered_to, tail_from, tail_to, era, max_high, lowest,"
     " open_count, dataset_id, unit_key) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
+LARGEST_HIGH = "SELECT MAX(max_high) FROM coverage WHERE dataset_id = ?"
+DROP_COVERAGE = "DELETE FROM coverage WHERE dataset_id = ? AND unit_key = ?"
 CHANGE_COVERAGE = (
     "UPDATE coverage SET covered_from = ?, covered_to = ?, tail_from = ?, tail_to = ?, era = ?,"
     " max_high = ?, lowest = ?, open_count = ? WHERE dataset_id = ? AND unit_key = ?"
@@ -139,12 +157,20 @@ SUPERSEDED_RUNS = (
     " AND status IN ('running', 'failed', 'interrupted')"
 )
 SWEPT_RUN = "UPDATE run SET staged = 0 WHERE dataset_id = ? AND run_id = ?"
-STAGED_RUNS = (
+_RUNS = (
     "SELECT run_id, started, planned_at, policy, config_digest, staging_dir, status, row_count,"
     " file_count, EXISTS (SELECT 1 FROM committed_run AS done WHERE done.dataset_id ="
-    " run.dataset_id AND done.run_id = run.run_id)"
-    " FROM run WHERE dataset_id = ? AND staged = 1 ORDER BY started, run_id"
+    " run.dataset_id AND done.run_id = run.run_id), staged FROM run WHERE dataset_id = ?"
 )
+STAGED_RUNS = f"{_RUNS} AND staged = 1 ORDER BY started, run_id"
+RUNS = f"{_RUNS} ORDER BY started DESC, run_id DESC"
+# Runs without staging that began before an instant: history that no run needs any more.
+COUNT_SWEPT_RUNS = "SELECT COUNT(*) FROM run WHERE dataset_id = ? AND staged = 0 AND started < ?"
+DROP_SWEPT_COMMITS = (
+    "DELETE FROM committed_run WHERE dataset_id = ? AND run_id IN"
+    " (SELECT run_id FROM run WHERE dataset_id = ? AND staged = 0 AND started < ?)"
+)
+DROP_SWEPT_RUNS = "DELETE FROM run WHERE dataset_id = ? AND staged = 0 AND started < ?"
 INTENT = "SELECT run_id, payload FROM intent WHERE dataset_id = ?"
 ADD_INTENT = "INSERT INTO intent (dataset_id, run_id, payload) VALUES (?, ?, ?)"
 DROP_INTENT = "DELETE FROM intent WHERE dataset_id = ? AND run_id = ?"

@@ -9,7 +9,7 @@ from dil.state import sql
 from dil.state.canonical import key_hash
 from dil.state.database import Row, Transaction
 from dil.state.runs import read_counters
-from dil.state.source_state import COMMITTED, FAILED
+from dil.state.source_state import COMMITTED, FAILED, PENDING
 from dil.state.units import as_coverage, read_coverage
 
 
@@ -31,9 +31,12 @@ class SqlHistory(History):
         return None if row is None else as_coverage(row)
 
     def records(self, unit_key: str, low: int, high: int) -> Mapping[str, UnitRecord]:
-        """Return the unit's records by signature whose partition start lies in ``[low, high)``."""
+        """Return the unit's records by signature whose partition start lies in ``[low, high)``.
+
+        A pending row is no record: an operator made it as if it had never been read.
+        """
         rows = self._snapshot.rows(sql.RECORDS, self._job, key_hash(unit_key), low, high)
-        return {row[0]: _record(row) for row in rows}
+        return {row[0]: _record(row) for row in rows if row[3] != PENDING}
 
     def open_records(self, unit_key: str) -> Mapping[str, UnitRecord]:
         """Return the unit's records by signature whose last attempt failed."""

@@ -5,13 +5,18 @@ from __future__ import annotations
 import logging
 import weakref
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 
-from dil.model.dataset import Commit, Intent, Lease, RunRecord
+from dil.errors import CommitConflictError
+from dil.model.dataset import Commit, Intent, Lease, RunRecord, UnitEntry
 from dil.model.history import History
 from dil.model.json import JsonObject
 from dil.spi.state_store import StateStore, UnitState
 from dil.state import chain, committing, leases, runs, sql
+from dil.state.as_of import sequence_as_of, units_as_of
 from dil.state.database import Database, Transaction
+from dil.state.rebasing import Planned, planned_now, still_holds
+from dil.state.source_state import UnitRow
 from dil.state.sql_history import SqlHistory
 
 log = logging.getLogger(__name__)
@@ -22,14 +27,15 @@ class SqlStateStore(StateStore):
 
     ``clock`` returns epoch ms of the real clock; only leases ask it. May be shared by threads.
     A plan that was made on ``history`` is fenced by the head it saw: when another writer moved
-    the head since, recording its intent or committing it without one is a conflict.
+    the head since, its commit goes behind what is there now if that leaves the plan true, else
+    recording its intent, or committing it without one, is a conflict (metadata-chain.md 9.3).
     """
 
     def __init__(self, database: Database, job: str, *, clock: Callable[[], int]) -> None:
         self._database = database
         self._job = job
         self._clock = clock
-        self._planned_on: tuple[str | None] | None = None
+        self._planned_on: Planned | None = None
 
     def close(self) -> None:
         """Release the connection; what ``history`` returned may still be read."""
@@ -39,6 +45,13 @@ class SqlStateStore(StateStore):
 
     def acquire_lease(self, run_id: str, *, lease_s: int) -> Lease:
         """Take the job's lease with a new, larger fencing token."""
+        try:
+            return self._acquire(run_id, lease_s)
+        except CommitConflictError:
+            # Another took the free lease at the same moment: look again, to tell who.
+            return self._acquire(run_id, lease_s)
+
+    def _acquire(self, run_id: str, lease_s: int) -> Lease:
         with self._database.write() as tx:
             return leases.acquire(tx, self._job, run_id, self._clock(), lease_s)
 
@@ -57,7 +70,7 @@ class SqlStateStore(StateStore):
     def history(self) -> History:
         """Return the view that planning needs, of one point in time."""
         snapshot = self._database.snapshot()
-        self._planned_on = (chain.head_hash(snapshot, self._job),)
+        self._planned_on = planned_now(snapshot, self._job)
         history = SqlHistory(snapshot, self._job)
         weakref.finalize(history, snapshot.close)
         return history
@@ -81,6 +94,11 @@ class SqlStateStore(StateStore):
         with self._database.read() as tx:
             return runs.unfinished(tx, self._job)
 
+    def runs(self, *, limit: int | None = None) -> Iterator[RunRecord]:
+        """Yield the recorded runs, newest first; of one point in time."""
+        for row in islice(self._database.stream(sql.RUNS, self._job), limit):
+            yield runs.as_run(self._job, row)
+
     def mark_swept(self, lease: Lease, run_id: str) -> None:
         """Record that a run's staging folder is gone."""
         with self._database.write() as tx:
@@ -98,8 +116,15 @@ class SqlStateStore(StateStore):
         committing.check_commit(intent.commit)
         with self._database.write() as tx:
             leases.require_newest(tx, self._job, lease)
-            self._require_planned_head(tx)
+            self._require_plan(tx, intent.commit)
             runs.keep_intent(tx, self._job, intent)
+
+    def replace_intent(self, lease: Lease, intent: Intent) -> None:
+        """Keep what is left of the pending intent of the same run, in its place."""
+        committing.check_commit(intent.commit)
+        with self._database.write() as tx:
+            leases.require_newest(tx, self._job, lease)
+            runs.replace_intent(tx, self._job, intent)
 
     def pending_intent(self) -> Intent | None:
         """Return the intent that was recorded and not yet committed."""
@@ -113,13 +138,13 @@ class SqlStateStore(StateStore):
             done, sequence = committing.committed_block(tx, self._job, commit.run_id)
             if not done:
                 if tx.row(sql.INTENT, self._job) is None:
-                    self._require_planned_head(tx)
+                    self._require_plan(tx, commit)
                 sequence = committing.record(tx, self._job, commit)
-            head = chain.head_hash(tx, self._job)
+            after = planned_now(tx, self._job)
             block = None if sequence is None else tx.row(sql.BLOCK, self._job, sequence)
         if not done:
             log.info("committed %s", committing.describe(self._job, commit))
-            self._planned_on = self._planned_on and (head,)
+            self._planned_on = self._planned_on and after
         return None if block is None else chain.shown(block)
 
     def last_rows(self) -> int | None:
@@ -147,6 +172,30 @@ class SqlStateStore(StateStore):
         ):
             yield UnitState(signature, low, high, status, attempts)
 
+    def unit_entries(self, *, as_of: int | None = None) -> Iterator[UnitEntry]:
+        """Yield the rows of the index, of now or of just after a block, ordered like states."""
+        if as_of is not None:
+            with self._database.read() as tx:
+                rows = units_as_of(tx, self._job, as_of).values()
+            for row in sorted(rows, key=lambda each: (each.low, each.signature)):
+                yield _entry(row)
+            return
+        for signature, low, expected_high, high, status, attempts in self._database.stream(
+            sql.UNIT_ENTRIES, self._job
+        ):
+            yield UnitEntry(signature, low, expected_high, high, status, attempts)
+
+    def sequence_as_of(self, instant: int) -> int | None:
+        """Return the sequence of the last block that was written until ``instant``."""
+        with self._database.read() as tx:
+            return sequence_as_of(tx, self._job, instant)
+
+    def count_swept_runs(self, before: int) -> int:
+        """Return how many runs began before an instant and left no staging."""
+        with self._database.read() as tx:
+            row = tx.row(sql.COUNT_SWEPT_RUNS, self._job, before)
+        return 0 if row is None else int(row[0])
+
     # Shape
 
     def recorded_shape(self) -> str | None:
@@ -160,9 +209,11 @@ class SqlStateStore(StateStore):
             leases.require_newest(tx, self._job, lease)
             runs.keep_shape(tx, self._job, shape)
 
-    def _require_planned_head(self, tx: Transaction) -> None:
-        if self._planned_on is None:
-            return
-        (planned,) = self._planned_on
-        if chain.head_hash(tx, self._job) != planned:
+    def _require_plan(self, tx: Transaction, commit: Commit) -> None:
+        planned = self._planned_on
+        if planned is not None and not still_holds(tx, self._job, planned, commit):
             raise chain.moved_head(self._job)
+
+
+def _entry(row: UnitRow) -> UnitEntry:
+    return UnitEntry(row.signature, row.low, row.expected_high, row.high, row.status, row.attempts)

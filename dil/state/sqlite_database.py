@@ -81,8 +81,8 @@ class SqliteDatabase(Database):
             if connection is None and self._is_there():
                 connection = self._connected(for_writing=False)
             if connection is None:
-                with closing(_empty_store()) as nothing:
-                    yield SqliteTransaction(nothing, self.path)
+                with closing(empty_store()) as nothing:
+                    yield nothing
                 return
             connection.execute("BEGIN")
             try:
@@ -94,14 +94,20 @@ class SqliteDatabase(Database):
         """Open a connection of its own whose first read was already made."""
         with translated(self.path):
             connection = self._reader()
+            if connection is None:
+                return empty_store()
             connection.execute("BEGIN")
             connection.execute(sql.READ_FORMAT).fetchall()
             return SqliteTransaction(connection, self.path)
 
     def stream(self, statement: str, *values: SqlValue) -> Iterator[Row]:
         """Yield rows from a connection of its own, which lives as long as the iterator."""
-        with translated(self.path), closing(self._reader()) as connection:
-            yield from connection.execute(statement, values)
+        with translated(self.path):
+            connection = self._reader()
+            if connection is None:
+                return
+            with closing(connection):
+                yield from connection.execute(statement, values)
 
     def close(self) -> None:
         """Close the shared connection; iterators and snapshots close their own."""
@@ -117,10 +123,10 @@ class SqliteDatabase(Database):
         with closing(_open(self.path, create=False)) as connection:
             return _has_tables(connection)
 
-    def _reader(self) -> sqlite3.Connection:
+    def _reader(self) -> sqlite3.Connection | None:
         with self._lock:
             if not self._is_there():
-                return _empty_store()
+                return None
         connection = _open(self.path, create=False)
         try:
             _check_format(connection, self.path)
@@ -153,8 +159,8 @@ class SqliteDatabase(Database):
             raise StateError(
                 f"the state folder {self.path.parent} is on a network mount ({kind}), where file "
                 "locks cannot be trusted",
-                "Set state.store.dir to a local folder, or state.store.type to postgresql or "
-                "mysql.",
+                "Set state.store.type=filelog, which needs no locks, or state.store.dir to a local "
+                "folder.",
             )
 
 
@@ -210,10 +216,11 @@ def _use_write_ahead_log(connection: sqlite3.Connection) -> None:
             return
 
 
-def _empty_store() -> sqlite3.Connection:
+def empty_store() -> Snapshot:
+    """Return what a store reads as that does not exist yet, on any server."""
     connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
     _create(connection)
-    return connection
+    return SqliteTransaction(connection, Path(":memory:"))
 
 
 def _create(connection: sqlite3.Connection) -> None:
@@ -242,18 +249,9 @@ def _check_format(connection: sqlite3.Connection, path: Path) -> None:
             f"{path} is an SQLite file, but not a state store of dil ({error})",
             "Set state.store.dir to another folder.",
         ) from error
-    if found is not None and found[0] == tables.FORMAT:
-        return
-    if found is not None and found[0] > tables.FORMAT:
-        raise StateError(
-            f"state store {path} has format {found[0]}, this dil reads format {tables.FORMAT}",
-            "It was written by a newer dil. Upgrade, or restore the copy taken before that run.",
-        )
-    kind = "no format" if found is None else f"format {found[0]}"
-    raise StateError(
-        f"state store {path} has {kind}, this dil reads format {tables.FORMAT}",
-        f"Restore a copy of it, or use the version that made it. {_WITHOUT_HISTORY}",
-    )
+    number = None if found is None else found[0]
+    if number != tables.FORMAT:
+        raise tables.refused_format(number, str(path), _WITHOUT_HISTORY)
 
 
 def _make_durable_folder(folder: Path) -> None:

@@ -13,16 +13,27 @@ from dil.state import sql
 from dil.state.canonical import key_hash
 from dil.state.coverage import Spans, contradicts, cover
 from dil.state.database import Transaction
-from dil.state.source_state import COMMITTED, FAILED, UnitRow, UnitSummary, replace_in_digest
+from dil.state.source_state import (
+    COMMITTED,
+    FAILED,
+    OPEN,
+    UnitRow,
+    UnitSummary,
+    replace_in_digest,
+)
 
 
 @dataclass(slots=True)
 class UnitChanges:
-    """What a commit changed in the index: new rows and, by signature, the replaced hashes."""
+    """What a commit changed in the index: new rows and, by signature, the replaced hashes.
+
+    Signatures of ``removed`` are no longer in the index; their hashes are in ``replaced``.
+    """
 
     rows: dict[str, UnitRow] = field(default_factory=dict)
     replaced: dict[str, str] = field(default_factory=dict)
     moved: dict[str, int] = field(default_factory=dict)
+    removed: list[str] = field(default_factory=list)
 
     def count(self, status: str, by: int) -> None:
         """Note that the number of rows with this status changes."""
@@ -30,12 +41,14 @@ class UnitChanges:
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
+class Known:
     """A row as it is stored, with what the block does not show."""
 
     row: UnitRow
     row_hash: str
     era: int
+    unit_key: str
+    timelabel: str | None
 
     def tile_end(self, era: int) -> int | None:
         """Return where its tile ends, None when it never succeeded under the present shape."""
@@ -97,22 +110,24 @@ class UnitIndex:
         """
         changes = UnitChanges()
         for outcome in sorted(outcomes, key=lambda each: (each.unit_key, each.low)):
-            known = self._known(outcome.signature)
+            known = read_known(self._tx, self._job, outcome.signature)
             row = _merged(known.row if known else None, outcome)
             if known is not None and row == known.row:
                 continue
-            _note(changes, known, row)
+            note(changes, known, row)
             self._write(outcome, row, sequence, known)
             self._cover(outcome, known, row)
         return changes
 
     def summary(self, before: UnitSummary, changes: UnitChanges) -> UnitSummary:
         """Return the summary after the changes, from the one before and one indexed lookup."""
-        if not changes.rows:
+        if not changes.rows and not changes.removed:
             return before
         digest = before.digest
         for signature, row in changes.rows.items():
             digest = replace_in_digest(digest, changes.replaced.get(signature), row.hash)
+        for signature in changes.removed:
+            digest = replace_in_digest(digest, changes.replaced[signature], None)
         counts = dict(before.counts)
         for status, by in changes.moved.items():
             counts[status] = counts.get(status, 0) + by
@@ -120,7 +135,7 @@ class UnitIndex:
         if before.max_high is not None:
             highs.append(before.max_high)
         max_high = max(highs, default=None)
-        lowest_open = self._lowest_open()
+        lowest_open = lowest_open_of(self._tx, self._job)
         return UnitSummary(
             version=before.version + 1,
             digest=digest,
@@ -129,18 +144,8 @@ class UnitIndex:
             counts={status: count for status, count in sorted(counts.items()) if count},
         )
 
-    def _known(self, signature: str) -> _Known | None:
-        row = self._tx.row(sql.UNIT, self._job, key_hash(signature))
-        if row is None:
-            return None
-        _, low, expected_high, high, status, attempts, cursor, row_hash, era = row
-        found = UnitRow(
-            signature, low, expected_high, high, status, attempts, cursor and json.loads(cursor)
-        )
-        return _Known(found, row_hash, era)
-
     def _write(
-        self, outcome: WorkUnitOutcome, row: UnitRow, sequence: int, known: _Known | None
+        self, outcome: WorkUnitOutcome, row: UnitRow, sequence: int, known: Known | None
     ) -> None:
         # A failure leaves the era of the success that the row still stands for.
         era = known.era if known is not None and not outcome.succeeded else self.era
@@ -151,10 +156,10 @@ class UnitIndex:
             era, self._job, key_hash(row.signature),
         )  # fmt: skip
 
-    def _cover(self, outcome: WorkUnitOutcome, known: _Known | None, row: UnitRow) -> None:
+    def _cover(self, outcome: WorkUnitOutcome, known: Known | None, row: UnitRow) -> None:
         unit = key_hash(outcome.unit_key)
         old = read_coverage(self._tx, self._job, unit, self.era)
-        was_open = known is not None and known.row.status != COMMITTED
+        was_failed = known is not None and known.row.status == FAILED
         spans = old.spans if old else Spans()
         if outcome.succeeded:
             spans = self._covered(spans, unit, known, row)
@@ -162,11 +167,11 @@ class UnitIndex:
             spans=spans,
             max_high=_larger(old.max_high if old else None, row.high),
             lowest=min(old.lowest, row.low) if old else row.low,
-            open_count=(old.open_count if old else 0) - was_open + (row.status != COMMITTED),
+            open_count=(old.open_count if old else 0) - was_failed + (row.status == FAILED),
         )
-        self._write_coverage(unit, coverage, is_new=old is None)
+        write_coverage(self._tx, self._job, unit, coverage, self.era)
 
-    def _covered(self, spans: Spans, unit: str, known: _Known | None, row: UnitRow) -> Spans:
+    def _covered(self, spans: Spans, unit: str, known: Known | None, row: UnitRow) -> Spans:
         tile = Interval(row.low, min(row.high or row.low, row.expected_high))
         earlier_end = known.tile_end(self.era) if known else None
         if contradicts(spans, tile, earlier_end):
@@ -174,18 +179,34 @@ class UnitIndex:
             return Spans(tile)
         return cover(spans, tile, earlier_end, _StoredTiles(self._tx, self._job, unit, self.era))
 
-    def _write_coverage(self, unit: str, row: CoverageRow, *, is_new: bool) -> None:
-        main, tail = row.spans.main, row.spans.tail
-        self._tx.change(
-            sql.ADD_COVERAGE if is_new else sql.CHANGE_COVERAGE,
-            main.low, main.high, tail.low, tail.high, self.era, row.max_high, row.lowest,
-            row.open_count, self._job, unit,
-        )  # fmt: skip
 
-    def _lowest_open(self) -> int | None:
-        # Only COMMITTED and FAILED are ever written, so one index step finds the lowest open one.
-        row = self._tx.row(sql.LOWEST_OPEN, self._job, FAILED)
-        return None if row is None else row[0]
+def read_known(tx: Transaction, job: str, signature: str) -> Known | None:
+    """Return a work unit's row, None when the index has none."""
+    found = tx.row(sql.UNIT, job, key_hash(signature))
+    if found is None:
+        return None
+    _, low, expected_high, high, status, attempts, cursor, row_hash, era, key, label = found
+    row = UnitRow(
+        signature, low, expected_high, high, status, attempts, cursor and json.loads(cursor)
+    )
+    return Known(row, row_hash, era, key, label)
+
+
+def lowest_open_of(tx: Transaction, job: str) -> int | None:
+    """Return the smallest start of a work unit that is not committed, by one index step each."""
+    rows = (tx.row(sql.LOWEST_OPEN, job, status) for status in OPEN)
+    return min((row[0] for row in rows if row is not None), default=None)
+
+
+def write_coverage(tx: Transaction, job: str, unit: str, row: CoverageRow, era: int) -> None:
+    """Keep the coverage row of a unit key's hash."""
+    main, tail = row.spans.main, row.spans.tail
+    values = (
+        main.low, main.high, tail.low, tail.high, era, row.max_high, row.lowest, row.open_count,
+        job, unit,
+    )  # fmt: skip
+    if tx.change(sql.CHANGE_COVERAGE, *values) == 0:
+        tx.change(sql.ADD_COVERAGE, *values)
 
 
 def read_coverage(tx: Transaction, job: str, unit: str, era: int) -> CoverageRow | None:
@@ -228,7 +249,8 @@ def _merged(known: UnitRow | None, outcome: WorkUnitOutcome) -> UnitRow:
     )
 
 
-def _note(changes: UnitChanges, known: _Known | None, row: UnitRow) -> None:
+def note(changes: UnitChanges, known: Known | None, row: UnitRow) -> None:
+    """Note that a row takes the place of the known one, of none where it is new."""
     if known is not None:
         changes.count(known.row.status, -1)
         if row.signature not in changes.rows:

@@ -21,7 +21,7 @@ from dil.spi.state_store import StateStore, UnitState
 from dil.state.blocks import Block, Tip, advance, read_block
 from dil.state.canonical import canonical, is_hash_of
 from dil.state.events import DataEvent, Part
-from dil.state.source_state import KIND, UnitSummary, row_hash
+from dil.state.source_state import KIND, UnitSummary, is_removal, row_hash
 from dil.state.validation import Violation, violations
 
 _SPOOL_BYTES = 16 * 1024 * 1024
@@ -106,7 +106,11 @@ class _Check:
         except (KeyError, TypeError, ValueError) as error:
             self.problems.append(f"V06: block {sequence} cannot be read: {error!r}")
             return
-        found = violations(block, self.tip, replaced=self._absorb(block))
+        try:
+            found = violations(block, self.tip, replaced=self._absorb(block))
+        except (KeyError, TypeError, ValueError) as error:
+            self.problems.append(f"V21: the state in block {sequence} cannot be read: {error!r}")
+            found = []
         self.problems += [f"{each} (block {sequence})" for each in found]
         self.tip = advance(self.tip, block, stored_hash)
 
@@ -160,6 +164,9 @@ class _Check:
             key = _key(signature)
             if key in self.units:
                 replaced[signature] = self.units[key][0]
+            if is_removal(row):
+                self.units.pop(key, None)
+                continue
             facts = _facts(row["low"], row["high"], row["status"], row["attempts"])
             self.units[key] = (row_hash(row), facts)
         return replaced

@@ -42,7 +42,12 @@ class Filesystem(ABC):
 
     @abstractmethod
     def put_if_absent(self, path: str, data: bytes) -> bool:
-        """Write a whole file unless one exists; tell whether it was written."""
+        """Write a whole file unless one exists; tell whether it was written.
+
+        Of several writers exactly one is told so, and readers see the whole file or none. After
+        an error, or when a network lost the reply, the file may be there all the same: a caller
+        who must know reads it back.
+        """
 
     @abstractmethod
     def exists(self, path: str) -> bool:

@@ -25,7 +25,7 @@ class LocalFilesystem(Filesystem):
     def open_output(self, path: str) -> BinaryIO:
         """Return a stream that is fsynced when it is closed."""
         with _as_write_error(path):
-            Path(path).parent.mkdir(parents=True, exist_ok=True)
+            self._make_parent(Path(path))
             return io.BufferedWriter(_SyncedFile(path), buffer_size=1 << 20)
 
     def open_input(self, path: str) -> BinaryIO:
@@ -36,7 +36,11 @@ class LocalFilesystem(Filesystem):
         """Write beside the target, then rename over it."""
         with _as_write_error(path):
             temporary = self._write_beside(path, data)
-            temporary.replace(path)
+            try:
+                temporary.replace(path)
+            except OSError:
+                temporary.unlink(missing_ok=True)
+                raise
             self.sync_folders([str(temporary.parent)])
 
     def put_if_absent(self, path: str, data: bytes) -> bool:
@@ -58,7 +62,7 @@ class LocalFilesystem(Filesystem):
                 self.sync_folders([str(temporary.parent)])
                 return True
             finally:
-                temporary.unlink()
+                temporary.unlink(missing_ok=True)
 
     def exists(self, path: str) -> bool:
         """Tell whether a file or folder is there."""
@@ -161,16 +165,25 @@ class LocalFilesystem(Filesystem):
             return entry.stat()
         return None
 
-    @staticmethod
-    def _write_beside(path: str, data: bytes) -> Path:
+    def _write_beside(self, path: str, data: bytes) -> Path:
         target = Path(path)
-        target.parent.mkdir(parents=True, exist_ok=True)
+        self._make_parent(target)
         temporary = target.with_name(f".{target.name}.{uuid.uuid4().hex[:8]}.tmp")
-        with temporary.open("xb") as stream:
-            stream.write(data)
-            stream.flush()
-            os.fsync(stream.fileno())
+        try:
+            with temporary.open("xb") as stream:
+                stream.write(data)
+                stream.flush()
+                os.fsync(stream.fileno())
+        except OSError:
+            # A part of it would take the room that may be what is missing.
+            temporary.unlink(missing_ok=True)
+            raise
         return temporary
+
+    def _make_parent(self, path: Path) -> None:
+        """Create the folder of a file, such that a power cut takes neither away."""
+        if not path.parent.is_dir():
+            self.make_folder(str(path.parent))
 
 
 class _SyncedFile(io.FileIO):

@@ -18,7 +18,7 @@ from dil.text.zones import (
 
 HOUR_MS = 3_600_000
 MINUTE_MS = 60_000
-INSTANT_FIX = 'For example "2020-01-01" or "2020-01-01 06:00:00 UTC".'
+INSTANT_FIX = 'For example "2020-01-01" or "2020-01-01 06:00:00UTC".'
 
 _WRITTEN = re.compile(
     r"([0-9]{4}-[0-9]{2}-[0-9]{2})"

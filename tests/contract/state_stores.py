@@ -1,14 +1,25 @@
 """The state stores under contract, and the values that their tests record."""
 
+import base64
 import hashlib
-from collections.abc import Callable
+import pickle
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from dil.model.database_address import DatabaseAddress
 from dil.model.dataset import Commit, Move, PublishedFile, RunRecord, WorkUnitOutcome
 from dil.model.job import StateSpec
+from dil.model.secret import Secret
 from dil.spi.state_store import StateStore
 from dil.state import open_store
+from dil.text.database_url import read_database_url
+from tests.servers.mariadb import MariadbServer
+from tests.servers.postgresql import PASSWORD, PostgresqlServer
 
 DAY = 86_400_000
 START = 1_704_067_200_000  # 2024-01-01T00:00:00Z
@@ -29,23 +40,76 @@ class Place:
 
     spec: StateSpec
     clock: Clock = field(default_factory=Clock)
+    # Names what is there of the store; empty before the first write.
+    traces: Callable[[], list[str]] = list
 
     def open(self, job: str = "orders") -> StateStore:
         return open_store(self.spec, job, clock=self.clock)
 
 
-def sqlite_place(folder: Path) -> Place:
-    return Place(StateSpec("sqlite", str(folder / "state")))
+def child(spec: StateSpec, body: str, *arguments: str) -> subprocess.Popen[str]:
+    """Start a real process that has ``place`` and an open ``store`` and runs ``body``."""
+    packed = base64.b64encode(pickle.dumps(spec)).decode()
+    program = f"""
+import base64, pickle, sys
+from tests.contract.state_stores import *
+from dil.model.dataset import Intent
+place = Place(pickle.loads(base64.b64decode({packed!r})))
+store = place.open()
+{textwrap.dedent(body)}
+"""
+    return subprocess.Popen(
+        [sys.executable, "-c", program, *arguments],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=Path(__file__).parents[2],
+    )
 
 
-def local_fs_place(folder: Path) -> Place:
-    return Place(StateSpec("fs", str(folder / "state")))
+def folder_place(kind: str, folder: Path) -> Place:
+    def traces() -> list[str]:
+        return [path.name for path in folder.iterdir()]
+
+    return Place(StateSpec(kind, str(folder / "state")), traces=traces)
 
 
-FACTORIES: dict[str, Callable[[Path], Place]] = {
-    "sqlite": sqlite_place,
-    "fs": local_fs_place,
-}
+@contextmanager
+def postgresql_place(server: PostgresqlServer, name: str) -> Iterator[Place]:
+    """Return a store in a schema of its own."""
+    server.execute(f"CREATE SCHEMA {name}")
+    url = f"postgresql://127.0.0.1:{server.port}/postgres"
+    address = replace(server_address(url), schema=name)
+
+    def traces() -> list[str]:
+        found = server.execute(
+            f"SELECT relname FROM pg_class WHERE relnamespace='{name}'::regnamespace"
+        )
+        return [row[0] for row in found]
+
+    yield Place(StateSpec("postgresql", server=address), traces=traces)
+    server.execute(f"DROP SCHEMA {name} CASCADE")
+
+
+@contextmanager
+def mysql_place(server: MariadbServer, name: str) -> Iterator[Place]:
+    """Return a store in a database of its own."""
+    address = server_address(server.add_database(name))
+
+    def traces() -> list[str]:
+        return [row[0] for row in server.execute(f"SHOW TABLES IN {name}")]
+
+    yield Place(StateSpec("mysql", server=address), traces=traces)
+    server.drop_database(name)
+
+
+def server_address(url: str) -> DatabaseAddress:
+    """Return a test server's address with the administrator's name and password."""
+    return replace(read_database_url(url).address, user="admin", password=Secret(PASSWORD))
+
+
+FOLDER_KINDS = ("sqlite", "fs", "filelog")
+KINDS = (*FOLDER_KINDS, "postgresql", "mysql")
 
 
 def signature(day: int, unit: str = "{}") -> str:

@@ -3,11 +3,7 @@
 import os
 import signal
 import socket
-import subprocess
-import sys
-import textwrap
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -20,6 +16,7 @@ from tests.contract.state_stores import (
     NOW,
     START,
     Place,
+    child,
     commit_of,
     file,
     moves,
@@ -31,7 +28,7 @@ from tests.contract.state_stores import (
 
 
 def test_reading_an_empty_store_finds_nothing_and_creates_nothing(
-    place: Place, tmp_path: Path
+    place: Place,
 ) -> None:
     with place.open() as store:
         history = store.history()
@@ -46,7 +43,7 @@ def test_reading_an_empty_store_finds_nothing_and_creates_nothing(
         assert store.unfinished_runs() == []
         assert store.last_rows() is None
         assert store.recorded_shape() is None
-    assert list(tmp_path.iterdir()) == []
+    assert place.traces() == []
 
 
 def test_jobs_of_one_place_do_not_see_each_other(place: Place) -> None:
@@ -147,29 +144,10 @@ def test_a_heartbeat_after_release_is_refused(store: StateStore) -> None:
         store.heartbeat(lease)
 
 
-def child(place: Place, body: str) -> subprocess.Popen[str]:
-    """Start a real process that has ``store`` open and runs ``body``."""
-    program = f"""
-import sys
-from tests.contract.state_stores import *
-from dil.model.dataset import Intent
-place = Place(StateSpec({place.spec.kind!r}, {place.spec.directory!r}))
-store = place.open()
-{textwrap.dedent(body)}
-"""
-    return subprocess.Popen(
-        [sys.executable, "-c", program],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        cwd=Path(__file__).parents[2],
-    )
-
-
 def test_the_lease_of_a_killed_process_is_taken_over_at_once(
     store: StateStore, place: Place
 ) -> None:
-    holder = child(place, 'store.acquire_lease("r0", lease_s=3600); print("held", flush=True)'
+    holder = child(place.spec, 'store.acquire_lease("r0", lease_s=3600); print("held", flush=True)'
                           "\nsys.stdin.read()")  # fmt: skip
     with holder:
         assert holder.stdout is not None
@@ -338,7 +316,7 @@ def test_a_store_whose_writer_is_killed_again_and_again_stays_consistent(
     """
     acknowledged: list[str] = []
     for wanted in (3, 17, 31, 8):
-        with child(place, body) as writer:
+        with child(place.spec, body) as writer:
             assert writer.stdout is not None
             lines = [writer.stdout.readline().strip() for _ in range(wanted)]
             writer.send_signal(signal.SIGKILL)

@@ -153,18 +153,34 @@ def test_a_commit_that_changes_nothing_writes_no_block_but_drops_the_intent(
     assert store.head() == head
 
 
-def test_a_commit_planned_on_an_older_head_is_a_conflict(store: StateStore, place: Place) -> None:
+def test_a_commit_of_work_units_that_another_writer_committed_since_is_a_conflict(
+    store: StateStore, place: Place
+) -> None:
     lease = store.acquire_lease("r1", lease_s=60)
     store.history()
     with place.open() as other:
         other.commit(lease, commit_of("r1", outcome(0)))
+    mine = commit_of("r2", outcome(0, days=2), outcome(1))
     with pytest.raises(CommitConflictError):
-        store.commit(lease, commit_of("r2", outcome(1)))
+        store.commit(lease, mine)
     with pytest.raises(CommitConflictError):
-        store.record_intent(lease, Intent(commit_of("r2", outcome(1)), lease.token, "/data", 5))
+        store.record_intent(lease, Intent(mine, lease.token, "/data", 5))
     assert [state.signature for state in store.unit_states()] == [signature(0)]
     store.history()
-    assert store.commit(lease, commit_of("r2", outcome(1))) is not None
+    assert store.commit(lease, mine) is not None
+
+
+def test_a_commit_of_other_work_units_goes_behind_what_was_committed_since(
+    store: StateStore, place: Place
+) -> None:
+    lease = store.acquire_lease("r1", lease_s=60)
+    store.commit(lease, commit_of("r0", outcome(9), moves=moves(file("z")), schema="s"))
+    store.history()
+    with place.open() as other:
+        other.commit(lease, commit_of("r1", outcome(0), moves=moves(file("a")), schema="s"))
+    block = store.commit(lease, commit_of("r2", outcome(1), moves=moves(file("b")), schema="s"))
+    assert block["event"]["newData"]["offsetInterval"] == {"start": 20, "end": 29}
+    assert verify_chain(store).problems == ()
 
 
 def test_a_recorded_intent_is_committed_whatever_the_head_is(

@@ -74,9 +74,10 @@ def test_every_example_is_valid_and_warns_only_of_what_it_shows(dil: Dil, job: s
     answer = dil("validate", job)
 
     assert answer["valid"] is True
-    notices = answer["notices"]
+    warnings, notices = answer["warnings"], answer["notices"]
+    assert isinstance(warnings, list)
     assert isinstance(notices, list)
-    assert [notice["key"] for notice in notices] == NOTICES.get(job, [])
+    assert [each["property"] for each in [*warnings, *notices]] == NOTICES.get(job, [])
 
 
 def run_once(dil: Dil, job: str, rows: int, *arguments: str) -> None:
@@ -169,3 +170,21 @@ def test_the_demo_proves_that_every_row_landed_once(tmp_path: Path) -> None:
 
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count("missing 0, doubled 0, foreign 0, changed 0") == 3
+
+
+@pytest.mark.spark
+def test_the_activation_example_reads_the_airports_that_the_offset_example_found(dil: Dil) -> None:
+    run_once(dil, "conf/examples/offset.conf", 1458)
+    now = "2013-01-03T12:00:00-05:00"
+    dil.service.set_clock(now)
+
+    expected = visible(
+        load_flights(),
+        low=demo.START,
+        high=epoch_ms("2013-01-03T00:00:00-05:00"),
+        now=epoch_ms(now),
+    )
+    run_once(dil, "conf/examples/activation.conf", len(list(expected)), "--now", now)
+
+    ids = [row for path in dil.files("flights_by_airport") for row in pq.read_table(path)["id"]]
+    assert len(ids) == len(set(ids)) == len(list(expected))

@@ -4,7 +4,9 @@ from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
+from zoneinfo import ZoneInfo, available_timezones
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -14,7 +16,7 @@ from dil.model.work_unit import Plan
 from dil.planning import BareHistory, plan
 from dil.planning.partitions import Partitions, partition
 from dil.text.joda import compile_pattern
-from dil.text.zones import find_zone, gap_at, to_local
+from dil.text.zones import ABBREVIATIONS, EPOCH, find_zone, gap_at, to_local
 
 WORDS = ("none", "hourly", "daily", "weekly", "monthly", "yearly")
 SPANS = {"none": 9000, "hourly": 6, "daily": 500, "weekly": 2500, "monthly": 9000, "yearly": 25000}
@@ -24,10 +26,19 @@ ZONES = (
     "America/Sao_Paulo", "Pacific/Apia", "Pacific/Kwajalein", "Africa/Casablanca", "America/Havana",
     "Antarctica/Troll", "Pacific/Kiritimati", "Atlantic/Azores", "UTC", "+05:45", "-09:30",
 )  # fmt: skip
+WRITTEN_TIME = "{:%Y-%m-%d %H:%M:%S}"
 WRITTEN = compile_pattern("yyyy-MM-dd'T'HH:mm:ss.SSSZZ")
 LATEST = 2_145_916_800_000  # 2038-01-01
 
-zones = st.sampled_from(ZONES)
+EVERY_ZONE = sorted(
+    name
+    for name in available_timezones()
+    if not name.startswith(("posix", "right/"))
+    and name not in ("localtime", "Factory")
+    and name not in ABBREVIATIONS  # EST and others mean a region with its summer time
+)
+
+zones = st.one_of(st.sampled_from(ZONES), st.sampled_from(EVERY_ZONE))
 words = st.sampled_from(WORDS)
 
 
@@ -114,6 +125,55 @@ def test_boundaries_keep_their_local_time_except_in_gaps(
         )
 
 
+MOST_STEPS = {"daily": 1100, "weekly": 160, "monthly": 38, "yearly": 5}  # of three years
+
+
+def _steps_later(local: datetime, word: str, k: int) -> datetime:
+    """Return a local time k steps on, by counting months one by one."""
+    if word in ("daily", "weekly"):
+        return local + timedelta(days=k * (7 if word == "weekly" else 1))
+    year, month = local.year, local.month
+    for _ in range(k * (12 if word == "yearly" else 1)):
+        year, month = (year + 1, 1) if month == 12 else (year, month + 1)
+    for day in (local.day, 30, 29, 28):
+        try:
+            return local.replace(year=year, month=month, day=day)
+        except ValueError:
+            continue
+    raise AssertionError("every month has 28 days")
+
+
+def _at(local: datetime, zone: ZoneInfo) -> int:
+    """Return the epoch ms of a local time: in a gap later by the gap, in an overlap the earlier."""
+    return round((local.replace(tzinfo=zone, fold=0) - EPOCH).total_seconds() * 1000)
+
+
+@pytest.mark.parametrize("word", WORDS[1:])
+def test_in_every_zone_boundary_k_is_from_plus_k_local_steps(word: str) -> None:
+    """From 1970 to 2037, from a time that clocks skip somewhere each year, to a month's end."""
+    for number, name in enumerate(EVERY_ZONE):
+        zone = ZoneInfo(name)
+        year = 1970 + number % 66
+        first = datetime(year, 1 + number % 12, (31, 29, 7)[number % 3] % 29 + 1, 2, 30)  # noqa: DTZ001
+        low, last = _at(first, zone), _at(datetime(year + 2, 1, 1), zone)  # noqa: DTZ001
+        high = low + 26 * 3_600_000 if word == "hourly" else last
+        spec = PlanningSpec(
+            start=WRITTEN_TIME.format(first) + name if gap_at(first, zone) is None else "P1D",
+            end=WRITTEN.format(high, "UTC"),
+            partition=word,
+            zone=name,
+        )
+        found = partition(spec, now_ms=low)
+        if word == "hourly":
+            wanted = [*range(found.starts[0], high, 3_600_000)]
+        else:
+            begin = to_local(found.starts[0], zone).replace(tzinfo=None, fold=0)
+            steps = [_at(_steps_later(begin, word, k), zone) for k in range(MOST_STEPS[word])]
+            wanted = sorted({found.starts[0], *(ms for ms in steps[1:] if ms < high)})
+        assert [*found.starts] == wanted, name
+        assert [*found.ends] == [*wanted[1:], high], name
+
+
 units = st.lists(
     st.sampled_from(['{"id":"a"}', '{"id":"b"}', '{"id":"c/d"}']), min_size=1, unique=True
 )
@@ -151,13 +211,13 @@ def test_several_limited_runs_plan_every_instant_once_and_then_nothing(
     assert (made.skipped, made.left) == (len(whole) * len(unit_texts), 0)
 
 
-class CoveredHistory(BareHistory):
-    """The same records with coverage rows, as a state store keeps them."""
+class CoveredHistory:
+    """Records with coverage rows, as a state store keeps them."""
 
     def __init__(
         self, records: Mapping[str, UnitRecord], partitions: Partitions, keys: list[str]
     ) -> None:
-        super().__init__(records)
+        self._records = records
         self._rows: dict[str, Coverage] = {}
         for key in keys:
             mine = {record.low: record for record in self._of(key).values()}
@@ -165,10 +225,20 @@ class CoveredHistory(BareHistory):
                 self._rows[key] = _coverage(mine, partitions)
 
     def _of(self, key: str) -> Mapping[str, UnitRecord]:
-        return super().records(key, -(2**63), 2**63)
+        return {s: record for s, record in self._records.items() if s.endswith(f"watermark.{key}]")}
+
+    def is_empty(self) -> bool:
+        return not self._records
 
     def coverage(self, unit_key: str) -> Coverage | None:
         return self._rows.get(unit_key)
+
+    def records(self, unit_key: str, low: int, high: int) -> Mapping[str, UnitRecord]:
+        return {s: record for s, record in self._of(unit_key).items() if low <= record.low < high}
+
+    def open_records(self, unit_key: str) -> Mapping[str, UnitRecord]:
+        found = self._of(unit_key).items()
+        return {s: record for s, record in found if record.failed or not record.succeeded_once}
 
 
 def _coverage(mine: Mapping[int, UnitRecord], partitions: Partitions) -> Coverage:

@@ -124,11 +124,54 @@ def test_validate_as_json_tells_all_problems_with_file_and_line(
 
     answer = json.loads(capsys.readouterr().out)
     assert answer["valid"] is False
-    found = {problem["key"]: problem for problem in answer["problems"]}
+    found = {problem["property"]: problem for problem in answer["problems"]}
     assert found.keys() == {"ms.work.unit.partition", "ms.grace.perod"}
-    assert found["ms.grace.perod"]["path"] == conf
+    assert found["ms.grace.perod"]["file"] == conf
     assert found["ms.grace.perod"]["line"] == len(TEXT.splitlines()) + 1
     assert "ms.grace.period" in found["ms.grace.perod"]["fix"]
+    wrong = found["ms.work.unit.partition"]
+    assert (wrong["code"], wrong["value"], wrong["line"]) == ("DIL-CONFIG", "dayly", None)
+    assert wrong["file"] == "-D ms.work.unit.partition"
+    assert wrong["message"] == 'is "dayly"'
+
+
+def test_validate_as_json_shows_no_value_that_is_or_may_be_a_secret(
+    conf: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FROM_OUTSIDE", "hunter2-canary")
+    flags = [
+        "source.conn.pasword=hunter2-canary",  # a warning
+        "ms.authenticaton=hunter2-canary",
+        "ms.authentication=hunter2-canary",
+        'ms.parameters=[{"name":"a","value":"hunter2-canary"}',
+        "ms.work.unit.partition=${env:FROM_OUTSIDE}",
+        "ms.source.uri=ftp://user:hunter2-canary@shop.test/orders",
+    ]
+    arguments = [text for flag in flags for text in ("-D", flag)]
+
+    assert main(["validate", conf, "--json", *arguments]) == 2
+
+    out = capsys.readouterr().out
+    assert "hunter2-canary" not in out
+    values = {problem["property"]: problem["value"] for problem in json.loads(out)["problems"]}
+    assert values["ms.work.unit.partition"] == "${env:FROM_OUTSIDE}"
+    assert values["ms.authenticaton"] == values["ms.authentication"] == "***"
+
+
+def test_validate_as_json_tells_warnings_and_what_is_only_so_apart(
+    conf: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shared = Path(conf).with_name("project.properties")
+    shared.write_text("ms.encoding=UTF-8\n")
+
+    assert main(["validate", conf, "--json"]) == 0
+
+    answer = json.loads(capsys.readouterr().out)
+    assert (answer["job"], answer["valid"], answer["problems"]) == ("orders", True, [])
+    (warning,) = answer["warnings"]
+    assert (warning["property"], warning["line"]) == ("ms.encoding", 1)
+    assert warning["value"] == "UTF-8"
+    assert [notice["message"] for notice in answer["notices"]] == [f"inherits {shared}"]
 
 
 def test_an_unknown_property_is_a_notice_when_lenient(
@@ -138,7 +181,7 @@ def test_an_unknown_property_is_a_notice_when_lenient(
 
     answer = json.loads(capsys.readouterr().out)
     assert answer["valid"] is True
-    assert "ms.nonsense" in {notice["key"] for notice in answer["notices"]}
+    assert "ms.nonsense" in {warning["property"] for warning in answer["warnings"]}
 
 
 @pytest.mark.parametrize("command", [["validate"], ["plan"], ["run"], ["state", "show"]])

@@ -6,7 +6,8 @@ from typing import get_args
 
 import pytest
 
-from dil.config import explain, planning_spec
+from dil.config import planning_spec
+from dil.config.explaining import explain
 from dil.config.json_examples import EXAMPLES
 from dil.config.json_forms import form_of
 from dil.config.json_meanings import MEANINGS, WITHOUT_MODEL

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from dil.config import explain
 from dil.config.canonical import canonical
 from dil.config.deprecated import DEPRECATED, MISSPELLED
 from dil.config.docs import DEFAULT_TARGET, reference
 from dil.config.effective import blank
+from dil.config.explaining import explain
 from dil.config.findings import Findings
 from dil.config.property import Property, Support, ValueType
 from dil.config.table import ALIASES, GROUPS, TABLE

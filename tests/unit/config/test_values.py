@@ -160,6 +160,8 @@ def test_a_master_password_file_that_does_not_exist_is_told(job_file):
 
 
 def test_a_wrong_secret_value_is_never_shown(job_file):
-    found = job_file.problems({"state.store.db.password": "hunter2", "ms.kafka.brokers": "b"})
+    found = job_file.problems(
+        {"ms.authentication": '["hunter2"]', "ms.ssl": '{"keyPassword": ["hunter2"]}'}
+    )
     assert len(found) == 2
     assert "hunter2" not in "".join(map(str, found))

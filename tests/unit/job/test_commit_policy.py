@@ -6,9 +6,9 @@ from collections import Counter
 
 import pytest
 
-from dil.job import plan_job
 from dil.model.report import RunStatus, UnitCounts
 from dil.model.work_unit import Reason
+from dil.plans import plan_job
 from tests.stories import Story, day, failing, ids_of, snapshot, work_unit
 
 FULL = {"job__commit__policy": "full"}

@@ -7,8 +7,9 @@ from collections import Counter
 import pytest
 
 from dil.errors import ConfigError, PlanningError
-from dil.job import plan_job, run_job
+from dil.job import run_job
 from dil.model.report import RunStatus
+from dil.plans import plan_job
 from tests.jobs import dataset, published_ids, visible_files, write_job
 from tests.servers.http_server import HttpServer
 from tests.servers.rows import Dataset, generated_row

@@ -3,10 +3,10 @@
 import pytest
 
 from dil.errors import ConfigError, PlanningError
-from dil.job import plan_job
 from dil.model.report import RunStatus
 from dil.planning import SavedPlan
 from dil.planning.plan_file import decode_plan, encode_plan
+from dil.plans import plan_job
 from tests.servers.http_server import HttpServer
 from tests.stories import Story, day, failing, ids_of
 

@@ -9,9 +9,10 @@ import pytest
 
 from dil.cli.outcome import exit_code
 from dil.errors import ConfigError, LeaseHeldError, PlanningError
-from dil.job import new_run_id, plan_job
+from dil.job import new_run_id
 from dil.model.report import RunStatus, UnitCounts
 from dil.model.work_unit import Reason
+from dil.plans import plan_job
 from tests.jobs import visible_files
 from tests.stories import (
     ROWS_PER_DAY,
@@ -290,3 +291,32 @@ def test_only_the_units_of_the_failed_work_are_named(story: Story) -> None:
     report = story.run(day(1))
 
     assert [failure.signature for failure in report.failures] == [work_unit(0, "b")]
+
+
+# Backfill beyond a partition that was read in part
+
+
+def weekly(start: str, **changes: str) -> dict[str, str]:
+    return {"ms.watermark": watermark(start), "ms.work.unit.partition": "weekly", **changes}
+
+
+def test_a_backfill_of_newer_partitions_keeps_the_rest_of_an_older_one_due(story: Story) -> None:
+    story.run(day(2), story.job(**weekly("2020-01-01")))
+
+    newer = story.job(**weekly("2020-01-08", **{"ms.backfill": "true"}))
+    report = story.run(day(9), newer)
+
+    assert report.status is RunStatus.SUCCESS
+    assert "the rest is kept due" in " ".join(report.notes)
+    report = story.run(day(9), story.job(**weekly("2020-01-01")))
+    assert report.units.succeeded == 2
+    assert story.rows() == ids_of("a", "b", days=range(6))
+
+
+def test_a_backfill_next_to_what_was_read_to_its_end_owes_nothing(story: Story) -> None:
+    story.run(day(2))
+    story.run(day(4), story.job(**{"ms.watermark": watermark("2020-01-04"), "ms.backfill": "true"}))
+
+    assert {state.status for state in story.states().values()} == {"COMMITTED"}
+    story.run(day(4), story.job())
+    assert story.rows() == ids_of("a", "b", days=range(4))

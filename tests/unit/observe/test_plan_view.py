@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 
 import pytest
+from msgspec import structs
 
 from dil.model.interval import Interval
 from dil.model.job import (
@@ -59,7 +60,9 @@ PLAN = Plan(
     full_extract=False,
     cutoff=DAYS[0],
     work_units=(
-        replace(work_unit(0, reason=Reason.RETRY), low=DAYS[0] + 1000, last_high=DAYS[0] + 1000),
+        structs.replace(
+            work_unit(0, reason=Reason.RETRY), low=DAYS[0] + 1000, last_high=DAYS[0] + 1000
+        ),
         work_unit(1, '{"id":"[red]\\n"}'),
     ),
     skipped=3,
@@ -111,7 +114,7 @@ def test_an_empty_range_is_named_as_the_reason_that_nothing_is_due() -> None:
 
 
 def test_timelabels_have_a_column_only_where_there_are_some() -> None:
-    labelled = replace(PLAN, work_units=(replace(work_unit(0), timelabel="2024-03-09"),))
+    labelled = replace(PLAN, work_units=(structs.replace(work_unit(0), timelabel="2024-03-09"),))
 
     assert "timelabel" in plan_text(labelled, JOB, arithmetic=arithmetic, skip_reason=why)
     assert "timelabel" not in plan_text(PLAN, JOB, arithmetic=arithmetic, skip_reason=why)
@@ -168,6 +171,6 @@ def test_the_unit_keeps_the_order_of_its_members() -> None:
 
 @pytest.mark.parametrize("millis", [10**17, -(10**17)])
 def test_an_instant_outside_the_calendar_is_shown_as_its_number(millis: int) -> None:
-    strange = replace(PLAN, work_units=(replace(work_unit(0), low=millis),))
+    strange = replace(PLAN, work_units=(structs.replace(work_unit(0), low=millis),))
 
     assert f"{millis} ms" in plan_text(strange, JOB, arithmetic=arithmetic, skip_reason=why)

@@ -191,8 +191,16 @@ def test_a_replaced_window_is_read_from_its_start() -> None:
     assert (decision.low, decision.cutoff) == (PARTITION.low, PARTITION.high - DAY_MS // 2)
 
 
+def test_the_overall_cutoff_is_the_newest_success_shifted() -> None:
+    assert CutoffRule(5).overall([None, None]) is None
+    assert CutoffRule(5).overall([None, PARTITION.high, PARTITION.low]) == PARTITION.high + 5
+
+
 def test_records_that_never_succeeded_do_not_count_in_the_overall_cutoff() -> None:
-    assert CutoffRule(5).overall([record(PARTITION.low), record(None)]) is None
-    assert CutoffRule(5).overall([record(PARTITION.low), record(PARTITION.high)]) == (
-        PARTITION.high + 5
-    )
+    spec = PlanningSpec(start="2020-02-01", end="P0D", partition="daily", abstinent_ms=5)
+    first, second = la("2020-02-01"), la("2020-02-02")
+    names = [f"[watermark.datetime.{start}, watermark.unit.{{}}]" for start in (first, second)]
+
+    assert run(spec, "2020-02-04", {names[1]: second})[0].cutoff is None
+    made, _ = run(spec, "2020-02-04", {names[0]: second, names[1]: second})
+    assert made.cutoff == second + 5

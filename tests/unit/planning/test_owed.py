@@ -48,3 +48,22 @@ def test_a_retry_does_not_run_before_the_rest_of_an_older_partition():
     taken = [(unit.partition.low, unit.unit["u"]) for unit in made.work_units]
     assert (february, "b") not in taken or (START, "b") in taken
     assert (START, "a") in taken
+
+
+def test_a_place_that_an_overtaking_retry_gives_up_goes_to_the_rest_before_it():
+    """Or a limit of 1 would plan nothing, run for run, although two work units are due."""
+    spec = PlanningSpec(
+        start="2020-01-01", end="2020-03-01", partition="monthly", zone="UTC", limit=1,
+        grace_ms=60 * DAY_MS,
+    )  # fmt: skip
+    february = START + 31 * DAY_MS
+    failed = f"[watermark.datetime.{february}, watermark.unit.{{}}]"
+    records = {
+        SIGNATURE: UnitRecord(SIGNATURE, START, START + 9 * DAY_MS),
+        failed: UnitRecord(failed, february, february + DAY_MS, failed=True),
+    }
+
+    made = plan(spec, now_ms=START + 70 * DAY_MS, history=BareHistory(records))
+
+    assert [unit.signature for unit in made.work_units] == [SIGNATURE]
+    assert made.left == 1

@@ -106,6 +106,27 @@ def test_a_unit_that_looks_like_a_signature_finds_its_record() -> None:
     assert (made.work_units, made.skipped) == ((), 10)
 
 
+@pytest.mark.parametrize("unit", ['{"id":"a/b"}', '{"id":"a%2Fb"}', '{"id":"a/b%2Fc"}'])
+@pytest.mark.parametrize(("written", "read"), [("/", "/"), ("/", "%2F"), ("%2F", "/")])
+def test_a_record_is_found_however_its_slashes_are_spelled(
+    unit: str, written: str, read: str
+) -> None:
+    spec = replace(SPEC, units=(unit,))
+    history = {name.replace(written, read): high for name, high in done(0, unit=unit).items()}
+
+    assert make(spec, history).skipped == 1
+
+
+def test_units_that_differ_in_the_spelling_of_a_slash_keep_records_of_their_own() -> None:
+    slash, code = '{"id":"a/b"}', '{"id":"a%2Fb"}'
+    spec = replace(SPEC, units=(slash, code))
+
+    made = make(spec, done(*range(10), unit=code))
+
+    assert {unit.unit_json for unit in made.work_units} == {slash}
+    assert (len(made.work_units), made.skipped) == (10, 10)
+
+
 def test_the_limit_leaves_the_rest_and_says_how_much() -> None:
     made = make(replace(SPEC, limit=4), done(0))
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from dil.model.dataset import PublishedFile
 from dil.publishing import Finished, Target, decide
@@ -61,7 +62,7 @@ def test_deciding_again_gives_the_same_commit(tmp_path: Path) -> None:
 
 
 def test_an_outcome_tells_success_by_its_high_and_failure_by_its_error(tmp_path: Path) -> None:
-    pruned = replace(unit(1), low=unit(1).low + 5, timelabel="2020-01-02")
+    pruned = structs.replace(unit(1), low=unit(1).low + 5, timelabel="2020-01-02")
     finished = [
         Finished(unit(0), failed(unit(0), attempts=5)),
         Finished(pruned, report(pruned, attempts=2)),

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from dil.model.dataset import RunRecord
 from dil.publishing import Adoptable, StagedPlan, finished, owed, staged_work, write_result
@@ -28,7 +29,7 @@ def test_exactly_the_same_work_unit_is_taken_over() -> None:
     [
         unit(1),
         unit(0, low=unit(0).low + 1),
-        replace(unit(0), high=unit(0).high + 1),
+        structs.replace(unit(0), high=unit(0).high + 1),
     ],
 )
 def test_another_window_is_not_taken_over(other) -> None:
@@ -40,7 +41,7 @@ def test_work_under_another_configuration_is_not_taken_over() -> None:
 
 
 def test_a_reading_again_is_never_an_older_one() -> None:
-    again = replace(unit(), last_high=unit().high)
+    again = structs.replace(unit(), last_high=unit().high)
 
     assert Adoptable([result(unit(), report(unit()))], "d1").take(again) is None
 
@@ -69,8 +70,8 @@ def test_the_staged_work_of_a_run_is_found_below_its_folder(tmp_path: Path) -> N
 
 
 def test_what_was_read_before_and_not_finished_is_owed_as_failed() -> None:
-    again = replace(unit(1), last_high=unit(1).low + 5)
-    plan = StagedPlan((unit(0), again, replace(unit(2), last_high=unit(2).high)))
+    again = structs.replace(unit(1), last_high=unit(1).low + 5)
+    plan = StagedPlan((unit(0), again, structs.replace(unit(2), last_high=unit(2).high)))
 
     found = owed(plan, {unit(0).signature, unit(2).signature}, "it was stopped")
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from dil.model.task import Counters
 from dil.publishing import (
@@ -40,7 +41,7 @@ def test_a_run_that_staged_nothing_has_no_results(tmp_path: Path) -> None:
 
 
 def test_a_result_comes_back_as_it_was_written(tmp_path: Path) -> None:
-    exact = replace(unit(), unit_json='{"price":0.10,"name":"ü/ b"}', last_high=7, cutoff=8)
+    exact = structs.replace(unit(), unit_json='{"price":0.10,"name":"ü/ b"}', last_high=7, cutoff=8)
     made = replace(
         report(exact), counters=Counters(seconds=0.25, rows_read=3), notes=("one", "two")
     )
@@ -114,7 +115,7 @@ def test_a_result_of_another_format_does_not_count(tmp_path: Path) -> None:
 
 
 def test_a_plan_comes_back_as_it_was_written(tmp_path: Path) -> None:
-    plan = StagedPlan((unit(0), replace(unit(1), last_high=7)), left_low=9)
+    plan = StagedPlan((unit(0), structs.replace(unit(1), last_high=7)), left_low=9)
     write_plan(files, str(tmp_path / "r1"), plan)
 
     assert read_plan(files, str(tmp_path / "r1")) == plan

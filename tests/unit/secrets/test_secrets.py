@@ -88,6 +88,20 @@ def test_master_password_files_are_tried_in_order_and_missing_ones_skipped(tmp_p
     assert read_master_passwords(path, 1) == ("first",)
 
 
+def test_text_of_a_version_that_is_not_known_is_told_as_such():
+    with pytest.raises(SecretError, match="version v9") as caught:
+        resolver("testkey").resolve("ENC(v9:AAAA)")
+    assert "dil secrets encrypt" in caught.value.fix
+
+
+def test_checking_decrypts_nothing_and_still_finds_a_missing_password():
+    resolver("wrong").check("ENC(M6nV+j0lhqZ36RgvuF5TQMyNvBtXmkPl)")
+    with pytest.raises(SecretError, match="no master password"):
+        resolver().check("ENC(M6nV+j0lhqZ36RgvuF5TQMyNvBtXmkPl)")
+    with pytest.raises(SecretError, match="NOWHERE"):
+        resolver("testkey").check("env:NOWHERE")
+
+
 def test_an_empty_master_password_is_an_error(tmp_path):
     (tmp_path / "key").write_text("\n")
     with pytest.raises(ValueError, match="empty"):

@@ -5,6 +5,8 @@ from hypothesis import strategies as st
 from dil.state.canonical import (
     canonical,
     instant_of,
+    is_system_time,
+    is_watermark,
     key_hash,
     system_time_text,
     watermark_text,
@@ -46,3 +48,21 @@ def test_a_local_time_is_no_instant() -> None:
 
 def test_keys_are_the_sha_256_of_the_text() -> None:
     assert key_hash("abc") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+
+
+@pytest.mark.parametrize(
+    ("text", "kinds"),
+    [
+        ("2024-01-01T00:00:00.000000Z", "system time"),
+        ("2024-01-01T00:00:00.000Z", "watermark"),
+        ("2024-01-01T00:00:00Z", ""),
+        ("2024-01-01 00:00:00.000Z", ""),
+        ("2024-02-30T00:00:00.000Z", ""),
+        ("2024-01-01T00:00:00.000000+00:00", ""),
+        ("\u0662\u0660\u0662\u0664-01-01T00:00:00.000Z", ""),
+        ("2024-01-01T00:00:00.000Z\n", ""),
+    ],
+)
+def test_only_texts_that_sort_like_their_instant_are_times(text: str, kinds: str) -> None:
+    found = ["system time"] * is_system_time(text) + ["watermark"] * is_watermark(text)
+    assert found == ([kinds] if kinds else [])

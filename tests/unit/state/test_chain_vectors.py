@@ -1,11 +1,14 @@
 """The published chains of metadata-chain.md 6 and 6.1, and one damaged field per rule (4.2)."""
 
+import hashlib
+import json
 from dataclasses import replace
 
 import pytest
 
 from dil.state.blocks import Block, Tip, advance, carried, parse_block, read_block
 from dil.state.canonical import canonical, content_hash, is_hash_of
+from dil.state.event_json import from_json, to_json
 from dil.state.events import (
     Checkpoint,
     ConfigEvent,
@@ -13,8 +16,6 @@ from dil.state.events import (
     InputSlice,
     Seed,
     Slice,
-    from_json,
-    to_json,
 )
 from dil.state.input_validation import input_violations, require_known_interval
 from dil.state.validation import violations
@@ -147,6 +148,8 @@ class RootChain:
         return ROOT_HASHES.index(block_hash) if block_hash in ROOT_HASHES else None
 
     def data_at(self, block_hash: str) -> DataEvent | None:
+        if block_hash not in ROOT_HASHES:
+            return None
         for block in reversed(ROOT[: ROOT_HASHES.index(block_hash) + 1]):
             if isinstance(block.event, DataEvent):
                 return block.event
@@ -255,6 +258,21 @@ def test_an_input_added_by_a_new_transform_starts_with_nulls() -> None:
         (replace(ROOT[5], event=Seed("ds:root", "Root")), ["V02"]),
         (replace(ROOT[5], event=ConfigEvent("SetMood", {})), ["V07"]),
         (replace(ROOT[0], event=ROOT[1].event), ["V01"]),
+        (replace(ROOT[0], previous_hash=ROOT_HASHES[0]), ["V01"]),
+        (replace(ROOT[0], event=Seed("ds:root", "Rooted")), ["V01"]),
+        (replace(ROOT[0], system_time=f"{DAY}00:00:00.000Z"), ["V05"]),
+        (replace(ROOT[5], previous_hash=None), ["V03"]),
+        (replace(ROOT[5], system_time=f"{DAY}04:00:01.000000+00:00"), ["V05"]),
+        (replace(ROOT[5], system_time=f"{DAY}24:00:01.000000Z"), ["V05"]),
+        (replace(ROOT[5], event=ConfigEvent("SetWatermark", {})), ["V07"]),
+        (replace(ROOT[5], event=ConfigEvent("SetTransform", {"inputs": ["a"]})), ["V08"]),
+        (damaged(ROOT, 4, new_watermark=f"{DAY}03:00:00Z"), ["V17"]),
+        (damaged(ROOT, 4, new_watermark="2023-13-31T03:00:00.000Z"), ["V17"]),
+        (damaged(ROOT, 5, prev_offset=18), ["V10", "V11"]),
+        (damaged(ROOT, 5, new_data=piece("L3", "P3", 20, 2**63)), ["V12"]),
+        (damaged(ROOT, 5, new_data=piece("L3", "P3", 20, 2**63 - 1)), []),
+        (damaged(ROOT, 5, new_data=replace(piece("L3", "P3", 20, 24), end=None)), ["V12"]),
+        (damaged(ROOT, 5, new_data=replace(piece("L3", "P3", 20, 24), start=None)), ["V12"]),
         (damaged(ROOT, 5, inputs=()), ["V08", "V30"]),
     ],
 )
@@ -278,11 +296,61 @@ def test_data_before_any_schema_is_v14() -> None:
 def test_an_extension_event_is_known_by_its_prefix() -> None:
     block = replace(ROOT[5], event=ConfigEvent("ext.acme.Note", {"text": "x"}))
     assert codes(block, ROOT) == []
+    assert codes(replace(block, event=ConfigEvent("extra", {})), ROOT) == ["V07"]
+
+
+def test_data_events_as_json_are_the_published_ones() -> None:
+    """Null is always explicit, and what is not in the vector is not written."""
+    assert json.loads(ROOT[4].content)["event"] == {
+        "kind": "AddData",
+        "prevCheckpoint": None,
+        "prevOffset": 19,
+        "newData": None,
+        "newCheckpoint": None,
+        "newWatermark": mark("03:00:00"),
+        "newSourceState": None,
+    }
+    assert json.loads(ROOT[2].content)["event"]["newData"] == {
+        "logicalHash": name_hash("L1"),
+        "physicalHash": name_hash("P1"),
+        "offsetInterval": {"start": 0, "end": 9},
+        "size": 100,
+    }
+    assert json.loads(DERIVED[5].content)["event"] == {
+        "kind": "ExecuteQuery",
+        "queryInputs": [
+            {
+                "datasetId": "ds:root",
+                "prevBlockHash": ROOT_HASHES[3],
+                "newBlockHash": ROOT_HASHES[4],
+                "prevOffset": 19,
+                "newOffset": None,
+            }
+        ],
+        "prevCheckpoint": name_hash("C2"),
+        "prevOffset": 0,
+        "newData": None,
+        "newCheckpoint": {"physicalHash": name_hash("C2"), "size": 64},
+        "newWatermark": mark("03:00:00"),
+    }
 
 
 @pytest.mark.parametrize(
     ("block", "expected"),
     [
+        (damaged(DERIVED, 5, inputs=None), ["V08"]),
+        (damaged(DERIVED, 4, prev_offset=0), ["V10", "V11"]),
+        (damaged(DERIVED, 6, prev_offset=None), ["V10", "V11"]),
+        (damaged(DERIVED, 5, prev_checkpoint=None), ["V15"]),
+        (damaged(DERIVED, 5, new_watermark=None), ["V17"]),
+        (damaged(DERIVED, 5, new_watermark=mark("00:59:59")), ["V17"]),
+        (damaged_input(5, new_block_hash=ROOT_HASHES[2]), ["V34"]),
+        (damaged_input(5, new_block_hash=ROOT_HASHES[3]), ["V34"]),
+        (damaged_input(5, prev_block_hash=name_hash("gone")), ["V32", "V34"]),
+        (damaged_input(5, dataset_id="ds:other"), ["V31", "V39"]),
+        (damaged_input(5, new_offset=19), ["V36", "V37"]),
+        (damaged_input(6, new_offset=None), ["V37"]),
+        (damaged(DERIVED, 4, inputs=taken(2, 3, 8, 19)), ["V33"]),
         (damaged_input(5, prev_offset=None), ["V33", "V37"]),
         (damaged_input(5, prev_block_hash=None), ["V32"]),
         (damaged(DERIVED, 5, new_checkpoint=None), ["V16"]),
@@ -299,6 +367,56 @@ def test_an_extension_event_is_known_by_its_prefix() -> None:
 )
 def test_each_damage_of_the_derived_vector_has_its_code(block: Block, expected: list[str]) -> None:
     assert codes(block, DERIVED) == expected
+
+
+def test_a_query_before_any_transform_is_v30() -> None:
+    tip = tip_before(DERIVED, 1)
+    assert tip is not None
+    block = Block(1, tip.hash, f"{DAY}00:00:02.000000Z", DERIVED[3].event)
+    found = input_violations(block, tip, {"ds:root": RootChain()})
+    assert [item.code for item in found] == ["V30"]
+
+
+def test_an_event_that_changes_nothing_is_v23_in_a_derived_chain_too() -> None:
+    event = replace(
+        DERIVED[5].event, inputs=taken(3, None, 19, None), new_watermark=mark("01:00:00")
+    )
+    assert codes(replace(DERIVED[5], event=event), DERIVED) == ["V23"]
+
+
+def test_a_watermark_of_the_callers_own_may_pass_those_of_the_inputs() -> None:
+    tip = tip_before(DERIVED, 6)
+    assert tip is not None
+    block = damaged(DERIVED, 6, new_watermark=mark("05:00:00"))
+    chains = {"ds:root": RootChain()}
+    assert input_violations(block, tip, chains, custom_watermark=True) == []
+
+
+def test_a_repeated_watermark_is_no_claim_about_an_input_that_was_just_added() -> None:
+    """V17 demands the old watermark and the new input has none: V38 must not refuse it."""
+    tip = tip_before(DERIVED, 7)
+    assert tip is not None
+    added = ConfigEvent("SetTransform", {"inputs": ["ds:root", "ds:new"]})
+    tip = advance(tip, Block(7, tip.hash, f"{DAY}05:00:00.000000Z", added))
+    empty = Block(8, tip.hash, f"{DAY}05:00:00.000000Z", carried(tip))
+    raised = replace(empty, event=replace(empty.event, new_watermark=mark("04:00:01")))
+    chains = {"ds:root": RootChain(), "ds:new": RootChain()}
+    assert input_violations(empty, tip, chains) == []
+    assert [item.code for item in input_violations(raised, tip, chains)] == ["V38", "V38"]
+
+
+def test_removed_inputs_vanish_and_come_back_with_nulls() -> None:
+    tip = tip_before(DERIVED, 7)
+    assert tip is not None
+    for sequence, names in ((7, ["ds:other"]), (9, ["ds:root", "ds:other"])):
+        transform = ConfigEvent("SetTransform", {"inputs": names})
+        tip = advance(tip, Block(sequence, tip.hash, tip.head.system_time, transform))
+        event = carried(tip)
+        assert [item.dataset_id for item in event.inputs] == names
+        assert {item.prev_block_hash for item in event.inputs} == {None}
+        assert (event.prev_offset, event.new_checkpoint) == (2, C2)
+        assert event.new_watermark == mark("04:00:00")
+        tip = advance(tip, Block(sequence + 1, tip.hash, tip.head.system_time, event))
 
 
 def test_blocks_that_only_advance_the_inputs_are_valid() -> None:
@@ -344,6 +462,35 @@ def test_a_hash_made_with_sha3_is_readable() -> None:
     sha3 = "f16203a985da74fe225b2045c172d6bd390bd855f086e3e9d525b46bfe24511431532"
     assert is_hash_of(sha3, content)
     assert not is_hash_of(sha3, b"abd")
+
+
+def test_a_chain_whose_hashes_are_sha3_is_continued() -> None:
+    """Open Data Fabric hashes with sha3-256; only our own next block must be of our kind."""
+    sha3 = "f1620" + hashlib.sha3_256(ROOT[0].content).hexdigest()
+    tip = advance(None, ROOT[0], sha3)
+    block = Block(1, sha3, f"{DAY}00:00:00.000000Z", ROOT[1].event)
+    assert is_hash_of(sha3, ROOT[0].content)
+    assert violations(block, tip) == []
+    assert block.hash.startswith("f1220")
+
+
+@pytest.mark.parametrize("at", ["block", "event", "newData"])
+def test_members_that_we_do_not_know_are_passed_over(at: str) -> None:
+    fields = json.loads(ROOT[5].content)
+    place = {"block": fields, "event": fields["event"], "newData": fields["event"]["newData"]}[at]
+    place["ext.future"] = {"x": [1]}
+    assert parse_block(canonical(fields)) == ROOT[5]
+
+
+@pytest.mark.parametrize("version", [0, 2, "1", True, None])
+def test_a_block_of_another_format_is_not_read(version: object) -> None:
+    with pytest.raises((TypeError, ValueError)):
+        read_block({**ROOT[5].as_json(), "v": version})
+
+
+def test_rows_in_a_slice_never_take_null_for_0() -> None:
+    slices = [taken(2, 3, *offsets)[0] for offsets in ((None, 0), (0, 1), (0, None), (None, None))]
+    assert [item.rows for item in slices] == [1, 1, 0, 0]
 
 
 def test_fractions_have_no_canonical_form() -> None:

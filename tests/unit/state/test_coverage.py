@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dil.model.interval import Interval
-from dil.state.coverage import Spans, contradicts, cover
+from dil.state.coverage import Spans, contradicts, cover, spans_of
 
 
 class KnownTiles(dict[int, int]):
@@ -106,6 +106,27 @@ def test_coverage_equals_what_a_full_scan_allows(data: st.DataObject) -> None:
     assert main in runs
     if len(runs) <= 2:
         assert main.high - main.low == max(run.high - run.low for run in runs)
+
+
+@settings(max_examples=100)
+@given(grids(), st.data())
+def test_counting_all_tiles_again_gives_the_widest_run_and_the_newest_other(
+    grid: list[tuple[int, int]], data: st.DataObject
+) -> None:
+    done = data.draw(st.sets(st.sampled_from([low for low, _ in grid])))
+    spans = spans_of(Interval(*tile) for tile in grid if tile[0] in done)
+    runs = _runs(grid, done)
+    if not runs:
+        assert spans == Spans()
+        return
+    assert spans.main in runs
+    assert spans.main.high - spans.main.low == max(run.high - run.low for run in runs)
+    others = [run for run in runs if run != spans.main]
+    assert spans.tail == (others[-1] if others else Spans().tail)
+
+
+def test_tiles_of_two_grids_cover_nothing() -> None:
+    assert spans_of([Interval(0, 7), Interval(1, 2), Interval(7, 14)]) == Spans()
 
 
 def _runs(grid: list[tuple[int, int]], done: set[int]) -> list[Interval]:

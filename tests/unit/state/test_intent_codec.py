@@ -1,6 +1,7 @@
 """Intents are read by other versions than the one that wrote them."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dil.errors import StateError
-from dil.model.dataset import Commit, Intent, Move, PublishedFile, WorkUnitOutcome
+from dil.model.dataset import (
+    Commit,
+    Intent,
+    Move,
+    OperatorAct,
+    PublishedFile,
+    UnitEntry,
+    WorkUnitOutcome,
+)
 from dil.state.intent_codec import decode_intent, encode_intent
 
 GOLDEN = Path(__file__).parents[2] / "golden/state/intent-v1.json"
@@ -56,6 +65,21 @@ def test_format_1_is_read_and_written_as_it_was() -> None:
     text = GOLDEN.read_text(encoding="utf-8").strip()
     assert decode_intent(text) == INTENT
     assert encode_intent(INTENT) == text
+
+
+ACT = OperatorAct(
+    "rewind", "the source was wrong",
+    changed=(UnitEntry("[x]", 1, 2, None, "PENDING", 0, is_on_grid=True),),
+    removed=("[y]",), watermark=5, sets_watermark=True,
+)  # fmt: skip
+GOLDEN_ACT = GOLDEN.with_name("intent-v1-act.json")
+
+
+def test_an_operators_intent_is_read_and_written_as_it_was() -> None:
+    intent = replace(INTENT, commit=replace(INTENT.commit, act=ACT))
+    text = GOLDEN_ACT.read_text(encoding="utf-8").strip()
+    assert decode_intent(text) == intent
+    assert encode_intent(intent) == text
 
 
 outcomes = st.builds(

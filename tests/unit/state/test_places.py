@@ -1,13 +1,15 @@
 """Where state may lie, and what opening it says."""
 
+import sys
 from pathlib import Path
 
 import pytest
 
 from dil.errors import LeaseHeldError, StateError
 from dil.model.job import StateSpec
-from dil.state import mounts, open_store
+from dil.state import mounts, mysql_database, open_store, postgresql_database
 from dil.state.mounts import filesystem_of
+from dil.text.database_url import read_database_url
 
 MOUNTS = r"""overlay / overlay rw 0 0
 server:/home /home nfs4 rw,vers=4.2 0 0
@@ -61,9 +63,11 @@ def test_nothing_is_known_of_mounts_where_the_system_does_not_tell(
         StateSpec("postgresql", ""),
         StateSpec("mysql", ""),
         StateSpec("sqlite", ""),
+        StateSpec("filelog", ""),
+        StateSpec("zk", "/state"),
     ],
 )
-def test_other_kinds_and_places_are_refused_with_what_to_do(spec: StateSpec) -> None:
+def test_unknown_kinds_and_missing_places_are_refused_with_what_to_do(spec: StateSpec) -> None:
     with pytest.raises(StateError) as caught:
         open_store(spec, "orders", clock=lambda: 0)
     assert caught.value.fix
@@ -89,3 +93,28 @@ def test_a_folder_that_cannot_be_made_is_a_state_error(tmp_path: Path) -> None:
     store = open_store(StateSpec("sqlite", str(tmp_path / "file/state")), "orders", clock=lambda: 0)
     with pytest.raises(StateError):
         store.acquire_lease("r1", lease_s=60)
+
+
+@pytest.mark.parametrize(("kind", "package"), [("postgresql", "psycopg"), ("mysql", "pymysql")])
+def test_a_missing_driver_names_what_to_install(
+    kind: str, package: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    for module in (mysql_database, postgresql_database):
+        module._installed.cache_clear()
+    address = read_database_url(f"{kind}://127.0.0.1:1/dil").address
+    with open_store(StateSpec(kind, server=address), "orders", clock=lambda: 0) as store:
+        with pytest.raises(StateError) as caught:
+            store.head()
+        with pytest.raises(StateError):
+            store.acquire_lease("r1", lease_s=60)
+    assert package in caught.value.message
+    assert f"'dil-spark[{kind}]'" in caught.value.fix
+
+
+def test_the_place_of_a_store_tells_it_from_others_and_holds_no_secret() -> None:
+    text = "postgresql://ann:hunter2@db/dil?schema=state&sslmode=require"
+    spec = StateSpec("postgresql", server=read_database_url(text).address)
+    assert spec.place == "postgresql://db:5432/dil?schema=state"
+    assert "hunter2" not in repr(spec)
+    assert StateSpec("sqlite", "/state").place == "/state"

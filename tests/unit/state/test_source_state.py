@@ -1,17 +1,22 @@
 """The digest vectors of metadata-chain.md 8.4, and what stays bounded by the change."""
 
+import hashlib
 from dataclasses import replace
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dil.state.canonical import canonical
 from dil.state.events import SourceState
 from dil.state.source_state import (
     NO_ROWS,
     UnitRow,
     UnitSummary,
+    removal,
     replace_in_digest,
     rolled_digest,
+    row_hash,
 )
 
 DONE = UnitRow("dt.1704067200000|u.", 1704067200000, 1704153600000, 1704153600000, "COMMITTED", 1)
@@ -81,3 +86,38 @@ def test_state_equality_compares_version_and_digest_alone() -> None:
     other = UnitSummary(3, BOTH, 6, 6, {}).as_state("dil/orders", [])
     assert UnitSummary.of(one) == UnitSummary.of(other)
     assert isinstance(one, SourceState)
+
+
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
+
+
+@given(
+    st.builds(
+        UnitRow,
+        signature=texts,
+        low=st.integers(),
+        expected_high=st.integers(),
+        high=st.none() | st.integers(),
+        status=texts,
+        attempts=st.integers(),
+        cursor=st.none() | st.dictionaries(texts, texts, max_size=2),
+    )
+)
+def test_the_quick_way_to_a_rows_hash_gives_that_of_its_canonical_bytes(row: UnitRow) -> None:
+    assert row.hash == hashlib.sha256(canonical(row.as_json())).hexdigest()
+
+
+def test_a_fraction_in_a_row_has_no_hash() -> None:
+    with pytest.raises(TypeError):
+        row_hash({**DONE.as_json(), "low": 1.0})
+
+
+def test_a_row_that_leaves_the_index_leaves_the_digest() -> None:
+    one = replace_in_digest(NO_ROWS, None, DONE.hash)
+    replaced = {PENDING.signature: PENDING.hash}
+    assert rolled_digest(BOTH, [removal(PENDING.signature)], replaced) == one
+    state = UnitSummary().as_state("dil/orders", [DONE], [PENDING.signature])
+    assert UnitSummary.delta_of(state) == [
+        DONE.as_json(),
+        {"sig": PENDING.signature, "removed": True},
+    ]

@@ -5,11 +5,19 @@ from dataclasses import replace
 import pytest
 
 from dil.errors import StateError
-from dil.state.blocks import Block, Tip, advance, next_block
+from dil.state.blocks import Block, Tip, advance, carried, next_block
 from dil.state.canonical import instant_of, watermark_text
-from dil.state.events import Checkpoint, ConfigEvent, DataEvent, Part, Seed, Slice
-from dil.state.source_state import NO_ROWS, UnitRow, UnitSummary, replace_in_digest
-from dil.state.validation import MAX_FUTURE, require, violations
+from dil.state.events import (
+    Checkpoint,
+    ConfigEvent,
+    DataEvent,
+    Part,
+    Seed,
+    Slice,
+    SourceState,
+)
+from dil.state.source_state import KIND, NO_ROWS, UnitRow, UnitSummary, replace_in_digest
+from dil.state.validation import MAX_FUTURE, file_violations, require, violations
 
 NOW = 1_704_153_600_000
 ROW = UnitRow("[a]", 0, 10, 10, "COMMITTED", 1)
@@ -127,6 +135,56 @@ def test_reset_state_allows_what_it_names_until_the_next_data_event(
     assert codes(event, at) == []
     after = advance(at, next_block(at, NEXT, NOW))
     assert after.reset == frozenset()
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {},
+        {"stateVersion": "2", "digest": AGAIN_DIGEST},
+        {**summary(2, AGAIN_DIGEST).as_state("s", [AGAIN]).value, "delta": None},
+        {**summary(2, AGAIN_DIGEST).as_state("s", [AGAIN]).value, "delta": [{"low": 1}]},
+    ],
+)
+def test_a_source_state_that_cannot_be_read_is_v21_and_no_crash(value: dict[str, object]) -> None:
+    event = replace(NEXT, new_source_state=SourceState("dil/orders", KIND, value))
+    assert codes(event) == ["V21"]
+
+
+def test_a_source_state_of_another_kind_is_compared_as_it_is() -> None:
+    event = replace(NEXT, new_source_state=SourceState("kafka", "offsets", {"0": 5}))
+    at = advance(TIP, next_block(TIP, event, NOW))
+    idle = replace(carried(at), prev_offset=at.last_offset)
+    assert codes(event) == []
+    assert codes(idle, at) == ["V23"]
+    changed = SourceState("kafka", "offsets", {"0": 6})
+    assert codes(replace(idle, new_source_state=changed), at) == []
+
+
+def test_the_files_schema_must_be_the_one_in_force() -> None:
+    block = next_block(TIP, NEXT, NOW)
+    assert violations(block, TIP, schema="s") == []
+    assert [each.code for each in violations(block, TIP, schema="t")] == ["V14"]
+    without_data = replace(NEXT, new_data=None)
+    assert violations(next_block(TIP, without_data, NOW), TIP, schema="t") == []
+
+
+def test_files_must_be_there_with_the_stated_size() -> None:
+    sizes = {"file:///p": 9, "file:///empty": 9, "file:///q": 9, "f1220c": 64}
+    assert file_violations(NEXT, sizes.get) == []
+    assert [each.code for each in file_violations(NEXT, {**sizes, "f1220c": 1}.get)] == ["V20"]
+    assert [each.code for each in file_violations(NEXT, {}.get)] == ["V20"] * 4
+    assert file_violations(DataEvent(), {}.get) == []
+
+
+def test_config_events_between_data_events_change_no_rule() -> None:
+    at = TIP
+    for kind in ("SetInfo", "SetLicense", "SetVocab", "SetAttachments", "ext.acme.Note"):
+        block = next_block(at, ConfigEvent(kind, {}), NOW)
+        assert violations(block, at) == []
+        at = advance(at, block)
+    assert codes(NEXT, at) == []
+    assert codes(replace(NEXT, prev_offset=None), at) == ["V10", "V11"]
 
 
 def test_a_far_watermark_is_measured_by_the_system_time_too() -> None:

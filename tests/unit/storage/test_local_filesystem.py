@@ -1,5 +1,9 @@
 import os
+import resource
+import signal
 import stat
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -70,6 +74,61 @@ def test_put_if_absent_lets_the_first_writer_win(tmp_path):
     assert not files.put_if_absent(path, b"second")
     assert (tmp_path / "deep" / "one").read_bytes() == b"first"
     assert [each.path for each in files.files(str(tmp_path))] == [path]
+
+
+class ListeningFilesystem(LocalFilesystem):
+    """Remembers which folders were made durable."""
+
+    def __init__(self):
+        self.synced = set()
+
+    def sync_folders(self, paths):
+        paths = list(paths)
+        self.synced.update(paths)
+        super().sync_folders(paths)
+
+
+def test_folders_that_a_write_creates_are_as_durable_as_its_file(tmp_path):
+    listening = ListeningFilesystem()
+    listening.put_if_absent(str(tmp_path / "a" / "b" / "one"), b"1")
+    assert listening.synced == {str(tmp_path / each) for each in ("", "a", "a/b")}
+    listening.synced.clear()
+    listening.put(str(tmp_path / "c" / "one"), b"1")
+    assert listening.synced == {str(tmp_path / each) for each in ("", "c")}
+    listening.synced.clear()
+    listening.open_output(str(tmp_path / "d" / "one")).close()
+    assert listening.synced == {str(tmp_path)}
+
+
+def test_of_many_writers_of_one_file_exactly_one_is_told_that_it_wrote(tmp_path):
+    path = str(tmp_path / "new" / "one")
+    with ThreadPoolExecutor(8) as pool:
+        told = list(pool.map(lambda n: files.put_if_absent(path, b"%d" % n), range(40)))
+    assert told.count(True) == 1
+    assert Path(path).read_bytes() == b"%d" % told.index(True)
+    assert [each.path for each in files.files(str(tmp_path))] == [path]
+
+
+def test_a_write_that_fails_leaves_nothing_beside_its_target(tmp_path):
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(WriteError):
+        files.put(str(tmp_path / "folder"), b"1")
+    with limited_file_size(1000), pytest.raises(WriteError):
+        files.put_if_absent(str(tmp_path / "large"), bytes(5000))
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["folder"]
+
+
+@contextmanager
+def limited_file_size(size):
+    """Let writes fail as on a full disk."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, handler)
 
 
 def test_put_replaces_the_whole_content(tmp_path):

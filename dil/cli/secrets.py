@@ -1,0 +1,156 @@
+"""``dil secrets``: writing and rotating ``ENC(...)``. Secrets come from standard input only."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from dil.cli.groups import SuggestingGroup
+from dil.cli.stdout import emit
+from dil.errors import ConfigError
+
+if TYPE_CHECKING:
+    from dil.secrets import SecretResolver
+    from dil.secrets.rewriting import Rewritten
+
+_KEY_FIX = "Name a file whose first line is the master password, as encrypt.key.loc does."
+_FILES_TRIED = 2
+
+_key_option = click.option(
+    "--key", "key", metavar="FILE", required=True,
+    help="File whose first line is the master password, as encrypt.key.loc names it.",
+)  # fmt: skip
+_strong_option = click.option(
+    "--strong", is_flag=True, help="Read DIL's texts as encrypt.use.strong.encryptor=true does."
+)
+
+
+@click.group(cls=SuggestingGroup)
+def secrets() -> None:
+    """Encrypt secrets for job files; read from standard input, never from arguments."""
+
+
+@secrets.command()
+@_key_option
+def encrypt(key: str) -> int:
+    """Encrypt a secret and print the ENC(...) to write into a job file."""
+    from dil.secrets.authenticated import Encryptor
+
+    encryptor = Encryptor.of(_passwords(key)[0])
+    emit(f"{encryptor.encrypt(_input('Secret', confirm=True))}\n")
+    return 0
+
+
+@secrets.command()
+@_key_option
+@_strong_option
+@click.option("--yes", "is_sure", is_flag=True, help="Print the secret in the clear.")
+def decrypt(key: str, *, strong: bool, is_sure: bool) -> int:
+    """Decrypt an ENC(...) text and print the secret in the clear."""
+    if not is_sure:
+        raise click.UsageError("This prints the secret in the clear. Say --yes if you mean it.")
+    from dil.secrets import SecretError, is_encrypted
+
+    resolver, text = _resolver(key, strong=strong), _input("ENC(...)").strip()
+    if not is_encrypted(text):
+        raise ConfigError.single("", "standard input holds no ENC(...)", "Give it as a whole.")
+    try:
+        emit(f"{resolver.resolve(text).reveal()}\n")
+    except SecretError as error:
+        raise ConfigError.single("", f"ENC(...) {error.what}", error.fix) from None
+    return 0
+
+
+@secrets.command()
+@click.argument("job_file", metavar="JOB.conf")
+@_key_option
+@_strong_option
+@click.option("--new-key", metavar="FILE", help="Encrypt under this master password instead.")
+@click.option("--write", "is_written", is_flag=True, help="Change the file; else only tell.")
+def reencrypt(
+    job_file: str, key: str, *, strong: bool, new_key: str | None, is_written: bool
+) -> int:
+    """Encrypt every ENC(...) of one file again: to leave DIL's forms, or the old password."""
+    from dil.observe.progress import counted
+
+    rewritten = _reencrypted(job_file, _resolver(key, strong=strong), new_key or key)
+    for line in rewritten.lines:
+        emit(f"{job_file}:{line}\n")
+    lines = counted(len(rewritten.lines), "line")
+    if not is_written:
+        emit(f"{lines} would change; --write changes the file\n")
+    else:
+        _write(Path(job_file), rewritten.text)
+        emit(f"{lines} changed\n")
+    return 0
+
+
+def _reencrypted(job_file: str, resolver: SecretResolver, key: str) -> Rewritten:
+    from dil.secrets import SecretError
+    from dil.secrets.authenticated import Encryptor
+    from dil.secrets.rewriting import reencrypt as encrypted_again
+
+    try:
+        # Line ends stay as they are.
+        text = Path(job_file).read_bytes().decode("utf-8")
+    except OSError as error:
+        raise ConfigError.single("", f"{job_file} cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise ConfigError.single("", f"{job_file} is not UTF-8 text") from error
+    try:
+        return encrypted_again(text, resolver, Encryptor.of(_passwords(key)[0]))
+    except SecretError as error:
+        raise ConfigError.single("", f"{job_file}: {error.what}", error.fix) from None
+
+
+def _passwords(key: str) -> tuple[str, ...]:
+    from dil.secrets import read_master_passwords
+
+    try:
+        found = read_master_passwords(Path(key), _FILES_TRIED)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise ConfigError.single("--key", f"cannot be read: {reason}", _KEY_FIX) from error
+    if not found:
+        raise ConfigError.single("--key", f"names {key}, which does not exist", _KEY_FIX)
+    return found
+
+
+def _resolver(key: str, *, strong: bool) -> SecretResolver:
+    from dil.secrets import SecretResolver
+
+    return SecretResolver({}, Path.cwd(), _passwords(key), strong)
+
+
+def _input(what: str, *, confirm: bool = False) -> str:
+    """Return standard input without its last line end; a terminal is asked without an echo."""
+    if sys.stdin.isatty():
+        text: str = click.prompt(what, hide_input=True, confirmation_prompt=confirm, err=True)
+    else:
+        text = sys.stdin.read().removesuffix("\n").removesuffix("\r")
+    if not text:
+        raise ConfigError.single(
+            "", "standard input is empty", "Pipe the text into it: dil secrets ... < FILE."
+        )
+    return text
+
+
+def _write(path: Path, text: str) -> None:
+    """Put a text in the place of a file, whole or not at all, with its permissions."""
+    target = path.resolve()
+    mode = stat.S_IMODE(target.stat().st_mode)
+    number, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    try:
+        with os.fdopen(number, "wb") as file:
+            file.write(text.encode())
+        Path(name).chmod(mode)
+        Path(name).replace(target)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise

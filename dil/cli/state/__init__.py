@@ -1,0 +1,23 @@
+"""``dil state``: what is remembered of a job, and what operators may do to it."""
+
+from __future__ import annotations
+
+import click
+
+from dil.cli.groups import SuggestingGroup
+from dil.cli.state.acts import forget, prune, rewind, undo
+from dil.cli.state.importing import import_highs
+from dil.cli.state.showing import log, show
+from dil.cli.state.verifying import verify
+
+
+@click.group(cls=SuggestingGroup)
+def state() -> None:
+    """Look at the state store of a job, and mend it.
+
+    Verbs that change it show what they would do, and do it with --yes; undo takes it back.
+    """
+
+
+for command in (show, log, verify, forget, rewind, undo, import_highs, prune):
+    state.add_command(command)

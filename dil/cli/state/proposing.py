@@ -1,0 +1,173 @@
+"""What an act would change and what the next run would then do, shown before it is done."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dil.cli.stdout import emit, emit_json
+from dil.model.dataset import PublishedFile
+
+if TYPE_CHECKING:
+    from dil.model.dataset import UnitEntry
+    from dil.model.job import Job
+    from dil.model.json import JsonObject
+    from dil.model.work_unit import Plan
+    from dil.spi.state_store import StateStore
+    from dil.state.operations import Proposal
+
+_ROWS_SHOWN = 20
+_LINE = "  {:<10} {:<29} {:<10} {:<29} {}\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """A proposal with its consequences.
+
+    ``files`` are published files of work units that will be read again; ``fate`` says what
+    becomes of them: kept, withdrawn, brought back, replaced. ``plan`` is what a run would do
+    after the act, None where ``no_plan`` says why it is not known.
+    """
+
+    job: Job
+    proposal: Proposal
+    files: tuple[PublishedFile, ...] = ()
+    fate: str = "kept"
+    plan: Plan | None = None
+    no_plan: str = ""
+
+    @property
+    def doubled_rows(self) -> int:
+        """Return how many published rows a run may append a second time."""
+        from dil.model.job import PublishMode
+
+        is_append = self.job.publishing.mode is PublishMode.APPEND
+        is_doubled = is_append and self.fate == "kept" and self.proposal.verb != "import"
+        return sum(file.rows for file in self.files) if is_doubled else 0
+
+
+def next_plan(
+    job: Job, store: StateStore, proposal: Proposal, now_ms: int
+) -> tuple[Plan | None, str]:
+    """Return what a run would do after a proposal, or why that cannot be told."""
+    from dil import planning
+    from dil.errors import DilError
+    from dil.state.amended_history import AmendedHistory
+
+    if job.planning.units is None:
+        return None, "the job's units come from its activation input, which was not asked"
+    try:
+        history = AmendedHistory(store.history(), proposal)
+        return planning.plan(job.planning, now_ms=now_ms, history=history), ""
+    except DilError as error:
+        return None, error.message
+
+
+def show(preview: Preview) -> None:
+    """Print a preview for people."""
+    from dil.observe.logs import one_line
+    from dil.observe.progress import counted
+    from dil.text.zones import find_zone, moment
+
+    job, proposal = preview.job, preview.proposal
+    zone = find_zone(job.planning.zone)
+    title = f"{job.name}  {proposal.verb}  {counted(len(proposal.changes), 'work unit')}"
+    emit(f"{title} would change, times in {job.planning.zone}\n")
+    if proposal.changes:
+        emit(_LINE.format("now", "done up to", "then", "done up to", "work unit"))
+    for change in proposal.changes[:_ROWS_SHOWN]:
+        cells: list[str] = []
+        for entry in (change.before, change.after):
+            high = "-" if entry is None or entry.high is None else moment(entry.high, zone)
+            cells += ["none" if entry is None else entry.status, high]
+        if not emit(_LINE.format(*cells, one_line(change.signature))):
+            return
+    if len(proposal.changes) > _ROWS_SHOWN:
+        emit(f"  and {len(proposal.changes) - _ROWS_SHOWN:,} more (--json lists all)\n")
+    for note in _sentences(preview):
+        emit(f"  {note}\n")
+
+
+def _sentences(preview: Preview) -> Iterator[str]:
+    from dil.observe.progress import counted
+
+    proposal = preview.proposal
+    yield from proposal.notes
+    if proposal.sets_watermark:
+        yield f"the dataset's watermark becomes {_watermark(proposal)}"
+    if proposal.runs:
+        yield f"{counted(proposal.runs, 'row')} of old runs would be deleted; undo keeps them gone"
+    if preview.files:
+        rows = sum(file.rows for file in preview.files)
+        what = f"{counted(len(preview.files), 'published file')} with {counted(rows, 'row')}"
+        yield f"{what}: {preview.fate}"
+    if preview.doubled_rows:
+        yield (
+            f"DOUBLED ROWS: the next run appends these {counted(preview.doubled_rows, 'row')} "
+            "a second time"
+        )
+    if preview.plan is None:
+        yield f"what the next run would do is not shown: {preview.no_plan}"
+    else:
+        due = len(preview.plan.work_units)
+        left = f", {preview.plan.left:,} would be left for later" if preview.plan.left else ""
+        yield f"the next run would take {counted(due, 'work unit')}{left}"
+
+
+def _watermark(proposal: Proposal) -> str:
+    from dil.state.canonical import watermark_text
+
+    return "none" if proposal.watermark is None else watermark_text(proposal.watermark)
+
+
+def show_json(preview: Preview, *, act_id: str | None, block: JsonObject | None) -> None:
+    """Print a preview, or what was done, as one JSON document."""
+    proposal, plan = preview.proposal, preview.plan
+    emit_json(
+        {
+            "job": preview.job.name,
+            "verb": proposal.verb,
+            "applied": act_id is not None,
+            "act": act_id,
+            "changes": [
+                {
+                    "signature": each.signature,
+                    "from": _entry(each.before),
+                    "to": _entry(each.after),
+                }
+                for each in proposal.changes
+            ],
+            "watermark": _watermark(proposal) if proposal.sets_watermark else "kept",
+            "runs": proposal.runs,
+            "files": {
+                "fate": preview.fate,
+                "rows": sum(file.rows for file in preview.files),
+                "uris": [file.uri for file in preview.files],
+            },
+            "doubled_rows": preview.doubled_rows,
+            "next_run": None
+            if plan is None
+            else {
+                "work_units": len(plan.work_units),
+                "left": plan.left,
+                "signatures": [
+                    unit.signature for unit in itertools.islice(plan.work_units, _ROWS_SHOWN)
+                ],
+            },
+            "notes": [*proposal.notes, *([preview.no_plan] if preview.no_plan else [])],
+            "block": block,
+        }
+    )
+
+
+def _entry(entry: UnitEntry | None) -> dict[str, object] | None:
+    if entry is None:
+        return None
+    return {
+        "low": entry.low,
+        "high": entry.high,
+        "status": entry.status,
+        "attempts": entry.attempts,
+    }

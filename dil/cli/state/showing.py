@@ -1,0 +1,193 @@
+"""``dil state show`` and ``dil state log``: what is remembered, now and as it was."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import click
+
+from dil.cli.job_command import JobCall, job_command
+from dil.cli.state.opening import block_line, opened, sequence
+from dil.cli.stdout import emit, emit_json_array
+
+if TYPE_CHECKING:
+    from dil.model.dataset import UnitEntry
+    from dil.model.job import Job
+    from dil.model.json import JsonObject
+    from dil.spi.state_store import StateStore, UnitState
+
+_UNITS_SHOWN = 20
+
+as_of_option = click.option(
+    "--as-of", "as_of", metavar="BLOCK|TIME", help="Show it as it was: 12, or 2024-03-05T06:00:00Z."
+)
+
+
+@click.command()
+@job_command()
+@as_of_option
+@click.option("--failed", is_flag=True, help="Show only work units that are not committed.")
+@click.option(
+    "--unit", "units", metavar="JSON", multiple=True, help="Show only work units of this unit."
+)
+def show(call: JobCall, *, as_of: str | None, failed: bool, units: tuple[str, ...]) -> int:
+    """Show the newest block and every work unit with its watermarks."""
+    with opened(call) as (job, store):
+        at = None if as_of is None else sequence(as_of, "--as-of", job, store)
+        view = _View(store, at, is_open_only=failed, units=_compacted(units))
+        if call.as_json:
+            _show_json(view)
+        else:
+            _show_text(job, view)
+    return 0
+
+
+@click.command()
+@job_command()
+@as_of_option
+@click.option(
+    "--limit", metavar="N", type=click.IntRange(min=0), help="Show only the N newest blocks."
+)
+def log(call: JobCall, *, as_of: str | None, limit: int | None) -> int:
+    """Show the chain of blocks, newest first."""
+    with opened(call) as (job, store):
+        at = None if as_of is None else sequence(as_of, "--as-of", job, store)
+        blocks = itertools.islice(blocks_until(store.blocks(), at), limit)
+        if call.as_json:
+            emit_json_array(blocks)
+            emit("\n")
+            return 0
+        for block in blocks:
+            if not emit(f"{block_line(block)}\n"):
+                break
+    return 0
+
+
+def blocks_until(blocks: Iterable[JsonObject], last: int | None) -> Iterator[JsonObject]:
+    """Yield the blocks, newest first, of a chain that ends at ``last``; None is its head."""
+    for block in blocks:
+        if last is None or int(str(block["sequenceNumber"])) <= last:
+            yield block
+
+
+@dataclass(frozen=True, slots=True)
+class _View:
+    """What of a store is shown: of which block, which work units."""
+
+    store: StateStore
+    at: int | None
+    is_open_only: bool
+    units: frozenset[str]
+
+    def head(self) -> JsonObject | None:
+        """Return the block that is shown as the newest."""
+        if self.at is None:
+            return self.store.head()
+        return next(blocks_until(self.store.blocks(), self.at), None)
+
+    def states(self) -> Iterator[UnitState | UnitEntry]:
+        """Yield the work units that are shown, by partition start, then signature."""
+        from dil.state.operations import Selection
+
+        selection = Selection(units=self.units)
+        rows: Iterable[UnitState | UnitEntry] = (
+            self.store.unit_states() if self.at is None else self.store.unit_entries(as_of=self.at)
+        )
+        for each in rows:
+            if self.is_open_only and each.status == "COMMITTED":
+                continue
+            if not self.units or selection.takes(each.signature, each.low):
+                yield each
+
+
+def _compacted(units: tuple[str, ...]) -> frozenset[str]:
+    from dil.cli.arguments import parse_unit
+
+    return frozenset(parse_unit(text) for text in units)
+
+
+def _show_json(view: _View) -> None:
+    emit(f'{{\n  "head": {json.dumps(view.head())},\n  "work_units": ')
+    emit_json_array((_unit_json(one) for one in view.states()), indent="  ")
+    emit("\n}\n")
+
+
+def _unit_json(one: UnitState | UnitEntry) -> dict[str, object]:
+    return {
+        "signature": one.signature,
+        "low": one.low,
+        "high": one.high,
+        "status": one.status,
+        "attempts": one.attempts,
+    }
+
+
+def _show_text(job: Job, view: _View) -> None:
+    from dil.observe.logs import one_line
+    from dil.text.zones import find_zone, moment
+
+    zone = find_zone(job.planning.zone)
+    head = view.head()
+    emit(f"{job.name}  times in {job.planning.zone}\n")
+    emit(f"  head  {block_line(head)}\n" if head else "  head  none: no run has committed yet\n")
+    for text in _summary(job, view):
+        emit(text)
+    line = "{:<10} {:>8}  {:<29} {:<29} {}\n"
+    emit("\n" + line.format("status", "attempts", "from", "done up to", "work unit"))
+    for one in view.states():
+        high = "-" if one.high is None else moment(one.high, zone)
+        row = (one.status, one.attempts, moment(one.low, zone), high, one_line(one.signature))
+        if not emit(line.format(*row)):
+            break
+
+
+@dataclass(slots=True)
+class _Reach:
+    """How far one unit is done without a hole, and what lies behind the first one."""
+
+    done_to: int
+    newest: int | None = None
+    holes: int = 0
+    open_count: int = 0
+
+    def add(self, one: UnitState | UnitEntry) -> None:
+        """Take the next work unit, ascending by partition start."""
+        if one.high is None:
+            self.open_count += 1
+            return
+        self.open_count += one.status != "COMMITTED"
+        reached = self.done_to if self.newest is None else self.newest
+        if one.low > reached:
+            self.holes += 1
+        elif not self.holes:
+            self.done_to = max(self.done_to, one.high)
+        self.newest = max(reached, one.high)
+
+
+def _summary(job: Job, view: _View) -> Iterator[str]:
+    """Yield, by unit, up to where all is done, and how many holes lie behind."""
+    from dil.observe.logs import one_line
+    from dil.state.signatures import parts_of_signature
+    from dil.text.zones import find_zone, moment
+
+    zone = find_zone(job.planning.zone)
+    reaches: dict[str, _Reach] = {}
+    for one in view.states():
+        parts = parts_of_signature(one.signature)
+        key = parts.unit_key if parts else one.signature
+        reaches.setdefault(key, _Reach(one.low)).add(one)
+    if not reaches:
+        return
+    line = "{:<29} {:<29} {:>6} {:>6}  {}\n"
+    yield "\n" + line.format("done without a hole up to", "newest", "holes", "open", "unit")
+    for key in sorted(reaches)[:_UNITS_SHOWN]:
+        reach = reaches[key]
+        newest = "-" if reach.newest is None else moment(reach.newest, zone)
+        done_to = "-" if reach.newest is None else moment(reach.done_to, zone)
+        yield line.format(done_to, newest, reach.holes, reach.open_count, one_line(key))
+    if len(reaches) > _UNITS_SHOWN:
+        yield f"and {len(reaches) - _UNITS_SHOWN:,} more units\n"

@@ -1,0 +1,125 @@
+"""Where inside a JSON value a finding is about: the line of the member that it names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from dil.config.brackets import flow_text, keep_unknown_escapes
+from dil.config.entry import Entry
+from dil.errors import Problem
+
+if TYPE_CHECKING:
+    import yaml
+
+# How findings name a member: [0].formula.type, or formula.type, alone or in quotes.
+_PATH = re.compile(r"(?:\[[0-9]+\]|(?<![\w.])[A-Za-z_][\w-]*)(?:\.[A-Za-z_][\w-]*|\[[0-9]+\])*")
+_TOKEN = re.compile(rf'"([^"]*)"|({_PATH.pattern})')
+_STEP = re.compile(r"\[([0-9]+)\]|([A-Za-z_][\w-]*)")
+_QUOTED = re.compile(r'"([^"]*)"')
+_NAMES = ("name", "columnName")
+
+
+def located(problem: Problem, entries: Mapping[str, Entry]) -> Problem:
+    """Return a finding about a value of several lines with the line of what it names.
+
+    A finding that names nothing inside, or has a line of its own already, stays as it is.
+    """
+    entry = entries.get(problem.key)
+    if entry is None or problem.origin != entry.origin or not _has_lines(entry):
+        return problem
+    root = _composed(entry.text)
+    mark = None if root is None else _mark(root, problem.what)
+    return problem if mark is None else replace(problem, origin=entry.origin_at(mark.index))
+
+
+def _has_lines(entry: Entry) -> bool:
+    return bool(entry.breaks) and entry.text.lstrip()[:1] in {"[", "{"}
+
+
+def _composed(text: str) -> yaml.Node | None:
+    import yaml
+
+    # An unknown escape is not doubled before a line that counts: it would shift the offsets.
+    flow = flow_text(text)
+    if len(flow) != len(text) or keep_unknown_escapes(text) != text:
+        return None
+    try:
+        return yaml.compose(flow, Loader=yaml.SafeLoader)
+    except yaml.YAMLError:
+        return None
+
+
+def _mark(root: yaml.Node, what: str) -> yaml.Mark | None:
+    """Return where the first thing stands that a text names; what it quotes there goes first."""
+    for quoted, bare in _TOKEN.findall(what):
+        name = quoted or bare
+        found = (_PATH.fullmatch(name) and _by_path(root, name)) or _by_name(root, name)
+        if found:
+            return _quoted(found[0], _QUOTED.findall(what)) or found[1]
+    return None
+
+
+def _by_path(root: yaml.Node, path: str) -> tuple[yaml.Node, yaml.Mark] | None:
+    """Return the deepest part of a path that exists, None when its first does not."""
+    node, found = root, None
+    for index, name in _STEP.findall(path):
+        step = _item(node, int(index)) if index else _member(node, name)
+        if step is None:
+            break
+        node, found = step[0], step
+    return found
+
+
+def _item(node: yaml.Node, index: int) -> tuple[yaml.Node, yaml.Mark] | None:
+    import yaml
+
+    if not isinstance(node, yaml.SequenceNode) or index >= len(node.value):
+        return None
+    return node.value[index], node.value[index].start_mark
+
+
+def _member(node: yaml.Node, name: str) -> tuple[yaml.Node, yaml.Mark] | None:
+    import yaml
+
+    for key, value in node.value if isinstance(node, yaml.MappingNode) else ():
+        if key.value == name:
+            return value, key.start_mark
+    return None
+
+
+def _by_name(root: yaml.Node, name: str) -> tuple[yaml.Node, yaml.Mark] | None:
+    """Return the last item of an array that has a name: of two of one name it is the wrong one."""
+    import yaml
+
+    items = root.value if isinstance(root, yaml.SequenceNode) else []
+    for item in reversed(items):
+        for member in _NAMES:
+            found = _member(item, member)
+            if found is not None and found[0].value == name:
+                return item, item.start_mark
+    return None
+
+
+def _quoted(node: yaml.Node, texts: list[str]) -> yaml.Mark | None:
+    """Return where a quoted text stands inside a node, as a value and not as its name."""
+    for scalar in _values(node):
+        if scalar.value in texts:
+            return scalar.start_mark
+    return None
+
+
+def _values(node: yaml.Node) -> Iterator[yaml.ScalarNode]:
+    import yaml
+
+    if isinstance(node, yaml.ScalarNode):
+        yield node
+    elif isinstance(node, yaml.SequenceNode):
+        for item in node.value:
+            yield from _values(item)
+    elif isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            if key.value not in _NAMES:
+                yield from _values(value)

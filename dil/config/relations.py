@@ -1,0 +1,79 @@
+"""What goes with a property: its group, old names, properties near it, an example."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from dil.config.deprecated import DEPRECATED, MISSPELLED
+from dil.config.json_examples import EXAMPLES
+from dil.config.property import Group, Property, ValueType
+from dil.config.table import GROUPS, TABLE
+
+REFERENCE = "reference/properties.md"
+
+_NAMED = re.compile(r"`([A-Za-z][\w.]*)`")
+_NEIGHBOURS = 6
+_SAMPLES: Mapping[str, str] = {
+    "source.class": "http",
+    "job.name": "orders",
+    "extract.namespace": "com.acme.crm",
+    "extract.table.name": "orders",
+    "extract.primary.key.fields": "id",
+    "extract.delta.fields": "updated_at",
+    "ms.source.uri": "https://api.example.com/v1/orders",
+    "ms.extractor.class": "json",
+    "ms.data.field": "result.rows",
+    "ms.total.count.field": "paging.total",
+    "source.conn.username": "env:API_USER",
+    "source.conn.password": "env:API_PASSWORD",
+    "encrypt.key.loc": "/etc/acme/master.key",
+    "data.publisher.final.dir": "/data/lake",
+    "state.store.dir": "/data/state",
+}
+_SAMPLES_BY_TYPE: Mapping[ValueType, str] = {
+    ValueType.BOOL: "true",
+    ValueType.REGEX: ".*[.]csv",
+    ValueType.DURATION: "P2D",
+    ValueType.ZONE: "Europe/Paris",
+    ValueType.CHARSET: "UTF-8",
+    ValueType.OCTAL: "750",
+    ValueType.DATE_PATTERNS: "yyyy-MM-dd'T'HH:mm:ssZZ",
+}
+
+
+def group_of(name: str) -> Group:
+    """Return the group that holds a property of the table."""
+    return next(group for group in GROUPS if TABLE[name] in group.properties)
+
+
+def old_names(name: str) -> tuple[str, ...]:
+    """Return the old keys and misspellings that stand for a property or a member of it."""
+    old = [key for key, replacement in DEPRECATED.items() if replacement.use == name]
+    return (*old, *(key for key, meant in MISSPELLED.items() if meant == name))
+
+
+def related(name: str) -> tuple[str, ...]:
+    """Return the properties that this one's text names, those that name it, and neighbours."""
+    named = [each for each in _NAMED.findall(TABLE[name].meaning) if each in TABLE]
+    naming = [entry.name for entry in TABLE.values() if f"`{name}`" in entry.meaning]
+    found = dict.fromkeys([*named, *naming])
+    stem = name.rpartition(".")[0]
+    for entry in group_of(name).properties:
+        if len(found) < _NEIGHBOURS and "." in stem and entry.name.startswith(f"{stem}."):
+            found.setdefault(entry.name)
+    return tuple(each for each in found if each != name)
+
+
+def example(entry: Property) -> str:
+    """Return a line of a job file, empty text where every text would do."""
+    value = EXAMPLES.get(entry.name) or _SAMPLES.get(entry.name) or entry.default
+    value = value or (entry.words[0] if entry.words else _SAMPLES_BY_TYPE.get(entry.type, ""))
+    if not value and entry.type in {ValueType.INT, ValueType.LONG}:
+        value = str(entry.low or 1)
+    # A backslash is doubled in a property file.
+    return f"{entry.name}={value if entry.name in EXAMPLES else _escaped(value)}" if value else ""
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", "\\\\")

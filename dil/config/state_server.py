@@ -1,0 +1,72 @@
+"""The database server that keeps the state. Source: spec README 24, 25, behaviour.md B2.2."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from dil.config.findings import Findings
+from dil.model.database_address import DatabaseAddress, Server
+from dil.model.properties import Properties
+from dil.text.database_url import DatabaseUrlError, read_database_url
+
+SERVER_KINDS = frozenset(server.value for server in Server)
+
+_URL = "state.store.db.url"
+_EXAMPLES = {
+    Server.POSTGRESQL: "postgresql://db.example.com:5432/dil",
+    Server.MYSQL: "mysql://db.example.com:3306/dil",
+}
+
+
+def state_server(values: Properties, kind: str, findings: Findings) -> DatabaseAddress | None:
+    """Return the database that keeps the state, None where a problem was found.
+
+    No finding shows the URL: it may hold a password.
+    """
+    server = Server(kind)
+    example = f"Write {_EXAMPLES[server]}, with state.store.db.user and state.store.db.password."
+    if not findings.is_sound(_URL):
+        return None
+    url = values.secret(_URL)
+    if not url:
+        findings.problem(_URL, f"is needed for state.store.type={kind}, and not set", example)
+        return None
+    try:
+        found = read_database_url(url.reveal())
+    except DatabaseUrlError as error:
+        findings.problem(_URL, error.what, error.fix)
+        return None
+    if found.address.server is not server:
+        findings.problem(
+            _URL,
+            f"names a {found.address.server} server, and state.store.type is {kind}",
+            f"Set state.store.type={found.address.server}, or correct the URL.",
+        )
+        return None
+    if found.ignored:
+        findings.notice(
+            _URL,
+            f"has options of the Java driver that mean nothing here: {', '.join(found.ignored)}",
+            "They are ignored; leave them out.",
+        )
+    return _with_login(found.address, values)
+
+
+def note_unused_server(values: Properties, kind: str, findings: Findings) -> None:
+    """Say that a server is named which nobody will speak to."""
+    if _URL in values.explicit and kind != "noop":
+        findings.notice(
+            _URL,
+            f"has no effect, because state.store.type is {kind}",
+            "Set state.store.type=postgresql or mysql to keep the state on that server.",
+        )
+
+
+def _with_login(address: DatabaseAddress, values: Properties) -> DatabaseAddress:
+    user = values.secret("state.store.db.user")
+    password = values.secret("state.store.db.password")
+    return replace(
+        address,
+        user=user.reveal() if user else address.user,
+        password=password or address.password,
+    )

@@ -1,0 +1,17 @@
+"""Secondary input: the output of earlier jobs as units, variables and payload (behaviour.md B4)."""
+
+from dil.extraction.secondary.entry import Access
+from dil.extraction.secondary.inputs import (
+    read_activation,
+    read_authentication,
+    read_payload,
+    read_secondary_inputs,
+)
+
+__all__ = [
+    "Access",
+    "read_activation",
+    "read_authentication",
+    "read_payload",
+    "read_secondary_inputs",
+]

@@ -1,0 +1,72 @@
+"""What all readers of files share: the columns asked for, and values as JSON.
+
+Source: behaviour.md B4.3.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from decimal import Decimal
+from typing import BinaryIO, NoReturn, TypeAlias
+
+import msgspec
+
+from dil.model.json import JsonObject, JsonValue, compact, read_number
+
+Rows: TypeAlias = Iterator[JsonObject]
+Open: TypeAlias = Callable[[], AbstractContextManager[BinaryIO]]
+"""Opens the file anew, from its start."""
+
+
+class UnfitError(Exception):
+    """The file can be read and is not what was asked for; the text never holds a value."""
+
+
+def check_columns(wanted: Sequence[str], present: Collection[str]) -> None:
+    """Refuse columns that the data does not have.
+
+    Raises:
+        UnfitError: names the first of them.
+    """
+    for name in wanted:
+        if name not in present:
+            raise UnfitError(f'has no column "{name}"; its columns are {", ".join(present)}')
+
+
+def json_row(
+    row: Mapping[str, object], columns: Sequence[str], maps: Collection[str] = ()
+) -> dict[str, JsonValue]:
+    """Return the columns of a row as JSON values.
+
+    Whole numbers and decimals stay exact. Dates, times and instants are ISO 8601 text, bytes are
+    base64, what is not a number is null: as in JSON files of ours. The columns in ``maps`` become
+    compact JSON text.
+    """
+    plain: dict[str, JsonValue] = msgspec.to_builtins(
+        {name: row[name] for name in columns}, builtin_types=(Decimal,), str_keys=True
+    )
+    for name, value in plain.items():
+        if name in maps and value is not None:
+            plain[name] = compact(value)
+        elif isinstance(value, float) and not math.isfinite(value):
+            plain[name] = None
+    return plain
+
+
+def exact_json(text: str | bytes) -> JsonValue:
+    """Return the value of a JSON text, numbers as they are written.
+
+    Raises:
+        ValueError, RecursionError: it is no JSON, or nested too deeply.
+    """
+    value: JsonValue = json.loads(
+        text, parse_int=read_number, parse_float=read_number, parse_constant=_refuse
+    )
+    return value
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is no JSON")

@@ -1,0 +1,113 @@
+"""The rows of one entry of ``ms.secondary.input``: fields, filters, encrypted texts (B4.3)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from dil.errors import ConfigError, SourceError, WriteError
+from dil.extraction.secondary.columns import exact_json
+from dil.extraction.secondary.formats import read_rows, unreadable
+from dil.extraction.secondary.places import LiveFiles, find_files
+from dil.model.json import JsonValue, compact
+from dil.model.secret import Secret
+from dil.model.settings import SecondaryInput
+from dil.secrets import SecretError, is_encrypted
+from dil.storage import Filesystem
+from dil.text.java_regex import compile_java
+
+KEY = "ms.secondary.input"
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """What reading needs from elsewhere.
+
+    ``filesystem_for`` finds the store of a path. ``live_files`` returns the paths of the live
+    files of a dataset of ours, None when no run has published to it yet. ``decrypt`` opens an
+    ENC(...) text; it is asked for nothing else, whatever the data holds.
+    """
+
+    filesystem_for: Callable[[str], Filesystem]
+    live_files: LiveFiles
+    decrypt: Callable[[str], Secret]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One entry, with the path that is to be read."""
+
+    source: SecondaryInput
+    path: str
+    access: Access
+    parse_json: bool = False
+
+    def rows(self) -> Iterator[dict[str, JsonValue]]:
+        """Yield the fields of each row that passes the filters, files by path, rows in order.
+
+        ENC(...) texts are as they stand in the files.
+
+        Raises:
+            NotThereError: the path does not exist, or a file went away while it was read.
+            SourceError: the store or a file cannot be read, or has not what the entry names.
+        """
+        filesystem = self.access.filesystem_for(self.path)
+        patterns = {name: compile_java(text) for name, text in self.source.filters.items()}
+        columns = tuple(dict.fromkeys((*self.source.fields, *patterns)))
+        for path in self._files(filesystem):
+            is_named = path == self.path
+            for row in read_rows(filesystem, path, columns, is_named=is_named):
+                if all(_passes(row[name], pattern) for name, pattern in patterns.items()):
+                    yield {name: self._parsed(row[name]) for name in self.source.fields}
+
+    def opened(self, column: str, text: str) -> Secret:
+        """Return the plain text of an ENC(...) text.
+
+        Raises:
+            ConfigError: no master password fits.
+        """
+        try:
+            return self.access.decrypt(text)
+        except SecretError as error:
+            what = f'names {self.path}, where a text of column "{column}" {error.what}'
+            raise ConfigError.single(KEY, what, error.fix) from error
+
+    def revealed(self, row: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+        """Return a row with its ENC(...) texts in plain; the result must not be printed."""
+        return {
+            name: self._parsed(self.opened(name, value).reveal())
+            if isinstance(value, str) and is_encrypted(value)
+            else value
+            for name, value in row.items()
+        }
+
+    def _files(self, filesystem: Filesystem) -> tuple[str, ...]:
+        try:
+            return find_files(filesystem, self.path, self.access.live_files)
+        except OSError as error:
+            raise unreadable(self.path, error) from error
+        except WriteError as error:  # the seam to filesystems knows no other
+            raise SourceError(
+                f"{self.path} cannot be read: {error.message}", f"Check its permissions and {KEY}."
+            ) from error
+
+    def _parsed(self, value: JsonValue) -> JsonValue:
+        """Return a text that is JSON as what it means, when that is asked for; else as it is."""
+        if not self.parse_json or not isinstance(value, str):
+            return value
+        text = value.strip()
+        if (text[:1], text[-1:]) not in {("{", "}"), ("[", "]")}:
+            return value
+        try:
+            return exact_json(text)
+        except (ValueError, RecursionError):
+            return value
+
+
+def _passes(value: JsonValue, pattern: re.Pattern[str]) -> bool:
+    """Tell whether a value, as text, matches as a whole; null never does."""
+    if value is None:
+        return False
+    text = value if isinstance(value, str) else compact(value)
+    return pattern.fullmatch(text) is not None

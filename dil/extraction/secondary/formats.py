@@ -1,0 +1,138 @@
+"""The rows of one file, whatever its format, as JSON values (behaviour.md B4.3)."""
+
+from __future__ import annotations
+
+import gzip
+import logging
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import PurePosixPath
+from typing import BinaryIO, TypeAlias, cast
+
+from dil.errors import SourceContractError, SourceError
+from dil.extraction.secondary.columns import Open, Rows, UnfitError
+from dil.extraction.secondary.places import NotThereError
+from dil.storage import Filesystem
+
+log = logging.getLogger(__name__)
+
+Reader: TypeAlias = Callable[[Open, tuple[str, ...]], Rows]
+
+_BY_EXTENSION = {
+    ".avro": "avro",
+    ".parquet": "parquet",
+    ".orc": "orc",
+    ".json": "json",
+    ".jsonl": "json",
+    ".ndjson": "json",
+    ".csv": "csv",
+}
+_TEXT_KINDS = frozenset({"json", "csv"})
+_BY_MAGIC = {b"Obj\x01": "avro", b"PAR1": "parquet", b"ORC": "orc"}
+_MAGIC_BYTES = 4
+# Names of files that are being written, or that only accompany another file.
+_TEMPORARY = (".tmp", ".temp", ".crc", ".inprogress", "._copying_", ".crdownload", ".partial")
+# What libraries raise for bytes that they do not understand.
+_DAMAGED = (
+    ValueError, LookupError, ArithmeticError, TypeError, EOFError, RuntimeError, zlib.error,
+)  # fmt: skip
+_READABLE = "Avro, Parquet and ORC files, JSON lines and CSV (both also .gz) can be read."
+
+
+def read_rows(
+    filesystem: Filesystem, path: str, columns: tuple[str, ...], *, is_named: bool
+) -> Rows:
+    """Yield each row of a file with exactly these columns, in this order, as JSON values.
+
+    CSV has text only.
+
+    Args:
+        filesystem: Where the file is.
+        path: The file.
+        columns: Top-level columns; none gives one empty object for each row.
+        is_named: Whether the user named this very file, not only a folder around it: then one of
+            no known format is an error, else it is left out with a warning (defects.md X-57).
+
+    Raises:
+        SourceContractError: a column is not there, or the file is damaged or of no known format.
+        SourceError: the file cannot be read.
+        NotThereError: the file is gone.
+    """
+    try:
+        kind = _kind(filesystem, path)
+        if kind:
+            yield from _reader(kind)(partial(_opened, filesystem, path), columns)
+            return
+    except UnfitError as error:
+        raise SourceContractError(f"{path} {error}", "Check ms.secondary.input.") from error
+    except FileNotFoundError as error:
+        raise NotThereError(f"{path} does not exist") from error
+    except OSError as error:
+        # Libraries raise it for damage as well, without a number.
+        raise (unreadable(path, error) if error.errno else _damaged(path, error)) from None
+    except _DAMAGED as error:
+        raise _damaged(path, error) from None
+    if is_named:
+        raise SourceContractError(f"{path} is of no known format", _READABLE)
+    log.warning("%s is left out: its format is not known. %s", path, _READABLE)
+
+
+def _damaged(path: str, error: Exception) -> SourceContractError:
+    # The text of the error may quote rows, and rows may be tokens.
+    return SourceContractError(
+        f"{path} is damaged, or not of the format that its name says ({type(error).__name__})",
+        f"Publish it again, or take it away. {_READABLE}",
+    )
+
+
+def unreadable(path: str, error: OSError) -> SourceError:
+    """Return the error for a store that refuses."""
+    return SourceError(
+        f"{error.filename or path} cannot be read: {error.strerror or type(error).__name__}",
+        "Check its permissions, and the path in ms.secondary.input.",
+    )
+
+
+def _kind(filesystem: Filesystem, path: str) -> str:
+    """Return a file's format by its name, else by its first bytes; empty text for none known."""
+    name = path.rpartition("/")[2].lower()
+    if name.endswith(_TEMPORARY):
+        return ""
+    plain = name.removesuffix(".gz")
+    known = _BY_EXTENSION.get(PurePosixPath(plain).suffix, "")
+    if known and (plain == name or known in _TEXT_KINDS):
+        return known
+    with filesystem.open_input(path) as stream:
+        magic = stream.read(_MAGIC_BYTES)
+    return next((kind for start, kind in _BY_MAGIC.items() if magic.startswith(start)), "")
+
+
+@contextmanager
+def _opened(filesystem: Filesystem, path: str) -> Iterator[BinaryIO]:
+    with filesystem.open_input(path) as stream:
+        if not path.lower().endswith(".gz"):
+            yield stream
+            return
+        with gzip.GzipFile(fileobj=stream) as unpacked:
+            yield cast("BinaryIO", unpacked)
+
+
+def _reader(kind: str) -> Reader:
+    # Imported here: what reads Parquet takes longer to load than a whole plan may last.
+    if kind == "avro":
+        from dil.extraction.secondary.avro_files import read_avro
+
+        return read_avro
+    if kind == "json":
+        from dil.extraction.secondary.json_lines import read_json_lines
+
+        return read_json_lines
+    from dil.extraction.secondary import arrow_files
+
+    return {
+        "parquet": arrow_files.read_parquet,
+        "orc": arrow_files.read_orc,
+        "csv": arrow_files.read_csv,
+    }[kind]

@@ -1,0 +1,234 @@
+"""What each category of secondary input gives (behaviour.md B4.4 to B4.6, B16.2)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import TypeAlias, TypeVar
+
+from dil.errors import SourceContractError, SourceError
+from dil.extraction.secondary.entry import KEY, Access, Entry
+from dil.extraction.secondary.places import NotThereError
+from dil.model.json import JsonValue, as_text, compact
+from dil.model.properties import Properties
+from dil.model.secondary import SecondaryRows, SecondaryVariables
+from dil.model.secret import Secret
+from dil.model.settings import SecondaryInput
+from dil.secrets import is_encrypted
+from dil.text.variables import substitute
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+Wait: TypeAlias = Callable[[float], None]
+
+# Planning holds them all; far more than one run can work through.
+_MOST_UNITS = 1_000_000
+
+
+def read_secondary_inputs(
+    properties: Properties, access: Access, wait: Wait | None = None
+) -> SecondaryRows:
+    """Read activation and authentication input, whole; runs on the driver, before planning.
+
+    Args:
+        properties: The job's properties.
+        access: How to reach files and secrets.
+        wait: Waits so many seconds; an entry that names a ``retry`` is read again after its delay
+            while there is nothing at its path. None does not wait.
+
+    Raises:
+        SourceError: a path does not exist, or cannot be read.
+        SourceContractError: a file is damaged or lacks a column, activation has too many rows,
+            or authentication not exactly one.
+        ConfigError: an ENC(...) text cannot be decrypted.
+    """
+    units = _read_units(properties, access, wait)
+    authentication = read_authentication(properties, access, wait)
+    if units is None:
+        return SecondaryRows(None, SecondaryVariables(authentication))
+    opened = {text: entry.opened(column, text) for text, (entry, column) in units.encrypted.items()}
+    variables = SecondaryVariables(authentication, opened)
+    return SecondaryRows(tuple(units.texts), variables, _notes(units))
+
+
+def read_activation(properties: Properties, access: Access) -> tuple[str, ...] | None:
+    """Return the units as compact JSON, None without activation input; decrypts nothing.
+
+    For a plan without a run: reads once, whatever ``retry`` says.
+
+    Raises:
+        SourceError: as ``read_secondary_inputs``.
+    """
+    units = _read_units(properties, access, None)
+    return None if units is None else tuple(units.texts)
+
+
+def read_authentication(
+    properties: Properties, access: Access, wait: Wait | None = None
+) -> dict[str, Secret]:
+    """Return the fields of the one authentication row as text; empty without such an input.
+
+    May be called again, also in a task, to get a token that was renewed.
+
+    Raises:
+        SourceError: as ``read_secondary_inputs``.
+    """
+    found: list[tuple[Entry, dict[str, JsonValue]]] = []
+    entries = _entries(properties, access, "authentication")
+    for entry in entries:
+        rows = _patiently(entry, wait, _first_two)
+        found += [(entry, row) for row in rows]
+    if not entries:
+        return {}
+    if len(found) != 1:
+        places = " and ".join(dict.fromkeys(entry.path for entry in entries))
+        count = "no row" if not found else "more than one row"
+        raise SourceContractError(
+            f"the authentication input, {places}, has {count}; it must have exactly one",
+            f"Let its job replace its output (ms.publish.mode=replace), or add filters to {KEY}.",
+        )
+    ((entry, row),) = found
+    return {name: _secret(entry, name, value) for name, value in row.items()}
+
+
+def read_payload(
+    properties: Properties, access: Access, variables: Mapping[str, JsonValue]
+) -> Iterator[dict[str, JsonValue]]:
+    """Yield the rows to send, ENC(...) texts in plain; runs in a task, one batch in memory.
+
+    ``variables`` are those of the first request; they stand for ``{{name}}`` in paths.
+
+    Raises:
+        SourceError: a path does not exist, or cannot be read; trying again may help.
+        SourceContractError: a variable of a path has no value, or the data is unfit.
+        ConfigError: an ENC(...) text cannot be decrypted.
+    """
+    for template in _entries(properties, access, "payload"):
+        path = substitute(template.path, variables)
+        if path.missing:
+            names = ", ".join(f"{{{{{name}}}}}" for name in sorted(path.missing))
+            raise SourceContractError(
+                f"the payload path {template.path} uses {names}, which nothing gives a value",
+                "Declare it in ms.parameters, or as a unit.",
+            )
+        entry = Entry(template.source, path.text, access, template.parse_json)
+        try:
+            yield from map(entry.revealed, entry.rows())
+        except NotThereError as error:
+            raise _absent(error) from error
+
+
+@dataclass(slots=True)
+class _Units:
+    """Units in order, each once; ``encrypted`` are the ENC(...) texts in them and where from."""
+
+    texts: dict[str, None] = field(default_factory=dict)
+    encrypted: dict[str, tuple[Entry, str]] = field(default_factory=dict)
+    repeated: int = 0
+
+    def add(self, text: str) -> None:
+        if text in self.texts:
+            self.repeated += 1
+        elif len(self.texts) == _MOST_UNITS:
+            raise SourceContractError(
+                f"the activation input has more than {_MOST_UNITS:,} different rows",
+                f"Choose fewer by the filters in {KEY}.",
+            )
+        self.texts[text] = None
+
+
+def _read_units(properties: Properties, access: Access, wait: Wait | None) -> _Units | None:
+    entries = _entries(properties, access, "activation")
+    if not entries:
+        return None
+    units = _Units()
+    for entry in entries:
+        more = _patiently(entry, wait, _units_of)
+        for text in more.texts:
+            units.add(text)
+        units.repeated += more.repeated
+        units.encrypted = {**more.encrypted, **units.encrypted}
+    if not units.texts:
+        log.warning("%s: the activation input has no rows, so there are no work units", KEY)
+    for note in _notes(units):
+        log.warning("%s: %s", KEY, note)
+    return units
+
+
+def _units_of(entry: Entry) -> _Units:
+    units = _Units()
+    for row in entry.rows():
+        units.add(compact(row))
+        units.encrypted.update(
+            (value, (entry, name))
+            for name, value in row.items()
+            if isinstance(value, str) and is_encrypted(value)
+        )
+    if not entry.source.fields:
+        units.repeated = 0  # all are {}, as the job asks for
+    return units
+
+
+def _notes(units: _Units) -> tuple[str, ...]:
+    if not units.repeated:
+        return ()
+    rows = "1 row" if units.repeated == 1 else f"{units.repeated:,} rows"
+    return (f"the activation input repeats itself: {rows} left out, because the first one counts",)
+
+
+def _first_two(entry: Entry) -> list[dict[str, JsonValue]]:
+    """Return as many rows as it takes to know that there are too many."""
+    return list(islice(entry.rows(), 2))
+
+
+def _secret(entry: Entry, name: str, value: JsonValue) -> Secret:
+    if value is None:
+        raise SourceContractError(
+            f'{entry.path}: "{name}" of the authentication row is null',
+            f"Let the job that writes it fail then, or leave the field out of {KEY}.",
+        )
+    text = as_text(value)
+    return entry.opened(name, text) if is_encrypted(text) else Secret(text)
+
+
+def _entries(properties: Properties, access: Access, category: str) -> list[Entry]:
+    parse_json = properties.boolean("ms.hdfs.reader.parse.json.strings")
+    return [
+        Entry(source, source.path, access, parse_json)
+        for source in properties.typed(KEY, tuple)
+        if isinstance(source, SecondaryInput) and source.category == category
+    ]
+
+
+def _patiently(entry: Entry, wait: Wait | None, read: Callable[[Entry], T]) -> T:
+    """Return what ``read`` returns; try again while there is nothing at the path.
+
+    Once at once: a file may go away because its job replaces it, and then its successor is there.
+    """
+    retry = entry.source.retry
+    delays = [0, *([retry.delay_s] * retry.count if retry and wait else [])]
+    for number, delay in enumerate(delays):
+        try:
+            return read(entry)
+        except NotThereError as error:
+            if delay and wait is not None:
+                log.warning(
+                    "%s: %s; reading it again in %d s (%d of %d)",
+                    KEY, error, delay, number, len(delays) - 1,
+                )  # fmt: skip
+                wait(delay)
+    try:
+        return read(entry)
+    except NotThereError as error:
+        raise _absent(error) from error
+
+
+def _absent(error: NotThereError) -> SourceError:
+    return SourceError(
+        f"secondary input is not there: {error}",
+        f"Run the job that writes it first; retry in {KEY} waits for activation and "
+        "authentication input. Names with * are not expanded.",
+    )

@@ -1,0 +1,37 @@
+"""Rows of JSON lines: one object a line, UTF-8; numbers stay as they are written. RFC 8259."""
+
+from __future__ import annotations
+
+from dil.extraction.secondary.columns import Open, Rows, UnfitError, check_columns, exact_json
+from dil.model.json import JsonObject
+
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+def read_json_lines(opened: Open, columns: tuple[str, ...]) -> Rows:
+    """Yield the rows, one line in memory at a time; blank lines are no rows.
+
+    The first row tells which columns there are; what a later one lacks is null.
+    """
+    is_first = True
+    with opened() as stream:
+        for number, line in enumerate(stream, 1):
+            text = line.removeprefix(_BYTE_ORDER_MARK) if number == 1 else line
+            if not text.strip():
+                continue
+            row = _row(text, number)
+            if is_first:
+                check_columns(columns, row)
+                is_first = False
+            yield {name: row.get(name) for name in columns}
+
+
+def _row(line: bytes, number: int) -> JsonObject:
+    try:
+        row = exact_json(line)
+    except (ValueError, RecursionError):
+        row = None
+    if not isinstance(row, dict):
+        # The line itself may hold a token.
+        raise UnfitError(f"has in line {number} no JSON object; JSON is read as one object a line")
+    return row

@@ -1,0 +1,91 @@
+"""Which files a path of secondary input stands for (behaviour.md B4.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import PurePosixPath
+from typing import TypeAlias
+
+from dil.storage import Filesystem
+
+LiveFiles: TypeAlias = Callable[[Filesystem, str], Sequence[str] | None]
+"""Returns the paths of a dataset's live files; None for one that no run has published to."""
+
+# The folder in which a dataset of ours keeps its own records (design.md section 5).
+_META = "_dil"
+_HIDDEN = ("_", ".")
+
+
+class NotThereError(Exception):
+    """The path does not exist yet, or a file of it was taken away meanwhile."""
+
+
+def find_files(filesystem: Filesystem, path: str, live_files: LiveFiles) -> tuple[str, ...]:
+    """Return the files of a path, sorted: the file itself, or all below a folder.
+
+    Files and folders whose name begins with ``_`` or ``.`` are skipped. Of a dataset of ours only
+    live files count, so that neither half a publish nor what was replaced is seen; that holds for
+    datasets below the path, and for the one that the path lies in.
+
+    Raises:
+        NotThereError: there is nothing at the path, or a dataset that was never published to.
+        OSError, DilError: the store cannot be read.
+    """
+    if _is_file(filesystem, path):
+        return (path,)
+    if not filesystem.exists(path):
+        raise NotThereError(f"{path} does not exist")
+    around = _dataset_around(filesystem, path)
+    if around is not None:
+        return tuple(sorted(_below(_published(filesystem, around, live_files), path)))
+    listed = [file.path for file in filesystem.files(path)]
+    datasets = _datasets(listed, path)
+    found = [file for file in listed if not any(_is_below(file, folder) for folder in datasets)]
+    for folder in datasets:
+        found += _published(filesystem, folder, live_files)
+    return tuple(sorted(_below(found, path)))
+
+
+def _is_file(filesystem: Filesystem, path: str) -> bool:
+    try:
+        filesystem.open_input(path).close()
+    except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
+        return False
+    return True
+
+
+def _dataset_around(filesystem: Filesystem, path: str) -> str | None:
+    """Return the nearest folder, the path itself or one above, that is a dataset of ours."""
+    folder = path.rstrip("/")
+    while folder:
+        if filesystem.exists(f"{folder}/{_META}"):
+            return folder
+        folder = folder.rpartition("/")[0]
+    return None
+
+
+def _datasets(listed: Iterable[str], path: str) -> tuple[str, ...]:
+    """Return the datasets among the files below a path, leaving out what is in hidden folders."""
+    folders = (file.rpartition(f"/{_META}/")[0] for file in listed)
+    return tuple(dict.fromkeys(_below((folder for folder in folders if folder), path)))
+
+
+def _published(filesystem: Filesystem, folder: str, live_files: LiveFiles) -> Sequence[str]:
+    files = live_files(filesystem, folder)
+    if files is None:
+        raise NotThereError(f"{folder} belongs to a job that has published nothing yet")
+    return files
+
+
+def _below(files: Iterable[str], folder: str) -> list[str]:
+    """Return those below a folder that neither are hidden nor lie in what is."""
+    return [
+        file
+        for file in files
+        if _is_below(file, folder)
+        and not any(part.startswith(_HIDDEN) for part in PurePosixPath(file[len(folder) :]).parts)
+    ]
+
+
+def _is_below(file: str, folder: str) -> bool:
+    return file.startswith(f"{folder.rstrip('/')}/")

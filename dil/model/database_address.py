@@ -1,0 +1,46 @@
+"""Where a database server is, and how to log in there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from dil.model.secret import Secret
+
+
+class Server(StrEnum):
+    """A kind of database server; MariaDB is spoken to as MySQL. The value names it in URLs."""
+
+    POSTGRESQL = "postgresql"
+    MYSQL = "mysql"
+
+    @property
+    def default_port(self) -> int:
+        """Return the port that the server has when nobody says otherwise."""
+        return 5432 if self is Server.POSTGRESQL else 3306
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseAddress:
+    """One database on a server, as its URL names it.
+
+    ``hosts`` holds (name, port), several only for PostgreSQL, where the first that answers is
+    taken; it is empty where an option names a socket. ``options`` are pairs that the driver
+    understands: those of libpq for PostgreSQL, those of ``mysql-options`` in the documentation
+    for MySQL; they may hold secrets and are not printed.
+    """
+
+    server: Server
+    hosts: tuple[tuple[str, int], ...]
+    database: str
+    user: str = ""
+    password: Secret | None = None
+    schema: str = ""
+    options: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+
+    def __str__(self) -> str:
+        """Return the address without user, password and options."""
+        hosts = ",".join(f"[{name}]:{port}" if ":" in name else f"{name}:{port}"
+                         for name, port in self.hosts)  # fmt: skip
+        schema = f"?schema={self.schema}" if self.schema else ""
+        return f"{self.server}://{hosts}/{self.database}{schema}"

@@ -1,0 +1,52 @@
+"""What secondary input gave: units, and variables that are secret (behaviour.md B4)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from dil.model.json import JsonObject, JsonValue
+from dil.model.secret import Secret
+
+
+@dataclass(frozen=True, slots=True)
+class SecondaryVariables:
+    """What tasks add to the variables of their unit; travels with the run, is never recorded.
+
+    ``authentication`` are the fields of the one authentication row, as text. ``unit_secrets`` are
+    the plain texts of what is ENC(...) in activation rows: the units themselves, and so signatures
+    and state, keep the encrypted text (defects.md X-14).
+    """
+
+    authentication: Mapping[str, Secret] = field(default_factory=dict)
+    unit_secrets: Mapping[str, Secret] = field(default_factory=dict)
+
+    @property
+    def secrets(self) -> tuple[Secret, ...]:
+        """Return everything that must not be printed."""
+        return (*self.authentication.values(), *self.unit_secrets.values())
+
+    def over(self, unit: JsonObject) -> dict[str, JsonValue]:
+        """Return the variables of a unit: its members, and authentication fields over them (B6.1).
+
+        Secrets are revealed here: the result must not be printed.
+        """
+        members = {name: self._opened(value) for name, value in unit.items()}
+        return {**members, **{name: text.reveal() for name, text in self.authentication.items()}}
+
+    def _opened(self, value: JsonValue) -> JsonValue:
+        secret = self.unit_secrets.get(value) if isinstance(value, str) else None
+        return value if secret is None else secret.reveal()
+
+
+@dataclass(frozen=True, slots=True)
+class SecondaryRows:
+    """What was read before planning.
+
+    ``activation`` are the units as compact JSON, each once, in order; None where the job has no
+    activation input. ``notes`` are sentences for the run's report.
+    """
+
+    activation: tuple[str, ...] | None = None
+    variables: SecondaryVariables = field(default_factory=SecondaryVariables)
+    notes: tuple[str, ...] = ()

@@ -1,0 +1,71 @@
+"""Partitions read in part whose rest a backfill would make look up to date; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from dil.model.history import History, UnitRecord
+from dil.model.interval import Interval
+from dil.model.job import DAY_MS, PlanningSpec
+from dil.model.work_unit import Plan, Reason, WorkUnit
+from dil.planning.partitions import partition_from
+from dil.text.instants import HOUR_MS
+
+# No partition is longer, whatever its time zone does.
+_WIDEST_MS = {
+    "hourly": HOUR_MS,
+    "daily": 2 * DAY_MS,
+    "weekly": 8 * DAY_MS,
+    "monthly": 32 * DAY_MS,
+    "yearly": 367 * DAY_MS,
+    "composite": 367 * DAY_MS,
+}
+
+
+def overtaken(spec: PlanningSpec, plan: Plan, history: History) -> tuple[WorkUnit, ...]:
+    """Return the rests that a backfill hides, as work units that are still to be read.
+
+    A unit's cutoff follows its newest high (spec README 8). A backfill that goes beyond it would
+    put the end of the partition that was read up to there behind the cutoff for ever, and rows of
+    it would be lost. Recorded as failed, the rest stays due (spec README 4).
+    """
+    if not spec.backfill or spec.partition not in _WIDEST_MS:
+        return ()
+    planned = {unit.signature for unit in plan.work_units}
+    tops: dict[str, WorkUnit] = {}
+    for unit in plan.work_units:
+        top = tops.get(unit.unit_key)
+        tops[unit.unit_key] = unit if top is None or unit.high > top.high else top
+    return tuple(
+        rest
+        for key, top in tops.items()
+        for record in _newest(history, key, top.high, _WIDEST_MS[spec.partition])
+        if record.signature not in planned
+        for rest in _rest(spec, plan.now, record, top)
+    )
+
+
+def _newest(history: History, key: str, top: int, widest: int) -> Iterable[UnitRecord]:
+    """Return the record with the unit's newest high, where that is below ``top``."""
+    coverage = history.coverage(key)
+    if coverage is None or coverage.max_high >= top:
+        return ()
+    newest = coverage.max_high
+    records = history.records(key, newest - widest, newest)
+    return [each for each in records.values() if each.high == newest and not each.failed]
+
+
+def _rest(spec: PlanningSpec, now_ms: int, record: UnitRecord, top: WorkUnit) -> Iterator[WorkUnit]:
+    end = partition_from(spec, record.low, top.high, now_ms=now_ms)
+    if record.high is None or end is None or end <= record.high:
+        return
+    yield WorkUnit(
+        record.signature,
+        record.high,
+        end,
+        Interval(record.low, end),
+        top.unit_name,
+        top.unit_json,
+        Reason.RETRY,
+        last_high=record.high,
+    )

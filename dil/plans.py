@@ -1,0 +1,84 @@
+"""The plan of a job: its configuration, its secondary input and its state brought together."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from msgspec import structs
+
+from dil import admission, planning, publishing
+from dil.extraction.secondary import Access, read_activation
+from dil.model.job import Job
+from dil.model.work_unit import Plan
+from dil.planning import SavedPlan
+from dil.secrets import SecretResolver
+from dil.spi.state_store import StateStore
+from dil.state import open_store
+from dil.storage import filesystem_for
+
+log = logging.getLogger(__name__)
+
+
+def plan_job(
+    job: Job, *, now_ms: int, clock: Callable[[], int] | None = None, explain: bool = False
+) -> SavedPlan:
+    """Return what a run at ``now_ms`` (epoch ms UTC) would do; reads state, changes nothing.
+
+    ``explain`` keeps what is not due, with the reason. What is returned can be kept as a file and
+    given to a run.
+    """
+    with open_store(job.state, job.name, clock=clock or (lambda: now_ms)) as store:
+        problem = admission.changed_shape(job, store)
+        if problem is not None:
+            log.warning("a run would refuse this plan: %s", problem.message)
+        head = store.head()  # before the plan: one that is older than the plan refuses too much
+        units = read_activation(job.properties, access(job))
+        plan = due(job, store, now_ms, units, explain=explain)
+    return SavedPlan(
+        job=job.name,
+        digest=job.digest,
+        backfill=job.planning.backfill,
+        head=None if head is None else str(head["hash"]),
+        plan=plan,
+    )
+
+
+def due(
+    job: Job,
+    store: StateStore,
+    now_ms: int,
+    activation: Sequence[str] | None,
+    *,
+    explain: bool = False,
+) -> Plan:
+    """Return what is due at ``now_ms`` (epoch ms UTC) with these activation rows as units."""
+    history = store.history() if job.state.enabled else planning.BareHistory({})
+    return planning.plan(
+        job.planning, now_ms=now_ms, history=history, activation=activation, explain=explain
+    )
+
+
+def approved(job: Job, store: StateStore, now_ms: int, saved: SavedPlan) -> Plan:
+    """Return a plan that was kept in a file, its pacing counted from ``now_ms`` (epoch ms UTC).
+
+    Raises:
+        ConfigError: it is of another job or another configuration.
+        PlanningError: state has changed since it was made.
+    """
+    admission.refuse_stale_plan(job, saved, store.head())
+    late = now_ms - saved.plan.now
+    work_units = tuple(
+        structs.replace(unit, not_before=unit.not_before + late) if unit.not_before else unit
+        for unit in saved.plan.work_units
+    )
+    return replace(saved.plan, work_units=work_units)
+
+
+def access(job: Job) -> Access:
+    """Return how the job's secondary input is read."""
+    passwords = tuple(password.reveal() for password in job.keys.passwords)
+    resolver = SecretResolver({}, Path(), passwords, job.keys.strong)
+    return Access(filesystem_for, publishing.live_paths, resolver.resolve)

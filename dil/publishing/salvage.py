@@ -1,0 +1,86 @@
+"""A publish that cannot be finished as it was decided, because staged files are gone.
+
+An operator may let it be finished without the work units that lost files (spec README 27). They
+count as failed then, and are read again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from dil.model.dataset import Intent, Lease, Move
+from dil.model.job import PublishingSpec, PublishMode
+from dil.publishing.publisher import carry_out
+from dil.spi.state_store import StateStore
+from dil.storage import Filesystem
+
+
+def lost_moves(intent: Intent, filesystem: Filesystem) -> tuple[Move, ...]:
+    """Return the moves whose file is neither staged nor published any more."""
+    return tuple(
+        move
+        for move in intent.commit.moves
+        if not filesystem.exists(move.source)
+        and not filesystem.exists(filesystem.path_of(move.target.uri))
+    )
+
+
+def finish_without_lost(
+    store: StateStore, lease: Lease, intent: Intent, spec: PublishingSpec, filesystem: Filesystem
+) -> Intent:
+    """Finish a publish without the work units that lost files; return what was published.
+
+    Their other files are deleted, staged or moved, so that no driver that wakes up later can
+    bring them in. A replace takes all or nothing, so it is given up as a whole: the files that it
+    was to replace are still there, because they go only after all moves.
+
+    Raises:
+        LeaseLostError: another run took over.
+    """
+    lost = {move.target.signature for move in lost_moves(intent, filesystem)}
+    if not lost:
+        carry_out(intent, spec, filesystem)
+        store.commit(lease, intent.commit)
+        return intent
+    rest = _without(intent, lost, spec.mode)
+    store.replace_intent(lease, rest)
+    kept = {move.source for move in rest.commit.moves}
+    for move in intent.commit.moves:
+        if move.source not in kept:
+            filesystem.delete_file(move.source)
+            filesystem.delete_file(filesystem.path_of(move.target.uri))
+    carry_out(rest, spec, filesystem)
+    store.commit(lease, rest.commit)
+    return rest
+
+
+def _without(intent: Intent, lost: set[str], mode: PublishMode) -> Intent:
+    commit = intent.commit
+    if mode is PublishMode.REPLACE:
+        lost = {outcome.signature for outcome in commit.outcomes}
+    outcomes = tuple(
+        replace(outcome, high=None, error="its staged files were lost")
+        if outcome.signature in lost
+        else outcome
+        for outcome in commit.outcomes
+    )
+    starts = [outcome.low for outcome in outcomes if outcome.signature in lost]
+    if commit.left_low is not None:
+        starts.append(commit.left_low)
+    return replace(
+        intent,
+        commit=replace(
+            commit,
+            moves=tuple(move for move in commit.moves if move.target.signature not in lost),
+            removes=tuple(
+                file for file in commit.removes if _stays_out(file.signature, lost, mode)
+            ),
+            outcomes=outcomes,
+            left_low=min(starts),
+        ),
+    )
+
+
+def _stays_out(signature: str, lost: set[str], mode: PublishMode) -> bool:
+    """Tell whether a file is still to be removed: not the old files of what was lost."""
+    return mode is not PublishMode.REPLACE and signature not in lost

@@ -1,0 +1,125 @@
+"""Published files that an operator's act takes out of the dataset, and those it brings back.
+
+What is taken out is copied to ``<dataset>/_dil/withdrawn/<act>/`` first, so that undo can bring it
+back; then it leaves the dataset as a replace takes files away: intent, manifest, files. A crash
+before the intent leaves copies that nobody reads; after it, the next run finishes the act.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from dil.errors import StateError, WriteError
+from dil.model.dataset import Move, PublishedFile
+from dil.model.job import PublishingSpec
+from dil.model.json import JsonObject
+from dil.publishing.layout import META, dataset_dir
+from dil.spi.state_store import StateStore
+from dil.storage import Filesystem
+
+_PIECE = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class _Copy:
+    path: str
+    file: PublishedFile
+
+
+def require_recorded(store: StateStore) -> None:
+    """Refuse where the chain never saw a file: then it cannot tell that one is taken away.
+
+    Raises:
+        StateError: no block of the chain names a schema.
+    """
+    if not any(_kind(block) == "SetDataSchema" for block in store.blocks()):
+        raise StateError(
+            "these files were published while no state was kept, so the chain does not know them",
+            "Give --keep-files, and move the files away yourself.",
+        )
+
+
+def withdraw(
+    filesystem: Filesystem, spec: PublishingSpec, act_id: str, files: Sequence[PublishedFile]
+) -> None:
+    """Copy files to the act's folder, its list of them last.
+
+    Raises:
+        StateError: a file is not what was published.
+    """
+    folder = _folder(spec, act_id)
+    copies = []
+    for number, file in enumerate(files):
+        path = f"{folder}/{number}-{file.uri.rpartition('/')[2]}"
+        _copy(filesystem, file, path)
+        copies.append(_Copy(path, file))
+    filesystem.put(f"{folder}/files.json", msgspec.json.encode(copies))
+
+
+def bring_back(
+    filesystem: Filesystem, spec: PublishingSpec, act_id: str, uris: frozenset[str]
+) -> tuple[Move, ...]:
+    """Return the moves that bring the files of an act back into the dataset.
+
+    Raises:
+        StateError: a copy is gone.
+    """
+    path = f"{_folder(spec, act_id)}/files.json"
+    try:
+        with filesystem.open_input(path) as stream:
+            copies = msgspec.json.decode(stream.read(), type=list[_Copy])
+    except FileNotFoundError:
+        copies = []
+    moves = tuple(
+        Move(copy.path, copy.file)
+        for copy in copies
+        if copy.file.uri in uris and filesystem.exists(copy.path)
+    )
+    if len(moves) != len(uris):
+        raise StateError(
+            f"{len(uris) - len(moves)} of {len(uris)} files that {act_id} withdrew are not at "
+            f"{path.rpartition('/')[0]} any more",
+            "Restore that folder from a copy. Nothing was changed.",
+        )
+    return moves
+
+
+def sweep(filesystem: Filesystem, spec: PublishingSpec, act_id: str) -> None:
+    """Delete what is left of an act's folder after its files were brought back."""
+    filesystem.delete_tree(_folder(spec, act_id))
+
+
+def _kind(block: JsonObject) -> object:
+    event = block["event"]
+    return event.get("kind") if isinstance(event, Mapping) else None
+
+
+def _folder(spec: PublishingSpec, act_id: str) -> str:
+    return f"{dataset_dir(spec)}/{META}/withdrawn/{act_id}"
+
+
+def _copy(filesystem: Filesystem, file: PublishedFile, path: str) -> None:
+    digest = hashlib.sha256()
+    try:
+        with (
+            filesystem.open_input(filesystem.path_of(file.uri)) as source,
+            filesystem.open_output(path) as target,
+        ):
+            while piece := source.read(_PIECE):
+                digest.update(piece)
+                target.write(piece)
+    except FileNotFoundError as error:
+        raise StateError(
+            f"{file.uri} cannot be withdrawn: it is gone", "`dil state verify` lists such files."
+        ) from error
+    except OSError as error:
+        raise WriteError(f"{path}: {error.strerror}", "Check space and permissions.") from error
+    if file.sha256 and digest.hexdigest() != file.sha256:
+        raise StateError(
+            f"{file.uri} is not what was published: its SHA-256 differs",
+            "Nothing was changed. Restore the file, or move it away yourself.",
+        )

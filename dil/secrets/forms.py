@@ -1,0 +1,35 @@
+"""How a secret may be written: plain, ``ENC(...)``, ``env:NAME`` or ``file:PATH``."""
+
+from __future__ import annotations
+
+import re
+
+PREFIX = "v1:"
+
+ENCRYPTED = re.compile(r"ENC\((.*)\)", re.DOTALL)
+ENVIRONMENT = re.compile(r"env:([A-Za-z_][A-Za-z0-9_]*)")
+FILE = re.compile(r"file:(?://(?:localhost)?(?=/))?(.+)", re.DOTALL)
+
+# An encrypted text inside a longer one, such as a line of a job file.
+ENCRYPTED_INSIDE = re.compile(r"ENC\(([A-Za-z0-9+/=:_-]+)\)")
+
+_VERSION = re.compile(r"v[0-9]+:")
+
+
+def is_reference(text: str) -> bool:
+    """Tell whether a text stands for a secret: ENC(...), env:NAME or file:PATH, as a whole."""
+    return any(form.fullmatch(text) for form in (ENCRYPTED, ENVIRONMENT, FILE))
+
+
+def is_encrypted(text: str) -> bool:
+    """Tell whether a whole text is ``ENC(...)``."""
+    return ENCRYPTED.fullmatch(text) is not None
+
+
+def version_of(cipher_text: str) -> str:
+    """Return the version that stands in front, such as ``v1:``; empty for DIL's forms.
+
+    Base64 has no colon, so the two cannot be taken for each other.
+    """
+    match = _VERSION.match(cipher_text)
+    return match[0] if match else ""

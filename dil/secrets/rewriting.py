@@ -1,0 +1,51 @@
+"""Job files whose ``ENC(...)`` texts are encrypted again, as a text: nothing else changes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from dil.secrets.authenticated import Encryptor
+from dil.secrets.forms import ENCRYPTED_INSIDE
+from dil.secrets.resolver import SecretError, SecretResolver
+
+_COMMENT = re.compile(r"[ \t\f]*[#!]")
+
+
+@dataclass(frozen=True, slots=True)
+class Rewritten:
+    """The new text of a file, and the lines (from 1) of what was encrypted again."""
+
+    text: str
+    lines: tuple[int, ...]
+
+
+def reencrypt(text: str, resolver: SecretResolver, encryptor: Encryptor) -> Rewritten:
+    """Return a job file's text with every ``ENC(...)`` encrypted by ``encryptor``.
+
+    Comment lines stay as they are.
+
+    Raises:
+        SecretError: a text cannot be decrypted; its line is told.
+    """
+    lines = text.splitlines(keepends=True)
+    changed: list[int] = []
+    for index, line in enumerate(lines):
+        if _COMMENT.match(line) or not ENCRYPTED_INSIDE.search(line):
+            continue
+        lines[index] = ENCRYPTED_INSIDE.sub(_again(resolver, encryptor, index + 1), line)
+        changed.append(index + 1)
+    return Rewritten("".join(lines), tuple(changed))
+
+
+def _again(
+    resolver: SecretResolver, encryptor: Encryptor, line: int
+) -> Callable[[re.Match[str]], str]:
+    def replaced(found: re.Match[str]) -> str:
+        try:
+            return encryptor.encrypt(resolver.resolve(found[0]).reveal())
+        except SecretError as error:
+            raise SecretError(f"line {line}: {error.what}", error.fix) from None
+
+    return replaced

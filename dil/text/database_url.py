@@ -1,0 +1,152 @@
+"""URLs of database servers, and what a Java job file writes in their place (spec README 24).
+
+``postgresql://host:5432/database?option=value`` goes to libpq with its options (PostgreSQL
+manual, 34.1.1). ``mysql://`` takes the TLS options of the MySQL client: ssl-mode, ssl-ca,
+ssl-cert, ssl-key; besides connect-timeout and unix-socket. ``jdbc:`` URLs are translated. No
+error of this module shows the URL, because it may hold a password.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from urllib.parse import parse_qsl, unquote
+
+from dil.model.database_address import DatabaseAddress, Server
+from dil.model.secret import Secret
+from dil.text.jdbc_options import OptionError, mysql_options, postgresql_options
+
+_URL = re.compile(
+    r"(?P<jdbc>jdbc:)?(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<place>[^/?#]*)"
+    r"(?:/(?P<database>[^?#]*))?(?:\?(?P<query>.*))?",
+    re.DOTALL,
+)
+_HOST = re.compile(r"(?:\[(?P<v6>[0-9A-Fa-f:.%]+)\]|(?P<name>[^:\[\]]*))(?::(?P<port>[0-9]*))?")
+_SERVERS = {
+    "postgresql": Server.POSTGRESQL,
+    "postgres": Server.POSTGRESQL,
+    "mysql": Server.MYSQL,
+    "mariadb": Server.MYSQL,
+}
+_FORMS = "postgresql://host:5432/database or mysql://host:3306/database"
+_MYSQL_OPTIONS = ("ssl-mode", "ssl-ca", "ssl-cert", "ssl-key", "connect-timeout", "unix-socket")
+_TLS_MODES = {
+    "disabled": ("disable",),
+    "preferred": ("prefer",),
+    "required": ("require", "trust"),
+    "verify_ca": ("verify-ca",),
+    "verify_identity": ("verify-identity", "verify-full"),
+}
+_SOCKETS = {"unix-socket", "host", "hostaddr", "service"}
+_HIGHEST_PORT = 65535
+
+
+class DatabaseUrlError(ValueError):
+    """A text that is no database URL; ``fix`` says what to write. Neither shows the text."""
+
+    def __init__(self, what: str, fix: str) -> None:
+        super().__init__(what, fix)
+        self.what = what
+        self.fix = fix
+
+
+@dataclass(frozen=True, slots=True)
+class ReadUrl:
+    """An address, and the names of JDBC options that mean nothing outside of Java."""
+
+    address: DatabaseAddress
+    ignored: tuple[str, ...] = ()
+
+
+def read_database_url(text: str) -> ReadUrl:
+    """Return the database that a URL names.
+
+    Raises:
+        DatabaseUrlError: it is no URL of a known server, or an option cannot be kept.
+    """
+    match = _URL.fullmatch(text.strip())
+    if match is None:
+        raise DatabaseUrlError("is no URL of a database", f"Write {_FORMS}.")
+    server = _SERVERS.get(match["scheme"].lower())
+    if server is None:
+        raise DatabaseUrlError(
+            f"begins with {match['jdbc'] or ''}{match['scheme']}:, which is no known server",
+            f"Write {_FORMS}.",
+        )
+    login, _, place = match["place"].rpartition("@")
+    user, _, password = login.partition(":")
+    options, ignored = _options(server, match["query"] or "", is_jdbc=bool(match["jdbc"]))
+    user = unquote(user) or options.pop("user", "")
+    password = unquote(password) or options.pop("password", "")
+    address = DatabaseAddress(
+        server=server,
+        hosts=_hosts(server, place, has_socket=bool(_SOCKETS & options.keys())),
+        database=_database(match["database"] or ""),
+        user=user,
+        password=Secret(password) if password else None,
+        schema=options.pop("schema", ""),
+        options=tuple(sorted(options.items())),
+    )
+    return ReadUrl(address, ignored)
+
+
+def _database(text: str) -> str:
+    if not text or "/" in text:
+        raise DatabaseUrlError("names no database", f"Write it behind the host: {_FORMS}.")
+    return unquote(text)
+
+
+def _hosts(server: Server, place: str, *, has_socket: bool) -> tuple[tuple[str, int], ...]:
+    if not place and has_socket:
+        return ()
+    hosts = tuple(_host(server, part) for part in (place or "localhost").split(","))
+    if len(hosts) > 1 and server is Server.MYSQL:
+        raise DatabaseUrlError(
+            "names several hosts", "Name the one that takes writes; the state has one home."
+        )
+    return hosts
+
+
+def _host(server: Server, text: str) -> tuple[str, int]:
+    match = _HOST.fullmatch(text)
+    if match is None:
+        raise DatabaseUrlError("has a host that cannot be read", f"Write {_FORMS}.")
+    port = int(match["port"] or server.default_port)
+    if not 0 < port <= _HIGHEST_PORT:
+        raise DatabaseUrlError(f"has the port {port}", f"Write one from 1 to {_HIGHEST_PORT}.")
+    return unquote(match["v6"] or match["name"] or "localhost"), port
+
+
+def _options(
+    server: Server, query: str, *, is_jdbc: bool
+) -> tuple[dict[str, str], tuple[str, ...]]:
+    pairs = parse_qsl(query, keep_blank_values=True)
+    given = {name: value for name, value in pairs if value}
+    try:
+        if server is Server.POSTGRESQL:
+            return postgresql_options(given) if is_jdbc else (given, ())
+        options, ignored = mysql_options(given) if is_jdbc else (given, ())
+        return _checked_mysql(options), ignored
+    except OptionError as error:
+        raise DatabaseUrlError(error.what, error.fix) from None
+
+
+def _checked_mysql(given: dict[str, str]) -> dict[str, str]:
+    options = {name.lower().replace("_", "-"): value for name, value in given.items()}
+    unknown = sorted(set(options) - {*_MYSQL_OPTIONS, "user", "password"})
+    if unknown:
+        raise OptionError(
+            f"has the unknown option {unknown[0]}", f"Known options: {', '.join(_MYSQL_OPTIONS)}."
+        )
+    if not options.get("connect-timeout", "1").isdecimal():
+        raise OptionError("has a connect-timeout that is no number", "Write whole seconds.")
+    if "ssl-mode" in options:
+        options["ssl-mode"] = _tls_mode(options["ssl-mode"].lower())
+    return options
+
+
+def _tls_mode(word: str) -> str:
+    for mode, others in _TLS_MODES.items():
+        if word in {mode, *others}:
+            return mode
+    raise OptionError("has an unknown ssl-mode", f"Known words: {', '.join(_TLS_MODES)}.")

@@ -1,0 +1,108 @@
+"""Options of JDBC URLs in the words of other drivers.
+
+What has to do with TLS is translated or refused, never dropped in silence; tuning of the Java
+driver means nothing here and is told as ignored. Sources: MySQL Connector/J 8 "Security" and
+"Connection" properties, MariaDB Connector/J "TLS parameters", pgJDBC "Connection parameters".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+_ABOUT_TLS = re.compile(r"(?i)ssl|tls|trust|keystore|cert|gssenc|channelbinding")
+_POSTGRESQL = {
+    "user": "user",
+    "password": "password",
+    "currentSchema": "schema",
+    "sslmode": "sslmode",
+    "sslrootcert": "sslrootcert",
+    "sslcert": "sslcert",
+    "sslkey": "sslkey",
+    "sslpassword": "sslpassword",
+    "sslNegotiation": "sslnegotiation",
+    "channelBinding": "channel_binding",
+    "gssEncMode": "gssencmode",
+    "connectTimeout": "connect_timeout",
+    "loginTimeout": "connect_timeout",
+    "ApplicationName": "application_name",
+    "options": "options",
+}
+_MYSQL = {"user": "user", "password": "password", "serverSslCert": "ssl-ca", "localSocket":
+          "unix-socket"}  # fmt: skip
+_MYSQL_TLS_SWITCHES = {"sslMode", "useSSL", "useSsl", "requireSSL", "verifyServerCertificate",
+                       "trustServerCertificate"}  # fmt: skip
+_TARGETS = {"primary": "primary", "master": "primary", "any": "any"}
+
+
+class OptionError(ValueError):
+    """An option that cannot be kept; ``fix`` says what to write."""
+
+    def __init__(self, what: str, fix: str) -> None:
+        super().__init__(what, fix)
+        self.what = what
+        self.fix = fix
+
+
+def postgresql_options(given: Mapping[str, str]) -> tuple[dict[str, str], tuple[str, ...]]:
+    """Return libpq's options, and the names that mean nothing there.
+
+    Raises:
+        OptionError: an option about TLS has no counterpart.
+    """
+    options = {_POSTGRESQL[name]: value for name, value in given.items() if name in _POSTGRESQL}
+    if is_on(given, "ssl"):
+        options.setdefault("sslmode", "verify-full")  # pgJDBC's meaning of ssl=true
+    target = given.get("targetServerType")
+    if target in _TARGETS:
+        options["target_session_attrs"] = _TARGETS[target]
+    return options, _ignored(given, {*_POSTGRESQL, "ssl", "targetServerType"})
+
+
+def mysql_options(given: Mapping[str, str]) -> tuple[dict[str, str], tuple[str, ...]]:
+    """Return the options of a ``mysql://`` URL, and the names that mean nothing there.
+
+    Raises:
+        OptionError: an option about TLS has no counterpart.
+    """
+    options = {_MYSQL[name]: value for name, value in given.items() if name in _MYSQL}
+    mode = _mysql_tls(given)
+    if mode:
+        options["ssl-mode"] = mode
+    timeout_ms = given.get("connectTimeout", "")
+    if timeout_ms.isdecimal() and int(timeout_ms):
+        options["connect-timeout"] = str(max(1, int(timeout_ms) // 1000))
+    return options, _ignored(given, {*_MYSQL, *_MYSQL_TLS_SWITCHES, "connectTimeout"})
+
+
+def is_on(given: Mapping[str, str], *names: str) -> bool:
+    """Tell whether one of some switches is written and true."""
+    return any(given.get(name, "").lower() in {"true", "1", "yes"} for name in names)
+
+
+def _mysql_tls(given: Mapping[str, str]) -> str:
+    """Return ssl-mode, empty text where the URL leaves it open."""
+    if "sslMode" in given:
+        return given["sslMode"].lower()
+    switches = {name.lower(): value.lower() for name, value in given.items()}
+    if switches.get("usessl") == "false":
+        return "disabled"
+    if is_on(switches, "usessl", "requiressl", "verifyservercertificate"):
+        if is_on(switches, "trustservercertificate"):
+            return "required"
+        if is_on(switches, "verifyservercertificate"):
+            return "verify_ca"
+        return "required" if is_on(switches, "requiressl") else ""
+    return ""
+
+
+def _ignored(given: Mapping[str, str], known: set[str]) -> tuple[str, ...]:
+    ignored = sorted(set(given) - known)
+    lost = [name for name in ignored if _ABOUT_TLS.search(name)]
+    if lost:
+        raise OptionError(
+            f"has the option {lost[0]}, which has no counterpart outside of Java",
+            "Write the URL without jdbc:, with ssl-mode and ssl-ca (MySQL) or sslmode and "
+            "sslrootcert (PostgreSQL), and PEM files in place of a key store.",
+        )
+    return tuple(ignored)

@@ -1,0 +1,341 @@
+"""What is particular to PostgreSQL and MySQL: connections that break, servers that refuse or hang.
+
+The cases run on both servers; a proxy in between cuts the connection where a test wants it.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+import pytest
+
+from dil.errors import CommitConflictError, CommitUnknownError, DilError, StateError
+from dil.model.database_address import DatabaseAddress
+from dil.model.job import StateSpec
+from dil.model.secret import Secret
+from dil.state.server_database import ServerDatabase
+from dil.state.verification import verify_chain
+from tests.contract.state_stores import (
+    Place,
+    commit_of,
+    mysql_place,
+    outcome,
+    postgresql_place,
+)
+from tests.servers.cutting_proxy import CuttingProxy
+from tests.servers.mariadb import MariadbServer
+from tests.servers.postgresql import PASSWORD, PostgresqlServer
+
+ADD = "INSERT INTO committed_run (dataset_id, run_id, seq) VALUES (?, ?, ?)"
+RUNS = "SELECT run_id FROM committed_run ORDER BY run_id"
+
+
+@dataclass
+class Backend:
+    server: PostgresqlServer | MariadbServer
+    place: Place
+
+    @property
+    def address(self) -> DatabaseAddress:
+        assert self.place.spec.server is not None
+        return self.place.spec.server
+
+    def database(self, address: DatabaseAddress | None = None, job: str = "orders"):
+        if isinstance(self.server, PostgresqlServer):
+            from dil.state.postgresql_database import PostgresqlDriver
+
+            return ServerDatabase(PostgresqlDriver(address or self.address), job)
+        from dil.state.mysql_database import MysqlDriver
+
+        return ServerDatabase(MysqlDriver(address or self.address), job)
+
+    def at(self, port: int) -> DatabaseAddress:
+        return replace(self.address, hosts=(("127.0.0.1", port),))
+
+    def open(self, address: DatabaseAddress):
+        return replace(self.place, spec=replace(self.place.spec, server=address)).open()
+
+    def end_connections(self) -> None:
+        """End every connection to the store, as an administrator or a firewall does."""
+        if isinstance(self.server, PostgresqlServer):
+            self.server.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                " WHERE application_name = 'dil'"
+            )
+            return
+        for (number,) in self.server.execute(
+            "SELECT id FROM information_schema.processlist"
+            f" WHERE user = 'admin' AND db = '{self.address.database}'"
+        ):
+            self.server.execute(f"KILL {number}")
+
+
+def add(database: ServerDatabase, *runs: str, between: Callable[[], None] = lambda: None) -> None:
+    """Add rows in one transaction; do something after the first one."""
+    with database.write() as tx:
+        for number, run in enumerate(runs):
+            tx.change(ADD, "orders", run, 1)
+            if number == 0:
+                between()
+
+
+@pytest.fixture(params=["postgresql", "mysql"])
+def backend(request: pytest.FixtureRequest) -> Iterator[Backend]:
+    server = request.getfixturevalue(f"{request.param}_server")
+    make = postgresql_place if request.param == "postgresql" else mysql_place
+    with make(server, f"t{uuid.uuid4().hex[:12]}") as place:
+        yield Backend(server, place)
+
+
+# Refusals
+
+
+def refusal(backend: Backend, address: DatabaseAddress) -> DilError:
+    """Return the error of opening the store at an address; it never holds the password."""
+    started = time.monotonic()
+    with backend.open(address) as store, pytest.raises(StateError) as caught:
+        store.acquire_lease("r1", lease_s=60)
+    assert time.monotonic() - started < 15
+    assert "very-secret" not in str(caught.value)
+    assert PASSWORD not in str(caught.value)
+    assert caught.value.fix
+    return caught.value
+
+
+def test_a_wrong_password_names_the_properties(backend: Backend) -> None:
+    error = refusal(backend, replace(backend.address, password=Secret("very-secret")))
+    assert "state.store.db.password" in error.fix
+
+
+def test_an_unknown_user_names_the_properties(backend: Backend) -> None:
+    error = refusal(backend, replace(backend.address, user="nobody"))
+    assert "state.store.db.user" in error.fix
+
+
+def test_an_unknown_database_says_how_to_make_it(backend: Backend) -> None:
+    error = refusal(backend, replace(backend.address, database="absent"))
+    assert "CREATE DATABASE" in error.fix
+
+
+def test_a_server_that_is_not_there_is_told_at_once(backend: Backend) -> None:
+    error = refusal(backend, backend.at(1))
+    assert "127.0.0.1:1/" in error.message
+    assert "state.store.db.url" in error.fix
+
+
+def test_a_database_of_another_program_is_refused_and_left_alone(backend: Backend) -> None:
+    name = backend.address.schema or backend.address.database
+    backend.server.execute(f"CREATE TABLE {name}.run (theirs INTEGER)")
+    error = refusal(backend, backend.address)
+    assert "table run" in error.message
+    assert backend.place.traces() == ["run"]
+
+
+@pytest.mark.parametrize(("number", "hint"), [(9, "Upgrade"), (0, "another database")])
+def test_a_store_of_another_format_is_refused(backend: Backend, number: int, hint: str) -> None:
+    with backend.place.open() as store:
+        store.acquire_lease("r1", lease_s=60)
+    name = backend.address.schema or backend.address.database
+    backend.server.execute(f"UPDATE {name}.state_format SET format = {number}")
+    with backend.place.open() as store:
+        for act in (store.head, store.history, lambda: store.acquire_lease("r2", lease_s=1)):
+            with pytest.raises(StateError, match=f"format {number}, this dil") as caught:
+                act()
+            assert hint in caught.value.fix
+
+
+def test_a_schema_that_does_not_exist_says_how_to_make_it(
+    postgresql_server: PostgresqlServer,
+) -> None:
+    with postgresql_place(postgresql_server, f"t{uuid.uuid4().hex[:12]}") as place:
+        backend = Backend(postgresql_server, place)
+        error = refusal(backend, replace(backend.address, schema="absent"))
+        assert "CREATE SCHEMA" in error.fix
+
+
+def test_tables_whose_making_was_interrupted_are_completed(mysql_server: MariadbServer) -> None:
+    with mysql_place(mysql_server, f"t{uuid.uuid4().hex[:12]}") as place:
+        with place.open() as store:
+            store.release_lease(store.acquire_lease("r1", lease_s=60))
+        name = place.spec.server.database
+        for statement in ("DELETE FROM {}.state_format", "DROP TABLE {}.writer",
+                          "DROP INDEX mc_block_kind ON {}.mc_block"):  # fmt: skip
+            mysql_server.execute(statement.format(name))
+        with place.open() as store:
+            assert store.head() is None
+            store.commit(store.acquire_lease("r2", lease_s=60), commit_of("r1", outcome(0)))
+            assert verify_chain(store).problems == ()
+
+
+# Connections that break
+
+
+def test_a_connection_that_went_away_between_heartbeats_is_opened_again(backend: Backend) -> None:
+    with backend.place.open() as store:
+        lease = store.acquire_lease("r1", lease_s=60)
+        backend.end_connections()
+        store.heartbeat(lease)
+        backend.end_connections()
+        assert store.head() is None
+        backend.end_connections()
+        assert store.commit(lease, commit_of("r1", outcome(0))) is not None
+
+
+def test_a_connection_that_breaks_inside_a_transaction_leaves_nothing(backend: Backend) -> None:
+    database = backend.database()
+    with pytest.raises(StateError) as caught:
+        add(database, "r1", "r2", between=backend.end_connections)
+    assert "run the job again" in caught.value.fix
+    with database.write() as tx:
+        assert tx.rows(RUNS) == []
+        tx.change(ADD, "orders", "r3", 3)
+    with database.read() as tx:
+        assert tx.rows(RUNS) == [("r3",)]
+    database.close()
+
+
+def test_a_commit_whose_answer_is_lost_is_looked_up_and_counts(backend: Backend) -> None:
+    with CuttingProxy(backend.server.port) as proxy:
+        database = backend.database(backend.at(proxy.port))
+        add(database, "r1", between=lambda: proxy.cut_answer_after(b"COMMIT"))
+        assert proxy.cuts == 1
+        with database.read() as tx:
+            assert tx.rows(RUNS) == [("r1",)]
+        database.close()
+
+
+def test_a_commit_that_never_arrived_is_looked_up_and_is_an_error(backend: Backend) -> None:
+    with CuttingProxy(backend.server.port) as proxy:
+        database = backend.database(backend.at(proxy.port))
+        with pytest.raises(StateError):
+            add(database, "r1", between=lambda: proxy.cut_before(b"COMMIT"))
+        assert proxy.cuts == 1
+        with database.read() as tx:
+            assert tx.rows(RUNS) == []
+        database.close()
+
+
+def test_a_commit_that_cannot_be_looked_up_may_have_landed(
+    backend: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dil.state.server_database.RESTART_S", 0.5)
+    with CuttingProxy(backend.server.port) as proxy:
+        database = backend.database(backend.at(proxy.port))
+        with pytest.raises(CommitUnknownError) as caught:
+            add(
+                database,
+                "r1",
+                between=lambda: proxy.cut_answer_after(b"COMMIT", for_good=True),
+            )
+        database.close()
+    assert "Delete nothing" in caught.value.fix
+
+
+def test_a_server_that_hangs_becomes_an_error_and_then_works_again(
+    backend: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dil.state.server_driver.ANSWER_S", 1)
+    monkeypatch.setattr("dil.state.server_driver.CONNECT_S", 2)
+    monkeypatch.setattr("dil.state.server_database.RESTART_S", 0)
+    with CuttingProxy(backend.server.port) as proxy, backend.open(backend.at(proxy.port)) as store:
+        lease = store.acquire_lease("r1", lease_s=60)
+        proxy.hang()
+        with pytest.raises(StateError) as caught:
+            store.heartbeat(lease)
+        assert caught.value.fix
+        proxy.go_on()
+        store.heartbeat(lease)
+
+
+# Locks
+
+
+def test_a_writer_that_waits_too_long_for_another_one_is_told(
+    backend: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dil.state.server_driver.LOCK_S", 1)
+    first, second = backend.database(), backend.database()
+    with first.write() as tx:
+        tx.change(ADD, "orders", "r1", 1)
+        with pytest.raises(StateError, match=r"(?i)lock") as caught, second.write():
+            pass
+    assert "run the job again" in caught.value.fix
+    with second.write() as tx:
+        assert tx.rows(RUNS) == [("r1",)]
+    first.close()
+    second.close()
+
+
+def test_writers_of_different_jobs_do_not_wait_for_each_other(backend: Backend) -> None:
+    one, other = backend.database(job="a"), backend.database(job="b")
+    with one.write() as tx:
+        tx.change(ADD, "a", "r1", 1)
+        with other.write() as second:
+            second.change(ADD, "b", "r1", 1)
+        tx.change(ADD, "a", "r2", 1)
+    with one.read() as tx:
+        assert len(tx.rows(RUNS)) == 3
+    one.close()
+    other.close()
+
+
+def test_a_key_that_is_there_is_a_conflict_and_the_whole_transaction_is_undone(
+    backend: Backend,
+) -> None:
+    database = backend.database()
+    with database.write() as tx:
+        tx.change(ADD, "orders", "r1", 1)
+    with pytest.raises(CommitConflictError):
+        add(database, "r2", "r1")
+    with database.read() as tx:
+        assert tx.rows(RUNS) == [("r1",)]
+    database.close()
+
+
+def test_a_row_that_is_found_and_not_changed_counts_as_matched(backend: Backend) -> None:
+    database = backend.database()
+    with database.write() as tx:
+        tx.change(ADD, "orders", "r1", 1)
+        assert tx.change("UPDATE committed_run SET seq = seq WHERE run_id = ?", "r1") == 1
+        assert tx.change("UPDATE committed_run SET seq = 1 WHERE run_id = ?", "r1") == 1
+        assert tx.change("UPDATE committed_run SET seq = 1 WHERE run_id = ?", "r9") == 0
+    database.close()
+
+
+def test_a_text_that_is_too_long_for_its_column_is_refused_and_not_cut(backend: Backend) -> None:
+    database = backend.database()
+    with pytest.raises(StateError), database.write() as tx:
+        tx.change(ADD, "orders", "r" * 201, 1)
+    database.close()
+
+
+def test_a_reader_that_waits_in_a_transaction_does_not_hold_up_a_writer(backend: Backend) -> None:
+    database = backend.database()
+    with database.write() as tx:
+        tx.change(ADD, "orders", "r1", 1)
+    snapshot = database.snapshot()
+    done: list[object] = []
+
+    def write() -> None:
+        with database.write() as tx:
+            done.append(tx.change(ADD, "orders", "r2", 1))
+
+    writer: Callable = threading.Thread(target=write)
+    writer.start()
+    writer.join(timeout=20)
+    assert done == [1]
+    assert snapshot.rows(RUNS) == [("r1",)]
+    snapshot.close()
+    snapshot.close()
+    database.close()
+
+
+def test_a_spec_without_an_address_says_which_property_is_missing() -> None:
+    for kind in ("postgresql", "mysql"):
+        with pytest.raises(StateError) as caught:
+            Place(StateSpec(kind)).open()
+        assert "state.store.db.url" in caught.value.fix

@@ -1,0 +1,118 @@
+"""A real MariaDB server on a free loopback port, stopped by pid."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+from types import TracebackType
+from typing import Self
+
+import pymysql
+
+from tests.servers.programs import (
+    find_program,
+    free_port,
+    needed_program,
+    own_folder,
+    run,
+    start,
+)
+from tests.servers.waiting import wait_until
+
+PLACES = ("/usr/sbin", "/opt/homebrew/opt/mariadb/bin")
+PASSWORD = "p@ss:wörd/%"
+
+
+class MariadbServer:
+    """One server in a folder of its own; ``durable`` keeps its disk writes safe, and slower."""
+
+    def __init__(self, *, durable: bool = False) -> None:
+        self.port = free_port()
+        self._durable = durable
+        self._program = needed_program("mariadbd", *PLACES)
+
+    def __enter__(self) -> Self:
+        self.folder, self._user = own_folder("mysql")
+        installer = find_program("mariadb-install-db", ("/usr/bin", *PLACES))
+        run([str(installer), "--no-defaults", f"--datadir={self.folder / 'data'}",
+             "--auth-root-authentication-method=normal", "--skip-test-db"], self._user)  # fmt: skip
+        self.start()
+        self._execute_as(
+            "root", "", f"CREATE USER admin@'%' IDENTIFIED BY '{PASSWORD}'", database="mysql"
+        )
+        self._execute_as("root", "", "GRANT ALL ON *.* TO admin@'%' WITH GRANT OPTION", "mysql")
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._process.send_signal(signal.SIGTERM if self._durable else signal.SIGKILL)
+        self._process.wait(timeout=30)
+        shutil.rmtree(self.folder)
+
+    def start(self) -> None:
+        """Start the server, after a kill too, and wait until it answers."""
+        settings = ["--bind-address=127.0.0.1", f"--port={self.port}", "--max-connections=60",
+                    f"--socket={self.folder / 'socket'}", "--skip-name-resolve",
+                    f"--pid-file={self.folder / 'pid'}", "--innodb-buffer-pool-size=32M",
+                    # What many servers are set to, and what the store must not fall for.
+                    "--character-set-server=latin1", "--collation-server=latin1_swedish_ci",
+                    "--sql-mode="]  # fmt: skip
+        if not self._durable:
+            settings += ["--innodb-flush-log-at-trx-commit=0", "--innodb-doublewrite=0"]
+        self._process = start(
+            [self._program, "--no-defaults", f"--datadir={self.folder / 'data'}", *settings],
+            self._user,
+            self.folder / "log",
+        )
+        wait_until(self._answers)
+
+    def kill(self) -> None:
+        """Kill the server without a farewell; ``start`` recovers it."""
+        os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait(timeout=30)
+
+    def pause(self) -> None:
+        """Let the server hang."""
+        os.killpg(self._process.pid, signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        os.killpg(self._process.pid, signal.SIGCONT)
+
+    def execute(self, statement: str, database: str = "mysql") -> list[tuple]:
+        """Run a statement as the administrator."""
+        return self._execute_as("admin", PASSWORD, statement, database)
+
+    def _execute_as(self, user: str, password: str, statement: str, database: str) -> list[tuple]:
+        connection = pymysql.connect(
+            host="127.0.0.1",
+            port=self.port,
+            user=user,
+            password=password.encode(),
+            database=database,
+            charset="utf8mb4",
+            autocommit=True,
+        )
+        with connection, connection.cursor() as cursor:
+            cursor.execute(statement)
+            return list(cursor.fetchall())
+
+    def add_database(self, name: str) -> str:
+        """Make an empty database and return its URL, without user and password."""
+        self.execute(f"CREATE DATABASE `{name}`")
+        return f"mysql://127.0.0.1:{self.port}/{name}"
+
+    def drop_database(self, name: str) -> None:
+        self.execute(f"DROP DATABASE `{name}`")
+
+    def _answers(self) -> bool:
+        if self._process.poll() is not None:
+            raise RuntimeError((self.folder / "log").read_text(errors="replace"))
+        try:
+            return bool(self._execute_as("root", "", "SELECT 1", "mysql"))
+        except pymysql.MySQLError:
+            return False

@@ -1,0 +1,94 @@
+"""A real PostgreSQL server on a free loopback port, stopped by pid."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import psycopg
+
+from tests.servers.programs import free_port, needed_program, own_folder, run, start
+from tests.servers.waiting import wait_until
+
+PLACES = ("/usr/lib/postgresql/*/bin", "/opt/homebrew/opt/postgresql*/bin")
+PASSWORD = "p@ss:wörd/%"
+
+
+class PostgresqlServer:
+    """One cluster in a folder of its own; ``durable`` keeps its disk writes safe, and slower."""
+
+    def __init__(self, *, durable: bool = False) -> None:
+        self.port = free_port()
+        self._durable = durable
+        self._programs = Path(needed_program("postgres", *PLACES)).parent
+
+    def __enter__(self) -> Self:
+        self.folder, self._user = own_folder("postgres")
+        data, secret = self.folder / "data", self.folder / "password"
+        secret.write_text(PASSWORD, encoding="utf-8")
+        run([str(self._programs / "initdb"), "--pgdata", str(data), "--username", "admin",
+             "--auth", "scram-sha-256", "--pwfile", str(secret), "--encoding", "UTF8",
+             "--locale", "C.UTF-8", "--no-sync"], self._user)  # fmt: skip
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._process.send_signal(signal.SIGQUIT)
+        self._process.wait(timeout=30)
+        shutil.rmtree(self.folder)
+
+    def start(self) -> None:
+        """Start the server, after a kill too, and wait until it answers."""
+        settings = ["-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=",
+                    "-c", "max_connections=60", "-c", "restart_after_crash=off"]  # fmt: skip
+        if not self._durable:
+            settings += ["-c", "fsync=off", "-c", "full_page_writes=off"]
+        self._process = start(
+            [str(self._programs / "postgres"), "-D", str(self.folder / "data"),
+             "-p", str(self.port), *settings], self._user, self.folder / "log")  # fmt: skip
+        wait_until(self._answers)
+
+    def kill(self) -> None:
+        """Kill the server without a farewell, all its processes; ``start`` recovers it."""
+        os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait(timeout=30)
+        (self.folder / "data/postmaster.pid").unlink(missing_ok=True)
+
+    def pause(self) -> None:
+        """Let the server hang."""
+        os.killpg(self._process.pid, signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        os.killpg(self._process.pid, signal.SIGCONT)
+
+    def execute(self, statement: str, database: str = "postgres") -> list[tuple]:
+        """Run a statement as the administrator."""
+        with psycopg.connect(host="127.0.0.1", port=self.port, user="admin", password=PASSWORD,
+                             dbname=database, autocommit=True) as connection:  # fmt: skip
+            cursor = connection.execute(statement.encode())
+            return cursor.fetchall() if cursor.description else []
+
+    def add_database(self, name: str) -> str:
+        """Make an empty database and return its URL, without user and password."""
+        self.execute(f'CREATE DATABASE "{name}"')
+        return f"postgresql://127.0.0.1:{self.port}/{name}"
+
+    def drop_database(self, name: str) -> None:
+        self.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
+
+    def _answers(self) -> bool:
+        if self._process.poll() is not None:
+            raise RuntimeError((self.folder / "log").read_text(errors="replace"))
+        try:
+            return bool(self.execute("SELECT 1"))
+        except psycopg.OperationalError:
+            return False

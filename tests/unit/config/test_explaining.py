@@ -1,0 +1,73 @@
+"""``dil explain``: properties, groups, old keys, and what is none of them."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from dil.config.explaining import explain, explained, groups_json, groups_text
+from dil.config.relations import example
+from dil.config.table import GROUPS, TABLE
+from dil.errors import ConfigError
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_every_property_is_explained_in_words_and_as_json(name):
+    text, facts = explain(name), json.loads(json.dumps(explained(name)))
+    assert text.startswith(f"{name}\n    {TABLE[name].meaning}")
+    assert f"docs/reference/properties.md#{name}" in text
+    assert facts["property"] == name
+    assert facts["type"] == TABLE[name].type.value
+    assert name not in facts["related"]
+    assert set(facts["related"]) <= set(TABLE)
+
+
+def test_an_explanation_tells_old_names_related_properties_and_an_example():
+    facts = explained("ms.parameters")
+    assert facts["old_names"] == ("ms.parameter",)
+    text = explain("data.publisher.replace.final.dir")
+    assert "related: ms.publish.mode" in text
+    assert "ms.grace.period=P2D" in explain("ms.grace.period")
+
+
+def test_examples_of_plain_properties_are_lines_of_a_job(job_file):
+    settings = {
+        name: example(TABLE[name]).partition("=")[2]
+        for name in ("ms.timezone", "ms.grace.period", "writer.dir.permissions", "task.maxretries")
+    }
+    job_file.load(settings)
+
+
+def test_groups_are_listed_and_each_lists_its_properties():
+    for group in GROUPS:
+        assert group.slug in groups_text()
+        text = explain(group.slug)
+        assert all(entry.name in text for entry in group.properties)
+    assert [each["group"] for each in groups_json()["groups"]] == [group.slug for group in GROUPS]
+    assert explained("http")["properties"] == [entry.name for entry in TABLE_OF["http"].properties]
+
+
+TABLE_OF = {group.slug: group for group in GROUPS}
+
+
+def test_an_old_key_names_what_took_its_place():
+    assert explained("dataset.name")["replaced_by"] == "extract.table.name"
+    assert explained("ms.watermark.type")["replaced_by"] is None
+    assert "Use ms.parameters." in explain("ms.parameter")
+
+
+@pytest.mark.parametrize(
+    ("name", "fix"),
+    [
+        ("ms.parametrs", 'Did you mean "ms.parameters"?'),
+        ("parallelism", "These hold it: ms.work.unit.parallelism.max."),
+        ("htp", 'Did you mean "http"?'),
+        ("zzz", "lists what there is"),
+    ],
+)
+def test_an_unknown_name_tells_the_nearest(name, fix):
+    for tell in (explain, explained):
+        with pytest.raises(ConfigError) as caught:
+            tell(name)
+        assert fix in caught.value.problems[0].fix

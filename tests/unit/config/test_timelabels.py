@@ -1,0 +1,204 @@
+"""The properties of timelabels: what is read, what contradicts, what is told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dil.config import load, planning_spec
+from dil.errors import ConfigError, Problem
+from dil.model.interval import Interval
+from dil.model.timelabels import LabelUnit, TimelabelSpec
+from dil.planning.timelabels import timelabels
+
+EXAMPLE = Path(__file__).parents[3] / "conf/examples/timelabels.conf"
+
+DATED = '[{"name": "system", "type": "datetime", "range": {"from": "2020-01-01", "to": "P0D"}}]'
+BASE = {"ms.timezone": "UTC", "ms.watermark": DATED, "ms.work.unit.partition": "daily"}
+
+
+def named(**properties: str) -> dict[str, str]:
+    return {f"ms.timelabel.{name.replace('_', '.')}": text for name, text in properties.items()}
+
+
+def spec(**properties: str) -> TimelabelSpec | None:
+    return planning_spec({**BASE, **named(**properties)})[0].timelabel
+
+
+def problems(properties: dict[str, str]) -> list[Problem]:
+    with pytest.raises(ConfigError) as caught:
+        planning_spec({**BASE, **properties})
+    return list(caught.value.problems)
+
+
+def notices(properties: dict[str, str]) -> list[Problem]:
+    return list(planning_spec({**BASE, **properties})[1])
+
+
+def test_without_a_schedule_there_are_no_labels() -> None:
+    assert spec() is None
+    assert spec(schedule=" ") is None
+
+
+def test_a_schedule_an_interval_and_a_unit_are_read() -> None:
+    assert spec(schedule="10 0 * * *") == TimelabelSpec(schedule="10 0 * * *")
+    assert spec(schedule="@hourly", timezone="PST") == TimelabelSpec(
+        schedule="@hourly", zone="America/Los_Angeles"
+    )
+    assert spec(unit="Day") == TimelabelSpec(unit=LabelUnit.DAY)
+
+
+@pytest.mark.parametrize(
+    ("text", "minutes"),
+    [("90m", 90), ("PT90M", 90), ("PT1H30M", 90), ("6h", 360), ("1d", 1440), ("P1W", 10_080)],
+)
+def test_an_interval_is_an_iso_duration_or_a_number_with_a_letter(text: str, minutes: int) -> None:
+    assert spec(every=text) == TimelabelSpec(every_ms=minutes * 60_000)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("PT90S", "whole minutes"),
+        ("0m", "whole minutes"),
+        ("PT0M", "whole minutes"),
+        ("P1M", "length varies"),
+        ("90", "no duration"),
+        ("90 min", "no duration"),
+        ("-PT5M", "negative"),
+    ],
+)
+def test_an_interval_that_is_not_whole_minutes_is_refused(text: str, told: str) -> None:
+    (found,) = problems(named(every=text))
+
+    assert found.key == "ms.timelabel.every"
+    assert f'"{text}"' in found.what
+    assert told in found.what
+    assert "90m" in found.fix
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("10 0 * *", "4 fields"),
+        ("0 10 0 * * ?", "6 fields"),
+        ("0 24 * * *", 'the hour "24"'),
+        ("0 0 30 2 *", "never fires"),
+        ("@reboot", "unknown word"),
+    ],
+)
+def test_a_schedule_that_cannot_be_read_is_refused_with_the_reason(text: str, told: str) -> None:
+    (found,) = problems(named(schedule=text))
+
+    assert found.key == "ms.timelabel.schedule"
+    assert f'"{text}"' in found.what
+    assert told in found.what
+    assert "minute, hour, day of month" in found.fix
+
+
+def test_a_zone_or_unit_that_is_unknown_is_refused() -> None:
+    found = problems(named(schedule="@daily", timezone="Mars/Base"))
+    assert [problem.key for problem in found] == ["ms.timelabel.timezone"]
+    found = problems(named(unit="week"))
+    assert [problem.key for problem in found] == ["ms.timelabel.unit"]
+
+
+def test_only_one_of_schedule_interval_and_unit_is_taken() -> None:
+    found = problems(named(schedule="@daily", every="90m", unit="day"))
+
+    assert [problem.key for problem in found] == ["ms.timelabel.every", "ms.timelabel.unit"]
+    assert all("ms.timelabel.schedule" in problem.what for problem in found)
+
+
+def test_a_zone_that_has_no_effect_gives_a_notice() -> None:
+    (without,) = notices(named(timezone="UTC"))
+    (interval,) = notices(named(timezone="Asia/Kolkata", every="90m"))
+
+    assert without.key == interval.key == "ms.timelabel.timezone"
+    assert "no schedule" in without.what
+    assert "counts from 1970-01-01 UTC" in interval.what
+
+
+def test_days_that_are_cut_in_another_zone_than_partitions_give_a_notice() -> None:
+    la = {"ms.timezone": "America/Los_Angeles"}
+    (found,) = notices({**la, **named(schedule="10 0 * * *")})
+
+    assert found.key == "ms.timelabel.schedule"
+    assert "each work unit lies in two periods" in found.what
+    assert "ms.timelabel.timezone=America/Los_Angeles" in found.fix
+    assert [each.key for each in notices({**la, **named(unit="month")})] == ["ms.timelabel.unit"]
+
+
+@pytest.mark.parametrize(
+    "properties",
+    [
+        named(schedule="10 0 * * *", timezone="America/Los_Angeles"),
+        named(schedule="10 0 * * *", timezone="UTC"),
+        named(schedule="10 * * * *"),
+        named(unit="hour"),
+        named(every="1d"),
+        {**named(schedule="10 0 * * *"), "ms.work.unit.partition": "hourly"},
+        {**named(schedule="10 0 * * *"), "ms.work.unit.partition": "none"},
+        {
+            **named(schedule="10 0 * * *"),
+            "ms.watermark": DATED.replace("2020-01-01", "2020-01-01 00:00:00UTC"),
+        },
+    ],
+)
+def test_other_schedules_give_none(properties: dict[str, str]) -> None:
+    found = planning_spec({**BASE, "ms.timezone": "America/Los_Angeles", **properties})[1]
+
+    assert [notice.key for notice in found if "timelabel" in notice.key] == []
+
+
+def test_composite_partitions_are_partitions_of_time() -> None:
+    composite = '{"monthly":["2020-01-01","2020-03-01"],"daily":["2020-03-01","-"]}'
+    properties = {**named(schedule="@daily"), "ms.work.unit.partition": composite}
+    assert planning_spec({**BASE, **properties})[0].timelabel == TimelabelSpec(schedule="@daily")
+
+
+@pytest.mark.parametrize(
+    ("watermark", "partition", "is_dated"),
+    [
+        ('[{"name": "id", "type": "unit", "units": "a,b"}]', "none", False),
+        ('[{"name": "id", "type": "unit", "units": "a,b"}]', "daily", True),
+        (DATED, "none", True),
+        ("", "none", False),
+    ],
+)
+def test_work_units_have_a_time_where_a_range_or_partitions_are_declared(
+    watermark: str, partition: str, is_dated: bool
+) -> None:
+    properties = {"ms.watermark": watermark, "ms.work.unit.partition": partition}
+    found = planning_spec({**BASE, **properties, **named(schedule="@daily")})[0].timelabel
+
+    assert found == TimelabelSpec(schedule="@daily", is_dated=is_dated)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("column", "created_at"), ("split", "units"), ("catchup", "false"), ("first_run", "period")],
+)
+def test_what_only_matters_to_warehouses_is_refused(name: str, text: str) -> None:
+    (found,) = problems(named(schedule="@daily", **{name: text}))
+
+    assert found.what == "is not supported yet"
+
+
+def test_wrong_watermarks_are_told_without_more_about_their_zone() -> None:
+    found = problems({**named(schedule="@daily"), "ms.watermark": '[{"type": "datetime"}]'})
+
+    assert [problem.key for problem in found] == ["ms.watermark"]
+
+
+def test_the_example_labels_the_days_of_its_zone() -> None:
+    environ = {"DEMO_API": "http://127.0.0.1:1", "DEMO_TOKEN": "secret"}
+    loaded = load(EXAMPLE, environ=environ)
+    found = loaded.job.planning.timelabel
+
+    assert loaded.notices == ()
+    assert found == TimelabelSpec(schedule="10 0 * * *", zone="America/New_York")
+    label = timelabels(found, 0)(Interval(1_357_016_400_000, 1_357_102_800_000))
+    assert label == "20130101050000"
+    assert label in EXAMPLE.read_text(encoding="utf-8")

@@ -1,0 +1,144 @@
+"""A store with root datasets and datasets derived from them, built block by block."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from dil.state.blocks import advance, carried, next_block
+from dil.state.canonical import watermark_text
+from dil.state.chain import append, read_tip
+from dil.state.database import Row, SqlValue, Transaction
+from dil.state.derived import QueryCommit, append_events, append_query
+from dil.state.derived_inputs import SliceFiles, slice_files
+from dil.state.derived_planning import NO_LIMITS, QueryPlan, SliceLimits, plan_query
+from dil.state.events import ConfigEvent, DataEvent, InputSlice, Part, Seed, Slice
+from dil.state.sqlite_database import SqliteDatabase
+from dil.state.validation import require, violations
+
+NOW = 1_704_067_200_000  # 2024-01-01T00:00:00Z
+HOUR = 3_600_000
+
+
+def mark(hours: int) -> str:
+    return watermark_text(NOW + hours * HOUR)
+
+
+def transform(*inputs: str) -> ConfigEvent:
+    return ConfigEvent("SetTransform", {"inputs": list(inputs), "engine": "spark", "query": "q"})
+
+
+def schema(text: str = "s") -> ConfigEvent:
+    return ConfigEvent("SetDataSchema", {"schema": text})
+
+
+def slice_of(start: int, rows: int, removes: tuple[Part, ...] = ()) -> Slice:
+    part = Part(f"file:///{start}", rows, start, start + rows - 1, "f1220aa", 9)
+    return Slice(None, "f1220aa", start, start + rows - 1, 9, (part,), removes)
+
+
+class Store:
+    """Datasets in one SQLite file; each method is one transaction."""
+
+    def __init__(self, folder: Path) -> None:
+        self.database = SqliteDatabase(folder / "state.db")
+
+    def config(self, dataset: str, *events: Seed | ConfigEvent, time: int = NOW) -> None:
+        with self.database.write() as tx:
+            append_events(tx, dataset, events, time)
+
+    def root(self, dataset: str) -> None:
+        self.config(dataset, Seed(dataset, "Root"), schema())
+
+    def derived(self, dataset: str, *inputs: str) -> None:
+        self.config(dataset, Seed(dataset, "Derivative"), transform(*inputs), schema())
+
+    def add(
+        self, dataset: str, rows: int, hours: int | None = None, removes: tuple[Part, ...] = ()
+    ) -> None:
+        """Append AddData with rows, a watermark, or both."""
+        with self.database.write() as tx:
+            tip = read_tip(tx, dataset)
+            event = carried(tip)
+            start = 0 if event.prev_offset is None else event.prev_offset + 1
+            if rows:
+                event = replace(event, new_data=slice_of(start, rows, removes))
+            if hours is not None:
+                event = replace(event, new_watermark=mark(hours))
+            block = next_block(tip, event, NOW)
+            require(violations(block, tip), block.sequence)
+            append(tx, dataset, tip, (block,), advance(tip, block))
+
+    def plan(self, dataset: str, limits: SliceLimits = NO_LIMITS, **more: bool) -> QueryPlan | None:
+        with self.database.read() as tx:
+            return plan_query(tx, dataset, limits, **more)
+
+    def query(self, dataset: str, plan: QueryPlan, **changes: object) -> DataEvent | None:
+        """Append what was planned, with some fields of the event replaced."""
+        commit = QueryCommit(replace(plan.event, **changes), NOW, NOW)
+        with self.database.write() as tx:
+            block = append_query(tx, dataset, plan, commit)
+        return None if block is None else block.event
+
+    def advance(self, dataset: str, limits: SliceLimits = NO_LIMITS) -> tuple[InputSlice, ...]:
+        """Plan and append one transaction without output; return the slices it took."""
+        plan = self.plan(dataset, limits)
+        assert plan is not None
+        event = self.query(dataset, plan)
+        assert event is not None
+        return event.inputs
+
+    def files(self, item: InputSlice) -> SliceFiles:
+        with self.database.read() as tx:
+            return slice_files(tx, item)
+
+    def hash_of(self, dataset: str, sequence: int) -> str:
+        with self.database.read() as tx:
+            statement = "SELECT block_hash FROM mc_block WHERE dataset_id = ? AND seq = ?"
+            row = tx.row(statement, dataset, sequence)
+        return row[0]
+
+    def slice(
+        self, dataset: str, blocks: tuple[int | None, int | None], *offsets: int | None
+    ) -> InputSlice:
+        """Return the slice of an input between two sequences."""
+        hashes = [None if at is None else self.hash_of(dataset, at) for at in blocks]
+        return InputSlice(dataset, *hashes, *offsets)
+
+
+class CountingTransaction(Transaction):
+    """Counts statements, and by dataset the block bodies that were read."""
+
+    def __init__(self, tx: Transaction) -> None:
+        self.tx = tx
+        self.statements = 0
+        self.rows_read = 0
+        self.bodies: dict[SqlValue, int] = {}
+
+    def change(self, statement: str, *values: SqlValue) -> int:
+        self.statements += 1
+        return self.tx.change(statement, *values)
+
+    def rows(self, statement: str, *values: SqlValue) -> list[Row]:
+        self.statements += 1
+        found = self.tx.rows(statement, *values)
+        self.rows_read += len(found)
+        if "payload" in statement.partition("FROM")[0]:
+            self.bodies[values[0]] = self.bodies.get(values[0], 0) + len(found)
+        return found
+
+
+@contextmanager
+def counting(database: SqliteDatabase, *, writing: bool = False) -> Iterator[CountingTransaction]:
+    with database.write() if writing else database.read() as tx:
+        yield CountingTransaction(tx)
+
+
+def statements_of(*modules: Mapping[str, object]) -> Sequence[str]:
+    """Return the statements that are constants of some modules."""
+    return [
+        text
+        for names in modules
+        for name, text in names.items()
+        if name.isupper() and isinstance(text, str) and text.startswith("SELECT")
+    ]

@@ -1,0 +1,286 @@
+"""What the next transaction of a derived dataset takes, and from how few rows that is known."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from dil.errors import StateError
+from dil.state import as_of, derived_inputs
+from dil.state.derived_inputs import SliceFiles, slice_files
+from dil.state.derived_planning import SliceLimits
+from dil.state.events import ConfigEvent, InputSlice, Seed
+from tests.unit.state.derived_store import (
+    Store,
+    counting,
+    mark,
+    schema,
+    slice_of,
+    statements_of,
+    transform,
+)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    store = Store(tmp_path)
+    store.root("in")
+    store.derived("out", "in")
+    yield store
+    store.database.close()
+
+
+def test_the_first_transaction_takes_everything_from_nulls(store: Store) -> None:
+    store.add("in", 10, 1)
+    store.add("in", 0, 3)
+    plan = store.plan("out")
+    assert plan is not None
+    assert plan.event.inputs == (store.slice("in", (None, 3), None, 9),)
+    assert plan.event.new_watermark == plan.watermark_limit == mark(3)
+    assert (plan.rows, plan.head_sequence, plan.data_sequence) == (10, 2, None)
+
+
+def test_the_next_transaction_takes_what_came_since(store: Store) -> None:
+    store.add("in", 10, 1)
+    store.advance("out")
+    store.add("in", 5)
+    store.add("in", 0, 2)
+    assert store.advance("out") == (store.slice("in", (2, 4), 9, 14),)
+
+
+def test_blocks_without_rows_advance_the_blocks_alone(store: Store) -> None:
+    store.add("in", 10, 1)
+    store.advance("out")
+    store.add("in", 0, 2)
+    assert store.advance("out") == (store.slice("in", (2, 3), 9, None),)
+
+
+def test_an_input_whose_only_record_has_offset_0_is_read_once(store: Store) -> None:
+    """Null is never 0: neither is the record overlooked, nor read again."""
+    store.add("in", 1)
+    plan = store.plan("out")
+    assert plan is not None
+    assert plan.event.inputs == (store.slice("in", (None, 2), None, 0),)
+    assert plan.rows == 1
+    assert store.query("out", plan) is not None
+    assert store.plan("out") is None
+    store.add("in", 0, 1)
+    assert store.advance("out") == (store.slice("in", (2, 3), 0, None),)
+
+
+def test_nothing_new_is_no_transaction(store: Store) -> None:
+    store.add("in", 10, 1)
+    store.advance("out")
+    assert store.plan("out") is None
+    store.config("out", ConfigEvent("SetInfo", {"text": "x"}))
+    assert store.plan("out") is None
+
+
+def test_an_input_without_data_is_taken_up_to_its_head(store: Store) -> None:
+    assert store.advance("out") == (store.slice("in", (None, 1), None, None),)
+    assert store.plan("out") is None
+
+
+def test_a_transaction_takes_at_most_so_many_blocks(store: Store) -> None:
+    for _ in range(5):
+        store.add("in", 10)
+    limits = SliceLimits(blocks=3)
+    assert store.advance("out", limits) == (store.slice("in", (None, 2), None, 9),)
+    assert store.advance("out", limits) == (store.slice("in", (2, 5), 9, 39),)
+    assert store.advance("out", limits) == (store.slice("in", (5, 6), 39, 49),)
+    assert store.plan("out", limits) is None
+
+
+@pytest.mark.parametrize(
+    ("rows", "ends"),
+    [
+        (10, [(2, 9), (4, 19), (5, 49), (6, 59)]),
+        (29, [(4, 19), (5, 49), (6, 59)]),
+        (20, [(4, 19), (5, 49), (6, 59)]),
+        (40, [(4, 19), (6, 59)]),
+        (50, [(5, 49), (6, 59)]),
+        (60, [(6, 59)]),
+        (1, [(2, 9), (4, 19), (5, 49), (6, 59)]),
+    ],
+)
+def test_a_transaction_takes_whole_blocks_up_to_so_many_rows(
+    store: Store, rows: int, ends: list[tuple[int, int]]
+) -> None:
+    for count, hours in ((10, 1), (0, 2), (10, 3), (30, 4), (10, 5)):
+        store.add("in", count, hours)
+    taken = []
+    while plan := store.plan("out", SliceLimits(rows=rows)):
+        (item,) = plan.event.inputs
+        taken.append((item.new_block_hash, item.new_offset))
+        assert store.query("out", plan) is not None
+    known = {store.hash_of("in", sequence): sequence for sequence in range(7)}
+    found = [(known[block], offset) for block, offset in taken]
+    assert [offset for _, offset in found if offset is not None] == [end for _, end in ends]
+    assert found[-1][0] == 6
+
+
+def test_the_rows_of_a_short_slice_are_those_before_the_block_that_is_too_much(
+    store: Store,
+) -> None:
+    store.add("in", 10, 1)
+    store.add("in", 0, 2)
+    store.add("in", 10, 3)
+    plan = store.plan("out", SliceLimits(rows=10))
+    assert plan is not None
+    assert plan.event.inputs == (store.slice("in", (None, 3), None, 9),)
+    assert plan.watermark_limit == mark(2)
+
+
+@pytest.mark.parametrize("limits", [{"blocks": 0}, {"rows": 0}, {"rows": -1}])
+def test_a_limit_below_1_is_refused(limits: dict[str, int]) -> None:
+    with pytest.raises(ValueError, match="at least 1"):
+        SliceLimits(**limits)
+
+
+def test_a_change_of_schema_ends_the_slice_before_it(store: Store) -> None:
+    store.add("in", 10)
+    store.config("in", schema("s2"))
+    store.add("in", 10)
+    store.add("in", 10)
+    store.config("in", schema("s3"))
+    assert store.advance("out") == (store.slice("in", (None, 2), None, 9),)
+    assert store.advance("out") == (store.slice("in", (2, 5), 9, 29),)
+    assert store.advance("out") == (store.slice("in", (5, 6), 29, None),)
+    assert store.plan("out") is None
+
+
+def test_a_new_transform_of_the_input_ends_the_slice_before_it(store: Store) -> None:
+    store.derived("far", "out")
+    store.add("in", 10)
+    store.advance("out")
+    store.config("out", transform("in"))
+    store.add("in", 10)
+    store.advance("out")
+    assert store.advance("far") == (store.slice("out", (None, 3), None, None),)
+    assert store.advance("far") == (store.slice("out", (3, 5), None, None),)
+
+
+def test_a_new_configuration_of_the_source_ends_no_slice(store: Store) -> None:
+    store.add("in", 10)
+    store.config("in", ConfigEvent("SetPollingSource", {"configDigest": "d2"}))
+    store.add("in", 10)
+    assert store.advance("out") == (store.slice("in", (None, 4), None, 19),)
+
+
+def test_the_watermark_is_the_least_of_the_inputs(store: Store) -> None:
+    store.root("slow")
+    store.derived("both", "in", "slow")
+    store.add("in", 10, 5)
+    plan = store.plan("both")
+    assert plan is not None
+    assert plan.watermark_limit is plan.event.new_watermark is None
+    store.add("slow", 1, 2)
+    plan = store.plan("both")
+    assert plan is not None
+    assert plan.watermark_limit == plan.event.new_watermark == mark(2)
+    store.query("both", plan)
+    store.add("in", 0, 9)
+    plan = store.plan("both")
+    assert plan is not None
+    assert [item.new_block_hash is None for item in plan.event.inputs] == [False, True]
+    assert plan.watermark_limit == plan.event.new_watermark == mark(2)
+
+
+def test_a_watermark_of_the_callers_own_is_left_alone(store: Store) -> None:
+    store.add("in", 10, 5)
+    plan = store.plan("out", custom_watermark=True)
+    assert plan is not None
+    assert plan.event.new_watermark is None
+    assert plan.watermark_limit == mark(5)
+
+
+def test_after_a_new_transform_kept_inputs_carry_over_and_added_ones_start_with_nulls(
+    store: Store,
+) -> None:
+    store.root("more")
+    store.add("in", 10, 5)
+    store.add("more", 3, 1)
+    store.advance("out")
+    store.config("out", transform("more", "in"))
+    plan = store.plan("out")
+    assert plan is not None
+    assert plan.event.inputs == (
+        store.slice("more", (None, 2), None, 2),
+        store.slice("in", (2, None), 9, None),
+    )
+    assert plan.watermark_limit == mark(1)
+    assert plan.event.new_watermark == mark(5)
+    assert store.query("out", plan) is not None
+    store.config("out", transform("more"))
+    store.add("more", 0, 7)
+    assert store.advance("out") == (store.slice("more", (2, 3), 2, None),)
+
+
+def test_an_input_that_was_made_anew_is_an_error_and_never_a_restart(store: Store) -> None:
+    store.add("in", 10)
+    store.advance("out")
+    with store.database.write() as tx:
+        tx.change("DELETE FROM mc_block WHERE dataset_id = 'in'")
+        tx.change("DELETE FROM mc_head WHERE dataset_id = 'in'")
+    with pytest.raises(StateError, match=r"^V39: input"):
+        store.plan("out")
+    store.config("in", Seed("in", "Root"), schema("another"))
+    store.add("in", 3)
+    with pytest.raises(StateError, match=r"^V40: InvalidInputInterval"):
+        store.plan("out")
+
+
+@pytest.mark.parametrize("dataset", ["in", "nowhere"])
+def test_a_dataset_without_transform_is_v30(store: Store, dataset: str) -> None:
+    store.add("in", 1)
+    with pytest.raises(StateError, match=r"^V30: "):
+        store.plan(dataset)
+
+
+def test_the_files_of_a_slice_are_those_behind_its_start_up_to_its_end(store: Store) -> None:
+    for hours in range(4):
+        store.add("in", 10, hours)
+    one = store.files(store.slice("in", (2, 4), 9, 29))
+    every = store.files(store.slice("in", (None, 5), None, 39))
+    none = store.files(store.slice("in", (5, None), 39, None))
+    assert [(part.start, part.end) for part in one.added] == [(10, 19), (20, 29)]
+    assert [part.start for part in every.added] == [0, 10, 20, 30]
+    assert none == SliceFiles()
+
+
+def test_files_that_the_input_took_away_are_told_apart_by_their_slice(store: Store) -> None:
+    store.add("in", 10)
+    store.add("in", 10)
+    gone = slice_of(0, 10).parts + slice_of(10, 10).parts
+    store.add("in", 10, removes=gone)
+    found = store.files(store.slice("in", (2, 4), 9, 29))
+    assert [part.start for part in found.added] == [20]
+    assert found.removed == slice_of(0, 10).parts
+
+
+def test_the_files_of_a_slice_are_one_query_whatever_its_length(store: Store) -> None:
+    for _ in range(30):
+        store.add("in", 1)
+    counts = []
+    for blocks in ((2, 4), (2, 31)):
+        item = store.slice("in", blocks, 0, blocks[1] - 2)
+        with counting(store.database) as tx:
+            slice_files(tx, item)
+        counts.append((tx.statements, tx.bodies["in"]))
+    assert counts == [(4, 2), (4, 29)]
+
+
+def test_a_slice_whose_end_is_unknown_has_no_files(store: Store) -> None:
+    with pytest.raises(StateError, match=r"^V34: "):
+        store.files(InputSlice("in", None, "f1220ab", None, 3))
+    with pytest.raises(StateError, match=r"^V40: "):
+        store.files(InputSlice("in", "f1220ab", "f1220ac", None, 3))
+
+
+@pytest.mark.parametrize("statement", statements_of(vars(derived_inputs), vars(as_of)))
+def test_each_statement_walks_an_index_and_sorts_nothing(store: Store, statement: str) -> None:
+    with store.database.write() as tx:
+        steps = tx.rows(f"EXPLAIN QUERY PLAN {statement}", *[1] * statement.count("?"))
+    details = [step[3] for step in steps]
+    assert details
+    assert all(detail.startswith("SEARCH") for detail in details)
