@@ -73,7 +73,7 @@ def _without(intent: Intent, lost: set[str], mode: PublishMode) -> Intent:
             commit,
             moves=tuple(move for move in commit.moves if move.target.signature not in lost),
             removes=tuple(
-                file for file in commit.removes if _stays_out(file.signature, lost, mode)
+                file for file in commit.removes if _goes(file.signature, lost, mode)
             ),
             outcomes=outcomes,
             left_low=min(starts),
@@ -81,6 +81,6 @@ def _without(intent: Intent, lost: set[str], mode: PublishMode) -> Intent:
     )
 
 
-def _stays_out(signature: str, lost: set[str], mode: PublishMode) -> bool:
+def _goes(signature: str, lost: set[str], mode: PublishMode) -> bool:
     """Tell whether a file is still to be removed: not the old files of what was lost."""
     return mode is not PublishMode.REPLACE and signature not in lost
