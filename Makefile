@@ -35,7 +35,7 @@ demo: setup java ## Run the main job on real records, twice, and prove that each
 
 .PHONY: test
 test: setup java servers ## Run all tests
-	@$(BIN)/python -m pytest -q
+	@$(BIN)/python -m pytest -q -n 2 --dist worksteal
 
 .PHONY: servers
 servers: ## Find PostgreSQL and MariaDB for tests, or install them (Debian and Ubuntu, as root)
@@ -43,7 +43,7 @@ servers: ## Find PostgreSQL and MariaDB for tests, or install them (Debian and U
 
 .PHONY: unit
 unit: setup ## Run the fast tests: no Spark, under a minute
-	@$(BIN)/python -m pytest -q $(FAST)
+	@$(BIN)/python -m pytest -q -n 2 --dist worksteal $(FAST)
 
 .PHONY: torture
 torture: setup java servers ## Run the long form of the kill tests: every step, 40 drivers

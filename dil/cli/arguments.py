@@ -44,24 +44,6 @@ def parse_unit(text: str) -> str:
     return compact(value)
 
 
-def parse_period(text: str, key: str, origin: Origin | None = None) -> int:
-    """Return the milliseconds of an ISO duration of fixed length, such as P90D.
-
-    Raises:
-        ConfigError: it is none, or holds months or years.
-    """
-    from isodate import Duration, ISO8601Error, parse_duration
-
-    fix = "Write an ISO duration of days and smaller units, such as P90D."
-    try:
-        length = parse_duration(text)
-    except (ISO8601Error, ValueError):
-        raise ConfigError.single(key, f'"{text}" is no ISO duration', fix, origin) from None
-    if isinstance(length, Duration) or length < timedelta(0):
-        raise ConfigError.single(key, f'"{text}" has no fixed length', fix, origin)
-    return int(length // timedelta(milliseconds=1))
-
-
 def parse_now(text: str) -> int:
     """Return the epoch milliseconds of ISO 8601 text with a zone, rounded down.
 

@@ -83,4 +83,6 @@ EXAMPLES: Mapping[str, str] = {
     "ms.secondary.input": """\
 [{"path": "/lake/crm/token", "fields": ["access_token"], "category": "authentication",
   "retry": {"delayInSec": 30, "retryCount": 10}}]""",
+    "ms.retention": """\
+{"state.store": "P90D"}""",
 }

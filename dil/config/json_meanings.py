@@ -104,6 +104,15 @@ MEANINGS: Mapping[str, Mapping[str, str]] = {
 
 # (member, value, meaning) of what is read without a model.
 WITHOUT_MODEL: Mapping[str, tuple[tuple[str, str, str], ...]] = {
+    "ms.retention": (
+        (
+            "state.store",
+            "ISO duration",
+            "Age of what `dil state prune` deletes; P90D if left out.",
+        ),
+        ("publish.dir", "ISO duration", "Without effect: published data is never deleted."),
+        ("log", "ISO duration", "Without effect."),
+    ),
     "ms.watermark": (
         ("name", "text, required", "Name of the watermark; part of every signature."),
         ("type", "datetime, unit", "At most one of each."),

@@ -69,9 +69,12 @@ def members_schema(members: Sequence[Member], prefix: str = "") -> JsonObject:
     properties: dict[str, JsonValue] = {}
     required: list[JsonValue] = []
     others: JsonValue = False
+    paths = {member.path for member in members}
     for member in members:
         name = member.path.removeprefix(prefix)
-        if not member.path.startswith(prefix) or "." in name:
+        # A name may hold a dot of its own: only where the part before it is a member, it nests.
+        is_deeper = "." in name and prefix + name.rpartition(".")[0] in paths
+        if not member.path.startswith(prefix) or is_deeper:
             continue
         schema: JsonObject = {
             "description": member.meaning,

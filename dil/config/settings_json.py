@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from dil.config.derived_json import derived_fields
-from dil.config.findings import REGEX_FIX
+from dil.config.findings import REGEX_FIX, suggestion
 from dil.config.parameters_json import parameters
 from dil.config.paths import PathError, local_path
 from dil.config.schema_json import output_schema, primitive
@@ -21,6 +21,8 @@ from dil.config.shape import (
     is_scalar,
     texts,
 )
+from dil.config.values import ValueProblem, duration_ms
+from dil.model.job import DAY_MS
 from dil.model.json import JsonValue, as_text
 from dil.model.secret import Secret
 from dil.model.settings import (
@@ -40,6 +42,8 @@ from dil.text.variables import placeholders
 _SECRET_HEADER = re.compile(
     r"authorization|cookie|token|secret|passw|api-?key|signature", re.IGNORECASE
 )
+# behaviour.md says nothing; the defaults are those of properties.yaml.
+_RETENTION = {"state.store": 90 * DAY_MS, "publish.dir": 731 * DAY_MS, "log": 30 * DAY_MS}
 _TLS_SECRETS = ("keyStorePassword", "keyPassword", "trustStorePassword")
 
 
@@ -217,6 +221,26 @@ def _located(path: str, folder: Path) -> str:
         return path  # A run refuses it; planning alone does not read it.
 
 
+def _retention(value: JsonValue, around: Surroundings) -> dict[str, int]:
+    """Return the periods in milliseconds; members that are left out keep their default."""
+    del around
+    periods, findings = dict(_RETENTION), []
+    for name, text in as_object(value).items():
+        if name not in periods:
+            known = f"Known members: {', '.join(periods)}."
+            findings.append(
+                (f'has the unknown member "{name}"', suggestion(name, periods) or known)
+            )
+            continue
+        try:
+            periods[name] = duration_ms(as_text(text))
+        except ValueProblem as problem:
+            findings.append((f"{name} {problem.what}", problem.fix))
+    if findings:
+        raise ShapeError(*findings)
+    return periods
+
+
 def _check_regex(pattern: str, where: str) -> None:
     if error := _regex_error(pattern):
         raise ShapeError((f"{where}: {error}", REGEX_FIX)) from error
@@ -245,8 +269,10 @@ _READERS: Mapping[str, Callable[[JsonValue, Surroundings], object]] = {
     "ms.data.default.type": _default_types,
     "ms.schema.cleansing": _cleansing,
     "ms.secondary.input": _secondary_inputs,
+    "ms.retention": _retention,
 }
 _EMPTY: Mapping[str, Callable[[], object]] = {
+    "ms.retention": _RETENTION.copy,
     "ms.parameters": tuple,
     "ms.derived.fields": tuple,
     "ms.output.schema": tuple,

@@ -29,7 +29,9 @@ def state_server(values: Properties, kind: str, findings: Findings) -> DatabaseA
         return None
     url = values.secret(_URL)
     if not url:
-        findings.problem(_URL, f"is needed for state.store.type={kind}, and not set", example)
+        asked = values.origin("dataset.state.store.type") or values.origin("state.store.type")
+        what = f"is needed for state.store.type={kind}, and not set"
+        findings.problem(_URL, what, example, asked)
         return None
     try:
         found = read_database_url(url.reveal())

@@ -163,8 +163,16 @@ def _file_system(entry: Property, text: str) -> str:
 
 
 def _duration_ms(entry: Property, text: str) -> int:
-    """Return the milliseconds of an ISO duration of fixed length."""
     del entry
+    return duration_ms(text)
+
+
+def duration_ms(text: str) -> int:
+    """Return the milliseconds of an ISO duration of fixed length.
+
+    Raises:
+        ValueProblem: it is none, negative, or holds months or years.
+    """
     from isodate import Duration, ISO8601Error, parse_duration
 
     fix = "Write an ISO duration of days and smaller units, such as P2D or PT6H."

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import msgspec
 
-@dataclass(frozen=True, slots=True)
-class PublishedFile:
-    """One live file of a dataset. ``uri`` is absolute (``file:///...``)."""
+
+class PublishedFile(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One live file of a dataset. ``uri`` is absolute (``file:///...``).
+
+    ``timelabel`` is that of its work unit, where the job has timelabels (timelabels.md 3.5).
+    """
 
     uri: str
     signature: str
@@ -15,6 +19,7 @@ class PublishedFile:
     bytes: int
     sha256: str
     run_id: str
+    timelabel: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,6 +81,7 @@ def _moves(job: Job, target: Target, each: Finished, filesystem: Filesystem) -> 
                 bytes=file.bytes,
                 sha256=file.sha256,
                 run_id=target.run_id,
+                timelabel=each.work_unit.timelabel,
             ),
         )
 

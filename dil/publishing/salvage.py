@@ -72,9 +72,7 @@ def _without(intent: Intent, lost: set[str], mode: PublishMode) -> Intent:
         commit=replace(
             commit,
             moves=tuple(move for move in commit.moves if move.target.signature not in lost),
-            removes=tuple(
-                file for file in commit.removes if _goes(file.signature, lost, mode)
-            ),
+            removes=tuple(file for file in commit.removes if _goes(file.signature, lost, mode)),
             outcomes=outcomes,
             left_low=min(starts),
         ),

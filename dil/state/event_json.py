@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
-from dil.model.json import JsonObject
+from dil.model.json import JsonObject, JsonValue
 from dil.state.events import (
     DATA_KINDS,
     Checkpoint,
@@ -121,7 +121,7 @@ def _slice_json(new_data: Slice) -> JsonObject:
 
 
 def _part_json(part: Part) -> JsonObject:
-    return {
+    fields: dict[str, JsonValue] = {
         "path": part.path,
         "rows": part.rows,
         "start": part.start,
@@ -129,6 +129,9 @@ def _part_json(part: Part) -> JsonObject:
         "physicalHash": part.physical_hash,
         "size": part.size,
     }
+    if part.timelabel is not None:
+        fields["timelabel"] = part.timelabel
+    return fields
 
 
 def _checkpoint_json(checkpoint: Checkpoint | None) -> JsonObject | None:
@@ -177,6 +180,7 @@ def _read_part(fields: Mapping[str, Any]) -> Part:
         end=optional(fields, "end", int),
         physical_hash=required(fields, "physicalHash", str),
         size=required(fields, "size", int),
+        timelabel=optional(fields, "timelabel", str) if "timelabel" in fields else None,
     )
 
 

@@ -32,6 +32,7 @@ class Part:
     end: int | None
     physical_hash: str
     size: int
+    timelabel: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

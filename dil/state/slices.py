@@ -58,7 +58,7 @@ def _parts(files: Iterator[PublishedFile], start: int) -> Iterator[Part]:
 
 def _part(file: PublishedFile, start: int | None) -> Part:
     end = None if start is None else start + file.rows - 1
-    return Part(file.uri, file.rows, start, end, SHA2_256 + file.sha256, file.bytes)
+    return Part(file.uri, file.rows, start, end, SHA2_256 + file.sha256, file.bytes, file.timelabel)
 
 
 def _removed(tx: Transaction, job: str, file: PublishedFile) -> Part:

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+from msgspec import structs
 
 from dil.model.dataset import Intent
 from dil.state.verification import verify_chain
@@ -92,7 +93,7 @@ def test_twins_of_a_run_id_are_runs_of_their_own(place: Place) -> None:
 
 def test_texts_come_back_as_they_were(place: Place) -> None:
     text = "".join(UNUSUAL) + "\r\n\x01\x7f"
-    published = replace(file("x"), uri=f"file:///data/{text}")
+    published = structs.replace(file("x"), uri=f"file:///data/{text}")
     commit = commit_of(
         "r1", replace(outcome(0, ok=False), error=text), outcome(1), moves=moves(published),
         schema=text,

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from dil.state.operations import Proposal
 
 _DAY_MS = 86_400_000
-_DEFAULT_RETENTION_MS = 90 * _DAY_MS
 
 _keep_option = click.option(
     "--keep-files", "keep", is_flag=True, help="Published files stay, although rows may double."
@@ -143,7 +142,7 @@ def prune(request: Request) -> int:
     from dil.state.canonical import system_time_text
 
     with at_desk(request, "prune") as desk:
-        before = desk.now_ms - _retention_ms(desk)
+        before = desk.now_ms - desk.job.properties.typed("ms.retention", dict)["state.store"]
         grid = desk.grid()
         if not grid:
             raise StateError(
@@ -196,15 +195,3 @@ def _undone_files(desk: Desk, last: LastAct, proposal: Proposal) -> FileChange:
         each.signature for each in proposal.changes if each.after is None or each.after.high is None
     }
     return file_change(desk, again, keep=True, withdraw=False) if again else NO_FILES
-
-
-def _retention_ms(desk: Desk) -> int:
-    """Return the period of ms.retention's state.store, 90 days unless it says otherwise."""
-    from dil.cli.arguments import parse_period
-
-    properties = desk.job.properties
-    value = properties.get("ms.retention")
-    text = value.get("state.store") if isinstance(value, dict) else None
-    if text is None:
-        return _DEFAULT_RETENTION_MS
-    return parse_period(str(text), "ms.retention", properties.origin("ms.retention"))

@@ -55,6 +55,7 @@ writer.file.path.type=namespace_table
 writer.dir.permissions=750
 data.publisher.final.dir=lake
 state.store.type=sqlite
+ms.retention={"state.store": "P90D"}
 taskexecutor.threadpool.size=4
 task.maxretries=2
 """
@@ -72,6 +73,8 @@ SEEDS = [
     ("ms.publish.mode", "ms.publishing.mode", 'Did you mean "ms.publish.mode"?'),
     ("ms.ssl", "ms.tls.settings", "Keys of a plug-in class of your own begin with ms.x."),
     ("ms.data.field", "ms.x.field", "No class that this job names declares it."),
+    ('{"state.store": "P90D"}', '{"state.stor": "P90D"}', 'Did you mean "state.store"?'),
+    ('{"state.store": "P90D"}', '{"state.store": "P3M"}', "state.store has months or years"),
     # Words.
     ("partition=daily", "partition=dayly", 'Did you mean "daily"?'),
     ("method=GET", "method=GTE", 'Did you mean "GET"?'),
