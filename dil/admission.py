@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from dil import planning
 from dil.errors import ConfigError, PlanningError
@@ -18,7 +18,7 @@ from dil.spi.state_store import StateStore
 
 log = logging.getLogger(__name__)
 
-_PLAN_AGAIN = "Make the plan again: dil plan JOB.conf --out FILE"
+_PLAN_AGAIN = "dil plan JOB.conf --out FILE"
 
 
 def refuse_lost_state(job: Job, environ: Mapping[str, str]) -> None:
@@ -36,9 +36,16 @@ def refuse_lost_state(job: Job, environ: Mapping[str, str]) -> None:
 
 def changed_shape(job: Job, store: StateStore) -> ConfigError | None:
     """Return the error of a watermark that would extract everything again (spec README 38)."""
-    shape, known = planning.shape(job.planning), store.recorded_shape()
+    return shape_refusal(job, store.recorded_shape(), store.history)
+
+
+def shape_refusal(
+    job: Job, known: str | None, history: Callable[[], History]
+) -> ConfigError | None:
+    """Do as ``changed_shape`` for a recorded shape; history is only looked at where it differs."""
+    shape = planning.shape(job.planning)
     wanted = job.planning.backfill or job.planning.ignore_history or not job.state.enabled
-    if known is None or shape == known or wanted or store.history().is_empty():
+    if known is None or shape == known or wanted or history().is_empty():
         return None
     return ConfigError.single(
         "ms.watermark",
@@ -59,21 +66,21 @@ def refuse_stale_plan(job: Job, saved: SavedPlan, head: JsonObject | None) -> No
     """
     if saved.job != job.name:
         raise ConfigError.single(
-            "--plan", f'is a plan of job "{saved.job}", this is "{job.name}"', _PLAN_AGAIN
+            "--plan",
+            f'is a plan of job "{saved.job}", this is "{job.name}"',
+            f"Make one: {_PLAN_AGAIN}",
         )
     if (saved.digest, saved.backfill) != (job.digest, job.planning.backfill):
         raise ConfigError.single(
             "--plan",
             "was made with another configuration: the job file, what it includes, or a -D flag "
             "changed since",
-            f"Give the same -D flags to both commands, or: {_PLAN_AGAIN}",
+            f"Give the same -D flags to both commands, or make it anew: {_PLAN_AGAIN}",
         )
-    found = None if head is None else head["hash"]
-    if saved.head != found:
+    if saved.head != (None if head is None else head["hash"]):
         raise PlanningError(
-            "the plan is out of date: state has changed since it was made (it knew block "
-            f"{saved.head}, the newest is {found})",
-            _PLAN_AGAIN,
+            "the plan is out of date: a run or an operator has changed the state since it was made",
+            f"Make the plan again: {_PLAN_AGAIN}",
         )
 
 

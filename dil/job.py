@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import logging
 import time
-import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
 from pathlib import Path
 
 from dil import admission, planning, plans, publishing
@@ -24,7 +22,7 @@ from dil.errors import (
 from dil.execution.executor import Execution, Executor, hopeless
 from dil.extraction.secondary import read_secondary_inputs
 from dil.model.dataset import Lease, RunRecord
-from dil.model.job import CommitPolicy, Job, PublishMode
+from dil.model.job import CommitPolicy, Job, PublishMode, StateSpec
 from dil.model.report import ReportedFailure, RunReport, RunStatus, UnitCounts
 from dil.model.secondary import SecondaryRows
 from dil.model.task import Failure, RunContext, TaskReport
@@ -33,10 +31,10 @@ from dil.observe import run_report
 from dil.observe.progress import Progress, SilentProgress, counted
 from dil.planning import SavedPlan
 from dil.publishing import Finished
+from dil.runs import new_run_id
 from dil.spi.state_store import StateStore
 from dil.state import LeaseKeeper, open_store
 from dil.storage import filesystem_for
-from dil.text.zones import EPOCH
 
 log = logging.getLogger(__name__)
 
@@ -126,7 +124,7 @@ class _Run:
             note = f"nothing is due, up to date: {counted(plan.skipped, 'work unit')}"
             if not plan.skipped:
                 note = "nothing is due: the range is empty, its from is not before its to"
-            if self._secondary.activation == ():
+            if not plan.skipped and plan.partitions:
                 note = "nothing is due: the activation input has no rows"
             notes = (note, *self._secondary.notes)
             return self._report(RunStatus.NOTHING_DUE, recovered=recovered, notes=notes)
@@ -234,7 +232,7 @@ class _Run:
         """Split the plan into what earlier runs already staged and what must be extracted."""
         if self._job.publishing.mode is PublishMode.REPLACE:
             return (), tuple(plan.work_units)  # a snapshot is of one time
-        runs = [run for run in self._store.unfinished_runs() if _is_open(run)]
+        runs = [run for run in self._store.unfinished_runs() if run.is_open]
         staged = [each for run in runs for each in publishing.staged_work(self._files, run)]
         pool = publishing.Adoptable(staged, self._job.digest)
         adopted, fresh = [], []
@@ -251,7 +249,7 @@ class _Run:
         if not units:
             return Execution(())
         run = RunContext(
-            job=self._job,
+            job=_for_tasks(self._job),
             run_id=self._run_id,
             run_now=plan.now,
             full_extract=plan.full_extract,
@@ -316,7 +314,6 @@ class _Run:
             self._staged_plan(plan),
             by_signature,
             "the run was stopped before this work unit began",
-            is_backfill=self._job.planning.backfill,
         )
         status = self._verdict(plan, reports)
         usual = self._store.last_rows()
@@ -445,13 +442,16 @@ class _Run:
         return replace(report, forced_exit_code=getattr(signal, "exit_code", 130))
 
     def _is_published(self) -> bool:
-        """Tell whether this run's publish was begun or is even committed."""
-        pending = self._store.pending_intent()
-        if pending is not None and pending.commit.run_id == self._run_id:
-            return True
-        return any(
-            run.committed for run in self._store.unfinished_runs() if run.run_id == self._run_id
-        )
+        """Tell whether this run's publish was begun or is even committed, as far as is known."""
+        try:
+            pending = self._store.pending_intent()
+            if pending is not None and pending.commit.run_id == self._run_id:
+                return True
+            runs = self._store.unfinished_runs()
+        except DilError as error:
+            log.warning("how far the publish is cannot be told: %s", error.message)
+            return False
+        return any(run.committed for run in runs if run.run_id == self._run_id)
 
     def _failed(self, plan: Plan, reports: Sequence[TaskReport], error: DilError) -> RunReport:
         """Report a failure outside the tasks: publishing, state, Spark itself."""
@@ -514,24 +514,19 @@ def _publishes_its_successes(run: RunRecord, job: Job) -> bool:
     history is ignored either: the plan would take them once more, and adopts them instead.
     """
     return (
-        _is_open(run)
+        run.is_open
         and run.policy == CommitPolicy.SUCCESSFUL.value
         and run.digest == job.digest
         and _looks_at_history(job)
     )
 
 
-def _is_open(run: RunRecord) -> bool:
-    """Tell whether a run ended without a commit, so that its staged work was never used."""
-    return not run.committed and run.status in {"running", "failed", "interrupted"}
+def _for_tasks(job: Job) -> Job:
+    """Return the job as tasks see it: without the state store and its credentials."""
+    properties = job.properties.without_secrets("state.store.")
+    return replace(job, state=StateSpec(enabled=job.state.enabled), properties=properties)
 
 
 def _looks_at_history(job: Job) -> bool:
     """Tell whether a published work unit keeps the plan from taking it again."""
     return job.state.enabled and not (job.planning.backfill or job.planning.ignore_history)
-
-
-def new_run_id(now_ms: int) -> str:
-    """Return a new id that sorts by the real time ``now_ms`` (epoch ms UTC) and fits file names."""
-    moment = EPOCH + timedelta(milliseconds=now_ms)
-    return f"{moment:%Y%m%dT%H%M%SZ}-{uuid.uuid4().hex[:6]}"

@@ -6,18 +6,20 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec import structs
 
-from dil import admission, planning, publishing
-from dil.extraction.secondary import Access, read_activation
+from dil import admission, planning
 from dil.model.job import Job
 from dil.model.work_unit import Plan
 from dil.planning import SavedPlan
-from dil.secrets import SecretResolver
 from dil.spi.state_store import StateStore
 from dil.state import open_store
 from dil.storage import filesystem_for
+
+if TYPE_CHECKING:
+    from dil.extraction.secondary import Access
 
 log = logging.getLogger(__name__)
 
@@ -35,7 +37,7 @@ def plan_job(
         if problem is not None:
             log.warning("a run would refuse this plan: %s", problem.message)
         head = store.head()  # before the plan: one that is older than the plan refuses too much
-        units = read_activation(job.properties, access(job))
+        units = _activation(job)
         plan = due(job, store, now_ms, units, explain=explain)
     return SavedPlan(
         job=job.name,
@@ -77,8 +79,21 @@ def approved(job: Job, store: StateStore, now_ms: int, saved: SavedPlan) -> Plan
     return replace(saved.plan, work_units=work_units)
 
 
+def _activation(job: Job) -> tuple[str, ...] | None:
+    if not job.properties.get("ms.secondary.input"):
+        return None
+    # Imported here: a job without secondary input plans without what reads it.
+    from dil.extraction.secondary import read_activation
+
+    return read_activation(job.properties, access(job))
+
+
 def access(job: Job) -> Access:
     """Return how the job's secondary input is read."""
+    from dil import publishing
+    from dil.extraction.secondary import Access
+    from dil.secrets import SecretResolver
+
     passwords = tuple(password.reveal() for password in job.keys.passwords)
     resolver = SecretResolver({}, Path(), passwords, job.keys.strong)
     return Access(filesystem_for, publishing.live_paths, resolver.resolve)

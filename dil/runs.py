@@ -2,21 +2,48 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
-from collections.abc import Iterator, Sequence
+import uuid
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 
 from dil import publishing
 from dil.errors import StateError
 from dil.model.dataset import Intent, Lease, Move, RunRecord
-from dil.model.job import Job
+from dil.model.job import CommitPolicy, Job, PublishMode
 from dil.publishing import salvage
 from dil.spi.state_store import StateStore
+from dil.state import LeaseKeeper
 from dil.storage import Filesystem, filesystem_for
+from dil.text.zones import EPOCH
 
 log = logging.getLogger(__name__)
 
-_OPEN = frozenset({"running", "failed", "interrupted"})
+
+def new_run_id(now_ms: int) -> str:
+    """Return a new id that sorts by the real time ``now_ms`` (epoch ms UTC) and fits file names."""
+    moment = EPOCH + timedelta(milliseconds=now_ms)
+    return f"{moment:%Y%m%dT%H%M%SZ}-{uuid.uuid4().hex[:6]}"
+
+
+@contextlib.contextmanager
+def leased(job: Job, store: StateStore, verb: str, clock: Callable[[], int]) -> Iterator[Lease]:
+    """Hold the job's lease for what an operator does; its run id names the act.
+
+    Args:
+        job: Whose lease it is.
+        store: The job's store.
+        verb: What the id begins with.
+        clock: The real clock, epoch ms UTC.
+
+    Raises:
+        LeaseHeldError: a run is under way.
+    """
+    lease = store.acquire_lease(f"{verb}-{new_run_id(clock())}", lease_s=job.running.lease_s)
+    with LeaseKeeper(store, lease, job.running.lease_s):
+        yield lease
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +51,8 @@ class Leftover:
     """A staging folder that is still there.
 
     ``run`` is None for a folder that no record names. ``planned`` and ``complete`` count work
-    units, ``bytes`` is everything in the folder. ``reusable`` tells that the next run may take
-    over what is complete.
+    units, ``bytes`` is everything in the folder. ``reusable`` tells that the next run may publish
+    or take over what is complete; a run of another configuration does neither.
     """
 
     run_id: str
@@ -34,12 +61,7 @@ class Leftover:
     planned: int
     complete: int
     bytes: int
-
-    @property
-    def reusable(self) -> bool:
-        """Tell whether the next run may still publish or adopt what is complete."""
-        run = self.run
-        return run is not None and not run.committed and run.status in _OPEN and self.complete > 0
+    reusable: bool
 
 
 def leftovers(job: Job, store: StateStore) -> tuple[Leftover, ...]:
@@ -48,9 +70,9 @@ def leftovers(job: Job, store: StateStore) -> tuple[Leftover, ...]:
     root = publishing.run_staging_dir(job.publishing, job.name, "").rstrip("/")
     known = {run.run_id: run for run in store.unfinished_runs()}
     folders = files.folders(root)
-    found = [_leftover(files, run.staging_dir, run.run_id, run) for run in known.values()]
+    found = [_leftover(job, files, run.staging_dir, run.run_id, run) for run in known.values()]
     orphans = [
-        _leftover(files, f"{root}/{name}", name, None)
+        _leftover(job, files, f"{root}/{name}", name, None)
         for name in sorted(folders)
         if name not in known
     ]
@@ -111,15 +133,32 @@ def finish(job: Job, store: StateStore, lease: Lease, found: Unfinished) -> Inte
     return salvage.finish_without_lost(store, lease, found.intent, job.publishing, files)
 
 
-def _leftover(files: Filesystem, folder: str, run_id: str, run: RunRecord | None) -> Leftover:
+def _leftover(
+    job: Job, files: Filesystem, folder: str, run_id: str, run: RunRecord | None
+) -> Leftover:
+    results = tuple(publishing.read_results(files, folder))
     return Leftover(
         run_id=run_id,
         folder=folder,
         run=run,
         planned=len(publishing.read_plan(files, folder).work_units),
-        complete=sum(1 for _ in publishing.read_results(files, folder)),
+        complete=len(results),
         bytes=sum(_sizes(files, folder)),
+        reusable=run is not None and _is_of_use(run, results, job),
     )
+
+
+def _is_of_use(run: RunRecord, results: Sequence[publishing.StagedResult], job: Job) -> bool:
+    """Tell whether a run of this configuration may publish or take over some of the results.
+
+    A replace takes nothing over: it publishes a snapshot of one time. Readings again are only
+    published as what the run itself completed, under the policy ``successful`` (spec README 29).
+    """
+    is_snapshot = job.publishing.mode is PublishMode.REPLACE
+    if not run.is_open or run.digest != job.digest or is_snapshot:
+        return False
+    is_published = run.policy == CommitPolicy.SUCCESSFUL.value
+    return any(is_published or each.work_unit.last_high is None for each in results)
 
 
 def _sizes(files: Filesystem, folder: str) -> Iterator[int]:

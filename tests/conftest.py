@@ -1,5 +1,6 @@
-"""Servers that many tests share: each process of the test run starts its own, once."""
+"""What all tests share: servers, one of each per process, and the log of that process."""
 
+import logging
 from collections.abc import Iterator
 
 import pytest
@@ -18,3 +19,20 @@ def postgresql_server() -> Iterator[PostgresqlServer]:
 def mysql_server() -> Iterator[MariadbServer]:
     with MariadbServer() as server:
         yield server
+
+
+@pytest.fixture(autouse=True)
+def _logging_as_before() -> Iterator[None]:
+    """A command configures the log of its process, which here is that of all tests."""
+    root = logging.getLogger()
+    loggers = [
+        root,
+        *(logging.getLogger(name) for name in ("dil", "connectors", "py4j", "urllib3")),
+    ]
+    levels = [logger.level for logger in loggers]
+    handlers = list(root.handlers)
+    yield
+    logging.captureWarnings(capture=False)
+    root.handlers[:] = handlers
+    for logger, level in zip(loggers, levels, strict=True):
+        logger.setLevel(level)

@@ -57,16 +57,22 @@ def plan(call: JobCall, *, now: str | None, everything: bool, out_file: Path | N
     )
     emit(text)
     if out_file is not None:
-        emit(
-            f"\nKept in {out_file}: dil run {call.job_file} --plan {out_file} does exactly this.\n"
-        )
+        flags = ", with the same -D flags," if call.definitions else ""
+        command = f"dil run {call.job_file} --plan {out_file}"
+        emit(f"\nKept in {out_file}: {command}{flags} does exactly this.\n")
     return 0
 
 
 def _keep(saved: SavedPlan, out_file: Path) -> None:
-    from dil.planning.plan_file import encode_plan
+    from dil.planning.plan_file import encode_plan, is_plan
 
     try:
+        if out_file.exists() and not is_plan(out_file.read_bytes()):
+            raise ConfigError.single(
+                "--out",
+                f'"{out_file}" is there and is no plan, so it is not written over',
+                "Name another file.",
+            )
         out_file.write_bytes(encode_plan(saved))
     except OSError as error:
         raise ConfigError.single(

@@ -14,7 +14,7 @@ from dil.cli.invocation import Invocation, cache_dir, real_clock
 from dil.cli.job_command import JobCall, job_command, now_option
 from dil.cli.outcome import describe, failed_report
 from dil.cli.stdout import emit, emit_json, results_only
-from dil.errors import ConfigError
+from dil.errors import ConfigError, LeaseHeldError
 
 if TYPE_CHECKING:
     from dil.model.report import RunReport
@@ -71,9 +71,10 @@ def run(
         saved = None if plan_file is None else _read_plan(plan_file, now)
         job = call.job()
         # Imported here: a job file that is wrong is told at once.
-        from dil.job import RunOptions, new_run_id, run_job
+        from dil.job import RunOptions, run_job
         from dil.observe.logs import bind
         from dil.observe.progress import progress_for
+        from dil.runs import new_run_id
 
         invocation = call.invocation
         invocation.run_id = new_run_id(real_clock())
@@ -91,12 +92,24 @@ def run(
             log_json=invocation.json_log,
         )
         with bind(job=job.name, run_id=invocation.run_id):
-            return run_job(job, options)
+            try:
+                return run_job(job, options)
+            except LeaseHeldError as error:
+                raise _held(error, wait_lease_s) from error
 
     report, is_told = _report_of(call, start)
     return deliver(
         call.invocation, report, as_json=call.as_json, is_told=is_told, report_file=report_file
     )
+
+
+def _held(error: LeaseHeldError, waited_s: float) -> LeaseHeldError:
+    """Return the error with what this command can do about it, or has done in vain."""
+    if not waited_s:
+        return LeaseHeldError(
+            error.message, f"{error.fix} Or wait in line: --wait-lease SECONDS.".strip()
+        )
+    return LeaseHeldError(f"{error.message}; waited {waited_s:g} s for it to end", error.fix)
 
 
 def _report_of(call: JobCall, start: Callable[[], RunReport]) -> tuple[RunReport, bool]:

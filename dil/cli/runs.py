@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -16,7 +15,7 @@ from dil.cli.stdout import emit, emit_json, emit_json_array
 from dil.errors import ConfigError
 
 if TYPE_CHECKING:
-    from dil.model.dataset import Lease, RunRecord
+    from dil.model.dataset import RunRecord
     from dil.model.job import Job
     from dil.runs import Leftover, Unfinished
     from dil.spi.state_store import StateStore
@@ -77,12 +76,12 @@ def clean(call: JobCall, *, yes: bool) -> int:
     """
     with opened(call) as (job, store):
         from dil.runs import clean as sweep
-        from dil.runs import leftovers
+        from dil.runs import leased, leftovers
 
         found = leftovers(job, store)
         gone = 0
         if yes and found:
-            with _lease(job, store, "clean") as lease:
+            with leased(job, store, "clean", real_clock) as lease:
                 found = leftovers(job, store)
                 gone = sweep(job, store, lease, found)
     if call.as_json:
@@ -113,7 +112,7 @@ def finish(call: JobCall, *, yes: bool, without_lost: bool) -> int:
         found = earlier.unfinished(job, store)
         is_done = found is not None and yes and (without_lost or not found.lost)
         if is_done:
-            with _lease(job, store, "finish") as lease:
+            with earlier.leased(job, store, "finish", real_clock) as lease:
                 found = earlier.unfinished(job, store)
                 if found is not None:
                     earlier.finish(job, store, lease, found)
@@ -122,17 +121,6 @@ def finish(call: JobCall, *, yes: bool, without_lost: bool) -> int:
     else:
         _finish_text(job, found, is_done=is_done, needs_flag=not without_lost)
     return 0
-
-
-@contextlib.contextmanager
-def _lease(job: Job, store: StateStore, verb: str) -> Iterator[Lease]:
-    from dil.job import new_run_id
-    from dil.state import LeaseKeeper
-
-    act = f"{verb}-{new_run_id(real_clock())}"
-    lease = store.acquire_lease(act, lease_s=job.running.lease_s)
-    with LeaseKeeper(store, lease, job.running.lease_s):
-        yield lease
 
 
 def _unfinished_json(found: Unfinished | None) -> dict[str, object]:
@@ -233,7 +221,9 @@ def _left_text(left: Leftover) -> str:
     from dil.observe.progress import counted
 
     work = f"{left.complete:,} of {counted(left.planned, 'work unit')} complete"
-    fate = "the next run takes them over where it can" if left.reusable else "of no more use"
+    fate = "of no use to the next run"
+    if left.reusable:
+        fate = "the next run takes them over where it can"
     return f"{work}, {left.bytes:,} bytes, {fate}: {left.folder}"
 
 

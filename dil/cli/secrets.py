@@ -100,9 +100,15 @@ def _reencrypted(job_file: str, resolver: SecretResolver, key: str) -> Rewritten
         # Line ends stay as they are.
         text = Path(job_file).read_bytes().decode("utf-8")
     except OSError as error:
-        raise ConfigError.single("", f"{job_file} cannot be read: {error.strerror}") from error
+        raise ConfigError.single(
+            "",
+            f"{job_file} cannot be read: {error.strerror}",
+            "Name a job file that this user may read.",
+        ) from error
     except UnicodeDecodeError as error:
-        raise ConfigError.single("", f"{job_file} is not UTF-8 text") from error
+        raise ConfigError.single(
+            "", f"{job_file} is not UTF-8 text: {error}", "Save it as UTF-8."
+        ) from error
     try:
         return encrypted_again(text, resolver, Encryptor.of(_passwords(key)[0]))
     except SecretError as error:

@@ -28,7 +28,9 @@ def emit(text: str) -> bool:
 
 def emit_json(value: object) -> bool:
     """Write one JSON document; plain ASCII, so that no terminal or locale can spoil it."""
-    return emit(json.dumps(value, indent=2) + "\n")
+    from dil.model.json import indented
+
+    return emit(indented(value) + "\n")
 
 
 def emit_json_array(items: Iterable[object], *, indent: str = "") -> bool:

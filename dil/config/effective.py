@@ -19,7 +19,7 @@ from dil.config.table_job import SECRETS
 from dil.errors import Origin
 from dil.model.json import JsonValue
 from dil.model.secret import Secret
-from dil.secrets import SecretResolver, read_master_passwords
+from dil.secrets import SecretResolver, master_password_files, read_master_passwords
 
 # Accepted without effect, and likely to be missed when it has none.
 _NOTED = {"job.schedule", "job.lock.enabled", "extractor.class"}
@@ -102,11 +102,13 @@ def _resolver(
     location = found["encrypt.key.loc"]
     count = found["num.encrypt.keys"]
     passwords: tuple[str, ...] = ()
+    missing: tuple[Path, ...] = ()
     if isinstance(location, str) and isinstance(count, int):
         try:
             path = local_path(location, place.folder)
             passwords = read_master_passwords(path, count)
             if not passwords:
+                missing = master_password_files(path, count)
                 findings.notice(
                     "encrypt.key.loc", f"names {path}, which does not exist", _KEY_FILE_FIX
                 )
@@ -115,7 +117,7 @@ def _resolver(
             report = findings.problem if needed else findings.notice
             report("encrypt.key.loc", f"cannot be read: {reason}", _KEY_FILE_FIX)
     is_strong = found["encrypt.use.strong.encryptor"] is True
-    return SecretResolver(place.environ, place.folder, passwords, is_strong)
+    return SecretResolver(place.environ, place.folder, passwords, is_strong, missing)
 
 
 def _value(

@@ -90,7 +90,8 @@ MEANINGS: Mapping[str, Mapping[str, str]] = {
     },
     "ms.secondary.input": {
         "path": "A file, or a folder that is read with all below it; names that begin with `_` or "
-        "`.` are skipped. Relative, it starts at the folder of the job file.",
+        "`.` are skipped. Relative, it starts at the folder of the job file. In the path of a "
+        "`payload` entry, and nowhere else, `{{name}}` is replaced.",
         "fields": "Columns to take, in this order.",
         "filters": "Column to Java regular expression: a row counts when the whole text of each "
         "such column matches. Null never does.",

@@ -8,12 +8,12 @@ from dil.config.findings import Findings
 from dil.config.partitions import read_composite, uses_default_zone
 from dil.config.publishing_section import publish_mode
 from dil.config.table import GROUPS
-from dil.config.timelabels_section import timelabels_section
 from dil.config.watermarks import KEY as WATERMARK
 from dil.config.watermarks import Watermarks, read_watermarks
 from dil.model.job import DAY_MS, PlanningSpec, PublishMode, TableType
 from dil.model.properties import Properties
 from dil.model.settings import SecondaryInput
+from dil.model.timelabels import TimelabelSpec
 
 _GROUPS = {"planning", "timelabels"}
 PLANNING_NAMES: tuple[str, ...] = (
@@ -62,8 +62,16 @@ def planning_section(values: Properties, findings: Findings) -> PlanningSpec:
         zone=zone,
         ignore_history=mode is PublishMode.REPLACE,
         read_from_partition_start=mode is PublishMode.WINDOW_REPLACE,
-        timelabel=timelabels_section(values, marks, findings),
+        timelabel=_timelabel(values, marks, findings),
     )
+
+
+def _timelabel(values: Properties, marks: Watermarks, findings: Findings) -> TimelabelSpec | None:
+    if not any(name.startswith("ms.timelabel.") for name in values.explicit):
+        return None
+    from dil.config.timelabels_section import timelabels_section
+
+    return timelabels_section(values, marks, findings)
 
 
 def _units(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from dil.config.deprecated import DEPRECATED, MISSPELLED
+from dil.config.deprecated import DEPRECATED
 from dil.config.json_examples import EXAMPLES
 from dil.config.property import Group, Property, ValueType
 from dil.config.table import GROUPS, TABLE
@@ -48,9 +48,8 @@ def group_of(name: str) -> Group:
 
 
 def old_names(name: str) -> tuple[str, ...]:
-    """Return the old keys and misspellings that stand for a property or a member of it."""
-    old = [key for key, replacement in DEPRECATED.items() if replacement.use == name]
-    return (*old, *(key for key, meant in MISSPELLED.items() if meant == name))
+    """Return the old keys that are read as a property or a member of it."""
+    return tuple(key for key, replacement in DEPRECATED.items() if replacement.use == name)
 
 
 def related(name: str) -> tuple[str, ...]:

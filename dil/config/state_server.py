@@ -12,6 +12,8 @@ from dil.text.database_url import DatabaseUrlError, read_database_url
 SERVER_KINDS = frozenset(server.value for server in Server)
 
 _URL = "state.store.db.url"
+_USER = "state.store.db.user"
+_PASSWORD = "state.store.db.password"  # noqa: S105 - the name of a property
 _EXAMPLES = {
     Server.POSTGRESQL: "postgresql://db.example.com:5432/dil",
     Server.MYSQL: "mysql://db.example.com:3306/dil",
@@ -24,7 +26,8 @@ def state_server(values: Properties, kind: str, findings: Findings) -> DatabaseA
     No finding shows the URL: it may hold a password.
     """
     server = Server(kind)
-    example = f"Write {_EXAMPLES[server]}, with state.store.db.user and state.store.db.password."
+    example = f"Write {_EXAMPLES[server]}, with {_USER} and {_PASSWORD}."
+    _require_secrets(findings)
     if not findings.is_sound(_URL):
         return None
     url = values.secret(_URL)
@@ -64,9 +67,22 @@ def note_unused_server(values: Properties, kind: str, findings: Findings) -> Non
         )
 
 
+def _require_secrets(findings: Findings) -> None:
+    """Make problems of this server's secrets that could not be read.
+
+    For a command that does without the source's secrets they are notices up to here; it asks this
+    server all the same, and must not do so with an empty password.
+    """
+    unread = [each for each in findings.notices if each.key in {_URL, _USER, _PASSWORD}]
+    for each in unread:
+        findings.notices.remove(each)
+        what = f"{each.what}, and so must every command that looks at the state"
+        findings.problem(each.key, what, each.fix, each.origin)
+
+
 def _with_login(address: DatabaseAddress, values: Properties) -> DatabaseAddress:
-    user = values.secret("state.store.db.user")
-    password = values.secret("state.store.db.password")
+    user = values.secret(_USER)
+    password = values.secret(_PASSWORD)
     return replace(
         address,
         user=user.reveal() if user else address.user,

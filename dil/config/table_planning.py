@@ -160,7 +160,6 @@ PLANNING = Group(
             "Output of earlier jobs to read first: `activation` rows become units, "
             "`authentication` gives variables. `payload` (rows to send) and `validation` (rows to "
             "compare) are not supported yet.",
-            variables=True,
         ),
         Property(
             "ms.hdfs.reader.parse.json.strings",

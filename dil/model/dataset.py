@@ -6,6 +6,13 @@ from dataclasses import dataclass
 
 import msgspec
 
+OPEN_STATUSES = ("running", "failed", "interrupted")
+
+
+def source_name(job: str) -> str:
+    """Return what blocks name as the source of a job's work units."""
+    return f"dil/{job}"
+
 
 class PublishedFile(msgspec.Struct, frozen=True, omit_defaults=True):
     """One live file of a dataset. ``uri`` is absolute (``file:///...``).
@@ -172,3 +179,8 @@ class RunRecord:
     files: int = 0
     committed: bool = False
     staged: bool = True
+
+    @property
+    def is_open(self) -> bool:
+        """Tell whether the run ended without a commit, so that its staged work was never used."""
+        return not self.committed and self.status in OPEN_STATUSES

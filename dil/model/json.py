@@ -63,6 +63,25 @@ def compact(value: JsonValue) -> str:
     return f"[{','.join(compact(item) for item in value)}]"
 
 
+def indented(value: object, margin: str = "") -> str:
+    """Return a JSON document for people and machines: plain ASCII, two blanks a level.
+
+    Unlike the standard library's, it writes Decimals as numbers, with the text they have.
+    """
+    deeper = margin + "  "
+    if isinstance(value, Decimal):
+        return str(value)
+    if isinstance(value, Mapping) and value:
+        members = (
+            f"{json.dumps(str(name))}: {indented(item, deeper)}" for name, item in value.items()
+        )
+        return f"{{\n{deeper}" + f",\n{deeper}".join(members) + f"\n{margin}}}"
+    if isinstance(value, list | tuple) and value:
+        items = (indented(item, deeper) for item in value)
+        return f"[\n{deeper}" + f",\n{deeper}".join(items) + f"\n{margin}]"
+    return json.dumps(dict(value) if isinstance(value, Mapping) else value)
+
+
 def as_text(value: JsonValue) -> str:
     """Return a value as it appears in a URI, a header or a file name.
 

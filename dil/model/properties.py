@@ -39,6 +39,14 @@ class Properties(Mapping[str, object]):
     def __repr__(self) -> str:
         return f"Properties({len(self)} names)"
 
+    def without_secrets(self, prefix: str) -> Properties:
+        """Return the same properties, secrets whose name begins with ``prefix`` unset."""
+        values = {
+            name: None if name.startswith(prefix) and isinstance(value, Secret) else value
+            for name, value in self._values.items()
+        }
+        return Properties(values, self._origins)
+
     def origin(self, name: str) -> Origin | None:
         """Return where the user wrote the property, None for a default."""
         return self._origins.get(name)

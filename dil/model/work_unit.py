@@ -49,10 +49,7 @@ class WorkUnit(msgspec.Struct, frozen=True, gc=False):
     @property
     def unit(self) -> dict[str, JsonValue]:
         """Return the unit as a dict, members in their order, numbers as they are written."""
-        value: dict[str, JsonValue] = json.loads(
-            self.unit_json, parse_float=read_number, parse_int=read_number
-        )
-        return value
+        return read_unit(self.unit_json)
 
     @property
     def unit_key(self) -> str:
@@ -63,6 +60,14 @@ class WorkUnit(msgspec.Struct, frozen=True, gc=False):
     def hash(self) -> str:
         """Return 16 hex digits that name this work unit in paths."""
         return unit_hash(self.signature)
+
+
+def read_unit(unit_json: str) -> dict[str, JsonValue]:
+    """Return a unit as a dict, members in their order, numbers as they are written."""
+    value: dict[str, JsonValue] = json.loads(
+        unit_json, parse_float=read_number, parse_int=read_number
+    )
+    return value
 
 
 def unit_key(unit_name: str, unit_json: str) -> str:
@@ -99,7 +104,8 @@ class Plan:
     ``cutoff`` is the largest overall cutoff of any unit, None without history. ``skipped`` counts
     candidates that are not due, ``left`` those that are due beyond the parallelism limit.
     ``left_low`` is the earliest partition start among the latter. ``work_units`` is immutable and
-    equals a tuple; its items may be made when they are looked at.
+    equals a tuple; its items may be made when they are looked at. ``partitions`` counts those of
+    the range, ``skips`` is None unless an explanation was asked for.
     """
 
     now: int
@@ -112,4 +118,5 @@ class Plan:
     left_low: int | None = None
     grace_ms: int = 0
     abstinent_ms: int = 0
-    skips: tuple[Skip, ...] = ()
+    skips: tuple[Skip, ...] | None = None
+    partitions: int = 0

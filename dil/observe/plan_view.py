@@ -8,7 +8,7 @@ from datetime import tzinfo
 from typing import TYPE_CHECKING
 
 from dil.model.json import compact
-from dil.model.work_unit import Plan, Skip, WorkUnit
+from dil.model.work_unit import Plan, Skip, WorkUnit, read_unit
 from dil.observe.logs import one_line
 from dil.observe.progress import counted
 from dil.text.zones import find_zone, moment
@@ -23,7 +23,7 @@ _WIDTH = 10_000  # lines are never folded: a terminal does that better than a ta
 def plan_json(plan: Plan, job: Job) -> dict[str, object]:
     """Return the plan as JSON members; every time is epoch milliseconds UTC.
 
-    ``skips`` is there only when the plan was made with a full explanation.
+    ``skips`` is there only when the plan was made with a full explanation, and then always.
     """
     members: dict[str, object] = {
         "job": job.name,
@@ -35,11 +35,12 @@ def plan_json(plan: Plan, job: Job) -> dict[str, object]:
         "skipped": plan.skipped,
         "left": plan.left,
     }
-    if plan.skips:
+    if plan.skips is not None:
         members["skips"] = [
             {
                 "signature": skip.signature,
                 "partition": {"low": skip.partition.low, "high": skip.partition.high},
+                "unit": read_unit(skip.unit_json),
                 "last_high": skip.last_high,
                 "cutoff": skip.cutoff,
                 "own_cutoff": skip.own_cutoff,
@@ -85,7 +86,7 @@ def plan_text(
     """
     lines = [*_head(plan, job), *_due(plan, job, arithmetic, everything=everything)]
     if everything:
-        lines += [_skip_line(skip, plan, skip_reason) for skip in plan.skips]
+        lines += [_skip_line(skip, plan, skip_reason) for skip in plan.skips or ()]
     return "\n".join(lines) + "\n"
 
 
@@ -120,6 +121,8 @@ def _skip_line(skip: Skip, plan: Plan, skip_reason: Callable[[Skip], str]) -> st
 def _sentence(plan: Plan, job: Job) -> str:
     if not plan.work_units and not plan.skipped and not plan.left:
         spec = job.planning
+        if plan.partitions:
+            return "Nothing is due: the activation input has no rows."
         return f"Nothing is due: the range is empty, from {spec.start} is not before to {spec.end}."
     due = f"{len(plan.work_units):,} due" if plan.work_units else "Nothing is due"
     parts = [due, f"{plan.skipped:,} not due (already done, or not yet)"]

@@ -18,6 +18,9 @@ __all__ = ["redactor", "secrets_of", "shortened"]
 if TYPE_CHECKING:
     from dil.model.job import Job
 
+_STATE_URL = "state.store.db.url"
+_SHOWN = frozenset({_STATE_URL, "state.store.db.user"})
+
 # Shorter texts occur in ordinary words; they are masked only where they stand alone.
 _SHORT = 4
 # Shorter pieces of base64 occur by chance.
@@ -43,7 +46,7 @@ _KEY_HEADER = re.compile(
 _QUERY = re.compile(
     r"""(?ix)
     (?P<head> [?&;] (?: access_token | refresh_token | token | api_?key | key
-              | password | passwd | pwd | secret | client_secret | sig
+              | (?:ssl)?password | passwd | pwd | secret | client_secret | sig
               | x-amz-signature | x-amz-credential | x-amz-security-token ) = )
     [^&;\s"'<>#]+
     """
@@ -56,10 +59,12 @@ _WELL_KNOWN = (_HEADER, _KEY_HEADER, _QUERY, _USER_INFO, _BEARER)
 def secrets_of(job: Job) -> tuple[Secret, ...]:
     """Return every distinct secret of a job, wherever a property or model holds one.
 
-    Of the state server's address only the credentials: an error must be able to name the server.
+    Of the state server's address only the passwords: an error must be able to name the server and
+    the user, who often has the name of the database and of much else.
     """
-    address = job.properties.get("state.store.db.url")
-    return tuple(secret for secret in dict.fromkeys(_walk(job)) if secret != address)
+    url = job.properties.get(_STATE_URL)
+    in_url = _url_password(url.reveal().removeprefix("jdbc:")) if isinstance(url, Secret) else ()
+    return tuple(dict.fromkeys([*_walk(job), *map(Secret, in_url)]))
 
 
 def redactor(secrets: Iterable[Secret]) -> Callable[[str], str]:
@@ -164,7 +169,7 @@ def _walk(value: object) -> Iterator[Secret]:
 
 def _children(value: object) -> Iterable[object]:
     if isinstance(value, Mapping):
-        return value.values()
+        return [item for name, item in value.items() if name not in _SHOWN]
     if isinstance(value, tuple | list | set | frozenset):
         return value
     if dataclasses.is_dataclass(value) and not isinstance(value, type):

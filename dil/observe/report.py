@@ -26,7 +26,8 @@ _WORDS = {
 }
 _AGAIN = "Run the job again: it goes on where this run stopped."
 # What to do next, by error code; the first that applies is said. Other failures bring their own
-# advice.
+# advice, and so do those in _OWN_ADVICE as a rule: a store that is away wants something else than
+# one that is damaged.
 _NEXT = {
     "DIL-CONFIG": "Correct the job file; `dil validate JOB.conf` checks it without running.",
     "DIL-PLUGIN-CLASS": "Correct the class name, or install the package that has the class.",
@@ -43,6 +44,7 @@ _NEXT = {
     "DIL-INTERNAL": "This is a defect of dil: run with -v and report the traceback.",
     "DIL-INTERRUPTED": _AGAIN,
 }
+_OWN_ADVICE = frozenset({"DIL-STATE"})
 
 
 def redacted(report: RunReport, redact: Callable[[str], str]) -> RunReport:
@@ -215,7 +217,7 @@ def _failures(failures: tuple[ReportedFailure, ...]) -> Iterator[str]:
 def _next_step(report: RunReport) -> str:
     """Return what to do next, where the failures' own advice leaves that open."""
     for one in report.failures:
-        if one.code in _NEXT:
+        if one.code in _NEXT and not (one.fix and one.code in _OWN_ADVICE):
             return _NEXT[one.code]
     if report.status is RunStatus.PARTIAL:
         # Only this outcome records which work units failed.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, replace
 
 import msgspec
@@ -19,7 +20,7 @@ class SavedPlan:
 
     ``digest`` is that of the job's configuration and ``backfill`` its switch, which the digest
     leaves out. ``head`` is the hash of the newest block that the plan was made on, None for an
-    empty chain.
+    empty chain. ``checksum`` is the SHA-256 of all that, set in the file alone.
     """
 
     job: str
@@ -28,6 +29,7 @@ class SavedPlan:
     head: str | None
     plan: Plan
     format: int = FORMAT
+    checksum: str = ""
 
 
 def encode_plan(saved: SavedPlan) -> bytes:
@@ -35,8 +37,10 @@ def encode_plan(saved: SavedPlan) -> bytes:
 
     What is not due is left out: it is an explanation, and the run does not need it.
     """
-    plan = replace(saved.plan, work_units=tuple(saved.plan.work_units), skips=())
-    return msgspec.json.format(msgspec.json.encode(replace(saved, plan=plan)), indent=1) + b"\n"
+    plan = replace(saved.plan, work_units=tuple(saved.plan.work_units), skips=None)
+    bare = replace(saved, plan=plan)
+    signed = replace(bare, checksum=_checksum(bare))
+    return msgspec.json.format(msgspec.json.encode(signed), indent=1) + b"\n"
 
 
 def decode_plan(content: bytes, name: str) -> SavedPlan:
@@ -59,4 +63,31 @@ def decode_plan(content: bytes, name: str) -> SavedPlan:
             f'"{name}" has plan format {saved.format}, this dil reads format {FORMAT}',
             "Make it again: dil plan JOB.conf --out FILE",
         )
-    return replace(saved, plan=replace(saved.plan, work_units=tuple(saved.plan.work_units)))
+    plan = replace(saved.plan, work_units=tuple(saved.plan.work_units))
+    bare = replace(saved, plan=plan, checksum="")
+    if saved.checksum != _checksum(bare):
+        raise ConfigError.single(
+            _KEY,
+            f'"{name}" was changed since `dil plan --out` wrote it',
+            "Make it again: dil plan JOB.conf --out FILE. A smaller plan comes from a narrower "
+            "range, or from ms.work.unit.parallelism.max.",
+        )
+    return bare
+
+
+def is_plan(content: bytes) -> bool:
+    """Tell whether a file is one that ``encode_plan`` wrote, of whatever format."""
+    try:
+        return msgspec.json.decode(content, type=_Named).checksum != ""
+    except (msgspec.MsgspecError, ValueError):
+        return False
+
+
+class _Named(msgspec.Struct):
+    job: str
+    format: int
+    checksum: str
+
+
+def _checksum(bare: SavedPlan) -> str:
+    return hashlib.sha256(msgspec.json.encode(bare)).hexdigest()

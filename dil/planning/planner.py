@@ -14,7 +14,6 @@ from dil.planning.cutoff import CutoffRule
 from dil.planning.matrix import Candidate, Matrix
 from dil.planning.on_demand import OnDemand
 from dil.planning.partitions import partition
-from dil.planning.timelabels import timelabels
 from dil.planning.unit_history import Unit, UnitHistory, look_up, weigh, without_history
 
 ACTIVATION_NAME = "activation"
@@ -73,7 +72,12 @@ def plan_on_demand(
     else:
         views = [look_up(history, unit, partitions, rule, fully=explain) for unit in units]
     fresh_reason = Reason.BACKFILL if spec.backfill else Reason.NEW
-    label_of = None if spec.timelabel is None else timelabels(spec.timelabel, now_ms)
+    label_of = None
+    if spec.timelabel is not None:
+        # Imported here, as the reader of schedules: few jobs have one, and every plan starts here.
+        from dil.planning.timelabels import timelabels
+
+        label_of = timelabels(spec.timelabel, now_ms)
     matrix = Matrix(partitions, units, views, rule, fresh_reason, label_of)
     choice = matrix.choose(spec.limit)
     _refuse_too_few(spec, len(choice.taken))
@@ -91,7 +95,8 @@ def plan_on_demand(
         left_low=choice.left_low,
         grace_ms=spec.grace_ms,
         abstinent_ms=spec.abstinent_ms,
-        skips=tuple(matrix.skips()) if explain else (),
+        skips=tuple(matrix.skips()) if explain else None,
+        partitions=len(partitions),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from dil.model.dataset import Commit, Move, PublishedFile, WorkUnitOutcome
+from dil.model.dataset import Commit, Move, PublishedFile, WorkUnitOutcome, source_name
 from dil.model.job import Job, PublishMode
 from dil.model.task import TaskReport
 from dil.model.work_unit import WorkUnit
@@ -51,7 +51,7 @@ def decide(
     return Commit(
         run_id=target.run_id,
         config_digest=job.digest,
-        source_name=f"dil/{job.name}",
+        source_name=source_name(job.name),
         moves=moves,
         removes=_removes(job.publishing.mode, target, good),
         outcomes=tuple(_outcome(each) for each in finished),

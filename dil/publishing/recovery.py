@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from dil.errors import RunInterruptedError
 from dil.model.dataset import RunRecord
 from dil.model.task import Failure, TaskReport
-from dil.model.work_unit import WorkUnit
+from dil.model.work_unit import Reason, WorkUnit
 from dil.publishing.decision import Finished
 from dil.publishing.staged import StagedPlan, StagedResult, read_results
 from dil.storage import Filesystem
@@ -38,7 +38,7 @@ class Owed:
     low: int | None
 
 
-def owed(plan: StagedPlan, done: Collection[str], why: str, *, is_backfill: bool = False) -> Owed:
+def owed(plan: StagedPlan, done: Collection[str], why: str) -> Owed:
     """Return what is owed of a plan when the work units of these signatures are done.
 
     A backfill planned without history, so any of its work units may have been read in part.
@@ -47,7 +47,9 @@ def owed(plan: StagedPlan, done: Collection[str], why: str, *, is_backfill: bool
     starts = [unit.partition.low for unit in (*missing, *plan.rests)]
     if plan.left_low is not None:
         starts.append(plan.left_low)
-    in_part = (unit for unit in missing if is_backfill or unit.last_high is not None)
+    in_part = (
+        unit for unit in missing if unit.reason is Reason.BACKFILL or unit.last_high is not None
+    )
     return Owed(
         failed=(
             *(_failed(unit, why) for unit in in_part),
@@ -73,7 +75,7 @@ class Adoptable:
         self._reports: Mapping[tuple[str, int, int], TaskReport] = {
             (each.work_unit.signature, each.work_unit.low, each.work_unit.high): each.report
             for each in results
-            if each.digest == digest
+            if each.digest == digest and each.work_unit.last_high is None
         }
 
     def take(self, unit: WorkUnit) -> TaskReport | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dil.model.dataset import Intent, Lease, Move
+from dil.model.dataset import Intent, Lease, Move, OperatorAct
 from dil.model.job import PublishingSpec, PublishMode
 from dil.publishing.publisher import carry_out
 from dil.spi.state_store import StateStore
@@ -43,12 +43,13 @@ def finish_without_lost(
         store.commit(lease, intent.commit)
         return intent
     rest = _without(intent, lost, spec.mode)
-    store.replace_intent(lease, rest)
     kept = {move.source for move in rest.commit.moves}
+    # Before the intent changes: cut off here, this finds the same work units lost once more.
     for move in intent.commit.moves:
         if move.source not in kept:
             filesystem.delete_file(move.source)
             filesystem.delete_file(filesystem.path_of(move.target.uri))
+    store.replace_intent(lease, rest)
     carry_out(rest, spec, filesystem)
     store.commit(lease, rest.commit)
     return rest
@@ -56,7 +57,8 @@ def finish_without_lost(
 
 def _without(intent: Intent, lost: set[str], mode: PublishMode) -> Intent:
     commit = intent.commit
-    if mode is PublishMode.REPLACE:
+    gives_up = mode is PublishMode.REPLACE and commit.act is None
+    if gives_up:
         lost = {outcome.signature for outcome in commit.outcomes}
     outcomes = tuple(
         replace(outcome, high=None, error="its staged files were lost")
@@ -72,13 +74,17 @@ def _without(intent: Intent, lost: set[str], mode: PublishMode) -> Intent:
         commit=replace(
             commit,
             moves=tuple(move for move in commit.moves if move.target.signature not in lost),
-            removes=tuple(file for file in commit.removes if _goes(file.signature, lost, mode)),
+            # The old files of what was lost stay.
+            removes=tuple(
+                file for file in commit.removes if not gives_up and file.signature not in lost
+            ),
             outcomes=outcomes,
-            left_low=min(starts),
+            left_low=min(starts, default=None),
+            act=None if commit.act is None else _act_without(commit.act, lost),
         ),
     )
 
 
-def _goes(signature: str, lost: set[str], mode: PublishMode) -> bool:
-    """Tell whether a file is still to be removed: not the old files of what was lost."""
-    return mode is not PublishMode.REPLACE and signature not in lost
+def _act_without(act: OperatorAct, lost: set[str]) -> OperatorAct:
+    """Return an operator's act that leaves the rows of lost work units as they are."""
+    return replace(act, changed=tuple(row for row in act.changed if row.signature not in lost))

@@ -1,7 +1,7 @@
 """ENC(...) texts, ``env:`` and ``file:`` references: from what a job file says to a Secret."""
 
 from dil.secrets.forms import is_encrypted, is_reference
-from dil.secrets.master_key import read_master_passwords
+from dil.secrets.master_key import master_password_files, read_master_passwords
 from dil.secrets.resolver import SecretError, SecretResolver
 
 __all__ = [
@@ -9,5 +9,6 @@ __all__ = [
     "SecretResolver",
     "is_encrypted",
     "is_reference",
+    "master_password_files",
     "read_master_passwords",
 ]

@@ -5,6 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 
+def master_password_files(path: Path, count: int) -> tuple[Path, ...]:
+    """Return where master passwords are looked for: ``path``, ``path.1``, ..., ``count`` files."""
+    return (path, *(path.with_name(f"{path.name}.{index}") for index in range(1, count)))
+
+
 def read_master_passwords(path: Path, count: int) -> tuple[str, ...]:
     """Return the first line of ``path``, ``path.1``, ... of those of ``count`` files that exist.
 
@@ -12,7 +17,7 @@ def read_master_passwords(path: Path, count: int) -> tuple[str, ...]:
         OSError: a file exists and cannot be read.
         ValueError: a file is not UTF-8 text, or its first line is empty.
     """
-    candidates = [path, *(path.with_name(f"{path.name}.{index}") for index in range(1, count))]
+    candidates = master_password_files(path, count)
     return tuple(_first_line(candidate) for candidate in candidates if candidate.exists())
 
 

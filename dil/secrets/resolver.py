@@ -25,13 +25,15 @@ class SecretResolver:
 
     ``passwords`` are tried in order (behaviour.md B2.5), ``strong`` chooses between DIL's two
     algorithms (B2.4; the own form, ``ENC(v1:...)``, names its version), ``folder`` is where
-    relative ``file:`` paths start.
+    relative ``file:`` paths start. ``missing`` are files that were to hold a master password and
+    are not there.
     """
 
     environ: Mapping[str, str]
     folder: Path
     passwords: tuple[str, ...] = ()
     strong: bool = False
+    missing: tuple[Path, ...] = ()
 
     def resolve(self, text: str) -> Secret:
         """Return the secret that a text stands for; plain text stands for itself.
@@ -60,16 +62,24 @@ class SecretResolver:
 
     def _check_encrypted(self, cipher_text: str) -> None:
         if not self.passwords:
-            raise SecretError(
-                "is ENC(...) and there is no master password",
-                "Name the file that holds it in encrypt.key.loc.",
-            )
+            raise self._without_password()
         version = version_of(cipher_text)
         if version not in {"", PREFIX}:
             raise SecretError(
                 f"is ENC(...) of version {version.removesuffix(':')}, which is not known",
                 "Update dil, or encrypt the secret again: dil secrets encrypt.",
             )
+
+    def _without_password(self) -> SecretError:
+        what = "is ENC(...) and there is no master password"
+        if not self.missing:
+            return SecretError(what, "Name the file that holds it in encrypt.key.loc.")
+        verb = "does" if len(self.missing) == 1 else "do"
+        return SecretError(
+            f"{what}: {' and '.join(map(str, self.missing))} {verb} not exist",
+            "Correct encrypt.key.loc, or write the master password into the first line of that "
+            "file. A relative path starts at the folder of the job file.",
+        )
 
     def _decrypted(self, cipher_text: str) -> Secret:
         self._check_encrypted(cipher_text)

@@ -156,6 +156,10 @@ class StateStore(ABC):
         """Yield all blocks, newest first, each with its ``hash``."""
 
     @abstractmethod
+    def blocks_of_kind(self, kind: str) -> Iterator[JsonObject]:
+        """Yield the blocks of one kind of event, newest first, each with its ``hash``."""
+
+    @abstractmethod
     def unit_states(self) -> Iterator[UnitState]:
         """Yield the work-unit index, ordered by partition start, then signature."""
 

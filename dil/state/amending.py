@@ -47,8 +47,7 @@ def record_act(tx: Transaction, job: str, commit: Commit, act: OperatorAct) -> i
         StateError: a rule of the chain would break.
     """
     if act.runs_before is not None:
-        tx.change(sql.DROP_SWEPT_COMMITS, job, job, act.runs_before)
-        tx.change(sql.DROP_SWEPT_RUNS, job, act.runs_before)
+        runs.drop_swept(tx, job, act.runs_before)
     if not (act.changed or act.removed or commit.moves or commit.removes):
         return None
     chain = _Chain(tx, job, commit, read_tip(tx, job))
@@ -63,6 +62,8 @@ def record_act(tx: Transaction, job: str, commit: Commit, act: OperatorAct) -> i
             rows.count_coverage()
         summary = rows.summary(chain.summary, changes, is_last=number == len(chunks))
         chain.add_data(act, summary, changes, is_first=number == 1)
+    # What crashed runs staged was read on what the act has just changed.
+    tx.change(sql.SUPERSEDED_RUNS, job, commit.run_id)
     return chain.next_sequence - 1
 
 

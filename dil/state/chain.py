@@ -16,12 +16,6 @@ from dil.state.events import SOURCE_KINDS, ConfigEvent, DataEvent
 _SCHEMA_KINDS = frozenset({"SetDataSchema"})
 
 
-def head_hash(tx: Transaction, job: str) -> str | None:
-    """Return the hash of the newest block, None for an empty chain."""
-    row = tx.row(sql.HEAD, job)
-    return None if row is None else str(row[0])
-
-
 def read_tip(tx: Transaction, job: str) -> Tip | None:
     """Return the end of the job's chain from at most five rows, whatever its length.
 

@@ -24,7 +24,16 @@ _WHOLE = re.compile(r"-?[0-9]{1,18}")
 _SIGNATURE_FIX = (
     "Signatures read [watermark.<name>.<start ms>, watermark.<name>.<unit JSON>]; / may be %2F."
 )
+_JSON_FIX = (
+    'Write one JSON object a line: {"job": "...", "signature": "...", "high": 1704067200000}.'
+)
 _HIGH_FIX = "Write epoch milliseconds, such as 1704067200000."
+
+_FORM_FIX = {
+    "csv": "Save it as UTF-8 CSV with the header job,signature,high, or give --format json.",
+    "json": _JSON_FIX,
+}
+_FILE_FIX = "Name a local file that this user may read."
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +72,11 @@ def read_import(
                 if len(reader.problems) >= _MAX_PROBLEMS:
                     break
     except OSError as error:
-        raise ConfigError.single(path, f"cannot be read: {error.strerror}") from error
+        raise ConfigError.single(path, f"cannot be read: {error.strerror}", _FILE_FIX) from error
     except (UnicodeDecodeError, csv.Error) as error:
-        raise ConfigError.single(path, f"is no UTF-8 text of this form: {error}") from error
+        raise ConfigError.single(
+            path, f"is no UTF-8 text of this form: {error}", _FORM_FIX[form]
+        ) from error
     if reader.problems:
         raise ConfigError(reader.problems)
     return ImportFile(tuple(reader.found), reader.rows, reader.others, reader.unsuccessful)
@@ -147,9 +158,11 @@ def _json_rows(stream: Iterable[str], path: str) -> Iterator[tuple[int, Mapping[
         try:
             row = json.loads(line)
         except ValueError as error:
-            raise ConfigError.single("", f"is no JSON: {error}", "", Origin(path, number)) from None
+            raise ConfigError.single(
+                "", f"is no JSON: {error}", _JSON_FIX, Origin(path, number)
+            ) from None
         if not isinstance(row, dict):
-            raise ConfigError.single("", "is no JSON object", "", Origin(path, number))
+            raise ConfigError.single("", "is no JSON object", _JSON_FIX, Origin(path, number))
         yield number, row
 
 

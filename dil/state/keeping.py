@@ -10,6 +10,7 @@ from typing import Self
 from dil.errors import DilError, LeaseLostError
 from dil.model.dataset import Lease
 from dil.spi.state_store import StateStore
+from dil.state.outage import without_waiting
 
 log = logging.getLogger(__name__)
 
@@ -19,6 +20,9 @@ class LeaseKeeper:
 
     ``lost`` turns true when a newer token exists: the run should stop starting work. Publishing
     needs no such hint, because the store checks the token itself.
+
+    Neither waits for a server that is away: the next heartbeat tries again, and a lease that is
+    not given back runs out.
     """
 
     def __init__(self, store: StateStore, lease: Lease, lease_s: int) -> None:
@@ -42,18 +46,20 @@ class LeaseKeeper:
         self._over.set()
         self._thread.join()
         try:
-            self._store.release_lease(self._lease)
+            with without_waiting():
+                self._store.release_lease(self._lease)
         except DilError as failure:
             # The lease runs out by itself; what the run achieved must still be reported.
-            log.warning("the lease could not be released: %s", failure)
+            log.warning("the lease could not be released: %s", failure.message)
 
     def _beat(self) -> None:
         while not self._over.wait(self._pause_s):
             try:
-                self._store.heartbeat(self._lease)
+                with without_waiting():
+                    self._store.heartbeat(self._lease)
             except LeaseLostError as error:
                 log.warning("the lease is lost: %s", error.message)
                 self.lost = True
                 return
             except DilError as error:
-                log.warning("a heartbeat failed, trying again: %s", error)
+                log.warning("a heartbeat failed, trying again: %s", error.message)

@@ -1,9 +1,13 @@
-"""The last act of an operator, as the chain tells it."""
+"""The last act of an operator, as the chain tells it.
+
+Chains are long: blocks are looked at one by one, and what is kept grows with the number of work
+units, never with that of blocks.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from dil.model.json import JsonObject
@@ -41,39 +45,23 @@ class LastAct:
         return max(now, before)
 
 
-@dataclass(slots=True)
-class _Search:
-    """Blocks newest first: what is behind the act, then the act, then what was before it."""
-
-    later: list[JsonObject] = field(default_factory=list)
-    act: Mapping[str, Any] | None = None
-    sequence: int = 0
-
-
-def last_act(blocks: Iterable[JsonObject]) -> LastAct | None:
+def last_act(resets: Iterable[JsonObject], blocks: Iterable[JsonObject]) -> LastAct | None:
     """Return the newest act of an operator, None when there is none.
 
     Args:
-        blocks: All blocks, newest first; read down to the data block before the act.
+        resets: Blocks newest first, all of kind ResetState among them; read down to the act.
+        blocks: All blocks, newest first; read down to the data block before the act, and not at
+            all without an act.
     """
-    search = _Search()
-    for block in blocks:
-        event: Any = block["event"]
-        if search.act is not None:
-            if _is_data(event):
-                return _found(search, _instant(event["newWatermark"]))
-        elif event["kind"] == "ResetState" and "actId" in event:
-            search.act, search.sequence = event, int(str(block["sequenceNumber"]))
-        elif _is_data(event):
-            search.later.append(event)
-    return None if search.act is None else _found(search, None)
+    act = next((block for block in resets if _is_act(block["event"])), None)
+    return None if act is None else _told(act, blocks)
 
 
 def watermark_at(blocks: Iterable[JsonObject], sequence: int) -> int | None:
     """Return the dataset's watermark just after a block, epoch ms UTC, None when it had none."""
     for block in blocks:
         event: Any = block["event"]
-        if int(str(block["sequenceNumber"])) <= sequence and _is_data(event):
+        if _sequence(block) <= sequence and _is_data(event):
             return _instant(event["newWatermark"])
     return None
 
@@ -82,7 +70,7 @@ def files_since(blocks: Iterable[JsonObject], sequence: int) -> frozenset[str]:
     """Return the URIs of all files that blocks behind ``sequence`` added."""
     found: set[str] = set()
     for block in blocks:
-        if int(str(block["sequenceNumber"])) <= sequence:
+        if _sequence(block) <= sequence:
             break
         found.update(_paths(block["event"], "parts"))
     return frozenset(found)
@@ -98,20 +86,34 @@ def changed_since(blocks: Iterable[JsonObject], instant_text: str) -> frozenset[
     return frozenset(found)
 
 
-def _found(search: _Search, before: int | None) -> LastAct:
-    act: Mapping[str, Any] = search.act or {}
-    own = search.later[len(search.later) - int(act["dataBlocks"]) :]
-    since = search.later[: len(search.later) - len(own)]
-    signatures = frozenset(each for event in own for each in _signatures(event))
-    overwritten = frozenset(each for event in since for each in _signatures(event)) & signatures
-    first: Mapping[str, Any] = own[-1]
+def _told(act: JsonObject, blocks: Iterable[JsonObject]) -> LastAct:
+    """Return the act with what the blocks behind it, of it, and before it say."""
+    reset: Any = act["event"]
+    sequence = _sequence(act)
+    last_own = sequence + int(reset["dataBlocks"])
+    since: set[str] = set()
+    own: set[str] = set()
+    first: Mapping[str, Any] = {}
+    before = None
+    for block in blocks:
+        event: Any = block["event"]
+        if not _is_data(event):
+            continue
+        if _sequence(block) > last_own:
+            since.update(_signatures(event))
+        elif _sequence(block) > sequence:
+            own.update(_signatures(event))
+            first = event
+        else:
+            before = _instant(event["newWatermark"])
+            break
     return LastAct(
-        verb=str(act["act"]),
-        act_id=str(act["actId"]),
-        reason=str(act["reason"]),
-        sequence=search.sequence,
-        signatures=signatures,
-        overwritten=overwritten,
+        verb=str(reset["act"]),
+        act_id=str(reset["actId"]),
+        reason=str(reset["reason"]),
+        sequence=sequence,
+        signatures=frozenset(own),
+        overwritten=frozenset(since & own),
         watermark_before=before,
         watermark_after=_instant(first["newWatermark"]),
         added=frozenset(_paths(first, "parts")),
@@ -119,8 +121,16 @@ def _found(search: _Search, before: int | None) -> LastAct:
     )
 
 
+def _is_act(event: Any) -> bool:  # noqa: ANN401 - the JSON edge
+    return bool(event["kind"] == "ResetState" and "actId" in event)
+
+
 def _is_data(event: Mapping[str, Any]) -> bool:
     return bool(event["kind"] == "AddData")
+
+
+def _sequence(block: JsonObject) -> int:
+    return int(str(block["sequenceNumber"]))
 
 
 def _instant(text: str | None) -> int | None:

@@ -68,7 +68,7 @@ def _require_free(row: Row, job: str, now: int) -> None:
     holder = LeaseHolder(run_id, host, pid, process_start, since, heartbeat)
     if is_gone(holder):
         return
-    advice = "Wait for it to end, or wait in line with --wait-lease SECONDS."
+    advice = "Wait for it to end."
     if not is_in_sight(holder):
         # Of another one it is known that it lives.
         advice += f" Should that host have crashed, the lease is free at {watermark_text(expires)}."

@@ -51,10 +51,6 @@ _ADVICE = {
     1836: "This server takes no writes. Name the primary in state.store.db.url.",
     2026: "Check the ssl options in state.store.db.url.",
 }  # fmt: skip
-_AWAY = (
-    "Check that the server runs and that state.store.db.url names its host and port. Nothing of "
-    "this change was recorded; run the job again."
-)
 _OTHERWISE = "Look into the server's log; then run the job again."
 
 
@@ -93,7 +89,7 @@ class MysqlDriver(ServerDriver):
         if code in _ROLLED_BACK:
             return Diagnosis(Fault.ROLLED_BACK, text, "")
         if code in _LOST:
-            return Diagnosis(Fault.LOST, text, _AWAY)
+            return Diagnosis(Fault.LOST, text, server_driver.AWAY)
         return Diagnosis(Fault.OTHER, text, _ADVICE.get(code, _OTHERWISE))
 
     def _arguments(self) -> dict[str, Any]:

@@ -42,21 +42,18 @@ _REFUSED = (
     (re.compile(r"(?i)invalid .*option|invalid .*value|certificate|ssl|tls"),
      "Check the options in state.store.db.url; they are those of libpq."),
 )  # fmt: skip
+_NO_SCHEMA = "Create the schema that state.store.db.url names: CREATE SCHEMA name."
 _ADVICE = {
     "55P03": "Another process kept this job's row locked; run the job again.",
     "57014": "The server took too long. Look what it is busy with, then run the job again.",
     "42501": "Give the user the right: GRANT USAGE, CREATE ON SCHEMA name TO user.",
-    "3F000": "Create the schema that state.store.db.url names: CREATE SCHEMA name.",
+    "3F000": _NO_SCHEMA,
     "25006": "This server takes no writes. Name the primary in state.store.db.url.",
     "53100": "The server's disk is full.",
     "42P01": "Tables are missing: another version of dil made the store, or they were dropped. "
              "Restore a backup.",
     "42703": "Another version of dil made the store: use that version, or restore a backup.",
 }  # fmt: skip
-_AWAY = (
-    "Check that the server runs and that state.store.db.url names its host and port. Nothing of "
-    "this change was recorded; run the job again."
-)
 _OTHERWISE = "Look into the server's log; then run the job again."
 
 
@@ -84,7 +81,7 @@ class PostgresqlDriver(ServerDriver):
         except BaseException:
             connection.close()
             raise
-        return _Connection(connection)
+        return _Connection(connection, self.address)
 
     def _require_unicode(self, connection: psycopg.Connection[Row]) -> None:
         encoding = connection.info.parameter_status("server_encoding")
@@ -105,7 +102,7 @@ class PostgresqlDriver(ServerDriver):
         if state is None:
             return self._without_state(error, text)
         if _LOST.fullmatch(state):
-            return Diagnosis(Fault.LOST, text, _AWAY)
+            return Diagnosis(Fault.LOST, text, server_driver.AWAY)
         return Diagnosis(Fault.OTHER, text, _ADVICE.get(state, _OTHERWISE))
 
     def _without_state(self, error: Exception, text: str) -> Diagnosis:
@@ -115,7 +112,7 @@ class PostgresqlDriver(ServerDriver):
         for pattern, advice in _REFUSED:
             if pattern.search(text):
                 return Diagnosis(Fault.OTHER, text, advice)
-        return Diagnosis(Fault.LOST, text, _AWAY)
+        return Diagnosis(Fault.LOST, text, server_driver.AWAY)
 
     def _arguments(self) -> dict[str, Any]:
         address = self.address
@@ -149,8 +146,9 @@ class PostgresqlDriver(ServerDriver):
 class _Connection(ServerConnection):
     """One psycopg connection in autocommit mode; transactions are begun by statement."""
 
-    def __init__(self, connection: psycopg.Connection[Row]) -> None:
+    def __init__(self, connection: psycopg.Connection[Row], address: DatabaseAddress) -> None:
         self._connection = connection
+        self._address = address
 
     def change(self, statement: str, *values: SqlValue) -> int:
         """Run a statement; PostgreSQL counts the rows it matched."""
@@ -185,13 +183,31 @@ class _Connection(ServerConnection):
             self._connection.execute("ROLLBACK")
 
     def existing(self, names: Iterable[str]) -> frozenset[str]:
-        """Return which tables the search path finds."""
+        """Return which tables the search path finds.
+
+        Raises:
+            StateError: it names no schema that this user may look into, so that tables could
+                neither be found nor made.
+        """
         found = self._connection.execute(
             # A scan, and not to_regclass(), which may answer from before a lock was waited for.
             "SELECT relname FROM pg_class WHERE relname = ANY(%s) AND pg_table_is_visible(oid)",
             [list(names)],
         )
-        return frozenset(row[0] for row in found)
+        tables_found = frozenset(row[0] for row in found)
+        if not tables_found:
+            self._require_schema()
+        return tables_found
+
+    def _require_schema(self) -> None:
+        """Tell a schema that is not there from an empty one, which looks the same."""
+        if self.rows("SELECT current_schema()") != [(None,)]:
+            return
+        which = f"no schema {self._address.schema}" if self._address.schema else "no usable schema"
+        raise StateError(
+            f"the state store {self._address} has {which}, or this user may not look into it",
+            _NO_SCHEMA,
+        )
 
     def create(self) -> None:
         """Make the tables in one transaction, under a lock that other processes wait for."""

@@ -79,6 +79,19 @@ def unfinished(tx: Transaction, job: str) -> list[RunRecord]:
     return [as_run(job, row) for row in tx.rows(sql.STAGED_RUNS, job)]
 
 
+def drop_swept(tx: Transaction, job: str, before: int) -> None:
+    """Delete the rows of runs that began before an instant (epoch ms UTC) and left no staging.
+
+    The newest run keeps its row: a job that ran never looks as if it had not.
+    """
+    row = tx.row(sql.NEWEST_RUN, job)
+    if row is None or row[0] is None:
+        return
+    limit = min(before, row[0])
+    tx.change(sql.DROP_SWEPT_COMMITS, job, job, limit)
+    tx.change(sql.DROP_SWEPT_RUNS, job, limit)
+
+
 def as_run(job: str, row: Row) -> RunRecord:
     """Return the record that a row of ``STAGED_RUNS`` or ``RUNS`` holds."""
     run_id, started, now, policy, digest, folder, status, rows, files, committed, staged = row

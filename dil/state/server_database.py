@@ -6,13 +6,13 @@ mark of the last transaction that was committed. When the answer to a COMMIT is 
 connection waits until that transaction is over and reads the mark, so that whether it landed is
 known and not guessed.
 
-A connection that went away between two transactions is opened again. One that goes away inside
-of one is an error: nothing of it landed, and whoever began it knows what to do again.
+A connection that went away between two transactions is opened again, and a server that is starting
+again is waited for (see ``outage``). A connection that goes away inside of a transaction is an
+error: nothing of it landed, and whoever began it knows what to do again.
 """
 
 from __future__ import annotations
 
-import time
 import uuid
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -21,12 +21,10 @@ from threading import RLock
 from dil.errors import CommitConflictError, CommitUnknownError, StateError
 from dil.state import sql, tables
 from dil.state.database import Database, Row, Snapshot, SqlValue, Transaction
+from dil.state.outage import Outage
 from dil.state.server_driver import Fault, ServerConnection, ServerDriver
 from dil.state.sqlite_database import empty_store
 
-# A server that was there is waited for: it may be starting again.
-RESTART_S = 20.0
-_PAUSE_S = 0.25
 _BEGIN_ATTEMPTS = 5
 
 _TAKE_TURN = "UPDATE writer SET mark = ? WHERE dataset_id = ?"
@@ -37,23 +35,28 @@ _OTHERWISE = (
     "Without one, give dil another database: the next run begins without history and reads "
     "everything again, so move the published data away, too, or it is there twice."
 )
+_UNDONE = "Nothing of this change was recorded; run the job again."
+_AGAIN = "Then run the command again."
 
 
 class ServerTransaction(Snapshot):
-    """Statements on one connection."""
+    """Statements on one connection; ``is_change`` tells that they are there to change something."""
 
-    def __init__(self, connection: ServerConnection, driver: ServerDriver) -> None:
+    def __init__(
+        self, connection: ServerConnection, driver: ServerDriver, *, is_change: bool = False
+    ) -> None:
         self._connection = connection
         self._driver = driver
+        self._is_change = is_change
 
     def change(self, statement: str, *values: SqlValue) -> int:
         """Run an INSERT, UPDATE or DELETE and return how many rows it matched."""
-        with translated(self._driver):
+        with translated(self._driver, is_change=self._is_change):
             return self._connection.change(statement, *values)
 
     def rows(self, statement: str, *values: SqlValue) -> list[Row]:
         """Return all rows of a SELECT."""
-        with translated(self._driver):
+        with translated(self._driver, is_change=self._is_change):
             return self._connection.rows(statement, *values)
 
     def close(self) -> None:
@@ -74,7 +77,7 @@ class ServerDatabase(Database):
         self._lock = RLock()
         self._connection: ServerConnection | None = None
         self._has_tables = False
-        self._was_there = False
+        self._outage = Outage(str(driver.address))
 
     @contextmanager
     def write(self) -> Iterator[Transaction]:
@@ -84,11 +87,11 @@ class ServerDatabase(Database):
             CommitUnknownError: the connection was lost during COMMIT and the server did not come
                 back, so that it cannot be known whether the transaction landed.
         """
-        with self._lock, translated(self._driver):
+        with self._lock, translated(self._driver, is_change=True):
             mark = uuid.uuid4().hex
             connection = self._begun(mark)
             try:
-                yield ServerTransaction(connection, self._driver)
+                yield ServerTransaction(connection, self._driver, is_change=True)
             except BaseException:
                 self._undo()
                 raise
@@ -240,17 +243,16 @@ class ServerDatabase(Database):
 
     def _opened(self, *, may_idle: bool) -> ServerConnection:
         """Open a connection; a server that was there before gets time to come back."""
-        deadline = time.monotonic() + (RESTART_S if self._was_there else 0)
+        self._outage.refuse()
         while True:
             try:
                 connection = self._driver.connect(may_idle=may_idle)
             except self._driver.errors() as error:
-                is_lost = self._driver.diagnose(error).fault is Fault.LOST
-                if not is_lost or time.monotonic() >= deadline:
+                found = self._driver.diagnose(error)
+                if found.fault is not Fault.LOST or not self._outage.pause(error, found.text):
                     raise
-                time.sleep(_PAUSE_S)
             else:
-                self._was_there = True
+                self._outage.end()
                 return connection
 
     def _drop(self) -> None:
@@ -286,16 +288,19 @@ class ServerDatabase(Database):
 
 
 @contextmanager
-def translated(driver: ServerDriver) -> Iterator[None]:
+def translated(driver: ServerDriver, *, is_change: bool = False) -> Iterator[None]:
     """Turn the driver's errors into ours; the only place that does."""
     try:
         yield
     except driver.errors() as error:
-        found = driver.diagnose(error)
-        what = f"the state store {driver.address}: {found.text}"
+        found, place = driver.diagnose(error), f"the state store {driver.address}"
         if found.fault in {Fault.DUPLICATE, Fault.ROLLED_BACK}:
             raise CommitConflictError(
-                f"another writer changed the state store {driver.address} first ({found.text})",
-                "Nothing of this change was recorded; run the job again.",
+                f"another writer changed {place} first ({found.text})", _UNDONE
             ) from error
-        raise StateError(what, found.advice) from error
+        if found.fault is Fault.LOST:
+            raise StateError(
+                f"{place} cannot be reached: {found.text}",
+                f"{found.advice} {_UNDONE if is_change else _AGAIN}",
+            ) from error
+        raise StateError(f"{place}: {found.text}", found.advice) from error

@@ -19,6 +19,8 @@ STATEMENT_S = 30
 ANSWER_S = 45
 IDLE_S = 120
 
+AWAY = "Check that the server runs and that state.store.db.url names its host and port."
+
 
 class Fault(Enum):
     """What an error of a driver means for a transaction."""

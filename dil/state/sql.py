@@ -7,6 +7,8 @@ milliseconds UTC. ``dataset_id`` is the job's name.
 
 from __future__ import annotations
 
+from dil.model.dataset import OPEN_STATUSES
+
 READ_FORMAT = "SELECT format FROM state_format"
 WRITE_FORMAT = "INSERT INTO state_format (format) VALUES (?)"
 
@@ -30,6 +32,10 @@ HEAD_BLOCK = (
     " ON b.dataset_id = h.dataset_id AND b.seq = h.seq WHERE h.dataset_id = ? AND h.ref = 'head'"
 )
 BLOCKS = "SELECT block_hash, payload FROM mc_block WHERE dataset_id = ? ORDER BY seq DESC"
+BLOCKS_OF_KIND = (
+    "SELECT block_hash, payload FROM mc_block WHERE dataset_id = ? AND event_kind = ?"
+    " ORDER BY seq DESC"
+)
 BLOCKS_SINCE = (
     "SELECT block_hash, payload FROM mc_block WHERE dataset_id = ? AND seq > ? ORDER BY seq"
 )
@@ -153,8 +159,8 @@ END_RUN = (
 )
 COMMITTED_RUN = "UPDATE run SET status = ? WHERE dataset_id = ? AND run_id = ?"
 SUPERSEDED_RUNS = (
-    "UPDATE run SET status = 'superseded' WHERE dataset_id = ? AND run_id <> ? AND staged = 1"
-    " AND status IN ('running', 'failed', 'interrupted')"
+    "UPDATE run SET status = 'superseded' WHERE dataset_id = ? AND run_id <> ?"  # noqa: S608 - constants
+    f" AND staged = 1 AND status IN {OPEN_STATUSES!r}"
 )
 SWEPT_RUN = "UPDATE run SET staged = 0 WHERE dataset_id = ? AND run_id = ?"
 _RUNS = (
@@ -164,6 +170,7 @@ _RUNS = (
 )
 STAGED_RUNS = f"{_RUNS} AND staged = 1 ORDER BY started, run_id"
 RUNS = f"{_RUNS} ORDER BY started DESC, run_id DESC"
+NEWEST_RUN = "SELECT MAX(started) FROM run WHERE dataset_id = ?"
 # Runs without staging that began before an instant: history that no run needs any more.
 COUNT_SWEPT_RUNS = "SELECT COUNT(*) FROM run WHERE dataset_id = ? AND staged = 0 AND started < ?"
 DROP_SWEPT_COMMITS = (

@@ -12,8 +12,7 @@ from dil.model.dataset import Commit, Intent, Lease, RunRecord, UnitEntry
 from dil.model.history import History
 from dil.model.json import JsonObject
 from dil.spi.state_store import StateStore, UnitState
-from dil.state import chain, committing, leases, runs, sql
-from dil.state.as_of import sequence_as_of, units_as_of
+from dil.state import chain, leases, runs, sql
 from dil.state.database import Database, Transaction
 from dil.state.rebasing import Planned, planned_now, still_holds
 from dil.state.source_state import UnitRow
@@ -113,6 +112,8 @@ class SqlStateStore(StateStore):
             CommitConflictError: the run is committed, or was planned on an older head.
             StateError: another intent is still there, or this one could not be committed.
         """
+        from dil.state import committing
+
         committing.check_commit(intent.commit)
         with self._database.write() as tx:
             leases.require_newest(tx, self._job, lease)
@@ -121,6 +122,8 @@ class SqlStateStore(StateStore):
 
     def replace_intent(self, lease: Lease, intent: Intent) -> None:
         """Keep what is left of the pending intent of the same run, in its place."""
+        from dil.state import committing
+
         committing.check_commit(intent.commit)
         with self._database.write() as tx:
             leases.require_newest(tx, self._job, lease)
@@ -133,6 +136,8 @@ class SqlStateStore(StateStore):
 
     def commit(self, lease: Lease, commit: Commit) -> JsonObject | None:
         """Record what a run published and learned, in one transaction; once, however often."""
+        from dil.state import committing
+
         with self._database.write() as tx:
             leases.require_newest(tx, self._job, lease)
             done, sequence = committing.committed_block(tx, self._job, commit.run_id)
@@ -165,6 +170,11 @@ class SqlStateStore(StateStore):
         for row in self._database.stream(sql.BLOCKS, self._job):
             yield chain.shown(row)
 
+    def blocks_of_kind(self, kind: str) -> Iterator[JsonObject]:
+        """Yield the blocks of one kind of event, newest first; of one point in time."""
+        for row in self._database.stream(sql.BLOCKS_OF_KIND, self._job, kind):
+            yield chain.shown(row)
+
     def unit_states(self) -> Iterator[UnitState]:
         """Yield the work-unit index, ordered by partition start, then signature."""
         for signature, low, high, status, attempts in self._database.stream(
@@ -174,6 +184,8 @@ class SqlStateStore(StateStore):
 
     def unit_entries(self, *, as_of: int | None = None) -> Iterator[UnitEntry]:
         """Yield the rows of the index, of now or of just after a block, ordered like states."""
+        from dil.state.as_of import units_as_of
+
         if as_of is not None:
             with self._database.read() as tx:
                 rows = units_as_of(tx, self._job, as_of).values()
@@ -187,6 +199,8 @@ class SqlStateStore(StateStore):
 
     def sequence_as_of(self, instant: int) -> int | None:
         """Return the sequence of the last block that was written until ``instant``."""
+        from dil.state.as_of import sequence_as_of
+
         with self._database.read() as tx:
             return sequence_as_of(tx, self._job, instant)
 

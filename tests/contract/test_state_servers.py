@@ -95,15 +95,24 @@ def backend(request: pytest.FixtureRequest) -> Iterator[Backend]:
 
 
 def refusal(backend: Backend, address: DatabaseAddress) -> DilError:
-    """Return the error of opening the store at an address; it never holds the password."""
+    """Return the error of writing to the store at an address, after that of reading it.
+
+    Neither holds the password, and reading never speaks of a change.
+    """
     started = time.monotonic()
-    with backend.open(address) as store, pytest.raises(StateError) as caught:
-        store.acquire_lease("r1", lease_s=60)
-    assert time.monotonic() - started < 15
-    assert "very-secret" not in str(caught.value)
-    assert PASSWORD not in str(caught.value)
-    assert caught.value.fix
-    return caught.value
+    errors = []
+    for act in (lambda store: store.head(), lambda store: store.acquire_lease("r1", lease_s=60)):
+        with backend.open(address) as store, pytest.raises(StateError) as caught:
+            act(store)
+        assert "very-secret" not in str(caught.value)
+        assert PASSWORD not in str(caught.value)
+        assert caught.value.fix
+        errors.append(caught.value)
+    assert time.monotonic() - started < 30
+    reading, writing = errors
+    assert "this change" not in reading.fix
+    assert reading.message == writing.message
+    return writing
 
 
 def test_a_wrong_password_names_the_properties(backend: Backend) -> None:
@@ -124,6 +133,7 @@ def test_an_unknown_database_says_how_to_make_it(backend: Backend) -> None:
 def test_a_server_that_is_not_there_is_told_at_once(backend: Backend) -> None:
     error = refusal(backend, backend.at(1))
     assert "127.0.0.1:1/" in error.message
+    assert "cannot be reached" in error.message
     assert "state.store.db.url" in error.fix
 
 
@@ -155,6 +165,13 @@ def test_a_schema_that_does_not_exist_says_how_to_make_it(
         backend = Backend(postgresql_server, place)
         error = refusal(backend, replace(backend.address, schema="absent"))
         assert "CREATE SCHEMA" in error.fix
+        assert "no schema absent" in error.message
+
+
+def test_an_empty_schema_reads_as_an_empty_store(backend: Backend) -> None:
+    with backend.place.open() as store:
+        assert store.head() is None
+        assert list(store.blocks()) == []
 
 
 def test_tables_whose_making_was_interrupted_are_completed(mysql_server: MariadbServer) -> None:
@@ -222,7 +239,7 @@ def test_a_commit_that_never_arrived_is_looked_up_and_is_an_error(backend: Backe
 def test_a_commit_that_cannot_be_looked_up_may_have_landed(
     backend: Backend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dil.state.server_database.RESTART_S", 0.5)
+    monkeypatch.setattr("dil.state.outage.RESTART_S", 0.5)
     with CuttingProxy(backend.server.port) as proxy:
         database = backend.database(backend.at(proxy.port))
         with pytest.raises(CommitUnknownError) as caught:
@@ -240,7 +257,7 @@ def test_a_server_that_hangs_becomes_an_error_and_then_works_again(
 ) -> None:
     monkeypatch.setattr("dil.state.server_driver.ANSWER_S", 1)
     monkeypatch.setattr("dil.state.server_driver.CONNECT_S", 2)
-    monkeypatch.setattr("dil.state.server_database.RESTART_S", 0)
+    monkeypatch.setattr("dil.state.outage.RESTART_S", 0)
     with CuttingProxy(backend.server.port) as proxy, backend.open(backend.at(proxy.port)) as store:
         lease = store.acquire_lease("r1", lease_s=60)
         proxy.hang()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from dil.cli.invocation import real_clock
 from dil.cli.job_command import JobCall
 from dil.cli.stdout import results_only
-from dil.errors import ConfigError, StateError
+from dil.errors import ConfigError
 
 if TYPE_CHECKING:
     from dil.model.job import Job
@@ -51,8 +51,7 @@ def sequence(text: str, option: str, job: Job, store: StateStore) -> int:
     """Return the sequence of a block that is named by it or by an instant.
 
     Raises:
-        ConfigError: the text is neither.
-        StateError: the chain has no such block.
+        ConfigError: the text is neither, or the chain has no such block.
     """
     head = store.head()
     last = -1 if head is None else int(str(head["sequenceNumber"]))
@@ -62,8 +61,9 @@ def sequence(text: str, option: str, job: Job, store: StateStore) -> int:
         found = store.sequence_as_of(instant(text, option, job))
     if found is None:
         newest = "the chain is empty" if head is None else f"the newest block is {last}"
-        raise StateError(
-            f"{option} {text}: the chain of {job.name} has no such block, {newest}",
+        raise ConfigError.single(
+            option,
+            f"{text}: the chain of {job.name} has no such block, {newest}",
             "`dil state log` lists the blocks with their numbers and times.",
         )
     return found

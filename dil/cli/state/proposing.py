@@ -1,68 +1,21 @@
-"""What an act would change and what the next run would then do, shown before it is done."""
+"""Prints what an act would change and what the next run would then do, before it is done."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dil.cli.stdout import emit, emit_json
-from dil.model.dataset import PublishedFile
 
 if TYPE_CHECKING:
+    from dil.acts import Preview
     from dil.model.dataset import UnitEntry
-    from dil.model.job import Job
     from dil.model.json import JsonObject
-    from dil.model.work_unit import Plan
-    from dil.spi.state_store import StateStore
     from dil.state.operations import Proposal
 
 _ROWS_SHOWN = 20
 _LINE = "  {:<10} {:<29} {:<10} {:<29} {}\n"
-
-
-@dataclass(frozen=True, slots=True)
-class Preview:
-    """A proposal with its consequences.
-
-    ``files`` are published files of work units that will be read again; ``fate`` says what
-    becomes of them: kept, withdrawn, brought back, replaced. ``plan`` is what a run would do
-    after the act, None where ``no_plan`` says why it is not known.
-    """
-
-    job: Job
-    proposal: Proposal
-    files: tuple[PublishedFile, ...] = ()
-    fate: str = "kept"
-    plan: Plan | None = None
-    no_plan: str = ""
-
-    @property
-    def doubled_rows(self) -> int:
-        """Return how many published rows a run may append a second time."""
-        from dil.model.job import PublishMode
-
-        is_append = self.job.publishing.mode is PublishMode.APPEND
-        is_doubled = is_append and self.fate == "kept" and self.proposal.verb != "import"
-        return sum(file.rows for file in self.files) if is_doubled else 0
-
-
-def next_plan(
-    job: Job, store: StateStore, proposal: Proposal, now_ms: int
-) -> tuple[Plan | None, str]:
-    """Return what a run would do after a proposal, or why that cannot be told."""
-    from dil import planning
-    from dil.errors import DilError
-    from dil.state.amended_history import AmendedHistory
-
-    if job.planning.units is None:
-        return None, "the job's units come from its activation input, which was not asked"
-    try:
-        history = AmendedHistory(store.history(), proposal)
-        return planning.plan(job.planning, now_ms=now_ms, history=history), ""
-    except DilError as error:
-        return None, error.message
 
 
 def show(preview: Preview) -> None:
@@ -98,11 +51,13 @@ def _sentences(preview: Preview) -> Iterator[str]:
     if proposal.sets_watermark:
         yield f"the dataset's watermark becomes {_watermark(proposal)}"
     if proposal.runs:
-        yield f"{counted(proposal.runs, 'row')} of old runs would be deleted; undo keeps them gone"
-    if preview.files:
-        rows = sum(file.rows for file in preview.files)
-        what = f"{counted(len(preview.files), 'published file')} with {counted(rows, 'row')}"
-        yield f"{what}: {preview.fate}"
+        way_back = "undo keeps them gone" if preview.is_undoable else "this cannot be undone"
+        yield f"{counted(proposal.runs, 'row')} of old runs would be deleted; {way_back}"
+    touched = preview.files.touched
+    if touched:
+        rows = sum(file.rows for file in touched)
+        what = f"{counted(len(touched), 'published file')} with {counted(rows, 'row')}"
+        yield f"{what}: {preview.files.fate}"
     if preview.doubled_rows:
         yield (
             f"DOUBLED ROWS: the next run appends these {counted(preview.doubled_rows, 'row')} "
@@ -142,9 +97,9 @@ def show_json(preview: Preview, *, act_id: str | None, block: JsonObject | None)
             "watermark": _watermark(proposal) if proposal.sets_watermark else "kept",
             "runs": proposal.runs,
             "files": {
-                "fate": preview.fate,
-                "rows": sum(file.rows for file in preview.files),
-                "uris": [file.uri for file in preview.files],
+                "fate": preview.files.fate,
+                "rows": sum(file.rows for file in preview.files.touched),
+                "uris": [file.uri for file in preview.files.touched],
             },
             "doubled_rows": preview.doubled_rows,
             "next_run": None

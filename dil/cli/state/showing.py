@@ -92,13 +92,14 @@ class _View:
     def states(self) -> Iterator[UnitState | UnitEntry]:
         """Yield the work units that are shown, by partition start, then signature."""
         from dil.state.operations import Selection
+        from dil.state.source_state import COMMITTED
 
         selection = Selection(units=self.units)
         rows: Iterable[UnitState | UnitEntry] = (
             self.store.unit_states() if self.at is None else self.store.unit_entries(as_of=self.at)
         )
         for each in rows:
-            if self.is_open_only and each.status == "COMMITTED":
+            if self.is_open_only and each.status == COMMITTED:
                 continue
             if not self.units or selection.takes(each.signature, each.low):
                 yield each
@@ -154,12 +155,11 @@ class _Reach:
     holes: int = 0
     open_count: int = 0
 
-    def add(self, one: UnitState | UnitEntry) -> None:
+    def add(self, one: UnitState | UnitEntry, *, is_open: bool) -> None:
         """Take the next work unit, ascending by partition start."""
+        self.open_count += is_open or one.high is None
         if one.high is None:
-            self.open_count += 1
             return
-        self.open_count += one.status != "COMMITTED"
         reached = self.done_to if self.newest is None else self.newest
         if one.low > reached:
             self.holes += 1
@@ -172,6 +172,7 @@ def _summary(job: Job, view: _View) -> Iterator[str]:
     """Yield, by unit, up to where all is done, and how many holes lie behind."""
     from dil.observe.logs import one_line
     from dil.state.signatures import parts_of_signature
+    from dil.state.source_state import COMMITTED
     from dil.text.zones import find_zone, moment
 
     zone = find_zone(job.planning.zone)
@@ -179,7 +180,7 @@ def _summary(job: Job, view: _View) -> Iterator[str]:
     for one in view.states():
         parts = parts_of_signature(one.signature)
         key = parts.unit_key if parts else one.signature
-        reaches.setdefault(key, _Reach(one.low)).add(one)
+        reaches.setdefault(key, _Reach(one.low)).add(one, is_open=one.status != COMMITTED)
     if not reaches:
         return
     line = "{:<29} {:<29} {:>6} {:>6}  {}\n"

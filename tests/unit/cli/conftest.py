@@ -1,7 +1,6 @@
 """A job that loads without a file, and a run whose end each test decides."""
 
-import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from types import SimpleNamespace
 
 import pytest
@@ -27,23 +26,6 @@ from dil.model.report import RunReport, RunStatus, UnitCounts
 from dil.model.secret import Secret
 
 SECRET = "s3cret/canary+"
-
-
-@pytest.fixture(autouse=True)
-def _logging_as_before() -> Iterator[None]:
-    """A command configures the log of its process, which here is that of all tests."""
-    root = logging.getLogger()
-    loggers = [
-        root,
-        *(logging.getLogger(name) for name in ("dil", "connectors", "py4j", "urllib3")),
-    ]
-    levels = [logger.level for logger in loggers]
-    handlers = list(root.handlers)
-    yield
-    logging.captureWarnings(capture=False)
-    root.handlers[:] = handlers
-    for logger, level in zip(loggers, levels, strict=True):
-        logger.setLevel(level)
 
 
 @pytest.fixture

@@ -93,7 +93,43 @@ def test_a_plan_that_cannot_be_kept_is_exit_code_2(
     assert "--out" in capsys.readouterr().err
 
 
-def test_planning_starts_no_spark_and_loads_no_arrow(conf: str) -> None:
+def test_a_plan_is_never_kept_over_a_file_that_is_no_plan(
+    conf: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "plan.json"
+
+    assert main(["plan", conf, "--out", conf]) == 2
+    assert Path(conf).read_text() == TEXT
+    assert "is no plan" in capsys.readouterr().err
+    assert main(["plan", conf, "--out", str(out)]) == 0
+    assert main(["plan", conf, "--out", str(out)]) == 0
+
+
+def test_numbers_in_units_are_printed_as_they_are_written(
+    conf: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    marks = json.dumps(
+        [
+            {"name": "d", "type": "datetime", "range": {"from": "2024-01-01", "to": "2024-01-02"}},
+            {"name": "u", "type": "unit", "units": "UNITS"},
+        ]
+    ).replace('"UNITS"', '[{"id":1.10},{"id":1e5},{"id":-0},{"id":12345678901234567890123}]')
+
+    assert main(["plan", conf, "--json", "-D", f"ms.watermark={marks}"]) == 0
+
+    out = capsys.readouterr().out
+    assert [text in out for text in ("1.10", "1e5", "-0", "12345678901234567890123")] == [True] * 4
+    assert [unit["unit"]["id"] for unit in json.loads(out)["work_units"]][:2] == [1.1, 100000.0]
+
+
+def test_a_full_explanation_is_there_though_nothing_was_skipped(
+    conf: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["plan", conf, "--json", "--all", "-D", "ms.backfill=true"]) == 0
+    assert json.loads(capsys.readouterr().out)["skips"] == []
+
+
+def test_planning_loads_nothing_that_only_a_run_needs(conf: str) -> None:
     script = (
         "import sys\n"
         "from dil.cli.main import main\n"
@@ -105,7 +141,9 @@ def test_planning_starts_no_spark_and_loads_no_arrow(conf: str) -> None:
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
     )
 
-    assert {"pyspark", "pyarrow", "requests", "rich"}.isdisjoint(done.stderr.split())
+    unwanted = {"pyspark", "pyarrow", "requests", "rich", "dil.publishing", "dil.extraction"}
+    assert unwanted.isdisjoint(done.stderr.split())
+    assert {"dil.state.committing", "dil.text.cron"}.isdisjoint(done.stderr.split())
 
 
 def test_a_valid_job_file_is_called_valid(conf: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -182,6 +182,22 @@ def test_the_report_file_is_written_for_a_run_that_failed_too(runs: "Runs", tmp_
     assert json.loads(target.read_text())["failures"][0]["code"] == "DIL-LEASE"
 
 
+def test_a_held_lease_is_told_with_the_flag_that_waits_and_how_long_it_was_waited_in_vain(
+    runs: "Runs", capsys: pytest.CaptureFixture[str]
+) -> None:
+    runs.raises(LeaseHeldError("held by run r0", "Wait for it to end."))
+
+    assert main(["run", "orders.conf"]) == 3
+    told = capsys.readouterr().err
+    assert "held by run r0  [DIL-LEASE]" in told
+    assert "Wait for it to end. Or wait in line: --wait-lease SECONDS." in told
+
+    assert main(["run", "orders.conf", "--wait-lease", "2.5"]) == 3
+    told = capsys.readouterr().err
+    assert "held by run r0; waited 2.5 s for it to end" in told
+    assert "--wait-lease" not in told
+
+
 def test_people_get_the_summary_on_stdout(runs: "Runs", capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", "orders.conf"]) == 0
 

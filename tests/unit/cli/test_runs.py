@@ -107,6 +107,20 @@ def test_one_run_is_shown_with_what_it_staged(story: Story, source: HttpServer, 
     assert "3 of 4 work units complete" in dil("show", "run-1")
 
 
+def test_what_another_configuration_staged_is_not_promised_to_the_next_run(
+    story: Story, source: HttpServer, dil: Dil
+) -> None:
+    source.faults.append(failing(1, "a"))
+    story.run(day(2))
+    source.faults.clear()
+    story.changes["ms__grace__period__days"] = "1"
+    story.job()
+
+    assert dil.json("show", "run-1")["staging"]["reusable"] is False
+    assert "of no use to the next run" in dil("clean")
+    assert story.run(day(2)).units.adopted == 0
+
+
 def test_an_unknown_run_is_named_as_such(story: Story, dil: Dil) -> None:
     story.run(day(1))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 
 from dil import publishing
 from dil.cli.main import main
-from dil.errors import WriteError
+from dil.errors import ConfigError, WriteError
 from dil.model.dataset import Commit, WorkUnitOutcome
 from dil.model.report import RunStatus
 from dil.state.verification import verify_chain
@@ -185,6 +186,39 @@ def test_window_replace_needs_no_decision_and_doubles_nothing(story: Story, act:
     assert story.rows() == ids_of("a", "b", days=range(3))
 
 
+@pytest.mark.parametrize("verb", [("forget", "--all"), ("rewind", "--to", "0")])
+def test_files_are_kept_or_withdrawn_and_not_both(
+    story: Story, act: Act, verb: tuple[str, ...]
+) -> None:
+    story.run(day(3))
+    act(*verb, "--keep-files", "--withdraw-files", "--yes", code=2)
+    assert "--withdraw-files exclude each other" in act.error
+    assert "Give one of them." in act.error
+
+
+def test_the_preview_says_that_the_next_run_is_refused_and_why(story: Story, act: Act) -> None:
+    story.run(day(3))
+    story.changes["ms__timezone"] = "Europe/Berlin"
+    story.job()
+
+    told = act("forget", "--signature", work_unit(1, "a"), "--keep-files")
+
+    assert "what the next run would do is not shown: it would be refused" in told
+    assert "everything would be extracted and published again" in told
+    assert act.json("forget", "--unit", '{"unit":"a"}', "--keep-files")["next_run"] is None
+    with pytest.raises(ConfigError, match="everything would be extracted"):
+        story.run(day(3))
+
+
+def test_a_job_that_would_know_nothing_any_more_is_not_refused(story: Story, act: Act) -> None:
+    story.run(day(3))
+    story.changes["ms__timezone"] = "Europe/Berlin"
+    story.job()
+    told = act("forget", "--all", "--withdraw-files", "--yes")
+    assert "the next run would take 6 work units" in told
+    assert story.run(day(3)).units.planned == 6
+
+
 def test_a_job_whose_work_units_are_all_forgotten_begins_anew(story: Story, act: Act) -> None:
     story.run(day(3))
     act("forget", "--all", "--withdraw-files", "--yes")
@@ -267,6 +301,20 @@ def test_a_file_that_was_changed_since_is_not_withdrawn(story: Story, act: Act) 
     assert story.states() == before
 
 
+def test_files_that_the_chain_never_saw_are_not_withdrawn(story: Story, act: Act) -> None:
+    story.run(day(1), story.job(state__store__enabled="false"))
+    story.job()
+    path = import_file(story.folder, ("orders", work_unit(0, "a"), day(1)))
+    act("import", path, "--yes")
+
+    act("forget", "--all", "--withdraw-files", "--yes", code=1)
+
+    assert "published while no state was kept" in act.error
+    assert statuses(story) == ["COMMITTED"]
+    assert story.rows() == ids_of("a", "b", days=range(1))
+    assert not list((dataset(story.folder) / "_dil").rglob("withdrawn/*"))
+
+
 # Rewind
 
 
@@ -308,9 +356,10 @@ def test_rewind_to_a_time_is_to_the_last_block_before_it(story: Story, act: Act)
 
 def test_a_block_that_does_not_exist_is_an_error(story: Story, act: Act) -> None:
     story.run(day(2))
-    act("rewind", "--to", "99", code=1)
-    assert "has no such block, the newest block is" in act.error
-    act("rewind", "--to", "1999-01-01", code=1)
+    act("rewind", "--to", "99", code=2)
+    assert "--to 99: the chain of orders has no such block, the newest block is" in act.error
+    act("rewind", "--to", "1999-01-01", code=2)
+    act("show", "--as-of", "99", code=2)
     act("rewind", "--to", "tomorrow", code=2)
 
 
@@ -411,6 +460,25 @@ def test_a_known_high_is_not_lowered_unless_that_is_wanted(story: Story, act: Ac
     assert is_sound(story)
 
 
+def test_an_import_below_what_a_failed_work_unit_owes_leaves_its_rest_due(
+    story: Story, act: Act
+) -> None:
+    story.source.faults.append(failing(1, "b"))
+    story.changes["job__commit__policy"] = "successful"
+    story.run(day(3))
+    story.source.faults.clear()
+    path = import_file(story.folder, ("orders", work_unit(1, "b"), day(1) + STEP_MS))
+
+    act("import", path, "--yes")
+
+    state = story.states()[work_unit(1, "b")]
+    assert (state.status, state.high) == ("FAILED", day(1) + STEP_MS)
+    story.run(day(3))
+    read_elsewhere = Counter({("b", ROWS_PER_DAY): 1})
+    assert story.rows() == ids_of("a", "b", days=range(3)) - read_elsewhere
+    assert set(statuses(story)) == {"COMMITTED"}
+
+
 def test_an_import_is_undone_without_a_trace_in_the_index(story: Story, act: Act) -> None:
     story.job()
     path = import_file(story.folder, ("orders", work_unit(0, "a"), day(1)))
@@ -435,6 +503,7 @@ def test_prune_deletes_old_records_out_of_the_range_alone(story: Story, act: Act
 
     story.changes["ms__watermark"] = watermark("P2D")
     story.run(day(3))
+    story.clock += 1000
     story.run(day(6))
     states = story.states()
     assert len(states) == 8
@@ -448,12 +517,37 @@ def test_prune_deletes_old_records_out_of_the_range_alone(story: Story, act: Act
     story.job()
     told = act("prune", *late, "--yes")
     assert "6 work units would change" in told
-    assert "2 rows of old runs would be deleted" in told
+    assert "1 row of old runs would be deleted; undo keeps them gone" in told
+    assert "`dil state undo` takes it back" in told
     assert set(story.states()) == {work_unit(5, "a"), work_unit(5, "b")}
     assert is_sound(story)
     act("undo", "--yes")
     assert story.states() == states
     assert is_sound(story)
+
+
+def test_prune_of_old_runs_alone_keeps_the_newest_and_says_that_it_is_final(
+    story: Story, act: Act
+) -> None:
+    for _ in range(3):
+        story.run(day(3))
+        story.changes["ms__backfill"] = "true"
+        story.clock += 1000
+    del story.changes["ms__backfill"]
+    story.job()
+    before = (story.head(), story.states())
+    late = ("--now", "2023-12-31T00:00:00Z")
+
+    assert "2 rows of old runs would be deleted; this cannot be undone" in act("prune", *late)
+    told = act("prune", *late, "--yes")
+
+    assert told.splitlines()[-1].startswith("done: prune-")
+    assert told.splitlines()[-1].endswith("; this cannot be undone")
+    assert "takes it back" not in told
+    assert (story.head(), story.states()) == before
+    with story.store() as store:
+        assert [run.run_id for run in store.runs()] == ["run-3"]
+    assert "nothing to change" in act("prune", *late, "--yes")
 
 
 # Looking back

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from dil.config.deprecated import MISSPELLED
 from dil.config.explaining import explain, explained, groups_json, groups_text
 from dil.config.relations import example
 from dil.config.table import GROUPS, TABLE
@@ -24,11 +25,25 @@ def test_every_property_is_explained_in_words_and_as_json(name):
 
 
 def test_an_explanation_tells_old_names_related_properties_and_an_example():
-    facts = explained("ms.parameters")
-    assert facts["old_names"] == ("ms.parameter",)
+    assert explained("ms.sftp.conn.timeout.millis")["old_names"] == ("sftpConn.timeout",)
+    assert "old names: ms.encoding" in explain("ms.source.data.character.set")
     text = explain("data.publisher.replace.final.dir")
     assert "related: ms.publish.mode" in text
     assert "ms.grace.period=P2D" in explain("ms.grace.period")
+
+
+@pytest.mark.parametrize("wrong", MISSPELLED)
+def test_a_misspelling_that_is_refused_is_no_old_name(wrong):
+    assert wrong not in explained(MISSPELLED[wrong])["old_names"]
+    assert f"old names: {wrong}" not in explain(MISSPELLED[wrong])
+
+
+def test_variables_of_secondary_input_are_told_where_they_are_replaced():
+    assert "is replaced in it" not in explain("ms.secondary.input")
+    assert not explained("ms.secondary.input")["variables"]
+    assert "`payload` entry, and nowhere else, `{{name}}` is replaced" in explain(
+        "ms.secondary.input"
+    )
 
 
 def test_examples_of_plain_properties_are_lines_of_a_job(job_file):

@@ -2,6 +2,9 @@
 
 import pytest
 
+from dil.config import load
+from dil.errors import ConfigError
+
 POSTGRESQL = {"state.store.type": "postgresql", "state.store.db.url": "postgresql://db/dil"}
 
 
@@ -70,3 +73,49 @@ def test_a_url_that_cannot_be_used_is_one_problem_that_does_not_show_it(job_file
 def test_a_secret_that_cannot_be_read_is_told_once(job_file):
     found = job_file.problems({**POSTGRESQL, "state.store.db.url": "env:MISSING"})
     assert [problem.key for problem in found] == ["state.store.db.url"]
+
+
+PASSWORD_IN_ENVIRONMENT = {**POSTGRESQL, "state.store.db.password": "env:DIL_DB_PASSWORD"}
+
+
+@pytest.mark.parametrize("key", ["state.store.db.password", "state.store.db.user"])
+def test_a_command_that_needs_no_source_needs_the_secrets_of_the_state_server(job_file, key):
+    job_file.load({**POSTGRESQL, key: "env:DIL_DB"}, environ={"DIL_DB": "x"})
+    with pytest.raises(ConfigError) as caught:
+        load(job_file.folder / "job.conf", environ={}, secrets=False)
+    (problem,) = caught.value.problems
+    assert problem.key == key
+    assert "the environment variable DIL_DB, which is not set" in problem.what
+    assert "export DIL_DB=" in problem.fix
+    assert problem.origin.line
+
+
+def test_an_empty_password_in_the_environment_is_no_missing_one(job_file):
+    server = job_file.load(
+        PASSWORD_IN_ENVIRONMENT, environ={"DIL_DB_PASSWORD": ""}
+    ).job.state.server
+    assert server.password is None
+
+
+def test_secrets_of_a_server_that_keeps_no_state_are_a_notice_where_none_is_needed(job_file):
+    job_file.load(PASSWORD_IN_ENVIRONMENT, environ={"DIL_DB_PASSWORD": "x"})
+    loaded = load(
+        job_file.folder / "job.conf",
+        environ={},
+        secrets=False,
+        overrides={"state.store.type": "sqlite"},
+    )
+    assert "state.store.db.password" in [notice.key for notice in loaded.notices]
+
+
+def test_a_master_key_file_that_is_not_there_is_named(job_file):
+    found = job_file.problems(
+        {
+            **POSTGRESQL,
+            "state.store.db.password": "ENC(AQWoQ2Ybe8KXDXwPOA1Ziw==)",
+            "encrypt.key.loc": "keys/master.key",
+        }
+    )
+    (problem,) = found
+    key = job_file.folder / "keys" / "master.key"
+    assert f"{key} and {key}.1 do not exist" in problem.what

@@ -6,7 +6,7 @@ from dil.errors import ConfigError, PlanningError
 from dil.model.report import RunStatus
 from dil.planning import SavedPlan
 from dil.planning.plan_file import decode_plan, encode_plan
-from dil.plans import plan_job
+from dil.plans import approved, plan_job
 from tests.servers.http_server import HttpServer
 from tests.stories import Story, day, failing, ids_of
 
@@ -100,10 +100,28 @@ def test_pacing_is_counted_from_the_run(story: Story) -> None:
     assert report.status is RunStatus.SUCCESS
 
 
+def test_work_units_of_a_kept_plan_begin_as_far_apart_as_planned_from_the_run_on(
+    story: Story,
+) -> None:
+    saved = kept(story, day(1), **{"ms.work.unit.pacing.seconds": "60"})
+    with story.store() as store:
+        plan = approved(story.job(**{"ms.work.unit.pacing.seconds": "60"}), store, day(3), saved)
+
+    assert [unit.not_before for unit in plan.work_units] == [day(3), day(3) + 60_000]
+
+
 @pytest.mark.parametrize("content", [b"", b"[]", b"{}", b'{"format": 1}', b"\xff"])
 def test_a_file_that_is_no_plan_is_named(content: bytes) -> None:
     with pytest.raises(ConfigError, match=r'"p\.json" is no plan'):
         decode_plan(content, "p.json")
+
+
+def test_a_plan_that_was_edited_is_refused(story: Story) -> None:
+    content = encode_plan(plan_job(story.job(), now_ms=day(1)))
+    edited = content.replace(str(day(0)).encode(), str(day(0) + 1).encode())
+
+    with pytest.raises(ConfigError, match="was changed since"):
+        decode_plan(edited, "p.json")
 
 
 def test_a_plan_of_a_later_format_is_refused(story: Story) -> None:

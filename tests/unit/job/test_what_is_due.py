@@ -9,10 +9,10 @@ import pytest
 
 from dil.cli.outcome import exit_code
 from dil.errors import ConfigError, LeaseHeldError, PlanningError
-from dil.job import new_run_id
 from dil.model.report import RunStatus, UnitCounts
 from dil.model.work_unit import Reason
 from dil.plans import plan_job
+from dil.runs import new_run_id
 from tests.jobs import visible_files
 from tests.stories import (
     ROWS_PER_DAY,

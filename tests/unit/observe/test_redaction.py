@@ -170,3 +170,29 @@ def test_every_secret_of_a_job_is_found_once_wherever_it_sits() -> None:
         "in-json",
     }
     assert len(secrets_of(job)) == 4
+
+
+def test_of_the_state_servers_address_only_the_passwords_are_masked() -> None:
+    job = job_with(
+        **{
+            "state.store.db.url": Secret("jdbc:postgresql://dil:in%2Furl@db:5432/dil"),
+            "state.store.db.user": Secret("dil"),
+            "state.store.db.password": Secret("hunter2"),
+        }
+    )
+    text = 'the state store postgresql://db:5432/dil: dil cannot log in, user "dil"'
+    redact = redactor(secrets_of(job))
+
+    assert redact(text) == text
+    assert redact("tried hunter2, in/url and in%2Furl") == f"tried {MASK}, {MASK} and {MASK}"
+    assert redact("postgresql://dil:other@db/dil?sslpassword=abc") == (
+        f"postgresql://dil:{MASK}@db/dil?sslpassword={MASK}"
+    )
+
+
+def test_a_password_that_is_the_users_name_is_masked() -> None:
+    job = job_with(
+        **{"state.store.db.user": Secret("dil"), "state.store.db.password": Secret("dil")}
+    )
+
+    assert redactor(secrets_of(job))("user dil") == f"user {MASK}"

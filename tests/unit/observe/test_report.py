@@ -119,6 +119,15 @@ def test_the_next_step_fits_the_failure(code: str, advice: str) -> None:
     assert advice in report_text(failed).rpartition("  next  ")[2]
 
 
+def test_advice_about_the_state_store_fits_what_is_wrong_with_it() -> None:
+    def text(fix: str) -> str:
+        failure = ReportedFailure(None, "DIL-STATE", "x", fix)
+        return report_text(run(RunStatus.FAILED, failures=(failure,)))
+
+    assert "dil state verify" in text("")
+    assert text("Check that the server runs.").endswith("Check that the server runs.\n")
+
+
 @pytest.mark.parametrize(
     ("code", "fix", "says"),
     [

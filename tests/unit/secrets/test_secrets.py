@@ -45,6 +45,16 @@ def test_encrypted_text_without_any_master_password_is_an_error():
         resolver().resolve("ENC(AQWoQ2Ybe8KXDXwPOA1Ziw==)")
 
 
+def test_master_password_files_that_are_missing_are_named():
+    files = (Path("/keys/master.key"), Path("/keys/master.key.1"))
+    without = SecretResolver({}, Path("/nowhere"), missing=files)
+    for act in (without.resolve, without.check):
+        with pytest.raises(SecretError) as caught:
+            act("ENC(AQWoQ2Ybe8KXDXwPOA1Ziw==)")
+        assert "/keys/master.key and /keys/master.key.1 do not exist" in caught.value.what
+        assert "encrypt.key.loc" in caught.value.fix
+
+
 @pytest.mark.parametrize("text", ["ENC()", "ENC(%%%)", "ENC(AQID)"])
 def test_text_that_cannot_be_a_cipher_text_is_an_error(text):
     with pytest.raises(SecretError):

@@ -15,7 +15,8 @@ from dil.model.job import StateSpec
 from dil.spi.state_store import StateStore
 from dil.state import amending, open_store
 from dil.state.last_act import last_act
-from dil.state.operations import Selection, forget, rewind, undo
+from dil.state.operations import Selection, forget, import_highs, rewind, undo
+from dil.state.signatures import ImportedHigh, parts_of_signature
 from dil.state.verification import verify_chain
 
 NOW = 1_735_689_600_000
@@ -71,7 +72,7 @@ def test_a_large_act_takes_several_blocks_and_is_one_act(
     assert kinds == ["AddData", "AddData", "AddData", "ResetState"]
     assert head_value(store)["counts"] == {"PENDING": 8}
     assert head_value(store)["maxHigh"] is None
-    last = last_act(store.blocks())
+    last = last_act(store.blocks(), store.blocks())
     assert last is not None
     assert len(last.signatures) == 8
     do(store, "u", undo(last, store.unit_entries(), entries, None).act("", GRID))
@@ -130,6 +131,28 @@ def test_an_imported_success_off_the_grid_is_a_record_and_never_covered(
     assert coverage is not None
     assert (coverage.covered_from, coverage.covered_to) == (8 * HOUR, 9 * HOUR)
     assert verify_chain(store).problems == ()
+
+
+def test_an_import_below_what_is_owed_leaves_a_failed_work_unit_failed(store: StateStore) -> None:
+    run(store, "r1", outcome(0, ok=False), outcome(1))
+    highs = read_high(0, HOUR // 2)
+    do(store, "i", import_highs(store.unit_entries(), [highs], replaces=False).act("", GRID))
+
+    (record,) = store.history().open_records('u.{"id":"a"}').values()
+    assert (record.high, record.owed) == (HOUR // 2, HOUR)
+    do(
+        store,
+        "j",
+        import_highs(store.unit_entries(), [read_high(0, HOUR)], replaces=False).act("", GRID),
+    )
+    assert store.history().open_records('u.{"id":"a"}') == {}
+    assert verify_chain(store).problems == ()
+
+
+def read_high(hour: int, high: int) -> ImportedHigh:
+    parts = parts_of_signature(signature(hour))
+    assert parts is not None
+    return ImportedHigh(signature(hour), parts, high)
 
 
 steps = st.lists(
@@ -195,7 +218,7 @@ def step(store: StateStore, kind: str, detail: object, name: str) -> None:
         do(store, name, rewind(entries, then, None, None).act("", GRID))
         assert list(store.unit_entries()) == then
     else:
-        last = last_act(store.blocks())
+        last = last_act(store.blocks(), store.blocks())
         if last is not None and not last.overwritten:
             then = list(store.unit_entries(as_of=last.sequence - 1))
             do(store, name, undo(last, entries, then, None).act("", GRID))

@@ -77,8 +77,10 @@ def test_a_file_of_another_form_is_refused(tmp_path: Path, text: str, form: str,
     with pytest.raises(ConfigError) as caught:
         read_import(write(tmp_path, text), form, "j")
     assert what in str(caught.value)
+    assert all(problem.fix for problem in caught.value.problems)
 
 
 def test_a_missing_file_is_a_configuration_error(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="cannot be read"):
+    with pytest.raises(ConfigError, match="cannot be read") as caught:
         read_import(str(tmp_path / "none.csv"), "csv", "j")
+    assert "Name a local file" in str(caught.value)

@@ -1,0 +1,53 @@
+"""Does what was previewed: one commit, published as a run's would be."""
+
+from __future__ import annotations
+
+from dil import publishing
+from dil.acts.desk import Desk
+from dil.acts.preview import Preview
+from dil.model.dataset import Commit, source_name
+from dil.model.json import JsonObject
+from dil.publishing import withdrawal
+
+
+def perform(desk: Desk, preview: Preview, reason: str = "") -> JsonObject | None:
+    """Do what a preview of this desk shows; return its last block, None when it needs none.
+
+    Args:
+        desk: The desk that the preview was made at.
+        preview: What is to be done.
+        reason: Why, kept in the chain; the verb unless given.
+
+    Raises:
+        StateError: the act is refused until it is decided what becomes of published files, or a
+            file is not what was published.
+        CommitConflictError: another writer changed the same ground meanwhile.
+        LeaseLostError: the lease was taken over.
+    """
+    if desk.lease is None:
+        raise AssertionError("an act needs the lease")
+    proposal, files = preview.proposal, preview.files
+    if files.refusal is not None:
+        raise files.refusal
+    act_id = desk.lease.holder.run_id
+    spec, filesystem = desk.job.publishing, desk.filesystem()
+    if files.withdrawn:
+        withdrawal.require_recorded(desk.store)
+        withdrawal.withdraw(filesystem, spec, act_id, files.withdrawn)
+    now = desk.clock()
+    commit = Commit(
+        run_id=act_id,
+        config_digest=desk.job.digest,
+        source_name=source_name(desk.job.name),
+        moves=files.moves,
+        removes=files.withdrawn,
+        outcomes=(),
+        schema="",
+        system_time=now,
+        horizon=max(now, desk.now_ms),
+        act=proposal.act(reason or proposal.verb, desk.grid()),
+    )
+    block = publishing.publish(desk.store, desk.lease, commit, spec, filesystem)
+    if files.source:
+        withdrawal.sweep(filesystem, spec, files.source)
+    return block
