@@ -88,11 +88,13 @@ def advance(filesystem: Filesystem, dataset_dir: str, commit: Commit, first: int
     while True:
         before = newest(filesystem, dataset_dir)
         if _is_written(filesystem, dataset_dir, commit.run_id, range(first, before.sequence + 1)):
-            return
+            after = before
+            break
         files = _files_after(before, commit)
         after = Manifest(FORMAT, before.sequence + 1, commit.run_id, files)
         if filesystem.put_if_absent(_path(dataset_dir, after.sequence), msgspec.json.encode(after)):
             break
+    # Once more where it was written: a crash may have come before the hint, and some read only it.
     hint = _Hint(after.sequence, f"manifest-{after.sequence}.json")
     filesystem.put(f"{_meta(dataset_dir)}/current.json", msgspec.json.encode(hint))
     filesystem.delete_file(_path(dataset_dir, after.sequence - _KEPT))

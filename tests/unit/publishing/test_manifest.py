@@ -52,6 +52,17 @@ def test_a_stale_hint_does_not_hide_the_newest_manifest(tmp_path):
     assert names(tmp_path) == ["a", "b"]
 
 
+def test_finishing_a_commit_brings_a_hint_up_to_date_that_a_crash_left_behind(tmp_path):
+    manifest.advance(files, str(tmp_path), commit("r1", ["a"]), 0)
+    hint = tmp_path / "_dil" / "current.json"
+    behind = hint.read_bytes()
+    manifest.advance(files, str(tmp_path), commit("r2", ["b"]), 1)
+    up_to_date = hint.read_bytes()
+    hint.write_bytes(behind)
+    manifest.advance(files, str(tmp_path), commit("r2", ["b"]), 1)
+    assert hint.read_bytes() == up_to_date
+
+
 def test_a_lost_hint_does_not_lose_files(tmp_path):
     for number in range(30):
         manifest.advance(files, str(tmp_path), commit(f"r{number}", [f"f{number}"]), number)
