@@ -8,8 +8,8 @@ from urllib.parse import urlsplit
 
 from connectors.http.settings import METHODS, HttpSettings
 from dil.errors import Problem
+from dil.model.authentication import Authentication
 from dil.model.properties import Properties
-from dil.model.settings import Authentication
 from dil.spi.connector import Connector, SessionContext
 
 if TYPE_CHECKING:

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import cast
 
+from dil.model.authentication import Authentication
 from dil.model.job import Job
 from dil.model.secret import Secret
-from dil.model.settings import Authentication, HttpStatuses, HttpStatusReasons, TlsSettings
+from dil.model.settings import HttpStatuses, HttpStatusReasons, TlsSettings
 
 METHODS = ("GET", "GET_XE")
 

@@ -12,10 +12,10 @@ from typing import Any, Literal, get_args, get_origin
 
 from dil.config.json_examples import EXAMPLES
 from dil.config.json_meanings import MEANINGS, WITHOUT_MODEL
+from dil.model.authentication import Authentication
 from dil.model.json import compact
 from dil.model.secret import Secret
 from dil.model.settings import (
-    Authentication,
     DerivedField,
     HttpStatuses,
     HttpStatusReasons,

@@ -9,11 +9,12 @@ from dataclasses import dataclass
 
 from dil.config.findings import Findings, nearest, quote
 from dil.config.secondary_checks import variables_given
+from dil.model.authentication import Authentication
 from dil.model.job import PlanningSpec
 from dil.model.json import JsonValue, as_text
 from dil.model.properties import Properties
 from dil.model.secret import Secret
-from dil.model.settings import Authentication, DerivedField, Parameter
+from dil.model.settings import DerivedField, Parameter
 from dil.text.variables import placeholders
 
 KEY = "ms.parameters"

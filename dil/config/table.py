@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dil.config.property import Group, Property
+from dil.config.table_conversion import CONVERSION
+from dil.config.table_http import HTTP
 from dil.config.table_job import IDENTITY, SECRETS
 from dil.config.table_output import PUBLISHING, WRITING
+from dil.config.table_paging import PAGING
 from dil.config.table_planning import PLANNING
-from dil.config.table_rows import CONVERSION, EXTRACTION, SCHEMA
+from dil.config.table_rows import EXTRACTION
 from dil.config.table_running import EVENTS, EXECUTION, STATE
-from dil.config.table_source import HTTP, PAGING, SOURCE
+from dil.config.table_schema import SCHEMA
+from dil.config.table_source import SOURCE
 from dil.config.table_timelabels import TIMELABELS
 
 GROUPS: tuple[Group, ...] = (

@@ -13,7 +13,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from dil.model.secret import Secret
 
 
-def _lower(value: object) -> object:
+def lower(value: object) -> object:
+    """Return a text in lower case, anything else as it is: words are read in any case."""
     return value.lower() if isinstance(value, str) else value
 
 
@@ -30,7 +31,7 @@ ParameterType = Annotated[
         "list", "primitive", "object", "jsonarray", "jsonobject", "watermark",
         "session", "pagestart", "pagesize", "pageno",
     ],
-    BeforeValidator(_lower),
+    BeforeValidator(lower),
 ]  # fmt: skip
 
 
@@ -94,21 +95,12 @@ class HttpStatusReasons(Setting):
     warning: tuple[str, ...] = ()
 
 
-class Authentication(Setting):
-    """``ms.authentication``: one header with credentials (B7.4)."""
-
-    method: Annotated[Literal["basic", "bearer", "oauth", "custom"], BeforeValidator(_lower)]
-    encryption: Annotated[Literal["base64", "none"], BeforeValidator(_lower)]
-    header: str = "Authorization"
-    token: Secret | None = None
-
-
 class Formula(Setting):
     """How a derived field is calculated (B10)."""
 
     type: Annotated[
         Literal["epoc", "string", "regexp", "boolean", "int", "integer", "number"],
-        BeforeValidator(_lower),
+        BeforeValidator(lower),
     ]
     source: str = ""
     format: str = ""

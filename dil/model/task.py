@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from dil.errors import DilError
@@ -10,12 +11,24 @@ from dil.model.secondary import SecondaryVariables
 
 
 @dataclass(frozen=True, slots=True)
+class CoordinatorAddress:
+    """Where the driver's coordinator listens, and the key that proves that a task belongs to it."""
+
+    host: str
+    port: int
+    key: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class RunContext:
     """What all tasks of a run share; sent to the executors once.
 
     ``run_now`` is the run's one value of now, epoch ms UTC. ``staging_dir`` is the run's absolute
     staging folder; each attempt makes a folder of its own in it. ``log_level`` and ``log_json``
-    are how tasks log. ``secondary`` are the variables that secondary input gives.
+    are how tasks log. ``secondary`` are the variables that secondary input gives. ``coordinator``
+    tells where the driver answers, None when the tasks share nothing. ``known_schema`` is the
+    dataset's schema as published so far, one line a column, empty when there is none.
+    ``resume_from`` are folders of earlier attempts by signature; their pages are not read again.
     """
 
     job: Job
@@ -26,6 +39,9 @@ class RunContext:
     secondary: SecondaryVariables = field(default_factory=SecondaryVariables)
     log_level: str = "WARNING"
     log_json: bool = False
+    coordinator: CoordinatorAddress | None = None
+    known_schema: str = ""
+    resume_from: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING, BinaryIO, ClassVar, Self
 
 from dil.errors import Problem
 from dil.model.job import Job
-from dil.model.json import JsonValue
+from dil.model.json import JsonObject, JsonValue
 from dil.model.properties import Properties
+from dil.model.secret import Secret
 from dil.model.work_unit import WorkUnit
+from dil.spi.coordination import Coordinator, CredentialSource, Uncoordinated
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -42,7 +44,9 @@ class PluginProperty:
 class SessionContext:
     """What a connector may know when it opens a session; one per attempt.
 
-    ``run_now`` is the run's now in epoch ms UTC.
+    ``run_now`` is the run's now in epoch ms UTC. ``coordinator`` is what all tasks share.
+    ``renewed`` reads the authentication input again and returns its fields; None where the job has
+    none (behaviour.md B7.7).
     """
 
     job: Job
@@ -50,6 +54,8 @@ class SessionContext:
     run_id: str
     run_now: int
     attempt: int
+    coordinator: Coordinator = field(default_factory=Uncoordinated)
+    renewed: Callable[[], Mapping[str, Secret]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +64,18 @@ class RequestValues:
 
     ``variables`` are all values that a ``{{name}}`` may stand for. ``parameters`` are those that
     are sent when nothing consumed them: declared ones, in order, without temporaries.
-    ``page`` counts from 0. Secrets are revealed here, so that values do not print.
+    ``page`` counts from 0. ``next_uri`` is the address that the answer before named for its next
+    page, to be asked for as it is; empty when nothing named one. ``payload`` is the row to send,
+    None when there is none; ``idempotency_key`` names it, the same in every attempt and run.
+    Secrets are revealed here, so that values do not print.
     """
 
     variables: Mapping[str, JsonValue] = field(repr=False)
     parameters: Mapping[str, JsonValue] = field(repr=False)
     page: int = 0
+    next_uri: str = ""
+    payload: JsonObject | None = field(default=None, repr=False)
+    idempotency_key: str = ""
 
 
 @dataclass(slots=True)
@@ -73,7 +85,9 @@ class Response:
     ``body`` is a binary stream that the caller reads once and closes; None means that there is
     nothing to extract (an HTTP warning, 204). ``headers`` keeps the names as received; look-ups
     go through ``header``. ``content_type`` is the lower-case media type without parameters, empty
-    when unknown. ``location`` names the request in messages, without secrets.
+    when unknown. ``location`` names the request in messages, without secrets. ``uri`` is the
+    address that answered, after redirects; relative links are resolved against it. ``status`` is
+    the protocol's number of the outcome, 0 where it has none.
     """
 
     body: BinaryIO | None
@@ -82,6 +96,8 @@ class Response:
     checks_content_type: bool = False
     location: str = ""
     warning: str = ""
+    uri: str = field(default="", repr=False)
+    status: int = 0
 
     def header(self, name: str) -> str | None:
         """Return a header's value, its name in any letter case."""
@@ -152,6 +168,12 @@ class Connector(ABC):
         """Return what is wrong with the properties; runs on the driver, before any I/O."""
         del properties
         return ()
+
+    @classmethod
+    def credentials(cls, job: Job) -> CredentialSource | None:
+        """Return what fetches tokens for all tasks, None when the job needs none; on the driver."""
+        del job
+        return None
 
     @abstractmethod
     def open(self, context: SessionContext) -> ByteSession | RowSession:

@@ -34,16 +34,37 @@ class PluginKind(StrEnum):
 
 BUILT_IN: dict[PluginKind, dict[str, str]] = {
     PluginKind.CONNECTOR: {"http": "connectors.http:HttpConnector"},
-    PluginKind.EXTRACTOR: {"json": "dil.extraction.json_extractor:JsonExtractor"},
-    PluginKind.CONVERTER: {},
+    PluginKind.EXTRACTOR: {
+        "json": "dil.extraction.json_extractor:JsonExtractor",
+        "csv": "dil.extraction.csv_extractor:CsvExtractor",
+        "avro": "dil.extraction.avro_extractor:AvroExtractor",
+        "xml": "dil.extraction.xml_extractor:XmlExtractor",
+        "text": "dil.extraction.text_extractor:TextExtractor",
+    },
+    PluginKind.CONVERTER: {
+        "json-normalizer": "dil.conversion.normalizer:JsonNormalizer",
+        "avro-normalizer": "dil.conversion.normalizer:AvroNormalizer",
+        "in-flow-validation": "dil.conversion.validation:InFlowValidation",
+        "csv-range-generator": "dil.conversion.ranges:RangeGenerator",
+    },
     PluginKind.PREPROCESSOR: {},
 }
 
 # DIL's and Gobblin's names, by simple name; the package in front is not looked at further.
 JAVA_NAMES: dict[PluginKind, dict[str, str]] = {
     PluginKind.CONNECTOR: {"HttpSource": "http"},
-    PluginKind.EXTRACTOR: {"JsonExtractor": "json"},
-    PluginKind.CONVERTER: {},
+    PluginKind.EXTRACTOR: {
+        "JsonExtractor": "json",
+        "CsvExtractor": "csv",
+        "AvroExtractor": "avro",
+        "TextExtractor": "text",
+    },
+    PluginKind.CONVERTER: {
+        "JsonNormalizerConverter": "json-normalizer",
+        "AvroNormalizerConverter": "avro-normalizer",
+        "InFlowValidationConverter": "in-flow-validation",
+        "CsvRangeGenerator": "csv-range-generator",
+    },
     PluginKind.PREPROCESSOR: {},
 }
 # What DIL has and this project does not have yet: simple Java names, and the short names that they
@@ -52,14 +73,8 @@ LATER: dict[PluginKind, frozenset[str]] = {
     PluginKind.CONNECTOR: frozenset(
         {"JdbcSource", "S3SourceV2", "SftpSource", "HdfsSource", "jdbc", "s3", "sftp", "hdfs"}
     ),
-    PluginKind.EXTRACTOR: frozenset(
-        {"CsvExtractor", "AvroExtractor", "FileDumpExtractor", "TextExtractor"}
-        | {"csv", "avro", "filedump", "text"}
-    ),
-    PluginKind.CONVERTER: frozenset(
-        {"JsonNormalizerConverter", "AvroNormalizerConverter", "InFlowValidationConverter"}
-        | {"CsvRangeGenerator"}
-    ),
+    PluginKind.EXTRACTOR: frozenset({"FileDumpExtractor", "filedump"}),
+    PluginKind.CONVERTER: frozenset(),
     PluginKind.PREPROCESSOR: frozenset(),
 }
 JAVA_PACKAGES = ("com.linkedin.cdi.", "org.apache.gobblin.")

@@ -20,9 +20,9 @@ from dil.errors import (
     SourceError,
     TransientSourceError,
 )
+from dil.model.authentication import Authentication
 from dil.model.secret import Secret
 from dil.model.settings import (
-    Authentication,
     HttpStatuses,
     HttpStatusReasons,
     TlsSettings,

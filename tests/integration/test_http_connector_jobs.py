@@ -16,9 +16,9 @@ from dil.errors import SourceContractError
 from dil.extraction.json_extractor import JsonExtractor
 from dil.extraction.paging import Walk, walk_pages
 from dil.extraction.parameters import Scope
+from dil.model.authentication import Authentication
 from dil.model.interval import Interval
 from dil.model.properties import Properties
-from dil.model.settings import Authentication
 from dil.model.work_unit import Reason, WorkUnit
 from dil.spi.connector import SessionContext
 from tests.servers.http_server import Fault, HttpServer

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dil.model.authentication import Authentication
 from dil.model.job import (
     ClassRef,
     ConversionSpec,
@@ -22,7 +23,7 @@ from dil.model.job import (
 )
 from dil.model.properties import Properties
 from dil.model.secret import MASK, Secret
-from dil.model.settings import Authentication, Parameter
+from dil.model.settings import Parameter
 from dil.observe.redaction import redactor, secrets_of
 
 CANARY = 'p/ss w+rd="ünï"&%'

@@ -1,0 +1,26 @@
+"""Checks of regular expressions inside JSON properties."""
+
+from __future__ import annotations
+
+from dil.config.findings import REGEX_FIX
+from dil.config.shape import ShapeError
+from dil.text.java_regex import compile_java
+
+
+def check_regex(pattern: str, where: str) -> None:
+    """Refuse a text that is no Java regular expression.
+
+    Raises:
+        ShapeError: with ``where`` in front.
+    """
+    if error := regex_error(pattern):
+        raise ShapeError((f"{where}: {error}", REGEX_FIX)) from error
+
+
+def regex_error(pattern: str) -> ValueError | None:
+    """Return why a text is no Java regular expression, None when it is one."""
+    try:
+        compile_java(pattern)
+    except ValueError as error:
+        return error
+    return None

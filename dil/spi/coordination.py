@@ -1,0 +1,90 @@
+"""What the tasks of one run share through the driver: a rate, credentials, and the end of a quota.
+
+A connector asks the coordinator of its session; it need not know whether the driver answers, or
+nobody.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Protocol
+
+from dil.model.secret import Secret
+
+
+class Coordinator(Protocol):
+    """The driver as a task sees it. Every method may be called from any thread of a task."""
+
+    def permit(self) -> float:
+        """Wait until the job's rate allows one more request; return the seconds waited.
+
+        Raises:
+            QuotaError: the job's budget of requests is spent, or another task found it spent.
+        """
+
+    def slow_down(self, seconds: float) -> None:
+        """Hold back the requests of all tasks for so long, because the source asked for it."""
+
+    def quota_spent(self, why: str) -> None:
+        """Tell all tasks that the source gives no more answers in this run."""
+
+    def credential(self, rejected: Secret | None = None) -> Secret:
+        """Return the token to send, renewed ahead of its expiry, once for all tasks.
+
+        Args:
+            rejected: The token that the source has just refused; never returned again.
+
+        Raises:
+            AuthenticationError: no token is to be had.
+        """
+
+    def progress(self, *, requests: int, rows: int, size: int) -> None:
+        """Tell what this task did since it last told; ``size`` in bytes."""
+
+
+class CredentialSource(ABC):
+    """Gets tokens on the driver; made by ``Connector.credentials``; never called twice at once."""
+
+    @abstractmethod
+    def fetch(self) -> Credential:
+        """Return a new token.
+
+        Raises:
+            AuthenticationError: the grant was refused.
+            TransientSourceError: no answer; trying again may help.
+        """
+
+
+class Credential:
+    """A token and how long it is good for, in seconds from now; None where nothing says."""
+
+    __slots__ = ("lifetime_s", "token")
+
+    def __init__(self, token: Secret, lifetime_s: float | None = None) -> None:
+        self.token = token
+        self.lifetime_s = lifetime_s
+
+
+class Uncoordinated:
+    """Stands in where a job shares nothing: no limit, no token."""
+
+    def permit(self) -> float:
+        """Let every request pass at once."""
+        return 0.0
+
+    def slow_down(self, seconds: float) -> None:
+        """Do nothing: a session waits by itself."""
+        del seconds
+
+    def quota_spent(self, why: str) -> None:
+        """Do nothing: the task's own failure tells it."""
+        del why
+
+    def credential(self, rejected: Secret | None = None) -> Secret:
+        """Refuse: nobody fetches tokens here."""
+        del rejected
+        raise AssertionError("this job has no source of credentials")
+
+    def progress(self, *, requests: int, rows: int, size: int) -> None:
+        """Tell nobody."""
+        del requests, rows, size
