@@ -38,8 +38,9 @@ test: setup java servers ## Run all tests
 	@$(BIN)/python -m pytest -q -n 2 --dist worksteal
 
 .PHONY: servers
-servers: ## Find PostgreSQL and MariaDB for tests, or install them (Debian and Ubuntu, as root)
+servers: setup ## Find or install the servers that tests start: PostgreSQL, MariaDB, some of PyPI and npm
 	@scripts/ensure-servers
+	@scripts/ensure-third-party
 
 .PHONY: unit
 unit: setup ## Run the fast tests: no Spark, under a minute
