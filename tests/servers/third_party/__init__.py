@@ -97,8 +97,8 @@ def datasette(folder: Path, database: Path) -> ThirdPartyServer:
 def httpbin(folder: Path) -> ThirdPartyServer:
     """Serve echoes of requests, statuses, redirects, delays, codings."""
     python = needed("python", "bin", "python")
-    run = "import sys; from httpbin import app; app.run('127.0.0.1', int(sys.argv[1]), threaded=True)"
-    return ThirdPartyServer([python, "-c", run, "{port}"], folder, ready="/get")
+    run = "from httpbin import app; app.run('127.0.0.1', {port}, threaded=True)"
+    return ThirdPartyServer([python, "-c", run], folder, ready="/get")
 
 
 def localstripe(folder: Path) -> ThirdPartyServer:
