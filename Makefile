@@ -53,11 +53,12 @@ torture: setup java servers ## Run the long form of the kill tests: every step, 
 	  tests/integration/test_state_kills.py
 
 .PHONY: bench
-bench: setup java ## Measure: planning, state, start-up, throughput against a plain loop, memory
+bench: setup java ## Measure: planning, state, start-up, throughput against a plain loop and dlt
 	@$(BIN)/python tests/bench/bench_plan.py
 	@$(BIN)/python tests/bench/bench_state.py
 	@$(BIN)/python tests/bench/bench_start.py
 	@$(BIN)/python tests/bench/bench_rest.py
+	@$(BIN)/python tests/bench/bench_dlt.py
 
 .PHONY: lint
 lint: setup ## Check style, import direction and module size
