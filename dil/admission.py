@@ -100,12 +100,20 @@ def refuse_shorter_windows(job: Job, plan: Plan, history: History) -> None:
             )
 
 
-def warn_of_lost_state(job: Job, history: History, live: Sequence[PublishedFile]) -> None:
-    """Say it when rows would be appended that state, were it there, would know of."""
+def warn_of_lost_state(
+    job: Job, store: StateStore, history: History, live: Sequence[PublishedFile]
+) -> None:
+    """Say it when rows would be appended that state, were it there, would know of.
+
+    Files that this state knows are no sign of that: an operator let their work units be forgotten.
+    """
     is_append = job.publishing.mode is PublishMode.APPEND and job.state.enabled
-    if live and is_append and history.is_empty():
+    if not (live and is_append and history.is_empty()):
+        return
+    unknown = len(live) - len(store.own_files(live))
+    if unknown:
         log.warning(
-            "the dataset holds %s, but the state store knows of no run of this job: if they are "
-            "its own, their rows are now appended once more",
-            counted(len(live), "file"),
+            "the dataset holds %s that the state store knows of no run of this job to have "
+            "published: if they are its own, their rows are now appended once more",
+            counted(unknown, "file"),
         )

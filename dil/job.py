@@ -188,7 +188,7 @@ class _Run:
         if self._job.state.enabled:
             self._rests = planning.overtaken(self._job.planning, plan, history)
         live = publishing.live_files(self._files, dataset)
-        admission.warn_of_lost_state(self._job, history, live)
+        admission.warn_of_lost_state(self._job, self._store, history, live)
         publishing.claim(
             self._files,
             dataset,

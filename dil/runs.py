@@ -11,7 +11,7 @@ from datetime import timedelta
 
 from dil import publishing
 from dil.errors import StateError
-from dil.model.dataset import Intent, Lease, Move, RunRecord
+from dil.model.dataset import Intent, Lease, LeaseHolder, Move, RunRecord
 from dil.model.job import CommitPolicy, Job, PublishMode
 from dil.publishing import salvage
 from dil.spi.state_store import StateStore
@@ -47,6 +47,35 @@ def leased(job: Job, store: StateStore, verb: str, clock: Callable[[], int]) -> 
 
 
 @dataclass(frozen=True, slots=True)
+class KnownRun:
+    """A recorded run; ``holder`` is the process that is at it now, None when nobody is."""
+
+    record: RunRecord
+    holder: LeaseHolder | None
+
+    @property
+    def status(self) -> str:
+        """Return its status; ``crashed`` where it has no end and nobody is at it any more."""
+        is_dead = self.record.status == "running" and self.holder is None
+        return "crashed" if is_dead else self.record.status
+
+
+def known_runs(store: StateStore, *, limit: int | None = None) -> Iterator[KnownRun]:
+    """Yield the recorded runs, newest first, ``limit`` at most."""
+    holder = store.lease_holder()
+    return (_known(store, run, holder) for run in store.runs(limit=limit))
+
+
+def _known(store: StateStore, run: RunRecord, before: LeaseHolder | None) -> KnownRun:
+    """Return a run with who is at it: of one without an end, who held the lease before or does."""
+    if run.status == "running":
+        for holder in (before, store.lease_holder()):
+            if holder is not None and holder.run_id == run.run_id:
+                return KnownRun(run, holder)
+    return KnownRun(run, None)
+
+
+@dataclass(frozen=True, slots=True)
 class Leftover:
     """A staging folder that is still there.
 
@@ -57,7 +86,7 @@ class Leftover:
 
     run_id: str
     folder: str
-    run: RunRecord | None
+    run: KnownRun | None
     planned: int
     complete: int
     bytes: int
@@ -65,12 +94,15 @@ class Leftover:
 
 
 def leftovers(job: Job, store: StateStore) -> tuple[Leftover, ...]:
-    """Return what earlier runs left in staging, those without a record last."""
+    """Return what runs have in staging, those without a record last."""
     files = filesystem_for(job.publishing.final_dir)
     root = publishing.run_staging_dir(job.publishing, job.name, "").rstrip("/")
-    known = {run.run_id: run for run in store.unfinished_runs()}
+    holder = store.lease_holder()
+    known = {run.run_id: _known(store, run, holder) for run in store.unfinished_runs()}
     folders = files.folders(root)
-    found = [_leftover(job, files, run.staging_dir, run.run_id, run) for run in known.values()]
+    found = [
+        _leftover(job, files, run.record.staging_dir, run_id, run) for run_id, run in known.items()
+    ]
     orphans = [
         _leftover(job, files, f"{root}/{name}", name, None)
         for name in sorted(folders)
@@ -134,7 +166,7 @@ def finish(job: Job, store: StateStore, lease: Lease, found: Unfinished) -> Inte
 
 
 def _leftover(
-    job: Job, files: Filesystem, folder: str, run_id: str, run: RunRecord | None
+    job: Job, files: Filesystem, folder: str, run_id: str, run: KnownRun | None
 ) -> Leftover:
     results = tuple(publishing.read_results(files, folder))
     return Leftover(
@@ -144,7 +176,7 @@ def _leftover(
         planned=len(publishing.read_plan(files, folder).work_units),
         complete=len(results),
         bytes=sum(_sizes(files, folder)),
-        reusable=run is not None and _is_of_use(run, results, job),
+        reusable=run is not None and _is_of_use(run.record, results, job),
     )
 
 

@@ -7,9 +7,13 @@ from dataclasses import replace
 
 from dil.acts.desk import Desk
 from dil.acts.preview import Preview, preview_of
+from dil.errors import ConfigError
+from dil.observe.progress import counted
 from dil.state import operations
-from dil.state.importing import ImportFile, read_import
+from dil.state.importing import ImportFile, Limits, read_import
 from dil.state.signatures import decoded, encoded, parts_of_signature
+
+_JOBS_SHOWN = 5
 
 
 def propose_import(desk: Desk, path: str, form: str, *, replaces: bool = False) -> Preview:
@@ -22,10 +26,13 @@ def propose_import(desk: Desk, path: str, form: str, *, replaces: bool = False) 
         replaces: Whether a known high watermark may be lowered.
 
     Raises:
-        ConfigError: something is wrong with the file; nothing of it is imported.
+        ConfigError: something is wrong with the file, or all of it is of other jobs; nothing of
+            it is imported.
         StateError: a known high watermark would be lowered and ``replaces`` is off.
     """
-    found = read_import(path, form, desk.job.name, spelling=_spelling(desk))
+    limits = Limits(desk.grid(), max(desk.clock(), desk.now_ms))
+    found = read_import(path, form, desk.job.name, spelling=_spelling(desk), limits=limits)
+    _refuse_others_alone(found, desk.job.name, path)
     proposal = operations.import_highs(desk.store.unit_entries(), found.highs, replaces=replaces)
     return preview_of(desk, replace(proposal, notes=(*_notes(desk, found), *proposal.notes)))
 
@@ -44,12 +51,29 @@ def _spelling(desk: Desk) -> Callable[[str], str]:
     return spelled
 
 
+def _refuse_others_alone(found: ImportFile, job: str, path: str) -> None:
+    if found.others and sum(found.others.values()) == found.rows:
+        names = ", ".join(sorted(found.others)[:_JOBS_SHOWN])
+        more = len(found.others) - _JOBS_SHOWN
+        raise ConfigError.single(
+            path,
+            f"has no row of {job}; its rows are of {names}"
+            + (f" and {counted(more, 'other job')}" if more > 0 else ""),
+            "The column job must hold the job.name of the job file.",
+        )
+
+
 def _notes(desk: Desk, found: ImportFile) -> tuple[str, ...]:
-    notes = [f"{found.rows:,} rows read, {len(found.highs):,} high watermarks of this job"]
+    notes = [
+        f"{counted(found.rows, 'row')} read, {counted(len(found.highs), 'high watermark')} of "
+        "this job"
+    ]
     if found.others:
-        notes.append(f"{found.others:,} rows of other jobs are left out")
+        others = counted(sum(found.others.values()), "row")
+        notes.append(f"left out: {others} of {counted(len(found.others), 'other job')}")
     if found.unsuccessful:
-        notes.append(f"{found.unsuccessful:,} work units never succeeded: they stay unread")
+        units = counted(found.unsuccessful, "work unit")
+        notes.append(f"never succeeded and not recorded: {units}")
     planned = _planned(desk, found)
     if found.highs and not planned:
         notes.append(
@@ -57,7 +81,8 @@ def _notes(desk: Desk, found: ImportFile) -> tuple[str, ...]:
             "from, zone, partition type and units with the old job's"
         )
     elif found.highs:
-        notes.append(f"{planned:,} of them are work units of the job as it is configured now")
+        units = counted(planned, "work unit")
+        notes.append(f"of the job as it is configured now: {units}")
     return tuple(notes)
 
 

@@ -48,6 +48,5 @@ def perform(desk: Desk, preview: Preview, reason: str = "") -> JsonObject | None
         act=proposal.act(reason or proposal.verb, desk.grid()),
     )
     block = publishing.publish(desk.store, desk.lease, commit, spec, filesystem)
-    if files.source:
-        withdrawal.sweep(filesystem, spec, files.source)
+    withdrawal.sweep(filesystem, files.moves)
     return block

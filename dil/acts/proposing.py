@@ -6,14 +6,8 @@ from dataclasses import replace
 
 from dil.acts.desk import Desk
 from dil.acts.preview import Preview, preview_of
-from dil.acts.published import (
-    FileChange,
-    FileDecision,
-    brought_back,
-    file_change,
-    files_of,
-    withdrawn,
-)
+from dil.acts.published import FileChange, FileDecision, file_change, files_of, withdrawn
+from dil.acts.settling import settled
 from dil.errors import StateError
 from dil.publishing import withdrawal
 from dil.state import last_act, operations
@@ -31,7 +25,9 @@ def propose_forget(
         StateError: a signature was named that the index does not know.
     """
     proposal = operations.forget(desk.store.unit_entries(), selection)
-    files = file_change(desk, files_of(desk, _signatures(proposal)), decision)
+    live = files_of(desk, _signatures(proposal))
+    files = file_change(desk, live.files, decision)
+    proposal = replace(proposal, notes=(*proposal.notes, *live.notes))
     if files.withdrawn:
         proposal = _with_lower_watermark(desk, proposal)
     return preview_of(desk, proposal, files)
@@ -42,10 +38,19 @@ def propose_rewind(
 ) -> Preview:
     """Make all work units as they were just after a block; what runs did since is due again.
 
+    Rows whose files left the dataset since get them back, or are read again (``settled``).
+
     Raises:
-        StateError: the chain is damaged.
+        StateError: the chain is damaged, or the block is one of several of an act.
     """
     store = desk.store
+    act = last_act.blocks_of_act(store.blocks_of_kind("ResetState"), sequence)
+    if act is not None:
+        raise StateError(
+            f"block {sequence} is in the middle of an act, which takes the blocks {act[0]} to "
+            f"{act[-1]}",
+            f"Name {act[0] - 1}, the state before it, or {act[-1]}, that after it.",
+        )
     proposal = operations.rewind(
         store.unit_entries(),
         store.unit_entries(as_of=sequence),
@@ -53,9 +58,9 @@ def propose_rewind(
         last_act.watermark_at(store.blocks(), sequence),
     )
     since = last_act.files_since(store.blocks(), sequence)
-    found = files_of(desk, _signatures(proposal))
-    touched = tuple(file for file in found if file.uri in since)
-    return preview_of(desk, proposal, file_change(desk, touched, decision))
+    live = files_of(desk, _signatures(proposal))
+    proposal, files = settled(desk, proposal, live, since, decision)
+    return preview_of(desk, proposal, files)
 
 
 def propose_undo(desk: Desk) -> Preview:
@@ -123,13 +128,12 @@ def _with_lower_watermark(desk: Desk, proposal: Proposal) -> Proposal:
 
 def _undone_files(desk: Desk, last: LastAct, proposal: Proposal) -> FileChange:
     """Return how files that the act took out come back, and those that it brought go again."""
-    if last.removed:
+    if last.removed or last.added:
+        gone = tuple(file for file in desk.live_files() if file.uri in last.added)
         spec = desk.job.publishing
         moves = withdrawal.bring_back(desk.filesystem(), spec, last.act_id, last.removed)
-        return brought_back(moves, last.act_id)
-    if last.added:
-        return withdrawn(tuple(file for file in desk.live_files() if file.uri in last.added))
+        return replace(withdrawn(gone), moves=moves)
     again = {
         each.signature for each in proposal.changes if each.after is None or each.after.high is None
     }
-    return file_change(desk, files_of(desk, again), FileDecision.KEEP)
+    return file_change(desk, files_of(desk, again).files, FileDecision.KEEP)

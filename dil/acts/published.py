@@ -10,10 +10,11 @@ from dil.acts.desk import Desk
 from dil.errors import StateError
 from dil.model.dataset import Move, PublishedFile
 from dil.model.job import PublishMode
+from dil.observe.progress import counted
 
 KEPT = "kept"
 WITHDRAWN = "withdrawn from the dataset"
-BROUGHT_BACK = "brought back"
+DECISIONS = ("--withdraw-files", "--keep-files")
 
 
 class FileDecision(Enum):
@@ -28,16 +29,15 @@ class FileDecision(Enum):
 class FileChange:
     """What an act does to published files.
 
-    ``touched`` are those of its work units, ``fate`` says what becomes of them. ``withdrawn`` leave
-    the dataset, ``moves`` bring files back from the folder of the act ``source``. ``refusal`` is
-    why the act is not done.
+    ``touched`` are those of its work units that are live, ``fate`` says what becomes of them.
+    ``withdrawn`` leave the dataset, ``moves`` bring back what earlier acts withdrew. ``refusal``
+    is why the act is not done, and ``needs`` what it waits for, one of the options.
     """
 
     touched: tuple[PublishedFile, ...] = ()
     fate: str = KEPT
     withdrawn: tuple[PublishedFile, ...] = ()
     moves: tuple[Move, ...] = ()
-    source: str = ""
     refusal: StateError | None = None
 
     @property
@@ -45,16 +45,42 @@ class FileChange:
         """Tell whether no file would enter or leave the dataset."""
         return not (self.moves or self.withdrawn)
 
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """Return the options of which one must be given, none where nothing is to be decided."""
+        return () if self.refusal is None else DECISIONS
+
 
 NO_FILES = FileChange()
 
 
-def files_of(desk: Desk, signatures: Collection[str]) -> tuple[PublishedFile, ...]:
-    """Return the live files of some work units."""
+@dataclass(frozen=True, slots=True)
+class LiveFiles:
+    """The job's own live files of some work units; ``notes`` tell of files that others have."""
+
+    files: tuple[PublishedFile, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def files_of(desk: Desk, signatures: Collection[str]) -> LiveFiles:
+    """Return the live files of some work units that this job published.
+
+    Jobs that append to one dataset have the same signatures when their watermarks are the same.
+    """
     if not signatures:
-        return ()
+        return LiveFiles()
     wanted = frozenset(signatures)
-    return tuple(file for file in desk.live_files() if file.signature in wanted)
+    found = [file for file in desk.live_files() if file.signature in wanted]
+    own = desk.store.own_files(found)
+    others = [file for file in found if file.uri not in own]
+    if not others:
+        return LiveFiles(tuple(found))
+    rows = sum(file.rows for file in others)
+    note = (
+        f"left as they are: {counted(len(others), 'file')} with {counted(rows, 'row')} of the same "
+        f"work units, which no run of {desk.job.name} published as far as its state store knows"
+    )
+    return LiveFiles(tuple(file for file in found if file.uri in own), (note,))
 
 
 def file_change(
@@ -75,8 +101,9 @@ def file_change(
     if decision is FileDecision.UNDECIDED:
         rows = sum(file.rows for file in touched)
         refusal = StateError(
-            f"{len(touched)} files of these work units with {rows} rows are published, and "
-            "ms.publish.mode is append: the next run would publish these rows a second time",
+            f"{counted(len(touched), 'file')} of these work units with {counted(rows, 'row')} "
+            "would stay, and ms.publish.mode is append: the next run would publish these rows a "
+            "second time",
             "Give --withdraw-files to take them out of the dataset, which undo brings back, or "
             "--keep-files if the files are gone otherwise or doubled rows are fine.",
         )
@@ -85,10 +112,4 @@ def file_change(
 
 def withdrawn(files: tuple[PublishedFile, ...]) -> FileChange:
     """Return the change that takes files out of the dataset."""
-    return FileChange(files, WITHDRAWN, withdrawn=files)
-
-
-def brought_back(moves: tuple[Move, ...], source: str) -> FileChange:
-    """Return the change that brings back what the act ``source`` withdrew."""
-    files = tuple(move.target for move in moves)
-    return FileChange(files, BROUGHT_BACK, moves=moves, source=source)
+    return FileChange(files, WITHDRAWN, withdrawn=files) if files else NO_FILES

@@ -7,7 +7,7 @@ import click
 from dil.cli.stdout import emit, emit_json
 
 
-@click.command()
+@click.command(short_help="Tell what a property means.")
 @click.argument("name", metavar="[PROPERTY|GROUP]", required=False)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON on standard output.")
 def explain(name: str | None, *, as_json: bool) -> int:

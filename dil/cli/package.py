@@ -10,7 +10,7 @@ from dil.cli.packaging import write_code, write_libraries
 from dil.cli.stdout import emit
 
 
-@click.command()
+@click.command(short_help="Write what executors must be shipped.")
 @click.option(
     "--out", type=click.Path(path_type=Path, dir_okay=False), default=Path("dist/dil.zip"),
     show_default=True, help="Zip of our packages, for spark-submit --py-files.",

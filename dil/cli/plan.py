@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from dil.planning import SavedPlan
 
 
-@click.command()
+@click.command(short_help="Show what a run would do now; start nothing.")
 @job_command()
 @now_option
 @click.option(

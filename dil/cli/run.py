@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from dil.planning import SavedPlan
 
 
-@click.command()
+@click.command(short_help="Run the job: plan, extract, publish, remember.")
 @job_command(quiet=False)
 @now_option
 @click.option(

@@ -11,7 +11,7 @@ from dil.cli.stdout import emit
 from dil.errors import ConfigError
 
 
-@click.command()
+@click.command(short_help="Print the JSON Schema of .yaml job files.")
 @click.option(
     "--output", "-o", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
     help="Write it to a file in place of standard output.",

@@ -31,12 +31,12 @@ _strong_option = click.option(
 )
 
 
-@click.group(cls=SuggestingGroup)
+@click.group(cls=SuggestingGroup, short_help="Encrypt secrets for job files.")
 def secrets() -> None:
     """Encrypt secrets for job files; read from standard input, never from arguments."""
 
 
-@secrets.command()
+@secrets.command(short_help="Encrypt a secret; print what to write into a job file.")
 @_key_option
 def encrypt(key: str) -> int:
     """Encrypt a secret and print the ENC(...) to write into a job file."""
@@ -67,7 +67,7 @@ def decrypt(key: str, *, strong: bool, is_sure: bool) -> int:
     return 0
 
 
-@secrets.command()
+@secrets.command(short_help="Encrypt every ENC(...) of one file again.")
 @click.argument("job_file", metavar="JOB.conf")
 @_key_option
 @_strong_option

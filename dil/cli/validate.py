@@ -14,7 +14,7 @@ from dil.cli.stdout import emit, emit_json, results_only
 from dil.errors import ConfigError, Problem
 
 
-@click.command()
+@click.command(short_help="Check a job file without running it.")
 @job_command()
 def validate(call: JobCall) -> int:
     """Check a job file without running it; exit code 2 when it is invalid."""

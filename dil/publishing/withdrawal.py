@@ -8,7 +8,7 @@ before the intent leaves copies that nobody reads; after it, the next run finish
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -68,29 +68,48 @@ def bring_back(
     Raises:
         StateError: a copy is gone.
     """
-    path = f"{_folder(spec, act_id)}/files.json"
-    try:
-        with filesystem.open_input(path) as stream:
-            copies = msgspec.json.decode(stream.read(), type=list[_Copy])
-    except FileNotFoundError:
-        copies = []
-    moves = tuple(
-        Move(copy.path, copy.file)
-        for copy in copies
-        if copy.file.uri in uris and filesystem.exists(copy.path)
-    )
+    folder = _folder(spec, act_id)
+    moves = tuple(move for move in _kept(filesystem, folder) if move.target.uri in uris)
     if len(moves) != len(uris):
         raise StateError(
             f"{len(uris) - len(moves)} of {len(uris)} files that {act_id} withdrew are not at "
-            f"{path.rpartition('/')[0]} any more",
-            "Restore that folder from a copy. Nothing was changed.",
+            f"{folder} any more",
+            "Restore that folder from a copy, or use `dil state rewind`: it lets the work units "
+            "that lost files be read again. Nothing was changed.",
         )
     return moves
 
 
-def sweep(filesystem: Filesystem, spec: PublishingSpec, act_id: str) -> None:
-    """Delete what is left of an act's folder after its files were brought back."""
-    filesystem.delete_tree(_folder(spec, act_id))
+def copies(
+    filesystem: Filesystem, spec: PublishingSpec, uris: Collection[str]
+) -> Mapping[str, Move]:
+    """Return, by URI, the moves that bring files back which any act withdrew."""
+    if not uris:
+        return {}
+    root = _folder(spec, "").rstrip("/")
+    return {
+        move.target.uri: move
+        for act_id in filesystem.folders(root)
+        for move in _kept(filesystem, f"{root}/{act_id}")
+        if move.target.uri in uris
+    }
+
+
+def sweep(filesystem: Filesystem, moves: Sequence[Move]) -> None:
+    """Delete the folders whose last copies were brought back by these moves."""
+    for folder in sorted({move.source.rpartition("/")[0] for move in moves}):
+        if not _kept(filesystem, folder):
+            filesystem.delete_tree(folder)
+
+
+def _kept(filesystem: Filesystem, folder: str) -> tuple[Move, ...]:
+    """Return the moves that bring back the copies that are still in an act's folder."""
+    try:
+        with filesystem.open_input(f"{folder}/files.json") as stream:
+            known = msgspec.json.decode(stream.read(), type=list[_Copy])
+    except FileNotFoundError:
+        return ()
+    return tuple(Move(copy.path, copy.file) for copy in known if filesystem.exists(copy.path))
 
 
 def _kind(block: JsonObject) -> object:

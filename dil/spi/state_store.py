@@ -7,12 +7,20 @@ because tests and ``--now`` need it; leases use the real clock.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
-from dil.model.dataset import Commit, Intent, Lease, RunRecord, UnitEntry
+from dil.model.dataset import (
+    Commit,
+    Intent,
+    Lease,
+    LeaseHolder,
+    PublishedFile,
+    RunRecord,
+    UnitEntry,
+)
 from dil.model.history import History
 from dil.model.json import JsonObject
 
@@ -70,6 +78,10 @@ class StateStore(ABC):
     @abstractmethod
     def release_lease(self, lease: Lease) -> None:
         """Give the lease back; a lease that is no longer ours is left alone."""
+
+    @abstractmethod
+    def lease_holder(self) -> LeaseHolder | None:
+        """Return who holds the job's lease; None when it is free to be taken."""
 
     # Planning
 
@@ -158,6 +170,13 @@ class StateStore(ABC):
     @abstractmethod
     def blocks_of_kind(self, kind: str) -> Iterator[JsonObject]:
         """Yield the blocks of one kind of event, newest first, each with its ``hash``."""
+
+    @abstractmethod
+    def own_files(self, files: Iterable[PublishedFile]) -> frozenset[str]:
+        """Return the URIs of those files that this job published, as far as is known here.
+
+        Jobs that append to one dataset share its manifest, which does not tell whose a file is.
+        """
 
     @abstractmethod
     def unit_states(self) -> Iterator[UnitState]:

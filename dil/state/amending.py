@@ -221,11 +221,19 @@ class _Rows:
     def _era_of(self, entry: UnitEntry, known: Known | None) -> int:
         """Return the era of the success that a row stands for.
 
-        A row that loses its success keeps the era, so that undoing it is exact.
+        A row that loses its success keeps the era, so that undoing it is exact. One that gets a
+        success of another end than it stands for is no tile of the present grid by that alone.
         """
-        if known is not None and (entry.high is None or known.row.high in (None, entry.high)):
+        if known is not None and self._is_same_tile(entry, known):
             return known.era
         return self.era if entry.is_on_grid else NO_ERA
+
+    @staticmethod
+    def _is_same_tile(entry: UnitEntry, known: Known) -> bool:
+        if entry.high is None:
+            return True
+        is_same_end = entry.expected_high == known.row.expected_high
+        return is_same_end and known.row.high in (None, entry.high)
 
 
 def _unit_hash(signature: str) -> str:

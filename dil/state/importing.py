@@ -6,7 +6,7 @@ import csv
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TextIO
 
@@ -29,6 +29,10 @@ _JSON_FIX = (
 )
 _HIGH_FIX = "Write epoch milliseconds, such as 1704067200000."
 
+_LIMIT_FIX = (
+    "No such row can have been read for this work unit. Compare from, zone and partition type "
+    "with the old job's, or correct the high."
+)
 _FORM_FIX = {
     "csv": "Save it as UTF-8 CSV with the header job,signature,high, or give --format json.",
     "json": _JSON_FIX,
@@ -40,18 +44,43 @@ _FILE_FIX = "Name a local file that this user may read."
 class ImportFile:
     """What a file says of one job.
 
-    ``others`` counts rows of other jobs, ``unsuccessful`` those whose high equals the partition
-    start: their work unit never succeeded, so there is nothing to record.
+    ``others`` counts the rows of each other job, ``unsuccessful`` those whose high equals the
+    partition start: their work unit never succeeded, so there is nothing to record.
     """
 
     highs: tuple[ImportedHigh, ...]
     rows: int
-    others: int
+    others: Mapping[str, int]
     unsuccessful: int
 
 
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How far a high watermark may reach; epoch ms UTC.
+
+    ``ends`` are the ends of the job's partitions by their starts, ``now`` bounds all others.
+    """
+
+    ends: Mapping[int, int] = field(default_factory=dict)
+    now: int | None = None
+
+    def broken_by(self, low: int, high: int) -> str:
+        """Return what is wrong with a high of the partition that starts at ``low``."""
+        end = self.ends.get(low)
+        if end is not None and high > end:
+            return f"is after the partition's end {end}, as the job is configured now"
+        if self.now is not None and high > self.now:
+            return f"is after now, {self.now}"
+        return ""
+
+
 def read_import(
-    path: str, form: str, job: str, *, spelling: Callable[[str], str] = decoded
+    path: str,
+    form: str,
+    job: str,
+    *,
+    spelling: Callable[[str], str] = decoded,
+    limits: Limits | None = None,
 ) -> ImportFile:
     """Read a whole file; either all of it is right or nothing is returned.
 
@@ -60,11 +89,12 @@ def read_import(
         form: ``csv`` or ``json``.
         job: The job whose rows are wanted.
         spelling: Returns the raw form of a signature as the file spells it.
+        limits: How far highs may reach; a success behind it would hide rows that nobody read.
 
     Raises:
         ConfigError: findings with their lines, at most twenty.
     """
-    reader = _Reader(path, job, spelling)
+    reader = _Reader(path, job, spelling, limits or Limits())
     try:
         with Path(path).open(encoding="utf-8-sig", newline="") as stream:
             for line, row in _rows(stream, form, path):
@@ -85,15 +115,16 @@ def read_import(
 class _Reader:
     """Checks rows one by one and keeps those of the job, by signature."""
 
-    def __init__(self, path: str, job: str, spelling: Callable[[str], str]) -> None:
+    def __init__(self, path: str, job: str, spelling: Callable[[str], str], limits: Limits) -> None:
         self._path = path
         self._job = job
         self._spelling = spelling
+        self._limits = limits
         self._highs: dict[str, int] = {}
         self.found: list[ImportedHigh] = []
         self.problems: list[Problem] = []
         self.rows = 0
-        self.others = 0
+        self.others: dict[str, int] = {}
         self.unsuccessful = 0
 
     def take(self, line: int, row: Mapping[str, object]) -> None:
@@ -103,7 +134,8 @@ class _Reader:
             self._problem(line, "has no job", "Every row names its job.")
             return
         if row["job"] != self._job:
-            self.others += 1
+            other = str(row["job"])
+            self.others[other] = self.others.get(other, 0) + 1
             return
         signature = self._spelling(str(row.get("signature")))
         parts = parts_of_signature(signature)
@@ -115,6 +147,8 @@ class _Reader:
             self._problem(line, f"high {row.get('high')!r} is no instant", _HIGH_FIX)
         elif high < parts.low:
             self._problem(line, f"high {high} is before the partition start {parts.low}", _HIGH_FIX)
+        elif what := self._limits.broken_by(parts.low, high):
+            self._problem(line, f"high {high} {what}", _LIMIT_FIX)
         else:
             self._keep(line, signature, parts, high)
 
@@ -143,9 +177,9 @@ def _csv_rows(stream: Iterable[str], path: str) -> Iterator[tuple[int, Mapping[s
     lines = csv.reader(stream, strict=True)
     header = next(lines, [])
     if not set(COLUMNS) <= set(header):
-        raise ConfigError.single(
-            "", "has no header job,signature,high", "Write it as first line.", Origin(path, 1)
-        )
+        is_json = bool(header) and header[0].lstrip().startswith("{")
+        fix = "It looks like JSON: give --format json." if is_json else "Write it as first line."
+        raise ConfigError.single("", "has no header job,signature,high", fix, Origin(path, 1))
     for fields in lines:
         if fields:
             yield lines.line_num, dict(zip(header, fields, strict=False))

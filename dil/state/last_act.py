@@ -66,14 +66,46 @@ def watermark_at(blocks: Iterable[JsonObject], sequence: int) -> int | None:
     return None
 
 
-def files_since(blocks: Iterable[JsonObject], sequence: int) -> frozenset[str]:
-    """Return the URIs of all files that blocks behind ``sequence`` added."""
-    found: set[str] = set()
+@dataclass(frozen=True, slots=True)
+class FilesSince:
+    """URIs of files that were not there at a block and came later, and that were and left."""
+
+    came: frozenset[str]
+    left: frozenset[str]
+
+
+def files_since(blocks: Iterable[JsonObject], sequence: int) -> FilesSince:
+    """Return what the blocks behind ``sequence`` did to files; of each the first word counts.
+
+    What left may be there again.
+    """
+    came: set[str] = set()
+    left: set[str] = set()
     for block in blocks:
         if _sequence(block) <= sequence:
             break
-        found.update(_paths(block["event"], "parts"))
-    return frozenset(found)
+        added, removed = _paths(block["event"], "parts"), _paths(block["event"], "removes")
+        came.update(added)
+        came.difference_update(removed)
+        left.difference_update(added)
+        left.update(removed)
+    return FilesSince(frozenset(came), frozenset(left))
+
+
+def blocks_of_act(resets: Iterable[JsonObject], sequence: int) -> range | None:
+    """Return the blocks of the act that is not yet whole at a block, None where all are.
+
+    Args:
+        resets: Blocks newest first, all of kind ResetState among them.
+        sequence: The block.
+    """
+    for block in resets:
+        start = _sequence(block)
+        if start <= sequence and _is_act(block["event"]):
+            event: Any = block["event"]
+            end = start + int(event["dataBlocks"])
+            return range(start, end + 1) if start < sequence < end else None
+    return None
 
 
 def changed_since(blocks: Iterable[JsonObject], instant_text: str) -> frozenset[str]:

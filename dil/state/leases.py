@@ -32,6 +32,12 @@ def acquire(tx: Transaction, job: str, run_id: str, now: int, lease_s: int) -> L
     return Lease(job, token, holder)
 
 
+def holder(tx: Transaction, job: str, now: int) -> LeaseHolder | None:
+    """Return who holds the lease, None when it is free, expired, or its holder is gone."""
+    row = tx.row(sql.LEASE, job)
+    return None if row is None else _holder(row, now)
+
+
 def prolong(tx: Transaction, lease: Lease, now: int) -> None:
     """Record a heartbeat.
 
@@ -62,21 +68,26 @@ def require_newest(tx: Transaction, job: str, lease: Lease) -> None:
 
 
 def _require_free(row: Row, job: str, now: int) -> None:
-    _, run_id, host, pid, process_start, since, heartbeat, expires, released = row
-    if released or now >= expires:
-        return
-    holder = LeaseHolder(run_id, host, pid, process_start, since, heartbeat)
-    if is_gone(holder):
+    found = _holder(row, now)
+    if found is None:
         return
     advice = "Wait for it to end."
-    if not is_in_sight(holder):
+    if not is_in_sight(found):
         # Of another one it is known that it lives.
-        advice += f" Should that host have crashed, the lease is free at {watermark_text(expires)}."
+        advice += f" Should that host have crashed, the lease is free at {watermark_text(row[7])}."
     raise LeaseHeldError(
-        f"job {json.dumps(job)} is being run by {run_id}: process {pid} on {host}, "
-        f"since {watermark_text(since)}",
+        f"job {json.dumps(job)} is being run by {found.run_id}: process {found.pid} on "
+        f"{found.host}, since {watermark_text(found.since)}",
         advice,
     )
+
+
+def _holder(row: Row, now: int) -> LeaseHolder | None:
+    _, run_id, host, pid, process_start, since, heartbeat, expires, released = row
+    if released or now >= expires:
+        return None
+    found = LeaseHolder(run_id, host, pid, process_start, since, heartbeat)
+    return None if is_gone(found) else found
 
 
 def _lost(tx: Transaction, lease: Lease) -> LeaseLostError:

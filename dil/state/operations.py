@@ -89,28 +89,48 @@ class Selection:
         return not self.units or _unit_json(signature) in self.units
 
 
+def pending(entry: UnitEntry) -> UnitEntry:
+    """Return the row of the same work unit as if it had never been read."""
+    return replace(entry, high=None, status=PENDING, attempts=0)
+
+
 def forget(entries: Iterable[UnitEntry], selection: Selection) -> Proposal:
     """Make work units as if they had never been read: pending, no high, no attempts.
 
     Raises:
-        StateError: a signature was named that the index does not know.
+        StateError: a signature or a unit was named that the index does not know.
     """
     changes: list[RowChange] = []
     missing = set(selection.signatures)
+    known_units: set[str] = set()
     keeps_records = False
     for entry in entries:
         missing.discard(encoded(entry.signature))
+        if selection.units:
+            known_units.add(_unit_json(entry.signature))
         if not selection.takes(entry.signature, entry.low):
             keeps_records = keeps_records or entry.status != PENDING
         elif entry.status != PENDING:
-            after = replace(entry, high=None, status=PENDING, attempts=0)
-            changes.append(RowChange(entry.signature, entry, after))
+            changes.append(RowChange(entry.signature, entry, pending(entry)))
     if missing:
         raise StateError(
             f"no work unit is recorded as {min(missing)}",
             "Copy signatures from `dil state show`, with quotes around them.",
         )
+    _refuse_unknown_units(selection.units, known_units)
     return Proposal("forget", tuple(changes), keeps_records=keeps_records)
+
+
+def _refuse_unknown_units(wanted: Collection[str], known: Collection[str]) -> None:
+    missing = set(wanted).difference(known)
+    if not missing:
+        return
+    names = ", ".join(sorted(known)[:_EXAMPLES]) or "none"
+    more = f" and {len(known) - _EXAMPLES:,} more" if len(known) > _EXAMPLES else ""
+    raise StateError(
+        f"no work unit of unit {min(missing)} is recorded",
+        f"Recorded units: {names}{more}.",
+    )
 
 
 def rewind(
@@ -191,13 +211,13 @@ def import_highs(
             changes.append(RowChange(high.signature, before, after))
     if lowered and not replaces:
         raise StateError(
-            f"{len(lowered)} known high watermarks would be lowered, first that of {lowered[0]}",
+            f"known high watermarks would be lowered: {len(lowered):,}, first that of {lowered[0]}",
             "Rows behind the lower ones would be read again. Take these rows out of the file, or "
             "give --replace if that is wanted.",
         )
-    notes = [f"{equal:,} are known already"] if equal else []
+    notes = [f"known already: {equal:,}"] if equal else []
     if lowered:
-        notes.append(f"{len(lowered):,} known high watermarks are lowered: their rest is due again")
+        notes.append(f"lowered, their rest is due again: {len(lowered):,}")
     return Proposal("import", tuple(changes), tuple(notes))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from dil.model.dataset import Commit, PublishedFile
 from dil.state import sql
@@ -35,6 +35,22 @@ def slice_of(tx: Transaction, job: str, commit: Commit, prev_offset: int | None)
 def parts_of(event: DataEvent | None) -> Sequence[Part]:
     """Return the files that an event adds."""
     return () if event is None or event.new_data is None else event.new_data.parts or ()
+
+
+def own_of(tx: Transaction, job: str, files: Iterable[PublishedFile]) -> frozenset[str]:
+    """Return the URIs of those files that a recorded run of the job published, or its chain holds.
+
+    Runs are few and files are many: a run is looked up once. Its row may be pruned; then the
+    chain still knows its files.
+    """
+    is_known: dict[str, bool] = {}
+    own: set[str] = set()
+    for file in files:
+        if file.run_id not in is_known:
+            is_known[file.run_id] = tx.row(sql.COMMITTED, job, file.run_id) is not None
+        if is_known[file.run_id] or tx.row(sql.FILE_OFFSET, job, key_hash(file.uri)) is not None:
+            own.add(file.uri)
+    return frozenset(own)
 
 
 def keep_offsets(

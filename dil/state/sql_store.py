@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import logging
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 
 from dil.errors import CommitConflictError
-from dil.model.dataset import Commit, Intent, Lease, RunRecord, UnitEntry
+from dil.model.dataset import (
+    Commit,
+    Intent,
+    Lease,
+    LeaseHolder,
+    PublishedFile,
+    RunRecord,
+    UnitEntry,
+)
 from dil.model.history import History
 from dil.model.json import JsonObject
 from dil.spi.state_store import StateStore, UnitState
-from dil.state import chain, leases, runs, sql
+from dil.state import chain, leases, runs, slices, sql
 from dil.state.database import Database, Transaction
 from dil.state.rebasing import Planned, planned_now, still_holds
 from dil.state.source_state import UnitRow
@@ -63,6 +71,11 @@ class SqlStateStore(StateStore):
         """Give the lease back; a lease that is no longer ours is left alone."""
         with self._database.write() as tx:
             leases.release(tx, lease)
+
+    def lease_holder(self) -> LeaseHolder | None:
+        """Return who holds the job's lease; None when it is free to be taken."""
+        with self._database.read() as tx:
+            return leases.holder(tx, self._job, self._clock())
 
     # Planning
 
@@ -174,6 +187,11 @@ class SqlStateStore(StateStore):
         """Yield the blocks of one kind of event, newest first; of one point in time."""
         for row in self._database.stream(sql.BLOCKS_OF_KIND, self._job, kind):
             yield chain.shown(row)
+
+    def own_files(self, files: Iterable[PublishedFile]) -> frozenset[str]:
+        """Return the URIs of those files that the chain holds, or that a recorded run published."""
+        with self._database.read() as tx:
+            return slices.own_of(tx, self._job, files)
 
     def unit_states(self) -> Iterator[UnitState]:
         """Yield the work-unit index, ordered by partition start, then signature."""

@@ -16,6 +16,7 @@ from dil.cli.job_command import JobCall, job_command, now_option
 from dil.cli.state import proposing
 from dil.cli.state.opening import opened
 from dil.cli.stdout import emit
+from dil.errors import ConfigError
 
 if TYPE_CHECKING:
     from dil.acts import Desk, Preview
@@ -43,7 +44,7 @@ class Request:
         return not self.is_agreed and not self.call.as_json and sys.stdin.isatty()
 
 
-def act_command(name: str) -> Callable[[Callable[..., int]], click.Command]:
+def act_command(name: str, summary: str) -> Callable[[Callable[..., int]], click.Command]:
     """Make a command of a function that takes a ``Request`` and its own options."""
 
     def decorate(function: Callable[..., int]) -> click.Command:
@@ -56,7 +57,7 @@ def act_command(name: str) -> Callable[[Callable[..., int]], click.Command]:
         decorated: Callable[..., int] = command
         for parameter in reversed(_PARAMETERS):
             decorated = parameter(decorated)
-        return click.command(name)(job_command()(decorated))
+        return click.command(name, short_help=summary)(job_command()(decorated))
 
     return decorate
 
@@ -83,6 +84,7 @@ def conclude(request: Request, desk: Desk, preview: Preview) -> int:
     """Show what would change; do it when that is agreed to; return the exit code.
 
     Raises:
+        ConfigError: it is agreed to, but not decided what becomes of published files.
         StateError: the act is refused.
     """
     from dil.acts import perform
@@ -96,7 +98,7 @@ def conclude(request: Request, desk: Desk, preview: Preview) -> int:
         if request.call.as_json:
             proposing.show_json(preview, act_id=None, block=None)
         else:
-            emit("nothing was changed" + ("" if request.may_ask else "; --yes does it") + "\n")
+            emit(f"nothing was changed{_hint(request, preview)}\n")
         return 0
     block = perform(desk, preview, request.reason)
     _tell(request, preview, desk.act_id, block)
@@ -104,14 +106,27 @@ def conclude(request: Request, desk: Desk, preview: Preview) -> int:
 
 
 def _has_consent(request: Request, preview: Preview) -> bool:
-    if request.is_agreed:
-        return True
     refusal = preview.files.refusal
-    if refusal is not None:
-        if not request.call.as_json:
-            emit(f"  needs a decision: {refusal.fix}\n")
-        return False
-    return request.may_ask and click.confirm("Do it?", err=True)
+    if refusal is None:
+        return request.is_agreed or (request.may_ask and click.confirm("Do it?", err=True))
+    if request.is_agreed:
+        raise ConfigError.single(
+            f"--yes without {_needed(preview)}", f"decides nothing: {refusal.message}", refusal.fix
+        )
+    if not request.call.as_json:
+        emit(f"  needs a decision: {refusal.fix}\n")
+    return False
+
+
+def _hint(request: Request, preview: Preview) -> str:
+    """Return what would have it done; nothing where somebody was asked and said no."""
+    if preview.files.needs:
+        return f"; --yes with {_needed(preview)} does it"
+    return "" if request.may_ask else "; --yes does it"
+
+
+def _needed(preview: Preview) -> str:
+    return " or ".join(preview.files.needs)
 
 
 def _tell(request: Request, preview: Preview, act_id: str | None, block: JsonObject | None) -> None:

@@ -21,7 +21,7 @@ _withdraw_option = click.option(
 )
 
 
-@act_command("forget")
+@act_command("forget", "Make work units as if they had never been read.")
 @click.option("--signature", "signatures", metavar="S", multiple=True, help="This work unit.")
 @click.option("--unit", "units", metavar="JSON", multiple=True, help="All partitions of this unit.")
 @click.option("--from", "low", metavar="TIME", help="Partitions that start at or after this.")
@@ -66,7 +66,7 @@ def forget(  # noqa: PLR0913 - the options of the command
         return conclude(request, desk, propose_forget(desk, selection, decision))
 
 
-@act_command("rewind")
+@act_command("rewind", "Make all work units as they were at a block.")
 @click.option(
     "--to", "target", metavar="BLOCK|TIME", required=True, help="12, or 2024-03-05T06:00:00Z."
 )
@@ -82,7 +82,7 @@ def rewind(request: Request, *, target: str, keep: bool, withdraw: bool) -> int:
         return conclude(request, desk, propose_rewind(desk, at, decision))
 
 
-@act_command("undo")
+@act_command("undo", "Take back the last act of an operator.")
 def undo(request: Request) -> int:
     """Take back the last act of an operator; once more, to do it again."""
     from dil.acts import propose_undo
@@ -91,7 +91,7 @@ def undo(request: Request) -> int:
         return conclude(request, desk, propose_undo(desk))
 
 
-@act_command("prune")
+@act_command("prune", "Delete old records that no run needs.")
 def prune(request: Request) -> int:
     """Delete records that are older than ms.retention's state.store and out of the job's range.
 

@@ -11,7 +11,7 @@ from dil.cli.state.acting import Request, act_command, at_desk, conclude
 _JSON_SUFFIXES = (".json", ".jsonl", ".ndjson")
 
 
-@act_command("import")
+@act_command("import", "Record high watermarks that another store kept.")
 @click.argument("file", metavar="FILE")
 @click.option(
     "--format",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from dil.cli.invocation import real_clock
@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from dil.model.job import Job
     from dil.model.json import JsonObject
     from dil.spi.state_store import StateStore
+
+
+_HASH_SHOWN = 12
 
 
 @contextlib.contextmanager
@@ -60,30 +63,77 @@ def sequence(text: str, option: str, job: Job, store: StateStore) -> int:
     else:
         found = store.sequence_as_of(instant(text, option, job))
     if found is None:
-        newest = "the chain is empty" if head is None else f"the newest block is {last}"
         raise ConfigError.single(
             option,
-            f"{text}: the chain of {job.name} has no such block, {newest}",
+            f"{text}: the chain of {job.name} has no such block, {_extent(store, last, job)}",
             "`dil state log` lists the blocks with their numbers and times.",
         )
     return found
 
 
-def block_line(block: JsonObject) -> str:
-    """Return one block on one line: number, time, kind, what it says, hash."""
+def _extent(store: StateStore, last: int, job: Job) -> str:
+    """Return from when to which number a chain goes, in words."""
+    first = next(store.blocks_of_kind("Seed"), None)
+    if first is None:
+        return "the chain is empty"
+    return f"the first block is of {_moment(first['systemTime'], job)}, the newest block is {last}"
+
+
+def block_line(block: JsonObject, job: Job, *, newer: JsonObject | None = None) -> str:
+    """Return one block on one line: number, time, what it says, the beginning of its hash.
+
+    Args:
+        block: The block.
+        job: In whose zone times are told.
+        newer: The block behind it, which says what an operator's act did to files.
+    """
+    event = member(block, "event")
+    parts = [
+        f"{block.get('sequenceNumber'):>6}  {_moment(block.get('systemTime'), job)}",
+        str(event.get("kind")),
+    ]
+    parts += _act(event, newer) if "actId" in event else _data(event)
+    if event.get("newWatermark"):
+        parts.append(f"watermark {_moment(event['newWatermark'], job)}")
+    parts.append(str(block.get("hash", ""))[:_HASH_SHOWN])
+    return "  ".join(parts)
+
+
+def _act(event: JsonObject, newer: JsonObject | None) -> Iterator[str]:
+    """Yield what an operator's act says: verb and id, files, reason."""
+    from dil.observe.logs import one_line
+
+    yield f"{event.get('act')} {event.get('actId')}"
+    yield from _files(member(member(newer or {}, "event"), "newData"))
+    yield f"reason: {one_line(str(event.get('reason')))}"
+
+
+def _data(event: JsonObject) -> Iterator[str]:
     from dil.observe.progress import counted
 
-    event = member(block, "event")
-    parts = [f"{block.get('sequenceNumber'):>6}  {block.get('systemTime')}  {event.get('kind')}"]
     new_data = member(event, "newData")
     interval = member(new_data, "offsetInterval")
     start, end = interval.get("start"), interval.get("end")
     if isinstance(start, int) and isinstance(end, int):
-        parts.append(counted(end - start + 1, "row"))
-    if event.get("newWatermark"):
-        parts.append(f"watermark {event['newWatermark']}")
-    parts.append(f"{block.get('hash', '')}")
-    return "  ".join(parts)
+        yield counted(end - start + 1, "row")
+    yield from _files(new_data)
+
+
+def _files(new_data: JsonObject) -> Iterator[str]:
+    from dil.observe.progress import counted
+
+    for name, word in (("parts", "added"), ("removes", "taken out")):
+        files = new_data.get(name)
+        if isinstance(files, Sequence) and files:
+            yield f"{counted(len(files), 'file')} {word}"
+
+
+def _moment(text: object, job: Job) -> str:
+    """Return an instant of a block in the job's zone, without fractions of a second."""
+    from dil.state.canonical import instant_of
+    from dil.text.zones import find_zone, moment
+
+    return moment(instant_of(str(text)) // 1000 * 1000, find_zone(job.planning.zone))
 
 
 def member(value: JsonObject, name: str) -> JsonObject:

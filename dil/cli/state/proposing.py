@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from dil.cli.stdout import emit, emit_json
 
 if TYPE_CHECKING:
-    from dil.acts import Preview
+    from dil.acts import FileChange, Preview
     from dil.model.dataset import UnitEntry
     from dil.model.json import JsonObject
     from dil.state.operations import Proposal
@@ -58,6 +58,10 @@ def _sentences(preview: Preview) -> Iterator[str]:
         rows = sum(file.rows for file in touched)
         what = f"{counted(len(touched), 'published file')} with {counted(rows, 'row')}"
         yield f"{what}: {preview.files.fate}"
+    back = [move.target for move in preview.files.moves]
+    if back:
+        rows = sum(file.rows for file in back)
+        yield f"{counted(len(back), 'file')} with {counted(rows, 'row')}: brought back"
     if preview.doubled_rows:
         yield (
             f"DOUBLED ROWS: the next run appends these {counted(preview.doubled_rows, 'row')} "
@@ -96,11 +100,8 @@ def show_json(preview: Preview, *, act_id: str | None, block: JsonObject | None)
             ],
             "watermark": _watermark(proposal) if proposal.sets_watermark else "kept",
             "runs": proposal.runs,
-            "files": {
-                "fate": preview.files.fate,
-                "rows": sum(file.rows for file in preview.files.touched),
-                "uris": [file.uri for file in preview.files.touched],
-            },
+            "files": _files(preview.files),
+            "needs": list(preview.files.needs),
             "doubled_rows": preview.doubled_rows,
             "next_run": None
             if plan is None
@@ -115,6 +116,18 @@ def show_json(preview: Preview, *, act_id: str | None, block: JsonObject | None)
             "block": block,
         }
     )
+
+
+def _files(change: FileChange) -> dict[str, object]:
+    back = [move.target for move in change.moves]
+    is_back_alone = bool(back) and not change.touched
+    files = back if is_back_alone else change.touched
+    return {
+        "fate": "brought back" if is_back_alone else change.fate,
+        "rows": sum(file.rows for file in files),
+        "uris": [file.uri for file in files],
+        "brought_back": [file.uri for file in back],
+    }
 
 
 def _entry(entry: UnitEntry | None) -> dict[str, object] | None:

@@ -61,10 +61,19 @@ def log(call: JobCall, *, as_of: str | None, limit: int | None) -> int:
             emit_json_array(blocks)
             emit("\n")
             return 0
-        for block in blocks:
-            if not emit(f"{block_line(block)}\n"):
-                break
+        _log_text(job, blocks)
     return 0
+
+
+def _log_text(job: Job, blocks: Iterable[JsonObject]) -> None:
+    emit(f"{job.name}  times in {job.planning.zone}, newest block first\n")
+    newer = None
+    for block in blocks:
+        if not emit(f"{block_line(block, job, newer=newer)}\n"):
+            return
+        newer = block
+    if newer is None:
+        emit("no run has committed yet: the chain is empty\n")
 
 
 def blocks_until(blocks: Iterable[JsonObject], last: int | None) -> Iterator[JsonObject]:
@@ -134,7 +143,9 @@ def _show_text(job: Job, view: _View) -> None:
     zone = find_zone(job.planning.zone)
     head = view.head()
     emit(f"{job.name}  times in {job.planning.zone}\n")
-    emit(f"  head  {block_line(head)}\n" if head else "  head  none: no run has committed yet\n")
+    emit(
+        f"  head  {block_line(head, job)}\n" if head else "  head  none: no run has committed yet\n"
+    )
     for text in _summary(job, view):
         emit(text)
     line = "{:<10} {:>8}  {:<29} {:<29} {}\n"

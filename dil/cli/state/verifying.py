@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from dil.state.verification import ChainReport
 
 
-@click.command()
+@click.command(short_help="Recheck the chain, the work units, the published files.")
 @job_command()
 def verify(call: JobCall) -> int:
     """Recheck the chain, the work units and the published files; exit code 1 when not sound."""

@@ -211,7 +211,7 @@ def test_a_publish_is_finished_without_a_work_unit_that_lost_its_files(
     with pytest.raises(CommitUnknownError, match="runs finish"):
         story.run(day(2))
 
-    assert "restore the files" in dil("finish", "--yes")
+    assert "restore the files" in dil("finish", "--yes", code=2)
     assert story.rows() == {}
     assert dil.json("finish", "--without-lost", "--yes")["finished"] is True
 

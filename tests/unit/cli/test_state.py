@@ -94,6 +94,8 @@ def test_the_log_of_an_empty_chain_is_an_empty_array(
 ) -> None:
     assert main(["state", "log", "orders.conf", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == []
+    assert main(["state", "log", "orders.conf"]) == 0
+    assert "no run has committed yet: the chain is empty" in capsys.readouterr().out
 
 
 @pytest.mark.usefixtures("committed")
@@ -114,9 +116,11 @@ def test_the_log_for_people_is_one_line_a_block(capsys: pytest.CaptureFixture[st
     assert main(["state", "log", "orders.conf"]) == 0
 
     lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "orders  times in UTC, newest block first"
     assert "Seed" in lines[-1]
-    assert "  AddData  " in lines[0]
-    assert lines[0].split()[-1].startswith("f1220")
+    assert "  2024-03-06 00:00:01+00:00  AddData  " in lines[1]
+    assert lines[1].split()[-1].startswith("f1220")
+    assert len(lines[1].split()[-1]) == 12
 
 
 def test_a_damaged_store_is_exit_code_1_with_its_code(

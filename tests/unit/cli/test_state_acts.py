@@ -170,9 +170,13 @@ def test_what_is_forgotten_is_read_again_as_new(story: Story, act: Act) -> None:
 
 def test_append_refuses_to_double_rows_unasked(story: Story, act: Act) -> None:
     story.run(day(3))
-    act("forget", "--all", "--yes", code=1)
+    act("forget", "--all", "--yes", code=2)
     assert "the next run would publish these rows a second time" in act.error
-    assert "needs a decision" in act("forget", "--all")
+    told = act("forget", "--all").splitlines()
+    assert "needs a decision" in told[-2]
+    assert told[-1].endswith("; --yes with --withdraw-files or --keep-files does it")
+    assert act.json("forget", "--all")["needs"] == ["--withdraw-files", "--keep-files"]
+    assert act.json("forget", "--all", "--keep-files")["needs"] == []
     assert set(statuses(story)) == {"COMMITTED"}
 
 
@@ -357,7 +361,7 @@ def test_rewind_to_a_time_is_to_the_last_block_before_it(story: Story, act: Act)
 def test_a_block_that_does_not_exist_is_an_error(story: Story, act: Act) -> None:
     story.run(day(2))
     act("rewind", "--to", "99", code=2)
-    assert "--to 99: the chain of orders has no such block, the newest block is" in act.error
+    assert "--to 99: the chain of orders has no such block, the first block is of" in act.error
     act("rewind", "--to", "1999-01-01", code=2)
     act("show", "--as-of", "99", code=2)
     act("rewind", "--to", "tomorrow", code=2)
@@ -427,9 +431,9 @@ def test_a_job_that_comes_from_dil_goes_on_where_it_was(story: Story, act: Act, 
 
     told = act("import", path)
     assert "6 rows read, 4 high watermarks of this job" in told
-    assert "1 rows of other jobs are left out" in told
-    assert "1 work units never succeeded" in told
-    assert "4 of them are work units of the job as it is configured now" in told
+    assert "left out: 1 row of 1 other job" in told
+    assert "never succeeded and not recorded: 1 work unit" in told
+    assert "of the job as it is configured now: 4 work units" in told
     assert "the next run would take 2 work units" in told
     assert not (story.folder / "state").exists()
 
@@ -454,7 +458,7 @@ def test_a_known_high_is_not_lowered_unless_that_is_wanted(story: Story, act: Ac
     story.run(day(3))
     path = import_file(story.folder, ("orders", work_unit(1, "a"), day(1) + 5))
     act("import", path, "--yes", code=1)
-    assert "1 known high watermarks would be lowered" in act.error
+    assert "known high watermarks would be lowered: 1, first" in act.error
     act("import", path, "--yes", "--replace")
     assert story.states()[work_unit(1, "a")].high == day(1) + 5
     assert is_sound(story)

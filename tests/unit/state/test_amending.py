@@ -133,6 +133,17 @@ def test_an_imported_success_off_the_grid_is_a_record_and_never_covered(
     assert verify_chain(store).problems == ()
 
 
+def test_an_import_behind_the_end_of_a_pending_work_unit_covers_nothing(store: StateStore) -> None:
+    run(store, "r1", *(outcome(hour) for hour in range(3)))
+    two = forget(store.unit_entries(), Selection(low=HOUR))
+    do(store, "f", two.act("", GRID))
+    too_far = read_high(1, 3 * HOUR)
+    do(store, "i", import_highs(store.unit_entries(), [too_far], replaces=False).act("", GRID))
+    coverage = store.history().coverage('u.{"id":"a"}')
+    assert coverage is not None
+    assert (coverage.covered_from, coverage.covered_to) == (0, HOUR)
+
+
 def test_an_import_below_what_is_owed_leaves_a_failed_work_unit_failed(store: StateStore) -> None:
     run(store, "r1", outcome(0, ok=False), outcome(1))
     highs = read_high(0, HOUR // 2)

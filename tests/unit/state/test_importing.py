@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from dil.errors import ConfigError
-from dil.state.importing import read_import
+from dil.state.importing import Limits, read_import
 
 SIGNATURE = '[watermark.dt.1000, watermark.unit.{""id"":""x%2Fy""}]'
 RAW = '[watermark.dt.1000, watermark.unit.{"id":"x/y"}]'
@@ -30,7 +30,8 @@ def test_other_jobs_equal_repeats_and_failures_are_counted_apart(tmp_path: Path)
         'other,nonsense,x\n\nj,"[watermark.dt.5, watermark.u.{}]",5\n',
     )
     found = read_import(path, "csv", "j")
-    assert (len(found.highs), found.rows, found.others, found.unsuccessful) == (1, 4, 1, 1)
+    assert (len(found.highs), found.rows, found.unsuccessful) == (1, 4, 1)
+    assert found.others == {"other": 1}
 
 
 @pytest.mark.parametrize(
@@ -53,6 +54,25 @@ def test_a_wrong_row_is_told_with_its_line(tmp_path: Path, row: str, what: str) 
     assert what.replace("'None'", "None") in str(caught.value).replace("'None'", "None")
 
 
+@pytest.mark.parametrize(
+    ("limits", "what"),
+    [
+        (Limits({1000: 1999}, 5000), "high 2000 is after the partition's end 1999"),
+        (Limits({1000: 3000}, 1500), "high 2000 is after now, 1500"),
+        (Limits({}, 1500), "high 2000 is after now, 1500"),
+    ],
+)
+def test_a_high_that_nobody_can_have_read_is_told_with_its_line(
+    tmp_path: Path, limits: Limits, what: str
+) -> None:
+    path = write(tmp_path, f'job,signature,high\nj,"{SIGNATURE}",2000\n')
+    with pytest.raises(ConfigError) as caught:
+        read_import(path, "csv", "j", limits=limits)
+    assert f"{path}:2" in str(caught.value)
+    assert what in str(caught.value)
+    assert len(read_import(path, "csv", "j", limits=Limits({7: 1}, 2000)).highs) == 1
+
+
 def test_all_wrong_rows_are_told_at_once_up_to_twenty(tmp_path: Path) -> None:
     path = write(tmp_path, "job,signature,high\n" + "j,x,1\n" * 50)
     with pytest.raises(ConfigError) as caught:
@@ -65,6 +85,7 @@ def test_all_wrong_rows_are_told_at_once_up_to_twenty(tmp_path: Path) -> None:
     [
         ("", "csv", "has no header"),
         ("a,b,c\n", "csv", "has no header"),
+        ('{"job":"j"}\n', "csv", "give --format json"),
         ('job,signature,high\nj,"open\n', "csv", "is no UTF-8 text of this form"),
         ('{"job":"j"}\n{"job"\n', "json", ":2"),
         ("[1]\n", "json", "is no JSON object"),
