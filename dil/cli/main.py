@@ -23,6 +23,8 @@ _COMMANDS = {
     "run": "dil.cli.run:run",
     "plan": "dil.cli.plan:plan",
     "validate": "dil.cli.validate:validate",
+    "check": "dil.cli.preview:check",
+    "preview": "dil.cli.preview:preview",
     "state": "dil.cli.state:state",
     "runs": "dil.cli.runs:runs",
     "explain": "dil.cli.explain:explain",
