@@ -8,7 +8,8 @@
     │   ├── TransientSourceError  DIL-SRC-TRANSIENT    429, 5xx, reset, time-out: try again
     │   ├── AuthenticationError   DIL-SRC-AUTH         credentials refused: all would fail alike
     │   ├── SourceContractError   DIL-SRC-CONTRACT     the answer breaks format, schema or paging
-    │   └── QuotaError            DIL-QUOTA            quota spent: go on with the next run
+    │   ├── QuotaError            DIL-QUOTA            quota spent: go on with the next run
+    │   └── UnknownOutcomeError   DIL-SRC-UNKNOWN      may have been sent: look at the receiver
     ├── ConversionError           DIL-CONVERT          a row cannot be converted
     ├── WriteError                DIL-WRITE            files cannot be written
     ├── PluginFailureError        DIL-PLUGIN           unexpected exception inside a plug-in
@@ -30,7 +31,7 @@ positional arguments so that every class survives pickling between executor and 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar, Self
 
 
@@ -66,6 +67,19 @@ class Problem:
         if self.origin is None:
             return ("", 0, self.key)
         return (self.origin.path, self.origin.line or 0, self.key)
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedAnswer:
+    """What a source answered to a request that it refuses for good, however often it is sent.
+
+    ``status`` is the protocol's number of the outcome, ``reason`` its words. ``text`` is the
+    beginning of what came with it, as it came: data, and not for messages.
+    """
+
+    status: int
+    reason: str = ""
+    text: str = field(default="", repr=False)
 
 
 class DilError(Exception):
@@ -118,10 +132,15 @@ class PlanningError(DilError):
 
 
 class SourceError(DilError):
-    """The source refused the request or failed; the work unit fails."""
+    """The source refused the request or failed; the work unit fails.
+
+    ``refused`` is set where it is this one request that the source does not want; another row to
+    send may well pass.
+    """
 
     code = "DIL-SRC"
     retryable = True
+    refused: RefusedAnswer | None = None
 
 
 class TransientSourceError(SourceError):
@@ -152,6 +171,13 @@ class QuotaError(SourceError):
     """The source's quota is spent; what is done is kept and the next run goes on."""
 
     code = "DIL-QUOTA"
+    retryable = False
+
+
+class UnknownOutcomeError(SourceError):
+    """A request that must not be repeated blindly may have been done, or not."""
+
+    code = "DIL-SRC-UNKNOWN"
     retryable = False
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -23,15 +23,17 @@ from dil.execution.executor import Execution, Executor, hopeless
 from dil.extraction.secondary import read_secondary_inputs
 from dil.model.dataset import Lease, RunRecord
 from dil.model.job import CommitPolicy, Job, PublishMode, StateSpec
-from dil.model.report import ReportedFailure, RunReport, RunStatus, UnitCounts
+from dil.model.report import ReportedFailure, RunReport, RunStatus, SchemaDrift, UnitCounts
 from dil.model.secondary import SecondaryRows
 from dil.model.task import Failure, RunContext, TaskReport
 from dil.model.work_unit import Plan, WorkUnit
 from dil.observe import run_report
+from dil.observe.drift import drift, rows_aside
 from dil.observe.progress import Progress, SilentProgress, counted
 from dil.planning import SavedPlan
 from dil.publishing import Finished
 from dil.runs import new_run_id
+from dil.secondary_access import access
 from dil.spi.state_store import StateStore
 from dil.state import LeaseKeeper, open_store
 from dil.storage import filesystem_for
@@ -109,6 +111,7 @@ class _Run:
         self._keeper = keeper
         self._secondary = SecondaryRows()
         self._rests: tuple[WorkUnit, ...] = ()
+        self._known_schema = ""
         self._files = filesystem_for(job.publishing.final_dir)
         self._staging = publishing.run_staging_dir(job.publishing, job.name, run_id)
 
@@ -116,7 +119,7 @@ class _Run:
         """Recover, plan, execute, publish and commit; say how it went."""
         recovered = self._recover()
         self._secondary = read_secondary_inputs(
-            self._job.properties, plans.access(self._job), self._options.sleep
+            self._job.properties, access(self._job), self._options.sleep
         )
         plan = self._planned()
         if not plan.work_units:
@@ -129,6 +132,7 @@ class _Run:
             notes = (note, *self._secondary.notes)
             return self._report(RunStatus.NOTHING_DUE, recovered=recovered, notes=notes)
         self._begin(plan)
+        self._known_schema = publishing.recorded_schema(self._store)
         adopted, fresh = self._adopt(plan)
         reports: tuple[TaskReport, ...] = adopted
         try:
@@ -257,6 +261,8 @@ class _Run:
             secondary=self._secondary.variables,
             log_level=self._options.log_level,
             log_json=self._options.log_json,
+            resume_from=self._page_logs(),
+            known_schema=self._known_schema,
         )
         executor = self._options.executor or self._spark(len(units))
         self._options.progress.start(len(units))
@@ -264,6 +270,15 @@ class _Run:
             return executor.execute(run, units, self._watch(len(units)))
         finally:
             self._options.progress.finish()
+
+    def _page_logs(self) -> dict[str, str]:
+        """Return where earlier runs stopped inside work units, the newest run's word last."""
+        found: dict[str, str] = {}
+        if self._job.running.page_commit_s is not None:
+            for run in self._store.unfinished_runs():
+                if run.run_id != self._run_id and run.digest == self._job.digest:
+                    found.update(publishing.page_logs(self._files, run.staging_dir))
+        return found
 
     def _spark(self, units: int) -> Executor:
         from dil.execution.session import SparkSettings
@@ -326,9 +341,12 @@ class _Run:
                 full=plan.full_extract,
                 left_low=owed.low,
             )
-        good = [report for report in reports if report.failure is None] if files else []
+        good = [report for report in reports if report.failure is None]
+        if not self._may_publish(status):
+            good = []
         rows = sum(report.rows for report in good)
-        self._end(status, rows, len(files))
+        done = {report.signature for report in reports if report.failure is None}
+        self._end(status, rows, len(files), {unit.signature for unit in plan.work_units} - done)
         return self._report(
             status,
             plan=plan,
@@ -345,6 +363,7 @@ class _Run:
                 *run_report.task_notes(reports),
                 *self._secondary.notes,
             ),
+            published=good,
         )
 
     def _verdict(self, plan: Plan, reports: Sequence[TaskReport]) -> RunStatus:
@@ -387,20 +406,24 @@ class _Run:
             system_time=system_time,
             horizon=max(system_time, now),
             left_low=left_low,
+            known_schema=publishing.recorded_schema(self._store),
+            quarantined=publishing.quarantined_files(spec, self._files),
         )
         commit = publishing.decide(self._job, target, finished, self._files)
         publishing.publish(self._store, self._lease, commit, spec, self._files)
         return tuple(move.target.uri for move in commit.moves)
 
-    def _end(self, status: RunStatus, rows: int, files: int) -> None:
+    def _end(self, status: RunStatus, rows: int, files: int, owed: Collection[str]) -> None:
         """Record the end; staged work of a failed run is kept for the next one to adopt.
+
+        Of a run that published in part, the pages that work units still ``owed`` had read are kept.
 
         What is published is published: trouble here is told and does not fail the run.
         """
         self._record(status.value, rows, files)
         if self._may_publish(status):
             try:
-                self._sweep()
+                self._sweep(owed)
             except DilError as error:
                 log.warning("staging could not be swept: %s", error.message)
 
@@ -410,9 +433,11 @@ class _Run:
         except DilError as error:
             log.warning("the end of the run could not be recorded: %s", error.message)
 
-    def _sweep(self) -> None:
+    def _sweep(self, owed: Collection[str] = ()) -> None:
         """Delete staging that no later run can use: of this run and of those before it."""
         for run in self._store.unfinished_runs():
+            if owed and publishing.keep_logs(self._files, run.staging_dir, owed):
+                continue
             if publishing.sweep(self._files, run.staging_dir):
                 self._store.mark_swept(self._lease, run.run_id)
         self._files.delete_empty_folder(self._staging.rpartition("/")[0])
@@ -471,6 +496,7 @@ class _Run:
         failures: tuple[ReportedFailure, ...] = (),
         notes: tuple[str, ...] = (),
         recovered: tuple[str, ...] = (),
+        published: Sequence[TaskReport] = (),
     ) -> RunReport:
         counters = [task.counters for task in tasks if not task.adopted]
         return RunReport(
@@ -491,7 +517,20 @@ class _Run:
             rows_dropped=sum(each.rows_dropped for each in counters),
             retries=sum(max(task.attempts - 1, 0) for task in tasks if not task.adopted),
             peak_rss_bytes=max((each.peak_rss_bytes for each in counters), default=0),
+            aside=rows_aside(published, publishing.quarantine_dir(self._job.publishing)),
+            drift=self._drift(published),
         )
+
+    def _drift(self, published: Sequence[TaskReport]) -> tuple[SchemaDrift, ...]:
+        """Return what changed in the dataset's schema; what is published is published."""
+        if not published:
+            return ()
+        try:
+            after = publishing.recorded_schema(self._store)
+        except DilError as error:
+            log.warning("the dataset's schema cannot be compared: %s", error.message)
+            return ()
+        return drift(self._job, self._known_schema, after, published)
 
 
 def _take_lease(store: StateStore, run_id: str, lease_s: int, wait_s: float) -> Lease:

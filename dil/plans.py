@@ -5,8 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 from msgspec import structs
 
@@ -16,10 +14,6 @@ from dil.model.work_unit import Plan
 from dil.planning import SavedPlan
 from dil.spi.state_store import StateStore
 from dil.state import open_store
-from dil.storage import filesystem_for
-
-if TYPE_CHECKING:
-    from dil.extraction.secondary import Access
 
 log = logging.getLogger(__name__)
 
@@ -84,16 +78,6 @@ def _activation(job: Job) -> tuple[str, ...] | None:
         return None
     # Imported here: a job without secondary input plans without what reads it.
     from dil.extraction.secondary import read_activation
+    from dil.secondary_access import access
 
     return read_activation(job.properties, access(job))
-
-
-def access(job: Job) -> Access:
-    """Return how the job's secondary input is read."""
-    from dil import publishing
-    from dil.extraction.secondary import Access
-    from dil.secrets import SecretResolver
-
-    passwords = tuple(password.reveal() for password in job.keys.passwords)
-    resolver = SecretResolver({}, Path(), passwords, job.keys.strong)
-    return Access(filesystem_for, publishing.live_paths, resolver.resolve)

@@ -22,7 +22,7 @@ from dil.model.job import Job
 from dil.model.secondary import SecondaryRows
 from dil.model.work_unit import WorkUnit
 from dil.planning import BareHistory
-from dil.secondary_access import access
+from dil.secondary_access import access, renewal, validation_rows
 from dil.sending import payload_rows
 from dil.spi.connector import ByteSession, RequestValues, Response, RowSession, SessionContext
 from dil.spi.converter import ConverterContext, PageFacts
@@ -90,12 +90,12 @@ def look(
         _refuse_sending(job)
     secondary = read_secondary_inputs(job.properties, access(job))
     work_unit, is_due = _chosen(job, secondary, now_ms, signature, clock)
-    chain = build_chain(ConverterContext(job, now_ms))
+    chain = build_chain(ConverterContext(job, now_ms, validation_rows=validation_rows(job)))
     counters, answers = WalkCounters(), list[Answer]()
     scope = Scope.of(work_unit, full_extract=False, secondary=secondary.variables)
     payload = payload_rows(job, work_unit, scope)
     walk = Walk(job.extraction, scope, time, counters=counters, payload=payload)
-    context = SessionContext(job, work_unit, RUN_ID, now_ms, 1, local(job))
+    context = SessionContext(job, work_unit, RUN_ID, now_ms, 1, local(job), renewal(job))
     with load(job.source.connector)().open(context) as session:
         table = _first(_batches(_noted(session, answers), walk, chain, job), rows)
     notes = (*secondary.notes, *counters.notes)

@@ -17,9 +17,18 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from dil.checkpoints import STARTED_OVER, Attempt, Checkpoints, Earlier
 from dil.conversion.chain import ConversionChain, build_chain
+from dil.conversion.contract import extraction_of
+from dil.coordination import joined
 from dil.errors import DilError, PluginFailureError, SourceContractError, WriteError
-from dil.extraction.paging import Walk, WalkCounters, walk_pages, walk_rows
+from dil.extraction.paging import (
+    ResumeRefusedError,
+    Walk,
+    WalkCounters,
+    walk_pages,
+    walk_rows,
+)
 from dil.extraction.parameters import Scope
 from dil.model.job import Job
 from dil.model.task import Counters, Failure, RunContext, TaskReport
@@ -28,12 +37,16 @@ from dil.observe.logs import bind
 from dil.observe.progress import counted
 from dil.observe.redaction import redactor, secrets_of, shortened
 from dil.publishing.staged import FORMAT, RESULT_NAME, StagedResult, write_result
+from dil.secondary_access import renewal, validation_rows
+from dil.sending import payload_rows
 from dil.spi.connector import ByteSession, RequestValues, RowSession, SessionContext
 from dil.spi.converter import ConverterContext, PageFacts
+from dil.spi.coordination import Coordinator
 from dil.spi.extractor import Page
 from dil.spi.registry import load
 from dil.storage import Filesystem, filesystem_for
 from dil.writing.formats import writer_for
+from dil.writing.quarantine import Origin, QuarantinePlace, QuarantineWriter
 from dil.writing.staging import StagedWriter
 
 log = logging.getLogger(__name__)
@@ -57,16 +70,25 @@ def run_work_unit(
 ) -> TaskReport:
     """Run a work unit with its retries; return its staged files or its last failure.
 
-    A failed attempt leaves nothing behind. Retry k waits ``(k - 1) x task.retry.intervalinsec``
-    (behaviour.md B15.2) or, where that is unset, a jittered 1 to 60 s (spec README 30).
+    A failed attempt leaves nothing behind, unless the job keeps progress inside work units: then it
+    leaves its complete pages, and the next one goes on from them. Retry k waits
+    ``(k - 1) x task.retry.intervalinsec`` (behaviour.md B15.2) or, where that is unset, a jittered
+    1 to 60 s (spec README 30).
     """
     around = around or Surroundings()
     clean = redactor((*secrets_of(run.job), *run.secondary.secrets))
     spent = Counters(seconds_waited=_pace(unit, around))
     report = TaskReport(unit.signature, unit.low, unit.high, 0)
+    earlier = Earlier.OF_ANY_RUN
     for attempt in range(1, run.job.running.max_retries + 2):
         with bind(job=run.job.name, run_id=run.run_id, unit=unit.signature, attempt=attempt):
-            report = _attempt(run, unit, attempt, around, clean)
+            try:
+                report = _attempt(run, unit, attempt, around, clean, earlier)
+            except ResumeRefusedError as refusal:
+                earlier = Earlier.OF_THIS_RUN
+                log.warning("%s: %s", STARTED_OVER, refusal.__cause__ or "other rows to send")
+                report = _attempt(run, unit, attempt, around, clean, Earlier.NOTHING)
+                report = replace(report, notes=(STARTED_OVER, *report.notes))
             spent = _added(spent, report.counters)
             report = replace(report, counters=spent)
             if report.failure is None:
@@ -86,19 +108,37 @@ def _attempt(
     attempt: int,
     around: Surroundings,
     clean: Callable[[str], str],
+    earlier: Earlier,
 ) -> TaskReport:
-    """Run one attempt in a staging folder of its own."""
+    """Run one attempt in a staging folder of its own.
+
+    Raises:
+        ResumeRefusedError: the source does not go on from where an ``earlier`` attempt came to;
+            what attempts of this run left is deleted.
+    """
     started = around.monotonic()
     folder = f"{run.staging_dir}/{unit.hash}/{attempt}-{uuid.uuid4().hex}"
     filesystem = filesystem_for(folder)
     counters = WalkCounters()
     job = run.job
-    writer = StagedWriter(filesystem, folder, job.writing, writer_for(job.writing.format))
+    writer, rejects = _outputs(run, unit, attempt, filesystem, folder)
+    checkpoints: Checkpoints | None = None
     try:
-        chain = build_chain(ConverterContext(job, run.run_now))
-        for batch in _rows(run, unit, attempt, chain, counters, around):
+        chain = build_chain(
+            ConverterContext(
+                job,
+                run.run_now,
+                validation_rows=validation_rows(job),
+                rejects=rejects,
+                known_schema=run.known_schema,
+            )
+        )
+        place = Attempt(filesystem, folder, writer, chain, counters, around.monotonic, clean)
+        checkpoints = Checkpoints(run, unit, place)
+        walk = _walk(run, unit, around, counters, checkpoints, earlier)
+        for batch in _rows(run, unit, attempt, chain, walk):
             writer.write(batch)
-        _check_enough(counters.rows, job.extraction.min_records)
+        _check_enough(counters, job.extraction.min_records)
         report = TaskReport(
             signature=unit.signature,
             low=unit.low,
@@ -107,7 +147,10 @@ def _attempt(
             files=writer.finish(),
             schema=_schema_text(writer.schema),
             counters=_counted(counters, chain.dropped, around.monotonic() - started),
-            notes=_notes(counters, chain.warnings),
+            notes=(*_notes(counters, chain.warnings), *chain.notes),
+            quarantined=rejects.finish(),
+            rejects=rejects.reasons(),
+            discarded=rejects.discarded(),
         )
         write_result(
             filesystem,
@@ -116,15 +159,23 @@ def _attempt(
                 FORMAT, run.run_id, run.run_now, run.full_extract, job.digest, unit, report
             ),
         )
-    except Exception as error:  # noqa: BLE001 - the task boundary: failures travel as data
-        _discard(filesystem, folder, writer)
-        failure = _failure(error, job.source.connector.qualname, clean)
+        checkpoints.close()
+    except ResumeRefusedError:
+        _discard(filesystem, folder, writer, rejects)
+        _discard(filesystem, folder.rpartition("/")[0], writer, rejects)
+        raise
+    except BaseException as error:
+        rejects.abort()
+        if checkpoints is None or not checkpoints.keep():
+            _discard(filesystem, folder, writer, rejects)
+        if not isinstance(error, Exception):
+            raise
         return TaskReport(
             signature=unit.signature,
             low=unit.low,
             high=unit.high,
             attempts=attempt,
-            failure=replace(failure, error=clean(failure.error), fix=clean(failure.fix)),
+            failure=_failure(error, job.source.connector.qualname, clean),
             counters=_counted(counters, 0, around.monotonic() - started),
             notes=_notes(counters, 0),
         )
@@ -132,39 +183,96 @@ def _attempt(
         return report
 
 
+def _walk(
+    run: RunContext,
+    unit: WorkUnit,
+    around: Surroundings,
+    counters: WalkCounters,
+    checkpoints: Checkpoints,
+    earlier: Earlier,
+) -> Walk:
+    """Return what decides how pages are walked, from where an earlier attempt came to."""
+    scope = Scope.of(unit, full_extract=run.full_extract, secondary=run.secondary)
+    return Walk(
+        run.job.extraction,
+        scope,
+        around,
+        counters=counters,
+        start=checkpoints.resume(earlier),
+        payload=payload_rows(run.job, unit, scope),
+        on_page=checkpoints.page_done,
+    )
+
+
 def _rows(
     run: RunContext,
     unit: WorkUnit,
     attempt: int,
     chain: ConversionChain,
-    counters: WalkCounters,
-    around: Surroundings,
+    walk: Walk,
 ) -> Iterator[pa.RecordBatch]:
     """Yield converted batches, one page at a time; the session is closed at the end."""
     job = run.job
     connector = load(job.source.connector)()
-    context = SessionContext(job, unit, run.run_id, run.run_now, attempt)
-    walk = Walk(
-        job.extraction,
-        Scope.of(unit, full_extract=run.full_extract, secondary=run.secondary),
-        around,
-        counters=counters,
-    )
-    with connector.open(context) as session:
+    told = _Told(walk.counters.rows)
+    with (
+        joined(run, walk.clock.sleep) as coordinator,
+        connector.open(
+            SessionContext(job, unit, run.run_id, run.run_now, attempt, coordinator, renewal(job))
+        ) as session,
+    ):
         try:
             for page, values in _pages(session, job, walk):
-                facts = PageFacts(page, values.variables)
+                facts = PageFacts(page, values.variables, walk.counters.pages)
                 for batch in page.batches:
                     yield from chain.convert(batch, facts)
+                told.tell(coordinator, walk.counters, page.rows)
         finally:
-            counters.seconds_waited += session.seconds_waited
+            walk.counters.seconds_waited += session.seconds_waited
     yield from chain.finish()
 
 
-def _discard(filesystem: Filesystem, folder: str, writer: StagedWriter) -> None:
+@dataclass(slots=True)
+class _Told:
+    """What the driver knows of a task's progress; it is told after each page."""
+
+    rows: int
+    requests: int = 0
+    bytes: int = 0
+
+    def tell(self, coordinator: Coordinator, counters: WalkCounters, rows_of_page: int) -> None:
+        """Tell what came since the last time; the page's own rows are not counted yet."""
+        requests, rows = counters.requests, counters.rows + rows_of_page
+        coordinator.progress(
+            requests=requests - self.requests,
+            rows=rows - self.rows,
+            size=counters.bytes - self.bytes,
+        )
+        self.requests, self.rows, self.bytes = requests, rows, counters.bytes
+
+
+def _outputs(
+    run: RunContext, unit: WorkUnit, attempt: int, filesystem: Filesystem, folder: str
+) -> tuple[StagedWriter, QuarantineWriter]:
+    """Return where an attempt's rows go: those to publish, and those that are put aside."""
+    spec = run.job.writing
+    return (
+        StagedWriter(filesystem, folder, spec, writer_for(spec.format)),
+        QuarantineWriter(
+            QuarantinePlace(filesystem, folder, spec.target_bytes),
+            run.job.conversion.quarantine,
+            Origin(unit.signature, run.run_id, attempt),
+        ),
+    )
+
+
+def _discard(
+    filesystem: Filesystem, folder: str, writer: StagedWriter, rejects: QuarantineWriter
+) -> None:
     """Delete what a failed attempt wrote; its result first, which alone makes it count."""
     try:
         filesystem.delete_file(f"{folder}/{RESULT_NAME}")
+        rejects.abort()
         writer.abort()
         filesystem.delete_tree(folder)
     except WriteError as error:
@@ -175,25 +283,30 @@ def _pages(
     session: ByteSession | RowSession, job: Job, walk: Walk
 ) -> Iterator[tuple[Page, RequestValues]]:
     if isinstance(session, ByteSession):
-        return walk_pages(session, load(job.extraction.extractor)(job.extraction), walk)
+        return walk_pages(session, load(job.extraction.extractor)(extraction_of(job)), walk)
     return walk_rows(session, walk)
 
 
-def _check_enough(rows: int, least: int) -> None:
-    if rows < least:
+def _check_enough(counters: WalkCounters, least: int) -> None:
+    if counters.rows < least:
+        counters.is_void = True
         raise SourceContractError(
-            f"the source gave {counted(rows, 'row')}, ms.work.unit.min.records asks for {least}",
+            f"the source gave {counted(counters.rows, 'row')}, ms.work.unit.min.records asks for"
+            f" {least}",
             "Look whether the source is late or empty; lower the property if few rows are normal.",
         )
 
 
 def _failure(error: Exception, connector: str, clean: Callable[[str], str]) -> Failure:
+    """Return why an attempt failed, without secrets; failures travel as data."""
     if isinstance(error, DilError):
-        return Failure.of(error)
-    log.error("unexpected failure in %s or behind it", connector, exc_info=error)
-    # The text of a foreign exception may hold a whole payload.
-    reason = shortened(clean(f"{type(error).__name__}: {error}"))
-    return Failure.of(PluginFailureError(f"{connector}: {reason}"))
+        failure = Failure.of(error)
+    else:
+        log.error("unexpected failure in %s or behind it", connector, exc_info=error)
+        # The text of a foreign exception may hold a whole payload.
+        reason = shortened(clean(f"{type(error).__name__}: {error}"))
+        failure = Failure.of(PluginFailureError(f"{connector}: {reason}"))
+    return replace(failure, error=clean(failure.error), fix=clean(failure.fix))
 
 
 def _pace(unit: WorkUnit, around: Surroundings) -> float:

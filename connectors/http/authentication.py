@@ -1,4 +1,4 @@
-"""The one header of ``ms.authentication`` (behaviour.md B7.4)."""
+"""The header of ``ms.authentication``, or its member of the query (behaviour.md B7.4)."""
 
 from __future__ import annotations
 
@@ -6,35 +6,73 @@ import base64
 from collections.abc import Mapping
 
 from connectors.http.settings import HttpSettings
+from dil.model.authentication import Authentication
 from dil.model.json import JsonValue
 from dil.model.secret import Secret
-from dil.text.variables import substitute
+from dil.text.variables import Substituted, substitute
+
+Header = tuple[str, str, frozenset[str], frozenset[str]]
 
 _PREFIXES = {"basic": "Basic ", "bearer": "Bearer ", "oauth": "OAuth ", "custom": ""}
+_NOTHING: Header = ("", "", frozenset(), frozenset())
 
 
 def authentication_header(
-    settings: HttpSettings, variables: Mapping[str, JsonValue]
-) -> tuple[str, str, frozenset[str], frozenset[str]]:
+    settings: HttpSettings, variables: Mapping[str, JsonValue], token: Secret | None = None
+) -> Header:
     """Return name and value of the header, the variables it used, and those without a value.
 
-    Variables are replaced before encoding (D-84). The name is empty when nothing is configured.
+    Variables are replaced before encoding (D-84). The name is empty when there is no header.
+
+    Args:
+        settings: What the job says.
+        variables: What ``{{name}}`` stands for.
+        token: The token that the coordinator gave, of method oauth2; sent as it is.
     """
     authentication = settings.authentication
     if authentication is None:
-        return "", "", frozenset(), frozenset()
+        return _NOTHING
+    match authentication.method:
+        case "oauth2":
+            text = f"Bearer {_text(token)}"
+            return authentication.header, text, frozenset(), frozenset()
+        case "apikey":
+            if authentication.location == "query":
+                return _NOTHING
+            key = _key(authentication, variables)
+            return authentication.name, key.text, key.used, key.missing
+        case _:
+            return _written(settings, authentication, variables)
+
+
+def authentication_query(
+    settings: HttpSettings, variables: Mapping[str, JsonValue]
+) -> Mapping[str, str]:
+    """Return the members to add to the query of every request; never shown in messages."""
+    authentication = settings.authentication
+    if authentication is None or authentication.method != "apikey":
+        return {}
+    if authentication.location != "query":
+        return {}
+    return {authentication.name: _key(authentication, variables).text}
+
+
+def _written(
+    settings: HttpSettings, authentication: Authentication, variables: Mapping[str, JsonValue]
+) -> Header:
+    """Return the header of one of DIL's own four methods."""
     token = authentication.token
     written = f"{_text(settings.username)}:{_text(settings.password)}"
-    result = substitute(token.reveal() if token is not None else written, variables)
+    result = substitute(written if token is None else token.reveal(), variables)
     text = result.text
     if authentication.encryption == "base64":
         text = base64.b64encode(text.encode()).decode("ascii")
-    return (
-        authentication.header,
-        _PREFIXES[authentication.method] + text,
-        result.used,
-        result.missing,
-    )
+    value = _PREFIXES[authentication.method] + text
+    return authentication.header, value, result.used, result.missing
+
+
+def _key(authentication: Authentication, variables: Mapping[str, JsonValue]) -> Substituted:
+    return substitute(_text(authentication.token), variables)
 
 
 def _text(secret: Secret | None) -> str:

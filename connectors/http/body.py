@@ -9,18 +9,23 @@ the transfer told its length.
 from __future__ import annotations
 
 import gzip
+import io
+import time
 import zlib
+from collections.abc import Callable
 from typing import TYPE_CHECKING, BinaryIO, cast
 
 import urllib3
 
-from dil.errors import SourceContractError, TransientSourceError
+from connectors.http.failures import unknown_outcome
+from dil.errors import SourceContractError, SourceError, TransientSourceError
 from dil.extraction.streams import ReadStream
 
 if TYPE_CHECKING:
     import requests
 
 _CHUNK = 64 * 1024
+_MIB = 1024 * 1024
 _GZIP = frozenset({"gzip", "x-gzip"})
 _DEFLATE = "deflate"
 # Codings of the IANA registry that are not decoded here; they were never asked for.
@@ -32,26 +37,47 @@ class BodyStream(ReadStream):
     """Reads an answer's body, decoding gzip and deflate on the way; closing frees the connection.
 
     A body that ends early, a broken chunk, a reset, a time-out and a compression that is damaged
-    or lacks its end are all TransientSourceError: the work unit starts again.
+    or lacks its end are all TransientSourceError: the work unit starts again. So is a body that
+    trickles: ``wait_s`` are the seconds to wait for each MiB as it was sent, 0 for no limit. With
+    ``is_repeatable`` off they are UnknownOutcomeError: the request was done, and is not repeated.
 
     Raises:
         SourceContractError: (when made) the body has a coding that cannot be decoded.
     """
 
-    def __init__(self, response: requests.Response, shown: str) -> None:
+    def __init__(
+        self,
+        response: requests.Response,
+        shown: str,
+        *,
+        wait_s: float = 0.0,
+        is_repeatable: bool = True,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._response = response
         self._shown = shown
-        self._stream = self._decoding(cast("BinaryIO", _RawBody(response)))
+        self._is_repeatable = is_repeatable
+        raw = _RawBody(response, _Patience(wait_s, monotonic))
+        self._stream = self._decoding(cast("BinaryIO", raw))
 
     def read(self, size: int = -1, /) -> bytes:
         """Return up to ``size`` bytes, all that is left with -1."""
         try:
             return self._stream.read(size)
+        except _TrickleError as error:
+            raise self._broken(
+                f"trickles, {error}",
+                "Check the source and the network; ms.http.response.max.seconds gives it longer.",
+            ) from None
         except (urllib3.exceptions.HTTPError, OSError, EOFError, zlib.error) as error:
-            raise TransientSourceError(
-                f"{self._shown}: the answer's body broke off ({_reason(error)})",
+            raise self._broken(
+                f"broke off ({_reason(error)})",
                 "Check the source and what stands between; smaller pages break off less often.",
             ) from None
+
+    def _broken(self, what: str, fix: str) -> SourceError:
+        told = f"{self._shown}: the answer's body {what}"
+        return TransientSourceError(told, fix) if self._is_repeatable else unknown_outcome(told)
 
     def close(self) -> None:
         """Give the connection back, or drop it when the body was not read to its end."""
@@ -79,14 +105,65 @@ class BodyStream(ReadStream):
         return stream
 
 
+class _TrickleError(Exception):
+    """A body comes so slowly that waiting for it makes no sense."""
+
+
+class _Patience:
+    """How long to wait for each MiB of a body; only the time spent waiting for it counts."""
+
+    def __init__(self, wait_s: float, monotonic: Callable[[], float]) -> None:
+        self._wait_s = wait_s
+        self._monotonic = monotonic
+        self._begun = 0.0
+        self._waited = 0.0
+        self._got = 0
+
+    def begin(self) -> None:
+        """Begin to wait for some bytes."""
+        self._begun = self._monotonic()
+
+    def end(self, size: int) -> None:
+        """Take note of how many came.
+
+        Raises:
+            _TrickleError: the wait for this MiB has been too long.
+        """
+        self._waited += self._monotonic() - self._begun
+        self._got += size
+        if size and self._wait_s and self._waited > self._wait_s:
+            raise _TrickleError(
+                f"{self._got} bytes in {self._waited:.0f} s of at most {self._wait_s:.0f} s a MiB"
+            )
+        if self._got >= _MIB:
+            self._got, self._waited = 0, 0.0
+
+
 class _RawBody(ReadStream):
     """The bytes as they came, without the transfer's own framing."""
 
-    def __init__(self, response: requests.Response) -> None:
-        self._raw: urllib3.response.BaseHTTPResponse = response.raw
+    def __init__(self, response: requests.Response, patience: _Patience) -> None:
+        self._raw: urllib3.response.HTTPResponse = response.raw
+        self._patience = patience
 
     def read(self, size: int = -1, /) -> bytes:
-        return self._raw.read(None if size < 0 else size, decode_content=False)
+        """Return ``size`` bytes, fewer at the end only; all that is left with -1.
+
+        Patience is asked after each packet: one call of the library's would wait through any
+        number of time-outs until it has them all.
+        """
+        found = io.BytesIO()  # gives its buffer away without a copy
+        left = size
+        while left and (piece := self._some(_CHUNK if size < 0 else left)):
+            found.write(piece)
+            left -= len(piece) if size > 0 else 0
+        return found.getvalue()
+
+    def _some(self, size: int) -> bytes:
+        self._patience.begin()
+        data = self._raw.read1(size, decode_content=False) or b""  # None once it is closed
+        self._patience.end(len(data))
+        return data
 
 
 class _InflatedBody(ReadStream):

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import ssl
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import requests
 import urllib3
 from requests.adapters import HTTPAdapter
 
 from connectors.http.settings import HttpSettings
+from connectors.http.tls import client_context
 from dil import __version__
+
+if TYPE_CHECKING:
+    from dil.model.settings import TlsSettings
 
 _MAX_REDIRECTS = 50  # the limit of DIL's own client (B7.1)
 
@@ -38,8 +42,13 @@ _EXACT_POOLS = {"http": _ExactHttpPool, "https": _ExactHttpsPool}
 
 
 class _Adapter(HTTPAdapter):
-    def __init__(self, pool_size: int, context: ssl.SSLContext | None) -> None:
+    """Sends over our pools; ``trusts_only_context`` leaves certifi's authorities out."""
+
+    def __init__(
+        self, pool_size: int, context: ssl.SSLContext | None, *, trusts_only_context: bool
+    ) -> None:
         self._context = context
+        self._trusts_only_context = trusts_only_context
         super().__init__(pool_connections=pool_size, pool_maxsize=pool_size, max_retries=0)
 
     def init_poolmanager(self, *args: Any, **options: Any) -> None:  # noqa: ANN401
@@ -55,13 +64,23 @@ class _Adapter(HTTPAdapter):
         manager.pool_classes_by_scheme = _EXACT_POOLS
         return manager
 
+    def cert_verify(self, conn: Any, url: str, verify: Any, cert: Any) -> None:  # noqa: ANN401
+        """Verify always; ``requests`` would add the authorities of certifi to our context."""
+        super().cert_verify(conn, url, verify, cert)  # type: ignore[no-untyped-call]
+        if self._trusts_only_context and url.lower().startswith("https"):
+            conn.ca_certs = conn.ca_cert_dir = None
+
 
 class Client(requests.Session):
     """One pool of connections for one attempt.
 
     ``credential_headers`` are never sent to another host on a redirect, whatever their names.
     Proxies, certificates and passwords of the environment are not looked at: the job file says
-    everything. Certificates are checked against the system's trust and that of certifi.
+    everything. Certificates are checked against the system's trust and that of certifi, or against
+    the trust store of ``ms.ssl`` alone.
+
+    Raises:
+        ConfigError: (when made) a store of ``ms.ssl`` cannot be read.
     """
 
     def __init__(self, settings: HttpSettings, credential_headers: frozenset[str]) -> None:
@@ -74,11 +93,10 @@ class Client(requests.Session):
         )
         if settings.proxy:
             self.proxies = {"http": settings.proxy, "https": settings.proxy}
-        # Loading the system's trust takes time that a plain http source need not spend.
-        is_plain = settings.uri.lower().startswith("http:")
-        context = None if is_plain else ssl.create_default_context()
-        self.mount("http://", _Adapter(settings.pool_size, context))
-        self.mount("https://", _Adapter(settings.pool_size, context))
+        context = _context(settings.uri, settings.tls)
+        for scheme in ("http://", "https://"):
+            own_trust = bool(settings.tls.trust_store_path)
+            self.mount(scheme, _Adapter(settings.pool_size, context, trusts_only_context=own_trust))
 
     def rebuild_auth(
         self, prepared_request: requests.PreparedRequest, response: requests.Response
@@ -88,3 +106,14 @@ class Client(requests.Session):
         if self.should_strip_auth(before, after):  # type: ignore[no-untyped-call]
             for name in self._credential_headers:
                 prepared_request.headers.pop(name, None)
+
+
+def _context(uri: str, tls: TlsSettings) -> ssl.SSLContext | None:
+    """Return the context for https, None for the library's own.
+
+    Loading the system's trust takes time that a plain http source need not spend.
+    """
+    is_plain = uri.lower().startswith("http:")
+    if is_plain and not tls.trust_store_path and not tls.key_store_path:
+        return None
+    return client_context(tls)

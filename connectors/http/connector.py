@@ -2,33 +2,60 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from connectors.http.settings import METHODS, HttpSettings
+from connectors.http.authentication_checks import authentication_problems
+from connectors.http.settings import HttpSettings, repeats_rows
 from dil.errors import Problem
 from dil.model.authentication import Authentication
+from dil.model.job import Job
 from dil.model.properties import Properties
 from dil.spi.connector import Connector, SessionContext
+from dil.spi.coordination import CredentialSource
 
 if TYPE_CHECKING:
     from connectors.http.session import HttpSession
 
+_HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")  # RFC 9110 section 5.6.2
+
 
 class HttpConnector(Connector):
-    """Reads with GET; one client, one connection pool for each attempt (behaviour.md B7)."""
+    """Reads and sends over HTTP; one client, one pool for each attempt (behaviour.md B7)."""
 
     @classmethod
     def check(cls, properties: Properties) -> Iterable[Problem]:
-        """Return problems of the URI, the method, the authentication and the key stores."""
-        return [*_uri_problems(properties), *_request_problems(properties)]
+        """Return problems of the URI, the authentication and the names of headers."""
+        return [
+            *_uri_problems(properties),
+            *authentication_problems(properties),
+            *_header_problems(properties),
+        ]
+
+    @classmethod
+    def credentials(cls, job: Job) -> CredentialSource | None:
+        """Return what fetches tokens where ``ms.authentication`` has the method oauth2."""
+        authentication = job.properties["ms.authentication"]
+        if not isinstance(authentication, Authentication) or not authentication.is_fetched:
+            return None
+        from connectors.http.oauth import OAuthSource
+
+        return OAuthSource.of(job)
+
+    @classmethod
+    def may_repeat_rows(cls, job: Job) -> bool:
+        """Tell whether the method, a key for each row or the job itself allows it."""
+        return repeats_rows(HttpSettings.of(job))
 
     def open(self, context: SessionContext) -> HttpSession:
         """Return a session with a pool of its own; nothing is sent before the first request."""
         from connectors.http.session import HttpSession
+        from connectors.http.surroundings import Surroundings
 
-        return HttpSession(HttpSettings.of(context.job))
+        around = Surroundings(context.coordinator, context.renewed, audit=context.audit)
+        return HttpSession(HttpSettings.of(context.job), around)
 
 
 def _uri_problems(properties: Properties) -> Iterable[Problem]:
@@ -44,23 +71,12 @@ def _uri_problems(properties: Properties) -> Iterable[Problem]:
     )
 
 
-def _request_problems(properties: Properties) -> Iterable[Problem]:
-    method = properties.text("ms.http.request.method").upper() or "GET"
-    if method not in METHODS:
+def _header_problems(properties: Properties) -> Iterable[Problem]:
+    name = properties.text("ms.http.idempotency.header")
+    if name and not _HEADER_NAME.fullmatch(name):
         yield Problem(
-            properties.origin("ms.http.request.method"),
-            "ms.http.request.method",
-            f'is "{method}", and this connector reads with {" or ".join(METHODS)} only',
-        )
-    authentication = properties["ms.authentication"]
-    if (
-        isinstance(authentication, Authentication)
-        and authentication.token is None
-        and properties.secret("source.conn.username") is None
-    ):
-        yield Problem(
-            properties.origin("ms.authentication"),
-            "ms.authentication",
-            "has no token, and there is no source.conn.username",
-            "Give a token, or source.conn.username and source.conn.password.",
+            properties.origin("ms.http.idempotency.header"),
+            "ms.http.idempotency.header",
+            f'is "{name}", which cannot be the name of a header',
+            "For example Idempotency-Key.",
         )

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import http.client
+import re
 import socket
+import ssl
 from collections.abc import Iterator
 
 import requests
 import urllib3
 
-from dil.errors import SourceError, TransientSourceError
+from dil.errors import SourceError, TransientSourceError, UnknownOutcomeError
 
 _ADDRESS_FIX = "Check ms.source.uri, and whether the source is up."
 _NETWORK_FIX = "Check the source, the network and the proxies in between."
@@ -17,6 +19,14 @@ _TIMEOUT_FIX = (
     "Check the source and the network, or give it longer: connectionTimeoutSeconds and"
     " socketTimeoutSeconds of ms.ssl."
 )
+_UNKNOWN_FIX = (
+    "Look at the receiver whether it has the row, then run the job again with"
+    " -D ms.egress.send.again=true. A receiver that knows repeated rows makes this safe:"
+    " ms.http.idempotency.header names the header that tells them, ms.http.retry.unsafe=true says"
+    " that repeating does no harm."
+)
+_PROXY_FIX = "Check source.conn.use.proxy.url, and whether the proxy lets this host through."
+_TUNNEL_REFUSED = re.compile(r"Tunnel connection failed: ([1-4][0-9]{2})")
 # What is found in an error or behind it; the first that applies. RemoteDisconnected is a
 # ConnectionResetError, a failed connection is a time-out to urllib3: order matters.
 _REASONS: tuple[tuple[tuple[type[BaseException], ...], str, str], ...] = (
@@ -27,23 +37,70 @@ _REASONS: tuple[tuple[tuple[type[BaseException], ...], str, str], ...] = (
     ((TimeoutError, urllib3.exceptions.TimeoutError, requests.Timeout), "timed out", _TIMEOUT_FIX),
     ((http.client.HTTPException,), "the answer is not HTTP", _ADDRESS_FIX),
 )
+# Words of OpenSSL that will be the same next time, what they mean, and what to do.
+_TLS_REASONS: tuple[tuple[tuple[str, ...], str, str], ...] = (
+    (
+        ("CERTIFICATE_VERIFY_FAILED",),
+        "the server's certificate is not trusted",
+        "Add its authority to the system's trust, to the file that SSL_CERT_FILE names, or to the"
+        " trust store of ms.ssl. The host name must be in the certificate.",
+    ),
+    (
+        ("ALERT_CERTIFICATE_REQUIRED", "ALERT_BAD_CERTIFICATE", "ALERT_UNKNOWN_CA",
+         "ALERT_CERTIFICATE_EXPIRED", "ALERT_CERTIFICATE_REVOKED", "ALERT_CERTIFICATE_UNKNOWN",
+         "ALERT_UNSUPPORTED_CERTIFICATE", "ALERT_ACCESS_DENIED"),
+        "the server asks for a client certificate that it knows",
+        "Give it in keyStorePath of ms.ssl.",
+    ),
+    (
+        ("ALERT_HANDSHAKE_FAILURE",),
+        "the server breaks the TLS handshake off",
+        "It may ask for a client certificate: keyStorePath of ms.ssl.",
+    ),
+    (
+        ("UNSUPPORTED_PROTOCOL", "ALERT_PROTOCOL_VERSION", "WRONG_VERSION_NUMBER"),
+        "the server speaks no TLS of the version asked for",
+        "Check the scheme and port of ms.source.uri, and version of ms.ssl.",
+    ),
+)  # fmt: skip
+# What fails before a byte of the request is sent.
+_CONNECTING = (
+    urllib3.exceptions.NewConnectionError,
+    urllib3.exceptions.ConnectTimeoutError,
+    requests.exceptions.ProxyError,
+)
 _DEPTH = 20  # causes may form a ring
 
 
 def connection_failure(error: Exception, shown: str) -> SourceError:
     """Return our error for one of ``requests``; ``shown`` names the request without secrets."""
-    if "CERTIFICATE_VERIFY_FAILED" in str(error):
-        return SourceError(
-            f"{shown}: the server's certificate is not trusted",
-            "Add its authority to the system's trust, or to the file that SSL_CERT_FILE names.",
-        )
+    text = str(error)
+    for words, reason, fix in _TLS_REASONS:
+        if any(word in text for word in words):
+            return SourceError(f"{shown}: {reason}", fix)
+    refused = _TUNNEL_REFUSED.search(text)
+    if refused:
+        return SourceError(f"{shown}: the proxy answers with HTTP status {refused[1]}", _PROXY_FIX)
     place = "the proxy: " if isinstance(error, requests.exceptions.ProxyError) else ""
     causes = list(_causes(error))
     for kinds, reason, fix in _REASONS:
         if any(isinstance(cause, kinds) for cause in causes):
             return TransientSourceError(f"{shown}: {place}{reason}", fix)
-    kind = type(error).__name__
+    kind = next((each.reason for each in causes if isinstance(each, ssl.SSLError)), "")
+    kind = kind or type(error).__name__
     return TransientSourceError(f"{shown}: {place}the connection failed ({kind})", _NETWORK_FIX)
+
+
+def may_have_been_done(error: Exception) -> bool:
+    """Tell whether the source may have acted on a request that got no answer."""
+    return not any(isinstance(cause, _CONNECTING) for cause in _causes(error))
+
+
+def unknown_outcome(what: str) -> UnknownOutcomeError:
+    """Return the error of a request that may have been done; ``what`` names it and the failure."""
+    return UnknownOutcomeError(
+        f"{what}; the request may have been done, so it is not sent again", _UNKNOWN_FIX
+    )
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:

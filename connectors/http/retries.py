@@ -20,6 +20,10 @@ class Waits:
         self._waited = 0.0
         self.done = 0
 
+    def forgive(self, seconds: float) -> None:
+        """Leave a wait that was not for a retry out of the budget."""
+        self._begun += seconds
+
     def next(self, asked_s: float | None, chance: float) -> float | None:
         """Return the next wait, None when attempts or seconds are spent; chance is in [0, 1)."""
         wait = 2.0**self.done * (0.75 + chance / 2) if asked_s is None else asked_s

@@ -9,9 +9,18 @@ from typing import cast
 from dil.model.authentication import Authentication
 from dil.model.job import Job
 from dil.model.secret import Secret
-from dil.model.settings import HttpStatuses, HttpStatusReasons, TlsSettings
+from dil.model.settings import (
+    HttpStatuses,
+    HttpStatusReasons,
+    SecondaryInput,
+    SecondaryRetry,
+    TlsSettings,
+)
 
-METHODS = ("GET", "GET_XE")
+_UNENCODED = "GET_XE"
+# What RFC 9110 section 9.2.2 calls idempotent: twice has the effect of once.
+IDEMPOTENT = frozenset({"GET", "PUT", "DELETE"})
+_DEFAULT_SECONDS = 120.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,18 +28,31 @@ class RetryBudget:
     """How often, and for how many seconds altogether, one request may be sent again."""
 
     attempts: int = 3
-    seconds: float = 120.0
+    seconds: float = _DEFAULT_SECONDS
+
+    @property
+    def longest_wait_s(self) -> float:
+        """Return the longest wait that a source may ask for before its quota counts as spent.
+
+        Without seconds nothing is sent again; the default then tells a pause from a spent quota.
+        """
+        return self.seconds or _DEFAULT_SECONDS
 
 
 @dataclass(frozen=True, slots=True)
 class HttpSettings:
     """The connector's view of a job.
 
-    ``encodes`` is False for GET_XE: values go into the URI as they are. ``declared`` are the
-    names of all parameters; one without a value is absent, not unknown.
+    ``method`` is the verb as sent. ``encodes`` is False for GET_XE: values go into the URI as they
+    are. ``declared`` are the names of all parameters; one without a value is absent, not unknown.
+    ``idempotency_header`` names the header that tells the receiver which row a request carries;
+    ``repeats_unsafe`` that POST and PATCH may be sent again without it. ``renewal`` is how long to
+    wait for a new authentication row, and how often. ``body_wait_s`` is the longest wait for the
+    next MiB of a body, 0 for none.
     """
 
     uri: str
+    method: str = "GET"
     encodes: bool = True
     headers: Mapping[str, str | Secret] | None = None
     authentication: Authentication | None = None
@@ -43,6 +65,10 @@ class HttpSettings:
     proxy: str = ""
     retry: RetryBudget = RetryBudget()
     declared: frozenset[str] = frozenset()
+    idempotency_header: str = ""
+    repeats_unsafe: bool = False
+    renewal: SecondaryRetry = field(default_factory=SecondaryRetry)
+    body_wait_s: float = 600.0
 
     @classmethod
     def of(cls, job: Job) -> HttpSettings:
@@ -52,9 +78,11 @@ class HttpSettings:
         authentication = cast("Authentication | None", properties["ms.authentication"])
         host = properties.text("source.conn.use.proxy.url")
         port = properties.integer("source.conn.use.proxy.port")
+        method = properties.text("ms.http.request.method").upper() or "GET"
         return cls(
             uri=job.source.uri,
-            encodes=properties.text("ms.http.request.method").upper() != "GET_XE",
+            method="GET" if method == _UNENCODED else method,
+            encodes=method != _UNENCODED,
             headers=headers,
             authentication=authentication,
             username=job.source.username,
@@ -69,7 +97,28 @@ class HttpSettings:
                 properties.integer("ms.http.retry.max.seconds"),
             ),
             declared=frozenset(parameter.name for parameter in job.extraction.parameters),
+            idempotency_header=properties.text("ms.http.idempotency.header"),
+            repeats_unsafe=properties.boolean("ms.http.retry.unsafe"),
+            renewal=_renewal(properties["ms.secondary.input"]),
+            body_wait_s=properties.integer("ms.http.response.max.seconds"),
         )
+
+
+def repeats_rows(settings: HttpSettings) -> bool:
+    """Tell whether a request with a payload row may be repeated blindly.
+
+    By its method (RFC 9110 section 9.2.2), by the key that it carries, or because the job says so.
+    """
+    is_safe = settings.method in IDEMPOTENT or settings.repeats_unsafe
+    return is_safe or bool(settings.idempotency_header)
+
+
+def _renewal(sources: object) -> SecondaryRetry:
+    """Return how the authentication input is read again; its own retry, or DIL's defaults."""
+    for source in sources if isinstance(sources, tuple) else ():
+        if isinstance(source, SecondaryInput) and source.category == "authentication":
+            return source.retry or SecondaryRetry()
+    return SecondaryRetry()
 
 
 def _proxy(host: str, port: int) -> str:

@@ -7,6 +7,8 @@ from enum import Enum
 from dil.model.settings import HttpStatuses, HttpStatusReasons
 
 RETRIED = frozenset({429, 502, 503, 504})
+# The source says that it did nothing; a gateway's 502 or 504 leaves open what happened behind it.
+NOT_DONE = frozenset({429, 503})
 _PASSING = frozenset({408, 425, *RETRIED})
 _REFUSED = frozenset({401, 403})
 _REDIRECTS = range(300, 400)
@@ -19,6 +21,7 @@ class Verdict(Enum):
     SUCCESS = "success"
     WARNING = "warning"
     AUTHENTICATION = "authentication"
+    QUOTA = "quota"
     TRANSIENT = "transient"
     ERROR = "error"
 
@@ -27,10 +30,11 @@ def judge(code: int, reason: str, statuses: HttpStatuses, reasons: HttpStatusRea
     """Classify an answer by its status code and reason phrase; the phrase is compared exactly."""
     if code in statuses.success:
         return Verdict.ERROR if reason in reasons.error else Verdict.SUCCESS
-    if code in statuses.warning:
+    is_listed = code in statuses.error or code in _REDIRECTS
+    if code in statuses.warning or (code < 400 and not is_listed):  # noqa: PLR2004
         return Verdict.WARNING
-    if code < 400 and code not in _REDIRECTS and code not in statuses.error:  # noqa: PLR2004
-        return Verdict.WARNING
+    if code in statuses.quota:
+        return Verdict.QUOTA
     if code in _REFUSED:
         return Verdict.AUTHENTICATION
     if code in _PASSING or code in _SERVER_ERRORS:

@@ -1,4 +1,4 @@
-"""Request targets and headers: what replaces a placeholder, what is appended (B6.4 to B6.6).
+"""Request targets and headers: what replaces a placeholder, what is left over (B6.4 to B6.6).
 
 The written part of the URI is kept byte for byte; only characters that no request line may hold
 are percent-encoded.
@@ -24,12 +24,14 @@ _ILLEGAL = re.compile(r"[^A-Za-z0-9\-._~:/?#\[\]@!$&'()*+,;=%]|%(?![0-9A-Fa-f]{2
 class Target:
     """An absolute URI, ready to send; ``unknown`` are placeholders that nothing stands for.
 
-    ``shown`` is for messages: scheme, host, path as written, and the names of parameters.
+    ``left`` are the parameters that neither URI nor headers consumed. ``shown`` is for messages:
+    scheme, host, path as written, and the names of parameters.
     """
 
     uri: str = field(repr=False)
     shown: str
     unknown: frozenset[str]
+    left: Mapping[str, JsonValue] = field(default_factory=dict, repr=False)
 
 
 def form_encoded(text: str) -> str:
@@ -38,7 +40,7 @@ def form_encoded(text: str) -> str:
     >>> form_encoded("a b/c?d=e&f:é~*'()!")
     'a+b%2Fc%3Fd%3De%26f%3A%C3%A9%7E*%27%28%29%21'
     """
-    return quote_plus(text, safe="*").replace("~", "%7E")
+    return quote_plus(text, safe="*", errors="replace").replace("~", "%7E")
 
 
 def build_target(
@@ -48,8 +50,9 @@ def build_target(
     encodes: bool,
     declared: Collection[str],
     consumed: Collection[str] = (),
+    appends: bool = True,
 ) -> Target:
-    """Substitute variables in the URI and append the parameters that nothing consumed.
+    """Substitute variables in the URI; the parameters that nothing consumed are left over.
 
     Args:
         template: ``ms.source.uri``, which may hold placeholders.
@@ -57,6 +60,7 @@ def build_target(
         encodes: Form-encode values that are put into the URI.
         declared: Names of parameters; the query member of one without value is removed.
         consumed: Names that headers have used.
+        appends: Append what is left over to the query; else it is for the body.
 
     Raises:
         ConfigError: a declared parameter without value stands outside the query.
@@ -71,8 +75,41 @@ def build_target(
         for name, value in values.parameters.items()
         if name not in result.used and name not in consumed
     }
-    uri = _ILLEGAL.sub(lambda match: _percent(match.group()), _appended(result.text, left))
-    return Target(uri, _shown(written, query, left), result.missing)
+    appended = left if appends else {}
+    uri = legal(with_query(result.text, appended))
+    return Target(uri, _shown(written, query, appended), result.missing, left)
+
+
+def legal(uri: str) -> str:
+    """Percent-encode the characters that no request line may hold, as UTF-8."""
+    return _ILLEGAL.sub(lambda match: _percent(match.group()), uri)
+
+
+def with_query(uri: str, members: Mapping[str, JsonValue]) -> str:
+    """Return a URI with form-encoded members added at the end of its query, in their order."""
+    if not members:
+        return uri
+    added = form_body(members)
+    if "?" not in uri:
+        return f"{uri}?{added}"
+    return f"{uri}{added}" if uri.endswith(("?", "&")) else f"{uri}&{added}"
+
+
+def form_body(members: Mapping[str, JsonValue]) -> str:
+    """Return members as HTML forms send them; arrays and objects as compact JSON (B6.6)."""
+    return "&".join(
+        f"{form_encoded(name)}={form_encoded(as_text(value))}" for name, value in members.items()
+    )
+
+
+def shown_uri(uri: str) -> str:
+    """Return a URI for messages that the source wrote itself: without user and values.
+
+    >>> shown_uri("https://u:p@h/x?cursor=abc&key=s3cret#top")
+    'https://h/x (cursor, key)'
+    """
+    written, mark, query = uri.partition("#")[0].partition("?")
+    return _shown(written, query if mark else None, {})
 
 
 def header_texts(
@@ -114,19 +151,8 @@ def _without_absent(template: str, absent: Collection[str]) -> tuple[str, str | 
     return written, "&".join(kept) if kept else None
 
 
-def _appended(uri: str, left: Mapping[str, JsonValue]) -> str:
-    if not left:
-        return uri
-    added = "&".join(
-        f"{form_encoded(name)}={form_encoded(as_text(value))}" for name, value in left.items()
-    )
-    if "?" not in uri:
-        return f"{uri}?{added}"
-    return f"{uri}{added}" if uri.endswith(("?", "&")) else f"{uri}&{added}"
-
-
 def _percent(text: str) -> str:
-    return "".join(f"%{byte:02X}" for byte in text.encode())
+    return "".join(f"%{byte:02X}" for byte in text.encode("utf-8", "replace"))
 
 
 def _shown(written: str, query: str | None, left: Mapping[str, JsonValue]) -> str:

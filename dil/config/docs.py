@@ -73,11 +73,12 @@ def _form(name: str) -> str:
     form = form_of(name)
     if form is None:
         return ""
-    rows = "\n".join(_member_row(member) for member in form.members)
+    rows = "".join(f"{_member_row(member)}\n" for member in form.members)
+    head = "| member | value | default | meaning |\n|---|---|---|---|\n"
+    table = f"{head}{rows}\n" if rows else ""
     return (
         f"\n### `{name}` {{ #{_form_anchor(name)} }}\n\n"
-        "| member | value | default | meaning |\n|---|---|---|---|\n"
-        f"{rows}\n\n```properties\n{name}={form.example}\n```\n"
+        f"{table}```properties\n{name}={form.example}\n```\n"
     )
 
 

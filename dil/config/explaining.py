@@ -132,7 +132,7 @@ def _old_names(entry: Property) -> list[str]:
 def _inside(entry: Property) -> list[str]:
     """Return the members of a JSON property and an example."""
     form = form_of(entry.name)
-    lines = ["members:"] if form else []
+    lines = ["members:"] if form and form.members else []
     for member in form.members if form else ():
         told = [member.value]
         told += ["required"] if member.required else []

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from dil.config.authentication_json import authentication
+from dil.config.findings import nearest
+from dil.config.paths import PathError, local_path
 from dil.config.shape import ShapeError, Surroundings, as_object, build, is_scalar
 from dil.model.json import JsonValue, as_text
 from dil.model.secret import Secret
@@ -15,6 +17,9 @@ from dil.secrets import is_reference
 _SECRET_HEADER = re.compile(
     r"authorization|cookie|token|secret|passw|api-?key|signature", re.IGNORECASE
 )
+_STORES = ("pkcs12", "p12", "pfx", "pem")
+_JAVA_STORES = ("jks", "jceks")
+_TLS_VERSIONS = ("tls", "tlsv1.2", "tlsv1.3")
 _TLS_SECRETS = ("keyStorePassword", "keyPassword", "trustStorePassword")
 
 
@@ -58,22 +63,46 @@ def _tls(value: JsonValue, around: Surroundings) -> TlsSettings:
         if isinstance(text, str):
             members[name] = around.secret(text, name) if text else None
     settings = build(TlsSettings, members)
-    for given, what, member in (
-        (settings.key_store_path, "client certificates", "keyStorePath"),
-        (settings.trust_store_path, "an own trust store", "trustStorePath"),
-        (settings.version != "TLSv1.2", "another version than TLSv1.2 or newer", "version"),
-    ):
-        if given:
-            raise ShapeError(
-                (f"asks for {what}, which is not supported yet", f"Leave {member} out.")
-            )
+    findings = [*_tls_findings(settings)]
     # Negative time-outs act as the default (properties.yaml, ms.ssl).
-    updates = {
+    updates: dict[str, object] = {
         name: 60
         for name in ("connect_timeout_s", "socket_timeout_s")
         if getattr(settings, name) < 0
     }
+    for field, member in (
+        ("key_store_path", "keyStorePath"),
+        ("trust_store_path", "trustStorePath"),
+    ):
+        text = getattr(settings, field)
+        try:
+            updates[field] = str(local_path(text, around.resolver.folder)) if text else ""
+        except PathError as error:
+            findings.append((f"{member} {error}", "Use a local path that every executor has."))
+    if findings:
+        raise ShapeError(*findings)
     return settings.model_copy(update=updates)
+
+
+def _tls_findings(settings: TlsSettings) -> Iterator[tuple[str, str]]:
+    """Yield what is wrong with the kind of key store and the version of TLS."""
+    kind = settings.key_store_type.lower()
+    if kind in _JAVA_STORES:
+        yield (
+            f'keyStoreType is "{settings.key_store_type}", which only Java reads',
+            "Convert it: keytool -importkeystore -srckeystore FILE -destkeystore FILE.p12"
+            ' -deststoretype PKCS12; then write "keyStoreType":"pkcs12".',
+        )
+    elif kind not in _STORES:
+        yield (
+            f'keyStoreType is "{settings.key_store_type}"',
+            nearest(kind, _STORES, "Write pkcs12 or pem."),
+        )
+    if settings.version.lower() not in _TLS_VERSIONS:
+        yield (
+            f'version is "{settings.version}", which is no version of TLS that is safe',
+            "Write TLSv1.2 or TLSv1.3.",
+        )
 
 
 READERS: Mapping[str, Callable[[JsonValue, Surroundings], object]] = {

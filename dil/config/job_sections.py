@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from dil.config.csv_json import csv_section
+from dil.config.egress_checks import egress_section, resumes
 from dil.config.findings import Findings
 from dil.config.publishing_section import path_of
 from dil.config.state_server import SERVER_KINDS, note_unused_server, state_server
+from dil.model.contract import ContractMode, QuarantineSpec
 from dil.model.job import (
     ClassRef,
     CommitPolicy,
@@ -47,7 +50,9 @@ def extraction_section(values: Properties, extractor: ClassRef) -> ExtractionSpe
         call_interval_ms=values.integer("ms.call.interval.millis"),
         wait_timeout_s=values.integer("ms.wait.timeout.seconds"),
         data_field=values.text("ms.data.field"),
+        csv=csv_section(values),
         output_schema=values.typed("ms.output.schema", tuple) or None,
+        filters_by_schema=values.boolean("ms.enable.schema.based.filtering"),
         cleansing=cleansing if cleansing.enabled else None,
         default_types=tuple(values.typed("ms.data.default.type", dict).items()),
         charset=values.text("ms.source.data.character.set"),
@@ -55,6 +60,7 @@ def extraction_section(values: Properties, extractor: ClassRef) -> ExtractionSpe
         primary_keys=values.typed("extract.primary.key.fields", tuple),
         delta_fields=values.typed("extract.delta.fields", tuple),
         min_records=values.integer("ms.work.unit.min.records"),
+        egress=egress_section(values),
     )
 
 
@@ -69,6 +75,8 @@ def conversion_section(values: Properties, converters: tuple[ClassRef, ...]) -> 
     """Return what happens to rows between extractor and writer."""
     return ConversionSpec(
         converters=converters,
+        encrypted_fields=values.typed("ms.encryption.fields", tuple),
+        keeps_columns=values.boolean("converter.avro.nullify.fields.enabled"),
         derived_fields=values.typed("ms.derived.fields", tuple),
         date_formats=values.typed("converter.avro.date.format", tuple),
         timestamp_formats=values.typed("converter.avro.timestamp.format", tuple),
@@ -76,7 +84,14 @@ def conversion_section(values: Properties, converters: tuple[ClassRef, ...]) -> 
         zone=values.text("converter.avro.date.timezone"),
         binary_charset=values.text("converter.avro.binary.charset"),
         max_failures=values.integer("converter.avro.max.conversion.failures"),
+        contract=ContractMode(values.text("ms.schema.contract")),
+        quarantine=_quarantine(values),
     )
+
+
+def _quarantine(values: Properties) -> QuarantineSpec:
+    most = values.integer("ms.quarantine.max.rows")
+    return QuarantineSpec(values.boolean("ms.quarantine.enabled"), None if most < 0 else most)
 
 
 def writing_section(values: Properties) -> WritingSpec:
@@ -109,7 +124,17 @@ def running_section(
         lease_s=values.integer("ms.lease.seconds"),
         disabled=values.boolean("job.disabled"),
         plugin_path=plugin_folders,
+        page_commit_s=_page_commit(values),
     )
+
+
+def _page_commit(values: Properties) -> int | None:
+    """Return the seconds between two savings of progress, None for none inside work units."""
+    if resumes(values):
+        return 0
+    if values.text("ms.state.cursor.commit") == "unit":
+        return None
+    return values.integer("ms.state.cursor.commit.seconds")
 
 
 def state_section(values: Properties, folder: Path, findings: Findings) -> StateSpec:

@@ -52,6 +52,8 @@ EXAMPLES: Mapping[str, str] = {
     "ms.session.key.field": """\
 {"name": "status", "condition": {"regexp": "ready|empty"},
  "failCondition": {"regexp": "failed"}}""",
+    "ms.csv": """\
+{"fieldSeparator": "u0009", "columnHeaderIndex": 0, "maxFailures": 10}""",
     "ms.data.default.type": """\
 {"amount": "double", "id": "long"}""",
     "ms.derived.fields": """\
@@ -76,8 +78,19 @@ EXAMPLES: Mapping[str, str] = {
   {"columnName": "tags", "dataType": {"type": "array", "name": "tags", "items": "string"}},
   {"columnName": "labels", "dataType": {"type": "map", "name": "labels", "values": "string"}},
   {"columnName": "address", "dataType": {"type": "record", "name": "address", "values": [
-    {"columnName": "city", "dataType": {"type": "string"}},
+    {"columnName": "city", "isNullable": false, "dataType": {"type": "string"}},
     {"columnName": "line", "dataType": {"type": ["int", "null"]}}]}}]""",
+    "ms.encryption.fields": """\
+["address.city"]""",
+    "ms.target.schema": """\
+[
+  {"columnName": "region", "dataType": {"type": "string"}},
+  {"columnName": "orders", "dataType": {"type": "array", "name": "orders", "items":
+    {"name": "order", "dataType": {"type": "record", "name": "order", "values": [
+      {"columnName": "id", "dataType": {"type": "long"}},
+      {"columnName": "total", "dataType": {"type": "double"}}]}}}}]""",
+    "ms.validation.attributes": """\
+{"threshold": 5, "criteria": "fail", "errorColumn": "error"}""",
     "ms.schema.cleansing": """\
 {"pattern": "[^A-Za-z0-9_]", "replacement": "_"}""",
     "ms.secondary.input": """\

@@ -13,6 +13,7 @@ from typing import Any, Literal, get_args, get_origin
 from dil.config.json_examples import EXAMPLES
 from dil.config.json_meanings import MEANINGS, WITHOUT_MODEL
 from dil.model.authentication import Authentication
+from dil.model.csv_settings import CsvSettings
 from dil.model.json import compact
 from dil.model.secret import Secret
 from dil.model.settings import (
@@ -27,6 +28,7 @@ from dil.model.settings import (
     Setting,
     TlsSettings,
 )
+from dil.model.validation_attributes import ValidationAttributes
 
 _MODELS: Mapping[str, type[Setting]] = {
     "ms.parameters": Parameter,
@@ -37,14 +39,17 @@ _MODELS: Mapping[str, type[Setting]] = {
     "ms.http.statuses": HttpStatuses,
     "ms.http.status.reasons": HttpStatusReasons,
     "ms.ssl": TlsSettings,
+    "ms.csv": CsvSettings,
     "ms.schema.cleansing": SchemaCleansing,
     "ms.secondary.input": SecondaryInput,
+    "ms.validation.attributes": ValidationAttributes,
 }
 # Left out, another property counts and not the model's default.
 _FROM_THE_JOB = {"timezone"}
 _PLAIN: Mapping[object, str] = {
     str: "text",
     int: "whole number",
+    float: "number",
     bool: "true or false",
     Secret: "text, may be a secret",
     Any: "depends on type",

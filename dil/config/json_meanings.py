@@ -28,6 +28,17 @@ MEANINGS: Mapping[str, Mapping[str, str]] = {
         "empty texts leave one out.",
         "initialvalues": "First page start, page size and page number, in this order; what is left "
         "out at the end has no value.",
+        "next": "Where the response names the address of its next page: `link` (the Link header), "
+        "`header:<name>`, or a path in the body. Absent, null and empty mean that there is none.",
+        "more": "Where the response has a flag that there are more pages: `header:<name>`, or a "
+        "path in the body. false, 0, null, `no` and the empty text end the walk.",
+        "maxPages": "Most requests of a work unit. Wins over everything; rows may be missing then, "
+        "and the report says so.",
+        "maxRows": "Rows after which no further page is asked for; told like `maxPages`.",
+        "failAtCap": "Whether a work unit fails that reaches a cap while the source has more.",
+        "stopOnShortPage": "Whether a page with fewer rows than its page size is the last one.",
+        "allowEqualPages": "Whether two pages in a row may be the same, byte for byte; else they "
+        "show that the source ignores the page parameter, and the work unit fails.",
     },
     "ms.session.key.field": {
         "name": "Response header, or path in the response, of the session key.",
@@ -53,11 +64,32 @@ MEANINGS: Mapping[str, Mapping[str, str]] = {
         "formula.value": "A fixed value, or the default where the source has none.",
     },
     "ms.authentication": {
-        "method": "Scheme of the header: `Basic`, `Bearer`, `OAuth`, or with `custom` none.",
-        "encryption": "What is done with the credentials: base64, as `basic` needs it, or nothing.",
+        "method": "Scheme of the header: `Basic`, `Bearer`, `OAuth`, or with `custom` none. "
+        "`apikey` sends `token` under the name `name`. `oauth2` fetches a token and sends it as "
+        "`Bearer`.",
+        "encryption": "What is done with the credentials: base64, as `basic` needs it, or nothing. "
+        "Required for `basic`, `bearer`, `oauth` and `custom`, none for the others.",
         "header": "Name of the header.",
         "token": "The credentials, or a text with `{{name}}`. Left out: user name and password of "
-        "`source.conn.username` and `source.conn.password`.",
+        "`source.conn.username` and `source.conn.password`. Required for `apikey`.",
+        "name": "Of `apikey`: the name of the header, or of the member of the query.",
+        "in": "Of `apikey`: where it is sent. In a query it is left out of every message.",
+        "grant": "Of `oauth2`, as are all below, and required: how a token is asked for. "
+        "`password` sends `source.conn.username` and `source.conn.password`.",
+        "tokenUri": "Address that gives tokens; `https://`, plain `http://` on this machine only.",
+        "clientId": "Name of the client; may be a secret.",
+        "clientSecret": "Secret of the client; required by `client_credentials`.",
+        "clientAuthentication": "How the client shows who it is: in a header, or in the form.",
+        "scope": "Scopes to ask for, with blanks between them.",
+        "audience": "The audience to ask for, where the server wants one.",
+        "refreshToken": "Of grant `refresh_token`: the token to begin with.",
+        "refreshTokenFile": "Of grant `refresh_token`: file of the current refresh token. It wins "
+        "over `refreshToken` once it exists; a new token that the server gives is written there, "
+        "encrypted where the job has a master password. Relative, it starts at the folder of the "
+        "job file.",
+        "parameters": "More members of the form that is sent.",
+        "expiryMarginSeconds": "How long before its expiry a token is renewed. Left out: a tenth "
+        "of its lifetime, at least 30 s; in any case at most half of its lifetime.",
     },
     "ms.http.statuses": {
         "success": "Codes whose response is read.",
@@ -65,6 +97,7 @@ MEANINGS: Mapping[str, Mapping[str, str]] = {
         "listed nowhere.",
         "error": "Codes below 400 that fail the attempt; all others from 400 on do.",
         "pagination_error": "Codes that tell of a stale token where `ms.secondary.input` gives it.",
+        "quota": "Codes from 400 on that tell of a spent quota: the run ends with DIL-QUOTA.",
     },
     "ms.http.status.reasons": {
         "error": "Reason phrases that make a response of a `success` code an error.",
@@ -72,15 +105,45 @@ MEANINGS: Mapping[str, Mapping[str, str]] = {
         "warning": "Accepted, no effect.",
     },
     "ms.ssl": {
-        "keyStoreType": "Accepted, no effect without a key store.",
-        "keyStorePath": "Not supported yet.",
-        "keyStorePassword": "Accepted, no effect without a key store.",
-        "keyPassword": "Accepted, no effect without a key store.",
-        "trustStorePath": "Not supported yet.",
-        "trustStorePassword": "Accepted, no effect without a trust store.",
+        "keyStoreType": "`pkcs12` or `pem`. Java's own `jks` must be converted with keytool.",
+        "keyStorePath": "File with the client's certificate, those that vouch for it, and the "
+        "private key; the same path wherever tasks run. Relative, it starts at the folder of the "
+        "job file.",
+        "keyStorePassword": "Password of the key store.",
+        "keyPassword": "Password of the private key, where it has one of its own.",
+        "trustStorePath": "PKCS#12 or PEM file of the authorities to trust, in place of the "
+        "system's. Relative, it starts at the folder of the job file.",
+        "trustStorePassword": "Password of the trust store.",
         "connectionTimeoutSeconds": "How long connecting may take; negative is the default.",
         "socketTimeoutSeconds": "How long the source may be silent; negative is the default.",
-        "version": "Least version of TLS; no other is supported yet.",
+        "version": "Least version of TLS: `TLSv1.2` or `TLSv1.3`.",
+    },
+    "ms.validation.attributes": {
+        "threshold": "Percent of the expected rows, those of the `validation` entries of "
+        "`ms.secondary.input`; without such an entry one row is expected.",
+        "criteria": "Whether the rows that count are failures, and have to be less than the "
+        "threshold, or successes, and have to reach it.",
+        "errorColumn": "Only rows, or items of the only column, with a value in this column count; "
+        "neither null nor blank text is one. Left out, all count.",
+    },
+    "ms.csv": {
+        "fieldSeparator": "Character between cells, or its code: `u0009` is a tab.",
+        "quoteCharacter": "Character around a cell that may hold separators and line breaks, or "
+        "its code; inside it is written twice. Blank or `u0000`: none.",
+        "escapeCharacter": "Character that makes a quote or another escape character literal, or "
+        "its code; before anything else it is dropped. Blank or `u0000`: none.",
+        "recordSeparator": "Accepted, no effect: CR, LF and CRLF end a record.",
+        "columnHeaderIndex": "Line with the names of the columns, counted from 0; -1 is none.",
+        "linesToSkip": "Lines left out at the top of every response, the header among them. Left "
+        "out, all up to the header.",
+        "columnProjection": "Cells to take, counted from 0, such as `0,2-4`: one for each column "
+        "of `ms.output.schema` that is no derived field.",
+        "defaultFieldType": "Type of all cells without `ms.output.schema`, in place of what they "
+        "look like.",
+        "maxFailures": "Rows per work unit that may be dropped because a cell does not fit its "
+        "type.",
+        "keepNullString": "Whether the text `null` stays a text. Otherwise it is null, like an "
+        "empty cell.",
     },
     "ms.schema.cleansing": {
         "enabled": "Whether names are cleansed.",
@@ -102,6 +165,32 @@ MEANINGS: Mapping[str, Mapping[str, str]] = {
         "retry.retryCount": "How many more readings.",
     },
 }
+
+_COLUMNS = (
+    (
+        "columnName",
+        "text, required",
+        "Name of the column, also written `name`. Letters, digits and underscore.",
+    ),
+    ("isNullable", "true or false", "Whether null is allowed; left out it is."),
+    ("dataType", "object, or a type word", "Type of the column."),
+    (
+        "dataType.type",
+        "type word, required",
+        "`string`, `boolean`, `int`, `integer`, `long`, `int64`, `float`, `double`, `number`, "
+        "`decimal`, `bytes`, `date`, `time`, `timestamp`, `enum`, `array`, `map`, `record`, "
+        '`object`; `["int","null"]` is a nullable int. A union of other flat types is the widest '
+        "of its numbers, or else text.",
+    ),
+    ("dataType.name", "text", "Name of an enum, array, map or record in Avro."),
+    ("dataType.items", "type word or column", "Of an array: its items."),
+    ("dataType.values", "type word or column; columns", "Of a map; of a record or object."),
+    ("dataType.fields", "columns", "The same as `values` of a record."),
+    ("dataType.symbols", "array of texts", "Of an enum."),
+    ("dataType.precision", "whole number", "Digits of a decimal; left out 38."),
+    ("dataType.scale", "whole number", "Digits behind its point; left out 0."),
+    ("comment", "text", "For people."),
+)
 
 # (member, value, meaning) of what is read without a model.
 WITHOUT_MODEL: Mapping[str, tuple[tuple[str, str, str], ...]] = {
@@ -148,28 +237,7 @@ WITHOUT_MODEL: Mapping[str, tuple[tuple[str, str, str], ...]] = {
     "ms.data.default.type": (
         ("(a column's name)", "a type word", "Type of the column where it is inferred."),
     ),
-    "ms.output.schema": (
-        (
-            "columnName",
-            "text, required",
-            "Name of the column, also written `name`. Letters, digits and underscore.",
-        ),
-        ("isNullable", "true or false", "Whether null is allowed; left out it is."),
-        ("dataType", "object, or a type word", "Type of the column."),
-        (
-            "dataType.type",
-            "type word, required",
-            "`string`, `boolean`, `int`, `integer`, `long`, `int64`, `float`, `double`, `number`, "
-            "`decimal`, `bytes`, `date`, `time`, `timestamp`, `enum`, `array`, `map`, `record`, "
-            '`object`; `["int","null"]` is a nullable int.',
-        ),
-        ("dataType.name", "text", "Name of an enum, array, map or record in Avro."),
-        ("dataType.items", "type word or column", "Of an array: its items."),
-        ("dataType.values", "type word or column; columns", "Of a map; of a record or object."),
-        ("dataType.fields", "columns", "The same as `values` of a record."),
-        ("dataType.symbols", "array of texts", "Of an enum."),
-        ("dataType.precision", "whole number", "Digits of a decimal; left out 38."),
-        ("dataType.scale", "whole number", "Digits behind its point; left out 0."),
-        ("comment", "text", "For people."),
-    ),
+    "ms.encryption.fields": (),
+    "ms.output.schema": _COLUMNS,
+    "ms.target.schema": _COLUMNS,
 }

@@ -133,8 +133,8 @@ def _json(entry: Property) -> list[JsonObject]:
     form = form_of(entry.name)
     inside: JsonObject = {"type": "object"} if form is None else members_schema(form.members)
     if entry.type is ValueType.JSON_ARRAY:
-        # Without a form nothing is known of the items.
-        inside = listed([inside]) if form else {"type": "array"}
+        # Without members nothing is known of the items.
+        inside = listed([inside]) if form and form.members else {"type": "array"}
     text = text_of(r"^\s*\[" if entry.type is ValueType.JSON_ARRAY else r"^\s*\{")
     return [inside, text, *(words(entry.words) if entry.words else [])]
 

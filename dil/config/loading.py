@@ -6,7 +6,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from dil.config import checks, parameter_checks, publishing_checks, row_checks, secondary_checks
+from dil.config import (
+    checks,
+    contract_checks,
+    conversion_checks,
+    csv_json,
+    egress_checks,
+    paging_checks,
+    parameter_checks,
+    publishing_checks,
+    row_checks,
+    secondary_checks,
+)
 from dil.config.canonical import canonical
 from dil.config.digest import digest
 from dil.config.effective import Place, evaluate, evaluate_some, report_missing
@@ -187,12 +198,17 @@ class _Builder:
         publishing = publishing_section(properties, folder, findings)
         state = state_section(properties, folder, findings)
         running = running_section(properties, plugin_folders, findings)
+        audit = egress_checks.audit_section(properties, folder, findings)
         checks.check_names(properties, findings)
         checks.check_proxy(properties, findings)
-        checks.check_paging(properties, findings)
+        paging_checks.check_paging(properties, findings)
+        egress_checks.check_egress(properties, findings)
         secondary_checks.check_secondary_input(properties, folder, findings)
         parameter_checks.check_parameters(properties, planning, findings)
         row_checks.check_rows(properties, planning, findings)
+        csv_json.check_csv(properties, plugins.extractor, findings)
+        contract_checks.check_contract(properties, findings)
+        conversion_checks.check_conversion(properties, plugins.converters, findings)
         publishing_checks.check_publishing(
             publishing_checks.Parts(planning, publishing, state), properties, findings
         )
@@ -215,6 +231,7 @@ class _Builder:
             writing=writing,
             publishing=publishing,
             running=running,
+            audit=audit,
             state=state,
         )
 

@@ -2,17 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from dil.config.regular_expressions import check_regex
-from dil.config.shape import Surroundings, as_object, build, texts
+from dil.config.shape import ShapeError, Surroundings, as_object, build, texts
 from dil.model.json import JsonValue
 from dil.model.settings import Pagination, SessionKeyField
 
 
 def _pagination(value: JsonValue, around: Surroundings) -> Pagination:
     del around
-    return build(Pagination, as_object(value))
+    pagination = build(Pagination, as_object(value))
+    found = [
+        *_place("next", pagination.next, is_link=True),
+        *_place("more", pagination.more, is_link=False),
+    ]
+    if found:
+        raise ShapeError(*found)
+    return pagination
+
+
+def _place(member: str, text: str, *, is_link: bool) -> Iterator[tuple[str, str]]:
+    """Yield what is wrong with a place of the answer."""
+    if text == "link" and not is_link:
+        yield f"{member} is link, and a link is no flag", "Write `next`: its absence is the end."
+    elif text.startswith("header:") and not text.removeprefix("header:").strip():
+        yield f"{member} names no header", f'Write "{member}": "header:X-Name".'
+    elif text.lower() == "link" != text:
+        yield f'{member} is "{text}"', 'Write "link" for the Link header.'
 
 
 def _session(value: JsonValue, around: Surroundings) -> SessionKeyField:

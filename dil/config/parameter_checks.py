@@ -63,7 +63,7 @@ def all_parameters(values: Properties) -> Iterator[Parameter]:
 def sends_low_watermark(values: Properties, planning: PlanningSpec) -> bool:
     """Tell whether the source is asked from the low watermark on."""
     overlaid = _overlaid(_members(planning, values))
-    used = {name for use in _uses(values) for name in placeholders(use.text)}
+    used = used_variables(values)
     return any(
         parameter.type == "watermark"
         and as_text(parameter.value).lower() == "low"
@@ -71,6 +71,11 @@ def sends_low_watermark(values: Properties, planning: PlanningSpec) -> bool:
         and (not parameter.name.startswith("tmp") or parameter.name in used)
         for parameter in all_parameters(values)
     )
+
+
+def used_variables(values: Properties) -> set[str]:
+    """Return the names of all variables that a text of the job uses."""
+    return {name for use in _uses(values) for name in placeholders(use.text)}
 
 
 def _members(planning: PlanningSpec, values: Properties) -> tuple[frozenset[str], ...]:

@@ -30,6 +30,7 @@ class ValueType(StrEnum):
     ZONE = "zone id"
     CHARSET = "character set"
     OCTAL = "octal"
+    RATE = "rate"
 
     @property
     def spans_lines(self) -> bool:

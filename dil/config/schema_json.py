@@ -235,13 +235,38 @@ def _union(
     where: str,
     findings: list[tuple[str, str]],
 ) -> tuple[DataType, bool]:
-    """Return the one type of a union with null."""
+    """Return the one type that holds every branch of a union, null aside.
+
+    A column of a file has one type. Numbers get the widest of theirs, other flat types text.
+    """
     others = [branch for branch in branches if branch != "null"]
-    if len(others) != 1:
-        raise ShapeError(
-            (f"{where} is a union of several types, which is not supported yet", "Use string.")
-        )
+    if not others:
+        raise ShapeError((f"{where} is only ever null", 'For example ["string","null"].'))
+    if len(others) > 1:
+        return _widest([_flat(branch, where) for branch in others]), len(others) < len(branches)
     only = others[0]
     branch: JsonValue = {**members, "type": only} if isinstance(only, str) else only
     data_type, _ = _data_type(branch, where, findings)
     return data_type, len(others) < len(branches)
+
+
+def _flat(branch: JsonValue, where: str) -> str:
+    """Return the type word of a branch of a union that has others beside it."""
+    word = branch.get("type") if isinstance(branch, Mapping) else branch
+    if not isinstance(word, str) or word.lower() in _NESTED:
+        raise ShapeError(
+            (
+                f"{where} is a union of an array, map or record with something else, and a column "
+                "has one type",
+                "Leave the column out.",
+            )
+        )
+    return primitive(word, where).word
+
+
+def _widest(words: Sequence[str]) -> Primitive:
+    if len(set(words)) == 1:
+        return Primitive(words[0])
+    if set(words) <= {"int", "long"}:
+        return Primitive("long")
+    return Primitive("double" if set(words) <= {"int", "long", "float", "double"} else "string")

@@ -11,25 +11,29 @@ from dil.model.properties import Properties
 from dil.model.settings import SecondaryInput
 
 KEY = "ms.secondary.input"
-_LATER = ("payload", "validation")
 
 
 def check_secondary_input(values: Properties, folder: Path, findings: Findings) -> None:
-    """Refuse categories that have no effect yet, and places that cannot be read.
+    """Refuse whole files as payload, and places that cannot be read.
 
     Planning alone does not need this: its caller brings the rows.
     """
     for index, source in enumerate(_entries(values)):
-        if source.category in _LATER:
+        if source.format == "binary":
             findings.problem(
                 KEY,
-                f"[{index}] is of category {source.category}, which is not supported yet",
-                "Use activation or authentication.",
+                f"[{index}].format is binary, which is not supported yet",
+                "Leave it out to send rows.",
             )
         try:
             local_path(source.path, folder)
         except PathError as error:
             findings.problem(KEY, f"[{index}].path {error}", "Write a local path.")
+
+
+def has_payload(values: Properties) -> bool:
+    """Tell whether there are rows to send."""
+    return any(source.category == "payload" for source in _entries(values))
 
 
 def variables_given(values: Properties) -> frozenset[str]:

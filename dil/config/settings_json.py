@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from dil.config import http_json, paging_json
+from dil.config import conversion_json, csv_json, http_json, paging_json
 from dil.config.derived_json import derived_fields
 from dil.config.findings import REGEX_FIX, suggestion
 from dil.config.parameters_json import parameters
@@ -139,6 +139,8 @@ def _retention(value: JsonValue, around: Surroundings) -> dict[str, int]:
 
 
 _READERS: Mapping[str, Callable[[JsonValue, Surroundings], object]] = {
+    **conversion_json.READERS,
+    **csv_json.READERS,
     **http_json.READERS,
     **paging_json.READERS,
     "ms.parameters": parameters,
@@ -150,6 +152,8 @@ _READERS: Mapping[str, Callable[[JsonValue, Surroundings], object]] = {
     "ms.retention": _retention,
 }
 _EMPTY: Mapping[str, Callable[[], object]] = {
+    **conversion_json.EMPTY,
+    **csv_json.EMPTY,
     **http_json.EMPTY,
     **paging_json.EMPTY,
     "ms.retention": _RETENTION.copy,

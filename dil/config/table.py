@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from dil.config.property import Group, Property
 from dil.config.table_conversion import CONVERSION
+from dil.config.table_egress import EGRESS
 from dil.config.table_http import HTTP
 from dil.config.table_job import IDENTITY, SECRETS
 from dil.config.table_output import PUBLISHING, WRITING
@@ -32,6 +33,7 @@ GROUPS: tuple[Group, ...] = (
     EXECUTION,
     STATE,
     SECRETS,
+    EGRESS,
     EVENTS,
 )
 

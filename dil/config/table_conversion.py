@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dil.config.property import Group, Property, Scope, Support, ValueType
+from dil.config.property import Group, Property, Scope, ValueType
 
 _T = Scope.TASK
 
@@ -23,15 +23,22 @@ CONVERSION = Group(
             default="500",
             low=1,
             scope=_T,
-            support=Support.LATER,
+        ),
+        Property(
+            "ms.normalizer.batch.break",
+            ValueType.BOOL,
+            "Whether a normaliser begins a new batch where a column that it keeps changes its "
+            "value; otherwise the first row of a batch speaks for all.",
+            default="false",
+            scope=_T,
         ),
         Property(
             "ms.validation.attributes",
             ValueType.JSON_OBJECT,
-            "When in-flow validation passes.",
+            "When in-flow validation passes; required with it. A member that is left out keeps its "
+            "default.",
             default='{"threshold":0,"criteria":"fail"}',
             scope=_T,
-            support=Support.LATER,
         ),
         Property(
             "ms.range.generator.batch.size",
@@ -40,7 +47,6 @@ CONVERSION = Group(
             default="50000",
             low=1,
             scope=_T,
-            support=Support.LATER,
         ),
         Property(
             "ms.range.generator.max.value",
@@ -48,7 +54,6 @@ CONVERSION = Group(
             "End of the last generated range.",
             default="zzzzzzzzzz",
             scope=_T,
-            support=Support.LATER,
         ),
         Property(
             "converter.avro.date.format",
@@ -103,17 +108,17 @@ CONVERSION = Group(
         Property(
             "converter.avro.nullify.fields.enabled",
             ValueType.BOOL,
-            "Keeps columns of an earlier schema as nullable ones.",
+            "Whether columns that the dataset has and the rows have no more are written as null, "
+            "in any output format; otherwise files lack them.",
             default="false",
             scope=_T,
-            support=Support.LATER,
         ),
         Property(
             "converter.csv_to_json.custom_order",
             ValueType.LIST,
-            "Index of the CSV cell for each column.",
+            "Index of the CSV cell for each column of `ms.output.schema`, counted from 0; a "
+            "negative number gives null.",
             scope=_T,
-            support=Support.LATER,
         ),
     ),
 )

@@ -20,8 +20,8 @@ PAGING = Group(
         Property(
             "ms.pagination",
             ValueType.JSON_OBJECT,
-            "Turns paging on: `initialvalues` for page start, page size and page number, `fields` "
-            "for where the response tells them.",
+            "How pages are walked: by page values, by an address of the next page or a flag that "
+            "responses hold; and what ends a walk at the latest.",
             scope=Scope.TASK,
         ),
         Property(
@@ -51,6 +51,17 @@ PAGING = Group(
             ValueType.LONG,
             "How long a session may take to meet its condition.",
             default="600",
+            low=0,
+            high=86400,
+            scope=Scope.TASK,
+            identity=False,
+        ),
+        Property(
+            "ms.state.cursor.commit.seconds",
+            ValueType.LONG,
+            "With `ms.state.cursor.commit` page: how many seconds of work lie between two savings "
+            "of progress inside a work unit; 0 saves after every page.",
+            default="1",
             low=0,
             high=86400,
             scope=Scope.TASK,

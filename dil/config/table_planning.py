@@ -158,8 +158,8 @@ PLANNING = Group(
             "ms.secondary.input",
             ValueType.JSON_ARRAY,
             "Output of earlier jobs to read first: `activation` rows become units, "
-            "`authentication` gives variables. `payload` (rows to send) and `validation` (rows to "
-            "compare) are not supported yet.",
+            "`authentication` gives variables. `payload` gives rows to send, one in each "
+            "request, `validation` rows to compare with.",
         ),
         Property(
             "ms.hdfs.reader.parse.json.strings",
@@ -179,11 +179,10 @@ PLANNING = Group(
         Property(
             "ms.state.cursor.commit",
             ValueType.ENUM,
-            "How often progress inside a work unit is kept: after each unit, or after each page.",
+            "How often progress inside a work unit is kept: `unit` at its end, `page` also between "
+            "its pages, so that a later attempt or run goes on from there.",
             default="unit",
             words=("unit", "page"),
-            scope=Scope.JOB,
-            support=Support.LATER,
             identity=False,
         ),
     ),

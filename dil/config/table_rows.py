@@ -57,9 +57,9 @@ EXTRACTION = Group(
         Property(
             "ms.csv",
             ValueType.JSON_OBJECT,
-            "Separators, header, projection and failures of delimited text.",
+            "How delimited text is read: characters, header, projection, types and failures. A "
+            "character may be written as its code: `u0009` is a tab.",
             scope=_T,
-            support=Support.LATER,
         ),
         Property(
             "ms.extract.preprocessors",
@@ -95,9 +95,9 @@ EXTRACTION = Group(
         Property(
             "ms.encryption.fields",
             ValueType.JSON_ARRAY,
-            "Paths of values that are replaced by `ENC(...)`.",
+            "Dot paths, by the names of the source, of values that are replaced by `ENC(...)` of "
+            "their text under the first master password. Not inside arrays; null stays null.",
             scope=_T,
-            support=Support.LATER,
         ),
         Property(
             "ms.derived.fields",

@@ -191,7 +191,7 @@ STATE = Group(
 
 EVENTS = Group(
     "events",
-    "Events and audit",
+    "Events",
     (
         _later("ms.metrics.enabled", ValueType.BOOL, "Sends planning events.", "false"),
         _later(
@@ -203,21 +203,12 @@ EVENTS = Group(
         Property(
             "ms.kafka",
             ValueType.JSON_OBJECT,
-            "Kafka producer of events and audit.",
+            "Kafka producer of events.",
             hidden_members="the passwords",
             scope=_J,
             support=Support.LATER,
             identity=False,
         ),
-        _later("ms.audit.enabled", ValueType.BOOL, "Records what was sent.", "false"),
-        _later("ms.kafka.brokers", ValueType.STRING, "Brokers of the audit producer."),
-        _later("ms.kafka.clientId", ValueType.STRING, "Client id of the audit producer."),
-        _later(
-            "ms.kafka.schema.registry.url",
-            ValueType.STRING,
-            "Schema registry of the audit producer.",
-        ),
         _later("ms.kafka.events.topic.name", ValueType.STRING, "Topic of the planning events."),
-        _later("ms.kafka.audit.topic.name", ValueType.STRING, "Topic of the audit rows."),
     ),
 )

@@ -22,11 +22,12 @@ SOURCE = Group(
         Property(
             "ms.connection.client.factory",
             ValueType.ENUM,
-            "DIL's class that makes clients; the secure one, with client certificates, is not "
-            "supported yet.",
+            "DIL's class that makes clients. Both are taken; `ms.ssl` alone tells whether there is "
+            "a client certificate.",
             default=_DEFAULT_FACTORY,
-            words=(_DEFAULT_FACTORY, "DefaultConnectionClientFactory"),
-            later_words=(
+            words=(
+                _DEFAULT_FACTORY,
+                "DefaultConnectionClientFactory",
                 "com.linkedin.cdi.factory.SecureConnectionClientFactory",
                 "SecureConnectionClientFactory",
             ),
@@ -68,8 +69,9 @@ SOURCE = Group(
         Property(
             "ms.ssl",
             ValueType.JSON_OBJECT,
-            "Time-outs of every HTTP client (`connectionTimeoutSeconds`, `socketTimeoutSeconds`, "
-            "60 each). Client certificates and own trust stores are not supported yet.",
+            "Client certificate, trust store, least version of TLS, and the time-outs of every "
+            "HTTP client (`connectionTimeoutSeconds`, `socketTimeoutSeconds`, 60 each). Host names "
+            "are always verified.",
             hidden_members="the four passwords",
             scope=Scope.TASK,
             identity=False,

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from dil.config.findings import DATE_PATTERN_FIX, REGEX_FIX, ZONE_FIX, known_words
 from dil.config.java_names import current_name
 from dil.config.property import Property, ValueType
+from dil.model.rate import RateLimit
 from dil.text.java_regex import compile_java
 from dil.text.joda import compile_pattern
 from dil.text.zones import zone_of_text
@@ -18,6 +19,8 @@ _INT_BOUNDS = (-(2**31), 2**31 - 1)
 _LONG_BOUNDS = (-(2**63), 2**63 - 1)
 _INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
 _OCTAL = re.compile(r"0?[0-7]{3,4}")
+_RATE = re.compile(r"([0-9]{1,9})\s*/\s*([0-9]{0,9})\s*(s|min|h|d)")
+_RATE_SECONDS = {"s": 1, "min": 60, "h": 3600, "d": 86_400}
 _LOCAL_FILE_SYSTEM = re.compile(r"file:(?://(?:localhost)?)?/*")
 
 
@@ -162,6 +165,18 @@ def _file_system(entry: Property, text: str) -> str:
     return text
 
 
+def _rate(entry: Property, text: str) -> RateLimit:
+    del entry
+    match = _RATE.fullmatch(text.lower())
+    count, times = (int(match[1]), int(match[2] or "1")) if match else (0, 0)
+    if match is None or count == 0 or times == 0:
+        raise ValueProblem(
+            "is no rate",
+            "Write requests per time, such as 10/s, 600/min, 5000/h, 100000/d or 1/2s.",
+        )
+    return RateLimit(count, times * _RATE_SECONDS[match[3]])
+
+
 def _duration_ms(entry: Property, text: str) -> int:
     del entry
     return duration_ms(text)
@@ -203,4 +218,5 @@ _READERS: Mapping[ValueType, Callable[[Property, str], object]] = {
     ValueType.OCTAL: _octal,
     ValueType.FILE_SYSTEM: _file_system,
     ValueType.DURATION: _duration_ms,
+    ValueType.RATE: _rate,
 }

@@ -1,22 +1,28 @@
-"""The way of rows from extractor to writer: derived fields, the job's converters, types.
+"""The way of rows from extractor to writer: encryption, derived fields, converters, types.
 
-Source: behaviour.md B10, B11.1.
+Source: behaviour.md B9.1, B9.11, B10, B11.1.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 
 import pyarrow as pa
 
+from dil.conversion.contract import dataset_contract, source_contract
 from dil.conversion.derived_fields import DerivedFields
+from dil.conversion.kept_columns import KeptColumns
+from dil.conversion.normalizer import AvroNormalizer, JsonNormalizer
+from dil.conversion.ranges import RangeGenerator
 from dil.conversion.typed_rows import TypedRows
 from dil.errors import DilError, PluginFailureError
 from dil.model.job import ClassRef
 from dil.spi.converter import Converter, ConverterContext, PageFacts
 from dil.spi.extractor import MISSING, Page
 from dil.spi.messages import shortened
+from dil.spi.rejects import NoRejects, Rejects
 
 _NO_PAGE = PageFacts(Page(iter(()), lambda _path: MISSING), {})
 
@@ -24,8 +30,9 @@ _NO_PAGE = PageFacts(Page(iter(()), lambda _path: MISSING), {})
 class ConversionChain:
     """The converters of one attempt, in order. Lazy: a batch goes through before the next comes."""
 
-    def __init__(self, steps: Sequence[Converter]) -> None:
+    def __init__(self, steps: Sequence[Converter], rejects: Rejects | None = None) -> None:
         self._steps = tuple(steps)
+        self._rejects = rejects or NoRejects()
         self._facts = _NO_PAGE
 
     def convert(self, batch: pa.RecordBatch, facts: PageFacts) -> Iterator[pa.RecordBatch]:
@@ -36,6 +43,7 @@ class ConversionChain:
             PluginFailureError: a converter of the job raised something that is not ours.
         """
         self._facts = facts
+        self._rejects.begin(facts.number, batch.num_rows)
         return self._from(0, batch)
 
     def finish(self) -> Iterator[pa.RecordBatch]:
@@ -43,6 +51,7 @@ class ConversionChain:
 
         A converter that comes later sees the rest of those before it, then finishes itself.
         """
+        self._rejects.begin(0, 0)
         for index, step in enumerate(self._steps):
             for batch in _guarded(step, step.finish):
                 yield from self._from(index + 1, batch)
@@ -56,6 +65,11 @@ class ConversionChain:
     def warnings(self) -> int:
         """Return how many derived values fell back to 0 (B10.4)."""
         return sum(step.warnings for step in self._steps if isinstance(step, DerivedFields))
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Return what converters have to say, after the last row."""
+        return tuple(note for step in self._steps for note in step.notes)
 
     def _from(self, index: int, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         if batch.num_rows == 0:
@@ -76,11 +90,32 @@ def build_chain(context: ConverterContext) -> ConversionChain:
         PluginFailureError: a converter class cannot be made.
     """
     steps: list[Converter] = []
+    if context.job.conversion.encrypted_fields:
+        # Loading cryptography takes longer than many a task; few jobs need it.
+        from dil.conversion.encryption import EncryptedFields
+
+        steps.append(EncryptedFields(context))
+    if (contract := source_contract(context)) is not None:
+        steps.append(contract)
     if context.job.conversion.derived_fields:
         steps.append(DerivedFields(context))
     steps.extend(_create(reference, context) for reference in context.job.conversion.converters)
-    steps.append(TypedRows(context))
-    return ConversionChain(steps)
+    steps.append(TypedRows(_describing(steps, context)))
+    if (contract := dataset_contract(context)) is not None:
+        steps.append(contract)
+    if context.job.conversion.keeps_columns and context.known_schema:
+        steps.append(KeptColumns(context))
+    return ConversionChain(steps, context.rejects)
+
+
+def _describing(steps: Sequence[Converter], context: ConverterContext) -> ConverterContext:
+    """Return the context with the schema that rows have behind the steps."""
+    for step in reversed(steps):
+        if isinstance(step, JsonNormalizer | AvroNormalizer | RangeGenerator):
+            job = context.job
+            extraction = replace(job.extraction, output_schema=step.declared)
+            return replace(context, job=replace(job, extraction=extraction))
+    return context
 
 
 def _create(reference: ClassRef, context: ConverterContext) -> Converter:

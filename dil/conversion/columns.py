@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dil.conversion.containers import offsets_of
 from dil.conversion.failures import Reason, RowFailures
 from dil.conversion.values import Values, plain_storage
 from dil.model.arrow import TYPE_KEY, type_word
@@ -162,7 +163,7 @@ class ColumnReader:
 
     def _items(self, array: pa.Array, target: Target, rows: pa.Array) -> pa.Array:
         data_type = target.field.type
-        offsets = _offsets(array)
+        offsets = offsets_of(array)
         start, length = array.offsets[0].as_py(), offsets[-1].as_py()
         parents = pc.list_parent_indices(
             pa.ListArray.from_arrays(offsets, pa.nulls(length, pa.int8()))
@@ -175,9 +176,3 @@ class ColumnReader:
             return pa.MapArray.from_arrays(offsets, keys[0], items, type=data_type, mask=mask)
         items = self._read(array.values.slice(start, length), target.children[0], of_items)
         return pa.ListArray.from_arrays(offsets, items, type=data_type, mask=mask)
-
-
-def _offsets(array: pa.Array) -> pa.Array:
-    """Return the offsets of lists or maps, beginning at 0 and not a slice of others."""
-    moved = pc.subtract(array.offsets, array.offsets[0])
-    return moved if moved.offset == 0 else pa.concat_arrays([moved, moved.slice(0, 0)])

@@ -1,4 +1,4 @@
-"""Rows that cannot be converted: counted, dropped up to the limit, then the work unit fails.
+"""Rows that cannot be converted: counted, put aside up to the limit, then the work unit fails.
 
 Source: behaviour.md B11.3; defects X-90.
 """
@@ -6,16 +6,18 @@ Source: behaviour.md B11.3; defects X-90.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from dil.errors import ConversionError
+from dil.spi.rejects import RejectedRow
 
 _HINT_LENGTH = 24
 _FIX = "Correct the source or the column's type in ms.output.schema."
-_DROP = "To drop such rows instead, raise converter.avro.max.conversion.failures."
+_DROP = "To put such rows aside instead, raise converter.avro.max.conversion.failures."
 # Shapes of text that can mean only one thing, and the pattern that reads it.
 _PATTERNS = {
     "9999-99-99": "yyyy-MM-dd",
@@ -43,12 +45,23 @@ class Reason:
 
 @dataclass(frozen=True, slots=True)
 class RowFailure:
-    """One row of a batch that cannot be converted: the column, the reason, what to do."""
+    """One row of a batch that cannot be converted: the column, the reason, what to do.
+
+    ``kind`` is the reason without the shape of the value. ``is_fatal`` tells that the row lacks a
+    value that it must have, so that leaving the unfit values out does not mend it.
+    """
 
     row: int
     column: str
     reason: str
     fix: str
+    kind: str = ""
+    is_fatal: bool = False
+
+    @property
+    def rejected(self) -> RejectedRow:
+        """Return the failure in the form in which rows are put aside."""
+        return RejectedRow(self.row, self.column, self.reason, self.kind)
 
 
 def shape_of(value: object) -> str:
@@ -68,6 +81,7 @@ class RowFailures:
 
     def __init__(self) -> None:
         self._first: dict[int, RowFailure] = {}
+        self._values: Counter[str] = Counter()
 
     def __len__(self) -> int:
         return len(self._first)
@@ -75,18 +89,43 @@ class RowFailures:
     def add(
         self, column: str, reason: Reason, rows: pa.Array, values: pa.Array | None = None
     ) -> None:
-        """Record failures of rows of the batch; ``values`` are theirs, shown by shape only."""
+        """Record failures of rows of the batch; ``values`` are theirs, shown by shape only.
+
+        Without values they are nulls where none may be.
+        """
+        if values is not None:
+            self._values[column] += len(values)
         shapes = None if values is None else [shape_of(v) for v in values.to_pylist()]
         for position, row in enumerate(rows.to_pylist()):
-            if row in self._first:
+            first = self._first.get(row)
+            if first is not None:
+                if shapes is None and not first.is_fatal:
+                    self._first[row] = replace(first, is_fatal=True)
                 continue
             shape = shapes[position] if shapes else ""
             looks = f", {looks_like(shape)}" if shapes else ""
-            self._first[row] = RowFailure(row, column, reason.text + looks, _fix(reason, shape))
+            self._first[row] = RowFailure(
+                row,
+                column,
+                reason.text + looks,
+                _fix(reason, shape),
+                reason.text,
+                is_fatal=shapes is None,
+            )
 
     def in_order(self) -> list[RowFailure]:
         """Return the failures, by row."""
         return [self._first[row] for row in sorted(self._first)]
+
+    def values(self) -> dict[str, int]:
+        """Return how many values of each column did not fit."""
+        return dict(self._values)
+
+    def only_fatal(self) -> RowFailures:
+        """Return those that stay when the unfit values are left out."""
+        fatal = RowFailures()
+        fatal._first = {row: each for row, each in self._first.items() if each.is_fatal}
+        return fatal
 
 
 def _fix(reason: Reason, shape: str) -> str:
@@ -100,9 +139,9 @@ def _fix(reason: Reason, shape: str) -> str:
 
 
 class FailureBudget:
-    """How many rows of a work unit may still be dropped."""
+    """How many rows of a work unit may still be put aside; a ``limit`` of None is no limit."""
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int | None) -> None:
         self._limit = limit
         self.dropped = 0
 

@@ -1,7 +1,8 @@
 """The last step: rows in the source's form become rows in the typed form.
 
 Text of dates and times is parsed, text of bytes encoded, enum symbols and not-null columns are
-checked, types of databases are brought to ours.
+checked, types of databases are brought to ours. What becomes of a row that cannot be typed is the
+word of ``ms.schema.contract``.
 
 Source: behaviour.md B11.3, B11.3.1; spec README 36.
 """
@@ -16,12 +17,17 @@ from dil.conversion.columns import ColumnReader, Target, column_target
 from dil.conversion.failures import FailureBudget, RowFailures, keep_good
 from dil.conversion.values import Values
 from dil.model.arrow import type_word, typed_schema
+from dil.model.contract import ContractMode
 from dil.model.schema import Column
 from dil.spi.converter import Converter, ConverterContext, PageFacts
 
 
 class TypedRows(Converter):
-    """Types every column; rows that cannot be typed are dropped up to ``max_failures``."""
+    """Types every column.
+
+    Rows that cannot be typed are put aside up to ``max_failures``, under discard_row without
+    limit. Under discard_value the values are left out, and only rows that must have them go.
+    """
 
     def __init__(self, context: ConverterContext) -> None:
         super().__init__(context)
@@ -29,13 +35,15 @@ class TypedRows(Converter):
         declared = context.job.extraction.output_schema or ()
         self._declared: dict[str, Column] = {column.name: column for column in declared}
         self._values = Values(spec, context.job.writing.format)
-        self._budget = FailureBudget(spec.max_failures)
+        self._mode = spec.contract
+        is_open = self._mode in {ContractMode.DISCARD_ROW, ContractMode.DISCARD_VALUE}
+        self._budget = FailureBudget(None if is_open else spec.max_failures)
         self._rows = 0
         self._known: tuple[pa.Schema, list[Target]] | None = None
 
     @property
     def dropped(self) -> int:
-        """Return how many rows were dropped so far."""
+        """Return how many rows were put aside so far."""
         return self._budget.dropped
 
     def convert(self, batch: pa.RecordBatch, facts: PageFacts) -> Iterator[pa.RecordBatch]:
@@ -55,9 +63,20 @@ class TypedRows(Converter):
         typed = pa.RecordBatch.from_arrays(
             columns, schema=pa.schema([target.field for target in targets])
         )
+        failures = self._settled(failures)
         self._budget.spend(failures, self._rows)
+        if len(failures):
+            self.context.rejects.add(batch, [each.rejected for each in failures.in_order()])
         self._rows += batch.num_rows
         yield keep_good(typed, failures)
+
+    def _settled(self, failures: RowFailures) -> RowFailures:
+        """Return the failures that cost their row; the others cost the value, which is null."""
+        if self._mode is not ContractMode.DISCARD_VALUE:
+            return failures
+        for column, values in failures.values().items():
+            self.context.rejects.discard(column, values)
+        return failures.only_fatal()
 
     def _targets(self, schema: pa.Schema) -> list[Target]:
         """Return the typed columns of a raw schema; pages mostly share one."""

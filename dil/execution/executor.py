@@ -10,7 +10,7 @@ from dil.errors import AuthenticationError, QuotaError, TransientSourceError
 from dil.model.task import Failure, RunContext, TaskReport
 from dil.model.work_unit import WorkUnit
 
-FATAL_CODES = frozenset({AuthenticationError.code, QuotaError.code})
+_REFUSALS = frozenset({AuthenticationError.code, TransientSourceError.code})
 _EVIDENCE = 3
 
 
@@ -33,17 +33,26 @@ class Executor(Protocol):
         """Run all work units and return what their tasks reported; a failed task never raises."""
 
 
+def quota_spent(why: str, fix: str = "") -> Failure:
+    """Return why a run ended before its last work unit began."""
+    return Failure(QuotaError.code, f"no further work unit was begun: {why}", fix=fix)
+
+
 def hopeless(reports: Sequence[TaskReport]) -> Failure | None:
     """Return why the remaining work units would fail like these, None while there is hope.
 
-    A source that refuses every work unit ends the run early (spec README 30): the first reports
-    all failed, all for credentials, a spent quota, or the same unreachable source.
+    A spent quota ends the run at once: nothing more is to be had before it opens again. A source
+    that refuses every work unit ends it early (spec README 30): the first reports all failed, all
+    for credentials, or for the same unreachable source.
     """
     failures = [report.failure for report in reports]
+    for failure in failures:
+        if failure is not None and failure.code == QuotaError.code:
+            return quota_spent(failure.error, failure.fix)
     if len(failures) < _EVIDENCE or any(failure is None for failure in failures):
         return None
     codes = {failure.code for failure in failures if failure is not None}
     first = failures[0]
-    if first is None or not (codes <= FATAL_CODES or codes == {TransientSourceError.code}):
+    if first is None or len(codes) > 1 or first.code not in _REFUSALS:
         return None
     return Failure(first.code, f"the source refused every work unit so far; last: {first.error}")

@@ -8,7 +8,9 @@ import threading
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from dil import coordination
 from dil.errors import ExecutionError, RunInterruptedError
+from dil.execution.coordinated import Coordinated, Place, coordinated
 from dil.execution.executor import Execution, Watch
 from dil.execution.session import SparkSettings, spark_context
 from dil.model.task import Failure, RunContext, TaskReport
@@ -33,9 +35,12 @@ class SparkExecutor:
     def execute(self, run: RunContext, units: Sequence[WorkUnit], watch: Watch) -> Execution:
         """Run all work units; reports of finished ones survive a cancelled or broken Spark job."""
         reports: list[TaskReport] = []
-        with spark_context(self._settings) as context:
+        with (
+            spark_context(self._settings) as context,
+            coordinated(run, _place(context)) as shared,
+        ):
             for start in range(0, len(units), STAGE_TASKS):
-                stage = _Stage(context, run, watch, reports)
+                stage = _Stage(context, shared, watch, reports)
                 stopped = stage.run(units[start : start + STAGE_TASKS])
                 reports.extend(stage.reports)
                 if stopped is not None:
@@ -49,13 +54,14 @@ class _Stage:
     def __init__(
         self,
         context: Any,  # noqa: ANN401 - a SparkContext; pyspark comes late
-        run: RunContext,
+        shared: Coordinated,
         watch: Watch,
         earlier: Sequence[TaskReport],
     ) -> None:
         self.reports: list[TaskReport] = []
         self._context = context
-        self._run = run
+        self._shared = shared
+        self._run = shared.run
         self._watch = watch
         self._earlier = tuple(earlier)
         self._stopped: Failure | None = None
@@ -83,12 +89,14 @@ class _Stage:
             self._over.set()
             glance.join()
         self._watch((*self._earlier, *self.reports))
+        if self._stopped is None and len(self.reports) < len(units):
+            self._stopped = self._shared.spent()
         return self._stopped
 
     def _glance(self, group: str) -> None:
         while not self._over.wait(_GLANCE_S):
             self._stopped = self._watch((*self._earlier, *self._arrived.value))
-            if self._stopped is not None:
+            if self._stopped is not None and not self._shared.ends_by_itself(self._stopped):
                 self._context.cancelJobGroup(group)
                 return
 
@@ -109,9 +117,20 @@ class _Body:
         )
         join_import_path(self._run.job.running.plugin_path)
         for unit in units:
+            if coordination.is_spent(self._run):
+                return
             report = run_work_unit(self._run, unit)
             self._arrived.add([report])
             yield report
+
+
+def _place(context: Any) -> Place:  # noqa: ANN401 - a SparkContext
+    """Return where tasks reach this driver: as Spark's own executors do."""
+    if context.master == "local" or context.master.startswith("local["):
+        return Place(tasks=context.defaultParallelism)
+    conf = context.getConf()
+    told = conf.get("spark.driver.host")
+    return Place(conf.get("spark.driver.bindAddress", told), told, context.defaultParallelism)
 
 
 def _reports_parameter() -> Any:  # noqa: ANN401 - its base class comes with pyspark

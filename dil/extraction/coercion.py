@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from dil.errors import ConversionError
-from dil.extraction.excerpt import kind_of
+from dil.extraction.excerpt import kind_of, masked
 from dil.extraction.json_path import member_values
 from dil.extraction.numbers import NumberText, plain
 from dil.model.arrow import type_word
@@ -37,14 +37,22 @@ Coerce: TypeAlias = Callable[[object], object]
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
-    """Where a stretch of values comes from; ``path`` ends with a point when it is not empty."""
+class Place:
+    """Where a stretch of values comes from: its page and first row, both counted from 1.
+
+    ``path`` ends with a point when it is not empty.
+    """
 
     page: int
     first_row: int
     path: str = ""
 
-    def below(self, name: str) -> _Place:
+    def later(self, rows: int) -> Place:
+        """Return the place so many rows later."""
+        return replace(self, first_row=self.first_row + rows)
+
+    def below(self, name: str) -> Place:
+        """Return the place of a member's values."""
         return replace(self, path=f"{self.path}{name}.")
 
 
@@ -55,6 +63,7 @@ class _UnfitError(ValueError):
         super().__init__(wanted)
         self.wanted = wanted
         self.kind = kind_of(value)
+        self.sample = masked(value)
         self.path = path
 
     def below(self, segment: str) -> _UnfitError:
@@ -64,7 +73,7 @@ class _UnfitError(ValueError):
 
 
 def coerced_batch(
-    rows: Sequence[Mapping[str, Any]], schema: pa.Schema, *, first_row: int, page: int
+    rows: Sequence[Mapping[str, Any]], schema: pa.Schema, place: Place
 ) -> pa.RecordBatch:
     """Return rows as a batch of exactly this schema; missing members are null.
 
@@ -73,14 +82,13 @@ def coerced_batch(
 
     Raises:
         ConversionError: a value has no form in its column's type. The message names the column,
-            the row (``first_row`` is the 1-based number of the first one) and the page.
+            the row and the page, the value's kind, and a sample of it that shows only its form.
     """
-    place = _Place(page, first_row)
     arrays = [_column(member_values(rows, field.name), field, place) for field in schema]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def _column(values: Sequence[Any], field: pa.Field, place: _Place) -> pa.Array:
+def _column(values: Sequence[Any], field: pa.Field, place: Place) -> pa.Array:
     """Return one column, nested ones member by member; ``values`` has one entry for each row."""
     kinds = set(map(type, values)) - {type(None)}
     kind = field.type
@@ -91,7 +99,10 @@ def _column(values: Sequence[Any], field: pa.Field, place: _Place) -> pa.Array:
             pass  # out of range: look for the row below
     if pa.types.is_struct(kind) and kinds <= {dict}:
         members = [
-            _column([v and v.get(f.name) for v in values], f, place.below(field.name)) for f in kind
+            _column(
+                [None if v is None else v.get(f.name) for v in values], f, place.below(field.name)
+            )
+            for f in kind
         ]
         is_null = pa.array([value is None for value in values], type=pa.bool_())
         return pa.StructArray.from_arrays(members, fields=list(kind), mask=is_null)
@@ -106,7 +117,7 @@ def _is_native(kinds: set[type], kind: pa.DataType, values: Sequence[Any]) -> bo
     return kinds <= _NATIVE.get(kind, set())
 
 
-def _coerced(values: Sequence[Any], field: pa.Field, place: _Place) -> list[object]:
+def _coerced(values: Sequence[Any], field: pa.Field, place: Place) -> list[object]:
     coerce = _coercion(field)
     fitting: list[object] = []
     for number, value in enumerate(values, place.first_row):
@@ -116,7 +127,7 @@ def _coerced(values: Sequence[Any], field: pa.Field, place: _Place) -> list[obje
             path = f"{place.path}{unfit.below(field.name).path}"
             raise ConversionError(
                 f'column "{path}", row {number} of page {place.page}:'
-                f" {unfit.kind} is no {unfit.wanted}",
+                f" {unfit.kind}{unfit.sample} is no {unfit.wanted}",
                 "Correct the column's type in ms.output.schema, or the data at the source.",
             ) from None
     return fitting

@@ -36,23 +36,6 @@ def refuse_other_types(response: Response, accepted: Collection[str], *, suffix:
     )
 
 
-def read_utf8(response: Response, charset: str) -> bytes:
-    """Read a body to its end, close it, and return it as UTF-8 without byte order mark.
-
-    Raises:
-        SourceContractError: the body is not text in ``charset``.
-    """
-    if response.body is None:
-        return b""
-    with closing(response.body) as stream:
-        body = stream.read()
-    if codecs.lookup(charset).name not in _UTF8:
-        try:
-            body = body.decode(charset).encode()
-        except UnicodeDecodeError as error:
-            raise SourceContractError(
-                f"{response.location}: the body is not {charset} text: {error.reason} at byte"
-                f" {error.start}",
-                "Check ms.source.data.character.set.",
-            ) from None
-    return body.removeprefix(codecs.BOM_UTF8)
+def is_utf8(charset: str) -> bool:
+    """Tell whether text of a character set is UTF-8 as it is."""
+    return codecs.lookup(charset).name in _UTF8

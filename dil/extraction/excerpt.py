@@ -10,6 +10,7 @@ from dil.extraction.numbers import NumberText
 from dil.model.secret import MASK
 
 _LIMIT = 200
+_FORM = 30
 _BLANKS = re.compile(r"[\s\x00-\x1f\x7f-\x9f\ufffd]+")
 _LONG_WORD = re.compile(r"[A-Za-z0-9+/_=.~-]{20,}")
 _QUOTED_VALUE = re.compile(r'(:\s*)("(?:[^"\\]|\\.)*"?|-?[0-9][0-9.eE+-]*)')
@@ -38,3 +39,24 @@ def kind_of(value: object) -> str:
     if isinstance(value, Mapping):
         return f"an object of {len(value)} members"
     return "an array"
+
+
+def masked(value: object) -> str:
+    """Return the form of a text or number in brackets: its characters' kinds, not themselves.
+
+    >>> masked("2020-13-01T0z"), masked("Zoé 7"), masked([1])
+    (' ("9999-99-99A9a")', ' ("Aaa 9")', '')
+    """
+    if isinstance(value, bool) or not isinstance(value, str | int | float | Decimal):
+        return ""
+    text = str(value)
+    form = "".join(_form(character) for character in text[:_FORM])
+    return f' ("{form}{"..." if len(text) > _FORM else ""}")'
+
+
+def _form(character: str) -> str:
+    if character.isdigit():
+        return "9"
+    if character.isalpha():
+        return "A" if character.isupper() else "a"
+    return character if character.isascii() and character.isprintable() else "?"

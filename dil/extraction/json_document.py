@@ -56,7 +56,7 @@ class Document:
         text.decode()  # raw rows are not looked at again: bad UTF-8 must be found here
         self._root: object  # dict or list of Raw, or a Raw scalar
         if is_lines:
-            self._root = [_VALUE.decode(line) for line in text.split(b"\n") if line.strip()]
+            self._root = decode_lines(text)
         else:
             self._root = _opened(_VALUE.decode(text))
 
@@ -88,10 +88,7 @@ class Document:
             if isinstance(value, dict):
                 value = value.get(segment, MISSING)
             elif isinstance(value, list):
-                position = index(segment)
-                value = (
-                    value[position] if position is not None and position < len(value) else MISSING
-                )
+                value = _element(value, segment)
             else:
                 return MISSING
         return value
@@ -110,6 +107,32 @@ def _opened(value: object) -> object:
     if first == b"{":
         return _MEMBERS.decode(value)
     return _ELEMENTS.decode(value) if first == b"[" else value
+
+
+def decode_elements(text: bytes, begin: int = 0) -> list[msgspec.Raw]:
+    """Return the elements of an array whose brackets are left out."""
+    del begin
+    return _ELEMENTS.decode(b"[%b]" % text)
+
+
+def decode_lines(text: bytes, begin: int = 0) -> list[msgspec.Raw]:
+    """Return the value of each line that is not blank.
+
+    Raises:
+        msgspec.DecodeError: a line is no JSON; the message tells at which byte it begins,
+            ``begin`` being that of the text.
+    """
+    values: list[msgspec.Raw] = []
+    for line in text.split(b"\n"):
+        if line and not line.isspace():
+            try:
+                values.append(_VALUE.decode(line))
+            except msgspec.DecodeError as error:
+                raise msgspec.DecodeError(
+                    f"{error}, in the line that begins at byte {begin}"
+                ) from None
+        begin += len(line) + 1
+    return values
 
 
 def is_null(value: msgspec.Raw) -> bool:

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import ClassVar
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import ClassVar, TypeAlias
 
 import msgspec
 import pyarrow as pa
 
 from dil.errors import SourceContractError
-from dil.extraction.content import read_utf8, refuse_other_types
+from dil.extraction.coercion import Place
+from dil.extraction.content import refuse_other_types
 from dil.extraction.excerpt import excerpt
 from dil.extraction.json_document import Document, collector_paused, is_null, is_object
+from dil.extraction.json_large import LargeDocument, LargeLines
 from dil.extraction.json_rows import GivenColumns, InferredColumns, RowColumns
+from dil.extraction.json_scan import MalformedError, OversizeError
+from dil.extraction.json_spool import Limits, Span, Spool, read_body
+from dil.extraction.json_windows import RowWindows
 from dil.extraction.names import NameCleansing
 from dil.model.job import ExtractionSpec
 from dil.model.json import JsonValue
@@ -22,16 +29,23 @@ from dil.spi.extractor import MISSING, Extractor, Missing, Page
 NO_DATA_FIELD = (
     "a later page had no ms.data.field and was taken as empty; it may have been an error document"
 )
+_AnyDocument: TypeAlias = Document | LargeDocument | LargeLines
 _LINES = ("application/x-ndjson", "application/jsonlines", "application/jsonl")
 
 
 class JsonExtractor(Extractor):
     """One JSON value for each response, or one for each line with a new-line separated type.
 
-    With ``ms.output.schema`` rows have exactly its columns, all of them. Without, columns are
-    found by looking at all rows of a page; later pages can widen types and append columns, and
-    ``schema`` tells the newest form. Batches hold at most 65,536 rows.
+    With ``ms.output.schema`` rows have exactly its columns, all of them. Without it, or when
+    ``ms.enable.schema.based.filtering`` is false, columns are found by looking at all rows of a
+    page; later pages can widen types and append columns, and ``schema`` tells the newest form.
+    Batches hold at most 65,536 rows.
+
+    A long response is kept in a temporary file and read in windows (see ``Limits``), so memory is
+    bounded whatever its size; each window counts as a page for columns that are found.
     """
+
+    limits: ClassVar[Limits] = Limits()
 
     content_types: ClassVar[tuple[str, ...]] = ("application/json", *_LINES)
 
@@ -42,7 +56,7 @@ class JsonExtractor(Extractor):
         names = NameCleansing(cleansing) if cleansing and cleansing.enabled else None
         self._columns: RowColumns = (
             GivenColumns(spec.output_schema, names)
-            if spec.output_schema is not None
+            if spec.output_schema is not None and spec.filters_by_schema
             else InferredColumns(spec, names)
         )
         self._pages = 0
@@ -61,32 +75,31 @@ class JsonExtractor(Extractor):
             ConversionError: (from the batches) a value does not fit its declared column.
         """
         refuse_other_types(response, self._accepted, suffix="+json")
-        text = read_utf8(response, self.spec.charset)
+        text = read_body(response, self.spec.charset, self.limits)
         self._pages += 1
-        if not text.strip():
+        source = _Source(response, text, self._pages)
+        if isinstance(text, bytes) and not text.strip():
             return Page(iter(()), _nothing)
-        document = self._document(text, response)
-        page = Page(iter(()), document.lookup)
-        rows = self._rows(document, response)
-        if rows is None:
+        with source.problems():
+            document = self._document(text, is_lines=response.content_type in _LINES)
+            windows = self._windows(document, source)
+        page = Page(iter(()), source.looking_up(document))
+        if windows is None:
             page.notes = (NO_DATA_FIELD,)
-        page.batches = self._batches(rows or (), page)
+        page.batches = self._batches(windows or (), page, source)
         return page
 
-    def _document(self, text: bytes, response: Response) -> Document:
-        try:
+    def _document(self, text: bytes | Spool, *, is_lines: bool) -> _AnyDocument:
+        if isinstance(text, bytes):
             with collector_paused():
-                return Document(text, is_lines=response.content_type in _LINES)
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-            reason = "bad UTF-8" if isinstance(error, UnicodeDecodeError) else str(error)
-            raise self._refusal(
-                response,
-                f"the body is not JSON ({reason}); content type"
-                f' {response.content_type or "unknown"}; it begins: "{excerpt(text)}"',
-                "The source may have answered with an error page, or the answer was cut off.",
-            ) from None
+                return Document(text, is_lines=is_lines)
+        if is_lines:
+            return LargeLines(text, self.limits)
+        return LargeDocument(text, self.spec.data_field, self.limits)
 
-    def _rows(self, document: Document, response: Response) -> Sequence[msgspec.Raw] | None:
+    def _windows(
+        self, document: _AnyDocument, source: _Source
+    ) -> Iterable[Sequence[msgspec.Raw]] | None:
         """Return the raw rows of the payload; none for a scalar body or a null payload.
 
         None tells that a later page has no payload at all.
@@ -96,33 +109,90 @@ class JsonExtractor(Extractor):
             return ()
         payload = document.rows(field)
         if isinstance(payload, Missing):
-            if self._pages > 1:
+            if source.page > 1:
                 return None
-            raise self._refusal(
-                response,
+            raise source.refusal(
                 f'there is no "{field}" in the response',
                 "Check ms.data.field; an error document may also look like this.",
             )
-        if not isinstance(payload, msgspec.Raw):
+        if isinstance(payload, RowWindows):
             return payload
+        if not isinstance(payload, msgspec.Raw):
+            return (payload,)
         if is_null(payload):
             return ()
         if not is_object(payload):
-            raise self._refusal(
-                response,
+            raise source.refusal(
                 f'"{field}" is neither an object nor an array',
                 "ms.data.field must lead to one row or an array of rows.",
             )
-        return (payload,)
+        return ((payload,),)
 
-    def _batches(self, rows: Sequence[msgspec.Raw], page: Page) -> Iterator[pa.RecordBatch]:
-        for batch in self._columns.batches(rows, self._pages):
-            page.rows += batch.num_rows
-            yield batch
+    def _batches(
+        self, windows: Iterable[Sequence[msgspec.Raw]], page: Page, source: _Source
+    ) -> Iterator[pa.RecordBatch]:
+        first = 1
+        with source.problems():
+            for rows in windows:
+                for batch in self._columns.batches(rows, Place(source.page, first)):
+                    page.rows += batch.num_rows
+                    yield batch
+                first += len(rows)
 
-    def _refusal(self, response: Response, what: str, fix: str) -> SourceContractError:
-        place = f"{response.location}, " if response.location else ""
-        return SourceContractError(f"{place}page {self._pages}: {what}", fix)
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """One response in messages; ``page`` counts from 1."""
+
+    response: Response
+    text: bytes | Spool
+    page: int
+
+    @contextmanager
+    def problems(self) -> Iterator[None]:
+        """Turn what readers find wrong with the text into errors that name the response."""
+        try:
+            yield
+        except (msgspec.MsgspecError, MalformedError, UnicodeDecodeError) as error:
+            raise self._no_json(error) from None
+        except OversizeError as error:
+            raise self.refusal(
+                f"a part of the response is too long: {error}",
+                "Let ms.data.field lead to the array of rows, or ask the source for smaller pages.",
+            ) from None
+        except RecursionError:
+            raise self.refusal(
+                "the response is nested too deeply to be read; it begins:"
+                f' "{excerpt(self._begin())}"',
+                "Some hundred levels are possible. Ask the source for a flatter form.",
+            ) from None
+
+    def looking_up(self, document: _AnyDocument) -> Callable[[str], JsonValue | Missing]:
+        """Return the look-up of a document, with its problems told in our words."""
+        if isinstance(document, Document):
+            return document.lookup
+
+        def lookup(path: str) -> JsonValue | Missing:
+            with self.problems():
+                return document.lookup(path)
+
+        return lookup
+
+    def refusal(self, what: str, fix: str) -> SourceContractError:
+        """Return the error that something is wrong with this response."""
+        place = f"{self.response.location}, " if self.response.location else ""
+        return SourceContractError(f"{place}page {self.page}: {what}", fix)
+
+    def _no_json(self, error: Exception) -> SourceContractError:
+        reason = "bad UTF-8" if isinstance(error, UnicodeDecodeError) else str(error)
+        return self.refusal(
+            f"the body is not JSON ({reason}); content type"
+            f' {self.response.content_type or "unknown"}; it begins: "{excerpt(self._begin())}"',
+            "The source may have answered with an error page, or the answer was cut off.",
+        )
+
+    def _begin(self) -> bytes:
+        return self.text if isinstance(self.text, bytes) else self.text.read(Span(0, 1024))
 
 
 def _nothing(path: str) -> JsonValue | Missing:

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.json as pj
 
 from dil.errors import SourceContractError
-from dil.extraction.coercion import coerced_batch
+from dil.extraction.coercion import Place, coerced_batch
 from dil.extraction.excerpt import kind_of
 from dil.extraction.json_document import collector_paused, decode_rows, is_object
 from dil.extraction.names import NameCleansing, suspicious_rows
@@ -34,8 +34,8 @@ class RowColumns(ABC):
         """Return the raw schema as far as it is known."""
 
     @abstractmethod
-    def batches(self, rows: Sequence[msgspec.Raw], page: int) -> Iterator[pa.RecordBatch]:
-        """Yield one page's rows in order; ``page`` counts from 1, for messages.
+    def batches(self, rows: Sequence[msgspec.Raw], place: Place) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of one page, or of one window of it, in order; ``place`` for messages.
 
         Raises:
             SourceContractError: a row is not an object, or columns contradict each other.
@@ -61,11 +61,11 @@ class GivenColumns(RowColumns):
         del has_pages
         return self._schema
 
-    def batches(self, rows: Sequence[msgspec.Raw], page: int) -> Iterator[pa.RecordBatch]:
+    def batches(self, rows: Sequence[msgspec.Raw], place: Place) -> Iterator[pa.RecordBatch]:
         """Yield batches of the given schema; members that are no columns are dropped."""
-        for first, part in _parts(rows):
+        for begin, part in _parts(rows):
             batch = self._read(part) if self._readable else None
-            yield batch or self._coerced(part, first, page)
+            yield batch or self._coerced(part, place.later(begin))
 
     def _read(self, rows: Sequence[msgspec.Raw]) -> pa.RecordBatch | None:
         """Return the batch, None when a value needs care."""
@@ -98,23 +98,28 @@ class GivenColumns(RowColumns):
         objects = decode_rows([rows[position] for position in looked_at])
         return names.register_known(objects, pa.struct(list(self._schema)))
 
-    def _coerced(self, rows: Sequence[msgspec.Raw], first: int, page: int) -> pa.RecordBatch:
-        _refuse_other_than_objects(rows, first, page)
+    def _coerced(self, rows: Sequence[msgspec.Raw], place: Place) -> pa.RecordBatch:
+        _refuse_other_than_objects(rows, place)
         with collector_paused():
             objects: list[Any] = decode_rows(rows, texts=True)
             known = pa.struct(list(self._schema))
             if self._names and self._names.register_known(objects, known):
                 objects = self._names.renamed_rows(objects)
-            return coerced_batch(objects, self._schema, first_row=first, page=page)
+            return coerced_batch(objects, self._schema, place)
 
 
 class InferredColumns(RowColumns):
-    """Columns found in the rows; every page may widen them (B9.3)."""
+    """Columns found in the rows; every page may widen them (B9.3).
+
+    With ``ms.output.schema`` and no filter (B9.6), its columns come first and keep their types;
+    what else the rows have, at any depth, is found.
+    """
 
     def __init__(self, spec: ExtractionSpec, names: NameCleansing | None) -> None:
         self._names = names
         self._defaults = dict(spec.default_types)
-        self._made_up = _made_up(spec)
+        self._given = spec.output_schema or ()
+        self._made_up = self._given or _made_up(spec)
         self._shape = Shape()
         self._schema: pa.Schema | None = None
 
@@ -124,23 +129,23 @@ class InferredColumns(RowColumns):
             return raw_schema(self._made_up)
         return self._schema
 
-    def batches(self, rows: Sequence[msgspec.Raw], page: int) -> Iterator[pa.RecordBatch]:
+    def batches(self, rows: Sequence[msgspec.Raw], place: Place) -> Iterator[pa.RecordBatch]:
         """Yield batches of the schema as it is after this whole page."""
         if not rows:
             return
         with collector_paused():
             decoded = decode_rows(rows)
             if set(map(type, decoded)) != {dict}:
-                _refuse_other_than_objects(rows, 1, page)
+                _refuse_other_than_objects(rows, place)
             objects = self._widened_by(decoded)
         if self._schema is None or not len(self._schema):
             raise SourceContractError(
-                f"page {page}: the rows have no members", "Describe them in ms.output.schema."
+                f"page {place.page}: the rows have no members", "Describe them in ms.output.schema."
             )
-        for first, part in _parts(rows):
+        for begin, part in _parts(rows):
             with collector_paused():
-                batch = self._native(objects[first - 1 : first - 1 + len(part)], self._schema)
-            yield batch or self._coerced(part, first, page, self._schema)
+                batch = self._native(objects[begin : begin + len(part)], self._schema)
+            yield batch or self._coerced(part, place.later(begin), self._schema)
 
     def _widened_by(self, objects: list[Any]) -> list[Any]:
         """Let the shape learn from a page; return its rows with cleansed names."""
@@ -151,7 +156,7 @@ class InferredColumns(RowColumns):
         self._shape.widen(found)
         if self._shape.holds_decimals():
             self._shape.observe(objects)
-        self._schema = raw_schema(self._shape.columns(self._defaults))
+        self._schema = raw_schema(self._shape.columns(self._defaults, given=self._given))
         return objects
 
     def _native(self, objects: list[Any], schema: pa.Schema) -> pa.RecordBatch | None:
@@ -160,7 +165,7 @@ class InferredColumns(RowColumns):
         Arrow would silently cut a fraction in an integer column and take a boolean for a double.
         Neither can happen here: a column's type comes from its values, unless the user forced it.
         """
-        if self._defaults:
+        if self._defaults or self._given:
             return None
         try:
             rows = pa.array(objects, type=pa.struct(list(schema)))
@@ -169,13 +174,13 @@ class InferredColumns(RowColumns):
         return pa.RecordBatch.from_arrays(rows.flatten(), schema=schema)
 
     def _coerced(
-        self, rows: Sequence[msgspec.Raw], first: int, page: int, schema: pa.Schema
+        self, rows: Sequence[msgspec.Raw], place: Place, schema: pa.Schema
     ) -> pa.RecordBatch:
         with collector_paused():
             objects: list[Any] = decode_rows(rows, texts=True)
             if self._names:
                 objects = self._names.renamed_rows(objects)
-            return coerced_batch(objects, schema, first_row=first, page=page)
+            return coerced_batch(objects, schema, place)
 
 
 def _shape_of(objects: list[Any]) -> Shape:
@@ -195,20 +200,20 @@ def _made_up(spec: ExtractionSpec) -> Schema:
 
 
 def _parts(rows: Sequence[msgspec.Raw]) -> Iterator[tuple[int, Sequence[msgspec.Raw]]]:
-    """Yield stretches of rows for one batch each, with the 1-based number of the first row."""
+    """Yield stretches of rows for one batch each, with the number of rows before."""
     size = sum(len(memoryview(row)) for row in rows)
     fitting = _BATCH_BYTES * len(rows) // max(size, 1)
     step = max(1, min(_BATCH_ROWS, fitting))
     for begin in range(0, len(rows), step):
-        yield begin + 1, rows[begin : begin + step]
+        yield begin, rows[begin : begin + step]
 
 
-def _refuse_other_than_objects(rows: Sequence[msgspec.Raw], first: int, page: int) -> None:
-    for number, row in enumerate(rows, first):
+def _refuse_other_than_objects(rows: Sequence[msgspec.Raw], place: Place) -> None:
+    for number, row in enumerate(rows, place.first_row):
         if not is_object(row):
             kind = kind_of(msgspec.json.decode(row))
             raise SourceContractError(
-                f"row {number} of page {page} is {kind}, not an object",
+                f"row {number} of page {place.page} is {kind}, not an object",
                 "ms.data.field must lead to an array of objects.",
             )
 

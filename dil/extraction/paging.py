@@ -3,27 +3,37 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, BinaryIO, Protocol, cast
 
-from dil.errors import SourceContractError
+from dil.errors import (
+    AuthenticationError,
+    QuotaError,
+    SourceContractError,
+    SourceError,
+    TransientSourceError,
+)
+from dil.extraction.measured_body import MeasuredBody
+from dil.extraction.next_page import more_flag, next_address
+from dil.extraction.page_values import EchoedPage, initial_values, next_values, page_integer
+from dil.extraction.paging_guard import PagingGuard
 from dil.extraction.paging_notes import end_notes
 from dil.extraction.paging_rules import (
     Action,
-    EchoedPage,
+    Decision,
     PageState,
     PagingRules,
     SessionKey,
     decide,
     failure,
-    initial_values,
-    next_values,
-    page_integer,
     total_count,
 )
 from dil.extraction.parameters import PageValues, Scope, evaluate
-from dil.extraction.streams import ReadStream
+from dil.extraction.payload_rows import PayloadRows
+from dil.extraction.position import Position
+from dil.extraction.session_keys import session_key
 from dil.model.job import ExtractionSpec
 from dil.model.json import JsonValue, as_text
 from dil.spi.connector import ByteSession, RequestValues, Response, RowSession
@@ -40,8 +50,11 @@ class WalkCounters:
     """What a walk did so far; read by the task at any time.
 
     ``bytes`` are those that the extractor read, after transfer decoding. ``pages`` are answers
-    that were not warnings. ``notes`` are fixed sentences for the run's report, each once: what was
-    odd about the answers and about how the walk ended, without being a failure.
+    that were not warnings. ``by_status`` counts answers by the hundreds of their status (2 for
+    2xx), where the protocol has one. ``notes`` are fixed sentences for the run's report, each once:
+    what was odd about the answers and about how the walk ended, without being a failure.
+    ``is_void`` tells that what was read is good for nothing: from the same pages a later attempt
+    would come to the same end.
     """
 
     requests: int = 0
@@ -50,11 +63,17 @@ class WalkCounters:
     bytes: int = 0
     warnings: int = 0
     seconds_waited: float = 0.0
+    by_status: Counter[int] = field(default_factory=Counter)
     notes: list[str] = field(default_factory=list)
+    is_void: bool = False
 
     def note(self, *sentences: str) -> None:
         """Add the sentences that are not there yet."""
         self.notes += [each for each in dict.fromkeys(sentences) if each not in self.notes]
+
+    def read(self, size: int) -> None:
+        """Count bytes of a body."""
+        self.bytes += size
 
 
 class Clock(Protocol):
@@ -67,14 +86,33 @@ class Clock(Protocol):
         """Wait."""
 
 
+class ResumeRefusedError(Exception):
+    """A walk cannot go on from its start; the cause is the source's own refusal, if it was that."""
+
+
+def _ignore(position: Position) -> None:
+    del position
+
+
 @dataclass(frozen=True)
 class Walk:
-    """Everything that decides how the pages of one attempt are walked."""
+    """Everything that decides how the pages of one attempt are walked.
+
+    ``start`` is where an earlier attempt came to. ``payload`` are the rows to send, one in each
+    request; without a row there is no request. ``on_page`` is called between two pages, when all
+    rows of the earlier one were taken, with where the walk goes on.
+    """
 
     spec: ExtractionSpec
     scope: Scope
     clock: Clock
     counters: WalkCounters = field(default_factory=WalkCounters)
+    start: Position | None = None
+    payload: PayloadRows | None = None
+    on_page: Callable[[Position], None] = _ignore
+
+
+_Ask = Callable[[RequestValues], tuple[Page, Response]]
 
 
 def walk_pages(
@@ -86,20 +124,22 @@ def walk_pages(
     not consumed by then are read and counted, so that paging does not depend on the caller.
 
     Raises:
-        SourceContractError: a value of the paging rules is of the wrong kind, or they say fail.
+        SourceContractError: a value of the paging rules is of the wrong kind, they say fail, or
+            the source leads in circles.
         SourceError: from the session or the extractor.
+        ResumeRefusedError: the source refuses to go on from ``walk.start``, or the payload rows
+            are others than before.
     """
+    hashes = _guard(walk).reads_content and walk.payload is None
 
     def ask(values: RequestValues) -> tuple[Page, Response]:
         response = session.fetch(values)
-        if response.warning:
-            walk.counters.warnings += 1
-            _LOG.warning("%s: %s", response.location, response.warning)
-        else:
-            walk.counters.pages += 1
+        _count(response, walk.counters)
         if response.body is None:
             return Page(iter(()), _nothing), response
-        return extractor.extract(_counting(response, walk.counters)), response
+        body = MeasuredBody(response.body, walk.counters.read, hashes=hashes)
+        measured = replace(response, body=cast("BinaryIO", body))
+        return extractor.extract(measured), measured
 
     return _walk(ask, walk)
 
@@ -116,42 +156,103 @@ def walk_rows(session: RowSession, walk: Walk) -> Iterator[tuple[Page, RequestVa
     return _walk(ask, walk)
 
 
-def _walk(
-    ask: Callable[[RequestValues], tuple[Page, Response]], walk: Walk
-) -> Iterator[tuple[Page, RequestValues]]:
+def _walk(ask: _Ask, walk: Walk) -> Iterator[tuple[Page, RequestValues]]:
     """Run the loop of B8.2; ``ask`` sends one request."""
-    rules = PagingRules.of(walk.spec)
-    pace = _Pace(walk)
-    values = initial_values(walk.spec)
-    state = PageState()
-    for number in _numbers():
+    rules, guard, pace = PagingRules.of(walk.spec), _guard(walk), _Pace(walk)
+    start = walk.start or Position(values=initial_values(walk.spec))
+    state, values, rows = start.state, start.values, walk.payload
+    if rows is not None and not rows.skip(state.asked, start.sent_rows or rows.sent):
+        raise ResumeRefusedError
+    if rows is not None and not rows.left:
+        return
+    while True:
         pace.before_request()
-        request = evaluate(walk.spec.parameters, walk.scope, values, page=number)
+        request = _request(walk, values, state)
         walk.counters.requests += 1
-        page, response = ask(request)
+        page, response = _answered(ask, request, walk, is_first=state.asked == start.number)
         yield page, request
         for _ in page.batches:
             pass
         walk.counters.rows += page.rows
         walk.counters.note(*page.notes)
-        state = _state_after(walk, state, page, response, first=number == 0)
-        decision = decide(rules, replace(state, elapsed_s=pace.elapsed_s()))
+        echoed = _echoed(walk.spec, page)
+        state = replace(
+            _state_after(walk, state, page, response),
+            page_size=values.size if echoed.size is None else echoed.size,
+            elapsed_s=pace.elapsed_s(),
+        )
+        decision = decide(rules, state)
         if decision.action is Action.FAIL:
+            walk.counters.is_void = True
             raise SourceContractError(
                 failure(decision, walk.spec.session, rules.wait_timeout_s),
-                "See ms.session.key.field and ms.wait.timeout.seconds.",
+                "See ms.session.key.field, ms.pagination and ms.wait.timeout.seconds.",
             )
         if decision.action is Action.STOP:
-            _note_the_end(walk, rules, state, response, values)
+            _note_the_end(walk, rules, state, response, decision)
             return
-        values = next_values(values, _echoed(walk.spec, page), page.rows, state.key.cursor)
+        _check(guard, decision, state, response, walk)
+        values = next_values(values, echoed, page.rows, state.key.cursor)
+        walk.on_page(Position.after(state, values, rows.sent if rows else ""))
+
+
+def _guard(walk: Walk) -> PagingGuard:
+    allows = walk.spec.pagination.equal_pages
+    return PagingGuard(PagingRules.of(walk.spec), allows_equal_pages=allows)
+
+
+def _check(
+    guard: PagingGuard, decision: Decision, state: PageState, response: Response, walk: Walk
+) -> None:
+    """Let the guard look; what it refuses would be refused again from any page of the circle."""
+    body: object = response.body
+    content = body.content if isinstance(body, MeasuredBody) else None
+    walk.counters.is_void = True
+    guard.check(decision, state, content)
+    walk.counters.is_void = False
+
+
+def _request(walk: Walk, values: PageValues, state: PageState) -> RequestValues:
+    """Return the values of the next request, with its payload row or its address."""
+    request = evaluate(walk.spec.parameters, walk.scope, values, page=state.asked)
+    if walk.payload is None:
+        return replace(request, next_uri=state.next_uri) if state.next_uri else request
+    row, key = walk.payload.take()
+    return replace(request, payload=row, idempotency_key=key)
+
+
+def _answered(
+    ask: _Ask, request: RequestValues, walk: Walk, *, is_first: bool
+) -> tuple[Page, Response]:
+    """Send a request; tell a token that is not good any more from other refusals.
+
+    A payload row that is refused says nothing of the rows before it: they were sent.
+    """
+    if not is_first or walk.start is None or walk.payload is not None:
+        return ask(request)
+    try:
+        return ask(request)
+    except (TransientSourceError, AuthenticationError, QuotaError):
+        raise
+    except SourceError as error:
+        raise ResumeRefusedError from error
+
+
+def _count(response: Response, counters: WalkCounters) -> None:
+    if response.status:
+        counters.by_status[response.status // 100] += 1
+    if response.warning:
+        counters.warnings += 1
+        _LOG.warning("%s: %s", response.location, response.warning)
+    else:
+        counters.pages += 1
 
 
 def _note_the_end(
-    walk: Walk, rules: PagingRules, state: PageState, response: Response, sent: PageValues
+    walk: Walk, rules: PagingRules, state: PageState, response: Response, decision: Decision
 ) -> None:
     """Keep what is odd about the end of a walk, and log it with its numbers."""
-    notes = end_notes(rules, state, page_size=sent.size, has_body=response.body is not None)
+    notes = end_notes(rules, state, decision, has_body=response.body is not None)
     for note in notes:
         _LOG.warning(
             "%s: %s (rows %d, total %s)",
@@ -161,57 +262,27 @@ def _note_the_end(
     walk.counters.note(*notes)
 
 
-def _numbers() -> Iterator[int]:
-    number = 0
-    while True:
-        yield number
-        number += 1
-
-
-def _state_after(
-    walk: Walk, before: PageState, page: Page, response: Response, *, first: bool
-) -> PageState:
-    spec = walk.spec
+def _state_after(walk: Walk, before: PageState, page: Page, response: Response) -> PageState:
+    spec, paging = walk.spec, walk.spec.pagination
     total = before.total
     if spec.total_count_field:
         found = page.lookup(spec.total_count_field)
         total = total_count(found, before.total, spec.total_count_field)
     key = session_key(spec.session.name, response, page.lookup) if spec.session else SessionKey()
+    more = more_flag(paging.more, response, page.lookup) if paging.more else None
     return PageState(
         rows=page.rows,
         processed=before.processed + page.rows,
         key=key,
-        previous_key=None if first else before.key,
+        previous_key=before.key if before.asked else None,
         key_was_there=before.key_was_there or key.is_there,
         total=total,
+        payload_left=None if walk.payload is None else walk.payload.left,
+        asked=before.asked + 1,
+        next_uri=next_address(paging.next, response, page.lookup) if paging.next else "",
+        more=more,
+        more_was_there=before.more_was_there or more is not None,
     )
-
-
-def session_key(
-    name: str, response: Response, lookup: Callable[[str], JsonValue | Missing]
-) -> SessionKey:
-    """Find the session key of a response (B8.4): JSON path before response header.
-
-    In a body that is an array the path is collected from each object and joined with ``|``.
-    """
-    found = lookup(name)
-    if not isinstance(found, Missing):
-        return SessionKey.of(found)
-    parts = list(_element_keys(name, lookup))
-    if parts:
-        return SessionKey("|".join(parts), is_there=True)
-    header = response.header(name)
-    return SessionKey(header or "", is_there=header is not None)
-
-
-def _element_keys(name: str, lookup: Callable[[str], JsonValue | Missing]) -> Iterator[str]:
-    """Yield the key's text from each element of a body that is an array."""
-    position = 0
-    while not isinstance(lookup(str(position)), Missing):
-        found = lookup(f"{position}.{name}")
-        if not isinstance(found, Missing):
-            yield SessionKey.of(found).text
-        position += 1
 
 
 def _echoed(spec: ExtractionSpec, page: Page) -> EchoedPage:
@@ -230,31 +301,6 @@ def _counted(batches: Iterator[pa.RecordBatch], page: Page) -> Iterator[pa.Recor
     for batch in batches:
         page.rows += batch.num_rows
         yield batch
-
-
-def _counting(response: Response, counters: WalkCounters) -> Response:
-    """Return the response with a body whose bytes are counted as they are read."""
-    body = response.body
-    if body is None:
-        return response
-    return replace(response, body=cast("BinaryIO", _CountedStream(body, counters)))
-
-
-class _CountedStream(ReadStream):
-    """Counts what is read from a stream that it owns."""
-
-    def __init__(self, stream: BinaryIO, counters: WalkCounters) -> None:
-        self._stream = stream
-        self._counters = counters
-
-    def read(self, size: int = -1, /) -> bytes:
-        data = self._stream.read(size)
-        self._counters.bytes += len(data)
-        return data
-
-    def close(self) -> None:
-        self._stream.close()
-        super().close()
 
 
 class _Pace:

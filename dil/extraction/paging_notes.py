@@ -7,7 +7,13 @@ report can count the work units that gave the same one.
 
 from __future__ import annotations
 
-from dil.extraction.paging_rules import PageState, PagingRules, total_reached
+from dil.extraction.paging_rules import (
+    CAP_ROW,
+    Decision,
+    PageState,
+    PagingRules,
+    total_reached,
+)
 
 TOTAL_NOT_REACHED = (
     "paging ended before as many rows had come as ms.total.count.field tells; rows may be missing"
@@ -23,27 +29,47 @@ NO_KEY = (
     "no response had ms.session.key.field, so paging ended after the first page; check its path,"
     " unless the source leaves it out on the last page"
 )
+CAPPED = (
+    "paging stopped at maxPages or maxRows of ms.pagination while the source had more; rows are"
+    " missing"
+)
+MORE_LEFT = (
+    "paging ended although `more` of ms.pagination said that there were more pages; rows may be"
+    " missing"
+)
+NEXT_LEFT = (
+    "paging ended at the total count although the answer named another page; rows may be missing"
+    " if the total is only an estimate"
+)
+NO_FLAG = "no response had the flag that `more` of ms.pagination names; check its path"
+
+_TOTAL_ROW = 6
 
 
 def end_notes(
-    rules: PagingRules, state: PageState, *, page_size: int | None, has_body: bool
+    rules: PagingRules, state: PageState, decision: Decision, *, has_body: bool
 ) -> tuple[str, ...]:
     """Return what is odd about a walk that stopped.
 
     Args:
         rules: The configured rules.
         state: What was known after the last page.
-        page_size: How many rows the last request asked for, None where that is not known.
+        decision: The row of the table that stopped it.
         has_body: Whether the last answer had a body, in which fields could have been.
     """
-    if not has_body:
-        return (TOTAL_NOT_REACHED,) if total_reached(rules, state) is False else ()
     found = {
+        CAPPED: decision.row == CAP_ROW,
         TOTAL_NOT_REACHED: total_reached(rules, state) is False,
-        CURSOR_LEFT: _names_another_page(rules, state),
-        NO_TOTAL: rules.has_total and state.total is None and state.processed > 0,
-        NO_KEY: _lacks_its_key(rules, state, page_size),
     }
+    if has_body and decision.row != CAP_ROW:
+        found |= {
+            CURSOR_LEFT: _names_another_page(rules, state),
+            NO_TOTAL: rules.has_total and state.total is None and state.processed > 0,
+            NO_KEY: _lacks_its_key(rules, state),
+            MORE_LEFT: state.more is True and decision.row != _TOTAL_ROW and not rules.condition,
+            NEXT_LEFT: decision.row == _TOTAL_ROW and bool(state.next_uri or state.more),
+            NO_FLAG: rules.has_more and not state.more_was_there and state.processed > 0,
+        }
     return tuple(note for note, applies in found.items() if applies)
 
 
@@ -51,17 +77,17 @@ def _names_another_page(rules: PagingRules, state: PageState) -> bool:
     """Tell whether an empty page came with a cursor that row 12 would have sent."""
     if state.rows or rules.condition or not (rules.sends_session or rules.is_paged):
         return False
-    if not state.key.cursor or total_reached(rules, state):
+    if not state.key.cursor or total_reached(rules, state) or state.more is False:
         return False
     # Sources whose cursor stays where it is at the end repeat the one they were asked with.
     return state.previous_key is None or state.previous_key.cursor != state.key.cursor
 
 
-def _lacks_its_key(rules: PagingRules, state: PageState, page_size: int | None) -> bool:
+def _lacks_its_key(rules: PagingRules, state: PageState) -> bool:
     """Tell whether a cursor was expected and never seen, though there may be another page.
 
     A page that is not full is the last one; many sources leave the cursor out there.
     """
-    if not rules.has_session or rules.condition or state.key_was_there:
+    if not rules.has_session or rules.condition or state.key_was_there or state.more is False:
         return False
-    return state.rows > 0 and (page_size is None or state.rows >= page_size)
+    return state.rows > 0 and (state.page_size is None or state.rows >= state.page_size)

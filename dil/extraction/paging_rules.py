@@ -1,19 +1,44 @@
-"""When another page is asked for, and what its request says: pure (behaviour.md B8.2 to B8.5)."""
+"""When another page is asked for: pure (behaviour.md B8.2 to B8.4, and rows of our own).
+
+The table of B8.2 keeps its numbers. What the members of ``ms.pagination`` that are our own say is
+decided by rows 16 to 20; the order of all rows is::
+
+    1 2 3    the session condition, its opposite, its time-out
+    4 5      payload rows
+    6        the total is reached: stop
+    7        polling without any paging: next request
+    8        files left
+    16       `more` says no: stop
+    17       `next`: an address is named: next request, even after an empty page; none: stop
+    18       `more` says yes: next request, even after an empty page; with a cursor, rows 11 and 12
+             decide, because without one the walk would begin anew
+    9        the page had no rows: stop
+    10       polling with paging: next request
+    19       `stopOnShortPage`, and the page had fewer rows than its size: stop
+    11 12    cursors
+    13 14    paging by start or number, and a total that is not reached: next request
+    15       else: stop
+    20       a cap: wherever a row above says next request and `maxPages` or `maxRows` is reached,
+             the walk stops, or fails with `failAtCap`. Caps always win.
+"""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import Enum
 
 from dil.errors import SourceContractError
 from dil.extraction.excerpt import kind_of
-from dil.extraction.parameters import PageValues
+from dil.extraction.parameters import flat
 from dil.model.job import ExtractionSpec
 from dil.model.json import JsonValue, as_text
 from dil.model.settings import SessionCondition, SessionKeyField
 from dil.spi.extractor import Missing
+
+GUARD_ROW = 0
+CAP_ROW = 20
 
 
 class Action(Enum):
@@ -26,7 +51,7 @@ class Action(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """An action and the row of the decision table that chose it; row 0 is the guard."""
+    """An action and the row of the table that chose it, see above; row 0 is the guard."""
 
     action: Action
     row: int
@@ -62,6 +87,8 @@ class PagingRules:
     """The configured part of the decision.
 
     ``sends_session`` tells that a parameter has the type session: a cursor reaches the source.
+    ``is_paged`` tells that there are page values, ``has_next`` and ``has_more`` that answers name
+    the next page or tell that there is one. None of the caps is no cap.
     """
 
     has_session: bool = False
@@ -71,19 +98,37 @@ class PagingRules:
     is_paged: bool = False
     has_total: bool = False
     wait_timeout_s: float = 600.0
+    has_next: bool = False
+    has_more: bool = False
+    stops_short: bool = False
+    max_pages: int | None = None
+    max_rows: int | None = None
+    fails_at_cap: bool = False
+
+    @property
+    def is_cursor(self) -> bool:
+        """Tell whether a session key leads from page to page (row 12)."""
+        walks = self.sends_session or self.is_paged
+        return self.has_session and self.condition is None and walks
 
     @classmethod
     def of(cls, spec: ExtractionSpec) -> PagingRules:
         """Read the rules from the parsed job."""
-        session = spec.session
+        session, paging = spec.session, spec.pagination
         return cls(
             has_session=session is not None,
             condition=_compiled(session.condition if session else None),
             fail_condition=_compiled(session.fail_condition if session else None),
-            sends_session=any(parameter.type == "session" for parameter in spec.parameters),
-            is_paged=spec.pagination.is_on,
+            sends_session=any(each.type == "session" for each in flat(spec.parameters)),
+            is_paged=paging.is_on,
             has_total=bool(spec.total_count_field),
             wait_timeout_s=spec.wait_timeout_s,
+            has_next=bool(paging.next),
+            has_more=bool(paging.more),
+            stops_short=paging.stop_on_short_page,
+            max_pages=paging.max_pages,
+            max_rows=paging.max_rows,
+            fails_at_cap=paging.fail_at_cap,
         )
 
 
@@ -94,7 +139,9 @@ class PageState:
     ``previous_key`` is the key of the page before, None for the first page. ``key_was_there`` tells
     that this page or an earlier one had a key. ``total`` is None until a page has told it.
     ``elapsed_s`` counts from the first request of the attempt. ``payload_left`` is None when the
-    job has no payload.
+    job has no payload. ``asked`` counts requests so far. ``page_size`` is how many rows a full page
+    has, None where nobody says. ``next_uri`` and ``more`` are what this answer says about the page
+    after it; ``more_was_there`` tells that this answer or an earlier one had the flag.
     """
 
     rows: int = 0
@@ -106,19 +153,35 @@ class PageState:
     elapsed_s: float = 0.0
     payload_left: int | None = None
     files_left: bool = False
+    asked: int = 1
+    page_size: int | None = None
+    next_uri: str = field(default="", repr=False)
+    more: bool | None = None
+    more_was_there: bool = False
 
 
 def decide(rules: PagingRules, state: PageState) -> Decision:
-    """Return the first matching row of the decision table of B8.2.
+    """Return the first matching row of the table.
 
     The guard against a source that repeats its cursor for ever acts only where row 12 would send
     another request (spec README 18).
     """
-    return (
+    decision = (
         _by_condition(rules, state)
         or _by_work_left(rules, state)
+        or _by_answer(rules, state)
+        or _by_rows(rules, state)
         or _by_session(rules, state)
         or _by_pages(rules, state)
+    )
+    if decision.action is Action.NEXT and _is_at_cap(rules, state):
+        return Decision(Action.FAIL if rules.fails_at_cap else Action.STOP, CAP_ROW)
+    return decision
+
+
+def _is_at_cap(rules: PagingRules, state: PageState) -> bool:
+    return (rules.max_pages is not None and state.asked >= rules.max_pages) or (
+        rules.max_rows is not None and state.processed >= rules.max_rows
     )
 
 
@@ -134,30 +197,48 @@ def _by_condition(rules: PagingRules, state: PageState) -> Decision | None:
 
 
 def _by_work_left(rules: PagingRules, state: PageState) -> Decision | None:
-    """Rows 4 to 9: payload, total count, polling, files, and a page without rows."""
+    """Rows 4 to 8: payload, total count, polling, and files."""
     if state.payload_left is not None:
         return Decision(Action.NEXT, 5) if state.payload_left else Decision(Action.STOP, 4)
     if total_reached(rules, state) is True:
         return Decision(Action.STOP, 6)
-    if rules.condition and not rules.is_paged:
+    if rules.condition and not (rules.is_paged or rules.has_next or rules.has_more):
         return Decision(Action.NEXT, 7)
-    if state.files_left:
-        return Decision(Action.NEXT, 8)
-    return Decision(Action.STOP, 9) if state.rows == 0 else None
+    return Decision(Action.NEXT, 8) if state.files_left else None
+
+
+def _by_answer(rules: PagingRules, state: PageState) -> Decision | None:
+    """Rows 16 to 18: the answer says itself whether there is another page."""
+    if state.more is False:
+        return Decision(Action.STOP, 16)
+    if rules.has_next:
+        return Decision(Action.NEXT if state.next_uri else Action.STOP, 17)
+    if state.more is None:
+        return None
+    return _by_session(rules, state) if rules.is_cursor else Decision(Action.NEXT, 18)
+
+
+def _by_rows(rules: PagingRules, state: PageState) -> Decision | None:
+    """Rows 9, 10 and 19: a page without rows, polling with pages, and a page that is not full."""
+    if state.rows == 0:
+        return Decision(Action.STOP, 9)
+    if rules.condition:
+        return Decision(Action.NEXT, 10)
+    if rules.stops_short and state.page_size is not None and state.rows < state.page_size:
+        return Decision(Action.STOP, 19)
+    return None
 
 
 def _by_session(rules: PagingRules, state: PageState) -> Decision | None:
-    """Rows 10 to 12: polling with pages, and cursors."""
-    if rules.condition:
-        return Decision(Action.NEXT, 10)
-    if not rules.has_session:
+    """Rows 11 and 12: cursors."""
+    if not rules.has_session or rules.condition:
         return None
     if not state.key.cursor:
         return Decision(Action.STOP, 11)
     if not (rules.sends_session or rules.is_paged):
         return None
     if state.previous_key and state.previous_key.cursor == state.key.cursor:
-        return Decision(Action.FAIL, 0)
+        return Decision(Action.FAIL, GUARD_ROW)
     return Decision(Action.NEXT, 12)
 
 
@@ -193,61 +274,13 @@ def total_count(found: JsonValue | Missing, previous: JsonValue, path: str) -> J
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class EchoedPage:
-    """What a response says about its own page; None where it says nothing."""
-
-    start: int | None = None
-    size: int | None = None
-    number: int | None = None
-
-
-def next_values(previous: PageValues, echoed: EchoedPage, rows: int, cursor: str) -> PageValues:
-    """Return the values of the next request (B8.5); an empty cursor is left out of it."""
-    size = previous.size if echoed.size is None else echoed.size
-    if echoed.start is not None and echoed.size is not None:
-        start = echoed.start + echoed.size
-    else:
-        start = (previous.start or 0) + (rows if size is None else size)
-    number = previous.number if echoed.number is None else echoed.number
-    return replace(
-        previous,
-        start=start,
-        size=size,
-        number=1 if number is None else number + 1,
-        session=cursor or None,
-    )
-
-
-def initial_values(spec: ExtractionSpec) -> PageValues:
-    """Return the values of the first request: by position, a missing position has none."""
-    given: tuple[int | None, ...] = (*spec.pagination.initial_values, None, None, None)
-    session = spec.session.init_value if spec.session else None
-    return PageValues(given[0], given[1], given[2], session)
-
-
-def page_integer(found: JsonValue | Missing, path: str) -> int | None:
-    """Return a page value of a response; missing and null mean that it is not told.
-
-    Raises:
-        SourceContractError: the value is not a whole number, nor the text of one.
-    """
-    if isinstance(found, Missing) or found is None:
-        return None
-    text = as_text(found)
-    if isinstance(found, bool) or not re.fullmatch(r"-?[0-9]+", text):
-        raise SourceContractError(
-            f'the page value at "{path}" is {kind_of(found)}, not a whole number',
-            "Check `fields` of ms.pagination.",
-        )
-    return int(text)
-
-
 def failure(decision: Decision, session: SessionKeyField | None, timeout_s: float) -> str:
     """Return the sentence that explains a FAIL decision; it never shows the key itself."""
     name = session.name if session else ""
-    if decision.row == 0:
+    if decision.row == GUARD_ROW:
         return f'the source returned the same session key "{name}" twice in a row'
+    if decision.row == CAP_ROW:
+        return "the source has more pages than maxPages and maxRows of ms.pagination allow"
     if decision.row == 2:  # noqa: PLR2004 - a row of the decision table
         return f'the session key "{name}" matches failCondition'
     return f'the session key "{name}" did not meet its condition within {timeout_s:g} seconds'

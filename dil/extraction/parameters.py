@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from dil.errors import ConfigError
@@ -94,6 +94,25 @@ def evaluate(
     variables = {**known, **substituted}
     sent = {name: value for name, value in substituted.items() if _is_sent(name, value, parameters)}
     return RequestValues(variables, sent, page)
+
+
+def flat(parameters: Iterable[Parameter]) -> Iterator[Parameter]:
+    """Yield parameters and those inside them."""
+    for parameter in parameters:
+        yield parameter
+        if parameter.type == "object":
+            inner = parameter.value
+            yield from flat((inner,) if isinstance(inner, Parameter) else inner or ())
+
+
+def differs_by_load(parameters: Iterable[Parameter]) -> bool:
+    """Tell whether a full run asks for something else than an incremental one (B6.2)."""
+    return any(
+        parameter.type == "list"
+        and isinstance(parameter.value, list | tuple)
+        and len(parameter.value) > 1
+        for parameter in flat(parameters)
+    )
 
 
 def _is_sent(name: str, value: JsonValue, parameters: Sequence[Parameter]) -> bool:

@@ -6,7 +6,7 @@ Values are looked at column by column, all rows of a page. A shape only ever wid
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from itertools import chain
 from typing import Any
@@ -22,6 +22,7 @@ from dil.model.schema import (
     MapType,
     Primitive,
     RecordType,
+    Schema,
 )
 
 _INT = 2**31
@@ -151,16 +152,40 @@ class Shape:
         if self.items is not None:
             yield from self.items.levels(path)
 
-    def columns(self, defaults: Mapping[str, str], path: str = "") -> tuple[Column, ...]:
+    def columns(
+        self, defaults: Mapping[str, str], path: str = "", given: Schema = ()
+    ) -> tuple[Column, ...]:
         """Return the members as columns, all nullable: no page can promise what others hold.
+
+        ``given`` columns come first and keep their types; only what they do not name is found.
 
         Raises:
             SourceContractError: a column holds objects or arrays here and other values there.
         """
-        return tuple(
+        known = {column.name for column in given}
+        first = (
+            replace(
+                each,
+                type=self.members[each.name].completed(each.type, defaults, f"{path}{each.name}"),
+            )
+            if each.name in self.members
+            else each
+            for each in given
+        )
+        found = (
             Column(name, shape.data_type(name, defaults, f"{path}{name}"))
             for name, shape in self.members.items()
+            if name not in known
         )
+        return (*first, *found)
+
+    def completed(self, given: DataType, defaults: Mapping[str, str], path: str) -> DataType:
+        """Return a given type with the members that it does not name."""
+        if isinstance(given, RecordType):
+            return replace(given, columns=self.columns(defaults, f"{path}.", given.columns))
+        if isinstance(given, ArrayType) and self.items is not None:
+            return replace(given, items=self.items.completed(given.items, defaults, f"{path}[]"))
+        return given
 
     def data_type(self, name: str, defaults: Mapping[str, str], path: str) -> DataType:
         """Return the type of the column; ``defaults`` are ms.data.default.type."""

@@ -107,7 +107,9 @@ class Commit:
     taken. ``watermarks`` False keeps no work-unit records (state.store.enabled=false).
     ``schema`` is the dataset's Arrow schema as JSON text, empty when nothing was written.
     ``horizon`` is the latest instant that a watermark may name: max(real clock, --now).
-    ``act`` makes it an operator's commit, which has no outcomes.
+    ``act`` makes it an operator's commit, which has no outcomes. ``quarantine`` are the files of
+    rows that were put aside, which are not live files; ``quarantine_removes`` are the URIs of older
+    ones that go with what is replaced.
     """
 
     run_id: str
@@ -122,6 +124,13 @@ class Commit:
     left_low: int | None = None
     watermarks: bool = True
     act: OperatorAct | None = None
+    quarantine: tuple[Move, ...] = ()
+    quarantine_removes: tuple[str, ...] = ()
+
+    @property
+    def all_moves(self) -> tuple[Move, ...]:
+        """Return the moves of live files, then those of rows that were put aside."""
+        return (*self.moves, *self.quarantine)
 
 
 @dataclass(frozen=True, slots=True)

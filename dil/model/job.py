@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from dil.model.contract import ContractMode, QuarantineSpec
+from dil.model.csv_settings import CsvSpec
 from dil.model.database_address import DatabaseAddress
+from dil.model.egress import AuditSpec, EgressSpec
 from dil.model.properties import Properties
 from dil.model.schema import Schema
 from dil.model.secret import Secret
@@ -129,7 +132,9 @@ class ExtractionSpec:
     call_interval_ms: int = 0
     wait_timeout_s: int = 600
     data_field: str = ""
+    csv: CsvSpec = field(default_factory=CsvSpec)
     output_schema: Schema | None = None
+    filters_by_schema: bool = True
     cleansing: SchemaCleansing | None = None
     default_types: tuple[tuple[str, str], ...] = ()
     charset: str = "UTF-8"
@@ -137,17 +142,22 @@ class ExtractionSpec:
     primary_keys: tuple[str, ...] = ()
     delta_fields: tuple[str, ...] = ()
     min_records: int = 0
+    egress: EgressSpec = field(default_factory=EgressSpec)
 
 
 @dataclass(frozen=True, slots=True)
 class ConversionSpec:
     """What happens to rows between extractor and writer.
 
+    ``encrypted_fields`` are dot paths by the names of the source (B9.11). ``keeps_columns`` tells
+    that columns of the dataset which the rows lack are written as null.
     Formats are Joda patterns tried in order (B11.3.1); ``zone`` applies where a text names none.
-    ``max_failures`` rows may be dropped per work unit before it fails.
+    ``max_failures`` rows may be put aside per work unit before it fails.
     """
 
     converters: tuple[ClassRef, ...] = ()
+    encrypted_fields: tuple[str, ...] = ()
+    keeps_columns: bool = False
     derived_fields: tuple[DerivedField, ...] = ()
     date_formats: tuple[str, ...] = ("yyyy-MM-dd HH:mm:ss",)
     timestamp_formats: tuple[str, ...] = ("yyyy-MM-dd HH:mm:ss",)
@@ -155,6 +165,8 @@ class ConversionSpec:
     zone: str = "UTC"
     binary_charset: str = "UTF8"
     max_failures: int = 0
+    contract: ContractMode = ContractMode.EVOLVE
+    quarantine: QuarantineSpec = field(default_factory=QuarantineSpec)
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +204,10 @@ class PublishingSpec:
 
 @dataclass(frozen=True, slots=True)
 class RunningSpec:
-    """How work units are executed. ``retry_interval_s`` None means jittered 1-60 s."""
+    """How work units are executed. ``retry_interval_s`` None means jittered 1-60 s.
+
+    ``page_commit_s`` is how many seconds apart progress inside a work unit is kept, None for never.
+    """
 
     commit_policy: CommitPolicy = CommitPolicy.FULL
     max_retries: int = 4
@@ -201,6 +216,7 @@ class RunningSpec:
     lease_s: int = 60
     disabled: bool = False
     plugin_path: tuple[str, ...] = ()
+    page_commit_s: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,3 +268,4 @@ class Job:
     running: RunningSpec
     state: StateSpec
     keys: KeySpec = field(default_factory=KeySpec)
+    audit: AuditSpec = field(default_factory=AuditSpec)

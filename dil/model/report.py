@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from dil.model.contract import DiscardCount, RejectCount
+
 
 class RunStatus(StrEnum):
     """The outcome of a run and, through ``exit_code``, of the process (design.md section 5)."""
@@ -42,6 +44,34 @@ class ReportedFailure:
 
 
 @dataclass(frozen=True, slots=True)
+class SchemaDrift:
+    """One column that changed in what a run published, against what was published before.
+
+    ``change`` is added, widened or missing; ``before`` and ``after`` are types, empty for none.
+    ``advice`` is what a person may want to do about it.
+    """
+
+    column: str
+    change: str
+    before: str = ""
+    after: str = ""
+    advice: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RowsAside:
+    """Rows of a run that were put aside, and values that were left out of rows that were kept.
+
+    ``rows`` are those kept in ``folder``.
+    """
+
+    rows: int = 0
+    folder: str = ""
+    reasons: tuple[RejectCount, ...] = ()
+    discarded: tuple[DiscardCount, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class RunReport:
     """One run, as printed on every exit.
 
@@ -69,6 +99,8 @@ class RunReport:
     retries: int = 0
     peak_rss_bytes: int = 0
     forced_exit_code: int | None = None
+    aside: RowsAside = RowsAside()
+    drift: tuple[SchemaDrift, ...] = ()
 
     @property
     def exit_code(self) -> int:

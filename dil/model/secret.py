@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Self
 
 MASK = "***"
 
@@ -25,3 +27,21 @@ class Secret:
 
     def __bool__(self) -> bool:
         return bool(self._value)
+
+
+class OpenedText(str):
+    """The plain text of an ENC(...) value in data, which is sent; ``written`` is what is kept."""
+
+    __slots__ = ("written",)
+
+    written: str
+
+    @classmethod
+    def of(cls, plain: str, written: str) -> Self:
+        """Return the plain text that remembers how it was written."""
+        text = cls(plain)
+        text.written = written
+        return text
+
+    def __reduce__(self) -> tuple[Callable[[str, str], Self], tuple[str, str]]:
+        return type(self).of, (str(self), self.written)

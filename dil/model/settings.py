@@ -52,15 +52,39 @@ class Parameter(Setting):
 
 
 class Pagination(Setting):
-    """``ms.pagination``: positions are page start, page size, page number (B8.5)."""
+    """``ms.pagination``: positions are page start, page size, page number (B8.5).
+
+    The members after these are our own. ``next`` and ``more`` name a place of the answer: ``link``
+    (the Link header, ``next`` only), ``header:<name>``, or a dot path in the body. ``next`` holds
+    the address of the next page, ``more`` a flag. ``max_pages`` and ``max_rows`` end a walk,
+    whatever the source says, or fail it with ``fail_at_cap``. ``equal_pages`` allows two pages in a
+    row to be the same.
+    """
 
     fields: tuple[str, ...] = Field(default=(), max_length=3)
     initial_values: tuple[int, ...] = Field(default=(), max_length=3, alias="initialvalues")
+    next: str = ""
+    more: str = ""
+    max_pages: int | None = Field(default=None, ge=1, alias="maxPages")
+    max_rows: int | None = Field(default=None, ge=1, alias="maxRows")
+    fail_at_cap: bool = Field(default=False, alias="failAtCap")
+    stop_on_short_page: bool = Field(default=False, alias="stopOnShortPage")
+    equal_pages: bool = Field(default=False, alias="allowEqualPages")
 
     @property
     def is_on(self) -> bool:
-        """Tell whether pages are to be walked at all."""
+        """Tell whether pages are walked by start, size or number."""
         return bool(self.initial_values) or any(name.strip() for name in self.fields)
+
+    @property
+    def is_named(self) -> bool:
+        """Tell whether answers themselves say that there is another page."""
+        return bool(self.next or self.more)
+
+    @property
+    def has_cap(self) -> bool:
+        """Tell whether a walk ends at some number of pages or rows."""
+        return self.max_pages is not None or self.max_rows is not None
 
 
 class SessionCondition(Setting):
@@ -79,12 +103,13 @@ class SessionKeyField(Setting):
 
 
 class HttpStatuses(Setting):
-    """``ms.http.statuses``; a missing attribute keeps its default (D-85)."""
+    """``ms.http.statuses``; a missing attribute keeps its default (D-85). ``quota`` is our own."""
 
     success: tuple[int, ...] = (200, 201, 202)
     warning: tuple[int, ...] = ()
     error: tuple[int, ...] = ()
     pagination_error: tuple[int, ...] = (401,)
+    quota: tuple[int, ...] = ()
 
 
 class HttpStatusReasons(Setting):
@@ -147,7 +172,10 @@ class SecondaryInput(Setting):
 
 
 class TlsSettings(Setting):
-    """``ms.ssl``; the two time-outs apply to every HTTP client (D-73)."""
+    """``ms.ssl``; the two time-outs, in seconds, apply to every HTTP client (D-73).
+
+    The paths are absolute, empty for none.
+    """
 
     key_store_type: str = Field(default="pkcs12", alias="keyStoreType")
     key_store_path: str = Field(default="", alias="keyStorePath")

@@ -6,17 +6,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from dil.errors import DilError
+from dil.model.contract import DiscardCount, RejectCount
+from dil.model.egress import AnswerCount
 from dil.model.job import Job
 from dil.model.secondary import SecondaryVariables
 
 
 @dataclass(frozen=True, slots=True)
 class CoordinatorAddress:
-    """Where the driver's coordinator listens, and the key that proves that a task belongs to it."""
+    """Where the driver's coordinator listens, and the key that proves that a task belongs to it.
+
+    ``tasks`` is how many tasks run at once: each takes its share where the driver does not answer.
+    """
 
     host: str
     port: int
     key: bytes = field(repr=False)
+    tasks: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +96,12 @@ class Counters:
 
 @dataclass(frozen=True, slots=True)
 class TaskReport:
-    """The outcome of one work unit: staged files, or a failure."""
+    """The outcome of one work unit: staged files, or a failure.
+
+    ``quarantined`` are the staged files of rows that were put aside, ``rejects`` why they were,
+    ``discarded`` the values that were left out of rows that were kept. ``refused`` are the staged
+    files of payload rows that the receiver refused, ``answers`` the rows that it did not just take.
+    """
 
     signature: str
     low: int
@@ -102,6 +113,11 @@ class TaskReport:
     failure: Failure | None = None
     notes: tuple[str, ...] = ()
     adopted: bool = False
+    quarantined: tuple[StagedFile, ...] = ()
+    rejects: tuple[RejectCount, ...] = ()
+    discarded: tuple[DiscardCount, ...] = ()
+    refused: tuple[StagedFile, ...] = ()
+    answers: tuple[AnswerCount, ...] = ()
 
     @property
     def rows(self) -> int:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote, quote_plus, unquote, urlsplit
 
 from dil.model.secret import MASK, Secret
+from dil.secrets import learned
 from dil.spi.messages import shortened
 
 __all__ = ["redactor", "secrets_of", "shortened"]
@@ -74,11 +75,22 @@ def redactor(secrets: Iterable[Secret]) -> Callable[[str], str]:
     such as ``user:password``) and JSON-escaped, the password inside a secret URL, single lines of
     keys; besides, without knowing any secret, values of credential headers and query parameters,
     bearer tokens, and passwords in URLs. Texts below four characters are masked as whole words.
+    What this process learns later (``dil.secrets.learn``), such as fetched tokens, is masked too.
     """
-    pattern = _pattern({form for secret in secrets for form in _forms(secret.reveal())})
+    known = tuple(secrets)
+    # Compiled anew only when this process has learned another secret.
+    compiled: list[tuple[tuple[Secret, ...], re.Pattern[str] | None]] = []
+
+    def pattern() -> re.Pattern[str] | None:
+        more = learned()
+        if not compiled or compiled[0][0] is not more:
+            forms = {form for secret in (*known, *more) for form in _forms(secret.reveal())}
+            compiled[:] = [(more, _pattern(forms))]
+        return compiled[0][1]
 
     def redact(text: str) -> str:
-        masked = text if pattern is None else pattern.sub(MASK, text)
+        found = pattern()
+        masked = text if found is None else found.sub(MASK, text)
         for well_known in _WELL_KNOWN:
             masked = well_known.sub(rf"\g<head>{MASK}", masked)
         return masked

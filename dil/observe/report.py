@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from dil.model.report import ReportedFailure, RunReport, RunStatus
+from dil.observe import drift_view
 from dil.observe.progress import counted, human_bytes, human_seconds
 
 ReportJson: TypeAlias = dict[str, object]
@@ -90,6 +91,7 @@ def report_json(report: RunReport) -> ReportJson:
         "rows_dropped": report.rows_dropped,
         "retries": report.retries,
         "peak_rss_bytes": report.peak_rss_bytes,
+        **drift_view.members(report),
     }
 
 
@@ -176,6 +178,8 @@ def _result(report: RunReport) -> Iterator[str]:
     yield _row("published", _published(report))
     if report.files and report.dataset_dir:
         yield _row("where", report.dataset_dir)
+    for label, text in drift_view.lines(report):
+        yield _row(label, _indented(text))
     if report.left:
         verb = "is" if report.left == 1 else "are"
         yield _row(

@@ -1,10 +1,25 @@
 """Staged files to a visible dataset."""
 
 from dil.publishing.decision import Finished, Target, decide
-from dil.publishing.layout import dataset_dir, output_dir, run_staging_dir
+from dil.publishing.layout import (
+    audit_dir,
+    dataset_dir,
+    output_dir,
+    quarantine_dir,
+    refused_dir,
+    run_staging_dir,
+)
 from dil.publishing.manifest import live_files, live_paths
 from dil.publishing.owner import Owner, claim
-from dil.publishing.publisher import finish_pending, publish, strays, sweep
+from dil.publishing.page_log import keep_logs, page_logs
+from dil.publishing.publisher import (
+    finish_pending,
+    publish,
+    quarantined_files,
+    strays,
+    sweep,
+)
+from dil.publishing.recorded import recorded_schema
 from dil.publishing.recovery import Adoptable, finished, owed, staged_work
 from dil.publishing.staged import (
     StagedPlan,
@@ -22,18 +37,25 @@ __all__ = [
     "StagedPlan",
     "StagedResult",
     "Target",
+    "audit_dir",
     "claim",
     "dataset_dir",
     "decide",
     "finish_pending",
     "finished",
+    "keep_logs",
     "live_files",
     "live_paths",
     "output_dir",
     "owed",
+    "page_logs",
     "publish",
+    "quarantine_dir",
+    "quarantined_files",
     "read_plan",
     "read_results",
+    "recorded_schema",
+    "refused_dir",
     "run_staging_dir",
     "staged_work",
     "strays",

@@ -15,6 +15,9 @@ from dil.text.zones import EPOCH
 
 STAGING = "_staging"
 META = "_dil"
+QUARANTINE = "_quarantine"
+REFUSED = "_failed"
+AUDIT = "_audit"
 
 
 def dataset_dir(spec: PublishingSpec) -> str:
@@ -25,6 +28,21 @@ def dataset_dir(spec: PublishingSpec) -> str:
 def run_staging_dir(spec: PublishingSpec, job_name: str, run_id: str) -> str:
     """Return the folder below which one run stages everything."""
     return _join(spec.final_dir, STAGING, job_name, run_id)
+
+
+def quarantine_dir(spec: PublishingSpec) -> str:
+    """Return the folder of rows that were put aside; it is no part of the dataset's data."""
+    return _join(dataset_dir(spec), QUARANTINE)
+
+
+def refused_dir(spec: PublishingSpec) -> str:
+    """Return the folder of payload rows that the receiver refused; no data of the dataset."""
+    return _join(dataset_dir(spec), REFUSED)
+
+
+def audit_dir(spec: PublishingSpec) -> str:
+    """Return the folder where requests are recorded unless the job names another one."""
+    return _join(dataset_dir(spec), AUDIT)
 
 
 def output_dir(spec: PublishingSpec, *, now: int, full: bool, taken: frozenset[str]) -> str:

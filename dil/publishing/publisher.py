@@ -30,7 +30,7 @@ def publish(
         WriteError: a file could not be moved; the next run finishes the rest.
     """
     dataset = layout.dataset_dir(spec)
-    if commit.moves or commit.removes:
+    if commit.all_moves or commit.removes or commit.quarantine_removes:
         sequence = manifest.newest(filesystem, dataset).sequence + 1
         intent = Intent(commit, lease.token, dataset, sequence)
         store.record_intent(lease, intent)
@@ -54,7 +54,7 @@ def finish_pending(
 
 def _refuse_lost_files(intent: Intent, filesystem: Filesystem) -> None:
     """Stop when a file that was to be published is neither staged nor published any more."""
-    for move in intent.commit.moves:
+    for move in intent.commit.all_moves:
         target = filesystem.path_of(move.target.uri)
         if not filesystem.exists(move.source) and not filesystem.exists(target):
             raise CommitUnknownError(
@@ -69,16 +69,28 @@ def _refuse_lost_files(intent: Intent, filesystem: Filesystem) -> None:
 def carry_out(intent: Intent, spec: PublishingSpec, filesystem: Filesystem) -> None:
     """Move files in, switch the manifest, take files away; every step may be done again."""
     commit = intent.commit
-    targets = [(move.source, filesystem.path_of(move.target.uri)) for move in commit.moves]
+    targets = [(move.source, filesystem.path_of(move.target.uri)) for move in commit.all_moves]
     folders = {path.rpartition("/")[0] for _, path in targets}
     for folder in sorted(folders):
         filesystem.make_folder(folder, mode=spec.dir_mode)
     for source, path in targets:
         filesystem.move(source, path, mode=spec.file_mode)
     filesystem.sync_folders(folders)
-    manifest.advance(filesystem, intent.dataset_dir, commit, intent.sequence)
-    for file in commit.removes:
-        filesystem.delete_file(filesystem.path_of(file.uri))
+    if commit.moves or commit.removes:
+        manifest.advance(filesystem, intent.dataset_dir, commit, intent.sequence)
+    for uri in (*(file.uri for file in commit.removes), *commit.quarantine_removes):
+        filesystem.delete_file(filesystem.path_of(uri))
+
+
+def quarantined_files(spec: PublishingSpec, filesystem: Filesystem) -> tuple[str, ...]:
+    """Return the URIs of the rows put aside so far, where a run may take such files away.
+
+    Those that broke the contract and those that the receiver refused.
+    """
+    if spec.mode is PublishMode.APPEND:
+        return ()
+    folders = (layout.quarantine_dir(spec), layout.refused_dir(spec))
+    return tuple(filesystem.uri(file.path) for each in folders for file in filesystem.files(each))
 
 
 def strays(

@@ -19,7 +19,7 @@ def lost_moves(intent: Intent, filesystem: Filesystem) -> tuple[Move, ...]:
     """Return the moves whose file is neither staged nor published any more."""
     return tuple(
         move
-        for move in intent.commit.moves
+        for move in intent.commit.all_moves
         if not filesystem.exists(move.source)
         and not filesystem.exists(filesystem.path_of(move.target.uri))
     )
@@ -43,9 +43,9 @@ def finish_without_lost(
         store.commit(lease, intent.commit)
         return intent
     rest = _without(intent, lost, spec.mode)
-    kept = {move.source for move in rest.commit.moves}
+    kept = {move.source for move in rest.commit.all_moves}
     # Before the intent changes: cut off here, this finds the same work units lost once more.
-    for move in intent.commit.moves:
+    for move in intent.commit.all_moves:
         if move.source not in kept:
             filesystem.delete_file(move.source)
             filesystem.delete_file(filesystem.path_of(move.target.uri))
@@ -78,6 +78,11 @@ def _without(intent: Intent, lost: set[str], mode: PublishMode) -> Intent:
             removes=tuple(
                 file for file in commit.removes if not gives_up and file.signature not in lost
             ),
+            quarantine=tuple(
+                move for move in commit.quarantine if move.target.signature not in lost
+            ),
+            # They tell their work unit by name only; the next run of the same window takes them.
+            quarantine_removes=(),
             outcomes=outcomes,
             left_low=min(starts, default=None),
             act=None if commit.act is None else _act_without(commit.act, lost),

@@ -77,13 +77,14 @@ def read_results(filesystem: Filesystem, run_staging: str) -> Iterator[StagedRes
         complete = [
             result
             for attempt in sorted(filesystem.folders(f"{run_staging}/{unit}"), key=_attempt_number)
-            if (result := _read(filesystem, f"{run_staging}/{unit}/{attempt}")) is not None
+            if (result := read_result(filesystem, f"{run_staging}/{unit}/{attempt}")) is not None
         ]
         if complete:
             yield complete[-1]
 
 
-def _read(filesystem: Filesystem, folder: str) -> StagedResult | None:
+def read_result(filesystem: Filesystem, folder: str) -> StagedResult | None:
+    """Return the result of an attempt, None unless it is complete and its files are there."""
     path = f"{folder}/{RESULT_NAME}"
     if not filesystem.exists(path):
         return None
@@ -94,7 +95,8 @@ def _read(filesystem: Filesystem, folder: str) -> StagedResult | None:
     except msgspec.MsgspecError:
         return None  # of another version of dil: extract again
     sizes = {file.path: file.size for file in filesystem.files(folder)}
-    is_whole = all(sizes.get(file.path) == file.bytes for file in result.report.files)
+    staged = (*result.report.files, *result.report.quarantined)
+    is_whole = all(sizes.get(file.path) == file.bytes for file in staged)
     return result if result.format == FORMAT and is_whole else None
 
 

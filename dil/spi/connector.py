@@ -19,6 +19,7 @@ from dil.model.json import JsonObject, JsonValue
 from dil.model.properties import Properties
 from dil.model.secret import Secret
 from dil.model.work_unit import WorkUnit
+from dil.spi.audit import AuditTrail, NoAudit
 from dil.spi.coordination import Coordinator, CredentialSource, Uncoordinated
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ class SessionContext:
 
     ``run_now`` is the run's now in epoch ms UTC. ``coordinator`` is what all tasks share.
     ``renewed`` reads the authentication input again and returns its fields; None where the job has
-    none (behaviour.md B7.7).
+    none (behaviour.md B7.7). ``audit`` is for sessions that audit their own requests.
     """
 
     job: Job
@@ -56,6 +57,7 @@ class SessionContext:
     attempt: int
     coordinator: Coordinator = field(default_factory=Uncoordinated)
     renewed: Callable[[], Mapping[str, Secret]] | None = None
+    audit: AuditTrail = field(default_factory=NoAudit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +115,11 @@ class Session(ABC):  # noqa: B024 - close has a default, a plain session is no s
 
     ``seconds_waited`` is how long the session itself has held requests back so far, before
     retries or for a source's rate limit; the run's counters tell it. A session that waits sets it.
+    ``audits`` tells that it records each of its requests in the context's ``audit``, repeated ones
+    too; for others the task records one for each call.
     """
 
+    audits: ClassVar[bool] = False
     seconds_waited: float = 0.0
 
     def __enter__(self) -> Self:
@@ -174,6 +179,15 @@ class Connector(ABC):
         """Return what fetches tokens for all tasks, None when the job needs none; on the driver."""
         del job
         return None
+
+    @classmethod
+    def may_repeat_rows(cls, job: Job) -> bool:
+        """Tell whether a payload row may be sent again when nobody knows whether it was taken.
+
+        Where it may not, a lost work unit is not sent again before somebody has looked.
+        """
+        del job
+        return False
 
     @abstractmethod
     def open(self, context: SessionContext) -> ByteSession | RowSession:

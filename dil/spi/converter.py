@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
 from dil.errors import Problem
 from dil.model.job import Job
-from dil.model.json import JsonValue
+from dil.model.json import JsonObject, JsonValue
 from dil.model.properties import Properties
 from dil.spi.connector import PluginProperty
 from dil.spi.extractor import Page
+from dil.spi.rejects import NoRejects, Rejects
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -20,18 +21,30 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ConverterContext:
-    """What a converter may know; one per attempt. ``run_now`` is epoch ms UTC."""
+    """What a converter may know; one per attempt. ``run_now`` is epoch ms UTC.
+
+    ``validation_rows`` reads the rows of the secondary input of category validation, entry after
+    entry; it may be called once, and is None where the job has no such entry. ``rejects`` keeps
+    the rows that a step puts aside. ``known_schema`` is RunContext's.
+    """
 
     job: Job
     run_now: int
+    validation_rows: Callable[[], Iterable[JsonObject]] | None = field(default=None, repr=False)
+    rejects: Rejects = field(default_factory=NoRejects, repr=False)
+    known_schema: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class PageFacts:
-    """What surrounds the rows of one page: its response, and the variables of its request."""
+    """What surrounds the rows of one page: its response, and the variables of its request.
+
+    ``number`` counts the pages of the work unit from 1; 0 where it is not known.
+    """
 
     page: Page
     variables: Mapping[str, JsonValue] = field(repr=False)
+    number: int = 0
 
 
 class Converter(ABC):
@@ -60,3 +73,8 @@ class Converter(ABC):
     def dropped(self) -> int:
         """Return how many rows were dropped as failures so far."""
         return 0
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Return sentences for the run's report; asked for after the last row."""
+        return ()

@@ -56,13 +56,19 @@ class CredentialSource(ABC):
 
 
 class Credential:
-    """A token and how long it is good for, in seconds from now; None where nothing says."""
+    """A token, and how long it is good for in seconds from now; None where nothing says.
 
-    __slots__ = ("lifetime_s", "token")
+    ``margin_s`` is how long before its end it is to be renewed; None leaves that to the driver.
+    """
 
-    def __init__(self, token: Secret, lifetime_s: float | None = None) -> None:
+    __slots__ = ("lifetime_s", "margin_s", "token")
+
+    def __init__(
+        self, token: Secret, lifetime_s: float | None = None, margin_s: float | None = None
+    ) -> None:
         self.token = token
         self.lifetime_s = lifetime_s
+        self.margin_s = margin_s
 
 
 class Uncoordinated:

@@ -8,6 +8,7 @@ from dil.errors import StateError
 from dil.model.dataset import Intent
 
 FORMAT = 1
+_LATER = ("act", "quarantine", "quarantine_removes")
 
 
 class _Envelope(msgspec.Struct):
@@ -22,11 +23,14 @@ class _Document(msgspec.Struct, forbid_unknown_fields=True):
 def encode_intent(intent: Intent) -> str:
     """Return the intent as one line of JSON that names its format.
 
-    A run's intent does not mention operators' acts, so that older versions can finish it.
+    What came later is not mentioned where it says nothing, such as operators' acts in a run's
+    intent, so that older versions can finish it.
     """
     document = msgspec.to_builtins(_Document(FORMAT, intent))
-    if intent.commit.act is None:
-        del document["intent"]["commit"]["act"]
+    commit = document["intent"]["commit"]
+    for name in _LATER:
+        if not commit[name]:
+            del commit[name]
     return msgspec.json.encode(document).decode()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from dil.execution.coordinated import Place, coordinated
 from dil.execution.executor import Execution, Watch
 from dil.model.task import RunContext, TaskReport
 from dil.model.work_unit import WorkUnit
@@ -20,11 +21,12 @@ class InProcessExecutor:
         self._around = around
 
     def execute(self, run: RunContext, units: Sequence[WorkUnit], watch: Watch) -> Execution:
-        """Run until the end, or until ``watch`` says stop."""
+        """Run until the end, or until ``watch`` or a spent quota says stop."""
         reports: list[TaskReport] = []
-        for unit in units:
-            reports.append(run_work_unit(run, unit, self._around))
-            stopped = watch(tuple(reports))
-            if stopped is not None and len(reports) < len(units):
-                return Execution(tuple(reports), stopped)
+        with coordinated(run, Place()) as shared:
+            for unit in units:
+                reports.append(run_work_unit(shared.run, unit, self._around))
+                stopped = watch(tuple(reports)) or shared.spent()
+                if stopped is not None and len(reports) < len(units):
+                    return Execution(tuple(reports), stopped)
         return Execution(tuple(reports))

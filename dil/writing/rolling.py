@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import BinaryIO, cast
@@ -19,10 +19,15 @@ from dil.writing.sink import MeasuredSink
 
 @dataclass(frozen=True, slots=True)
 class WrittenFile:
-    """A finished file and the schema that it was written with."""
+    """A finished file and the schema that it was written with.
+
+    ``is_part`` tells that it has less than half the size that files are to have: neighbours may be
+    put together.
+    """
 
     file: StagedFile
     schema: pa.Schema
+    is_part: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,18 +45,26 @@ class Place:
 
 
 class RollingFiles:
-    """Writes batches into files ``part-<n>``, numbered from ``first``; no file without a row."""
+    """Writes batches into files ``part-<n>``, numbered from ``first``; no file without a row.
 
-    def __init__(self, place: Place, first: int = 0) -> None:
+    ``written`` are files that are there already and come before all others.
+    """
+
+    def __init__(self, place: Place, first: int = 0, written: Iterable[WrittenFile] = ()) -> None:
         self._place = place
         self._next = first
         self._open: _OpenFile | None = None
-        self.written: list[WrittenFile] = []
+        self.written: list[WrittenFile] = list(written)
 
     @property
     def next_number(self) -> int:
         """Return the number that the next file would have."""
         return self._next
+
+    @property
+    def open_rows(self) -> int:
+        """Return the rows of the file at hand, 0 without one."""
+        return 0 if self._open is None else self._open.rows
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Append a batch; another schema than that of the file at hand begins a new file."""
@@ -72,11 +85,15 @@ class RollingFiles:
             current, self._open = self._open, None
             self.written.append(current.finish())
 
-    def delete(self) -> None:
-        """Delete all files, finished or not; safe to call at any time."""
+    def abandon_file(self) -> None:
+        """Delete the file at hand, if there is one; safe to call at any time."""
         if self._open is not None:
             self._open.abandon()
             self._open = None
+
+    def delete(self) -> None:
+        """Delete all files, finished or not; safe to call at any time."""
+        self.abandon_file()
         for written in self.written:
             self._place.filesystem.delete_file(written.file.path)
         self.written = []
@@ -87,7 +104,7 @@ class _OpenFile:
         self.schema = schema
         self._place = place
         self._path = place.path(number)
-        self._rows = 0
+        self.rows = 0
         self._stream: BinaryIO = place.filesystem.open_output(self._path)
         self._sink = MeasuredSink(self._stream)
         try:
@@ -104,7 +121,7 @@ class _OpenFile:
     def write(self, batch: pa.RecordBatch) -> None:
         with _write_errors(self._path):
             self._writer.write(batch)
-        self._rows += batch.num_rows
+        self.rows += batch.num_rows
 
     def finish(self) -> WrittenFile:
         try:
@@ -114,8 +131,9 @@ class _OpenFile:
         except BaseException:
             self.abandon()
             raise
-        file = StagedFile(self._path, self._rows, self._sink.bytes, self._sink.sha256)
-        return WrittenFile(file, self.schema)
+        file = StagedFile(self._path, self.rows, self._sink.bytes, self._sink.sha256)
+        is_part = 2 * self._sink.bytes < self._place.spec.target_bytes
+        return WrittenFile(file, self.schema, is_part=is_part)
 
     def abandon(self) -> None:
         self._sink.discard()

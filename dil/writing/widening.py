@@ -25,11 +25,19 @@ _WORDS: dict[pa.DataType, bytes] = {
 
 
 class Widening:
-    """The schema of all batches seen so far; ``add`` each batch before it is written."""
+    """The schema of all batches seen so far; ``add`` each batch before it is written.
+
+    ``seen`` is the type of the values that were there: null wherever none was.
+    """
 
     def __init__(self) -> None:
         self.schema: pa.Schema | None = None
-        self._seen: pa.DataType = pa.null()
+        self.seen: pa.DataType = pa.null()
+
+    def go_on(self, schema: pa.Schema | None, seen: pa.DataType) -> None:
+        """Take over what another one came to: its schema, and what it saw of each column."""
+        self.schema = schema
+        self.seen = seen
 
     def add(self, batch: pa.RecordBatch) -> pa.Schema:
         """Return the schema that fits everything so far and this batch.
@@ -47,12 +55,12 @@ class Widening:
             self.schema = batch.schema
         elif not self.schema.equals(batch.schema, check_metadata=True):
             merged = _merge_structs(
-                _Side(pa.struct(list(self.schema)), self._seen),
+                _Side(pa.struct(list(self.schema)), self.seen),
                 _Side(pa.struct(list(batch.schema)), here),
                 "",
             )
             self.schema = pa.schema(list(merged))
-        self._seen = _union(self._seen, here)
+        self.seen = _union(self.seen, here)
         return self.schema
 
 

@@ -1,22 +1,16 @@
 """The HTTP connector against a real server: targets, headers, statuses, retries, broken bodies."""
 
-import datetime as dt
-import ipaddress
 import logging
 import socket
-import ssl
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 
 from connectors.http.settings import RetryBudget
 from connectors.http.target import build_target, form_encoded
 from dil.errors import (
     AuthenticationError,
     ConfigError,
+    QuotaError,
     SourceError,
     TransientSourceError,
 )
@@ -305,13 +299,14 @@ def test_retry_after_is_obeyed_as_seconds_and_as_a_date(server):
         assert session.waits == [7.0, 5.0]
 
 
-def test_a_wait_beyond_the_budget_fails_at_once_and_says_how_long(server):
-    server.script("/x", Reply(status=503, headers=(("Retry-After", "100000"),)))
-    with Session(server.url + "/x") as session:
-        with pytest.raises(TransientSourceError) as caught:
-            session.get()
-        assert session.waits == []
-    assert caught.value.retry_after_s == 300
+@pytest.mark.parametrize("status", [429, 503])
+def test_a_wait_beyond_the_budget_is_a_spent_quota_that_says_when_it_opens(server, status):
+    server.script("/x", Reply(status=status, headers=(("Retry-After", "100000"),)))
+    session = Session(server.url + "/x", wall_clock=lambda: 1_577_836_800.0)
+    with session, pytest.raises(QuotaError) as caught:
+        session.get()
+    assert session.waits == []
+    assert "asks to wait 100000 s, until 2020-01-02T03:46:40+00:00" in caught.value.message
 
 
 def test_retries_end_with_their_number_or_their_seconds(server):
@@ -435,58 +430,3 @@ def test_the_beginning_of_an_error_body_is_logged_and_kept_out_of_the_error(serv
     assert "no such unit" in caplog.text
     assert "end" not in caplog.text
     assert "no such unit" not in str(caught.value)
-
-
-# TLS
-
-
-@pytest.fixture(scope="module")
-def certificate(tmp_path_factory):
-    """Return a PEM file with a self-signed certificate for 127.0.0.1 and its key."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "test")])
-    start = dt.datetime(2020, 1, 1, tzinfo=dt.UTC)
-    host = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
-    built = (
-        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
-        .not_valid_before(start)
-        .not_valid_after(start + dt.timedelta(days=36_500))
-        .add_extension(host, critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .sign(key, hashes.SHA256())
-    )
-    form = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    pem = serialization.Encoding.PEM
-    path = tmp_path_factory.mktemp("tls") / "server.pem"
-    path.write_bytes(built.public_bytes(pem) + key.private_bytes(pem, *form))
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(path)
-    return path, context
-
-
-def test_an_untrusted_certificate_fails_at_once(certificate):
-    with HttpServer(tls=certificate[1]) as server:
-        session = Session(server.url + "/x?k=s3cret")
-        with session, pytest.raises(SourceError) as caught:
-            session.get()
-    assert type(caught.value) is SourceError
-    assert session.waits == []
-    assert "s3cret" not in str(caught.value)
-
-
-def test_a_certificate_that_the_system_trusts_is_accepted(certificate, monkeypatch):
-    monkeypatch.setenv("SSL_CERT_FILE", str(certificate[0]))
-    with HttpServer(tls=certificate[1]) as server:
-        server.script("/x", Reply(b"{}"))
-        with Session(server.url + "/x?a=%2c") as session:
-            assert session.get() == b"{}"
-        assert server.requests[-1].target == "/x?a=%2c"
-
-
-def test_host_names_are_verified(certificate, monkeypatch):
-    monkeypatch.setenv("SSL_CERT_FILE", str(certificate[0]))
-    with HttpServer(tls=certificate[1]) as server:
-        session = Session(server.url.replace("127.0.0.1", "localhost") + "/x")
-        with session, pytest.raises(SourceError):
-            session.get()
-    assert session.waits == []

@@ -138,3 +138,11 @@ def test_connections_of_compressed_answers_are_used_again(server, coding):
         for _ in range(3):
             assert session.get() == LINES
     assert server.connections == 1
+
+
+def test_bytes_beyond_the_length_that_was_told_belong_to_no_answer(server):
+    head = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n"
+    server.script("/x", Reply(raw=head + b"{}" + head + b"[]"), Reply(b'{"next":1}'))
+    with Session(server.url + "/x") as session:
+        assert session.get() == b"{}"
+        assert session.get() == b'{"next":1}'

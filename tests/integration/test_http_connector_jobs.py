@@ -19,9 +19,10 @@ from dil.extraction.parameters import Scope
 from dil.model.authentication import Authentication
 from dil.model.interval import Interval
 from dil.model.properties import Properties
+from dil.model.secret import Secret
 from dil.model.work_unit import Reason, WorkUnit
 from dil.spi.connector import SessionContext
-from tests.servers.http_server import Fault, HttpServer
+from tests.servers.http_server import Fault, HttpServer, Reply
 from tests.servers.rows import DAY_MS, START_MS, Dataset
 
 
@@ -69,10 +70,10 @@ def loaded(tmp_path, url, more):
     return load(path, environ={}).job
 
 
-def walked(job):
+def walked(job, **members):
     partition = Interval(START_MS, START_MS + DAY_MS)
     unit = WorkUnit("s", partition.low, partition.high, partition, "u", '{"unit":"a"}', Reason.NEW)
-    context = SessionContext(job, unit, "r1", 0, 1)
+    context = SessionContext(job, unit, "r1", 0, 1, **members)
     walk = Walk(job.extraction, Scope.of(unit, full_extract=True), time)
     with HttpConnector().open(context) as session:
         extractor = JsonExtractor(job.extraction)
@@ -116,6 +117,32 @@ def test_a_required_token_is_sent(tmp_path):
     with HttpServer(Dataset.generate(3, units=("a",)), token="t0ken") as server:
         rows, _ = walked(loaded(tmp_path, server.url, more))
     assert len(rows) == 3
+
+
+POSTED = """
+ms.http.request.method=post
+ms.http.request.headers={"X-Token":"{{token}}"}
+ms.parameters=[{"name":"filter","type":"object","value":[{"name":"unit","value":"{{unit}}"}]},\
+{"name":"token","value":"stale"},{"name":"cursor","type":"session"}]
+ms.session.key.field={"name":"next"}
+ms.secondary.input=[{"path":"token","category":"authentication","fields":["token"],\
+"retry":{"delayInSec":0,"retryCount":1}}]
+"""
+
+
+def test_a_job_that_asks_by_post_pages_in_the_body_and_renews_its_token(tmp_path, server):
+    server.script(
+        "/records",
+        Reply(b'{"data":[{"id":1}],"next":"c1"}'),
+        Reply(status=401),
+        Reply(b'{"data":[{"id":2}],"next":null}'),
+    )
+    rows, _ = walked(loaded(tmp_path, server.url, POSTED), renewed=lambda: {"token": Secret("new")})
+    assert [row["id"] for row in rows] == [1, 2]
+    sent = [(each.headers["X-Token"], json.loads(each.body)) for each in server.requests]
+    first = {"filter": {"unit": "a"}}
+    second = {**first, "cursor": "c1"}
+    assert sent == [("stale", first), ("stale", second), ("new", second)]
 
 
 def test_check_reports_a_wrong_uri_and_missing_credentials(tmp_path):

@@ -18,6 +18,7 @@ Endpoints (GET):
     /lines     all rows of a unit as application/x-ndjson
     /log       the requests so far, {"requests":[{"path","query","headers","status"}]}
     others     scripted with ``server.script(path, replies)``, else 404
+POST, PUT, PATCH and DELETE are answered alike; ``requests`` holds their bodies.
 Endpoints (POST, for a server in another process): /_faults takes a JSON array of Fault members,
 /_rows a JSON array of rows to add, /_reset forgets log, faults and counts.
 """
@@ -94,6 +95,7 @@ class LoggedRequest:
     query: tuple[tuple[str, str], ...]
     headers: Mapping[str, str]
     at: float
+    body: bytes = b""
 
 
 @dataclass
@@ -156,6 +158,24 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """Answer rows, a scripted reply, or a fault."""
+        self._serve(b"")
+
+    def do_PUT(self) -> None:
+        """Answer as GET does, and keep the body in the log."""
+        self._serve(self._given())
+
+    def do_PATCH(self) -> None:
+        """Answer as PUT does."""
+        self.do_PUT()
+
+    def do_DELETE(self) -> None:
+        """Answer as PUT does."""
+        self.do_PUT()
+
+    def _given(self) -> bytes:
+        return self.rfile.read(int(self.headers.get("Content-Length", "0")))
+
+    def _serve(self, body: bytes) -> None:
         state, parts = self.server.state, urlsplit(self.path)
         pairs = tuple(parse_qsl(parts.query, keep_blank_values=True))
         query = dict(pairs)
@@ -165,7 +185,13 @@ class _Handler(BaseHTTPRequestHandler):
         with state.lock:
             state.log.append(
                 LoggedRequest(
-                    "GET", self.path, parts.path, pairs, dict(self.headers), time.monotonic()
+                    self.command,
+                    self.path,
+                    parts.path,
+                    pairs,
+                    dict(self.headers),
+                    time.monotonic(),
+                    body,
                 )
             )
             fault = state.fault_for(parts.path, query)
@@ -176,9 +202,11 @@ class _Handler(BaseHTTPRequestHandler):
         self._answer(scripted or self._rows_reply(parts.path, query), fault, query)
 
     def do_POST(self) -> None:
-        """Change the server from another process."""
-        state = self.server.state
-        given = self.rfile.read(int(self.headers.get("Content-Length", "0")))
+        """Change the server from another process, or answer as GET does."""
+        state, given = self.server.state, self._given()
+        if not self.path.startswith("/_"):
+            self._serve(given)
+            return
         with state.lock:
             if self.path == "/_reset":
                 state.log.clear()

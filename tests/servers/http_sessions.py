@@ -2,7 +2,9 @@
 
 from connectors.http.session import HttpSession
 from connectors.http.settings import HttpSettings
+from connectors.http.surroundings import Surroundings
 from dil.spi.connector import RequestValues
+from dil.spi.coordination import Uncoordinated
 
 
 def values(parameters=None, **variables):
@@ -12,15 +14,25 @@ def values(parameters=None, **variables):
 class Session(HttpSession):
     """A session whose waits take no time and are written down."""
 
-    def __init__(self, uri, monotonic=lambda: 0.0, **members):
+    def __init__(
+        self,
+        uri,
+        monotonic=lambda: 0.0,
+        wall_clock=lambda: 0.0,
+        coordinator=None,
+        renewed=None,
+        **members,
+    ):
         self.waits = []
-        super().__init__(
-            HttpSettings(uri=uri, **members),
+        around = Surroundings(
+            coordinator=coordinator or Uncoordinated(),
+            renewed=renewed,
             monotonic=monotonic,
             sleep=self.waits.append,
             chance=lambda: 0.5,
-            wall_clock=lambda: 0.0,
+            wall_clock=wall_clock,
         )
+        super().__init__(HttpSettings(uri=uri, **members), around)
 
     def get(self, request=None):
         response = self.fetch(request or values())

@@ -6,6 +6,7 @@ from dil.extraction.secondary.inputs import (
     read_authentication,
     read_payload,
     read_secondary_inputs,
+    read_validation,
 )
 
 __all__ = [
@@ -14,4 +15,5 @@ __all__ = [
     "read_authentication",
     "read_payload",
     "read_secondary_inputs",
+    "read_validation",
 ]

@@ -11,7 +11,7 @@ from dil.extraction.secondary.columns import exact_json
 from dil.extraction.secondary.formats import read_rows, unreadable
 from dil.extraction.secondary.places import LiveFiles, find_files
 from dil.model.json import JsonValue, compact
-from dil.model.secret import Secret
+from dil.model.secret import OpenedText, Secret
 from dil.model.settings import SecondaryInput
 from dil.secrets import SecretError, is_encrypted
 from dil.storage import Filesystem
@@ -76,7 +76,7 @@ class Entry:
     def revealed(self, row: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
         """Return a row with its ENC(...) texts in plain; the result must not be printed."""
         return {
-            name: self._parsed(self.opened(name, value).reveal())
+            name: self._parsed(OpenedText.of(self.opened(name, value).reveal(), value))
             if isinstance(value, str) and is_encrypted(value)
             else value
             for name, value in row.items()

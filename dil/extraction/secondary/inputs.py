@@ -121,6 +121,23 @@ def read_payload(
             raise _absent(error) from error
 
 
+def read_validation(properties: Properties, access: Access) -> Iterator[dict[str, JsonValue]]:
+    """Yield the rows that in-flow validation compares with, entry after entry (B4.7, B11.6).
+
+    Runs in a task, one batch in memory.
+
+    Raises:
+        SourceError: a path does not exist, or cannot be read; trying again may help.
+        SourceContractError: the data is unfit.
+        ConfigError: an ENC(...) text cannot be decrypted.
+    """
+    for entry in _entries(properties, access, "validation"):
+        try:
+            yield from map(entry.revealed, entry.rows())
+        except NotThereError as error:
+            raise _absent(error) from error
+
+
 @dataclass(slots=True)
 class _Units:
     """Units in order, each once; ``encrypted`` are the ENC(...) texts in them and where from."""

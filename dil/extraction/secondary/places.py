@@ -25,7 +25,8 @@ def find_files(filesystem: Filesystem, path: str, live_files: LiveFiles) -> tupl
 
     Files and folders whose name begins with ``_`` or ``.`` are skipped. Of a dataset of ours only
     live files count, so that neither half a publish nor what was replaced is seen; that holds for
-    datasets below the path, and for the one that the path lies in.
+    datasets below the path, and for the one that the path lies in. A hidden folder of a dataset
+    that the path names, such as that of refused rows, is a folder like any other.
 
     Raises:
         NotThereError: there is nothing at the path, or a dataset that was never published to.
@@ -36,7 +37,7 @@ def find_files(filesystem: Filesystem, path: str, live_files: LiveFiles) -> tupl
     if not filesystem.exists(path):
         raise NotThereError(f"{path} does not exist")
     around = _dataset_around(filesystem, path)
-    if around is not None:
+    if around is not None and not _names_hidden(path, around):
         return tuple(sorted(_below(_published(filesystem, around, live_files), path)))
     listed = [file.path for file in filesystem.files(path)]
     datasets = _datasets(listed, path)
@@ -62,6 +63,11 @@ def _dataset_around(filesystem: Filesystem, path: str) -> str | None:
             return folder
         folder = folder.rpartition("/")[0]
     return None
+
+
+def _names_hidden(path: str, dataset: str) -> bool:
+    """Tell whether a path leads into a part of a dataset that holds no published data."""
+    return any(part.startswith(_HIDDEN) for part in path[len(dataset) :].split("/") if part)
 
 
 def _datasets(listed: Iterable[str], path: str) -> tuple[str, ...]:

@@ -51,7 +51,8 @@ def test_the_members_that_are_read_without_a_model_are_all_told():
 
 
 def test_all_examples_together_are_a_job(job_file):
-    job = {name: EXAMPLES[name] for name in WORKING}
+    (job_file.folder / "key").write_text("master\n")
+    job = {name: EXAMPLES[name] for name in WORKING} | {"encrypt.key.loc": "key"}
     loaded = job_file.load({**job, "ms.total.count.field": "total"}, environ=ENVIRONMENT)
     assert loaded.notices == ()
     parameters = loaded.job.extraction.parameters

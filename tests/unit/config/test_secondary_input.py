@@ -100,10 +100,10 @@ def test_a_path_that_is_not_local_is_refused_by_a_run_and_taken_by_planning(job_
     assert planning_spec({KEY: json.dumps([entry])})[0].units is None
 
 
-@pytest.mark.parametrize("category", ["payload", "validation"])
-def test_categories_that_come_later_are_refused_by_a_run(job_file, category):
+def test_whole_files_as_payload_are_refused_by_a_run(job_file):
+    entry = {"path": "/x", "category": "payload", "format": "binary"}
     with pytest.raises(ConfigError, match="not supported yet"):
-        checked(job_file, {"path": "/x", "category": category}).raise_problems()
+        checked(job_file, entry).raise_problems()
 
 
 def test_the_variables_of_activation_and_authentication_are_known_by_their_fields(job_file):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -14,6 +14,7 @@ from dil.model.job import (
     ConversionSpec,
     ExtractionSpec,
     Job,
+    KeySpec,
     OutputFormat,
     PlanningSpec,
     PublishingSpec,
@@ -22,9 +23,11 @@ from dil.model.job import (
     StateSpec,
     WritingSpec,
 )
+from dil.model.json import JsonObject
 from dil.model.properties import Properties
 from dil.model.schema import Schema
-from dil.model.settings import DerivedField
+from dil.model.secret import Secret
+from dil.model.settings import DerivedField, SchemaCleansing
 from dil.spi.converter import ConverterContext, PageFacts
 from dil.spi.extractor import MISSING, Page
 
@@ -41,6 +44,11 @@ def chain(
     schema: Schema | None = None,
     data_field: str = "",
     output_format: OutputFormat = OutputFormat.PARQUET,
+    cleansing: SchemaCleansing | None = None,
+    properties: Mapping[str, object] | None = None,
+    passwords: tuple[str, ...] = (),
+    validation_rows: Iterable[JsonObject] | None = None,
+    known_schema: str = "",
     **conversion: Any,
 ) -> ConversionChain:
     """Return the chain of a job; ``conversion`` are members of ConversionSpec."""
@@ -50,17 +58,22 @@ def chain(
         name="orders",
         path="orders.conf",
         digest="",
-        properties=Properties({}),
+        properties=Properties(properties or {}),
         planning=PlanningSpec(),
         source=SourceSpec(any_class, "http://localhost"),
-        extraction=ExtractionSpec(any_class, output_schema=schema, data_field=data_field),
+        extraction=ExtractionSpec(
+            any_class, output_schema=schema, data_field=data_field, cleansing=cleansing
+        ),
         conversion=ConversionSpec(**members),
         writing=WritingSpec(format=output_format),
         publishing=PublishingSpec("/out", "orders"),
         running=RunningSpec(),
         state=StateSpec(),
+        keys=KeySpec(tuple(map(Secret, passwords))),
     )
-    return build_chain(ConverterContext(job, NOW))
+    rows = None if validation_rows is None else lambda: validation_rows
+    context = ConverterContext(job, NOW, validation_rows=rows, known_schema=known_schema)
+    return build_chain(context)
 
 
 def facts(

@@ -103,3 +103,22 @@ def test_rows_that_are_all_dropped_leave_no_batch_of_rows() -> None:
     job = chain()
     assert list(job.finish()) == []
     assert (job.dropped, job.warnings) == (0, 0)
+
+
+class Telling(Converter):
+    """Has something to say in the end."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return ("told",)
+
+    def convert(self, batch: pa.RecordBatch, facts: PageFacts) -> Iterator[pa.RecordBatch]:
+        yield batch
+
+
+def test_what_converters_have_to_say_is_told_in_their_order(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sys.modules["acme_converters"], "Telling", Telling, raising=False)
+    job = chain(converters=refs("Telling", "Doubled", "Telling"))
+    assert job.notes == ("told", "told")

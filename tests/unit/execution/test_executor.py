@@ -15,7 +15,7 @@ def failed(code: str, text: str = "no") -> TaskReport:
 GOOD = TaskReport("s", 0, 1, 1)
 
 
-@pytest.mark.parametrize("code", ["DIL-SRC-AUTH", "DIL-QUOTA", "DIL-SRC-TRANSIENT"])
+@pytest.mark.parametrize("code", ["DIL-SRC-AUTH", "DIL-SRC-TRANSIENT"])
 def test_three_refusals_and_nothing_else_end_the_hope(code: str) -> None:
     reports = [failed(code, f"number {number}") for number in range(3)]
 
@@ -44,8 +44,17 @@ def test_failures_of_one_work_unit_say_nothing_about_the_others(code: str) -> No
     assert hopeless([failed(code)] * 50) is None
 
 
-def test_refused_credentials_and_a_spent_quota_are_alike() -> None:
-    assert hopeless([failed("DIL-SRC-AUTH"), failed("DIL-QUOTA"), failed("DIL-QUOTA")])
+@pytest.mark.parametrize("others", [[], [GOOD] * 5, [failed("DIL-SRC-AUTH"), GOOD]])
+def test_a_spent_quota_ends_the_run_at_once_whatever_went_well(others: list[TaskReport]) -> None:
+    reason = hopeless([*others, failed("DIL-QUOTA", "come back tomorrow")])
+
+    assert reason is not None
+    assert reason.code == "DIL-QUOTA"
+    assert reason.error == "no further work unit was begun: come back tomorrow"
+
+
+def test_refused_credentials_and_an_outage_are_two_things() -> None:
+    assert hopeless([failed("DIL-SRC-AUTH"), failed("DIL-SRC-TRANSIENT")] * 2) is None
 
 
 def test_an_unreachable_source_among_other_failures_is_not_hopeless() -> None:

@@ -1,6 +1,7 @@
 """The loop, with the worked examples of behaviour.md B8.2, over a scripted source."""
 
 import io
+import itertools
 import json
 from dataclasses import dataclass, field
 
@@ -9,9 +10,10 @@ import pytest
 
 from dil.errors import SourceContractError
 from dil.extraction.json_extractor import NO_DATA_FIELD, JsonExtractor
-from dil.extraction.paging import Walk, session_key, walk_pages, walk_rows
+from dil.extraction.paging import Walk, walk_pages, walk_rows
 from dil.extraction.paging_notes import CURSOR_LEFT, NO_KEY, NO_TOTAL, TOTAL_NOT_REACHED
 from dil.extraction.parameters import Scope
+from dil.extraction.session_keys import session_key
 from dil.model.job import ClassRef, ExtractionSpec
 from dil.model.settings import Pagination, Parameter, SessionKeyField
 from dil.spi.connector import ByteSession, Response, RowSession
@@ -64,8 +66,12 @@ def walked(source, spec, **more):
     return rows, walk
 
 
+IDS = itertools.count()
+
+
 def page(count, **more):
-    return {"data": [{"id": n} for n in range(count)], **more}
+    """Return a page of rows that no other page has."""
+    return {"data": [{"id": next(IDS)} for _ in range(count)], **more}
 
 
 OFFSETS = (Parameter(name="o", type="pagestart"), Parameter(name="n", type="pagesize"))

@@ -1,23 +1,21 @@
 """Every row of the decision table of behaviour.md B8.2, and the page values of B8.5."""
 
 import re
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dil.errors import SourceContractError
+from dil.extraction.page_values import EchoedPage, initial_values, next_values, page_integer
 from dil.extraction.paging_rules import (
     Action,
     Decision,
-    EchoedPage,
     PageState,
     PagingRules,
     SessionKey,
     decide,
-    initial_values,
-    next_values,
-    page_integer,
     total_count,
 )
 from dil.extraction.parameters import PageValues
@@ -34,6 +32,9 @@ POLL = PagingRules(
 CURSOR = PagingRules(has_session=True, sends_session=True)
 PAGED = PagingRules(is_paged=True)
 TOTAL = PagingRules(has_total=True)
+NEXT = PagingRules(has_next=True)
+FLAG = PagingRules(has_more=True)
+SHORT = PagingRules(is_paged=True, stops_short=True)
 
 
 def state(key="", rows=10, **more):
@@ -41,9 +42,7 @@ def state(key="", rows=10, **more):
 
 
 def both(rules, **more):
-    names = ("has_session", "condition", "fail_condition", "sends_session", "is_paged",
-             "has_total", "wait_timeout_s")  # fmt: skip
-    return PagingRules(**{name: getattr(rules, name) for name in names} | more)
+    return replace(rules, **more)
 
 
 @pytest.mark.parametrize(
@@ -77,6 +76,35 @@ def both(rules, **more):
         (TOTAL, state(total=None), Action.STOP, 15),
         (PagingRules(), state(), Action.STOP, 15),
         (PagingRules(has_session=True), state("A"), Action.STOP, 15),  # nothing can send the key
+        (FLAG, state(more=False), Action.STOP, 16),
+        (both(CURSOR, has_more=True), state("A", more=False), Action.STOP, 16),
+        (both(NEXT, has_more=True), state(next_uri="/2", more=False), Action.STOP, 16),
+        (NEXT, state(next_uri="/2"), Action.NEXT, 17),
+        (NEXT, state(rows=0, next_uri="/2"), Action.NEXT, 17),
+        (NEXT, state(), Action.STOP, 17),
+        (both(PAGED, has_next=True), state(), Action.STOP, 17),  # an address wins over values
+        (both(CURSOR, has_next=True), state("A"), Action.STOP, 17),  # and over a cursor
+        (both(NEXT, has_total=True), state(next_uri="/2", total=10), Action.STOP, 6),
+        (both(NEXT, has_more=True), state(more=True), Action.STOP, 17),
+        (FLAG, state(more=True), Action.NEXT, 18),
+        (FLAG, state(rows=0, more=True), Action.NEXT, 18),
+        (FLAG, state(more=None), Action.STOP, 15),
+        (both(PAGED, has_more=True), state(more=None), Action.NEXT, 13),
+        (both(CURSOR, has_more=True), state("A", rows=0, more=True), Action.NEXT, 12),
+        (both(CURSOR, has_more=True), state("", more=True), Action.STOP, 11),
+        (both(POLL, has_more=True), state("RUN", rows=0), Action.STOP, 9),
+        (SHORT, state(rows=3, page_size=10), Action.STOP, 19),
+        (SHORT, state(rows=10, page_size=10), Action.NEXT, 13),
+        (SHORT, state(rows=3), Action.NEXT, 13),  # nobody says how large a page is
+        (both(SHORT, has_more=True), state(rows=3, page_size=10, more=True), Action.NEXT, 18),
+        (both(CURSOR, stops_short=True), state("A", rows=3, page_size=10), Action.STOP, 19),
+        (both(PAGED, max_pages=3), state(asked=3), Action.STOP, 20),
+        (both(PAGED, max_pages=3), state(asked=2), Action.NEXT, 13),
+        (both(PAGED, max_rows=20), state(processed=20), Action.STOP, 20),
+        (both(PAGED, max_pages=3, fails_at_cap=True), state(asked=3), Action.FAIL, 20),
+        (both(PAGED, max_pages=3, fails_at_cap=True), state(rows=0, asked=3), Action.STOP, 9),
+        (both(POLL, max_pages=3), state("DONE", asked=3), Action.STOP, 1),
+        (both(POLL, max_pages=3), state("RUN", asked=3), Action.STOP, 20),
     ],
 )
 def test_the_first_matching_row_decides(rules, page, action, row):

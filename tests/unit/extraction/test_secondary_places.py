@@ -95,3 +95,10 @@ def test_a_dataset_that_no_run_has_published_to_is_not_there_yet(tmp_path, below
     make(tmp_path, "lake/orders/_dil/owner.json", "lake/orders/run/a.json")
     with pytest.raises(NotThereError, match="has published nothing yet"):
         found(tmp_path, below)
+
+
+def test_a_hidden_folder_of_a_dataset_is_read_as_it_is_where_the_path_names_it(tmp_path):
+    dataset(tmp_path, "part-1.json")
+    make(tmp_path, "_failed/part-r1.json", "_failed/_part.json")
+    assert found(tmp_path, "_failed") == ["_failed/part-r1.json"]
+    assert found(tmp_path) == ["part-1.json"]

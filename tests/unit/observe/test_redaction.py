@@ -25,6 +25,7 @@ from dil.model.properties import Properties
 from dil.model.secret import MASK, Secret
 from dil.model.settings import Parameter
 from dil.observe.redaction import redactor, secrets_of
+from dil.secrets import learn, learned
 
 CANARY = 'p/ss w+rd="ünï"&%'
 
@@ -197,3 +198,28 @@ def test_a_password_that_is_the_users_name_is_masked() -> None:
     )
 
     assert redactor(secrets_of(job))("user dil") == f"user {MASK}"
+
+
+def test_what_the_process_learns_later_is_masked_by_redactors_made_before() -> None:
+    redact = redactor([Secret("known-before")])
+    assert redact("known-before learned-later") == f"{MASK} learned-later"
+
+    learn(Secret("learned-later"))
+
+    assert redact("known-before learned-later") == f"{MASK} {MASK}"
+    assert redact(base64.b64encode(b"learned-later").decode()) == MASK
+
+
+def test_an_empty_text_is_no_secret_to_learn() -> None:
+    before = learned()
+    learn(Secret(""))
+
+    assert learned() is before
+
+
+def test_only_the_newest_of_very_many_learned_secrets_are_kept() -> None:
+    for number in range(500):
+        learn(Secret(f"token-number-{number:03}"))
+
+    assert Secret("token-number-499") in learned()
+    assert len(learned()) == 200

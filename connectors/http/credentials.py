@@ -1,0 +1,70 @@
+"""Credentials that change while a session lasts: a renewed input, a token of a grant (B7.7)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from connectors.http.settings import HttpSettings
+from connectors.http.surroundings import Surroundings
+from dil.model.secret import Secret
+from dil.secrets import learn
+from dil.spi.connector import RequestValues
+
+_UNAUTHORIZED = 401
+
+
+class Credentials:
+    """What a session's requests show who they are with, beside what the job file says.
+
+    Fields of a renewed authentication input hold for all later requests. Of tokens only the last
+    is known; the coordinator hands out the one that counts.
+    """
+
+    def __init__(self, settings: HttpSettings, around: Surroundings) -> None:
+        authentication = settings.authentication
+        self._has_grant = authentication is not None and authentication.is_fetched
+        self._stale = frozenset(settings.statuses.pagination_error)
+        self._around = around
+        self._fields: Mapping[str, str] = {}
+        self._token: Secret | None = None
+        self._rejected: Secret | None = None
+
+    def overlaid(self, values: RequestValues) -> RequestValues:
+        """Return the values of a request with renewed fields in place of those of their names."""
+        if not self._fields:
+            return values
+        sent = {name: self._fields.get(name, value) for name, value in values.parameters.items()}
+        return replace(values, variables={**values.variables, **self._fields}, parameters=sent)
+
+    def token(self) -> Secret | None:
+        """Return the token to send, None for jobs without a grant.
+
+        Raises:
+            AuthenticationError: no token is to be had.
+        """
+        if not self._has_grant:
+            return None
+        self._token = self._around.coordinator.credential(self._rejected)
+        self._rejected = None
+        return self._token
+
+    def is_token_refused(self, status: int) -> bool:
+        """Tell whether an answer refuses the token of a grant."""
+        return self._has_grant and status == _UNAUTHORIZED
+
+    def reject_token(self) -> None:
+        """Never send the last token again; the next request asks for another."""
+        self._rejected = self._token
+
+    def is_input_stale(self, status: int) -> bool:
+        """Tell whether an answer asks for a new row of the authentication input."""
+        return self._around.renewed is not None and status in self._stale
+
+    def renew_input(self) -> None:
+        """Read the authentication input again; its fields count from now on."""
+        if self._around.renewed is not None:
+            found = self._around.renewed()
+            for secret in found.values():
+                learn(secret)  # no job file names it, and it must not be printed
+            self._fields = {name: secret.reveal() for name, secret in found.items()}

@@ -1,0 +1,189 @@
+"""One request on its way to a final answer: the rate, retries, renewed credentials (B7.6, B7.7)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from connectors.http.credentials import Credentials
+from connectors.http.failures import unknown_outcome
+from connectors.http.limits import asked_wait, is_rate_limited
+from connectors.http.outgoing import Outgoing
+from connectors.http.refusals import Refusal, quota_error, told
+from connectors.http.retries import Waits, retries_made
+from connectors.http.settings import HttpSettings
+from connectors.http.statuses import NOT_DONE, RETRIED, Verdict, judge
+from connectors.http.surroundings import Surroundings
+from dil.errors import DilError, QuotaError, TransientSourceError
+
+if TYPE_CHECKING:
+    import requests
+
+_LOG = logging.getLogger(__name__)
+
+
+class Exchange:
+    """Sends one request until its answer is final; made anew for each request of a session.
+
+    ``retries`` counts how often it was sent again, ``seconds_waited`` the waits before and those
+    for the job's rate. ``outgoing`` is what was sent last.
+    """
+
+    outgoing: Outgoing
+
+    def __init__(
+        self,
+        settings: HttpSettings,
+        around: Surroundings,
+        credentials: Credentials,
+        send: Callable[[Outgoing], requests.Response],
+    ) -> None:
+        self._settings = settings
+        self._around = around
+        self._credentials = credentials
+        self._send = send
+        self._waits = Waits(settings.retry, around.monotonic)
+        self._renewals = 0
+        self._is_replayed = False
+        self.retries = 0
+        self.seconds_waited = 0.0
+
+    def answer(self, build: Callable[[], Outgoing]) -> tuple[requests.Response, Verdict]:
+        """Return the final answer and what it means.
+
+        Args:
+            build: Makes the request; called before each sending, so that it is signed anew.
+
+        Raises:
+            TransientSourceError: no answer came, however often the request was sent.
+            UnknownOutcomeError: it must not be sent again, and may have been done.
+            QuotaError: the source wants a longer wait than the budget allows, or the job's own
+                budget of requests is spent.
+        """
+        while True:
+            waited = self._around.coordinator.permit()
+            self.seconds_waited += waited
+            self._waits.forgive(waited)
+            self.outgoing = build()
+            try:
+                answer = self._send(self.outgoing)
+            except TransientSourceError as failure:
+                self._wait_after(failure)
+                continue
+            verdict = self._judged(answer)
+            if verdict in {Verdict.SUCCESS, Verdict.WARNING}:
+                return answer, verdict
+            if not self._renews(answer) and not self._waits_for(answer, verdict):
+                return answer, verdict
+
+    def refusal(self, answer: requests.Response, verdict: Verdict) -> DilError:
+        """Return the error of a final answer that is no success."""
+        return Refusal(
+            answer,
+            verdict,
+            self.outgoing.shown,
+            self._waits.done,
+            self._asked(answer),
+        ).error()
+
+    def _judged(self, answer: requests.Response) -> Verdict:
+        """Classify an answer; a used up rate limit is none of the credentials' business."""
+        settings, code = self._settings, answer.status_code
+        verdict = judge(code, answer.reason or "", settings.statuses, settings.reasons)
+        if verdict is Verdict.AUTHENTICATION and is_rate_limited(code, answer.headers):
+            return Verdict.TRANSIENT
+        return verdict
+
+    def _renews(self, answer: requests.Response) -> bool:
+        """Tell whether the answer was due to old credentials, and there are new ones now."""
+        status, retry = answer.status_code, self._settings.renewal
+        what = told(answer, self.outgoing.shown)
+        if self._credentials.is_token_refused(status) and not self._is_replayed:
+            answer.close()
+            _LOG.info("%s; sending again with a new token", what)
+            self._is_replayed = True
+            self._credentials.reject_token()
+            self.retries += 1
+            return True
+        if not self._credentials.is_input_stale(status) or self._renewals >= retry.count:
+            return False
+        answer.close()
+        self._renewals += 1
+        _LOG.warning(
+            "%s; reading the authentication input again in %d s (%d of at most %d)",
+            what, retry.delay_s, self._renewals, retry.count,
+        )  # fmt: skip
+        self._wait(retry.delay_s)
+        self._waits.forgive(retry.delay_s)
+        self._credentials.renew_input()
+        return True
+
+    def _waits_for(self, answer: requests.Response, verdict: Verdict) -> bool:
+        """Wait where the request may be sent again; tell whether it may.
+
+        Raises:
+            QuotaError: the source wants a longer wait than the budget of retries has seconds.
+            UnknownOutcomeError: a gateway failed, and the request may have been done behind it.
+        """
+        status, asked = answer.status_code, self._asked(answer)
+        is_limit = is_rate_limited(status, answer.headers)
+        if verdict is Verdict.QUOTA:
+            raise self._spent(answer, asked)
+        if verdict is not Verdict.TRANSIENT or not (is_limit or status in RETRIED):
+            return False
+        if not is_limit and status not in NOT_DONE and not self.outgoing.is_repeatable:
+            answer.close()
+            raise unknown_outcome(told(answer, self.outgoing.shown))
+        if asked is not None and asked > self._settings.retry.longest_wait_s:
+            raise self._spent(answer, asked)
+        return self._waits_again(answer, asked, slows_down=is_limit or asked is not None)
+
+    def _waits_again(
+        self, answer: requests.Response, asked: float | None, *, slows_down: bool
+    ) -> bool:
+        wait = self._waits.next(asked, self._around.chance())
+        if wait is None:
+            return False
+        if slows_down:
+            self._around.coordinator.slow_down(wait)
+        self._say(told(answer, self.outgoing.shown), wait)
+        answer.close()
+        self._wait(wait)
+        return True
+
+    def _wait_after(self, failure: TransientSourceError) -> None:
+        """Wait before a request that got no answer is sent again.
+
+        Raises:
+            TransientSourceError: the budget is spent.
+        """
+        wait = self._waits.next(None, self._around.chance())
+        if wait is None:
+            raise TransientSourceError(
+                f"{failure.message} after {retries_made(self._waits.done)}", failure.fix
+            )
+        self._say(failure.message, wait)
+        self._wait(wait)
+
+    def _spent(self, answer: requests.Response, asked: float | None) -> QuotaError:
+        """Tell all tasks that the quota is spent; return the error to raise."""
+        answer.close()
+        what = told(answer, self.outgoing.shown)
+        error = quota_error(what, asked, self._around.wall_clock())
+        self._around.coordinator.quota_spent(error.message)
+        return error
+
+    def _say(self, what: str, wait: float) -> None:
+        _LOG.warning(
+            "%s; sending again in %.1f s (%d of at most %d)",
+            what, wait, self._waits.done, self._settings.retry.attempts,
+        )  # fmt: skip
+
+    def _wait(self, seconds: float) -> None:
+        self._around.sleep(seconds)
+        self.retries += 1
+        self.seconds_waited += seconds
+
+    def _asked(self, answer: requests.Response) -> float | None:
+        return asked_wait(answer.headers, self._around.wall_clock())

@@ -1,0 +1,91 @@
+"""What an answer says of the source's rate limit: whether it is one, and how long to wait.
+
+``Retry-After`` is RFC 9110, section 10.2.3. The ``RateLimit`` headers are those of the drafts of
+the IETF's httpapi group and of the services that were there before them (``X-RateLimit-...``).
+"""
+
+from __future__ import annotations
+
+import email.utils
+import re
+from collections.abc import Mapping
+
+_RESETS = ("RateLimit-Reset", "X-RateLimit-Reset", "X-Rate-Limit-Reset")
+_REMAINING = ("RateLimit-Remaining", "X-RateLimit-Remaining", "X-Rate-Limit-Remaining")
+_REMAINING_MEMBER = re.compile(r"(?:^|[;,\s])(?:r|remaining)\s*=\s*(\d+)")
+_RESET_MEMBER = re.compile(r"(?:^|[;,\s])(?:t|reset)\s*=\s*(\d+)")
+_NUMBER = re.compile(r"\d{1,20}(?:\.\d{1,20})?", re.ASCII)
+# Larger numbers cannot be seconds to wait: they are a time since 1970, in seconds or milliseconds.
+_LEAST_EPOCH_S = 1e9
+_LEAST_EPOCH_MS = 1e11
+_FOR_EVER_S = 3_650 * 86_400.0
+_TOO_MANY = 429
+_FORBIDDEN = 403
+
+
+def is_rate_limited(status: int, headers: Mapping[str, str]) -> bool:
+    """Tell whether a refusal is the source's rate limit and not one of the request itself.
+
+    Some services answer 403 when a limit is used up; they then say that nothing remains.
+    """
+    return status == _TOO_MANY or (status == _FORBIDDEN and _remaining(headers) == 0)
+
+
+def asked_wait(headers: Mapping[str, str], now_s: float) -> float | None:
+    """Return the seconds that an answer asks to wait, None when it asks for nothing.
+
+    ``Retry-After`` goes first. The time at which a limit is reset counts unless the answer says
+    that some of it remains. Times are compared with the source's own clock where it tells it.
+
+    Args:
+        headers: The answer's headers, found in any letter case.
+        now_s: This machine's time in epoch seconds, for answers without ``Date``.
+    """
+    sent = _http_date(headers.get("Date", ""))
+    now = now_s if sent is None else sent
+    asked = _delay(headers.get("Retry-After", ""), now)
+    if asked is None and not _remaining(headers):
+        asked = _reset(headers, now)
+    return asked
+
+
+def _reset(headers: Mapping[str, str], now: float) -> float | None:
+    for name in _RESETS:
+        asked = _delay(headers.get(name, ""), now)
+        if asked is not None:
+            return asked
+    found = _RESET_MEMBER.search(headers.get("RateLimit", ""))
+    return None if found is None else _delay(found[1], now)
+
+
+def _remaining(headers: Mapping[str, str]) -> float | None:
+    for name in _REMAINING:
+        text = headers.get(name, "").strip()
+        if _NUMBER.fullmatch(text):
+            return float(text)
+    found = _REMAINING_MEMBER.search(headers.get("RateLimit", ""))
+    return None if found is None else float(found[1])
+
+
+def _delay(text: str, now: float) -> float | None:
+    """Return the seconds from now that a text means: a number of them, or a point in time."""
+    text = text.strip()
+    if _NUMBER.fullmatch(text):
+        number = float(text)
+        if number >= _LEAST_EPOCH_MS:
+            number = number / 1000 - now
+        elif number >= _LEAST_EPOCH_S:
+            number -= now
+    else:
+        due = _http_date(text)
+        if due is None:
+            return None
+        number = due - now
+    return min(max(number, 0.0), _FOR_EVER_S)
+
+
+def _http_date(text: str) -> float | None:
+    try:
+        return email.utils.parsedate_to_datetime(text).timestamp()
+    except (TypeError, ValueError):
+        return None

@@ -1,0 +1,143 @@
+"""OAuth2 inside the job: the grants of ``ms.authentication``'s method oauth2; on the driver.
+
+Client credentials (RFC 6749 section 4.4), refresh token (section 6) and password (section 4.3).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+
+from connectors.http.refresh_tokens import RefreshTokenFile
+from connectors.http.settings import HttpSettings
+from connectors.http.surroundings import Surroundings
+from connectors.http.token_endpoint import Denied, Granted, TokenEndpoint
+from dil.errors import AuthenticationError
+from dil.model.authentication import Authentication
+from dil.model.job import Job, KeySpec
+from dil.model.secret import Secret
+from dil.secrets import learn
+from dil.spi.coordination import Credential, CredentialSource
+
+_LOG = logging.getLogger(__name__)
+_USED_UP = "invalid_grant"
+_FIXES: Mapping[str, str] = {
+    "invalid_client": "Check clientId and clientSecret, and clientAuthentication (basic or body).",
+    "unauthorized_client": "The server does not allow this client this grant; ask who runs it.",
+    "unsupported_grant_type": "The server does not know this grant; check grant and tokenUri.",
+    "invalid_scope": "Check scope.",
+    "invalid_request": "Check scope, audience and parameters; the server misses or minds a member.",
+}
+_GRANT_FIXES: Mapping[str | None, str] = {
+    "password": "Check source.conn.username and source.conn.password.",
+    "refresh_token": "The refresh token is expired, revoked or used up: authorize the client anew "
+    "and write the new token into refreshTokenFile, or into refreshToken without such a file.",
+}
+
+
+class OAuthSource(CredentialSource):
+    """Fetches tokens by one grant."""
+
+    def __init__(
+        self, settings: HttpSettings, keys: KeySpec, around: Surroundings | None = None
+    ) -> None:
+        if settings.authentication is None:
+            raise AssertionError("a job without ms.authentication asks for no token")
+        self._grant: Authentication = settings.authentication
+        self._settings = settings
+        self._endpoint = TokenEndpoint(settings, around)
+        path = self._grant.refresh_token_file
+        self._file = RefreshTokenFile(path, keys) if path else None
+        self._refresh = self._grant.refresh_token
+        self._unsaved: Secret | None = None
+        self._has_warned = False
+
+    @classmethod
+    def of(cls, job: Job) -> OAuthSource:
+        """Read the properties of a job whose method is oauth2."""
+        return cls(HttpSettings.of(job), job.keys)
+
+    def fetch(self) -> Credential:
+        """Ask for a new token; a new refresh token is durable before this returns.
+
+        Raises:
+            AuthenticationError: the grant was refused, or a file cannot be used.
+            TransientSourceError: no answer, after some tries.
+            SourceError: the server is not to be trusted, or cannot be asked at all.
+        """
+        if self._grant.grant != "refresh_token":
+            return self._credential(self._endpoint.ask(self._form()))
+        if self._file is None:
+            return self._credential(self._refreshed(self._refresh))
+        with self._file.locked():
+            return self._credential(self._refreshed_by_file(self._file))
+
+    def _form(self) -> dict[str, str | Secret]:
+        if self._grant.grant == "client_credentials":
+            return {"grant_type": "client_credentials"}
+        nothing = Secret("")
+        return {
+            "grant_type": "password",
+            "username": self._settings.username or nothing,
+            "password": self._settings.password or nothing,
+        }
+
+    def _refreshed(self, refresh: Secret | None) -> Granted | Denied:
+        """Use a refresh token; without a file a new one lasts as long as this run."""
+        if refresh is None:
+            raise AuthenticationError(
+                f"{self._file} holds no refresh token, and ms.authentication has no refreshToken",
+                "Authorize the client and write its refresh token into the file.",
+            )
+        found = self._endpoint.ask({"grant_type": "refresh_token", "refresh_token": refresh})
+        if self._file is None and isinstance(found, Granted) and found.refresh is not None:
+            self._rotated(refresh, found.refresh)
+        return found
+
+    def _rotated(self, old: Secret, new: Secret) -> None:
+        if new != old:
+            self._refresh = new
+            self._warn_of_loss("and refreshTokenFile names no file to keep it in")
+
+    def _refreshed_by_file(self, file: RefreshTokenFile) -> Granted | Denied:
+        """Use the token of the file, and write the one that replaces it."""
+        before = file.read()
+        used = self._unsaved or before or self._refresh
+        found = self._refreshed(used)
+        if isinstance(found, Denied) and found.reason == _USED_UP:
+            # A run on another machine may have used it up and written its successor.
+            meanwhile = file.read()
+            if meanwhile is not None and meanwhile != used:
+                before, used = meanwhile, meanwhile
+                found = self._refreshed(used)
+        if isinstance(found, Granted) and found.refresh is not None and found.refresh != before:
+            self._keep(file, before, found.refresh)
+        return found
+
+    def _keep(self, file: RefreshTokenFile, before: Secret | None, new: Secret) -> None:
+        try:
+            file.replace(before, new)
+            self._unsaved = None
+        except OSError as error:
+            # The old token is spent, and the new one works: this run at least can go on.
+            self._unsaved = new
+            self._warn_of_loss(f"and {file} cannot be written ({error.strerror})")
+
+    def _warn_of_loss(self, why: str) -> None:
+        if not self._has_warned:
+            _LOG.warning(
+                "the server gave a new refresh token, %s: the next run will be refused", why
+            )
+            self._has_warned = True
+
+    def _credential(self, found: Granted | Denied) -> Credential:
+        if isinstance(found, Denied):
+            is_of_grant = found.reason in {_USED_UP, "access_denied"}
+            by_grant = _GRANT_FIXES.get(self._grant.grant, "") if is_of_grant else ""
+            fix = by_grant or _FIXES.get(found.reason, "Check tokenUri and ms.authentication.")
+            raise AuthenticationError(found.message, fix)
+        learn(found.token)
+        if found.refresh is not None:
+            learn(found.refresh)
+        margin = self._grant.expiry_margin_s
+        return Credential(found.token, found.lifetime_s, None if margin is None else float(margin))

@@ -1,0 +1,128 @@
+"""The refresh token that the next run needs, in a file that survives a crash at any moment.
+
+A server that rotates refresh tokens accepts each of them once. So the file is locked from its
+reading to its writing, the new token is durable before the access token is used, and a token that
+somebody else wrote meanwhile is never overwritten.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import logging
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from dil.errors import AuthenticationError
+from dil.model.job import KeySpec
+from dil.model.secret import Secret
+from dil.secrets import SecretError, SecretResolver, is_encrypted, learn
+
+_LOG = logging.getLogger(__name__)
+_MODE = 0o600
+_FIX = "The job must be able to read and write the file, and to create files beside it."
+
+
+class RefreshTokenFile:
+    """``refreshTokenFile``: one line, the token, as ``ENC(...)`` where the job has a master key."""
+
+    def __init__(self, path: str, keys: KeySpec) -> None:
+        self._path = Path(path)
+        self._keys = keys
+
+    def __str__(self) -> str:
+        return str(self._path)
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep other runs on this machine from the file; where locks are not known, go on without.
+
+        Raises:
+            AuthenticationError: a new token could not be written; none is asked for then.
+        """
+        try:
+            handle = os.open(f"{self._path}.lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, _MODE)
+        except OSError as error:
+            raise self._problem("cannot be locked", error) from None
+        try:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX)
+            except OSError as error:
+                _LOG.warning("%s.lock: no locks there (%s)", self._path, error.strerror)
+            yield
+        finally:
+            os.close(handle)
+
+    def read(self) -> Secret | None:
+        """Return the token, None where there is no file, or an empty one.
+
+        Raises:
+            AuthenticationError: the file cannot be read or decrypted.
+        """
+        try:
+            text = self._path.read_text("utf-8").strip()
+        except FileNotFoundError:
+            return None
+        except (OSError, UnicodeDecodeError) as error:
+            raise self._problem("cannot be read", error) from None
+        if not text:
+            return None
+        token = self._decrypted(text) if is_encrypted(text) else Secret(text)
+        learn(token)
+        return token
+
+    def replace(self, expected: Secret | None, new: Secret) -> Secret:
+        """Put a token in the place of the expected one; return the one that the file holds then.
+
+        Raises:
+            OSError: it cannot be written.
+            AuthenticationError: the file cannot be read or decrypted.
+        """
+        learn(new)
+        found = self.read()
+        if found is not None and found not in (expected, new):
+            _LOG.warning("another run has written %s meanwhile; its token is kept", self._path)
+            return found
+        self._write(self._encrypted(new))
+        return new
+
+    def _write(self, text: str) -> None:
+        target = self._path.resolve()  # a link stays one
+        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)  # mode 600
+        temporary = Path(name)
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                file.write(f"{text}\n")
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(target)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+        folder = os.open(target.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+    def _encrypted(self, token: Secret) -> str:
+        if not self._keys.passwords:
+            return token.reveal()
+        # Imported here: loading it takes longer than asking for a token.
+        from dil.secrets.authenticated import Encryptor
+
+        return Encryptor.of(self._keys.passwords[0].reveal()).encrypt(token.reveal())
+
+    def _decrypted(self, text: str) -> Secret:
+        passwords = tuple(secret.reveal() for secret in self._keys.passwords)
+        resolver = SecretResolver({}, self._path.parent, passwords, self._keys.strong)
+        try:
+            return resolver.resolve(text)
+        except SecretError as error:
+            raise AuthenticationError(f"{self._path} {error.what}", error.fix) from None
+
+    def _problem(self, what: str, error: OSError | UnicodeDecodeError) -> AuthenticationError:
+        reason = getattr(error, "strerror", None) or type(error).__name__
+        return AuthenticationError(f"refreshTokenFile {self._path} {what}: {reason}", _FIX)

@@ -1,0 +1,122 @@
+"""The errors of requests that the source refused, in words for a person."""
+
+from __future__ import annotations
+
+import datetime as dt
+import logging
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from connectors.http.body import BodyStream
+from connectors.http.retries import retries_made
+from connectors.http.statuses import RETRIED, Verdict
+from dil.errors import (
+    AuthenticationError,
+    DilError,
+    QuotaError,
+    RefusedAnswer,
+    SourceError,
+    TransientSourceError,
+)
+from dil.extraction.excerpt import excerpt
+
+if TYPE_CHECKING:
+    import requests
+
+_LOG = logging.getLogger(__name__)
+_SHOWN_BYTES = 4096
+_BODY_WAIT_S = 30.0
+_CLIENT_ERRORS = range(400, 500)
+_REDIRECTS = range(300, 400)
+_PATIENCE = "To wait longer raise ms.http.retry.max and ms.http.retry.max.seconds."
+_QUOTA_FIX = (
+    "Run the job again then: what is done is kept. To wait inside the run raise"
+    " ms.http.retry.max.seconds; to ask less often set ms.http.rate.limit."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A refused request: what the answer was, what it means, what was tried.
+
+    ``asked_s`` are the seconds that the source asks to wait.
+    """
+
+    answer: requests.Response
+    verdict: Verdict
+    shown: str
+    repeats: int
+    asked_s: float | None
+
+    def error(self) -> DilError:
+        """Return the error to raise; the answer's body goes to the log, which masks secrets.
+
+        The log is at WARNING where the refusal will not pass by itself: only there does the source
+        say what it minds. That a passing one failed is told by whoever gets the error.
+        """
+        with self.answer:
+            body = _beginning(self.answer, self.shown)
+        what = told(self.answer, self.shown)
+        status = self.answer.status_code
+        passes = self.verdict is Verdict.TRANSIENT
+        text = body.decode("utf-8", "replace").strip()
+        if text:
+            level = logging.INFO if passes else logging.WARNING
+            _LOG.log(level, "%s: with status %d comes: %s", self.shown, status, text)
+        if passes:
+            fix = _PATIENCE if self._was_repeated() else "The source itself failed; look there."
+            return TransientSourceError(
+                f"{what} after {retries_made(self.repeats)}", fix, self.asked_s
+            )
+        if text and status in _CLIENT_ERRORS:
+            what = f"{what}; the answer begins: {excerpt(text.encode())}"
+        if self.verdict is Verdict.AUTHENTICATION:
+            return AuthenticationError(
+                what, "Check ms.authentication, source.conn.username and source.conn.password."
+            )
+        error = SourceError(
+            what, "Correct the request; ms.http.statuses says what counts as a failure."
+        )
+        if status not in _REDIRECTS:  # the address is wrong then, whatever is sent
+            error.refused = RefusedAnswer(status, self.answer.reason or "", text)
+        return error
+
+    def _was_repeated(self) -> bool:
+        return self.answer.status_code in RETRIED
+
+
+def quota_error(what: str, asked_s: float | None, now_s: float) -> QuotaError:
+    """Return the error of a spent quota, with the time when the source will answer again.
+
+    Args:
+        what: The request and its answer.
+        asked_s: The seconds that the source asks to wait, None when it does not say.
+        now_s: The time in epoch seconds.
+    """
+    if asked_s is None:
+        return QuotaError(
+            f"{what}; the source's quota is spent",
+            "Run the job again when the quota is renewed: what is done is kept.",
+        )
+    opens = dt.datetime.fromtimestamp(now_s + asked_s, dt.UTC).isoformat(timespec="seconds")
+    return QuotaError(
+        f"{what}; the source asks to wait {asked_s:.0f} s, until {opens}: its quota is spent",
+        _QUOTA_FIX,
+    )
+
+
+def told(answer: requests.Response, shown: str) -> str:
+    """Return in words what was asked and what came."""
+    return f"{shown}: HTTP status {answer.status_code} {answer.reason}".rstrip()
+
+
+def _beginning(answer: requests.Response, shown: str) -> bytes:
+    """Return the beginning of a body as far as it can be read."""
+    found = b""
+    try:
+        with BodyStream(answer, shown, wait_s=_BODY_WAIT_S) as body:
+            while len(found) < _SHOWN_BYTES and (more := body.read(_SHOWN_BYTES - len(found))):
+                found += more
+    except DilError:
+        pass
+    return found

@@ -1,0 +1,92 @@
+"""One request sent once: to an answer, or to one of our errors."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import requests
+import urllib3
+
+from connectors.http.client import Client
+from connectors.http.failures import connection_failure, may_have_been_done, unknown_outcome
+from connectors.http.outgoing import Outgoing
+from connectors.http.settings import HttpSettings
+from dil.errors import SourceError
+from dil.model.secret import Secret
+
+_TIMEOUT_S = 60  # a request without a time-out could block a task for ever
+_PASSING = (
+    requests.ConnectionError,
+    requests.Timeout,
+    requests.exceptions.ChunkedEncodingError,
+    requests.exceptions.ContentDecodingError,
+    urllib3.exceptions.HTTPError,
+)
+
+
+class Sender:
+    """Sends requests over one pool of connections, each once.
+
+    No message of the client library is passed on: it may hold the whole address.
+    """
+
+    def __init__(self, settings: HttpSettings) -> None:
+        tls = settings.tls
+        self._timeout = (tls.connect_timeout_s or _TIMEOUT_S, tls.socket_timeout_s or _TIMEOUT_S)
+        self._client = Client(settings, _credential_headers(settings))
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._client.close()
+
+    def send(self, outgoing: Outgoing) -> requests.Response:
+        """Return the answer, its body not read yet; redirects are followed for GET only (B7.1).
+
+        Raises:
+            TransientSourceError: no answer came; the request may be sent again.
+            UnknownOutcomeError: no answer came, and sending again might do the thing twice.
+            SourceError: the request cannot be sent, or redirects do not end.
+        """
+        try:
+            request = self._client.prepare_request(
+                requests.Request(outgoing.method, outgoing.uri, data=outgoing.body)
+            )
+            request.url = outgoing.uri
+            for name, text in outgoing.headers.items():
+                request.headers[name] = cast("str", _wire(text))  # bytes are as good
+            return self._client.send(
+                request,
+                stream=True,
+                allow_redirects=outgoing.method == "GET",
+                timeout=self._timeout,
+                proxies=dict(self._client.proxies),
+            )
+        except requests.TooManyRedirects:
+            raise SourceError(f"{outgoing.shown}: too many redirects") from None
+        except _PASSING as error:
+            failure = connection_failure(error, outgoing.shown)
+            if failure.retryable and may_have_been_done(error) and not outgoing.is_repeatable:
+                raise unknown_outcome(failure.message) from None
+            raise failure from None
+        except (requests.RequestException, ValueError) as error:
+            raise SourceError(
+                f"{outgoing.shown}: the request cannot be sent ({type(error).__name__})",
+                "Check ms.source.uri and ms.http.request.headers.",
+            ) from None
+
+
+def _credential_headers(settings: HttpSettings) -> frozenset[str]:
+    """Return the names of headers that may carry credentials."""
+    secret = {n for n, value in (settings.headers or {}).items() if isinstance(value, Secret)}
+    if settings.authentication is not None:
+        secret |= {settings.authentication.header, settings.authentication.name}
+    return frozenset({"Authorization", "Cookie", *secret})
+
+
+def _wire(text: str) -> str | bytes:
+    """Return a header value as sent: Latin-1 where it fits, else UTF-8."""
+    try:
+        text.encode("latin-1")
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "replace")
+    return text

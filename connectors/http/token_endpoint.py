@@ -1,0 +1,218 @@
+"""Asking an authorization server for a token (RFC 6749); runs on the driver."""
+
+from __future__ import annotations
+
+import base64
+import json
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import cast
+from urllib.parse import quote_plus
+
+import requests
+import urllib3
+
+from connectors.http.body import BodyStream
+from connectors.http.client import Client
+from connectors.http.failures import connection_failure
+from connectors.http.limits import asked_wait
+from connectors.http.retries import Waits, retries_made
+from connectors.http.settings import HttpSettings, RetryBudget
+from connectors.http.surroundings import Surroundings
+from connectors.http.target import shown_uri
+from dil.errors import DilError, SourceError, TransientSourceError
+from dil.model.authentication import Authentication
+from dil.model.json import JsonValue
+from dil.model.secret import MASK, Secret
+from dil.spi.messages import shortened
+
+_LOG = logging.getLogger(__name__)
+_TIMEOUT_S = 60
+_BODY_WAIT_S = 60.0
+_MAX_BYTES = 1 << 20
+_TOO_MANY = 429
+_SERVER_ERRORS = range(500, 600)
+_OK = range(200, 300)
+# Longer than that no task should wait for a token; its own retries come after this.
+_BUDGET = RetryBudget(3, 60.0)
+_FAILED = (requests.RequestException, urllib3.exceptions.HTTPError)
+
+
+@dataclass(frozen=True, slots=True)
+class Granted:
+    """A token; ``lifetime_s`` and ``refresh`` are None where the server does not tell them."""
+
+    token: Secret
+    lifetime_s: float | None = None
+    refresh: Secret | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Denied:
+    """The server's no; ``reason`` is the word of RFC 6749 section 5.2, empty where none came."""
+
+    message: str
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    status: int
+    members: Mapping[str, JsonValue]
+    asked_s: float | None = field(default=None)
+
+
+class TokenEndpoint:
+    """``tokenUri`` of one job: its time-outs, proxy and trust are those of the job's source."""
+
+    def __init__(self, settings: HttpSettings, around: Surroundings | None = None) -> None:
+        if settings.authentication is None:
+            raise AssertionError("a job without ms.authentication asks for no token")
+        self._grant: Authentication = settings.authentication
+        self._settings = replace(settings, uri=self._grant.token_uri)
+        self._around = around or Surroundings()
+        self._shown = shown_uri(self._grant.token_uri)
+
+    def ask(self, form: Mapping[str, str | Secret]) -> Granted | Denied:
+        """Send a form, together with what the client shows itself with; return what came.
+
+        Tries again what may pass: 429, 5xx, broken connections, three times in a minute.
+
+        Raises:
+            TransientSourceError: no answer that settles it.
+            SourceError: the server's certificate is not trusted, or the request cannot be sent.
+        """
+        members = {**form, **self._grant.parameters}
+        if self._grant.scope:
+            members["scope"] = self._grant.scope
+        if self._grant.audience:
+            members["audience"] = self._grant.audience
+        headers = {"Accept": "application/json"} | self._identified(members)
+        sent = {name: _text(value) for name, value in members.items()}
+        hidden = [_text(value) for value in members.values() if isinstance(value, Secret)]
+        secret = _text(self._grant.client_secret)
+        with Client(self._settings, frozenset()) as client:
+            answer = self._answered(client, sent, headers)
+        return self._judged(answer, [*hidden, secret])
+
+    def _identified(self, members: dict[str, str | Secret]) -> dict[str, str]:
+        """Return the client's header, or add the client to the form (RFC 6749 section 2.3.1)."""
+        name, secret = _text(self._grant.client_id), self._grant.client_secret
+        if not name:
+            return {}
+        if secret is None or self._grant.client_authentication == "body":
+            members["client_id"] = self._grant.client_id
+            if secret is not None:
+                members["client_secret"] = secret
+            return {}
+        pair = f"{quote_plus(name)}:{quote_plus(secret.reveal())}"
+        return {"Authorization": f"Basic {base64.b64encode(pair.encode()).decode('ascii')}"}
+
+    def _answered(
+        self, client: Client, form: Mapping[str, str], headers: Mapping[str, str]
+    ) -> _Answer:
+        waits = Waits(_BUDGET, self._around.monotonic)
+        while True:
+            found = self._tried(client, form, headers)
+            asked = found.asked_s if isinstance(found, _Answer) else None
+            if isinstance(found, _Answer) and not _may_pass(found.status):
+                return found
+            wait = waits.next(asked, self._around.chance())
+            what = found.message if isinstance(found, DilError) else self._told(found)
+            if wait is None:
+                fix = found.fix if isinstance(found, DilError) else "Try again later."
+                raise TransientSourceError(
+                    f"no token: {what} after {retries_made(waits.done)}", fix, asked
+                )
+            _LOG.warning("no token yet: %s; asking again in %.1f s", what, wait)
+            self._around.sleep(wait)
+
+    def _tried(
+        self, client: Client, form: Mapping[str, str], headers: Mapping[str, str]
+    ) -> _Answer | TransientSourceError:
+        """Send once; no message of the client library is passed on, it may hold the form."""
+        tls = self._settings.tls
+        try:
+            with client.post(
+                self._settings.uri,
+                data=dict(form),
+                headers=dict(headers),
+                stream=True,
+                allow_redirects=False,  # secrets go to the address that was written
+                timeout=(tls.connect_timeout_s or _TIMEOUT_S, tls.socket_timeout_s or _TIMEOUT_S),
+            ) as answer:
+                asked = asked_wait(answer.headers, self._around.wall_clock())
+                return _Answer(answer.status_code, _members(answer, self._shown), asked)
+        except TransientSourceError as error:
+            return error
+        except ValueError:  # requests' own for addresses and headers among them
+            raise SourceError(f"{self._shown}: the request for a token cannot be sent") from None
+        except _FAILED as error:
+            failure = connection_failure(error, self._shown)
+            if isinstance(failure, TransientSourceError):
+                return failure
+            raise failure from None
+
+    def _judged(self, answer: _Answer, hidden: list[str]) -> Granted | Denied:
+        members = answer.members
+        token = members.get("access_token")
+        if answer.status in _OK and isinstance(token, str) and token:
+            refresh = members.get("refresh_token")
+            return Granted(
+                Secret(token),
+                _seconds(members.get("expires_in")),
+                Secret(refresh) if isinstance(refresh, str) and refresh else None,
+            )
+        reason = str(members.get("error") or "")
+        told = ": ".join(
+            _plain(str(text), hidden)
+            for text in (reason, members.get("error_description"), members.get("error_uri"))
+            if text
+        )
+        what = self._told(answer)
+        if not told:
+            told = "without an access_token" if members else "and no JSON object"
+        return Denied(f"no token: {what}, {told}", reason)
+
+    def _told(self, answer: _Answer) -> str:
+        return f"{self._shown} answers with HTTP status {answer.status}"
+
+
+def _may_pass(status: int) -> bool:
+    return status == _TOO_MANY or status in _SERVER_ERRORS
+
+
+def _members(answer: requests.Response, shown: str) -> Mapping[str, JsonValue]:
+    """Return the answer's JSON object, empty where it is none."""
+    found = b""
+    with BodyStream(answer, shown, wait_s=_BODY_WAIT_S) as body:
+        while len(found) < _MAX_BYTES and (more := body.read(_MAX_BYTES - len(found))):
+            found += more
+    try:
+        value = json.loads(found)
+    except ValueError:
+        return {}
+    return cast("Mapping[str, JsonValue]", value) if isinstance(value, dict) else {}
+
+
+def _seconds(value: object) -> float | None:
+    """Return a lifetime; some servers write it as a text, some as null."""
+    try:
+        seconds = float(cast("str", value))
+    except (TypeError, ValueError):
+        return None
+    return seconds if 0 < seconds < float("inf") else None
+
+
+def _plain(text: str, hidden: list[str]) -> str:
+    """Return a server's words on one line, cut off, without what was sent to it in secret."""
+    for secret in sorted(filter(None, hidden), key=len, reverse=True):
+        text = text.replace(secret, MASK)
+    return shortened(" ".join(text.split()))
+
+
+def _text(value: str | Secret | None) -> str:
+    if value is None:
+        return ""
+    return value.reveal() if isinstance(value, Secret) else value

@@ -1,0 +1,224 @@
+"""The schema contract: what a new column or a value of another type does to rows.
+
+The known schema is the job's ``ms.output.schema`` or, without one, what the dataset's chain has
+recorded (spec metadata-chain.md, SetDataSchema). Values fit a known type as widening has it
+(behaviour.md B9.3), and are written in the known type, so that files stay of one schema.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from dil.conversion.failures import Reason, RowFailures, keep_good
+from dil.conversion.fitting import Fitting
+from dil.errors import ConversionError
+from dil.model.arrow import raw_schema
+from dil.model.contract import ContractMode
+from dil.model.job import ExtractionSpec, Job
+from dil.model.schema import ArrayType, DataType, MapType, RecordType, Schema
+from dil.model.schema_text import parse_schema
+from dil.spi.converter import Converter, ConverterContext, PageFacts
+
+_KEY = "ms.schema.contract"
+_JSON = "dil.extraction.json_extractor"
+_FIX = (
+    f"If the source changed for good, run once with -D {_KEY}=evolve: the new schema is recorded."
+    f" {_KEY}=discard_row puts such rows aside, discard_value leaves such values out."
+)
+_DECLARED_FIX = (
+    f"Change the column in ms.output.schema, or correct the source. {_KEY}=discard_row puts such"
+    " rows aside, discard_value leaves such values out."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class KnownSchema:
+    """What rows are measured by.
+
+    ``is_declared`` tells that a person wrote it, in the raw form: numbers may be rounded into
+    float and double then. ``checks_types`` False leaves the values of known columns alone.
+    """
+
+    schema: pa.Schema
+    is_declared: bool = False
+    checks_types: bool = True
+
+
+class SchemaContract(Converter):
+    """Lets rows of the known schema pass, in its types and order, and acts on all others.
+
+    A column that is missing is null. A null where none may be costs the row, except under freeze,
+    which fails.
+    """
+
+    def __init__(self, context: ConverterContext, known: KnownSchema) -> None:
+        super().__init__(context)
+        self._mode = context.job.conversion.contract
+        self._known = known
+        self._must = [field.name for field in known.schema if not field.nullable]
+        self._dropped = 0
+        self._page = 0
+        self._rows = 0
+
+    @property
+    def dropped(self) -> int:
+        """Return how many rows were put aside so far."""
+        return self._dropped
+
+    def convert(self, batch: pa.RecordBatch, facts: PageFacts) -> Iterator[pa.RecordBatch]:
+        """Yield the rows that the contract lets pass.
+
+        Raises:
+            ConversionError: under freeze, the first row that does not fit.
+        """
+        if facts.number != self._page:
+            self._page, self._rows = facts.number, 0
+        if batch.schema.equals(self._known.schema) and not self._lacks(batch):
+            yield self._named(batch)
+        else:
+            failures = RowFailures()
+            fitted = self._fitted(batch, failures)
+            yield keep_good(fitted, self._settled(batch, failures))
+        self._rows += batch.num_rows
+
+    def _named(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return a batch of the known types with the declared type words, if they are declared."""
+        if not self._known.is_declared or not self._known.checks_types:
+            return batch
+        return pa.RecordBatch.from_arrays(batch.columns, schema=self._known.schema)
+
+    def _lacks(self, batch: pa.RecordBatch) -> bool:
+        return any(batch.column(name).null_count for name in self._must)
+
+    def _fitted(self, batch: pa.RecordBatch, failures: RowFailures) -> pa.RecordBatch:
+        """Return the batch in the known schema; where a row failed its values mean nothing."""
+        rows = pa.array(range(batch.num_rows), pa.int64())
+
+        def unknown(path: str, values: pa.Array, of_rows: pa.Array) -> None:
+            self._unknown(path, values, of_rows, failures)
+
+        fitting = Fitting(failures, unknown, rounds=self._known.is_declared)
+        found = dict(zip(batch.schema.names, batch.columns, strict=True))
+        columns, fields = [], []
+        for field in self._known.schema:
+            column = found.pop(field.name, None)
+            if column is None:
+                column = pa.nulls(batch.num_rows)
+            elif not self._known.checks_types:
+                columns.append(column)
+                fields.append(batch.schema.field(field.name))
+                continue
+            columns.append(fitting.fit(column, field, field.name, rows))
+            fields.append(_described(field, batch.schema))
+        for name, column in found.items():
+            if column.null_count < len(column):
+                unknown(name, column, rows)
+        return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
+
+    def _unknown(self, path: str, values: pa.Array, rows: pa.Array, failures: RowFailures) -> None:
+        """Act on a column that is not in the schema and holds values."""
+        if self._mode is ContractMode.DISCARD_VALUE:
+            self.context.rejects.discard(path, len(values) - values.null_count)
+            return
+        reason = Reason(f"the column is not in the known schema; its type is {values.type}")
+        there = values.is_valid()
+        if self._mode is ContractMode.FREEZE:
+            failures.add(path, reason, rows.filter(there)[:1], values.filter(there)[:1])
+        else:
+            failures.add(path, reason, rows.filter(there))
+
+    def _settled(self, batch: pa.RecordBatch, failures: RowFailures) -> RowFailures:
+        """Act on what failed; return the failures that cost their row."""
+        if not len(failures):
+            return failures
+        if self._mode is ContractMode.FREEZE:
+            raise self._broken(failures)
+        if self._mode is ContractMode.DISCARD_VALUE:
+            for column, values in failures.values().items():
+                self.context.rejects.discard(column, values)
+            failures = failures.only_fatal()
+        if len(failures):
+            self._dropped += len(failures)
+            self.context.rejects.add(batch, [each.rejected for each in failures.in_order()])
+        return failures
+
+    def _broken(self, failures: RowFailures) -> ConversionError:
+        first = failures.in_order()[0]
+        place = f"page {self._page}" if self._page else "the work unit"
+        return ConversionError(
+            f'the schema contract is broken: column "{first.column}",'
+            f" row {self._rows + first.row + 1} of {place}: {first.reason}",
+            _DECLARED_FIX if self._known.is_declared else _FIX,
+        )
+
+
+def source_contract(context: ConverterContext) -> SchemaContract | None:
+    """Return the step before all others that measures rows by ``ms.output.schema``, if any."""
+    job = context.job
+    declared = job.extraction.output_schema
+    if job.conversion.contract is ContractMode.EVOLVE or not declared:
+        return None
+    known = KnownSchema(raw_schema(declared), is_declared=True, checks_types=_reads_freely(job))
+    return SchemaContract(context, known)
+
+
+def dataset_contract(context: ConverterContext) -> SchemaContract | None:
+    """Return the step behind all others that measures rows by the dataset's schema, if any.
+
+    Raises:
+        ConversionError: the recorded schema cannot be read.
+    """
+    job = context.job
+    is_open = job.conversion.contract is ContractMode.EVOLVE or job.extraction.output_schema
+    if is_open or not context.known_schema:
+        return None
+    return SchemaContract(context, KnownSchema(parse_schema(context.known_schema)))
+
+
+def extraction_of(job: Job) -> ExtractionSpec:
+    """Return how an extractor is to read the rows of a job.
+
+    Under a contract JSON is read without the given schema: only so is every member seen and can
+    one unfit value be told from the rows around it. ``source_contract`` brings the types back.
+    """
+    if not _reads_freely(job):
+        return job.extraction
+    return replace(job.extraction, output_schema=None)
+
+
+def _reads_freely(job: Job) -> bool:
+    """Tell whether rows are read as they are; not where members are keys of a map."""
+    declared = job.extraction.output_schema
+    return bool(
+        job.conversion.contract is not ContractMode.EVOLVE
+        and declared
+        and job.extraction.extractor.module == _JSON
+        and not _has_map(declared)
+    )
+
+
+def _has_map(columns: Schema) -> bool:
+    return any(_is_map(column.type) for column in columns)
+
+
+def _is_map(data_type: DataType) -> bool:
+    match data_type:
+        case MapType():
+            return True
+        case ArrayType(items=items):
+            return _is_map(items)
+        case RecordType(columns=columns):
+            return _has_map(columns)
+        case _:
+            return False
+
+
+def _described(field: pa.Field, schema: pa.Schema) -> pa.Field:
+    """Return the field with the type word of the batch's own column, where it has none."""
+    at = schema.get_field_index(field.name)
+    if field.metadata or at < 0 or schema.field(at).type != field.type:
+        return field
+    return field.with_metadata(schema.field(at).metadata)

@@ -1,0 +1,187 @@
+"""Rows of several batches as one batch, although inference widened the types in between.
+
+int widens to long, to decimal, to double, as the writers do it later; flat types that do not go
+together become text. A column that holds only null has no say. No value changes.
+
+Source: behaviour.md B9.3; spec README 10.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dil.conversion.containers import items_of, keys_of, members_of, records
+from dil.conversion.texts import text_of
+from dil.errors import ConversionError
+from dil.model.arrow import TYPE_KEY
+
+_MAX_DIGITS = 38
+_LONG_DIGITS = 19
+_WORDS: dict[pa.DataType, bytes] = {
+    pa.int32(): b"int",
+    pa.int64(): b"long",
+    pa.float64(): b"double",
+    pa.string(): b"string",
+}
+Part = tuple[pa.Field, pa.Array]
+
+
+def joined(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    """Return all rows in order, in a schema that has the columns of all.
+
+    Raises:
+        ConversionError: a column holds records in some rows and plain values in others.
+    """
+    if len(batches) == 1:
+        return batches[0]
+    schema = batches[0].schema
+    rows = [batch.to_struct_array() for batch in batches]
+    if all(batch.schema.equals(schema, check_metadata=True) for batch in batches):
+        return pa.RecordBatch.from_struct_array(pa.concat_arrays(rows))
+    _, array = _joined([(pa.field("", each.type), each) for each in rows], "")
+    return pa.RecordBatch.from_struct_array(array)
+
+
+def _joined(parts: Sequence[Part], path: str) -> Part:
+    """Return the parts of one column as one."""
+    telling = [part for part in parts if part[1].null_count < len(part[1])] or list(parts[:1])
+    field = telling[0][0].with_nullable(any(field.nullable for field, _ in parts))
+    types = {part[1].type for part in telling}
+    if len(types) == 1:
+        # Equal but for what nested fields say of themselves: the first one's word holds.
+        kind = field.type
+        return field, pa.concat_arrays([_as(array, kind) for _, array in parts])
+    if all(map(_is_record, telling)):
+        array = _joined_records(parts, path)
+    elif all(pa.types.is_map(kind) for kind in types):
+        array = _joined_maps(parts, path)
+    elif all(pa.types.is_list(kind) for kind in types):
+        array = _joined_lists(parts, path)
+    else:
+        return _joined_flat(parts, telling, path)
+    return field.with_type(array.type), array
+
+
+def _as(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    return array if array.type == kind else pa.nulls(len(array), kind)
+
+
+def _is_record(part: Part) -> bool:
+    """Tell whether a part holds records; ``{}`` alone is taken for a map without entries."""
+    _, array = part
+    if pa.types.is_map(array.type):
+        return len(items_of(array)) == 0
+    return bool(pa.types.is_struct(array.type))
+
+
+def _joined_records(parts: Sequence[Part], path: str) -> pa.Array:
+    members = [members_of(array) if pa.types.is_struct(array.type) else {} for _, array in parts]
+    columns: list[pa.Array] = []
+    fields: list[pa.Field] = []
+    for name in dict.fromkeys(name for each in members for name in each):
+        there = [
+            each.get(name) or (pa.field(name, pa.null()), pa.nulls(len(array)))
+            for each, (_, array) in zip(members, parts, strict=True)
+        ]
+        field, column = _joined(there, f"{path}.{name}" if path else name)
+        fields.append(field)
+        columns.append(column)
+    return records(columns, fields, _nulls(parts))
+
+
+def _joined_lists(parts: Sequence[Part], path: str) -> pa.Array:
+    field, items = _joined([_items(array) for _, array in parts], f"{path}[]")
+    return pa.ListArray.from_arrays(
+        _offsets(parts), items, type=pa.list_(field.with_name("item")), mask=_nulls(parts)
+    )
+
+
+def _joined_maps(parts: Sequence[Part], path: str) -> pa.Array:
+    field, items = _joined([_items(array) for _, array in parts], f"{path}.*")
+    keys = [keys_of(array) for _, array in parts if pa.types.is_map(array.type)]
+    return pa.MapArray.from_arrays(
+        _offsets(parts),
+        pa.concat_arrays(keys),
+        items,
+        type=pa.map_(pa.string(), field),
+        mask=_nulls(parts),
+    )
+
+
+def _items(array: pa.Array) -> Part:
+    """Return the items of lists or maps; of an array of another type, all null, there are none."""
+    if pa.types.is_map(array.type):
+        return array.type.item_field, items_of(array)
+    if pa.types.is_list(array.type):
+        return array.type.value_field, items_of(array)
+    return pa.field("item", pa.null()), pa.nulls(0)
+
+
+def _offsets(parts: Sequence[Part]) -> pa.Array:
+    lengths = pa.concat_arrays(
+        [pa.array([0], pa.int32()), *(_lengths(array) for _, array in parts)]
+    )
+    return pc.cumulative_sum(lengths)
+
+
+def _lengths(array: pa.Array) -> pa.Array:
+    if pa.types.is_list(array.type) or pa.types.is_map(array.type):
+        return pc.pairwise_diff(array.offsets).slice(1)
+    return pa.repeat(pa.scalar(0, pa.int32()), len(array))
+
+
+def _nulls(parts: Sequence[Part]) -> pa.Array:
+    return pa.concat_arrays([array.is_null() for _, array in parts])
+
+
+def _joined_flat(parts: Sequence[Part], telling: Sequence[Part], path: str) -> Part:
+    if any(pa.types.is_nested(array.type) for _, array in telling):
+        raise ConversionError(
+            f'column "{path}" holds records or lists in some rows and plain values in others',
+            "Give the columns of this job with ms.output.schema, without this column.",
+        )
+    kind = _common([array.type for _, array in telling])
+    try:
+        arrays = [_exact(array, kind) for _, array in parts]
+    except pa.ArrowInvalid:
+        kind = pa.string()
+        arrays = [_exact(array, kind) for _, array in parts]
+    field = pa.field(parts[0][0].name, kind, metadata={TYPE_KEY: _WORDS.get(kind, b"decimal")})
+    return field, pa.concat_arrays(arrays)
+
+
+def _common(types: Sequence[pa.DataType]) -> pa.DataType:
+    if all(map(pa.types.is_integer, types)):
+        return pa.int64()
+    if not all(map(_is_number, types)):
+        return pa.string()
+    if not any(map(pa.types.is_decimal, types)):
+        return pa.float64()
+    scale = max(kind.scale if pa.types.is_decimal(kind) else 0 for kind in types)
+    digits = max(
+        kind.precision - kind.scale if pa.types.is_decimal(kind) else _LONG_DIGITS
+        for kind in types
+        if not pa.types.is_floating(kind)
+    )
+    return pa.decimal128(digits + scale, scale) if digits + scale <= _MAX_DIGITS else pa.string()
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    is_one_of = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
+    return any(matches(kind) for matches in is_one_of)
+
+
+def _exact(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    if array.type == kind:
+        return array
+    if array.null_count == len(array):
+        return pa.nulls(len(array), kind)
+    if pa.types.is_string(kind):
+        return text_of(array)
+    if pa.types.is_floating(array.type) and pa.types.is_decimal(kind):
+        # By way of the shortest text: a direct cast would round silently.
+        return array.cast(pa.string()).cast(kind)
+    return array.cast(kind)

@@ -1,0 +1,33 @@
+"""Columns of the dataset that these rows do not have any more, kept as null.
+
+Source: properties.yaml, ``converter.avro.nullify.fields.enabled``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from dil.model.schema_text import parse_schema
+from dil.spi.converter import Converter, ConverterContext, PageFacts
+
+
+class KeptColumns(Converter):
+    """Adds the columns of the recorded schema that a batch lacks: nullable, and last.
+
+    Names are compared in any letter case, because files cannot tell them apart either.
+    """
+
+    def __init__(self, context: ConverterContext) -> None:
+        super().__init__(context)
+        self._known = parse_schema(context.known_schema)
+
+    def convert(self, batch: pa.RecordBatch, facts: PageFacts) -> Iterator[pa.RecordBatch]:
+        """Yield the batch with all columns."""
+        del facts
+        names = {name.lower() for name in batch.schema.names}
+        lacking = [field for field in self._known if field.name.lower() not in names]
+        columns = [*batch.columns, *(pa.nulls(batch.num_rows, field.type) for field in lacking)]
+        fields = [*batch.schema, *(field.with_nullable(nullable=True) for field in lacking)]
+        yield pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))

@@ -1,0 +1,208 @@
+"""Normalisers: several rows become one, columns of theirs move into one new column.
+
+Source: behaviour.md B11.4, B11.5; D-56; defects X-92.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from dil.conversion.containers import records
+from dil.conversion.grouping import Grouping, Groups
+from dil.conversion.nesting import as_lists, as_maps, conformed
+from dil.errors import ConversionError
+from dil.model.arrow import raw_schema
+from dil.model.properties import Properties
+from dil.model.schema import ArrayType, Column, MapType, RecordType, Schema
+from dil.spi.converter import Converter, ConverterContext, PageFacts
+
+_TARGET = "ms.target.schema"
+_MOST_ROWS = 2**31 - 1
+_AVRO_ROWS = 500
+
+
+class JsonNormalizer(Converter):
+    """Moves columns into an array of records, or with batches of one row into a map or record."""
+
+    def __init__(self, context: ConverterContext) -> None:
+        super().__init__(context)
+        properties = context.job.properties
+        size = min(properties.integer("ms.normalizer.batch.size"), _MOST_ROWS)
+        self._normaliser = _Normaliser(_settings(properties, size), _by_declaration)
+
+    @property
+    def declared(self) -> Schema:
+        """Return the columns of the rows that it makes."""
+        return self._normaliser.settings.target
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Return which columns were left out."""
+        return self._normaliser.notes
+
+    def convert(self, batch: pa.RecordBatch, facts: PageFacts) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of the batches that are full.
+
+        Raises:
+            ConversionError: the rows have all columns of the target schema already, or no other.
+        """
+        del facts
+        return self._normaliser.add(batch)
+
+    def finish(self) -> Iterator[pa.RecordBatch]:
+        """Yield the row of the last batch."""
+        return self._normaliser.rest()
+
+
+class AvroNormalizer(Converter):
+    """Moves columns into an array of records, whatever the target schema calls it."""
+
+    def __init__(self, context: ConverterContext) -> None:
+        super().__init__(context)
+        properties = context.job.properties
+        size = properties.integer("ms.normalizer.batch.size")
+        size = _AVRO_ROWS if size > _MOST_ROWS else size
+        self._normaliser = _Normaliser(_settings(properties, size), _as_array)
+
+    @property
+    def declared(self) -> Schema:
+        """Return the columns of the rows that it makes."""
+        return self._normaliser.settings.target
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Return which columns were left out."""
+        return self._normaliser.notes
+
+    def convert(self, batch: pa.RecordBatch, facts: PageFacts) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of the batches that are full; raises as JsonNormalizer."""
+        del facts
+        return self._normaliser.add(batch)
+
+    def finish(self) -> Iterator[pa.RecordBatch]:
+        """Yield the row of the last batch."""
+        return self._normaliser.rest()
+
+
+@dataclass(frozen=True, slots=True)
+class _Settings:
+    target: Schema
+    size: int
+    breaks: bool
+
+
+def _settings(properties: Properties, size: int) -> _Settings:
+    target = properties.typed(_TARGET, tuple)
+    return _Settings(target, size, properties.boolean("ms.normalizer.batch.break"))
+
+
+class _Normaliser:
+    """What both have in common; ``nest`` makes the new column's values of the moved columns."""
+
+    def __init__(
+        self, settings: _Settings, nest: Callable[[Column, pa.StructArray, pa.Array], pa.Array]
+    ) -> None:
+        self.settings = settings
+        self._nest = nest
+        names = [column.name for column in settings.target]
+        self._grouping = Grouping(settings.size, names if settings.breaks else ())
+        self._new: Column | None = None
+        self._left_out: dict[str, None] = {}
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        if not self._left_out or self._new is None:
+            return ()
+        names = ", ".join(sorted(self._left_out))
+        return (f'the normaliser left out {names}: "{self._new.name}" has no such member',)
+
+    def add(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        return map(self._rows, self._grouping.add(batch))
+
+    def rest(self) -> Iterator[pa.RecordBatch]:
+        return map(self._rows, self._grouping.rest())
+
+    def _rows(self, groups: Groups) -> pa.RecordBatch:
+        """Return one row for each group: values of its first row, and the new column."""
+        rows = groups.rows
+        if self._new is None:
+            self._new = _new_column(self.settings.target, rows.schema.names)
+        fields, columns = [], []
+        for column, raw in zip(self.settings.target, raw_schema(self.settings.target), strict=True):
+            if column is self._new:
+                array = self._nest(column, self._moved(rows, column), groups.offsets)
+            elif column.name in rows.schema.names:
+                first = rows.column(column.name).take(groups.first_rows)
+                array = conformed(first, column.type)
+            else:
+                array = pa.nulls(len(groups.first_rows), raw.type)
+            fields.append(raw.with_type(array.type))
+            columns.append(array)
+        return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
+
+    def _moved(self, rows: pa.RecordBatch, new: Column) -> pa.StructArray:
+        kept = {column.name for column in self.settings.target}
+        fields = [field for field in rows.schema if field.name not in kept]
+        if not fields:
+            raise ConversionError(
+                f'{_TARGET} has every column of the rows, so nothing goes into "{new.name}"',
+                f'Leave out the columns that belong into "{new.name}".',
+            )
+        members = _members(new)
+        if members:
+            self._left_out |= dict.fromkeys(f.name for f in fields if f.name not in members)
+        return records([rows.column(field.name) for field in fields], fields)
+
+
+def _members(column: Column) -> frozenset[str]:
+    """Return the members that the new column's records declare, none where that is left open."""
+    inner = column.type.items if isinstance(column.type, ArrayType) else column.type
+    columns = inner.columns if isinstance(inner, RecordType) else ()
+    return frozenset(each.name for each in columns)
+
+
+def _new_column(target: Schema, names: list[str]) -> Column:
+    """Return the first column that the rows lack; one that can hold others goes first.
+
+    The source may leave out a flat column as long as it has no value.
+    """
+    lacking = [column for column in target if column.name not in names]
+    holders = [
+        column for column in lacking if isinstance(column.type, ArrayType | MapType | RecordType)
+    ]
+    if not lacking:
+        raise ConversionError(
+            f"the rows have every column of {_TARGET}, so a normaliser has none to fill",
+            "Add the column that takes the others' values, of type array, map or record.",
+        )
+    return (holders or lacking)[0]
+
+
+def _by_declaration(column: Column, moved: pa.StructArray, offsets: pa.Array) -> pa.Array:
+    """Return an array, map or record, as the new column is declared."""
+    kind = column.type
+    if isinstance(kind, ArrayType):
+        items = kind.items
+        if isinstance(items, MapType):
+            return as_lists(as_maps(moved, items, keeps_nulls=True), offsets)
+        return as_lists(conformed(moved, items), offsets)
+    if not isinstance(kind, MapType | RecordType):
+        raise ConversionError(
+            f'"{column.name}" takes the values of other columns, so it has to be of type array, '
+            f"map or record in {_TARGET}",
+            f'Write "dataType":{{"type":"array","name":"{column.name}"}}.',
+        )
+    if len(offsets) - 1 < len(moved):
+        raise ConversionError(
+            f'"{column.name}" holds one row, and ms.normalizer.batch.size is more than 1',
+            "Set ms.normalizer.batch.size=1, or use type array.",
+        )
+    return conformed(moved, kind)
+
+
+def _as_array(column: Column, moved: pa.StructArray, offsets: pa.Array) -> pa.Array:
+    items = column.type.items if isinstance(column.type, ArrayType) else RecordType(())
+    return as_lists(conformed(moved, items), offsets)

@@ -1,0 +1,58 @@
+"""Rows to ranges over their first cell: the start and the end of each batch of rows.
+
+Source: behaviour.md B11.7; defects X-94.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from dil.conversion.texts import text_of
+from dil.model.arrow import raw_schema
+from dil.model.schema import Schema
+from dil.spi.converter import Converter, ConverterContext, PageFacts
+
+
+class RangeGenerator(Converter):
+    """Makes one row of ``ms.range.generator.batch.size`` rows, which the source has sorted.
+
+    A range ends with the first cell of its last row; the last range of the work unit ends with
+    ``ms.range.generator.max.value``, be it full or not.
+    """
+
+    def __init__(self, context: ConverterContext) -> None:
+        super().__init__(context)
+        properties = context.job.properties
+        self.declared: Schema = properties.typed("ms.target.schema", tuple)
+        self._schema = pa.schema(
+            [field.with_type(pa.string()) for field in raw_schema(self.declared)]
+        )
+        self._size = properties.integer("ms.range.generator.batch.size")
+        self._end = properties.text("ms.range.generator.max.value")
+        self._rows = 0
+        self._start = pa.nulls(0, pa.string())
+        self._last = pa.nulls(1, pa.string())
+
+    def convert(self, batch: pa.RecordBatch, facts: PageFacts) -> Iterator[pa.RecordBatch]:
+        """Yield the ranges behind which a row has come."""
+        del facts
+        cells = text_of(batch.column(0))
+        begins = pa.array(range(-self._rows % self._size, len(cells), self._size), pa.int64())
+        starts = pa.concat_arrays([self._start, cells.take(begins)])
+        # The cell in front of cell k is at place k; the very first range has no row before it.
+        before = pa.concat_arrays([self._last, cells])
+        ends = before.take(begins).slice(0 if self._rows else 1)
+        self._rows += len(cells)
+        self._start, self._last = starts.slice(len(starts) - 1), cells.slice(len(cells) - 1)
+        if len(ends):
+            yield self._ranges(starts.slice(0, len(ends)), ends)
+
+    def finish(self) -> Iterator[pa.RecordBatch]:
+        """Yield the last range, if there was a row."""
+        if self._rows:
+            yield self._ranges(self._start, pa.array([self._end], pa.string()))
+
+    def _ranges(self, starts: pa.Array, ends: pa.Array) -> pa.RecordBatch:
+        return pa.RecordBatch.from_arrays([starts, ends], schema=self._schema)

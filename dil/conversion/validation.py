@@ -1,0 +1,186 @@
+"""In-flow validation: rows are counted, not passed on, and the count decides at the end.
+
+Source: behaviour.md B11.6; D-55, D-69; defects X-93.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dil.conversion.containers import items_of
+from dil.conversion.derived_fields import find_column
+from dil.conversion.texts import text_of
+from dil.errors import ConversionError
+from dil.model.json import JsonObject, JsonValue
+from dil.model.settings import SecondaryInput
+from dil.model.validation_attributes import ValidationAttributes
+from dil.spi.converter import Converter, ConverterContext, PageFacts
+
+_INPUT = "ms.secondary.input"
+_ATTRIBUTES = "ms.validation.attributes"
+_NUMBER = re.compile(r"\s*[+-]?[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]+)?\s*")
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The outcome: how many rows counted, how many were expected, whether that passes."""
+
+    counted: int
+    expected: Decimal
+    attributes: ValidationAttributes
+
+    @property
+    def percent(self) -> float:
+        """Return the counted rows in percent of the expected ones; of none, 0 or 100."""
+        if not self.expected:
+            return 100.0 if self.counted else 0.0
+        return float(self.counted * 100 / self.expected)
+
+    @property
+    def passes(self) -> bool:
+        """Tell whether the rule holds."""
+        threshold = self.attributes.threshold
+        if self.attributes.criteria == "success":
+            return self.percent >= threshold
+        # Nothing expected and nothing counted is no failure, whatever the threshold.
+        is_nothing = not self.expected and not self.counted
+        return is_nothing or self.percent < threshold
+
+    def __str__(self) -> str:
+        what = "success" if self.attributes.criteria == "success" else "failure"
+        limit = "at least" if self.attributes.criteria == "success" else "less than"
+        return (
+            f"{self.counted:,} of {self.expected:,} expected rows ({self.percent:.4g} %) count as "
+            f"{what}; {limit} {self.attributes.threshold:g} % was asked for"
+        )
+
+
+class InFlowValidation(Converter):
+    """Counts rows, or the items of the only column, and compares with the expected count.
+
+    With ``errorColumn`` only those count that have a value there, neither null nor blank. No row
+    goes on to the writer.
+    """
+
+    def __init__(self, context: ConverterContext) -> None:
+        super().__init__(context)
+        properties = context.job.properties
+        self._attributes = properties.typed(_ATTRIBUTES, ValidationAttributes)
+        self._field = _counted_field(properties.typed(_INPUT, tuple))
+        self._counted = 0
+        self._verdict: Verdict | None = None
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Return the counts, once they were judged."""
+        return () if self._verdict is None else (f"in-flow validation passed: {self._verdict}",)
+
+    def convert(self, batch: pa.RecordBatch, facts: PageFacts) -> Iterator[pa.RecordBatch]:
+        """Count the rows of a batch; yields none."""
+        del facts
+        self._counted += _count(batch, self._attributes.error_column)
+        return iter(())
+
+    def finish(self) -> Iterator[pa.RecordBatch]:
+        """Judge the count, of no rows as well; yields nothing.
+
+        Raises:
+            ConversionError: the rule of ms.validation.attributes is broken.
+        """
+        rows = self.context.validation_rows
+        expected = Decimal(1) if rows is None else expected_count(rows(), self._field)
+        verdict = Verdict(self._counted, expected, self._attributes)
+        if not verdict.passes:
+            raise ConversionError(
+                f"in-flow validation failed: {verdict}",
+                f"Look at the rows of the source; the rule is {_ATTRIBUTES}.",
+            )
+        self._verdict = verdict
+        return iter(())
+
+
+def expected_count(rows: Iterable[JsonObject], field: str | None) -> Decimal:
+    """Return how many rows the validation input expects.
+
+    The first row decides: an array in ``field`` makes it the sum of the arrays' sizes, a plain
+    value the sum of the numbers; anything else, a text that is no number, or no ``field`` makes
+    it the number of rows.
+    """
+    count = 0
+    items: int | None = None
+    numbers: Decimal | None = None
+    for row in rows:
+        value = row.get(field) if field else None
+        if not count and field:
+            items = None if _size(value) is None else 0
+            numbers = Decimal(0) if _number(value) is not None else None
+        count += 1
+        if items is not None:
+            items += _size(value) or 0
+        if numbers is not None:
+            number = _number(value)
+            numbers = None if number is None else numbers + number
+    if items is not None:
+        return Decimal(items)
+    return Decimal(count) if numbers is None else numbers
+
+
+def _size(value: JsonValue) -> int | None:
+    """Return the number of items of an array, None of anything else."""
+    return len(value) if isinstance(value, list | tuple) else None
+
+
+def _number(value: JsonValue) -> Decimal | None:
+    """Return a number, or a text that is one, exactly."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, str):
+        return Decimal(value.strip()) if _NUMBER.fullmatch(value) else None
+    return Decimal(str(value)) if isinstance(value, int | float | Decimal) else None
+
+
+def _counted_field(inputs: tuple[object, ...]) -> str | None:
+    """Return the first field of the first validation entry."""
+    for source in inputs:
+        if isinstance(source, SecondaryInput) and source.category == "validation":
+            return source.fields[0] if source.fields else None
+    return None
+
+
+def _count(batch: pa.RecordBatch, error_column: str | None) -> int:
+    rows = batch
+    if batch.num_columns == 1 and _is_list(batch.schema.field(0).type):
+        items = _present_items(batch.column(0))
+        if error_column is None:
+            return len(items)
+        if not pa.types.is_struct(items.type):
+            return 0
+        rows = pa.RecordBatch.from_struct_array(items.drop_null())
+    if error_column is None:
+        return int(rows.num_rows)
+    column = find_column(rows, error_column)
+    return 0 if column is None else _values_in(column)
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    return any(matches(kind) for matches in (pa.types.is_list, pa.types.is_large_list))
+
+
+def _present_items(array: pa.Array) -> pa.Array:
+    """Return the items of the lists that are there; a null list may hide some."""
+    return items_of(array.drop_null() if array.null_count else array)
+
+
+def _values_in(column: pa.Array) -> int:
+    """Return how many values are neither null nor blank text."""
+    if pa.types.is_nested(column.type):
+        return len(column) - int(column.null_count)
+    texts = pc.utf8_trim_whitespace(text_of(column))
+    count = pc.sum(pc.not_equal(texts, ""), min_count=0).as_py()
+    return int(count)

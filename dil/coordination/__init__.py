@@ -1,0 +1,77 @@
+"""What the tasks of one run share through the driver: a rate, a budget, tokens, progress.
+
+The driver opens a desk behind a port of its own for the time of the stages; each task asks over
+one connection. Light to import: every task does, and few jobs share anything.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from typing import TYPE_CHECKING
+
+from dil.coordination.desk import Desk, Limits
+from dil.coordination.waiting import TaskCoordinator
+from dil.model.job import Job
+from dil.model.task import RunContext
+from dil.spi.connector import Connector
+from dil.spi.coordination import Coordinator, Uncoordinated
+from dil.spi.registry import load
+
+if TYPE_CHECKING:
+    from dil.coordination.server import Server
+
+__all__ = ["desk_of", "is_spent", "joined", "local", "served"]
+
+
+def desk_of(job: Job) -> Desk | None:
+    """Return the desk of a run, None when its tasks share nothing; runs on the driver."""
+    limits, connector = Limits.of(job), load(job.source.connector)
+    source = connector.credentials(job) if issubclass(connector, Connector) else None
+    return Desk(limits, source) if limits or source is not None else None
+
+
+def local(job: Job, sleep: Callable[[float], None] = time.sleep) -> Coordinator:
+    """Return a coordinator for a job whose requests are sent by this process alone."""
+    desk = desk_of(job)
+    return Uncoordinated() if desk is None else TaskCoordinator(desk, sleep)
+
+
+def served(desk: Desk, host: str, told: str = "", tasks: int = 1) -> Server:
+    """Open a desk for tasks of other processes; a context manager.
+
+    Args:
+        desk: What answers.
+        host: Address of this machine to listen at; a free port is taken.
+        told: Host under which the tasks reach it; the same one when left out.
+        tasks: How many tasks run at once.
+
+    Raises:
+        ExecutionError: nothing can listen there.
+    """
+    from dil.coordination.server import Server
+
+    return Server(desk, host, told, tasks)
+
+
+@contextmanager
+def joined(run: RunContext, sleep: Callable[[float], None] = time.sleep) -> Iterator[Coordinator]:
+    """Yield the coordinator of one task; nothing is sent before it is asked something."""
+    if run.coordinator is None:
+        yield Uncoordinated()
+        return
+    from dil.coordination.client import DriverServices
+
+    with closing(DriverServices(run.coordinator, Limits.of(run.job))) as services:
+        yield TaskCoordinator(services, sleep)
+
+
+def is_spent(run: RunContext) -> bool:
+    """Tell whether the run's quota is spent, so that no more work units need to begin."""
+    if run.coordinator is None:
+        return False
+    from dil.coordination.client import DriverServices
+
+    with closing(DriverServices(run.coordinator, Limits.of(run.job))) as services:
+        return bool(services.spent())

@@ -1,0 +1,153 @@
+"""The driver's services as a task reaches them, and what is left where it cannot."""
+
+from __future__ import annotations
+
+import logging
+import multiprocessing
+import socket
+import threading
+import time
+from multiprocessing.connection import Connection
+
+import msgspec
+
+from dil.coordination import wire
+from dil.coordination.desk import BUDGET, Desk, Limits
+from dil.coordination.pace import Ticket
+from dil.errors import TransientSourceError
+from dil.model.secret import Secret
+from dil.model.task import CoordinatorAddress
+from dil.secrets import learn
+
+_LOG = logging.getLogger(__name__)
+_CONNECT_S = 10.0
+_ANSWER_S = 30.0
+# The driver may be asking for a token, which is tried again several times.
+_TOKEN_S = 300.0
+_GONE = (OSError, EOFError, ValueError, multiprocessing.AuthenticationError, msgspec.MsgspecError)
+_FIX = (
+    "Executors must reach the driver's host (spark.driver.host) on any port; look for firewalls "
+    "between them."
+)
+
+
+class DriverServices:
+    """Asks the driver over one connection, made with the first question; used by any thread.
+
+    Where the driver does not answer, this task goes on alone at its share of the rate, says so
+    once, and asks no more. A token or a budget cannot be shared like that: they fail.
+    """
+
+    def __init__(self, address: CoordinatorAddress, limits: Limits) -> None:
+        self._address = address
+        self._limits = limits
+        share = Limits(limits.interval_s * address.tasks)
+        self._alone = Desk(share, clock=time.monotonic)
+        self._connection: Connection | None = None
+        self._is_lost = False
+        self._lock = threading.Lock()
+
+    def close(self) -> None:
+        """Hang up."""
+        with self._lock:
+            self._drop()
+
+    def ticket(self, earlier: Ticket | None) -> Ticket:
+        """Return when the next request may be sent.
+
+        Raises:
+            QuotaError: no more requests in this run.
+            TransientSourceError: the driver does not answer, and there is a budget to keep.
+        """
+        was_lost = self._is_lost
+        answer = self._asked(wire.AskTicket(earlier))
+        if isinstance(answer, wire.GiveTicket):
+            return answer.ticket
+        if self._limits.requests:
+            raise self._unreachable(f"{BUDGET} cannot be kept")
+        # A ticket of the driver's tells the time of its clock, which is not this machine's.
+        return self._alone.ticket(earlier if was_lost else None)
+
+    def slow_down(self, seconds: float) -> None:
+        """Hold back the requests of all tasks, or of this one."""
+        if self._asked(wire.TellSlowDown(seconds)) is None:
+            self._alone.slow_down(seconds)
+
+    def quota_spent(self, why: str) -> None:
+        """Refuse every request of all tasks, or of this one."""
+        if self._asked(wire.TellQuotaSpent(why)) is None:
+            self._alone.quota_spent(why)
+
+    def spent(self) -> str:
+        """Return why no more requests are sent in this run; empty while they are."""
+        answer = self._asked(wire.AskSpent())
+        return answer.why if isinstance(answer, wire.GiveSpent) else self._alone.spent()
+
+    def credential(self, rejected: Secret | None) -> Secret:
+        """Return the token to send; from now on this process masks it.
+
+        Raises:
+            AuthenticationError: no token is to be had.
+            TransientSourceError: the driver does not answer.
+        """
+        key = self._address.key
+        sealed = None if rejected is None else wire.seal(rejected, key)
+        answer = self._asked(wire.AskCredential(sealed), _TOKEN_S)
+        if not isinstance(answer, wire.GiveCredential):
+            raise self._unreachable("there is no token to send")
+        token = wire.unseal(answer.token, key)
+        learn(token)
+        return token
+
+    def progress(self, requests: int, rows: int, size: int) -> None:
+        """Add to what all tasks did."""
+        self._asked(wire.TellProgress(requests, rows, size))
+
+    def _asked(self, question: wire.Question, patience_s: float = _ANSWER_S) -> wire.Answer | None:
+        """Return the driver's answer, None where it does not answer.
+
+        Raises:
+            DilError: it answered with an error.
+        """
+        with self._lock:
+            answer = None if self._is_lost else self._exchanged(question, patience_s)
+        if isinstance(answer, wire.Refused):
+            raise wire.error_of(answer)
+        return answer
+
+    def _exchanged(self, question: wire.Question, patience_s: float) -> wire.Answer | None:
+        try:
+            connection = self._connected()
+            wire.send(connection, question)
+            if not connection.poll(patience_s):
+                raise TimeoutError(f"no answer in {patience_s:.0f} s")
+            return wire.answer(connection)
+        except _GONE as error:
+            self._drop()
+            self._is_lost = True
+            _LOG.warning(
+                "the driver does not answer at %s (%s); this work unit goes on alone, at 1/%d of "
+                "the job's rate", self._place, type(error).__name__, self._address.tasks,
+            )  # fmt: skip
+            return None
+
+    def _connected(self) -> Connection:
+        if self._connection is None:
+            link = socket.create_connection((self._address.host, self._address.port), _CONNECT_S)
+            link.settimeout(None)
+            self._connection = wire.greet(link, self._address.key, as_server=False)
+        return self._connection
+
+    def _drop(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    @property
+    def _place(self) -> str:
+        return f"{self._address.host}:{self._address.port}"
+
+    def _unreachable(self, consequence: str) -> TransientSourceError:
+        return TransientSourceError(
+            f"the driver does not answer at {self._place}, so that {consequence}", _FIX
+        )

@@ -1,0 +1,157 @@
+"""The desk behind a port of the driver, one thread for each task that asks."""
+
+from __future__ import annotations
+
+import logging
+import multiprocessing
+import secrets
+import socket
+import threading
+from multiprocessing.connection import Connection
+from types import TracebackType
+from typing import Self
+
+import msgspec
+
+from dil.coordination import wire
+from dil.coordination.desk import Desk
+from dil.errors import DilError, ExecutionError
+from dil.model.task import CoordinatorAddress
+
+_LOG = logging.getLogger(__name__)
+_KEY_BYTES = 32
+_BACKLOG = 512
+_BREATH_S = 0.2
+
+
+class Server:
+    """Listens from its making until it is closed; runs on the driver.
+
+    Args:
+        desk: What answers.
+        host: Address to listen at, a free port is taken.
+        told: Host name under which tasks reach it; the same one when left out.
+        tasks: How many tasks run at once.
+
+    Raises:
+        ExecutionError: nothing can listen there.
+    """
+
+    def __init__(self, desk: Desk, host: str, told: str = "", tasks: int = 1) -> None:
+        self._desk = desk
+        self._key = secrets.token_bytes(_KEY_BYTES)
+        self._open: set[Connection] = set()
+        self._lock = threading.Lock()
+        self._closing = threading.Event()
+        self._listener = _listening(host)
+        self.address = CoordinatorAddress(
+            told or host, self._listener.getsockname()[1], self._key, max(1, tasks)
+        )
+        self._acceptor = threading.Thread(target=self._accept, daemon=True, name="dil-coordinator")
+        self._acceptor.start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Stop listening and end every connection; may be called twice."""
+        if self._closing.is_set():
+            return
+        self._closing.set()
+        try:
+            # Nothing else wakes a thread that waits in accept on every system.
+            socket.create_connection(self._listener.getsockname()[:2], timeout=1).close()
+            self._acceptor.join()
+        except OSError as error:
+            _LOG.debug("the coordinator's listener did not wake: %s", error)
+        self._listener.close()
+        with self._lock:
+            for connection in self._open:
+                _hang_up(connection)
+
+    def _accept(self) -> None:
+        while not self._closing.is_set():
+            try:
+                link, _ = self._listener.accept()
+            except OSError as error:  # out of descriptors, or a caller that hung up at once
+                _LOG.debug("the coordinator lost a caller: %s", error)
+                self._closing.wait(_BREATH_S)
+                continue
+            if self._closing.is_set():
+                link.close()
+                return
+            threading.Thread(
+                target=self._serve, args=(link,), daemon=True, name="dil-coordinator-task"
+            ).start()
+
+    def _serve(self, link: socket.socket) -> None:
+        """Answer one task until it hangs up."""
+        try:
+            connection = wire.greet(link, self._key, as_server=True)
+        except (OSError, EOFError, multiprocessing.AuthenticationError) as error:
+            _LOG.debug("a caller of the coordinator was turned away: %s", type(error).__name__)
+            return
+        with self._lock:
+            self._open.add(connection)
+        try:
+            while not self._closing.is_set():
+                wire.send(connection, self._answered(wire.question(connection)))
+        except (OSError, EOFError, ValueError, msgspec.MsgspecError) as error:
+            _LOG.debug("a task hung up: %s", type(error).__name__)
+        finally:
+            with self._lock:
+                self._open.discard(connection)
+                connection.close()
+
+    def _answered(self, question: wire.Question) -> wire.Answer:
+        try:
+            return self._answer(question)
+        except DilError as error:
+            return wire.refusal(error)
+
+    def _answer(self, question: wire.Question) -> wire.Answer:
+        match question:
+            case wire.AskTicket(earlier):
+                return wire.GiveTicket(self._desk.ticket(earlier))
+            case wire.AskSpent():
+                return wire.GiveSpent(self._desk.spent())
+            case wire.AskCredential(sealed):
+                rejected = None if sealed is None else wire.unseal(sealed, self._key)
+                return wire.GiveCredential(wire.seal(self._desk.credential(rejected), self._key))
+            case wire.TellSlowDown(seconds):
+                self._desk.slow_down(seconds)
+            case wire.TellQuotaSpent(why):
+                self._desk.quota_spent(why)
+            case wire.TellProgress(requests, rows, size):
+                self._desk.progress(requests, rows, size)
+        return wire.Done()
+
+
+def _listening(host: str) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, 0), family=family, backlog=_BACKLOG)
+    except OSError as error:
+        raise ExecutionError(
+            f"the driver cannot listen at {host or 'any address'} for its tasks: {error}",
+            "Set spark.driver.bindAddress to an address of the driver's machine.",
+        ) from error
+
+
+def _hang_up(connection: Connection) -> None:
+    """Wake the thread that reads from a connection; it closes it."""
+    with socket.socket(fileno=connection.fileno()) as link:
+        try:
+            link.shutdown(socket.SHUT_RDWR)
+        except OSError as error:
+            _LOG.debug("a task was gone already: %s", error)
+        finally:
+            link.detach()

@@ -1,0 +1,136 @@
+"""One token for all tasks: fetched by one of them at a time, renewed ahead of its expiry."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import threading
+from collections.abc import Callable
+
+from dil.errors import (
+    AuthenticationError,
+    DilError,
+    PluginFailureError,
+    SourceError,
+    TransientSourceError,
+)
+from dil.model.secret import Secret
+from dil.secrets import learn
+from dil.spi.coordination import Credential, CredentialSource
+
+_LOG = logging.getLogger(__name__)
+_MARGIN_SHARE = 0.1
+_LEAST_MARGIN_S = 30.0
+_AGAIN_S = 30.0
+
+
+class TokenKeeper:
+    """Keeps the token that is good now; used by many threads.
+
+    Whoever waited while another one fetched in vain gets its error, not a try of his own; a
+    refused grant is refused for the rest of the run, because asking on may lock the account.
+
+    Args:
+        source: Fetches tokens; never called twice at once.
+        clock: Seconds of any clock that only goes forward.
+    """
+
+    def __init__(self, source: CredentialSource, clock: Callable[[], float]) -> None:
+        self._source = source
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._token: Secret | None = None
+        self._renew_at = 0.0
+        self._ends_at = 0.0
+        self._rejected: set[bytes] = set()
+        self._flights = 0
+        self._failure: DilError | None = None
+
+    def token(self, rejected: Secret | None = None) -> Secret:
+        """Return a token that is good for a while, never one that was rejected.
+
+        Raises:
+            AuthenticationError: the grant was refused, or the source refuses every token.
+            TransientSourceError: no answer; trying again may help.
+        """
+        flights = self._flights
+        with self._lock:
+            if rejected is not None:
+                self._rejected.add(_mark(rejected))
+            token = self._good(self._renew_at)
+            if token is not None:
+                return token
+            if self._failure is not None and (
+                self._flights != flights or isinstance(self._failure, AuthenticationError)
+            ):
+                raise self._failure
+            return self._fetched()
+
+    def _good(self, until: float) -> Secret | None:
+        """Return the token at hand, None when it was rejected or its time is over."""
+        if self._token is None or _mark(self._token) in self._rejected or self._clock() >= until:
+            return None
+        return self._token
+
+    def _fetched(self) -> Secret:
+        self._failure = None
+        try:
+            credential = self._from_source()
+        except TransientSourceError as error:
+            token = self._good(self._ends_at)
+            if token is None:
+                self._failure = error
+                raise
+            # It is renewed ahead of time, so that a short outage of its giver does no harm.
+            _LOG.warning("the token could not be renewed and is used on: %s", error.message)
+            self._renew_at = min(self._ends_at, self._clock() + _AGAIN_S)
+            return token
+        except DilError as error:
+            self._failure = error
+            raise
+        finally:
+            self._flights += 1
+        self._keep(credential)
+        return credential.token
+
+    def _from_source(self) -> Credential:
+        try:
+            credential = self._source.fetch()
+        except DilError:
+            raise
+        except Exception as error:
+            name = type(self._source).__qualname__
+            raise PluginFailureError(f"{name}: {type(error).__name__}: {error}") from error
+        learn(credential.token)
+        if _mark(credential.token) in self._rejected:
+            raise AuthenticationError(
+                "the source refused a token, and the same one was given again",
+                "Check what the token is allowed to do, and for which source it is meant.",
+            )
+        return credential
+
+    def _keep(self, credential: Credential) -> None:
+        self._token = credential.token
+        lifetime = credential.lifetime_s
+        if lifetime is None:
+            self._renew_at = self._ends_at = float("inf")
+            return
+        margin = credential.margin_s
+        if margin is None:
+            margin = max(_LEAST_MARGIN_S, lifetime * _MARGIN_SHARE)
+        now = self._clock()
+        self._ends_at = now + lifetime
+        self._renew_at = self._ends_at - min(margin, lifetime / 2)
+
+
+def no_credentials() -> SourceError:
+    """Return the error for a job whose connector has no source of tokens."""
+    return AuthenticationError(
+        "the connector asked for a token, and this job has no source of tokens",
+        "Its class has to return one from credentials(job).",
+    )
+
+
+def _mark(token: Secret) -> bytes:
+    """Return what stands for a token; the tokens themselves are not kept."""
+    return hashlib.sha256(token.reveal().encode()).digest()

@@ -1,0 +1,209 @@
+"""What travels between a task and the driver: JSON messages, one answer to each question.
+
+Nothing is pickled: whoever reaches the port, and even knows the key, can ask only what is asked
+here. Both sides prove the key to each other before the first message (HMAC challenges of
+``multiprocessing.connection``); tokens are encrypted with AES-256-GCM under another key that
+comes from the same one, because a cluster's network may be read by others.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+import socket
+import struct
+from collections.abc import Mapping
+from multiprocessing.connection import Connection, answer_challenge, deliver_challenge
+
+import msgspec
+
+from dil.coordination.pace import Ticket
+from dil.errors import (
+    AuthenticationError,
+    DilError,
+    PluginFailureError,
+    QuotaError,
+    SourceContractError,
+    SourceError,
+    TransientSourceError,
+)
+from dil.model.secret import Secret
+
+MAX_BYTES = 1 << 20
+HANDSHAKE_S = 10
+_NONCE_BYTES = 12
+_ERRORS: Mapping[str, type[DilError]] = {
+    kind.code: kind
+    for kind in (
+        AuthenticationError, PluginFailureError, QuotaError, SourceContractError, SourceError,
+    )
+}  # fmt: skip
+
+
+class Message(msgspec.Struct, frozen=True, tag=True):
+    """Base of all messages; the tag is the class's name."""
+
+
+class AskTicket(Message, frozen=True):
+    """When may a request be sent? ``earlier`` was waited for. Answer: GiveTicket."""
+
+    earlier: Ticket | None
+
+
+class AskSpent(Message, frozen=True):
+    """Is the run's quota spent? Answer: GiveSpent."""
+
+
+class AskCredential(Message, frozen=True):
+    """Which token? ``rejected`` is a sealed one that was refused. Answer: GiveCredential."""
+
+    rejected: bytes | None
+
+
+class TellSlowDown(Message, frozen=True):
+    """Hold all requests back. Answer: Done."""
+
+    seconds: float
+
+
+class TellQuotaSpent(Message, frozen=True):
+    """Refuse all requests. Answer: Done."""
+
+    why: str
+
+
+class TellProgress(Message, frozen=True):
+    """Add to the run's totals. Answer: Done."""
+
+    requests: int
+    rows: int
+    size: int
+
+
+class GiveTicket(Message, frozen=True):
+    """A slot."""
+
+    ticket: Ticket
+
+
+class GiveSpent(Message, frozen=True):
+    """Why no more requests are sent, empty while they are."""
+
+    why: str
+
+
+class GiveCredential(Message, frozen=True):
+    """A sealed token."""
+
+    token: bytes
+
+
+class Done(Message, frozen=True):
+    """It is done."""
+
+
+class Refused(Message, frozen=True):
+    """One of our errors."""
+
+    code: str
+    message: str
+    fix: str
+    retry_after_s: float | None
+
+
+Question = AskTicket | AskSpent | AskCredential | TellSlowDown | TellQuotaSpent | TellProgress
+Answer = GiveTicket | GiveSpent | GiveCredential | Done | Refused
+
+_encode = msgspec.json.Encoder().encode
+_questions = msgspec.json.Decoder(Question)
+_answers = msgspec.json.Decoder(Answer)
+
+
+def send(connection: Connection, message: Question | Answer) -> None:
+    """Send one message."""
+    connection.send_bytes(_encode(message))
+
+
+def question(connection: Connection) -> Question:
+    """Wait for a question.
+
+    Raises:
+        OSError, EOFError: the connection ended.
+        msgspec.MsgspecError: it is no question.
+    """
+    found: Question = _questions.decode(connection.recv_bytes(MAX_BYTES))
+    return found
+
+
+def answer(connection: Connection) -> Answer:
+    """Wait for an answer; raises as ``question`` does."""
+    found: Answer = _answers.decode(connection.recv_bytes(MAX_BYTES))
+    return found
+
+
+def greet(link: socket.socket, key: bytes, *, as_server: bool) -> Connection:
+    """Return the connection over a socket once both sides have proved the key.
+
+    Raises:
+        OSError, EOFError: the other side went away, or was silent for ten seconds.
+        multiprocessing.AuthenticationError: it has another key.
+    """
+    _time_out(link, HANDSHAKE_S)
+    connection = Connection(link.detach())
+    try:
+        steps = (deliver_challenge, answer_challenge)
+        for step in steps if as_server else reversed(steps):
+            step(connection, key)
+        with socket.socket(fileno=connection.fileno()) as again:
+            _time_out(again, 0)
+            again.detach()
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _time_out(link: socket.socket, seconds: int) -> None:
+    """Let the system end a reading that takes longer; 0 for never."""
+    link.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", seconds, 0))
+
+
+def refusal(error: DilError) -> Refused:
+    """Return the message that tells an error."""
+    return Refused(error.code, error.message, error.fix, getattr(error, "retry_after_s", None))
+
+
+def error_of(refused: Refused) -> DilError:
+    """Return the error that a message tells."""
+    if refused.code == TransientSourceError.code:
+        return TransientSourceError(refused.message, refused.fix, refused.retry_after_s)
+    return _ERRORS.get(refused.code, SourceError)(refused.message, refused.fix)
+
+
+def seal(token: Secret, key: bytes) -> bytes:
+    """Return a token encrypted for the other side."""
+    # Imported here: few jobs have tokens, and loading it takes longer than a question.
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+    nonce = secrets.token_bytes(_NONCE_BYTES)
+    return nonce + AESGCM(_token_key(key)).encrypt(nonce, token.reveal().encode(), None)
+
+
+def unseal(sealed: bytes, key: bytes) -> Secret:
+    """Return the token that the other side sealed.
+
+    Raises:
+        ValueError: it was changed on its way.
+    """
+    from cryptography.exceptions import InvalidTag
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+    nonce, rest = sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:]
+    try:
+        return Secret(AESGCM(_token_key(key)).decrypt(nonce, rest, None).decode())
+    except InvalidTag:
+        raise ValueError("a token was changed on its way") from None
+
+
+def _token_key(key: bytes) -> bytes:
+    return hashlib.blake2b(key, digest_size=32, person=b"dil token").digest()

@@ -1,0 +1,85 @@
+"""The coordinator of a run: open while its tasks run, where they share anything."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from dil import coordination
+from dil.coordination.desk import Desk
+from dil.errors import QuotaError
+from dil.execution.executor import quota_spent
+from dil.model.authentication import Authentication
+from dil.model.job import Job
+from dil.model.properties import Properties
+from dil.model.task import Failure, RunContext
+from dil.observe.progress import counted, human_bytes
+
+log = logging.getLogger(__name__)
+
+LOOPBACK = "127.0.0.1"
+_AUTHENTICATION = "ms.authentication"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the driver listens, the host that tasks ask for, and how many run at once."""
+
+    host: str = LOOPBACK
+    told: str = LOOPBACK
+    tasks: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Coordinated:
+    """A run whose tasks know their coordinator; ``desk`` is None when they share nothing."""
+
+    run: RunContext
+    desk: Desk | None = None
+
+    def spent(self) -> Failure | None:
+        """Return why no further work unit begins, None while they do."""
+        why = "" if self.desk is None else self.desk.spent()
+        return quota_spent(why) if why else None
+
+    def ends_by_itself(self, stopped: Failure) -> bool:
+        """Tell whether a stopped run may finish what is under way, because nothing more begins."""
+        if self.desk is None or stopped.code != QuotaError.code:
+            return False
+        self.desk.quota_spent(stopped.error)
+        return True
+
+
+@contextmanager
+def coordinated(run: RunContext, place: Place) -> Iterator[Coordinated]:
+    """Open the coordinator where the job needs one; it is closed at the end, whatever happened.
+
+    Raises:
+        ExecutionError: the driver cannot listen.
+    """
+    desk = coordination.desk_of(run.job)
+    if desk is None:
+        yield Coordinated(run)
+        return
+    with coordination.served(desk, place.host, place.told, place.tasks) as server:
+        told_run = replace(run, job=_for_tasks(run.job), coordinator=server.address)
+        yield Coordinated(told_run, desk)
+    told = desk.totals
+    log.info(
+        "the tasks shared %s, for %s and %s",
+        counted(desk.granted, "request"), counted(told.rows, "row"), human_bytes(told.size),
+        extra={"event": "coordinator.totals"},
+    )  # fmt: skip
+
+
+def _for_tasks(job: Job) -> Job:
+    """Return the job without the secrets of an OAuth2 grant: tokens are fetched on the driver."""
+    authentication = job.properties.get(_AUTHENTICATION)
+    if not isinstance(authentication, Authentication) or not authentication.is_fetched:
+        return job
+    values = {**job.properties, _AUTHENTICATION: authentication.without_grant()}
+    origins = {name: job.properties.origin(name) for name in job.properties.explicit}
+    written = {name: origin for name, origin in origins.items() if origin is not None}
+    return replace(job, properties=Properties(values, written))

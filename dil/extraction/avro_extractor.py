@@ -1,0 +1,260 @@
+"""Avro container files as Arrow rows (behaviour.md B9.9)."""
+
+from __future__ import annotations
+
+import io
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import Any, BinaryIO, cast
+
+import pyarrow as pa
+
+from dil.errors import SourceContractError
+from dil.extraction.avro_types import AvroType, AvroTypes, Form
+from dil.extraction.json_document import collector_paused
+from dil.extraction.json_path import index
+from dil.extraction.streams import ReadStream
+from dil.model.arrow import raw_schema
+from dil.model.job import ExtractionSpec
+from dil.model.json import JsonValue
+from dil.model.schema import Column
+from dil.spi.connector import Response
+from dil.spi.extractor import MISSING, Extractor, Missing, Page
+
+_BATCH_ROWS = 65_536
+_BATCH_BYTES = 16 * 1024 * 1024
+_PACKAGES = {"zstandard": "zstandard", "lz4": "lz4"}
+_CODECS = frozenset({"null", "deflate", "snappy", "bzip2", "xz"})
+# What libraries raise for bytes that they do not understand.
+_DAMAGED = (
+    ValueError, LookupError, ArithmeticError, TypeError, EOFError, RuntimeError, OSError,
+    zlib.error, pa.ArrowException,
+)  # fmt: skip
+
+
+class AvroExtractor(Extractor):
+    """One container file for each response; its records are the rows, read block by block.
+
+    Columns and types are those of the file, in native Arrow types: dates, times, timestamps and
+    decimals are exact, UUIDs and enums are text. With ``ms.data.field`` a row is the one value at
+    that path, in a column named by its last segment. With ``ms.output.schema`` rows have exactly
+    its columns: what the file lacks is null, at all depths. A union of null and one type is that
+    type; of numbers, the widest; of other plain types, text.
+    """
+
+    def __init__(self, spec: ExtractionSpec) -> None:
+        super().__init__(spec)
+        self._given = spec.output_schema
+        self._schema = raw_schema(spec.output_schema) if spec.output_schema is not None else None
+        self._pages = 0
+
+    @property
+    def schema(self) -> pa.Schema | None:
+        """Return the schema of the newest file; before the first, the given one or None."""
+        return self._schema
+
+    def extract(self, response: Response) -> Page:
+        """Begin one file; it is read while the batches are consumed. An empty body has no rows.
+
+        Raises:
+            SourceContractError: (from the batches) the body is no container file of records, it
+                is cut off or damaged, its codec needs a package that is not installed, or it has
+                no ms.data.field.
+        """
+        self._pages += 1
+        page = Page(iter(()), _nothing)
+        if response.body is not None:
+            page.batches = self._batches(response.body, response, page)
+        return page
+
+    def _batches(self, body: BinaryIO, response: Response, page: Page) -> Iterator[pa.RecordBatch]:
+        place = f"{response.location}, " if response.location else ""
+        with closing(body), _told(f"{place}page {self._pages}: "):
+            buffered = io.BufferedReader(_Body(body))
+            if not buffered.peek(1):
+                return
+            for batch in self._read(buffered):
+                page.rows += batch.num_rows
+                yield batch
+
+    def _read(self, buffered: io.BufferedReader[_Body]) -> Iterator[pa.RecordBatch]:
+        from fastavro import block_reader
+
+        reader = block_reader(cast("Any", _Positioned(buffered)))
+        _check_codec(reader.metadata.get("avro.codec", "null"))
+        rows_of = self._rows_of(reader.writer_schema)
+        waiting: list[Any] = []
+        size = 0
+        for block in reader:
+            records: Any = block
+            with collector_paused():
+                waiting.extend(records)
+            size += block.size
+            if len(waiting) >= _BATCH_ROWS or size >= _BATCH_BYTES:
+                yield from rows_of.batches(waiting)
+                waiting, size = [], 0
+        if waiting:
+            yield from rows_of.batches(waiting)
+
+    def _rows_of(self, avro: AvroType) -> _Rows:
+        types = AvroTypes(avro)
+        if not isinstance(avro, dict) or avro.get("type") != "record":
+            raise SourceContractError("the file does not hold records", "Rows are records.")
+        members = {member["name"]: member["type"] for member in avro["fields"]}
+        path = self.spec.data_field.split(".") if self.spec.data_field else []
+        if path:
+            members = {path[-1]: _type_at(types, avro, path)}
+        rows = (
+            _found_rows(types, members, path)
+            if self._given is None
+            else _given_rows(types, members, path, self._given)
+        )
+        self._schema = rows.schema
+        return rows
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """How records become batches; with a ``path`` a row is the value there, in one column."""
+
+    schema: pa.Schema
+    forms: Mapping[str, Form]
+    path: Sequence[str]
+
+    def batches(self, records: Sequence[dict[str, Any]]) -> Iterator[pa.RecordBatch]:
+        for begin in range(0, len(records), _BATCH_ROWS):
+            part = records[begin : begin + _BATCH_ROWS]
+            if self.path:
+                part = [{self.path[-1]: _value_at(record, self.path)} for record in part]
+            with collector_paused():
+                arrays = [self._column(part, field) for field in self.schema]
+            yield pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+    def _column(self, records: Sequence[dict[str, Any]], field: pa.Field) -> pa.Array:
+        form = self.forms.get(field.name)
+        if form is None:
+            return pa.nulls(len(records), field.type)
+        values = [record[field.name] for record in records]
+        if form.fit is not None:
+            values = list(map(form.fit, values))
+        return pa.array(values, type=form.type)
+
+
+def _found_rows(types: AvroTypes, members: Mapping[str, AvroType], path: Sequence[str]) -> _Rows:
+    forms = {name: types.form(avro, name) for name, avro in members.items()}
+    schema = pa.schema([pa.field(name, form.type) for name, form in forms.items()])
+    return _Rows(schema, forms, path)
+
+
+def _given_rows(
+    types: AvroTypes,
+    members: Mapping[str, AvroType],
+    path: Sequence[str],
+    columns: Sequence[Column],
+) -> _Rows:
+    forms = {
+        column.name: types.form(members[column.name], column.name, column.type)
+        for column in columns
+        if column.name in members
+    }
+    fields = [
+        pa.field(column.name, forms[column.name].type)
+        if column.name in forms
+        else raw_schema((column,)).field(0)
+        for column in columns
+    ]
+    return _Rows(pa.schema(fields), forms, path)
+
+
+def _type_at(types: AvroTypes, avro: AvroType, path: Sequence[str]) -> AvroType:
+    """Return the type at a dot path: names of members, keys of maps, indexes of arrays."""
+    found = avro
+    for segment in path:
+        found = types.resolved(found)
+        kind = found.get("type") if isinstance(found, dict) else found
+        members = {m["name"]: m["type"] for m in found["fields"]} if kind == "record" else {}
+        if segment in members:
+            found = members[segment]
+        elif kind == "map":
+            found = found["values"]
+        elif kind == "array" and index(segment) is not None:
+            found = found["items"]
+        else:
+            raise SourceContractError(
+                f'there is no "{".".join(path)}" in the schema of the file', "Check ms.data.field."
+            )
+    return found
+
+
+def _value_at(record: dict[str, Any], path: Sequence[str]) -> object:
+    value: Any = record
+    for segment in path:
+        position = index(segment)
+        if isinstance(value, dict) and segment in value:
+            value = value[segment]
+        elif isinstance(value, list) and position is not None and position < len(value):
+            value = value[position]
+        else:
+            raise SourceContractError(
+                f'a record has no value at "{".".join(path)}"', "Check ms.data.field."
+            )
+    return value
+
+
+def _check_codec(codec: str) -> None:
+    package = _PACKAGES.get(codec)
+    if codec in _CODECS or (package and find_spec(package)):
+        return
+    needed = f"the package {package}" if package else "a codec that is not known"
+    raise SourceContractError(
+        f"the file is packed with {codec}, which needs {needed}",
+        f"Install {package} where tasks run." if package else "Pack it with deflate or snappy.",
+    )
+
+
+@contextmanager
+def _told(where: str) -> Iterator[None]:
+    """Translate what libraries raise; their texts may quote rows, so they are left out."""
+    try:
+        yield
+    except SourceContractError as error:
+        raise SourceContractError(f"{where}{error.message}", error.fix) from None
+    except _DAMAGED as error:
+        raise SourceContractError(
+            f"{where}the body is no whole Avro container file ({type(error).__name__})",
+            "The answer may have been cut off, or be of another format.",
+        ) from error
+
+
+class _Body(ReadStream):
+    """The body, which its owner closes."""
+
+    def __init__(self, body: BinaryIO) -> None:
+        self._body = body
+
+    def read(self, size: int = -1, /) -> bytes:
+        return self._body.read(size)
+
+
+class _Positioned:
+    """What fastavro needs of a file: full reads, and the position where a block begins."""
+
+    def __init__(self, stream: io.BufferedReader[_Body]) -> None:
+        self._stream = stream
+        self._position = 0
+
+    def read(self, size: int) -> bytes:
+        data = self._stream.read(size)
+        self._position += len(data)
+        return data
+
+    def tell(self) -> int:
+        return self._position
+
+
+def _nothing(path: str) -> JsonValue | Missing:
+    del path
+    return MISSING

@@ -1,0 +1,299 @@
+"""Blocks of CSV records into record batches: columns that are given, and columns that are found.
+
+Source: behaviour.md B9.7, B11.2; defects X-64, X-78.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from dil.errors import SourceContractError
+from dil.extraction.csv_cells import Cells, Row
+from dil.extraction.csv_failures import BadRow, bad_cells
+from dil.extraction.csv_values import measured, observed, values_of
+from dil.extraction.json_rows import InferredColumns
+from dil.extraction.names import NameCleansing
+from dil.extraction.shapes import Shape
+from dil.model.arrow import raw_schema, type_word
+from dil.model.csv_settings import CsvSpec
+from dil.model.job import ExtractionSpec
+from dil.model.schema import TYPE_SYNONYMS, Column, Primitive, Schema
+
+RAGGED = (
+    "CSV records with another number of cells than the header have their cells in the columns col0,"
+    " col1, ..."
+)
+SHORT = "CSV records with fewer cells than the header have null in the columns that are missing"
+BECAME_TEXT = (
+    "a CSV column became text after rows of it were written as numbers or booleans; their text may"
+    " differ from the source's (007 is 7): describe the column in ms.output.schema"
+)
+
+
+@dataclass(slots=True)
+class ReadBlock:
+    """One block as columns: all its rows, and those among them that are bad, in order."""
+
+    batch: pa.RecordBatch
+    bad: list[BadRow] = field(default_factory=list)
+    notes: tuple[str, ...] = ()
+
+
+class CsvColumns(ABC):
+    """The columns of one attempt; responses come one after another, ``begin`` starts each."""
+
+    @abstractmethod
+    def schema(self, *, has_pages: bool) -> pa.Schema | None:
+        """Return the raw schema as far as it is known."""
+
+    @abstractmethod
+    def begin(self, header: Sequence[str] | None) -> None:
+        """Take the names of a response's header; None when it has none.
+
+        Raises:
+            SourceContractError: the header lacks a column, or names one twice.
+        """
+
+    @abstractmethod
+    def read(self, block: bytes) -> ReadBlock:
+        """Return the rows of a block.
+
+        Raises:
+            UnicodeDecodeError: the text is not UTF-8.
+        """
+
+
+class GivenColumns(CsvColumns):
+    """Exactly the columns of ``ms.output.schema``; which cell each takes is told by B9.7.
+
+    1. ``columnProjection``: the cells of these positions, in this order.
+    2. With a header: the cell under the column's name, in any letter case.
+    3. Else the first cells, in order.
+
+    Columns of derived fields take no cell by 1 and 3. A column without a cell is null. Without
+    ``ms.enable.schema.based.filtering`` cells are not picked: there is one for each column.
+    """
+
+    def __init__(
+        self, spec: ExtractionSpec, columns: Schema, cells: Cells, names: NameCleansing | None
+    ) -> None:
+        self._columns = columns
+        self._schema = raw_schema(columns)
+        self._csv: CsvSpec = spec.csv
+        self._picks_cells = spec.filters_by_schema
+        self._cells = cells
+        self._names = names
+        self._picks: tuple[int | None, ...] = ()
+        self._most: int | None = None
+        self._width = 0
+
+    def schema(self, *, has_pages: bool) -> pa.Schema:
+        """Return the given schema, at any time."""
+        del has_pages
+        return self._schema
+
+    def begin(self, header: Sequence[str] | None) -> None:
+        """Find the cell of each column."""
+        projected = self._csv.settings.projected
+        self._most = None
+        if not self._picks_cells:
+            picks = self._by_position(range(len(self._columns)))
+            self._most = sum(at is not None for at in picks)
+        elif projected or header is None:
+            picks = self._by_position(projected or range(len(self._columns)))
+        else:
+            picks = self._by_name([_cleansed(name, self._names) for name in header])
+            self._most = len(header)
+        self._width = len(header) if header is not None else 0
+        order = self._csv.order
+        if order:
+            picks = [None if at < 0 else picks[at] for at in order]
+        self._picks = tuple(picks)
+
+    def read(self, block: bytes) -> ReadBlock:
+        """Return the rows of a block in the given schema."""
+        texts, rows = self._texts(block)
+        bad = [] if rows is None else self._too_long(rows)
+        notes = (SHORT,) if rows is not None and self._has_short(rows) else ()
+        arrays = []
+        for cells, column in zip(texts, self._schema, strict=True):
+            values = values_of(cells, column.type, cuts=True)
+            bad += bad_cells(cells, values, column.name, type_word(column))
+            arrays.append(values)
+        return ReadBlock(pa.RecordBatch.from_arrays(arrays, schema=self._schema), bad, notes)
+
+    def _by_position(self, cells: Iterable[int]) -> list[int | None]:
+        positions = iter(cells)
+        return [
+            None if column.name.lower() in self._csv.made_up else next(positions, None)
+            for column in self._columns
+        ]
+
+    def _by_name(self, header: Sequence[str]) -> list[int | None]:
+        return [self._position(column, header) for column in self._columns]
+
+    def _position(self, column: Column, header: Sequence[str]) -> int | None:
+        wanted = column.name.lower()
+        exact = [at for at, name in enumerate(header) if name == column.name]
+        found = exact or [at for at, name in enumerate(header) if name.lower() == wanted]
+        if len(found) > 1:
+            raise SourceContractError(
+                f'the header has the column "{column.name}" {len(found)} times',
+                "Take the cells by position: columnProjection of ms.csv.",
+            )
+        if not found and not column.nullable and wanted not in self._csv.made_up:
+            raise SourceContractError(
+                f'the header has no column "{column.name}", which is not nullable',
+                "Correct ms.output.schema, or make the column nullable; columnHeaderIndex of"
+                " ms.csv tells which line is the header.",
+            )
+        return found[0] if found else None
+
+    def _texts(self, block: bytes) -> tuple[list[pa.Array], list[Row] | None]:
+        """Return the cell of each column as text, and the rows where they were read as such."""
+        width = self._width or self._cells.width(block)
+        wanted = sorted({at for at in self._picks if at is not None and at < width})
+        is_whole = self._most is None or width == self._most
+        found = self._cells.columns(block, width, wanted) if is_whole else None
+        if found is not None:
+            by_position = dict(zip(wanted, found, strict=True))
+            empty = pa.nulls(len(found[0]), pa.string())
+            return [empty if at is None else by_position.get(at, empty) for at in self._picks], None
+        rows = self._cells.rows(block)
+        return [
+            pa.array([row[at] if at is not None and at < len(row) else None for row in rows],
+                     pa.string())
+            for at in self._picks
+        ], rows  # fmt: skip
+
+    def _too_long(self, rows: Sequence[Row]) -> list[BadRow]:
+        """Return the rows with more cells than there may be; fewer count without picking too."""
+        most = self._most
+        if most is None:
+            return []
+        return [
+            BadRow(at, "", f"the record has {len(row)} cells, not {most}", _QUOTES)
+            for at, row in enumerate(rows)
+            if len(row) > most or (len(row) < most and not self._picks_cells)
+        ]
+
+    def _has_short(self, rows: Sequence[Row]) -> bool:
+        return self._most is not None and any(len(row) < self._most for row in rows)
+
+
+_QUOTES = "A cell that holds the separator has to be quoted at the source."
+
+
+class FoundColumns(CsvColumns):
+    """Columns found in the rows; every block may widen them and append new ones (B9.3, B9.7).
+
+    A cell's column is the header's where header and record have the same number of cells, else
+    ``col<i>``, with i from 0; so is a column whose header cell is blank.
+    """
+
+    def __init__(self, spec: ExtractionSpec, cells: Cells, names: NameCleansing | None) -> None:
+        self._cells = cells
+        self._names = names
+        self._forced = dict(spec.default_types)
+        self._default = spec.csv.settings.default_field_type
+        self._made_up = InferredColumns(spec, None).schema(has_pages=True)
+        self._shapes: dict[str, Shape] = {}
+        self._schema: pa.Schema | None = None
+        self._header: tuple[str, ...] | None = None
+
+    def schema(self, *, has_pages: bool) -> pa.Schema | None:
+        """Return what the rows so far say; without rows, keys and delta fields as columns."""
+        return self._made_up if self._schema is None and has_pages else self._schema
+
+    def begin(self, header: Sequence[str] | None) -> None:
+        """Take the names of a header, cleansed (D-52)."""
+        self._header = None
+        if header is None:
+            return
+        if self._names:
+            self._names.register([name for name in header if name], "")
+        names = [
+            _cleansed(name, self._names) if name else f"col{at}" for at, name in enumerate(header)
+        ]
+        twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
+        if twice:
+            raise SourceContractError(
+                f'the header has the name "{twice[0]}" {names.count(twice[0])} times',
+                "Describe the columns in ms.output.schema and pick cells by columnProjection of"
+                " ms.csv; or let linesToSkip pass over the header, without columnHeaderIndex.",
+            )
+        self._header = tuple(names)
+
+    def read(self, block: bytes) -> ReadBlock:
+        """Return the rows of a block in the schema as it is after this block."""
+        texts, notes = self._texts(block)
+        became_text = self._learn(texts)
+        columns = (Column(name, self._type(name)) for name in self._shapes)
+        self._schema = raw_schema(tuple(columns))
+        count = len(next(iter(texts.values())))
+        empty = pa.nulls(count, pa.string())
+        bad: list[BadRow] = []
+        arrays = []
+        for column in self._schema:
+            cells = texts.get(column.name, empty)
+            values = values_of(cells, column.type, cuts=False)
+            bad += bad_cells(cells, values, column.name, type_word(column))
+            arrays.append(values)
+        batch = pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+        return ReadBlock(batch, bad, (*notes, *((BECAME_TEXT,) if became_text else ())))
+
+    def _texts(self, block: bytes) -> tuple[dict[str, pa.Array], tuple[str, ...]]:
+        """Return the text of each column that the block has."""
+        width = len(self._header) if self._header else self._cells.width(block)
+        names = self._header or _numbered(width)
+        found = self._cells.columns(block, width, range(width))
+        if found is not None:
+            return dict(zip(names, found, strict=True)), ()
+        rows = self._cells.rows(block)
+        is_ragged = self._header is not None and any(len(row) != width for row in rows)
+        columns: dict[str, list[str | None]] = {}
+        for at, row in enumerate(rows):
+            keys = names if len(row) == width else _numbered(len(row))
+            for key, cell in zip(keys, row, strict=True):
+                columns.setdefault(key, [None] * len(rows))[at] = cell
+        texts = {name: pa.array(cells, pa.string()) for name, cells in columns.items()}
+        return texts, (RAGGED,) if is_ragged else ()
+
+    def _learn(self, texts: dict[str, pa.Array]) -> bool:
+        """Let the shapes learn; tell whether a column that had a type became text."""
+        became_text = False
+        for name, cells in texts.items():
+            shape = self._shapes.setdefault(name, Shape())
+            if "text" in shape.kinds or self._forced_word(name):
+                continue
+            had_type = bool(shape.kinds) and self._type(name) != _STRING
+            shape.widen(observed(cells))
+            if shape.holds_decimals():
+                shape.observe(measured(cells))
+            became_text = became_text or (had_type and self._type(name) == _STRING)
+        return became_text
+
+    def _type(self, name: str) -> Primitive:
+        word = self._forced_word(name)
+        if word:
+            return Primitive(TYPE_SYNONYMS.get(word, word))
+        found = self._shapes[name].data_type(name, {}, name)
+        return found if isinstance(found, Primitive) else _STRING
+
+    def _forced_word(self, name: str) -> str:
+        return self._forced.get(name, "").lower() or self._default
+
+
+_STRING = Primitive("string")
+
+
+def _cleansed(name: str, names: NameCleansing | None) -> str:
+    return names.clean(name) if names else name
+
+
+def _numbered(count: int) -> tuple[str, ...]:
+    return tuple(f"col{at}" for at in range(count))

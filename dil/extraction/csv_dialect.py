@@ -1,0 +1,102 @@
+"""The characters of delimited text, and text without escapes.
+
+Source: behaviour.md B9.7.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from dil.model.csv_settings import CsvSettings
+
+# Bytes that are in no UTF-8 text stand for characters that must not be mistaken for others.
+LITERAL_QUOTE = b"\xff"
+_WIDE_SEPARATOR = b"\xfe"
+_WIDE_QUOTE = b"\xfd"
+_LITERAL_ESCAPE = b"\xfc"
+NO_TEXT = (LITERAL_QUOTE, _WIDE_SEPARATOR, _WIDE_QUOTE, _LITERAL_ESCAPE)
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """Separator, quote and escape character; empty text means that there is none.
+
+    A cell is quoted when its first character is a quote. A quote elsewhere in a cell that is not
+    quoted, or behind the closing quote, is a character like others.
+    """
+
+    separator: str
+    quote: str
+    escape: str
+
+    @classmethod
+    def of(cls, settings: CsvSettings) -> Dialect:
+        """Return the dialect of ``ms.csv``; an escape like the quote means doubled quotes only."""
+        quote, escape = settings.quote_character, settings.escape_character
+        return cls(settings.field_separator, quote, "" if escape == quote else escape)
+
+    @property
+    def is_wide(self) -> bool:
+        """Tell whether a character takes more than one byte."""
+        return not f"{self.separator}{self.quote}{self.escape}".isascii()
+
+    @property
+    def separator_byte(self) -> bytes:
+        """Return the byte that separates cells in plain text."""
+        return self.separator.encode() if self.separator.isascii() else _WIDE_SEPARATOR
+
+    @property
+    def quote_byte(self) -> bytes:
+        """Return the byte that quotes cells in plain text, empty when nothing does."""
+        return self.quote.encode() if self.quote.isascii() else _WIDE_QUOTE
+
+    def plain(self, text: bytes) -> bytes:
+        """Return UTF-8 text in plain form: without escapes, with the two bytes from above.
+
+        A quote that an escape makes literal becomes LITERAL_QUOTE. Before anything but a quote or
+        another escape character the escape is dropped, and the next character keeps its meaning.
+        The text must not end in the middle of a character or of an escape.
+        """
+        escape, quote = self.escape.encode(), self.quote.encode()
+        if escape and escape in text:
+            text = text.replace(escape + escape, _LITERAL_ESCAPE)
+            if quote:
+                text = text.replace(escape + quote, LITERAL_QUOTE)
+            text = text.replace(escape, b"").replace(_LITERAL_ESCAPE, escape)
+        if not self.is_wide:
+            return text
+        if not self.separator.isascii():
+            text = text.replace(self.separator.encode(), _WIDE_SEPARATOR)
+        return text if self.quote.isascii() else text.replace(quote, _WIDE_QUOTE)
+
+    def restored(self, cell: str) -> str:
+        """Return a cell of plain text, decoded with surrogate escapes, as it was meant."""
+        return cell.translate({0xDCFF: self.quote, 0xDCFE: self.separator, 0xDCFD: self.quote})
+
+
+@dataclass(frozen=True, slots=True)
+class RecordPatterns:
+    """Regular expressions over plain text: one whole record, as many as there are, the last."""
+
+    record: re.Pattern[bytes]
+    records: re.Pattern[bytes]
+    last: re.Pattern[bytes]
+
+
+def record_patterns(dialect: Dialect) -> RecordPatterns:
+    """Return the patterns of a dialect; nothing in them ever steps back, so they take linear time.
+
+    CR, LF and CRLF outside of quotes end a record. The pattern ``last`` needs no such end.
+    """
+    separator, quote = re.escape(dialect.separator_byte), re.escape(dialect.quote_byte)
+    rest = rb"[^%b\r\n]*+" % separator
+    cell = rest
+    if quote:
+        quoted = rb"%b[^%b]*+(?:%b%b[^%b]*+)*+%b" % ((quote,) * 6)
+        cell = rb"(?:%b%b|(?!%b)%b)" % (quoted, rest, quote, rest)
+    cells = rb"%b(?:%b%b)*+" % (cell, separator, cell)
+    record = rb"%b(?:\r\n?|\n)" % cells
+    return RecordPatterns(
+        re.compile(record), re.compile(rb"(?:%b)*+" % record), re.compile(rb"%b\Z" % cells)
+    )

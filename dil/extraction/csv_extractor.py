@@ -1,0 +1,173 @@
+"""Delimited text as Arrow rows (behaviour.md B9.7, B11.2)."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from typing import BinaryIO, ClassVar, cast
+
+import pyarrow as pa
+
+from dil.errors import SourceContractError
+from dil.extraction.coercion import Place
+from dil.extraction.content import refuse_other_types
+from dil.extraction.csv_cells import Cells
+from dil.extraction.csv_columns import CsvColumns, FoundColumns, GivenColumns, ReadBlock
+from dil.extraction.csv_dialect import Dialect
+from dil.extraction.csv_failures import DROPPED, CsvFailures
+from dil.extraction.csv_records import RecordBlocks
+from dil.extraction.names import NameCleansing
+from dil.extraction.streams import ReadStream
+from dil.model.job import ExtractionSpec
+from dil.model.json import JsonValue
+from dil.spi.connector import Response
+from dil.spi.extractor import MISSING, Extractor, Missing, Page
+
+_BATCH_ROWS = 65_536
+_GZIP = "application/gzip"
+_GZIP_MAGIC = b"\x1f\x8b"
+
+
+class CsvExtractor(Extractor):
+    """One record of delimited text is one row; the settings are those of ``ms.csv``.
+
+    The body is read in pieces of 4 MiB while the batches are consumed, so it may be larger than
+    memory; a record may have 64 MiB. A body of the type application/gzip is unpacked. Cells that
+    are empty are null, and so are cells with the text ``null`` but for ``keepNullString``.
+
+    With ``ms.output.schema`` rows have exactly its columns; see ``GivenColumns``. Without, columns
+    and types are found by looking at all cells; see ``FoundColumns``. Batches hold at most 65,536
+    rows. There is nothing to look up in the response: session keys come from its headers.
+    """
+
+    content_types: ClassVar[tuple[str, ...]] = ("text/csv", "application/csv", _GZIP)
+
+    def __init__(self, spec: ExtractionSpec) -> None:
+        super().__init__(spec)
+        settings = spec.csv.settings
+        self._accepted = {*self.content_types, *(t.lower() for t in spec.extra_content_types)}
+        self._dialect = Dialect.of(settings)
+        self._cells = Cells(self._dialect, keeps_null_text=settings.keep_null_string)
+        self._failures = CsvFailures(settings.max_failures)
+        cleansing = spec.cleansing
+        names = NameCleansing(cleansing) if cleansing and cleansing.enabled else None
+        self._columns: CsvColumns = (
+            GivenColumns(spec, spec.output_schema, self._cells, names)
+            if spec.output_schema is not None
+            else FoundColumns(spec, self._cells, names)
+        )
+        self._pages = 0
+
+    @property
+    def schema(self) -> pa.Schema | None:
+        """Return the given schema; else what was found so far, None before the first page."""
+        return self._columns.schema(has_pages=self._pages > 0)
+
+    def extract(self, response: Response) -> Page:
+        """Begin one response; it is read while the batches are consumed.
+
+        Rows that ``maxFailures`` lets pass are counted in ``Page.rows`` and are in no batch.
+
+        Raises:
+            SourceContractError: the content type is not accepted. From the batches: the text is
+                not in its character set, a quote is never closed, or the header lacks a column.
+            ConversionError: (from the batches) more cells than ``maxFailures`` do not fit.
+        """
+        refuse_other_types(response, self._accepted)
+        self._pages += 1
+        page = Page(iter(()), _nothing)
+        if response.body is not None:
+            page.batches = self._batches(response.body, response, page)
+        return page
+
+    def _batches(self, body: BinaryIO, response: Response, page: Page) -> Iterator[pa.RecordBatch]:
+        with closing(body), self._told(response), _unpacked(body, response) as stream:
+            records = RecordBlocks(stream, self.spec.charset, self._dialect)
+            if not self._skip_lines(records):
+                return
+            for block in records.blocks():
+                yield from self._rows(self._columns.read(block), page)
+
+    def _skip_lines(self, records: RecordBlocks) -> bool:
+        """Pass over the lines at the top, and begin; tell whether there may be rows behind."""
+        settings = self.spec.csv.settings
+        skipped = records.take(settings.skipped)
+        if len(skipped) < settings.skipped:
+            return False
+        at = settings.column_header_index
+        self._columns.begin(self._cells.texts(skipped[at]) if at >= 0 else None)
+        return True
+
+    def _rows(self, read: ReadBlock, page: Page) -> Iterator[pa.RecordBatch]:
+        dropped = self._failures.dropped
+        place = Place(self._pages, page.rows + 1)
+        batch = self._failures.without(read.batch, read.bad, place)
+        notes = (*read.notes, *((DROPPED,) if self._failures.dropped > dropped else ()))
+        page.notes = tuple(dict.fromkeys((*page.notes, *notes)))
+        page.rows += read.batch.num_rows
+        for begin in range(0, batch.num_rows, _BATCH_ROWS):
+            yield batch.slice(begin, _BATCH_ROWS)
+
+    @contextmanager
+    def _told(self, response: Response) -> Iterator[None]:
+        """Say where the response came from in errors about it."""
+        place = f"{response.location}, " if response.location else ""
+        where = f"{place}page {self._pages}: "
+        try:
+            yield
+        except SourceContractError as error:
+            raise SourceContractError(f"{where}{error.message}", error.fix) from None
+        except UnicodeDecodeError as error:
+            raise SourceContractError(
+                f"{where}the body is not {self.spec.charset} text: {error.reason}",
+                "Check ms.source.data.character.set.",
+            ) from None
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            raise SourceContractError(
+                f"{where}the body cannot be unpacked: {error}",
+                "The answer may have been cut off.",
+            ) from None
+
+
+@contextmanager
+def _unpacked(body: BinaryIO, response: Response) -> Iterator[BinaryIO]:
+    """Unpack a body that says that it is packed, and is: something may have unpacked it before."""
+    if response.content_type != _GZIP:
+        yield body
+        return
+    begin = _exactly(body, len(_GZIP_MAGIC))
+    stream = cast("BinaryIO", _Joined(begin, body))
+    if begin != _GZIP_MAGIC:
+        yield stream
+        return
+    with gzip.GzipFile(fileobj=stream) as unpacked:
+        yield cast("BinaryIO", unpacked)
+
+
+def _exactly(stream: BinaryIO, size: int) -> bytes:
+    data = b""
+    while len(data) < size and (more := stream.read(size - len(data))):
+        data += more
+    return data
+
+
+class _Joined(ReadStream):
+    """Bytes that were read already, and the stream that they came from, which stays open."""
+
+    def __init__(self, begin: bytes, rest: BinaryIO) -> None:
+        self._begin = begin
+        self._rest = rest
+
+    def read(self, size: int = -1, /) -> bytes:
+        if not self._begin:
+            return self._rest.read(size)
+        end = len(self._begin) if size < 0 else size
+        data, self._begin = self._begin[:end], self._begin[end:]
+        return data + self._rest.read() if size < 0 else data
+
+
+def _nothing(path: str) -> JsonValue | Missing:
+    del path
+    return MISSING

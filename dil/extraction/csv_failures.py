@@ -1,0 +1,77 @@
+"""CSV rows that cannot be read: dropped up to the limit, then the work unit fails (B11.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dil.errors import ConversionError
+from dil.extraction.coercion import Place
+from dil.extraction.excerpt import kind_of, masked
+
+DROPPED = "CSV rows that could not be read were dropped, as ms.csv allows by maxFailures"
+_FIX = (
+    "Correct the source, or the column's type in ms.output.schema, ms.data.default.type or"
+    " defaultFieldType of ms.csv."
+)
+_MORE = "To drop such rows instead, raise maxFailures of ms.csv."
+
+
+@dataclass(frozen=True, slots=True)
+class BadRow:
+    """A row of a block, counted from 0, its column if it is one, what is wrong, what to do."""
+
+    row: int
+    column: str
+    what: str
+    fix: str
+
+    def told(self, place: Place) -> str:
+        """Return the words about a row of a block that begins at a place."""
+        where = f"row {place.first_row + self.row} of page {place.page}: {self.what}"
+        return f'column "{self.column}", {where}' if self.column else where
+
+
+def bad_cells(cells: pa.Array, values: pa.Array, column: str, word: str) -> list[BadRow]:
+    """Return the rows in which a cell became null for having no form in its column's type."""
+    if values.null_count == cells.null_count:
+        return []
+    rows = pc.indices_nonzero(pc.and_(values.is_null(), cells.is_valid()))
+    texts = cells.take(rows).to_pylist()
+    return [
+        BadRow(row, column, f"{kind_of(text)}{masked(text)} is no {word}", _FIX)
+        for row, text in zip(rows.to_pylist(), texts, strict=True)
+    ]
+
+
+class CsvFailures:
+    """How many rows of an attempt may still be dropped."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self.dropped = 0
+
+    def without(self, batch: pa.RecordBatch, bad: Iterable[BadRow], place: Place) -> pa.RecordBatch:
+        """Return the batch, which begins at a place, without its bad rows.
+
+        Raises:
+            ConversionError: they are more than the limit; names the row that is one too many.
+        """
+        first: dict[int, BadRow] = {}
+        for each in bad:
+            first.setdefault(each.row, each)
+        for row in sorted(first):
+            if self.dropped == self._limit:
+                counted = f" (failure {self._limit + 1}, {self._limit} are tolerated)"
+                raise ConversionError(
+                    f"{first[row].told(place)}{counted if self._limit else ''}",
+                    f"{first[row].fix} {_MORE}",
+                )
+            self.dropped += 1
+        if not first:
+            return batch
+        rows = pa.array(range(batch.num_rows), pa.int64())
+        return batch.filter(pc.invert(pc.is_in(rows, pa.array(sorted(first), pa.int64()))))

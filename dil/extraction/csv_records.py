@@ -1,0 +1,175 @@
+"""Blocks of whole records out of a stream of delimited text, in bounded memory."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Iterator
+from typing import BinaryIO
+
+from dil.errors import SourceContractError
+from dil.extraction.csv_dialect import NO_TEXT, Dialect, record_patterns
+
+_CHUNK_BYTES = 4 * 1024 * 1024
+_RECORD_BYTES = 64 * 1024 * 1024
+_UTF8 = {"utf-8", "ascii"}
+_BOM = "\ufeff"
+
+
+class RecordBlocks:
+    """The records of one response, in plain form (``Dialect.plain``), in order.
+
+    ``chunk_bytes`` is how much is read at a time, ``record_bytes`` how long a record may be.
+    """
+
+    def __init__(
+        self,
+        stream: BinaryIO,
+        charset: str,
+        dialect: Dialect,
+        *,
+        chunk_bytes: int = _CHUNK_BYTES,
+        record_bytes: int = _RECORD_BYTES,
+    ) -> None:
+        self._patterns = record_patterns(dialect)
+        self._quote = dialect.quote_byte
+        self._chunks = _plain_chunks(stream, charset, dialect, chunk_bytes)
+        self._record_bytes = record_bytes
+        self._rest = b""
+        self._is_at_end = False
+
+    def take(self, count: int) -> list[bytes]:
+        """Return the next records one by one; fewer where the text ends.
+
+        Raises:
+            SourceContractError: a quote is never closed, or a record is too long.
+        """
+        taken: list[bytes] = []
+        while len(taken) < count:
+            found = self._patterns.record.match(self._rest, 0, self._certain)
+            if found is not None:
+                taken.append(found[0])
+                self._rest = self._rest[found.end() :]
+            elif not self._is_at_end:
+                self._fill()
+            else:
+                break
+        if len(taken) < count and self._rest:
+            taken.append(self._last())
+        return taken
+
+    def blocks(self) -> Iterator[bytes]:
+        """Yield all that is left, in blocks of whole records, none of them empty.
+
+        Raises:
+            SourceContractError: a quote is never closed, or a record is too long.
+        """
+        while not self._is_at_end:
+            self._fill()
+            end = self._end_of_records()
+            if end:
+                block, self._rest = self._rest[:end], self._rest[end:]
+                yield block
+        # What was read together with the skipped lines, when that was all there is.
+        end = self._end_of_records()
+        if end:
+            block, self._rest = self._rest[:end], self._rest[end:]
+            yield block
+        if self._rest:
+            yield self._last()
+
+    @property
+    def _certain(self) -> int:
+        """Return the length of what can be looked at: a CR at the end may be half of a CRLF."""
+        is_open = self._rest.endswith(b"\r") and not self._is_at_end
+        return len(self._rest) - is_open
+
+    def _fill(self) -> None:
+        if len(self._rest) > self._record_bytes:
+            raise SourceContractError(
+                f"a record is longer than {self._record_bytes // 1024} KiB", _QUOTE_FIX
+            )
+        chunk = next(self._chunks, None)
+        if chunk is None:
+            self._is_at_end = True
+        else:
+            self._rest += chunk
+
+    def _end_of_records(self) -> int:
+        text, certain = self._rest, self._certain
+        if not self._quote or self._quote not in text:
+            return max(text.rfind(b"\n", 0, certain), text.rfind(b"\r", 0, certain)) + 1
+        found = self._patterns.records.match(text, 0, certain)
+        return found.end() if found else 0
+
+    def _last(self) -> bytes:
+        record, self._rest = self._rest, b""
+        if self._patterns.last.match(record) is None:
+            raise SourceContractError("a quote is opened and never closed", _QUOTE_FIX)
+        return record
+
+
+_QUOTE_FIX = (
+    "The answer may have been cut off; or correct quoteCharacter and escapeCharacter of ms.csv."
+)
+
+
+def _plain_chunks(stream: BinaryIO, charset: str, dialect: Dialect, size: int) -> Iterator[bytes]:
+    """Yield the text in plain form; escapes are never cut in two.
+
+    Raises:
+        UnicodeDecodeError: the text is not in its character set, as far as that shows here.
+    """
+    escape = dialect.escape.encode()
+    held = b""
+    for chunk in _utf8_chunks(stream, charset, size, whole_characters=dialect.is_wide):
+        for byte in NO_TEXT:
+            if byte in chunk:
+                raise UnicodeDecodeError("utf-8", chunk, chunk.index(byte), chunk.index(byte) + 1,
+                                         "invalid start byte")  # fmt: skip
+        text = held + chunk
+        open_escapes = _run_at_end(text, escape)
+        held = text[len(text) - open_escapes :]
+        yield dialect.plain(text[: len(text) - open_escapes])
+    if held:
+        yield dialect.plain(held)
+
+
+def _run_at_end(text: bytes, escape: bytes) -> int:
+    """Return the length of the escape characters at the end of a text."""
+    length = 0
+    while escape and text.endswith(escape, 0, len(text) - length):
+        length += len(escape)
+    return length
+
+
+def _utf8_chunks(
+    stream: BinaryIO, charset: str, size: int, *, whole_characters: bool
+) -> Iterator[bytes]:
+    """Yield the stream as UTF-8 without a byte order mark at its beginning."""
+    if codecs.lookup(charset).name in _UTF8 and not whole_characters:
+        first = True
+        for chunk in _chunks(stream, size):
+            yield chunk.removeprefix(codecs.BOM_UTF8) if first else chunk
+            first = False
+        return
+    decoder = codecs.getincrementaldecoder(charset)()
+    first = True
+    for chunk in _chunks(stream, size):
+        text = decoder.decode(chunk)
+        yield (text.removeprefix(_BOM) if first and text else text).encode()
+        first = first and not text
+    yield decoder.decode(b"", final=True).encode()
+
+
+def _chunks(stream: BinaryIO, size: int) -> Iterator[bytes]:
+    """Yield full chunks: streams of the net give less than was asked for."""
+    parts: list[bytes] = []
+    wanted = size
+    while data := stream.read(wanted):
+        parts.append(data)
+        wanted -= len(data)
+        if wanted <= 0:
+            yield b"".join(parts)
+            parts, wanted = [], size
+    if parts:
+        yield b"".join(parts)

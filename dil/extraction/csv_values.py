@@ -1,0 +1,204 @@
+"""Cells as values of a type: all at once where Arrow is exact, else each distinct text.
+
+Source: behaviour.md B9.7, B11.2; spec README 36. Only sign, digits, point and exponent make a
+number, and nothing is rounded but into float and double columns.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable
+from decimal import Decimal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dil.extraction.numbers import exact_number, plain
+from dil.extraction.shapes import Numbers, Shape
+
+_INTEGER = re.compile(r"-?[0-9]+")
+_NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
+_RE2_NUMBER = f"^{_NUMBER.pattern}$"
+_JAVA_BLANKS = "".join(map(chr, range(0x21)))
+_SAMPLE = 64
+_SHORT = 15  # characters of a number that a double holds, and that is less than 2^53
+_EXACT_IN_DOUBLE = 2**53
+_MAX_DIGITS = 40
+_MAX_EXPONENT = 400  # more digits than any type holds, few enough to calculate with
+_FLOAT32_MAX = 3.4028235677973366e38
+_BITS = {pa.int32(): 31, pa.int64(): 63}
+
+Read = Callable[[str], object]
+
+
+def observed(cells: pa.Array) -> Shape:
+    """Return what the cells of a column say about its type; null says nothing."""
+    texts = cells.drop_null() if cells.null_count else cells
+    if not len(texts):
+        return Shape()
+    sample = texts.slice(0, _SAMPLE).to_pylist()
+    if all(_NUMBER.fullmatch(text) for text in sample):
+        return _shape_of_numbers(texts)
+    words = {text.lower() for text in sample}
+    if words <= {"true", "false"} and _are_booleans(texts):
+        return Shape({"boolean"})
+    return Shape({"text"})
+
+
+def measured(cells: pa.Array) -> list[object]:
+    """Return each distinct cell as an exact number, for a column that needs decimals."""
+    return [_exact(text) for text in cells.drop_null().unique().to_pylist()]
+
+
+def values_of(cells: pa.Array, kind: pa.DataType, *, cuts: bool) -> pa.Array:
+    """Return text cells in a raw type; null where a cell has no form in it.
+
+    ``cuts`` lets whole numbers lose their fraction: ``5.9`` becomes 5 (B11.2). A boolean is true
+    where the text is ``true`` in any case.
+    """
+    if kind == pa.string():
+        return cells
+    if kind == pa.bool_():
+        return pc.equal(pc.ascii_lower(cells), "true")
+    quick = _quick(cells, kind)
+    if quick is not None:
+        return quick
+    read = _reader(kind, cuts=cuts)
+    encoded = cells.dictionary_encode()
+    converted = pa.array([read(text) for text in encoded.dictionary.to_pylist()], kind)
+    return converted.take(encoded.indices)
+
+
+def _quick(cells: pa.Array, kind: pa.DataType) -> pa.Array | None:
+    """Return what Arrow reads, None where it cannot or takes what is no number here."""
+    try:
+        # A cast that fails makes an error for every cell: try a few first.
+        cells.slice(0, _SAMPLE).cast(kind)
+        if not pa.types.is_floating(kind):
+            return None if _has(cells, "x") else cells.cast(kind)
+        numbers = cells.cast(pa.float64())
+        numbers = numbers if kind == pa.float64() else numbers.cast(kind)
+    except pa.ArrowInvalid:
+        return None
+    return numbers if pc.all(pc.is_finite(numbers), min_count=0).as_py() else None
+
+
+def _has(cells: pa.Array, letter: str) -> bool:
+    """Tell whether a letter is in a cell, small or capital."""
+    return bool(pc.any(_holds(cells, letter), min_count=0).as_py())
+
+
+def _holds(cells: pa.Array, letter: str) -> pa.Array:
+    return pc.or_(pc.match_substring(cells, letter), pc.match_substring(cells, letter.upper()))
+
+
+def _are_booleans(texts: pa.Array) -> bool:
+    return bool(pc.all(pc.is_in(pc.ascii_lower(texts), pa.array(["true", "false"]))).as_py())
+
+
+def _shape_of_numbers(texts: pa.Array) -> Shape:
+    """Return the shape of a column whose first cells are numbers."""
+    shape = Shape({"number"})
+    if (whole := _whole(texts)) is not None:
+        bounds = pc.min_max(whole)
+        shape.numbers.observe([bounds["min"].as_py(), bounds["max"].as_py()], {int})
+        return shape
+    doubles = _quick(texts, pa.float64())
+    if doubles is not None and _are_exact(doubles, texts):
+        shape.numbers.widen(_numbers(doubles))
+        return shape
+    if doubles is None and not pc.all(pc.match_substring_regex(texts, _RE2_NUMBER)).as_py():
+        return Shape({"text"})
+    exact = measured(texts)
+    if any(isinstance(value, str) for value in exact):
+        return Shape({"text"})  # more digits than any number type holds
+    shape.numbers.observe(exact, set(map(type, exact)))
+    return shape
+
+
+def _are_exact(doubles: pa.Array, texts: pa.Array) -> bool:
+    """Tell whether the doubles are the very numbers of the texts, and exact as integers too.
+
+    A text is exact when it is short, or what Arrow writes for the double. Where one is so large
+    that integers of its size may have no double, the texts have to be looked at one by one.
+    """
+    if pc.max(pc.abs(doubles)).as_py() >= _EXACT_IN_DOUBLE:
+        return False
+    is_long = pc.or_(pc.greater(pc.binary_length(texts), _SHORT), _holds(texts, "e"))
+    if not pc.any(is_long).as_py():
+        return True
+    written = doubles.filter(is_long).cast(pa.string())
+    return bool(pc.all(pc.equal(written, texts.filter(is_long))).as_py())
+
+
+def _whole(texts: pa.Array) -> pa.Array | None:
+    """Return 64 bit integers; a sign of plus makes a double (B9.7)."""
+    if bool(pc.any(pc.starts_with(texts, "+")).as_py()):
+        return None
+    return _quick(texts, pa.int64())
+
+
+def _numbers(doubles: pa.Array) -> Numbers:
+    """Return what is known of exact numbers with fractions; the bounds are not tight."""
+    bounds = pc.min_max(doubles)
+    low, high = int(bounds["min"].as_py()) - 1, int(bounds["max"].as_py()) + 1
+    return Numbers(min(low, 0), max(high, 0), has_fractions=True)
+
+
+def _exact(text: str) -> object:
+    """Return an integer or a fraction without loss; the text where it has too many digits."""
+    if _INTEGER.fullmatch(text):
+        return int(text) if len(text) <= _MAX_DIGITS else text
+    return exact_number(text)
+
+
+def _reader(kind: pa.DataType, *, cuts: bool) -> Read:
+    if pa.types.is_floating(kind):
+        limit = _FLOAT32_MAX if kind == pa.float32() else sys.float_info.max
+        return _floating(limit)
+    if pa.types.is_decimal(kind):
+        return _decimal(kind.precision, kind.scale)
+    return _integer(_BITS[kind], cuts=cuts)
+
+
+def _number(text: str) -> Decimal | None:
+    stripped = text.strip(_JAVA_BLANKS)
+    if not _NUMBER.fullmatch(stripped):
+        return None
+    number = Decimal(stripped)
+    return number if number == 0 or abs(number.adjusted()) <= _MAX_EXPONENT else None
+
+
+def _integer(bits: int, *, cuts: bool) -> Read:
+    def read(text: str) -> object:
+        number = _number(text)
+        if number is None:
+            return None
+        whole = int(number)
+        if (whole != number and not cuts) or not -(2**bits) <= whole < 2**bits:
+            return None
+        return whole
+
+    return read
+
+
+def _floating(limit: float) -> Read:
+    def read(text: str) -> object:
+        stripped = text.strip(_JAVA_BLANKS)
+        number = float(stripped) if _NUMBER.fullmatch(stripped) else limit * 2
+        return number if abs(number) <= limit else None
+
+    return read
+
+
+def _decimal(precision: int, scale: int) -> Read:
+    def read(text: str) -> object:
+        number = _number(text)
+        if number is None:
+            return None
+        places = plain(number).as_tuple().exponent
+        has_room = number == 0 or number.adjusted() + 1 <= precision - scale
+        return number if has_room and isinstance(places, int) and -places <= scale else None
+
+    return read

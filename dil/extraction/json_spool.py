@@ -1,0 +1,164 @@
+"""The bytes of a response: in memory when they are few, else in a temporary file.
+
+Why a file: look-ups into a response (totals, cursors, pushed-down fields) must be right before its
+first row leaves, and what they look for may stand behind the rows.
+"""
+
+from __future__ import annotations
+
+import codecs
+import os
+import tempfile
+import weakref
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from itertools import chain
+from typing import BinaryIO
+
+from dil.errors import SourceContractError, WriteError
+from dil.extraction.content import is_utf8
+from dil.spi.connector import Response
+
+_CHUNK = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much of a body is in memory at once, in bytes.
+
+    A body of up to ``body`` bytes is read whole. A longer one is read in windows of ``window``
+    bytes; a window grows for a row, or another value that is needed whole, of up to ``value``.
+    ``members`` is how many members of one object, or elements of one array, are kept for look-ups
+    when the object itself is longer than a window.
+    """
+
+    body: int = 16 * 1024 * 1024
+    window: int = 4 * 1024 * 1024
+    value: int = 256 * 1024 * 1024
+    members: int = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """The bytes ``[begin, end)`` of a spooled text."""
+
+    begin: int
+    end: int
+
+
+class Spool:
+    """UTF-8 text without byte order mark in a temporary file that has no name (any more).
+
+    The file is in the folder of temporary files, which TMPDIR names; it is gone with this object.
+    """
+
+    def __init__(self) -> None:
+        with _disk_errors():
+            # Without a buffer: windows are larger than any.
+            self._file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - closed by finalize
+        self.size = 0
+        weakref.finalize(self, self._file.close)
+
+    def append(self, text: bytes) -> None:
+        """Write text at the end.
+
+        Raises:
+            WriteError: the disk is full.
+        """
+        view = memoryview(text)
+        with _disk_errors():
+            while view:
+                view = view[self._file.write(view) :]
+        self.size += len(text)
+
+    def read(self, span: Span) -> bytes:
+        """Return a stretch; less where the text ends before."""
+        with _disk_errors():
+            return os.pread(self._file.fileno(), span.end - span.begin, span.begin)
+
+
+def read_body(response: Response, charset: str, limits: Limits) -> bytes | Spool:
+    """Read a body to its end, close it, and return it as UTF-8 without byte order mark.
+
+    A short UTF-8 body is returned as it came: whether it is UTF-8 is its reader's to find.
+
+    Raises:
+        SourceContractError: the body is not text in ``charset``.
+        WriteError: the folder of temporary files is full.
+    """
+    if response.body is None:
+        return b""
+    with closing(response.body) as stream:
+        begin = _up_to(stream, limits.body)
+        chunks = iter(lambda: stream.read(_CHUNK), b"")
+        following = next(chunks, b"")
+        if not following and is_utf8(charset):
+            return begin.removeprefix(codecs.BOM_UTF8)
+        texts = _Transcoder(charset, response.location).texts(chain((begin, following), chunks))
+        if not following:
+            return b"".join(texts)
+        spool = Spool()
+        for text in texts:
+            spool.append(text)
+        return spool
+
+
+def _up_to(stream: BinaryIO, size: int) -> bytes:
+    """Return the first ``size`` bytes, fewer when the stream ends before."""
+    chunks = [stream.read(min(_CHUNK, size))]
+    taken = len(chunks[0])
+    while chunks[-1] and taken < size:
+        # All that is left at once: most of what makes a long page slow is copying it together.
+        chunks.append(stream.read(size - taken))
+        taken += len(chunks[-1])
+    return b"".join(chunks)
+
+
+class _Transcoder:
+    """Text in some character set, chunk by chunk, into UTF-8 without byte order mark."""
+
+    def __init__(self, charset: str, place: str) -> None:
+        self._charset = charset
+        self._place = place
+        name = "utf-8" if is_utf8(charset) else charset
+        self._decode = codecs.getincrementaldecoder(name)().decode
+        self._offset = 0
+        self._has_begun = False
+
+    def texts(self, chunks: Iterable[bytes]) -> Iterator[bytes]:
+        """Yield the text of chunks.
+
+        Raises:
+            SourceContractError: they are not in the character set.
+        """
+        for chunk in chunks:
+            yield self._text(chunk)
+            self._offset += len(chunk)
+        yield self._text(b"", is_last=True)
+
+    def _text(self, chunk: bytes, *, is_last: bool = False) -> bytes:
+        try:
+            text = self._decode(chunk, is_last)
+        except UnicodeDecodeError as error:
+            raise SourceContractError(
+                f"{self._place}: the body is not {self._charset} text: {error.reason} at byte"
+                f" {self._offset + error.start} or shortly before",
+                "Check ms.source.data.character.set.",
+            ) from None
+        if text and not self._has_begun:
+            self._has_begun = True
+            text = text.removeprefix("\ufeff")
+        return text.encode()
+
+
+@contextmanager
+def _disk_errors() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise WriteError(
+            f"a response is too long for memory and cannot be kept in {tempfile.gettempdir()}:"
+            f" {error.strerror or error}",
+            "Make room there, or name another folder in the environment variable TMPDIR.",
+        ) from None

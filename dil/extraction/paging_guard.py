@@ -1,0 +1,86 @@
+"""Guards against a source that leads a walk in circles (behaviour.md B8.2, X-51)."""
+
+from __future__ import annotations
+
+import hashlib
+
+from dil.errors import SourceContractError
+from dil.extraction.paging_rules import Decision, PageState, PagingRules
+
+_REMEMBERED = 100_000
+_MOST_EMPTY = 1000
+# Rows of the table by which only page values, and no word of the source, lead on.
+_BY_VALUES = frozenset({13, 14, 18})
+_BY_CURSOR, _BY_ADDRESS = 12, 17
+
+
+class PagingGuard:
+    """What was seen in one walk; asked before each further request.
+
+    Of cursors and addresses the newest 100,000 are remembered, eight bytes of each. Polling for a
+    session condition and sending payload rows may repeat themselves: nothing is refused there.
+    """
+
+    def __init__(self, rules: PagingRules, *, allows_equal_pages: bool = False) -> None:
+        self._rules = rules
+        self._seen: dict[bytes, None] = {}
+        self._content: bytes | None = None
+        self._empty = 0
+        self._allows_equal_pages = allows_equal_pages
+
+    @property
+    def reads_content(self) -> bool:
+        """Tell whether pages are compared, so that their bodies must be hashed."""
+        rules = self._rules
+        by_values = rules.is_paged or rules.has_total or rules.has_more
+        return by_values and rules.condition is None and not self._allows_equal_pages
+
+    def check(self, decision: Decision, state: PageState, content: bytes | None) -> None:
+        """Refuse the next request where it would only repeat what was asked before.
+
+        Args:
+            decision: The row of the table that wants another request.
+            state: What is known after the page.
+            content: The hash of the page's body, None where it is not known.
+
+        Raises:
+            SourceContractError: the walk goes in circles.
+        """
+        if decision.row == _BY_ADDRESS:
+            self._refuse_seen(state.next_uri, "the address of its next page")
+        elif decision.row == _BY_CURSOR and self._rules.sends_session and not self._rules.is_paged:
+            self._refuse_seen(state.key.cursor, "the session key")
+        elif decision.row in _BY_VALUES and state.rows:
+            self._refuse_equal(content)
+        self._content = content
+        self._refuse_emptiness(decision, state)
+
+    def _refuse_seen(self, text: str, what: str) -> None:
+        mark = hashlib.blake2b(text.encode(), digest_size=8).digest()
+        if mark in self._seen:
+            raise SourceContractError(
+                f"the source leads in circles: {what} came before in this work unit",
+                "The walk would never end. Check what the source expects of the next request, and "
+                "ms.pagination and ms.session.key.field.",
+            )
+        self._seen[mark] = None
+        if len(self._seen) > _REMEMBERED:
+            del self._seen[next(iter(self._seen))]
+
+    def _refuse_equal(self, content: bytes | None) -> None:
+        if content is not None and content == self._content and self.reads_content:
+            raise SourceContractError(
+                "two pages in a row are the same, byte for byte: the source ignores the parameter "
+                "that says which page is meant",
+                "Check its name in ms.parameters, and where it is sent. If such pages are right, "
+                'write "allowEqualPages": true in ms.pagination.',
+            )
+
+    def _refuse_emptiness(self, decision: Decision, state: PageState) -> None:
+        is_led = decision.row in {_BY_ADDRESS, _BY_CURSOR, 18}
+        self._empty = self._empty + 1 if is_led and not state.rows else 0
+        if self._empty > _MOST_EMPTY:
+            raise SourceContractError(
+                f"the source says that there is more, and {_MOST_EMPTY} pages in a row had no rows",
+                "Check `next` and `more` of ms.pagination, and ms.data.field.",
+            )

@@ -1,0 +1,63 @@
+"""The rows that a work unit sends, one in each request (behaviour.md B8.2 rows 4 and 5, B16.2)."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+
+from dil.model.json import JsonObject, JsonValue, compact
+
+
+class PayloadRows:
+    """Rows in order, read one ahead, each with a key that names it in every attempt and run.
+
+    The key is the SHA-256 of job name, signature, the row as JSON with sorted members, and how
+    many equal rows came before it. Sixteen bytes of each different row are remembered.
+    """
+
+    def __init__(self, rows: Iterable[JsonObject], job: str, signature: str) -> None:
+        self._rows = iter(rows)
+        self._owner = (job, signature)
+        self._equal: dict[bytes, int] = {}
+        self._sent = hashlib.sha256()
+        self._next = next(self._rows, None)
+
+    @property
+    def left(self) -> int:
+        """Return 0 after the last row, else 1: how many more there are is not known."""
+        return 0 if self._next is None else 1
+
+    @property
+    def sent(self) -> str:
+        """Return a hash of all rows taken so far, in order."""
+        return self._sent.hexdigest()
+
+    def take(self) -> tuple[JsonObject, str]:
+        """Return the next row and its key; only while there is one left."""
+        row = self._next
+        assert row is not None  # noqa: S101 - a mistake of the caller
+        self._next = next(self._rows, None)
+        text = compact(_sorted(row))
+        mark = hashlib.blake2b(text.encode(), digest_size=16).digest()
+        before = self._equal.get(mark, 0)
+        self._equal[mark] = before + 1
+        self._sent.update(mark)
+        named = compact([*self._owner, text, before])
+        return row, hashlib.sha256(named.encode()).hexdigest()
+
+    def skip(self, count: int, sent: str) -> bool:
+        """Take ``count`` rows that were sent before; tell whether they are the same, in order."""
+        for _ in range(count):
+            if not self.left:
+                return False
+            self.take()
+        return self.sent == sent
+
+
+def _sorted(value: JsonValue) -> JsonValue:
+    """Return a value with the members of all its objects in the order of their names."""
+    if isinstance(value, Mapping):
+        return {name: _sorted(value[name]) for name in sorted(value)}
+    if isinstance(value, str) or not isinstance(value, Sequence):
+        return value
+    return [_sorted(item) for item in value]

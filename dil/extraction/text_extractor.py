@@ -1,0 +1,91 @@
+"""A whole response as the one text of one row (behaviour.md B9.10)."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Iterator
+from contextlib import closing
+
+import pyarrow as pa
+
+from dil.errors import SourceContractError
+from dil.extraction.content import is_utf8
+from dil.model.arrow import raw_schema
+from dil.model.job import ExtractionSpec
+from dil.model.json import JsonValue
+from dil.model.schema import Column, Primitive
+from dil.spi.connector import Response
+from dil.spi.extractor import MISSING, Extractor, Missing, Page
+
+MOST_CHARACTERS = 1_048_576
+CUT = f"a text was longer than {MOST_CHARACTERS:,} characters and was cut there"
+ONE_PAGE = "only the first response of a work unit is a row of text; later ones were not read"
+_CHUNK = 64 * 1024
+
+
+class TextExtractor(Extractor):
+    """One row with one column, ``output``, for each work unit: the first response's text.
+
+    The text is cut at 1,048,576 characters, with a note in the report; an empty response gives no
+    row. Content types are not checked, look-ups find nothing, and there is no second page.
+    """
+
+    def __init__(self, spec: ExtractionSpec) -> None:
+        super().__init__(spec)
+        self._schema = raw_schema((Column("output", Primitive("string")),))
+        self._has_row = False
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Return the one column, at any time."""
+        return self._schema
+
+    def extract(self, response: Response) -> Page:
+        """Read one response, as far as its text is kept.
+
+        Raises:
+            SourceContractError: the body is not text in ms.source.data.character.set.
+        """
+        page = Page(iter(()), _nothing)
+        if response.body is None:
+            return page
+        with closing(response.body):
+            if self._has_row:
+                page.notes = (ONE_PAGE,)
+                return page
+            text = self._text(response)
+        if len(text) > MOST_CHARACTERS:
+            page.notes = (CUT,)
+        page.batches = self._batches(text[:MOST_CHARACTERS], page)
+        self._has_row = bool(text)
+        return page
+
+    def _text(self, response: Response) -> str:
+        """Return the text; one character more than is kept tells that there is more."""
+        charset = "utf-8" if is_utf8(self.spec.charset) else self.spec.charset
+        decoder = codecs.getincrementaldecoder(charset)()
+        text, position = "", 0
+        try:
+            while len(text) <= MOST_CHARACTERS + 1:
+                chunk = response.body.read(_CHUNK) if response.body else b""
+                text += decoder.decode(chunk, not chunk)
+                position += len(chunk)
+                if not chunk:
+                    break
+        except UnicodeDecodeError as error:
+            raise SourceContractError(
+                f"{response.location}: the body is not {self.spec.charset} text: {error.reason}"
+                f" near byte {position + error.start}",
+                "Check ms.source.data.character.set.",
+            ) from None
+        return text.removeprefix("\ufeff")
+
+    def _batches(self, text: str, page: Page) -> Iterator[pa.RecordBatch]:
+        if text:
+            page.rows += 1
+            yield pa.RecordBatch.from_pydict({"output": [text]}, schema=self._schema)
+
+
+def _nothing(path: str) -> JsonValue | Missing:
+    del path
+    return MISSING

@@ -1,0 +1,218 @@
+"""A stream of XML as rows and what stands around them, one event at a time.
+
+Source: XML 1.0 (fifth edition), Namespaces in XML 1.0; XML Schema 1.1 part 1, 2.6.2 (xsi:nil).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+from xml.parsers import expat
+
+from dil.errors import SourceContractError
+
+XmlValue: TypeAlias = "str | dict[str, XmlValue] | list[XmlValue] | None"
+
+_BLANKS = " \t\r\n"
+_NIL = "http://www.w3.org/2001/XMLSchema-instance nil"
+_MAX_DEPTH = 100
+_MAX_AROUND = 100_000
+
+
+@dataclass(slots=True)
+class _Element:
+    """An element that is open: its members so far, and pieces of its text."""
+
+    name: str
+    members: dict[str, XmlValue] = field(default_factory=dict)
+    texts: list[str] = field(default_factory=list)
+    is_nil: bool = False
+    is_row: bool = False
+
+    def add(self, name: str, value: XmlValue) -> None:
+        """Add a child; the second of its name makes an array of both."""
+        if name not in self.members:
+            self.members[name] = value
+            return
+        before = self.members[name]
+        if isinstance(before, list):
+            before.append(value)
+        else:
+            self.members[name] = [before, value]
+
+    def value(self, text_name: str) -> XmlValue:
+        """Return text for an element without members, null for an empty one, else an object."""
+        texts = self.texts
+        text = (texts[0] if len(texts) == 1 else "".join(texts)).strip(_BLANKS)
+        if not self.members:
+            return None if self.is_nil else text or None
+        if text:
+            self.add(text_name, text)
+        return self.members
+
+
+class XmlDocument:
+    """Takes bytes, gives rows: the elements at a path of names, from the root's name on.
+
+    What is no row is kept for look-ups, up to 100,000 elements. An empty path makes the root
+    element the one row. ``rows`` is taken by whoever feeds; ``has_place`` tells that the parent
+    of rows was there. ``text_name`` names the text of an element that has members too.
+    """
+
+    def __init__(self, path: str, encoding: str | None, text_name: str) -> None:
+        self._text_name = text_name
+        self._path = path.split(".") if path else []
+        self._open: list[_Element] = []
+        self._locals = _LocalNames()
+        self._matched = 0
+        self._row_depth = 0
+        self._kept = 0
+        self.rows: list[dict[str, XmlValue]] = []
+        self._around: dict[str, XmlValue] = {}
+        self.has_begun = False
+        self.is_complete = False
+        self.has_place = not self._path
+        self._parser = expat.ParserCreate(encoding, " ")
+        self._parser.buffer_text = True
+        self._parser.StartElementHandler = self._start
+        self._parser.EndElementHandler = self._end
+        self._parser.CharacterDataHandler = self._text
+        self._parser.EntityDeclHandler = _refuse_entity
+        self._parser.SkippedEntityHandler = _refuse_skipped
+
+    def feed(self, data: bytes) -> None:
+        """Parse more of the document; ``finish`` ends it.
+
+        Raises:
+            SourceContractError: it is no XML, declares entities, or is nested too deep.
+        """
+        self.has_begun = self.has_begun or bool(data.strip())
+        self._parse(data, is_last=False)
+
+    def finish(self) -> None:
+        """End the document; raises as ``feed`` does, for what is missing too."""
+        self._parse(b"", is_last=True)
+        self.is_complete = True
+
+    def outside(self) -> Mapping[str, XmlValue]:
+        """Return what is known around the rows, as an object with the root's name.
+
+        Raises:
+            SourceContractError: there was too much of it to keep.
+        """
+        if self._kept > _MAX_AROUND:
+            raise SourceContractError(
+                f"more than {_MAX_AROUND} elements stand outside of the rows",
+                "Check ms.data.field; nothing can be looked up in such a document.",
+            )
+        if not self._open:
+            return self._around
+        inner: _Element | None = None
+        for element in reversed(self._open):
+            if element.is_row:
+                inner = None
+                continue
+            members = dict(element.members)
+            outer = _Element(element.name, members, element.texts)
+            if inner is not None:
+                outer.add(inner.name, inner.value(self._text_name))
+            inner = outer
+        return {} if inner is None else {inner.name: inner.value(self._text_name)}
+
+    def _parse(self, data: bytes, *, is_last: bool) -> None:
+        try:
+            self._parser.Parse(data, is_last)
+        except expat.ExpatError as error:
+            raise SourceContractError(
+                f"the body is not XML: {expat.ErrorString(error.code)}, at line {error.lineno},"
+                f" column {error.offset + 1}",
+                "The source may have answered with another format, or the answer was cut off."
+                " Another encoding than the document says: ms.source.data.character.set.",
+            ) from None
+        except (LookupError, ValueError) as error:
+            raise SourceContractError(
+                f"the encoding that the document names cannot be read ({type(error).__name__})",
+                "Set ms.source.data.character.set to its encoding.",
+            ) from None
+
+    def _start(self, name: str, attributes: dict[str, str]) -> None:
+        element = _Element(self._locals[name])
+        if attributes:
+            element.is_nil = attributes.pop(_NIL, "") in {"true", "1"}
+            for attribute, value in attributes.items():
+                element.add(f"@{self._locals[attribute]}", value)
+        if len(self._open) - self._row_depth > _MAX_DEPTH:
+            raise SourceContractError(
+                f"elements are nested more than {_MAX_DEPTH} deep", "No table can hold that."
+            )
+        if not self._row_depth:
+            self._enter(element)
+        self._open.append(element)
+
+    def _enter(self, element: _Element) -> None:
+        """Take note of an element outside of rows; it may begin one."""
+        depth = len(self._open)
+        if self._matched == depth and self._path[depth : depth + 1] == [element.name]:
+            self._matched = depth + 1
+        # The parent of the rows has to be there; that it holds none is no error.
+        if self._matched >= max(1, len(self._path) - 1):
+            self.has_place = True
+        is_at_path = self._matched == len(self._path) == depth + 1
+        element.is_row = is_at_path or not (self._path or depth)
+        if element.is_row:
+            self._row_depth = depth + 1
+        else:
+            self._kept += 1
+
+    def _end(self, _name: str) -> None:
+        element = self._open.pop()
+        if element.is_row:
+            value = element.value(self._text_name)
+            if not isinstance(value, dict):
+                value = {self._text_name: value} if value else {}
+            self.rows.append(value)
+            self._row_depth = 0
+        elif self._row_depth:
+            self._open[-1].add(element.name, element.value(self._text_name))
+            return
+        elif self._kept <= _MAX_AROUND:
+            self._keep(element)
+        self._matched = min(self._matched, len(self._open))
+
+    def _keep(self, element: _Element) -> None:
+        if self._open:
+            self._open[-1].add(element.name, element.value(self._text_name))
+        else:
+            self._around[element.name] = element.value(self._text_name)
+
+    def _text(self, data: str) -> None:
+        if self._row_depth:
+            self._open[-1].texts.append(data)
+        elif self._open and data.strip(_BLANKS) and self._kept <= _MAX_AROUND:
+            self._kept += 1
+            self._open[-1].texts.append(data)
+
+
+class _LocalNames(dict[str, str]):
+    """Names without their namespace, each made once."""
+
+    def __missing__(self, name: str) -> str:
+        local = self[name] = name.rpartition(" ")[2]
+        return local
+
+
+def _refuse_entity(name: str, *rest: object) -> None:
+    del rest
+    raise SourceContractError(
+        f'the document declares the entity "{name}"',
+        "Entities can make a small document fill the memory, so none is read.",
+    )
+
+
+def _refuse_skipped(name: str, is_parameter: bool) -> None:  # noqa: FBT001 - expat's signature
+    if not is_parameter:
+        raise SourceContractError(
+            f'the document uses the entity "{name}", which it does not declare',
+            "Only the five entities of XML itself are read, and character references.",
+        )

@@ -1,0 +1,177 @@
+"""XML documents as Arrow rows."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from typing import BinaryIO, ClassVar
+
+import pyarrow as pa
+
+from dil.errors import SourceContractError
+from dil.extraction.coercion import Place
+from dil.extraction.content import refuse_other_types
+from dil.extraction.json_document import collector_paused
+from dil.extraction.json_path import find
+from dil.extraction.names import NameCleansing
+from dil.extraction.xml_document import XmlDocument
+from dil.extraction.xml_rows import FoundColumns, GivenColumns, XmlColumns
+from dil.model.job import ExtractionSpec
+from dil.model.json import JsonValue
+from dil.spi.connector import Response
+from dil.spi.extractor import MISSING, Extractor, Missing, Page
+
+NO_DATA_FIELD = (
+    "a later page had no ms.data.field and was taken as empty; it may have been an error document"
+)
+LOOKED_TOO_EARLY = (
+    "a path was looked up in the first part of a large XML document: what stands behind its first"
+    " rows was not seen"
+)
+_TEXT = "#text"
+_CHUNK_BYTES = 1024 * 1024
+_BATCH_BYTES = 32 * 1024 * 1024
+_BATCH_ROWS = 65_536
+_UTF8 = {"utf-8", "ascii"}
+
+
+class XmlExtractor(Extractor):
+    """One document for each response; rows are the elements at ``ms.data.field``.
+
+    The path is one of element names, from the root element on: ``feed.entry``. Without it the
+    root element is the one row. Names are local names, without namespace. An element is
+
+    - its text, without blanks at both ends, when it has neither attributes nor children;
+    - null when it is empty, or ``xsi:nil``;
+    - else an object: each attribute ``@name``, each child by its name, several of one name as an
+      array, and the text, if any, as ``#text``. A row is always an object.
+
+    Column names with ``@`` and ``#`` are cleansed like others (``_id``, ``_text``). Values are
+    text unless ``ms.output.schema`` or ``ms.data.default.type`` say otherwise. Everything outside
+    of the rows can be looked up, by paths from the root element on: ``feed.link.@href``.
+
+    The body is read while the batches are consumed; documents of up to 32 MiB are read whole
+    first, so that look-ups see them whole. Entities are refused. The character set is that of the
+    document, unless ``ms.source.data.character.set`` names another than UTF-8.
+    """
+
+    content_types: ClassVar[tuple[str, ...]] = ("application/xml", "text/xml")
+
+    def __init__(self, spec: ExtractionSpec) -> None:
+        super().__init__(spec)
+        self._accepted = {*self.content_types, *(t.lower() for t in spec.extra_content_types)}
+        cleansing = spec.cleansing
+        names = NameCleansing(cleansing) if cleansing and cleansing.enabled else None
+        replacement = cleansing.replacement if cleansing and names else "#"
+        self._text_name = _TEXT.replace("#", replacement)
+        self._columns: XmlColumns = (
+            GivenColumns(spec.output_schema, names, self._text_name)
+            if spec.output_schema is not None
+            else FoundColumns(spec, names, self._text_name)
+        )
+        self._is_own_charset = codecs.lookup(spec.charset).name in _UTF8
+        self._pages = 0
+
+    @property
+    def schema(self) -> pa.Schema | None:
+        """Return the given schema; else what was found so far, None before the first page."""
+        return self._columns.schema(has_pages=self._pages > 0)
+
+    def extract(self, response: Response) -> Page:
+        """Begin one document; it is read while the batches are consumed.
+
+        Raises:
+            SourceContractError: the content type is not accepted. From the batches: the body is
+                no XML or declares entities, or the first page lacks ms.data.field.
+            ConversionError: (from the batches) a value does not fit its column.
+        """
+        refuse_other_types(response, self._accepted, suffix="+xml")
+        self._pages += 1
+        if response.body is None:
+            return Page(iter(()), _nothing)
+        encoding = None if self._is_own_charset else "utf-8"
+        document = XmlDocument(self.spec.data_field, encoding, self._text_name)
+        page = Page(iter(()), _nothing)
+        page.lookup = self._lookup(document, page)
+        page.batches = self._batches(response.body, response, document, page)
+        return page
+
+    def _batches(
+        self, body: BinaryIO, response: Response, document: XmlDocument, page: Page
+    ) -> Iterator[pa.RecordBatch]:
+        place = f"{response.location}, " if response.location else ""
+        with closing(body), _told(f"{place}page {self._pages}: "):
+            fed = 0
+            for chunk in self._chunks(body):
+                with collector_paused():
+                    document.feed(chunk)
+                fed += len(chunk)
+                if fed >= _BATCH_BYTES:
+                    yield from self._rows(document, page)
+                    fed = 0
+            if not document.has_begun:
+                return
+            document.finish()
+            self._check_place(document, page)
+            yield from self._rows(document, page)
+
+    def _rows(self, document: XmlDocument, page: Page) -> Iterator[pa.RecordBatch]:
+        rows, document.rows = document.rows, []
+        for begin in range(0, len(rows), _BATCH_ROWS):
+            part = rows[begin : begin + _BATCH_ROWS]
+            with collector_paused():
+                batch = self._columns.batch(part, Place(self._pages, page.rows + 1))
+            page.rows += batch.num_rows
+            yield batch
+
+    def _check_place(self, document: XmlDocument, page: Page) -> None:
+        if document.has_place:
+            return
+        if self._pages == 1:
+            raise SourceContractError(
+                f'there is no place for "{self.spec.data_field}" in the document',
+                "Check ms.data.field: element names from the root on, without namespaces; an"
+                " error document may also look like this.",
+            )
+        page.notes = (*page.notes, NO_DATA_FIELD)
+
+    def _lookup(self, document: XmlDocument, page: Page) -> Callable[[str], JsonValue | Missing]:
+        def lookup(path: str) -> JsonValue | Missing:
+            found = find(document.outside(), path)
+            if isinstance(found, Missing) and not document.is_complete and document.has_begun:
+                page.notes = tuple(dict.fromkeys((*page.notes, LOOKED_TOO_EARLY)))
+            return found
+
+        return lookup
+
+    def _chunks(self, body: BinaryIO) -> Iterator[bytes]:
+        """Yield the body as it is, or as UTF-8 when the job says what it is."""
+        if self._is_own_charset:
+            while chunk := body.read(_CHUNK_BYTES):
+                yield chunk
+            return
+        decoder = codecs.getincrementaldecoder(self.spec.charset)()
+        try:
+            while chunk := body.read(_CHUNK_BYTES):
+                yield decoder.decode(chunk).encode()
+            yield decoder.decode(b"", final=True).encode()
+        except UnicodeDecodeError as error:
+            raise SourceContractError(
+                f"the body is not {self.spec.charset} text: {error.reason}",
+                "Check ms.source.data.character.set.",
+            ) from None
+
+
+@contextmanager
+def _told(where: str) -> Iterator[None]:
+    """Say where a document came from in errors about it."""
+    try:
+        yield
+    except SourceContractError as error:
+        raise SourceContractError(f"{where}{error.message}", error.fix) from None
+
+
+def _nothing(path: str) -> JsonValue | Missing:
+    del path
+    return MISSING

@@ -1,0 +1,171 @@
+"""Elements of XML into record batches: columns that are given, and columns that are found.
+
+All values are text until a type is given. Whether an element is repeated, or has attributes, is
+seen only where it happens; the two row kinds bring all elements of a name to one form.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from dil.errors import SourceContractError
+from dil.extraction.coercion import Place, coerced_batch
+from dil.extraction.json_rows import InferredColumns
+from dil.extraction.names import NameCleansing
+from dil.extraction.shapes import Shape
+from dil.extraction.xml_document import XmlValue
+from dil.model.arrow import raw_schema
+from dil.model.job import ExtractionSpec
+from dil.model.schema import ArrayType, DataType, MapType, Primitive, RecordType, Schema
+
+XmlRow = dict[str, XmlValue]
+
+_BOOLEANS = {"1": "true", "0": "false"}
+
+
+class XmlColumns(ABC):
+    """The columns of one attempt; documents come one after another."""
+
+    @abstractmethod
+    def schema(self, *, has_pages: bool) -> pa.Schema | None:
+        """Return the raw schema as far as it is known."""
+
+    @abstractmethod
+    def batch(self, rows: Sequence[XmlRow], place: Place) -> pa.RecordBatch:
+        """Return rows as a batch; ``place`` is where they come from, for messages.
+
+        Raises:
+            SourceContractError: two names become equal by cleansing.
+            ConversionError: a value does not fit its column.
+        """
+
+
+class GivenColumns(XmlColumns):
+    """Exactly the columns of ``ms.output.schema``; elements that are no columns are dropped.
+
+    In an array column a single element is an array of one. A plain column takes the text of an
+    element, whatever attributes it has; a record takes a bare text as its member for text.
+    """
+
+    def __init__(self, columns: Schema, names: NameCleansing | None, text_name: str) -> None:
+        self._types = {column.name: column.type for column in columns}
+        self._schema = raw_schema(columns)
+        self._names = names
+        self._text = text_name
+
+    def schema(self, *, has_pages: bool) -> pa.Schema:
+        """Return the given schema, at any time."""
+        del has_pages
+        return self._schema
+
+    def batch(self, rows: Sequence[XmlRow], place: Place) -> pa.RecordBatch:
+        """Return the batch in the given schema."""
+        objects: Sequence[Any] = rows
+        known = pa.struct(list(self._schema))
+        if self._names and self._names.register_known(objects, known):
+            objects = self._names.renamed_rows(objects)
+        fitting = [
+            {name: self._fit(row.get(name), kind) for name, kind in self._types.items()}
+            for row in objects
+        ]
+        return coerced_batch(fitting, self._schema, place)
+
+    def _fit(self, value: Any, kind: DataType) -> Any:  # noqa: ANN401 - XML of any form
+        if value is None:
+            return None
+        if isinstance(kind, ArrayType):
+            elements = value if isinstance(value, list) else [value]
+            return [self._fit(element, kind.items) for element in elements]
+        if not isinstance(kind, RecordType | MapType):
+            return self._plain(value, kind)
+        members = {self._text: value} if isinstance(value, str) else value
+        if not isinstance(members, dict):
+            return members  # an array where there is room for one: told by who makes the batch
+        if isinstance(kind, MapType):
+            return {name: self._fit(each, kind.values) for name, each in members.items()}
+        return {
+            column.name: self._fit(members.get(column.name), column.type) for column in kind.columns
+        }
+
+    def _plain(self, value: Any, kind: DataType) -> Any:  # noqa: ANN401 - XML of any form
+        text = value.get(self._text, value) if isinstance(value, dict) else value
+        is_boolean = isinstance(kind, Primitive) and kind.word == "boolean"
+        return _BOOLEANS.get(text, text) if is_boolean and isinstance(text, str) else text
+
+
+class FoundColumns(XmlColumns):
+    """Columns found in the rows, text all of them but for ``ms.data.default.type``.
+
+    An element that was ever seen twice in its parent is an array from then on, one that was ever
+    seen with attributes or children an object; every batch may append columns.
+    """
+
+    def __init__(self, spec: ExtractionSpec, names: NameCleansing | None, text_name: str) -> None:
+        self._names = names
+        self._text = text_name
+        self._defaults = dict(spec.default_types)
+        self._made_up = InferredColumns(spec, None).schema(has_pages=True)
+        self._shape = Shape()
+        self._schema: pa.Schema | None = None
+        self._arrays: set[str] = set()
+        self._objects: set[str] = set()
+
+    def schema(self, *, has_pages: bool) -> pa.Schema | None:
+        """Return what the rows so far say; without rows, keys and delta fields as columns."""
+        return self._made_up if self._schema is None and has_pages else self._schema
+
+    def batch(self, rows: Sequence[XmlRow], place: Place) -> pa.RecordBatch:
+        """Return the batch in the schema as it is after these rows."""
+        objects: list[Any] = list(rows)
+        for row in objects:
+            for name, value in row.items():
+                if isinstance(value, dict | list):
+                    self._learn(value, f".{name}")
+        if self._arrays or self._objects:
+            objects = [self._uniform(row, "") for row in objects]
+        if self._names and self._names.register_levels(_shape_of(objects).levels()):
+            objects = self._names.renamed_rows(objects)
+        self._shape.observe(objects)
+        self._schema = raw_schema(self._shape.columns(self._defaults))
+        if not len(self._schema):
+            raise SourceContractError(
+                "the rows have neither members nor text", "Describe them in ms.output.schema."
+            )
+        if self._defaults:
+            return coerced_batch(objects, self._schema, place)
+        found_rows = pa.array(objects, type=pa.struct(list(self._schema)))
+        return pa.RecordBatch.from_arrays(found_rows.flatten(), schema=self._schema)
+
+    def _learn(self, value: Any, path: str) -> None:  # noqa: ANN401 - XML of any form
+        """Take note of the paths that hold arrays, and of those that hold objects."""
+        if isinstance(value, list):
+            self._arrays.add(path)
+            for element in value:
+                self._learn(element, path)
+        elif isinstance(value, dict):
+            self._objects.add(path)
+            for name, member in value.items():
+                self._learn(member, f"{path}.{name}")
+
+    def _uniform(self, value: Any, path: str, *, inside: bool = False) -> Any:  # noqa: ANN401
+        """Return a value in the form that all values of its path have."""
+        if value is None:
+            return None
+        if path in self._arrays and not inside:
+            elements = value if isinstance(value, list) else [value]
+            return [self._uniform(element, path, inside=True) for element in elements]
+        if path in self._objects and not isinstance(value, dict):
+            value = {self._text: value}
+        if not isinstance(value, dict):
+            return value
+        return {name: self._uniform(each, f"{path}.{name}") for name, each in value.items()}
+
+
+def _shape_of(objects: Sequence[Any]) -> Shape:
+    shape = Shape()
+    shape.observe(objects)
+    return shape

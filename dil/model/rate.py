@@ -1,0 +1,21 @@
+"""How many requests a source allows in how long a time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class RateLimit:
+    """``count`` requests in every ``seconds`` seconds; both are at least 1."""
+
+    count: int
+    seconds: int
+
+    @property
+    def interval_s(self) -> float:
+        """Return the seconds from one request to the next."""
+        return self.seconds / self.count
+
+    def __str__(self) -> str:
+        return f"{self.count}/{self.seconds}s"

@@ -1,0 +1,40 @@
+"""What the receiver minded of the rows that a run sent, in words; pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from dil.model.task import TaskReport
+from dil.observe.progress import counted
+
+
+def answer_notes(published: Iterable[TaskReport], folder: str) -> tuple[str, ...]:
+    """Return a note for rows that were refused, and one for those answered with a warning.
+
+    Args:
+        published: The reports of the work units that the run published.
+        folder: Where refused rows are kept.
+    """
+    counts: dict[bool, Counter[int]] = {True: Counter(), False: Counter()}
+    for report in published:
+        for each in report.answers:
+            counts[each.is_kept][each.status] += each.rows
+    refused, warned = counts[True], counts[False]
+    notes = []
+    if refused:
+        notes.append(
+            f"REFUSED ROWS: the receiver took {counted(refused.total(), 'row')} less than were"
+            f" sent ({_by_status(refused)}); they are kept in {folder}"
+        )
+    if warned:
+        notes.append(
+            f"{counted(warned.total(), 'request')} with rows got an answer that the job takes for"
+            f" a warning ({_by_status(warned)}): whether those rows were taken is for the receiver"
+            " to say"
+        )
+    return tuple(notes)
+
+
+def _by_status(counts: Counter[int]) -> str:
+    return ", ".join(f"status {status}: {rows:,}" for status, rows in sorted(counts.items()))

@@ -1,0 +1,79 @@
+"""What changed in a dataset's schema, and which rows a run put aside; pure."""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+from dil.model.contract import DiscardCount, RejectCount
+from dil.model.job import Job, PublishMode
+from dil.model.report import RowsAside, SchemaDrift
+from dil.model.task import TaskReport
+
+
+def drift(
+    job: Job, before: str, after: str, published: Iterable[TaskReport]
+) -> tuple[SchemaDrift, ...]:
+    """Return the columns that changed in a run, nothing where no schema was known before.
+
+    ``before`` and ``after`` are the dataset's recorded schemas, one line a column; ``published``
+    are the reports of what the run published.
+    """
+    seen = {name for report in published for name in _columns(report.schema)}
+    if not before or not seen:
+        return ()
+    old, new = _columns(before), _columns(after)
+    changes = [
+        SchemaDrift(name, "added", "", kind, _refill(job))
+        for name, kind in new.items()
+        if name not in old
+    ]
+    changes += [
+        SchemaDrift(name, "widened", old[name], kind)
+        for name, kind in new.items()
+        if name in old and kind != old[name]
+    ]
+    changes += [
+        SchemaDrift(name, "missing", kind, "") for name, kind in old.items() if name not in seen
+    ]
+    return tuple(changes)
+
+
+def rows_aside(published: Iterable[TaskReport], folder: str) -> RowsAside:
+    """Return what the work units that were published put aside, the most frequent reasons first.
+
+    ``folder`` is where such rows are kept.
+    """
+    reasons: Counter[tuple[str, str]] = Counter()
+    discarded: Counter[str] = Counter()
+    rows = 0
+    for report in published:
+        rows += sum(file.rows for file in report.quarantined)
+        for reject in report.rejects:
+            reasons[reject.column, reject.reason] += reject.rows
+        for each in report.discarded:
+            discarded[each.column] += each.values
+    return RowsAside(
+        rows,
+        folder if rows else "",
+        tuple(RejectCount(*key, count) for key, count in reasons.most_common()),
+        tuple(DiscardCount(*each) for each in discarded.most_common()),
+    )
+
+
+def _columns(text: str) -> Mapping[str, str]:
+    """Return the types by column; whether null is allowed is no part of a type."""
+    pairs = (line.partition(": ") for line in text.splitlines())
+    return {name: kind.removesuffix(" not null") for name, _, kind in pairs}
+
+
+def _refill(job: Job) -> str:
+    """Return how the rows that were published before get a new column."""
+    mode = job.publishing.mode
+    if mode is PublishMode.REPLACE:
+        return ""
+    command = f"dil run {shlex.quote(job.path)} -D ms.backfill=true"
+    if mode is PublishMode.APPEND:
+        command += " -D ms.publish.mode=window_replace"
+    return f"rows published before lack it; to read them again: {command}"

@@ -1,0 +1,80 @@
+"""How changes of the schema and rows put aside are told: to people, and as JSON members."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dil.model.report import RunReport, SchemaDrift
+from dil.observe.progress import counted
+
+_SHOWN = 5
+_TYPE_LENGTH = 60
+
+
+def members(report: RunReport) -> dict[str, object]:
+    """Return the members of the JSON report."""
+    aside = report.aside
+    return {
+        "quarantined": aside.rows,
+        "quarantine_dir": aside.folder,
+        "rejects": [
+            {"column": one.column, "reason": one.reason, "rows": one.rows} for one in aside.reasons
+        ],
+        "discarded": [{"column": one.column, "values": one.values} for one in aside.discarded],
+        "drift": [
+            {
+                "column": one.column,
+                "change": one.change,
+                "before": one.before or None,
+                "after": one.after or None,
+                "advice": one.advice,
+            }
+            for one in report.drift
+        ],
+    }
+
+
+def lines(report: RunReport) -> Iterator[tuple[str, str]]:
+    """Yield label and text of the summary's lines."""
+    yield from _aside(report)
+    for one in report.aside.discarded[:_SHOWN]:
+        yield "left out", f'{counted(one.values, "value")} of column "{one.column}"'
+    if len(report.aside.discarded) > _SHOWN:
+        more = len(report.aside.discarded) - _SHOWN
+        yield "left out", f"values of {counted(more, 'more column')}"
+    advice = dict.fromkeys(one.advice for one in report.drift if one.advice)
+    for change in report.drift[:_SHOWN]:
+        yield "schema", _change(change)
+    if len(report.drift) > _SHOWN:
+        more = len(report.drift) - _SHOWN
+        yield "schema", f"{counted(more, 'more change')}; --json tells all of them"
+    for text in advice:
+        yield "schema", text
+
+
+def _aside(report: RunReport) -> Iterator[tuple[str, str]]:
+    """Say loudly that rows of the source are not in the dataset."""
+    aside = report.aside
+    if not aside.reasons:
+        return
+    struck = sum(one.rows for one in aside.reasons)
+    if aside.rows:
+        yield "QUARANTINE", f"{counted(aside.rows, 'row')} put aside in {aside.folder}"
+    else:
+        yield "DROPPED", f"{counted(struck, 'row')}, not kept: ms.quarantine.enabled is false"
+    for one in aside.reasons[:_SHOWN]:
+        yield "", f'  {counted(one.rows, "row")}: column "{one.column}": {one.reason}'
+    if len(aside.reasons) > _SHOWN:
+        yield "", f"  and {counted(len(aside.reasons) - _SHOWN, 'more reason')}"
+
+
+def _change(one: SchemaDrift) -> str:
+    if one.change == "added":
+        return f'new column "{one.column}" ({_short(one.after)})'
+    if one.change == "widened":
+        return f'column "{one.column}" widened from {_short(one.before)} to {_short(one.after)}'
+    return f'column "{one.column}" ({_short(one.before)}) was not seen in this run'
+
+
+def _short(kind: str) -> str:
+    return kind if len(kind) <= _TYPE_LENGTH else f"{kind[: _TYPE_LENGTH - 3]}..."

@@ -1,0 +1,222 @@
+"""How far an unfinished attempt came, page by page: kept beside its staged files.
+
+Each checkpoint of an attempt is one file ``page-<n>.json``, written as a whole or not at all and
+never changed, so that a kill at any moment leaves the checkpoints before it as they are. No task
+touches the state store (spec README 29); what is logged is read by a later attempt of the same
+work unit, of this run or of a later one, and is never published by itself.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import msgspec
+
+from dil.errors import DilError
+from dil.publishing.staged import RESULT_NAME
+from dil.storage import Filesystem
+
+LOG_FORMAT = 1
+_NAME = re.compile(r"page-([0-9]{8})\.json")
+_COPIED_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class LogOwner:
+    """What must be equal for a later attempt to go on; times are epoch ms UTC.
+
+    ``full_extract`` is set only where a full run asks the source for something else.
+    """
+
+    signature: str
+    low: int
+    high: int
+    digest: str
+    full_extract: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedFile:
+    """A finished file in the attempt's folder; ``schema`` is its Arrow schema as text."""
+
+    name: str
+    rows: int
+    bytes: int
+    sha256: str
+    schema: str
+    is_part: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """What one checkpoint adds to those before it.
+
+    ``position`` is where paging goes on. ``files`` are those that were not logged before. The
+    others replace what the checkpoint before says: requests so far, the schema and what was seen
+    of each column, notes for the report.
+    """
+
+    owner: LogOwner
+    position: str = field(repr=False)
+    files: tuple[LoggedFile, ...]
+    pages: int
+    schema: str
+    seen: str
+    notes: tuple[str, ...] = ()
+    format: int = LOG_FORMAT
+
+
+@dataclass(frozen=True, slots=True)
+class PageLog:
+    """The log of one attempt as it was found: its last checkpoint, and the files of all."""
+
+    folder: str
+    last: Checkpoint
+    files: tuple[LoggedFile, ...]
+
+    def path(self, file: LoggedFile) -> str:
+        """Return where a file lies."""
+        return f"{self.folder}/{file.name}"
+
+
+def write_checkpoint(
+    filesystem: Filesystem, folder: str, number: int, checkpoint: Checkpoint
+) -> None:
+    """Add checkpoint ``number``, counted from 0, to the log of an attempt.
+
+    Durable when this returns, together with the files that it names, which are finished.
+
+    Raises:
+        WriteError: the file system refused.
+    """
+    filesystem.put(f"{folder}/page-{number:08d}.json", msgspec.json.encode(checkpoint))
+    if number == 0:
+        unit_folder = folder.rpartition("/")[0]
+        run_folder = unit_folder.rpartition("/")[0]
+        filesystem.sync_folders([unit_folder, run_folder, run_folder.rpartition("/")[0]])
+
+
+def read_log(filesystem: Filesystem, folder: str) -> PageLog | None:
+    """Return the log of an attempt, None without one that can be used.
+
+    It ends before the first checkpoint that is missing, cannot be read, is of another owner than
+    the first, or names a file that is not there in its full size.
+    """
+    sizes = {file.path: file.size for file in filesystem.files(folder)}
+    if f"{folder}/{RESULT_NAME}" in sizes:
+        return None  # complete, and its files may have been put together since
+    files: list[LoggedFile] = []
+    last: Checkpoint | None = None
+    for path in _checkpoints(sizes, folder):
+        found = _read(filesystem, path)
+        if found is None or (last is not None and found.owner != last.owner):
+            break
+        if any(sizes.get(f"{folder}/{file.name}") != file.bytes for file in found.files):
+            break
+        files += found.files
+        last = found
+    return None if last is None else PageLog(folder, last, tuple(files))
+
+
+def best_log(filesystem: Filesystem, unit_folder: str, owner: LogOwner) -> PageLog | None:
+    """Return the log among a work unit's attempts that came farthest, None without a fit one."""
+    found = [
+        log
+        for attempt in filesystem.folders(unit_folder)
+        if (log := read_log(filesystem, f"{unit_folder}/{attempt}")) is not None
+        and log.last.owner == owner
+    ]
+    return max(found, key=lambda log: log.last.pages, default=None)
+
+
+def page_logs(filesystem: Filesystem, staging_dir: str) -> dict[str, str]:
+    """Return the folders below a run's staging in which tasks left a log, by signature.
+
+    Of several attempts of a work unit the one that came farthest.
+    """
+    found: dict[str, PageLog] = {}
+    for log in _logs(filesystem, staging_dir):
+        known = found.get(log.last.owner.signature)
+        if known is None or log.last.pages > known.last.pages:
+            found[log.last.owner.signature] = log
+    return {signature: log.folder for signature, log in found.items()}
+
+
+def keep_logs(filesystem: Filesystem, staging_dir: str, owed: Collection[str]) -> bool:
+    """Delete a run's staging but for the logs of work units that are still owed.
+
+    Args:
+        filesystem: Where staging is.
+        staging_dir: The run's staging folder.
+        owed: The signatures of work units that are to go on.
+
+    Returns:
+        Whether anything was kept; False where nothing was worth it, and nothing was deleted.
+    """
+    logs = _logs(filesystem, staging_dir)
+    kept = {log.folder for log in logs if log.last.owner.signature in owed}
+    if not kept:
+        return False
+    for unit in filesystem.folders(staging_dir):
+        for attempt in filesystem.folders(f"{staging_dir}/{unit}"):
+            if f"{staging_dir}/{unit}/{attempt}" not in kept:
+                filesystem.delete_tree(f"{staging_dir}/{unit}/{attempt}")
+    return True
+
+
+def take_over(filesystem: Filesystem, log: PageLog, paths: Sequence[str]) -> bool:
+    """Copy the files of a log, each to its path; tell whether all are there and undamaged.
+
+    The log stays as it is: until the new attempt has a checkpoint of its own, it is what counts.
+
+    Raises:
+        WriteError: the file system refused.
+    """
+    for file, path in zip(log.files, paths, strict=True):
+        digest = hashlib.sha256()
+        try:
+            with (
+                filesystem.open_input(log.path(file)) as source,
+                filesystem.open_output(path) as target,
+            ):
+                while data := source.read(_COPIED_BYTES):
+                    digest.update(data)
+                    target.write(data)
+        except FileNotFoundError:
+            return False  # an attempt that was thought dead has just been completed
+        if digest.hexdigest() != file.sha256:
+            return False
+    return True
+
+
+def _logs(filesystem: Filesystem, staging_dir: str) -> Iterator[PageLog]:
+    for unit in filesystem.folders(staging_dir):
+        for attempt in filesystem.folders(f"{staging_dir}/{unit}"):
+            log = read_log(filesystem, f"{staging_dir}/{unit}/{attempt}")
+            if log is not None:
+                yield log
+
+
+def _checkpoints(paths: Collection[str], folder: str) -> Iterator[str]:
+    """Yield the checkpoints of a folder in order, up to the first gap."""
+    numbers = sorted(
+        int(found[1])
+        for path in paths
+        if path.rpartition("/")[0] == folder and (found := _NAME.fullmatch(path.rpartition("/")[2]))
+    )
+    for expected, number in enumerate(numbers):
+        if number != expected:
+            return
+        yield f"{folder}/page-{number:08d}.json"
+
+
+def _read(filesystem: Filesystem, path: str) -> Checkpoint | None:
+    try:
+        with filesystem.open_input(path) as stream:
+            found = msgspec.json.decode(stream.read(), type=Checkpoint)
+    except (OSError, DilError, msgspec.MsgspecError):
+        return None  # damaged, or of another version of dil
+    return found if found.format == LOG_FORMAT else None

@@ -1,0 +1,15 @@
+"""The schema of a dataset as its chain has recorded it (metadata-chain.md, SetDataSchema)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from dil.spi.state_store import StateStore
+
+
+def recorded_schema(store: StateStore) -> str:
+    """Return the schema of what was published so far, one line a column; empty without one."""
+    block = next(iter(store.blocks_of_kind("SetDataSchema")), None)
+    event = None if block is None else block["event"]
+    schema = event.get("schema") if isinstance(event, Mapping) else None
+    return schema if isinstance(schema, str) else ""

@@ -1,0 +1,149 @@
+"""What tells a later execution that rows may have been sent: a start marker (spec README 30).
+
+Written for work units whose rows must not be sent twice, before the first of them goes out. It lies
+outside of the runs' staging folders, because it has to outlive them: who finds it knows that an
+attempt began and was never heard of again, or that it ended without knowing what was done.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import logging
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+import msgspec
+
+from dil.errors import DilError, SourceError, UnknownOutcomeError, WriteError
+from dil.model.task import Failure, RunContext, TaskReport
+from dil.model.work_unit import WorkUnit
+from dil.publishing.staged import read_result
+from dil.storage import Filesystem
+
+_LOG = logging.getLogger(__name__)
+
+FOLDER = "_sending"
+_AGAIN = "-D ms.egress.send.again=true"
+
+
+class MarkState(StrEnum):
+    """How far an attempt is known to have come: BEGUN means that nobody knows."""
+
+    BEGUN = "begun"
+    UNKNOWN = "unknown"
+    SENT = "sent"
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """What a marker says. ``since`` is epoch ms UTC, ``folder`` that of the attempt."""
+
+    run_id: str
+    attempt: int
+    since: int
+    folder: str
+    state: MarkState = MarkState.BEGUN
+    error: str = ""
+
+
+class StartMarker:
+    """The marker of one work unit of a job."""
+
+    def __init__(self, filesystem: Filesystem, run: RunContext, unit: WorkUnit) -> None:
+        self._filesystem = filesystem
+        self._run = run
+        self._unit_folder = f"{run.staging_dir}/{unit.hash}"
+        self._signature = unit.signature
+        self._path = f"{run.staging_dir.rpartition('/')[0]}/{FOLDER}/{unit.hash}.json"
+        self._mark: Mark | None = None
+
+    def earlier_result(self) -> TaskReport | None:
+        """Return what a lost execution of this very run completed; Spark asks for it once more."""
+        for attempt in self._filesystem.folders(self._unit_folder):
+            result = read_result(self._filesystem, f"{self._unit_folder}/{attempt}")
+            if result is not None:
+                return result.report
+        return None
+
+    def refuse_repetition(self) -> None:
+        """Look for an attempt that may have sent.
+
+        Raises:
+            UnknownOutcomeError: there is one, and its answers are not published.
+            SourceError: the marker cannot be read.
+        """
+        if not self._filesystem.exists(self._path):
+            return
+        mark = self._read()
+        if mark.state is MarkState.SENT and not self._is_staged(mark):
+            return  # published since: this is another time
+        began = f"run {mark.run_id}, attempt {mark.attempt}, since {_utc(mark.since)}"
+        what = {
+            MarkState.BEGUN: f"{began}, began to send its rows and never came to an end: they may"
+            " have been sent",
+            MarkState.UNKNOWN: f"{began}, did not learn what became of a row: {mark.error}",
+            MarkState.SENT: f"{began}, sent its rows; its answers are staged in {mark.folder} and"
+            " not published",
+        }[mark.state]
+        raise UnknownOutcomeError(
+            f"{self._signature}: {what}; nothing is sent again",
+            "Look at the receiver, and at the audit where ms.audit.enabled is true, which rows it"
+            f" has. To send the work unit again, for this one run: {_AGAIN}. A receiver that knows"
+            " repeated rows needs none of this: ms.http.idempotency.header.",
+        )
+
+    def begin(self, attempt: int, folder: str, now_ms: int) -> None:
+        """Write the marker; durable when this returns, so that the first row may go out.
+
+        Raises:
+            WriteError: the file system refused.
+        """
+        self._mark = Mark(self._run.run_id, attempt, now_ms, folder)
+        self._write(self._mark)
+
+    def complete(self) -> None:
+        """Tell that everything was sent and that the answers are staged."""
+        if self._mark is not None:
+            self._end(replace(self._mark, state=MarkState.SENT))
+
+    def fail(self, failure: Failure) -> None:
+        """Tell that the attempt ended; the marker stays only where an outcome is not known."""
+        if self._mark is None:
+            return
+        is_unknown = failure.code == UnknownOutcomeError.code
+        unknown = replace(self._mark, state=MarkState.UNKNOWN, error=failure.error)
+        self._end(unknown if is_unknown else None)
+
+    def _end(self, mark: Mark | None) -> None:
+        """Change the marker, or take it away; one that stays as it is is only too careful."""
+        try:
+            if mark is None:
+                self._filesystem.delete_file(self._path)
+            else:
+                self._write(mark)
+        except WriteError as error:
+            _LOG.warning("the start marker stays: %s", error.message)
+
+    def _is_staged(self, mark: Mark) -> bool:
+        return read_result(self._filesystem, mark.folder) is not None
+
+    def _write(self, mark: Mark) -> None:
+        self._filesystem.put(self._path, msgspec.json.encode(mark))
+        folder = self._path.rpartition("/")[0]
+        staging = folder.rpartition("/")[0]
+        self._filesystem.sync_folders([folder, staging, staging.rpartition("/")[0]])
+
+    def _read(self) -> Mark:
+        try:
+            with self._filesystem.open_input(self._path) as stream:
+                return msgspec.json.decode(stream.read(), type=Mark)
+        except (OSError, DilError, msgspec.MsgspecError) as error:
+            raise SourceError(
+                f"{self._path} cannot be read ({type(error).__name__}); it tells whether rows of"
+                f" {self._signature} may have been sent",
+                f"Look at the receiver which rows it has; {_AGAIN} sends the work unit again.",
+            ) from error
+
+
+def _utc(epoch_ms: int) -> str:
+    return dt.datetime.fromtimestamp(epoch_ms / 1000, dt.UTC).isoformat(timespec="seconds")

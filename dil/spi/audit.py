@@ -1,0 +1,49 @@
+"""The seam between sessions and the record of what they sent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from dil.model.json import JsonObject, JsonValue
+
+
+@dataclass(frozen=True, slots=True)
+class AuditedRequest:
+    """One request as it goes out; whoever records it masks the job's secrets."""
+
+    method: str
+    uri: str = field(repr=False)
+    parameters: Mapping[str, JsonValue] = field(default_factory=dict, repr=False)
+    payload: JsonObject | None = field(default=None, repr=False)
+
+
+class AuditTrail(Protocol):
+    """Where a session that audits its own requests leaves them, repeated ones too."""
+
+    def sent(self, request: AuditedRequest) -> int:
+        """Record a request before it is sent; return its number in the attempt, from 1.
+
+        Raises:
+            WriteError: it cannot be recorded, and the job asks for that: it must not be sent.
+        """
+
+    def answered(self, number: int, status: int, error: str = "") -> None:
+        """Record what became of a request: the status of its answer, or why there was none.
+
+        Raises:
+            WriteError: as ``sent``.
+        """
+
+
+class NoAudit:
+    """Records nothing: for jobs that ask for no audit."""
+
+    def sent(self, request: AuditedRequest) -> int:
+        """Take no note."""
+        del request
+        return 0
+
+    def answered(self, number: int, status: int, error: str = "") -> None:
+        """Take no note."""

@@ -1,0 +1,245 @@
+"""Rows that were put aside, as JSON lines beside the staged files of an attempt.
+
+They are published together with the attempt's files and are no part of the dataset's live files.
+Memory is bounded by a slice of a batch.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from typing import BinaryIO
+
+import msgspec
+import pyarrow as pa
+
+from dil.errors import ConversionError, WriteError
+from dil.model.contract import DiscardCount, QuarantineSpec, RejectCount
+from dil.model.task import StagedFile
+from dil.spi.rejects import RejectedRow
+from dil.storage.filesystem import Filesystem
+from dil.writing.nested import rows_of
+from dil.writing.sink import MeasuredSink
+
+_SLICE_ROWS = 1024
+_MOST_REASONS = 50
+_ENCODER = msgspec.json.Encoder(decimal_format="number")
+_MICROS: dict[pa.DataType, pa.DataType] = {
+    pa.time64("ns"): pa.time64("us"),
+    pa.duration("ns"): pa.duration("us"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where rows come from: named in every line."""
+
+    work_unit: str
+    run_id: str
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class QuarantinePlace:
+    """The attempt's folder, and how many bytes a file may have before the next one begins."""
+
+    filesystem: Filesystem
+    directory: str
+    target_bytes: int = 128 * 1024 * 1024
+
+    def path(self, number: int) -> str:
+        """Return the path of the n-th file."""
+        return f"{self.directory.rstrip('/')}/quarantine-{number}.json"
+
+
+class QuarantineWriter:
+    """Keeps and counts the rows that the steps of one attempt put aside; see ``spi.rejects``."""
+
+    def __init__(self, place: QuarantinePlace, spec: QuarantineSpec, origin: Origin) -> None:
+        self._place = place
+        self._spec = spec
+        self._origin = origin
+        self._batch = _Batch(0, 0, 0)
+        self._open: _OpenFile | None = None
+        self._files: list[StagedFile] = []
+        self._next = 0
+        self._reasons: Counter[tuple[str, str]] = Counter()
+        self._discarded: Counter[str] = Counter()
+        self.rows = 0
+
+    def begin(self, page: int, rows: int) -> None:
+        """Tell that a batch of ``rows`` rows of a page comes; ``page`` 0 is not known."""
+        before = self._batch
+        first = before.first + before.rows if page == before.page else 0
+        self._batch = _Batch(page, first, rows)
+
+    def add(self, batch: pa.RecordBatch, rejected: Sequence[RejectedRow]) -> None:
+        """Keep rows of a batch.
+
+        Raises:
+            ConversionError: there are more than ``ms.quarantine.max.rows``.
+            WriteError: they cannot be written.
+        """
+        places = self._batch.take([each.row for each in rejected], batch.num_rows)
+        self._refuse_too_many(rejected, places)
+        self.rows += len(rejected)
+        for each in rejected:
+            self._reasons[each.column, each.kind or each.reason] += 1
+        if self._spec.enabled and rejected:
+            with _write_errors(self._place.directory):
+                self._write(batch, rejected, places)
+
+    def discard(self, column: str, values: int) -> None:
+        """Count values of a column that were left out while their rows were kept."""
+        self._discarded[column] += values
+
+    def finish(self) -> tuple[StagedFile, ...]:
+        """End the file at hand and return all files; rows that come later begin another one.
+
+        Raises:
+            WriteError: the file cannot be made durable.
+        """
+        self._end_file()
+        return tuple(self._files)
+
+    def abort(self) -> None:
+        """Close the file at hand; the attempt's folder is deleted as a whole."""
+        if self._open is not None:
+            self._open.abandon()
+            self._open = None
+
+    def reasons(self) -> tuple[RejectCount, ...]:
+        """Return why rows were put aside, the most frequent reasons first."""
+        common = self._reasons.most_common(_MOST_REASONS)
+        return tuple(RejectCount(column, reason, rows) for (column, reason), rows in common)
+
+    def discarded(self) -> tuple[DiscardCount, ...]:
+        """Return the columns of which values were left out, the most frequent first."""
+        return tuple(DiscardCount(*each) for each in self._discarded.most_common(_MOST_REASONS))
+
+    def _refuse_too_many(
+        self, rejected: Sequence[RejectedRow], places: Sequence[int | None]
+    ) -> None:
+        limit = self._spec.max_rows
+        if limit is None or self.rows + len(rejected) <= limit:
+            return
+        at = limit - self.rows
+        first = rejected[at]
+        raise ConversionError(
+            f'column "{first.column}"{self._placed(places[at])}: {first.reason}; the work unit may'
+            f" put {limit} rows aside, this is one more",
+            "Correct the source or the schema, or raise ms.quarantine.max.rows.",
+        )
+
+    def _placed(self, row: int | None) -> str:
+        return "" if row is None else f", row {row} of page {self._batch.page}"
+
+    def _write(
+        self, batch: pa.RecordBatch, rejected: Sequence[RejectedRow], places: Sequence[int | None]
+    ) -> None:
+        indices = pa.array([each.row for each in rejected], pa.int64())
+        position = 0
+        for rows in rows_of(_printable(batch.take(indices)), _SLICE_ROWS):
+            lines = [
+                self._line(row, rejected[at], places[at]) for at, row in enumerate(rows, position)
+            ]
+            position += len(rows)
+            self._file().write(_ENCODER.encode_lines(lines), len(rows))
+            if self._file().size >= self._place.target_bytes:
+                self._end_file()
+
+    def _line(self, row: object, why: RejectedRow, place: int | None) -> dict[str, object]:
+        return {
+            "row": row,
+            "reason": why.reason,
+            "column": why.column,
+            "work_unit": self._origin.work_unit,
+            "run_id": self._origin.run_id,
+            "attempt": self._origin.attempt,
+            "page": self._batch.page or None,
+            "row_number": place,
+        }
+
+    def _file(self) -> _OpenFile:
+        if self._open is None:
+            self._open = _OpenFile(self._place.filesystem, self._place.path(self._next))
+            self._next += 1
+        return self._open
+
+    def _end_file(self) -> None:
+        if self._open is not None:
+            current, self._open = self._open, None
+            with _write_errors(self._place.directory):
+                self._files.append(current.finish())
+
+
+@dataclass(slots=True)
+class _Batch:
+    """The batch that goes through the chain: its page, where in it, and which rows are left."""
+
+    page: int
+    first: int
+    rows: int
+    left: list[int] | None = None
+
+    def take(self, rows: Sequence[int], of: int) -> list[int | None]:
+        """Return the numbers in the page of some of ``of`` rows, and count them as gone.
+
+        Numbers begin at 1. They are None where a step made other rows of those that came.
+        """
+        left = self.left
+        if left is None:
+            left = list(range(self.first + 1, self.first + self.rows + 1))
+        if not self.page or len(left) != of:
+            return [None] * len(rows)
+        gone = set(rows)
+        self.left = [number for at, number in enumerate(left) if at not in gone]
+        return [left[row] for row in rows]
+
+
+class _OpenFile:
+    def __init__(self, filesystem: Filesystem, path: str) -> None:
+        self._file = StagedFile(path, 0, 0, "")
+        self._stream: BinaryIO = filesystem.open_output(path)
+        self._sink = MeasuredSink(self._stream)
+
+    @property
+    def size(self) -> int:
+        return self._sink.bytes
+
+    def write(self, lines: bytes, rows: int) -> None:
+        self._sink.write(lines)
+        self._file = replace(self._file, rows=self._file.rows + rows)
+
+    def finish(self) -> StagedFile:
+        self._stream.close()
+        return replace(self._file, bytes=self._sink.bytes, sha256=self._sink.sha256)
+
+    def abandon(self) -> None:
+        with suppress(OSError, WriteError):  # the attempt failed already, for its own reason
+            self._stream.close()
+
+
+def _printable(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return the rows without times that only pandas can turn into Python values."""
+    columns = []
+    for column in batch.columns:
+        kind = column.type
+        if pa.types.is_timestamp(kind) and kind.unit == "ns":
+            columns.append(column.cast(pa.timestamp("us", tz=kind.tz), safe=False))
+        else:
+            columns.append(column.cast(_MICROS[kind], safe=False) if kind in _MICROS else column)
+    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+
+
+@contextmanager
+def _write_errors(folder: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise WriteError(
+            f"{folder}: {error.strerror or error}",
+            "Check free space and permissions there, then run again: nothing was lost.",
+        ) from error

@@ -1,0 +1,164 @@
+"""Payload rows that the receiver refused, as JSON lines beside the staged files of an attempt.
+
+They are published together with the attempt's files, and no part of the dataset's live files. Each
+line is the row itself with one member more, so that ``ms.secondary.input`` reads the files as
+payload rows again: naming the same fields leaves that member out.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import BinaryIO
+
+from dil.errors import RefusedAnswer, SourceContractError, WriteError
+from dil.model.egress import AnswerCount, EgressSpec
+from dil.model.json import JsonObject, JsonValue, compact
+from dil.model.secret import OpenedText
+from dil.model.task import StagedFile
+from dil.storage.filesystem import Filesystem
+from dil.writing.sink import MeasuredSink
+
+MEMBER = "_failed"
+REFUSED_NAME = "failed-"
+_SHOWN = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedPlace:
+    """The attempt's folder, and where its rows come from; ``clean`` masks secrets in a text."""
+
+    filesystem: Filesystem
+    folder: str
+    signature: str
+    run_id: str
+    attempt: int
+    clean: Callable[[str], str]
+
+
+class RefusedRows:
+    """Keeps and counts the rows of one attempt that were refused, each with the reason."""
+
+    def __init__(self, place: RefusedPlace, spec: EgressSpec) -> None:
+        self._place = place
+        self._spec = spec
+        self._stream: BinaryIO | None = None
+        self._sink: MeasuredSink | None = None
+        self._counts: Counter[int] = Counter()
+
+    def keep(self, row: JsonObject, number: int, key: str, answer: RefusedAnswer) -> None:
+        """Put aside what a request carried: a row, or the rows of a batch.
+
+        Args:
+            row: The payload of the request.
+            number: The number of the request in the work unit, from 1.
+            key: The key that named the row to the receiver.
+            answer: Why it was refused.
+
+        Raises:
+            SourceContractError: the job allows fewer rows to be refused.
+            WriteError: the rows cannot be written.
+        """
+        rows = list(self._rows(row))
+        self._counts[answer.status] += len(rows)
+        self._refuse_too_many(number, answer)
+        why: dict[str, JsonValue] = {
+            "status": answer.status,
+            "reason": answer.reason,
+            "answer": self._place.clean(answer.text[:_SHOWN]),
+            "request": number,
+            "idempotency_key": key,
+            "work_unit": self._place.signature,
+            "run_id": self._place.run_id,
+            "attempt": self._place.attempt,
+        }
+        lines = "".join(f"{compact({**_written(each), _free_name(each): why})}\n" for each in rows)
+        with _write_errors(self._place.folder):
+            self._open().write(lines.encode("utf-8", "backslashreplace"))
+
+    @property
+    def rows(self) -> int:
+        """Return how many were put aside."""
+        return self._counts.total()
+
+    def counts(self) -> tuple[AnswerCount, ...]:
+        """Return the rows by status."""
+        return tuple(AnswerCount(*each, is_kept=True) for each in sorted(self._counts.items()))
+
+    def finish(self) -> tuple[StagedFile, ...]:
+        """End the file and return it, durable; nothing when no row was refused.
+
+        Raises:
+            WriteError: the file cannot be made durable.
+        """
+        if self._stream is None or self._sink is None:
+            return ()
+        stream, self._stream = self._stream, None
+        with _write_errors(self._place.folder):
+            stream.close()
+        return (StagedFile(self._path, self.rows, self._sink.bytes, self._sink.sha256),)
+
+    def abort(self) -> None:
+        """Close the file; the attempt's folder is deleted as a whole."""
+        if self._stream is not None:
+            with suppress(OSError, WriteError):  # the attempt failed already, for its own reason
+                self._stream.close()
+            self._stream = None
+
+    @property
+    def _path(self) -> str:
+        return f"{self._place.folder.rstrip('/')}/{REFUSED_NAME}0.json"
+
+    def _open(self) -> MeasuredSink:
+        if self._sink is None:
+            self._stream = self._place.filesystem.open_output(self._path)
+            self._sink = MeasuredSink(self._stream)
+        return self._sink
+
+    def _rows(self, payload: JsonObject) -> Iterator[JsonObject]:
+        batch = payload.get(self._spec.batch_field) if self._spec.batch_field else None
+        if not isinstance(batch, list):
+            yield payload
+            return
+        for row in batch:
+            assert isinstance(row, dict)  # noqa: S101 - batches are made of rows
+            yield row
+
+    def _refuse_too_many(self, number: int, answer: RefusedAnswer) -> None:
+        most = self._spec.max_refused
+        if most is not None and self.rows > most:
+            raise SourceContractError(
+                f"request {number}: HTTP status {answer.status} {answer.reason}".rstrip()
+                + f"; the work unit may have {most} rows refused, these are {self.rows}",
+                "Look at the rows and at what the receiver minds, or raise"
+                " ms.egress.failed.max.rows.",
+            )
+
+
+def _written(row: JsonObject) -> JsonObject:
+    """Return a row with its ENC(...) texts as they were written."""
+    return {
+        name: value.written if isinstance(value, OpenedText) else value
+        for name, value in row.items()
+    }
+
+
+def _free_name(row: JsonObject) -> str:
+    """Return the name of the member that tells why, other than those of the row."""
+    name = MEMBER
+    while name in row:
+        name = f"_{name}"
+    return name
+
+
+@contextmanager
+def _write_errors(folder: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise WriteError(
+            f"{folder}: {error.strerror or error}",
+            "Check free space and permissions there, then run again.",
+        ) from error

@@ -1,0 +1,81 @@
+"""The fault matrix of HTTP: every row once, or a failed work unit that the next run repairs.
+
+The cases of one kind of job are the units of one job, each with its own fault; unit ``good`` has
+none.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+import pytest
+
+from dil.model.report import RunReport
+from tests.integration.http_fault_cases import CASES, Case, Failed, Healed, Outcome, Told
+from tests.integration.http_fault_jobs import JOB, ROWS, Rows, held, published, watermark
+from tests.servers.faulty_server import FaultySource, Strike
+from tests.servers.rows import DAY_MS, Dataset
+from tests.stories import Story, day
+
+KEEPS_PAGES = {"ms.state.cursor.commit": "page", "ms.state.cursor.commit.seconds": "0"}
+
+
+def together(cases: Sequence[Case]) -> list[list[Case]]:
+    """Return the cases that can share a run."""
+    groups: dict[str, list[Case]] = {}
+    for case in cases:
+        kind = case.name if case.is_alone else json.dumps(dict(case.job))
+        groups.setdefault(kind, []).append(case)
+    return list(groups.values())
+
+
+def outcome(expected: Outcome, unit: str, report: RunReport, rows: Rows, all_rows: Rows) -> object:
+    """Return what came of a unit, in the words of the table where they fit."""
+    found, wanted = rows.get(unit, Counter()), all_rows[unit]
+    failures = [each for each in report.failures if f'"{unit}"' in (each.signature or "")]
+    if failures:
+        assert not found, f"{found.total()} rows of a failed work unit are published"
+        words = expected.words if isinstance(expected, Failed) else ""
+        is_told = words in failures[0].error
+        return Failed(failures[0].code, words if is_told and words else failures[0].error)
+    note = "" if isinstance(expected, Failed) else expected.note
+    told = note if note in " ".join(report.notes) else " ".join(report.notes)
+    lost, doubled = (wanted - found).total(), (found - wanted).total()
+    return Told(told, lost, doubled) if lost or doubled else Healed(told)
+
+
+@pytest.mark.parametrize("keeps", [{}, KEEPS_PAGES], ids=["units", "pages"])
+@pytest.mark.parametrize("times", [1, 0], ids=["once", "stays"])
+@pytest.mark.parametrize("cases", together(CASES), ids=lambda cases: cases[0].name)
+def test_a_fault_costs_no_row_and_doubles_none(
+    cases: list[Case], times: int, keeps: Mapping[str, str], tmp_path
+) -> None:
+    units = {f"u{number}": case for number, case in enumerate(cases)}
+    expected = {case.name: case.once if times else case.stays for case in cases}
+    dataset = Dataset.generate(ROWS, units=("good", *units), step_ms=DAY_MS // ROWS)
+    with FaultySource(dataset) as source:
+        story = Story(
+            tmp_path, source, **{**JOB, **keeps, **cases[0].job, **watermark("good", *units)}
+        )
+        for unit, case in units.items():
+            source.strikes.append(Strike(case.act, page=case.page, unit=unit, times=times))
+
+        report = story.run(day(1))
+        rows, everything = published(tmp_path), held(source)
+        found = {
+            case.name: outcome(expected[case.name], unit, report, rows, everything)
+            for unit, case in units.items()
+        }
+        assert source.struck() == set(units)
+        assert found == expected
+        assert rows["good"] == everything["good"]
+
+        source.strikes.clear()
+        again = story.run(day(1))
+        rows = published(tmp_path)
+        assert again.failures == ()
+        for unit, case in units.items():
+            if not isinstance(expected[case.name], Told):
+                assert rows[unit] == everything[unit], case.name

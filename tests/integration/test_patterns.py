@@ -1,0 +1,247 @@
+"""The flows of conf/patterns, run as their README says, against the vendor that stands there."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from dil import config
+from dil.errors import DilError
+from dil.model.report import RunStatus
+from tests.integration.pattern_jobs import (
+    CONTACTS,
+    CONVERSIONS,
+    ENVIRON,
+    PATTERNS,
+    SURVEYS,
+    UNKNOWN,
+    Acme,
+    Flow,
+    VendorServer,
+    paths_of,
+    running_vendor,
+)
+
+JOBS = sorted(path.relative_to(PATTERNS).as_posix() for path in PATTERNS.glob("*/*.pull"))
+DAYS_UNTIL_NOW = 374  # answers of one survey from 2023-01-01 to the midnight before NOW
+
+
+@pytest.fixture
+def vendor() -> Iterator[VendorServer]:
+    with running_vendor() as server:
+        yield server
+
+
+@pytest.fixture
+def acme(vendor: VendorServer) -> Acme:
+    return vendor.acme
+
+
+@pytest.fixture
+def flow(vendor: VendorServer, tmp_path: Path) -> Flow:
+    return Flow(f"http://127.0.0.1:{vendor.server_port}", tmp_path)
+
+
+# Job files and their README
+
+
+@pytest.mark.parametrize("job", JOBS)
+def test_every_job_file_is_valid_and_there_is_nothing_to_warn_of(flow: Flow, job: str) -> None:
+    loaded = config.load(PATTERNS / job, overrides=flow.moved(), environ=ENVIRON)
+    said = {notice.what for notice in loaded.notices} - {info.what for info in loaded.infos}
+    assert said <= {"These keys are unknown and serve ${} only: vendor"}
+
+
+def test_the_readme_runs_every_job_file(flow: Flow) -> None:
+    text = (PATTERNS / "README.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"^dil run conf/patterns/(\S+)", text, re.MULTILINE)) == set(JOBS)
+
+
+# As a user runs them: processes with Spark
+
+
+@pytest.mark.spark
+def test_a_token_is_kept_encrypted_for_its_owner_and_the_next_job_reads_with_it(
+    flow: Flow, acme: Acme
+) -> None:
+    flow.run("authentication/token.pull")
+    flow.run("authentication/conversions.pull")
+
+    (row,) = flow.rows("token")
+    (file,) = (flow.lake / "token").glob("part-*.avro")
+    assert str(row["access_token"]).startswith("ENC(v1:")
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert len(acme.tokens) == 1
+    assert {asked.authorization for asked in acme.asked[1:]} == {f"Bearer {min(acme.tokens)}"}
+    assert flow.rows("conversions") == CONVERSIONS
+
+
+@pytest.mark.spark
+def test_an_export_is_asked_for_waited_for_and_read(flow: Flow, acme: Acme) -> None:
+    for job in ("request", "status", "extract"):
+        flow.run(f"async_export/{job}.pull")
+
+    (request,) = flow.rows("export_request")
+    export = f"/v2/exports/{request['exportId']}"
+    assert paths_of(acme, "GET") == [export] * 3 + [f"{export}/rows"] * 3
+    (sent,) = [asked.sent for asked in acme.asked if asked.path == "/v2/exports"]
+    assert sent == {
+        "object": "contact",
+        "filter": "updated >= 2024-01-07 and updated < 2024-01-10",
+        "maxRows": 100000,
+        "format": {"kind": "json", "fields": ["id", "email"]},
+    }
+    assert [row["state"] for row in flow.rows("export_status")] == ["running", "running", "ready"]
+    found = [(row["id"], row["email"]) for row in flow.rows("contacts")]
+    assert sorted(found) == sorted((row["id"], row["email"]) for row in CONTACTS)
+
+
+@pytest.mark.spark
+def test_a_list_is_read_and_then_the_details_of_each_of_its_rows(flow: Flow) -> None:
+    assert flow.run("two_step/surveys.pull")["rows"] == len(SURVEYS)
+    report = flow.run("two_step/answers.pull")
+
+    assert report["work_units"]["planned"] == 3 * 13
+    found = [(row["surveyId"], row["answerId"]) for row in flow.rows("answers")]
+    assert len(found) == len(set(found)) == 3 * DAYS_UNTIL_NOW
+    assert {survey for survey, _ in found} == {"17", "28", "93"}
+    assert all(answer.startswith(f"{survey}-") for survey, answer in found)
+
+
+@pytest.mark.spark
+def test_rows_are_sent_in_batches_and_the_vendor_says_what_became_of_them(
+    flow: Flow, acme: Acme
+) -> None:
+    for job in ("batch", "send", "validate"):
+        report = flow.run(f"egress/{job}.pull")
+
+    sent = [asked.sent for asked in acme.asked if asked.path == "/v1/conversions:upload"]
+    assert [len(body["conversions"]) for body in sent] == [200, 200, 50]
+    clicks = [{"clickId": row["clickId"], "value": row["value"]} for row in CONVERSIONS]
+    assert [row for body in sent for row in body["conversions"]] == clicks
+    assert {json.dumps(body["validateOnly"]) for body in sent} == {"false"}
+    answers = [result for row in flow.rows("conversion_answers") for result in row["results"]]
+    assert {row["clickId"] for row in answers if row["error"]} == UNKNOWN
+    assert report["rows"] == 0
+    assert "18 of 450 expected rows (4 %) count as failure" in json.dumps(report)
+
+
+# Without Spark: what happens when something goes otherwise
+
+
+def test_a_token_can_be_fetched_by_the_job_itself(flow: Flow, acme: Acme) -> None:
+    assert flow.quick("authentication/in_job.pull").rows == 450
+    (asked,) = [asked for asked in acme.asked if asked.path == "/oauth2/token"]
+    assert asked.form["grant_type"] == "client_credentials"
+
+
+def test_a_wrong_secret_fails_the_token_job_and_keeps_the_token_of_before(
+    flow: Flow, acme: Acme
+) -> None:
+    flow.quick("authentication/token.pull")
+    before = flow.rows("token")
+    form = [{"name": "grant_type", "value": "refresh_token"}]
+    report = flow.quick(
+        "authentication/token.pull", ms__parameters=json.dumps(form), task__maxretries="0"
+    )
+    assert report.status is RunStatus.FAILED
+    assert "401" in report.failures[0].error
+    assert flow.rows("token") == before
+
+
+def test_a_job_whose_token_went_stale_reads_it_again_and_loses_nothing(
+    flow: Flow, acme: Acme
+) -> None:
+    flow.quick("authentication/token.pull")
+    acme.tokens.clear()
+    renewed = []
+
+    def renew(seconds: float) -> None:
+        renewed.append(seconds)
+        flow.quick("authentication/token.pull")
+
+    report = flow.quick("authentication/conversions.pull", sleep=renew)
+    assert renewed == [30]
+    assert report.status is RunStatus.SUCCESS
+    assert flow.rows("conversions") == CONVERSIONS
+    assert len({asked.authorization for asked in acme.asked if asked.method == "GET"}) == 2
+
+
+def test_an_export_that_was_read_is_not_read_again_and_a_new_one_is(flow: Flow) -> None:
+    for job in ("request", "status", "extract"):
+        flow.quick(f"async_export/{job}.pull")
+    assert flow.quick("async_export/extract.pull").status is RunStatus.NOTHING_DUE
+    for job in ("request", "status", "extract"):
+        report = flow.quick(f"async_export/{job}.pull", now="2024-01-11T12:00:00Z")
+    assert (report.status, report.rows) == (RunStatus.SUCCESS, len(CONTACTS))
+    assert len(flow.rows("contacts")) == 2 * len(CONTACTS)
+
+
+def test_an_export_that_fails_ends_the_flow_at_its_status(flow: Flow, acme: Acme) -> None:
+    flow.quick("async_export/request.pull")
+    acme.end = "failed"
+    report = flow.quick("async_export/status.pull")
+    assert report.status is RunStatus.FAILED
+    assert "failed" in report.failures[0].error
+    assert flow.rows("export_status") == []
+
+
+def test_a_survey_that_is_new_is_read_from_the_first_month_on(flow: Flow, acme: Acme) -> None:
+    flow.quick("two_step/surveys.pull")
+    flow.quick("two_step/answers.pull")
+    acme.surveys["5"] = "active"
+    flow.quick("two_step/surveys.pull")
+    report = flow.quick("two_step/answers.pull")
+    assert report.units.planned == 13 + 3, "all months of 5, and the grace of the others"
+    answers = [row["answerId"] for row in flow.rows("answers")]
+    assert len(answers) == len(set(answers)) == 4 * DAYS_UNTIL_NOW
+
+
+def test_a_backfill_reads_its_period_again_and_leaves_the_rest_alone(
+    flow: Flow, acme: Acme
+) -> None:
+    flow.quick("two_step/surveys.pull")
+    flow.quick("two_step/answers.pull")
+    before = {row["answerId"]: row["loadedAt"] for row in flow.rows("answers")}
+    asked = len(acme.asked)
+
+    later = "2024-01-10T18:00:00Z"
+    assert flow.quick("backfill/answers.pull", now=later).units.planned == 3 * 2
+    rows = flow.rows("answers")
+    again = {row["answerId"] for row in rows if row["loadedAt"] != before[row["answerId"]]}
+    assert len(rows) == len(before)
+    assert len(again) == 2 * (31 + 30 + 31)
+    assert {name[:9] for name in again} == {
+        f"{s}-2023{m}" for s in (17, 28) for m in ("03", "04", "05")
+    }
+    assert len(acme.asked) == asked + 6
+    assert flow.quick("two_step/answers.pull", now=later).units.planned == 3
+
+
+def test_too_many_refused_rows_fail_the_last_job_of_the_flow(flow: Flow) -> None:
+    for job in ("batch", "send"):
+        flow.quick(f"egress/{job}.pull")
+    rule = {"threshold": 4, "criteria": "fail", "errorColumn": "error"}
+    report = flow.quick("egress/validate.pull", ms__validation__attributes=json.dumps(rule))
+    assert report.status is RunStatus.FAILED
+    assert "18 of 450 expected rows (4 %)" in report.failures[0].error
+
+
+def test_a_flow_waits_until_there_is_something_and_fails_when_nothing_comes(
+    flow: Flow, acme: Acme
+) -> None:
+    report = flow.quick("status_check/require.pull")
+    assert report.status is RunStatus.FAILED
+    assert paths_of(acme, "GET") == ["/v1/conversions:results"] * 11
+
+    for job in ("egress/batch", "egress/send", "status_check/require"):
+        assert flow.quick(f"{job}.pull").status is RunStatus.SUCCESS
+
+
+def test_a_job_that_needs_what_was_not_run_says_which_path_is_missing(flow: Flow) -> None:
+    with pytest.raises(DilError, match=r"lake/surveys does not exist"):
+        flow.quick("two_step/answers.pull")

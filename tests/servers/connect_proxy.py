@@ -1,0 +1,82 @@
+"""An HTTP proxy for tests that opens tunnels (CONNECT), always to one port of loopback."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import socketserver
+import threading
+from http import HTTPStatus
+from types import TracebackType
+from typing import Self
+
+
+class ConnectProxy:
+    """Answers CONNECT with a tunnel to ``server_port``; ``asked`` are the targets asked for.
+
+    With a ``status`` other than 200 it refuses instead.
+    """
+
+    def __init__(self, server_port: int, *, status: int = 200) -> None:
+        self.server_port = server_port
+        self.status = status
+        self.asked: list[str] = []
+        self._server = _Server(("127.0.0.1", 0), _Tunnel)
+        self._server.proxy = self
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True
+        )
+
+    @property
+    def url(self) -> str:
+        """Return ``http://127.0.0.1:<port>``."""
+        return f"http://127.0.0.1:{self._server.server_address[1]}"
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+
+class _Server(socketserver.ThreadingTCPServer):
+    daemon_threads = True
+    block_on_close = False
+    proxy: ConnectProxy
+
+
+class _Tunnel(socketserver.StreamRequestHandler):
+    server: _Server
+
+    def handle(self) -> None:
+        """Read the request's head, then pass bytes on in both directions until both ends close."""
+        method, target, _ = self.rfile.readline().decode("latin-1").split()
+        while self.rfile.readline().strip():
+            pass
+        proxy = self.server.proxy
+        proxy.asked.append(target)
+        if proxy.status != HTTPStatus.OK or method != "CONNECT":
+            status = proxy.status if method == "CONNECT" else HTTPStatus.METHOD_NOT_ALLOWED
+            self.wfile.write(f"HTTP/1.1 {status} Refused\r\nContent-Length: 0\r\n\r\n".encode())
+            return
+        with socket.create_connection(("127.0.0.1", proxy.server_port)) as there:
+            self.wfile.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
+            back = threading.Thread(target=_pass_on, args=(there, self.connection), daemon=True)
+            back.start()
+            _pass_on(self.connection, there)
+            back.join(timeout=10)
+
+
+def _pass_on(source: socket.socket, sink: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        while data := source.recv(65536):
+            sink.sendall(data)
+        sink.shutdown(socket.SHUT_WR)

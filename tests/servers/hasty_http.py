@@ -1,0 +1,21 @@
+"""The HTTP connector for tests that wait for nothing: its waits take no time.
+
+In a job file: ``source.class=tests.servers.hasty_http.HastyHttp``.
+"""
+
+from __future__ import annotations
+
+from connectors.http import HttpConnector
+from connectors.http.session import HttpSession
+from connectors.http.settings import HttpSettings
+from connectors.http.surroundings import Surroundings
+from dil.spi.connector import SessionContext
+
+
+class HastyHttp(HttpConnector):
+    """Sends what the connector sends, again at once where that one would wait."""
+
+    def open(self, context: SessionContext) -> HttpSession:
+        """Return a session that does not sleep."""
+        around = Surroundings(context.coordinator, context.renewed, sleep=lambda seconds: None)
+        return HttpSession(HttpSettings.of(context.job), around)

@@ -1,0 +1,108 @@
+"""What a job says about the rows that it sends, and about the record of them."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from dil.model.egress import AuditSpec, EgressSpec
+from tests.unit.config.conftest import JobFile
+
+SENDING = {
+    "ms.http.request.method": "POST",
+    "ms.secondary.input": json.dumps(
+        [{"path": "rows.json", "fields": ["id"], "category": "payload"}]
+    ),
+}
+
+
+def test_without_words_of_its_own_a_job_keeps_no_refused_rows_and_no_audit(
+    job_file: JobFile,
+) -> None:
+    job = job_file.load(SENDING).job
+    assert job.extraction.egress == EgressSpec()
+    assert job.audit == AuditSpec(enabled=False, directory="", is_required=True)
+
+
+def test_all_that_a_job_may_say_is_read(job_file: JobFile) -> None:
+    job = job_file.load(
+        {
+            **SENDING,
+            "ms.egress.failed.rows": "Keep",
+            "ms.egress.failed.max.rows": "7",
+            "ms.egress.send.again": "true",
+            "ms.egress.batch.rows": "200",
+            "ms.egress.batch.field": "records",
+            "ms.audit.enabled": "true",
+            "ms.audit.dir": "audit",
+            "ms.audit.required": "false",
+        }
+    ).job
+    assert job.extraction.egress == EgressSpec(
+        keeps_refused=True, max_refused=7, sends_again=True, batch_rows=200, batch_field="records"
+    )
+    assert job.audit == AuditSpec(
+        enabled=True, directory=str(job_file.folder / "audit"), is_required=False
+    )
+
+
+def test_resume_keeps_progress_after_every_row(job_file: JobFile) -> None:
+    assert job_file.load(SENDING).job.running.page_commit_s is None
+    assert job_file.load({**SENDING, "ms.egress.resume": "true"}).job.running.page_commit_s == 0
+
+
+def test_a_batch_needs_a_member_of_the_body(job_file: JobFile) -> None:
+    (found,) = job_file.problems({**SENDING, "ms.egress.batch.rows": "2"})
+    assert found.key == "ms.egress.batch.rows"
+    assert "ms.egress.batch.field" in found.fix
+
+
+@pytest.mark.parametrize(
+    ("facts", "key"),
+    [
+        ({"ms.egress.resume": "true"}, "ms.egress.resume"),
+        ({"ms.state.cursor.commit": "page"}, "ms.state.cursor.commit"),
+    ],
+)
+def test_kept_rows_and_progress_inside_work_units_exclude_each_other(
+    job_file: JobFile, facts: dict[str, str], key: str
+) -> None:
+    (found,) = job_file.problems({**SENDING, **facts, "ms.egress.failed.rows": "keep"})
+    assert found.key == key
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("ms.egress.failed.rows", "keep"),
+        ("ms.egress.resume", "true"),
+        ("ms.egress.batch.field", "records"),
+    ],
+)
+def test_words_about_rows_to_send_are_noticed_where_there_are_none(
+    job_file: JobFile, key: str, value: str
+) -> None:
+    assert key in job_file.notices({key: value})
+    assert key not in job_file.notices({**SENDING, key: value})
+
+
+def test_what_only_concerns_one_run_leaves_staged_work_of_use(job_file: JobFile) -> None:
+    before = job_file.load(SENDING).job.digest
+    once = {"ms.egress.send.again": "true", "ms.audit.enabled": "true", "ms.egress.resume": "true"}
+    assert job_file.load({**SENDING, **once}).job.digest == before
+    assert job_file.load({**SENDING, "ms.egress.failed.rows": "keep"}).job.digest != before
+
+
+def test_an_audit_topic_of_kafka_is_no_error_and_files_are_named_in_its_place(
+    job_file: JobFile,
+) -> None:
+    kafka = {"ms.kafka.audit.topic.name": "audit", "ms.kafka.brokers": "k:9092"}
+    loaded = job_file.load({**SENDING, **kafka, "ms.audit.enabled": "true"})
+    (notice,) = [one for one in loaded.notices if one.key == "ms.kafka.audit.topic.name"]
+    assert "in place of Kafka" in notice.what
+    assert "ms.audit.dir" in notice.fix
+
+
+def test_an_audit_folder_is_on_a_local_path(job_file: JobFile) -> None:
+    assert "hdfs" in job_file.problem("ms.audit.dir", "hdfs://lake/audit").what

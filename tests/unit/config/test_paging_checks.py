@@ -1,0 +1,155 @@
+"""``ms.pagination``, ``ms.state.cursor.commit``, payload input: forms, and what fits together."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from dil.model.settings import Pagination
+
+PAGING = "ms.pagination"
+COMMIT = "ms.state.cursor.commit"
+PAYLOAD = json.dumps([{"path": "/rows", "fields": ["a"], "category": "payload"}])
+CURSOR = {
+    "ms.session.key.field": '{"name":"next"}',
+    "ms.parameters": '[{"name":"cursor","type":"session"}]',
+}
+
+
+def pagination(job_file, text: str) -> Pagination:
+    return job_file.load({PAGING: text}).job.extraction.pagination
+
+
+def test_members_of_our_own_stand_beside_those_of_dil(job_file):
+    text = (
+        '{"initialvalues":[0,100],"next":"link","more":"header:X-More","maxPages":"9",'
+        '"maxRows":10,"failAtCap":true,"stopOnShortPage":"true","allowEqualPages":true}'
+    )
+    assert pagination(job_file, text) == Pagination(
+        initialvalues=(0, 100),
+        next="link",
+        more="header:X-More",
+        maxPages=9,
+        maxRows=10,
+        failAtCap=True,
+        stopOnShortPage=True,
+        allowEqualPages=True,
+    )
+    assert not pagination(job_file, '{"next":"link"}').is_on
+    assert not Pagination().is_named
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ('{"maxPages":0}', "maxPages is too small"),
+        ('{"maxRows":-1}', "maxRows is too small"),
+        ('{"maxPage":3}', 'has an unknown member "maxPage"'),
+        ('{"more":"link"}', "more is link, and a link is no flag"),
+        ('{"next":"header: "}', "next names no header"),
+        ('{"next":"Link"}', 'next is "Link"'),
+        ('{"initialvalues":[0],"stopOnShortPage":true}', "has stopOnShortPage, and nothing says"),
+        ('{"next":"link","failAtCap":true}', "has failAtCap without a cap"),
+    ],
+)
+def test_what_is_wrong_with_paging_is_told(job_file, text, what):
+    assert job_file.problem(PAGING, text).what.startswith(what)
+
+
+@pytest.mark.parametrize(
+    ("text", "noticed"),
+    [
+        ('{"next":"paging.next"}', []),
+        ('{"initialvalues":[0,9],"more":"more"}', []),
+        ('{"initialvalues":[0,9],"stopOnShortPage":true}', []),
+        ('{"initialvalues":[0,9],"maxPages":4}', [PAGING]),
+    ],
+)
+def test_only_a_walk_that_an_empty_page_alone_ends_is_noticed(job_file, text, noticed):
+    declared = {"ms.parameters": '[{"name":"o","type":"pagestart"}]'}
+    assert job_file.notices({PAGING: text, **declared}) == noticed
+
+
+def test_a_cursor_beside_named_pages_is_noticed(job_file):
+    assert job_file.notices({PAGING: '{"next":"link"}', **CURSOR}) == [PAGING]
+
+
+def test_a_page_parameter_that_nothing_sends_is_noticed(job_file):
+    hidden = {
+        PAGING: '{"initialvalues":[0,9],"stopOnShortPage":true}',
+        "ms.parameters": '[{"name":"tmpStart","type":"pagestart"}]',
+    }
+    assert job_file.notices(hidden) == ["ms.parameters"]
+    used = {**hidden, "ms.source.uri": "https://shop.test/orders?o={{tmpStart}}"}
+    assert job_file.notices(used) == []
+
+
+# Progress inside a work unit
+
+
+def test_page_commit_gives_the_seconds_between_two_savings(job_file):
+    def seconds(**more):
+        return job_file.load({**CURSOR, **more}).job.running.page_commit_s
+
+    assert seconds() is None
+    assert seconds(**{COMMIT: "page"}) == 1
+    assert seconds(**{COMMIT: "PAGE", f"{COMMIT}.seconds": "0"}) == 0
+
+
+def test_page_commit_changes_nothing_of_what_is_extracted(job_file):
+    digests = {
+        job_file.load({**CURSOR, COMMIT: word, f"{COMMIT}.seconds": seconds}).job.digest
+        for word, seconds in (("unit", "1"), ("page", "1"), ("page", "60"))
+    }
+    assert len(digests) == 1
+
+
+def test_page_commit_needs_pages(job_file):
+    assert job_file.problem(COMMIT, "page").what == "is page, and each work unit is one request"
+
+
+@pytest.mark.parametrize(
+    "paged",
+    [
+        CURSOR,
+        *({PAGING: text} for text in ('{"next":"a"}', '{"initialvalues":[0]}', '{"more":"m"}')),
+    ],
+)
+def test_page_commit_goes_with_every_way_of_paging(job_file, paged):
+    assert job_file.load({**paged, COMMIT: "page"}).job.running.page_commit_s == 1
+
+
+HOLDER = """
+from dil.spi.converter import Converter
+
+class Passing(Converter):
+    def convert(self, batch, facts):
+        yield batch
+
+class Holding(Passing):
+    def finish(self):
+        yield from ()
+"""
+
+
+def test_page_commit_refuses_a_converter_that_holds_rows_back(job_file):
+    (job_file.folder / "own_steps_of_paging.py").write_text(HOLDER)
+    commit = {**CURSOR, COMMIT: "page"}
+    job_file.load({**commit, "converter.classes": "own_steps_of_paging:Passing"})
+    (found,) = job_file.problems({**commit, "converter.classes": "own_steps_of_paging:Holding"})
+    assert (found.key, "Holding" in found.what) == (COMMIT, True)
+
+
+# Rows to send
+
+
+def test_rows_to_send_need_a_method_with_a_body(job_file):
+    (found,) = job_file.problems({"ms.secondary.input": PAYLOAD})
+    assert found.key == "ms.http.request.method"
+    assert "GET" in found.what
+
+
+def test_a_cap_would_leave_rows_unsent(job_file):
+    found = job_file.problems({"ms.secondary.input": PAYLOAD, PAGING: '{"maxPages":5}'})
+    assert PAGING in [problem.key for problem in found]

@@ -1,0 +1,93 @@
+"""Requests as they are built: bodies, addresses, and what may be repeated."""
+
+import json
+from decimal import Decimal
+from urllib.parse import parse_qsl
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from connectors.http.outgoing import build_outgoing
+from connectors.http.settings import HttpSettings
+from dil.errors import SourceContractError
+from dil.spi.connector import RequestValues
+
+TEXTS = st.text(max_size=20)
+NUMBERS = (
+    st.integers()
+    | st.booleans()
+    | st.none()
+    | st.decimals(allow_nan=False, allow_infinity=False, places=30)
+)
+JSON_VALUES = st.recursive(
+    TEXTS | NUMBERS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3),
+    max_leaves=8,
+)
+OBJECTS = st.dictionaries(TEXTS, JSON_VALUES, max_size=4)
+FORM = {"Content-Type": "application/x-www-form-urlencoded"}
+
+
+def built(values, uri="https://shop.test/x", **members):
+    return build_outgoing(HttpSettings(uri=uri, **members), values)
+
+
+@given(left=OBJECTS, payload=OBJECTS)
+def test_a_json_body_means_exactly_left_overs_with_the_row_on_top(left, payload):
+    found = built(RequestValues(left, left, payload=payload), method="POST").body
+    read = json.loads(found, parse_float=Decimal, parse_int=int)
+    assert read == {**left, **payload}
+
+
+@given(payload=st.dictionaries(TEXTS, TEXTS, max_size=4))
+def test_a_form_body_means_exactly_the_row(payload):
+    found = built(RequestValues({}, {}, payload=payload), method="POST", headers=FORM).body
+    assert dict(parse_qsl(found.decode("ascii"), keep_blank_values=True, strict_parsing=False)) == {
+        **payload
+    }
+
+
+@given(text=st.text(alphabet=st.characters(categories=["Cs", "L"]), min_size=1, max_size=8))
+def test_half_a_surrogate_pair_breaks_no_request(text):
+    payload = {"t": text}
+    found = built(RequestValues(payload, payload, payload=payload), method="POST").body
+    assert json.loads(json.dumps(json.loads(found))) == json.loads(json.dumps(payload))
+    assert built(RequestValues(payload, payload)).uri.isascii()
+
+
+def test_get_has_no_body_and_no_content_type_of_ours():
+    found = built(RequestValues({"a": 1}, {"a": 1}))
+    assert (found.method, found.body, dict(found.headers)) == ("GET", None, {})
+
+
+def test_what_prints_a_request_prints_no_value_of_it():
+    values = RequestValues({"a": "s3cret"}, {"a": "s3cret"}, payload={"b": "s3cret"})
+    found = built(values, "https://shop.test/x?k=s3cret", method="POST", headers={"X": "s3cret"})
+    assert "s3cret" not in repr(found)
+
+
+@pytest.mark.parametrize(
+    ("own", "named", "is_followed"),
+    [
+        ("https://h/x", "https://h/y", True),
+        ("https://h/x", "https://h:443/y", True),
+        ("https://H/x", "HTTPS://h/y", True),
+        ("http://h:80/x", "https://h/y", True),
+        ("https://h/x", "http://h/y", False),
+        ("http://h:8080/x", "https://h:8080/y", False),
+        ("https://h/x", "https://h:8443/y", False),
+        ("https://h/x", "https://h.evil/y", False),
+        ("https://h/x", "https://h\\@evil/y", False),
+        ("https://h/x", "ftp://h/y", False),
+        ("https://h/x", "/y", False),
+        ("https://h/x", "https://[h/y", False),
+    ],
+)
+def test_only_an_address_of_the_jobs_own_origin_is_followed(own, named, is_followed):
+    values = RequestValues({}, {}, next_uri=named)
+    if is_followed:
+        assert built(values, own).uri == named
+    else:
+        with pytest.raises(SourceContractError):
+            built(values, own)

@@ -1,0 +1,136 @@
+"""A start marker: what a later execution of a work unit finds, and when it does not send again."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from dil.errors import SourceError, UnknownOutcomeError
+from dil.model.job import Job
+from dil.model.task import Failure, RunContext
+from dil.publishing.staged import write_result
+from dil.publishing.start_marker import StartMarker
+from dil.storage import LocalFilesystem
+from tests.unit.publishing.published import job, report, result, staged_file, unit
+
+files = LocalFilesystem()
+
+
+@pytest.fixture
+def orders(tmp_path: Path) -> Job:
+    return job(tmp_path)
+
+
+def marker(orders: Job, folder: Path, run_id: str = "r1", number: int = 0) -> StartMarker:
+    staging = folder / "lake" / "_staging" / "orders" / run_id
+    run = RunContext(orders, run_id, 0, full_extract=True, staging_dir=str(staging))
+    return StartMarker(files, run, unit(number))
+
+
+def attempt(folder: Path, run_id: str = "r1") -> str:
+    return str(folder / "lake" / "_staging" / "orders" / run_id / unit().hash / "1-a")
+
+
+def stage(folder: Path) -> None:
+    made = report(unit(), staged_file(Path(folder), "part-0.parquet"))
+    write_result(files, str(folder), result(unit(), made))
+
+
+def test_without_a_marker_rows_may_be_sent(orders: Job, tmp_path: Path) -> None:
+    marker(orders, tmp_path).refuse_repetition()
+
+
+def test_an_attempt_that_never_came_to_an_end_stops_every_later_run(
+    orders: Job, tmp_path: Path
+) -> None:
+    marker(orders, tmp_path).begin(1, attempt(tmp_path), 1_700_000_000_000)
+
+    for run_id in ("r1", "r2"):
+        with pytest.raises(UnknownOutcomeError, match="may have been sent") as caught:
+            marker(orders, tmp_path, run_id).refuse_repetition()
+        assert "run r1, attempt 1, since 2023-11-14T22:13:20+00:00" in caught.value.message
+        assert unit().signature in caught.value.message
+        assert "ms.egress.send.again=true" in caught.value.fix
+
+
+def test_a_marker_is_of_one_work_unit(orders: Job, tmp_path: Path) -> None:
+    marker(orders, tmp_path).begin(1, attempt(tmp_path), 0)
+    marker(orders, tmp_path, "r2", number=1).refuse_repetition()
+
+
+def test_a_clean_failure_leaves_no_marker(orders: Job, tmp_path: Path) -> None:
+    first = marker(orders, tmp_path)
+    first.begin(1, attempt(tmp_path), 0)
+    first.fail(Failure("DIL-SRC", "refused"))
+
+    marker(orders, tmp_path, "r2").refuse_repetition()
+
+
+def test_a_failure_of_unknown_outcome_stops_later_runs_and_says_why(
+    orders: Job, tmp_path: Path
+) -> None:
+    first = marker(orders, tmp_path)
+    first.begin(1, attempt(tmp_path), 0)
+    first.fail(Failure(UnknownOutcomeError.code, "POST /x: timed out"))
+
+    with pytest.raises(UnknownOutcomeError, match="POST /x: timed out"):
+        marker(orders, tmp_path, "r2").refuse_repetition()
+
+
+def test_a_failure_before_anything_was_sent_writes_nothing(orders: Job, tmp_path: Path) -> None:
+    marker(orders, tmp_path).fail(Failure(UnknownOutcomeError.code, "found one"))
+    assert not (tmp_path / "lake" / "_staging" / "orders" / "_sending").exists()
+
+
+def test_rows_whose_answers_wait_for_publishing_are_not_sent_by_another_run(
+    orders: Job, tmp_path: Path
+) -> None:
+    folder = attempt(tmp_path)
+    first = marker(orders, tmp_path)
+    first.begin(1, folder, 0)
+    stage(Path(folder))
+    first.complete()
+
+    with pytest.raises(UnknownOutcomeError, match="staged"):
+        marker(orders, tmp_path, "r2").refuse_repetition()
+    files.delete_tree(folder)  # as after a publish
+    marker(orders, tmp_path, "r2").refuse_repetition()
+
+
+def test_a_lost_execution_that_completed_is_taken_over_by_the_next_one(
+    orders: Job, tmp_path: Path
+) -> None:
+    assert marker(orders, tmp_path).earlier_result() is None
+    stage(Path(attempt(tmp_path)))
+
+    found = marker(orders, tmp_path).earlier_result()
+    assert found is not None
+    assert found.files[0].path.endswith("part-0.parquet")
+    assert marker(orders, tmp_path, "r2").earlier_result() is None
+
+
+def test_a_marker_that_cannot_be_read_stops_the_work_unit(orders: Job, tmp_path: Path) -> None:
+    marker(orders, tmp_path).begin(1, attempt(tmp_path), 0)
+    (path,) = (tmp_path / "lake" / "_staging" / "orders" / "_sending").iterdir()
+    path.write_text("{")
+    with pytest.raises(SourceError, match="may have been sent"):
+        marker(orders, tmp_path, "r2").refuse_repetition()
+
+
+def test_refused_rows_are_published_beside_those_that_broke_the_contract(tmp_path: Path) -> None:
+    from dil.publishing import Finished, Target, decide, refused_dir
+
+    orders, one = job(tmp_path), unit()
+    made = replace(
+        report(one, staged_file(tmp_path, "part-0.parquet")),
+        refused=(staged_file(tmp_path, "failed-0.json"),),
+        quarantined=(staged_file(tmp_path, "quarantine-0.json"),),
+    )
+    target = Target("r1", "/lake/shop/orders", (), (), system_time=5, horizon=7)
+    commit = decide(orders, target, [Finished(one, made)], files)
+
+    uris = [move.target.uri for move in commit.quarantine]
+    assert len(uris) == 2
+    assert uris[1] == files.uri(f"{refused_dir(orders.publishing)}/part-r1-{one.hash}-0.json")
