@@ -10,7 +10,7 @@ STAMP := $(VENV)/.is-set-up
 SOURCES := dil connectors conf tests
 MAX_LINES := 600
 # Tests that need neither Spark nor a server.
-FAST := $(wildcard tests/unit tests/property tests/golden)
+FAST := $(wildcard tests/unit tests/golden)
 LOCK := $(BIN)/uv pip compile --quiet --generate-hashes --no-emit-index-url \
   --no-emit-find-links --no-annotate --universal --python-version 3.11
 
@@ -43,8 +43,8 @@ servers: setup ## Find or install the servers that tests start: PostgreSQL, Mari
 	@scripts/ensure-third-party
 
 .PHONY: unit
-unit: setup ## Run the fast tests: no Spark, under a minute
-	@$(BIN)/python -m pytest -q -n 2 --dist worksteal $(FAST)
+unit: setup ## Run the fast tests: no Spark, no whole jobs, under a minute
+	@$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not slow" $(FAST)
 
 .PHONY: torture
 torture: setup java servers ## Run the long form of the kill tests: every step, 40 drivers

@@ -9,6 +9,22 @@ from tests.servers.mariadb import MariadbServer
 from tests.servers.postgresql import PostgresqlServer
 
 
+# Whole jobs, laws of many examples, crashes at every step: not for the minute of `make unit`.
+SLOW = (
+    "tests/property/", "tests/unit/acts/", "tests/unit/job/", "tests/unit/task/test_resuming.py",
+    "tests/unit/cli/test_state_acts.py", "tests/unit/state/test_derived_iot.py",
+    "tests/unit/state/test_filelog.py", "tests/unit/state/test_filelog_crashes.py",
+    "tests/unit/state/test_filelog_laws.py", "tests/unit/publishing/test_publisher.py",
+    "tests/unit/coordination/test_over_the_wire.py",
+)  # fmt: skip
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.nodeid.startswith(SLOW):
+            item.add_marker(pytest.mark.slow)
+
+
 @pytest.fixture(scope="session")
 def postgresql_server() -> Iterator[PostgresqlServer]:
     with PostgresqlServer() as server:
