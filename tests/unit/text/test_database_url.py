@@ -101,7 +101,10 @@ def test_what_is_no_url_or_would_lose_its_protection_is_refused_with_what_to_wri
     assert caught.value.fix
 
 
-@given(st.text() | st.builds("mysql://{}:hunter2@{}/{}?{}".format, *[st.text()] * 4))
+OTHER = st.text().filter(lambda text: "hunter2" not in text.lower())
+
+
+@given(OTHER | st.builds("mysql://{}:hunter2@{}/{}?{}".format, *[OTHER] * 4))
 def test_any_text_is_an_address_or_a_refusal_that_shows_no_password(text: str) -> None:
     shown = ""
     try:
