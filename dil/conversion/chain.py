@@ -101,8 +101,8 @@ def build_chain(context: ConverterContext) -> ConversionChain:
         steps.append(DerivedFields(context))
     steps.extend(_create(reference, context) for reference in context.job.conversion.converters)
     steps.append(TypedRows(_describing(steps, context)))
-    if (contract := dataset_contract(context)) is not None:
-        steps.append(contract)
+    if (known := dataset_contract(context)) is not None:
+        steps.append(known)
     if context.job.conversion.keeps_columns and context.known_schema:
         steps.append(KeptColumns(context))
     return ConversionChain(steps, context.rejects)

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from dil.conversion.failures import Reason, RowFailures, keep_good
 from dil.conversion.fitting import Fitting
+from dil.conversion.known_types import KnownTypes
 from dil.errors import ConversionError
 from dil.model.arrow import raw_schema
 from dil.model.contract import ContractMode
@@ -165,16 +166,17 @@ def source_contract(context: ConverterContext) -> SchemaContract | None:
     return SchemaContract(context, known)
 
 
-def dataset_contract(context: ConverterContext) -> SchemaContract | None:
+def dataset_contract(context: ConverterContext) -> Converter | None:
     """Return the step behind all others that measures rows by the dataset's schema, if any.
 
     Raises:
         ConversionError: the recorded schema cannot be read.
     """
     job = context.job
-    is_open = job.conversion.contract is ContractMode.EVOLVE or job.extraction.output_schema
-    if is_open or not context.known_schema:
+    if job.extraction.output_schema or not context.known_schema:
         return None
+    if job.conversion.contract is ContractMode.EVOLVE:
+        return KnownTypes(context)
     return SchemaContract(context, KnownSchema(parse_schema(context.known_schema)))
 
 

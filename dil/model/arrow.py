@@ -47,6 +47,19 @@ def type_word(field: pa.Field) -> str:
     return word.decode()
 
 
+def word_of(data_type: pa.DataType) -> str:
+    """Return the word that declares a flat Arrow type; ``string`` where none does exactly."""
+    for word, known in (*_COMMON.items(), *_TYPED.items()):
+        if known == data_type:
+            return word
+    kinds = (
+        (pa.types.is_integer, "long"), (pa.types.is_floating, "double"),
+        (pa.types.is_decimal, "decimal"), (pa.types.is_timestamp, "timestamp"),
+        (pa.types.is_date, "date"), (pa.types.is_time, "time"), (pa.types.is_binary, "bytes"),
+    )  # fmt: skip
+    return next((word for is_kind, word in kinds if is_kind(data_type)), "string")
+
+
 def _field(column: Column, *, typed: bool) -> pa.Field:
     return pa.field(
         column.name,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import pyarrow as pa
 
-from dil.model.arrow import type_word
+from dil.model.arrow import type_word, word_of
 from dil.model.json import JsonObject, JsonValue
 from dil.observe.logs import one_line
 from dil.spi.messages import shortened
@@ -69,7 +69,7 @@ def _cell(row: JsonObject) -> str:
 
 
 def _type_text(field: pa.Field) -> str:
-    word = type_word(field) or str(field.type)
+    word = type_word(field) or word_of(field.type)
     return word if field.nullable else f"{word} not null"
 
 
@@ -91,8 +91,8 @@ def _data_type(field: pa.Field) -> JsonObject:
         return {"type": "array", "name": field.name, "items": _inner(kind.value_field)}
     if pa.types.is_decimal(kind):
         return {"type": "decimal", "precision": kind.precision, "scale": kind.scale}
-    word = type_word(field)
-    return {"type": "string" if word in {"", "enum"} else word}
+    word = type_word(field) or word_of(kind)
+    return {"type": "string" if word == "enum" else word}
 
 
 def _inner(field: pa.Field) -> JsonValue:

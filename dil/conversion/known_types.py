@@ -1,0 +1,56 @@
+"""Columns written in the types that the dataset has, where their values fit those exactly.
+
+Inference looks at the rows of one work unit: a column of 1.5 and 2 may be an int tomorrow. Under
+the contract evolve such a column keeps its type, so that files stay of one schema; what does not
+fit is drift, and comes as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from dil.conversion.failures import RowFailures
+from dil.conversion.fitting import Fitting
+from dil.errors import ConversionError
+from dil.model.schema_text import parse_schema
+from dil.spi.converter import Converter, ConverterContext, PageFacts
+
+
+class KnownTypes(Converter):
+    """Passes every row; brings columns to the types of the recorded schema as far as that goes."""
+
+    def __init__(self, context: ConverterContext) -> None:
+        super().__init__(context)
+        try:
+            self._known = {field.name: field for field in parse_schema(context.known_schema)}
+        except ConversionError:  # of another version: every type is news then
+            self._known = {}
+
+    def convert(self, batch: pa.RecordBatch, facts: PageFacts) -> Iterator[pa.RecordBatch]:
+        """Yield the batch with its columns in known types."""
+        del facts
+        rows = pa.array(range(batch.num_rows), pa.int64())
+        columns, fields = [], []
+        for field, column in zip(batch.schema, batch.columns, strict=True):
+            known = self._known.get(field.name)
+            if known is None or known.type == field.type:
+                fitted = None
+            else:
+                fitted = _fitted(column, known, rows)
+            columns.append(column if fitted is None else fitted)
+            fields.append(field if fitted is None else known)
+        yield pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields, batch.schema.metadata))
+
+
+def _fitted(column: pa.Array, known: pa.Field, rows: pa.Array) -> pa.Array | None:
+    """Return a column in its known type, None when a value or a member has no place there."""
+    failures, strangers = RowFailures(), []
+
+    def unknown(path: str, values: pa.Array, of_rows: pa.Array) -> None:
+        del values, of_rows
+        strangers.append(path)
+
+    fitted = Fitting(failures, unknown).fit(column, known.with_nullable(nullable=True), "", rows)
+    return None if strangers or len(failures) else fitted

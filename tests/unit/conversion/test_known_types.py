@@ -1,0 +1,46 @@
+import pyarrow as pa
+import pytest
+
+from dil.conversion.known_types import KnownTypes
+from dil.spi.converter import ConverterContext, PageFacts
+from dil.spi.extractor import MISSING, Page
+
+FACTS = PageFacts(Page(iter(()), lambda path: MISSING), {})
+
+
+def written(known: str, column: pa.Array) -> pa.Array:
+    step = KnownTypes(ConverterContext(job=None, run_now=0, known_schema=known))
+    (batch,) = step.convert(pa.RecordBatch.from_arrays([column], ["c"]), FACTS)
+    return batch.column("c")
+
+
+@pytest.mark.parametrize(
+    ("known", "values", "expected"),
+    [
+        ("c: int64", pa.array([1, None], pa.int32()), pa.array([1, None], pa.int64())),
+        ("c: double", pa.array([2], pa.int64()), pa.array([2.0])),
+        ("c: string", pa.array([7], pa.int32()), pa.array(["7"])),
+        ("c: struct<a: double>", pa.array([{"a": 1}]), pa.array([{"a": 1.0}])),
+        ("c: list<item: int64>", pa.array([[1]], pa.list_(pa.int32())), pa.array([[1]])),
+    ],
+)
+def test_what_the_known_type_holds_exactly_is_written_in_it(known, values, expected):
+    found = written(known, values)
+    assert found.type.equals(expected.type)
+    assert found.to_pylist() == expected.to_pylist()
+
+
+@pytest.mark.parametrize(
+    ("known", "values"),
+    [
+        ("c: int64", pa.array([1.5])),
+        ("c: double", pa.array([2**53 + 1])),
+        ("c: int64", pa.array(["x"])),
+        ("c: struct<a: double>", pa.array([{"a": 1, "b": 2}])),
+        ("d: int64", pa.array([1], pa.int32())),
+        ("c: no type at all", pa.array([1], pa.int32())),
+    ],
+)
+def test_what_does_not_fit_comes_as_it_is(known, values):
+    found = written(known, values)
+    assert found.equals(values)
