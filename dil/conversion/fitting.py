@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dil.conversion.failures import Reason, RowFailures
+from dil.model.widening import is_number
 
 _INTEGER_TEXT = r"^-?(0|[1-9][0-9]*)$"
 _NUMBER_TEXT = r"^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$"
@@ -121,7 +122,7 @@ def fit_leaf(array: pa.Array, target: pa.DataType, *, rounds: bool = False) -> p
         return array
     if pa.types.is_string(target):
         return _cast(array, target)
-    if _is_number(source) and _is_number(target):
+    if is_number(source) and is_number(target):
         return _numbers(array, target, rounds=rounds)
     if pa.types.is_string(source):
         return _from_text(array, target)
@@ -149,7 +150,7 @@ def _from_text(array: pa.Array, target: pa.DataType) -> pa.Array:
     if pa.types.is_boolean(target):
         is_word = pc.is_in(array, pa.array(["true", "false"]))
         return pc.if_else(is_word, array, None).cast(target)
-    if not _is_number(target):
+    if not is_number(target):
         return pa.nulls(len(array), target)
     pattern = _INTEGER_TEXT if pa.types.is_integer(target) else _NUMBER_TEXT
     return _cast(pc.if_else(pc.match_substring_regex(array, pattern), array, None), target)
@@ -170,14 +171,6 @@ def _cast_one(value: pa.Scalar, target: pa.DataType) -> object:
         return value.cast(target).as_py()
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         return None
-
-
-def _is_number(data_type: pa.DataType) -> bool:
-    return bool(
-        pa.types.is_integer(data_type)
-        or pa.types.is_floating(data_type)
-        or pa.types.is_decimal(data_type)
-    )
 
 
 def _is_decimal(array: pa.Array) -> bool:

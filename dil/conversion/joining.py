@@ -17,15 +17,8 @@ from dil.conversion.containers import items_of, keys_of, members_of, records
 from dil.conversion.texts import text_of
 from dil.errors import ConversionError
 from dil.model.arrow import TYPE_KEY
+from dil.model.widening import widened_word, wider_flat
 
-_MAX_DIGITS = 38
-_LONG_DIGITS = 19
-_WORDS: dict[pa.DataType, bytes] = {
-    pa.int32(): b"int",
-    pa.int64(): b"long",
-    pa.float64(): b"double",
-    pa.string(): b"string",
-}
 Part = tuple[pa.Field, pa.Array]
 
 
@@ -143,35 +136,14 @@ def _joined_flat(parts: Sequence[Part], telling: Sequence[Part], path: str) -> P
             f'column "{path}" holds records or lists in some rows and plain values in others',
             "Give the columns of this job with ms.output.schema, without this column.",
         )
-    kind = _common([array.type for _, array in telling])
+    kind = wider_flat(*(array.type for _, array in telling))
     try:
         arrays = [_exact(array, kind) for _, array in parts]
     except pa.ArrowInvalid:
         kind = pa.string()
         arrays = [_exact(array, kind) for _, array in parts]
-    field = pa.field(parts[0][0].name, kind, metadata={TYPE_KEY: _WORDS.get(kind, b"decimal")})
+    field = pa.field(parts[0][0].name, kind, metadata={TYPE_KEY: widened_word(kind)})
     return field, pa.concat_arrays(arrays)
-
-
-def _common(types: Sequence[pa.DataType]) -> pa.DataType:
-    if all(map(pa.types.is_integer, types)):
-        return pa.int64()
-    if not all(map(_is_number, types)):
-        return pa.string()
-    if not any(map(pa.types.is_decimal, types)):
-        return pa.float64()
-    scale = max(kind.scale if pa.types.is_decimal(kind) else 0 for kind in types)
-    digits = max(
-        kind.precision - kind.scale if pa.types.is_decimal(kind) else _LONG_DIGITS
-        for kind in types
-        if not pa.types.is_floating(kind)
-    )
-    return pa.decimal128(digits + scale, scale) if digits + scale <= _MAX_DIGITS else pa.string()
-
-
-def _is_number(kind: pa.DataType) -> bool:
-    is_one_of = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
-    return any(matches(kind) for matches in is_one_of)
 
 
 def _exact(array: pa.Array, kind: pa.DataType) -> pa.Array:

@@ -12,14 +12,13 @@ from functools import reduce
 import pyarrow as pa
 
 from dil.errors import ConversionError
+from dil.model.widening import wider_flat
 
 _NOT_NULL = " not null"
 _DECIMAL = re.compile(r"decimal(128|256)\((\d+), (-?\d+)\)")
 _ZONED = re.compile(r"timestamp\[(s|ms|us|ns), tz=([^\]]+)\]")
 _FIXED = re.compile(r"fixed_size_binary\[(\d+)\]")
 _FLAT = re.compile(r"[a-z0-9_]+(\([^)]*\)|\[[^\]]*\])?")
-_MAX_DIGITS = 38
-_LONG_DIGITS = 19
 
 
 def schema_text(schema: pa.Schema) -> str:
@@ -73,7 +72,7 @@ def wider(a: pa.DataType, b: pa.DataType) -> pa.DataType:
         return pa.list_(_wider_field(a.value_field, b.value_field))
     if pa.types.is_map(a) and pa.types.is_map(b):
         return pa.map_(a.key_type, _wider_field(a.item_field, b.item_field))
-    return _wider_flat(a, b)
+    return pa.string() if pa.types.is_nested(a) or pa.types.is_nested(b) else wider_flat(a, b)
 
 
 def _wider_struct(a: pa.StructType, b: pa.StructType) -> pa.StructType:
@@ -90,37 +89,6 @@ def _wider_struct(a: pa.StructType, b: pa.StructType) -> pa.StructType:
 
 def _wider_field(a: pa.Field, b: pa.Field) -> pa.Field:
     return pa.field(a.name, wider(a.type, b.type), a.nullable or b.nullable)
-
-
-def _wider_flat(a: pa.DataType, b: pa.DataType) -> pa.DataType:
-    kinds = {_kind(a), _kind(b)}
-    if kinds == {"integer"}:
-        return pa.int64()
-    if kinds <= {"integer", "floating"}:
-        return pa.float64()
-    if kinds <= {"integer", "floating", "decimal"}:
-        scale = max(_scale(a), _scale(b))
-        whole = max(_whole_digits(a), _whole_digits(b))
-        return pa.decimal128(whole + scale, scale) if whole + scale <= _MAX_DIGITS else pa.string()
-    return pa.string()
-
-
-def _kind(data_type: pa.DataType) -> str:
-    if pa.types.is_integer(data_type):
-        return "integer"
-    if pa.types.is_floating(data_type):
-        return "floating"
-    return "decimal" if pa.types.is_decimal(data_type) else "other"
-
-
-def _scale(data_type: pa.DataType) -> int:
-    return int(data_type.scale) if pa.types.is_decimal(data_type) else 0
-
-
-def _whole_digits(data_type: pa.DataType) -> int:
-    if pa.types.is_decimal(data_type):
-        return int(data_type.precision - data_type.scale)
-    return _LONG_DIGITS if pa.types.is_integer(data_type) else 0
 
 
 def _field(text: str) -> tuple[pa.Field, str]:

@@ -12,16 +12,8 @@ import pyarrow.compute as pc
 
 from dil.errors import ConversionError
 from dil.model.arrow import TYPE_KEY
+from dil.model.widening import widened_word, wider_flat
 from dil.writing.nested import items_of, rebuild_batch
-
-_MAX_DIGITS = 38
-_LONG_DIGITS = 19
-_WORDS: dict[pa.DataType, bytes] = {
-    pa.int32(): b"int",
-    pa.int64(): b"long",
-    pa.float64(): b"double",
-    pa.string(): b"string",
-}
 
 
 class Widening:
@@ -157,8 +149,7 @@ def _merge_fields(old: pa.Field, new: pa.Field, merged: pa.DataType) -> pa.Field
         return old.with_type(merged).with_nullable(nullable)
     if merged == new.type:
         return new.with_name(old.name).with_nullable(nullable)
-    word = _WORDS.get(merged, b"decimal")
-    return pa.field(old.name, merged, nullable, {TYPE_KEY: word})
+    return pa.field(old.name, merged, nullable, {TYPE_KEY: widened_word(merged)})
 
 
 def _merge_flat(a: pa.DataType, b: pa.DataType, path: str) -> pa.DataType:
@@ -167,40 +158,7 @@ def _merge_flat(a: pa.DataType, b: pa.DataType, path: str) -> pa.DataType:
             f'column "{path}" holds records or lists in some rows and plain values in others',
             "Give the columns of this job with ms.output.schema, without this column.",
         )
-    kinds = {_kind(a), _kind(b)}
-    if kinds == {"integer"}:
-        return pa.int64()
-    if kinds <= {"integer", "floating"}:
-        return pa.float64()
-    if kinds <= {"integer", "floating", "decimal"}:
-        return _merge_decimals(a, b)
-    return pa.string()
-
-
-def _kind(data_type: pa.DataType) -> str:
-    if pa.types.is_integer(data_type):
-        return "integer"
-    if pa.types.is_floating(data_type):
-        return "floating"
-    return "decimal" if pa.types.is_decimal(data_type) else "other"
-
-
-def _merge_decimals(a: pa.DataType, b: pa.DataType) -> pa.DataType:
-    """Return a decimal with room for both sides, text when 38 digits are not enough."""
-    scale = max(_scale(a), _scale(b))
-    whole = max(_whole_digits(a), _whole_digits(b))
-    return pa.decimal128(whole + scale, scale) if whole + scale <= _MAX_DIGITS else pa.string()
-
-
-def _scale(data_type: pa.DataType) -> int:
-    return int(data_type.scale) if pa.types.is_decimal(data_type) else 0
-
-
-def _whole_digits(data_type: pa.DataType) -> int:
-    if pa.types.is_decimal(data_type):
-        return int(data_type.precision - data_type.scale)
-    # Doubles have no bound of their own; the decimal's own digits decide and the cast checks.
-    return _LONG_DIGITS if pa.types.is_integer(data_type) else 0
+    return wider_flat(a, b)
 
 
 def _union(a: pa.DataType, b: pa.DataType) -> pa.DataType:
