@@ -7,12 +7,12 @@ visible before the whole work unit is published.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
 from dil.conversion.chain import ConversionChain
-from dil.errors import WriteError
+from dil.errors import RefusedAnswer, WriteError
 from dil.extraction.paging import WalkCounters
 from dil.extraction.parameters import differs_by_load
 from dil.extraction.position import Position
@@ -24,6 +24,7 @@ from dil.publishing.page_log import (
     LoggedFile,
     LogOwner,
     PageLog,
+    RefusedRequest,
     best_log,
     read_log,
     take_over,
@@ -31,6 +32,7 @@ from dil.publishing.page_log import (
 )
 from dil.storage import Filesystem
 from dil.writing.carried import schema_of, schema_text, type_of, type_text
+from dil.writing.refused_rows import RefusedRows
 from dil.writing.rolling import WrittenFile
 from dil.writing.staging import Mark, StagedWriter
 
@@ -60,7 +62,8 @@ class Earlier(Enum):
 class Attempt:
     """One attempt: where it stages, what it writes with and counts in.
 
-    ``monotonic`` is a clock in seconds, ``clean`` masks the job's secrets in a text.
+    ``monotonic`` is a clock in seconds, ``clean`` masks the job's secrets in a text. ``refused``
+    keeps payload rows that are refused, None where the job keeps none.
     """
 
     filesystem: Filesystem
@@ -70,6 +73,7 @@ class Attempt:
     counters: WalkCounters
     monotonic: Callable[[], float]
     clean: Callable[[str], str]
+    refused: RefusedRows | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +86,11 @@ class _Reached:
 
 
 class Checkpoints:
-    """The page log of one attempt; does nothing where the job keeps whole work units only."""
+    """The page log of one attempt; does nothing where the job keeps whole work units only.
+
+    ``refused_before`` are the payload rows that the attempts before put aside, by the number of
+    their request; known after ``resume``.
+    """
 
     def __init__(self, run: RunContext, unit: WorkUnit, attempt: Attempt) -> None:
         self._run = run
@@ -99,6 +107,8 @@ class Checkpoints:
         self._saved_at = attempt.monotonic()
         self._numbers = 0
         self._logged = 0
+        self._refused = 0
+        self.refused_before: Mapping[int, RefusedAnswer] = {}
         self._reached: _Reached | None = None
 
     def resume(self, earlier: Earlier) -> Position | None:
@@ -114,7 +124,8 @@ class Checkpoints:
         attempt = self._attempt
         attempt.counters.rows = position.processed
         attempt.counters.note(*found.last.notes, RESUMED)
-        self._save(_Reached(position, attempt.writer.mark(), 0))
+        self.refused_before = {each.number: each.answer for each in found.refused}
+        self._save(_Reached(position, attempt.writer.mark(), 0), found.refused)
         if self._numbers and found.folder.startswith(f"{self._run.staging_dir}/"):
             # The copy counts from now on.
             attempt.filesystem.delete_tree(found.folder)
@@ -157,8 +168,11 @@ class Checkpoints:
         except WriteError as error:
             log.warning("files that were put together are left for a sweep: %s", error.message)
 
-    def _save(self, reached: _Reached) -> None:
-        """Write a checkpoint, and begin a new file behind it."""
+    def _save(self, reached: _Reached, earlier: tuple[RefusedRequest, ...] = ()) -> None:
+        """Write a checkpoint, and begin a new file behind it.
+
+        ``earlier`` are refused rows of the attempt that this one goes on from.
+        """
         attempt, encoded = self._attempt, reached.position.encoded()
         if reached.dropped:
             attempt.counters.note(HAS_REJECTS)
@@ -168,6 +182,7 @@ class Checkpoints:
             return
         files = attempt.writer.cut()
         mark = attempt.writer.mark()
+        refused = earlier or self._newly_refused(reached.position.number)
         checkpoint = Checkpoint(
             owner=self._owner,
             position=encoded,
@@ -176,12 +191,21 @@ class Checkpoints:
             schema="" if mark.schema is None else schema_text(mark.schema),
             seen=type_text(mark.seen),
             notes=tuple(note for note in attempt.counters.notes if note != RESUMED),
+            refused=refused,
         )
         write_checkpoint(attempt.filesystem, attempt.folder, self._numbers, checkpoint)
         self._numbers += 1
         self._logged = len(files)
+        self._refused += len(refused)
         self._reached = None
         self._saved_at = attempt.monotonic()
+
+    def _newly_refused(self, number: int) -> tuple[RefusedRequest, ...]:
+        """Return the rows refused since the last checkpoint, up to a request."""
+        if self._attempt.refused is None:
+            return ()
+        answers = self._attempt.refused.answers[self._refused :]
+        return tuple(RefusedRequest(*each) for each in answers if each[0] <= number)
 
     def _found(self, earlier: Earlier) -> PageLog | None:
         """Return the log of an earlier attempt, the one that came farthest.

@@ -28,6 +28,7 @@ from dil.model.secondary import SecondaryRows
 from dil.model.task import Failure, RunContext, TaskReport
 from dil.model.work_unit import Plan, WorkUnit
 from dil.observe import run_report
+from dil.observe.answers import answer_notes
 from dil.observe.drift import drift, rows_aside
 from dil.observe.progress import Progress, SilentProgress, counted
 from dil.planning import SavedPlan
@@ -197,6 +198,7 @@ class _Run:
             self._files,
             dataset,
             publishing.Owner(self._job.name, self._job.state.place, self._job.publishing.mode),
+            dir_mode=self._job.publishing.dir_mode,
         )
         return plan
 
@@ -361,6 +363,7 @@ class _Run:
                 *run_report.overtaken(self._rests if self._may_publish(status) else ()),
                 *run_report.unlike_schemas(reports),
                 *run_report.task_notes(reports),
+                *answer_notes(good, publishing.refused_dir(self._job.publishing)),
                 *self._secondary.notes,
             ),
             published=good,

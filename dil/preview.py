@@ -22,8 +22,7 @@ from dil.model.job import Job
 from dil.model.secondary import SecondaryRows
 from dil.model.work_unit import WorkUnit
 from dil.planning import BareHistory
-from dil.secondary_access import access, renewal, validation_rows
-from dil.sending import payload_rows
+from dil.secondary_access import access, has_input, renewal, validation_rows
 from dil.spi.connector import ByteSession, RequestValues, Response, RowSession, SessionContext
 from dil.spi.converter import ConverterContext, PageFacts
 from dil.spi.extractor import Page
@@ -86,15 +85,13 @@ def look(
         SourceError: the source refuses, or its answer is not what the job says.
         ConversionError: its rows are not.
     """
-    if not may_send:
-        _refuse_sending(job)
+    _refuse_sending(job, may_send=may_send)
     secondary = read_secondary_inputs(job.properties, access(job))
     work_unit, is_due = _chosen(job, secondary, now_ms, signature, clock)
     chain = build_chain(ConverterContext(job, now_ms, validation_rows=validation_rows(job)))
     counters, answers = WalkCounters(), list[Answer]()
     scope = Scope.of(work_unit, full_extract=False, secondary=secondary.variables)
-    payload = payload_rows(job, work_unit, scope)
-    walk = Walk(job.extraction, scope, time, counters=counters, payload=payload)
+    walk = Walk(job.extraction, scope, time, counters=counters)
     context = SessionContext(job, work_unit, RUN_ID, now_ms, 1, local(job), renewal(job))
     with load(job.source.connector)().open(context) as session:
         table = _first(_batches(_noted(session, answers), walk, chain, job), rows)
@@ -102,7 +99,16 @@ def look(
     return Look(work_unit, is_due, tuple(answers), table, chain.dropped, notes)
 
 
-def _refuse_sending(job: Job) -> None:
+def _refuse_sending(job: Job, *, may_send: bool) -> None:
+    if has_input(job, "payload"):
+        raise ConfigError.single(
+            "ms.secondary.input",
+            "has payload rows, which a look would send",
+            "`dil run` sends them; -D ms.audit.enabled=true shows each request.",
+            job.properties.origin("ms.secondary.input"),
+        )
+    if may_send:
+        return
     method = str(job.properties.get("ms.http.request.method") or "").upper()
     if method not in _QUERIES:
         raise ConfigError.single(

@@ -1,13 +1,39 @@
-"""The rows that a work unit sends: its payload input, read in the task (behaviour.md B16.2)."""
+"""The rows that a work unit sends, and what an attempt keeps of that (behaviour.md B16).
+
+Read in the task; sent twice only where that does no harm, or where it is known what was taken.
+"""
 
 from __future__ import annotations
 
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar
+
+from dil.errors import DilError, SourceContractError, WriteError
+from dil.extraction.batched_rows import batched_rows
 from dil.extraction.page_values import initial_values
 from dil.extraction.parameters import Scope, evaluate
 from dil.extraction.payload_rows import PayloadRows
+from dil.model.egress import AnswerCount
 from dil.model.job import Job
+from dil.model.task import Failure, RunContext, StagedFile, TaskReport
 from dil.model.work_unit import WorkUnit
+from dil.publishing.layout import audit_dir
+from dil.publishing.start_marker import StartMarker
 from dil.secondary_access import access, has_input
+from dil.spi.audit import AuditedRequest, AuditTrail, NoAudit
+from dil.spi.connector import ByteSession, Connector, RequestValues, Response, RowSession
+from dil.spi.registry import load
+from dil.storage import Filesystem, filesystem_for
+from dil.writing.audit import AuditOrigin, AuditPlace, AuditWriter
+from dil.writing.refused_rows import RefusedPlace, RefusedRows
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_LOG = logging.getLogger(__name__)
 
 
 def payload_rows(job: Job, unit: WorkUnit, scope: Scope) -> PayloadRows | None:
@@ -27,4 +53,225 @@ def payload_rows(job: Job, unit: WorkUnit, scope: Scope) -> PayloadRows | None:
     spec = job.extraction
     first = evaluate(spec.parameters, scope, initial_values(spec))
     rows = read_payload(job.properties, access(job), first.variables)
-    return PayloadRows(rows, job.name, unit.signature)
+    batches = batched_rows(rows, spec.egress.batch_rows, spec.egress.batch_field)
+    return PayloadRows(batches, job.name, unit.signature)
+
+
+def sent_before(run: RunContext, unit: WorkUnit) -> TaskReport | None:
+    """Return the report of a work unit that was sent or may have been, None to go on and send.
+
+    What a lost execution of this run completed counts as it is. What another execution may have
+    sent is a failure, unless the job is told to send again (spec README 30).
+    """
+    marker = _start_marker(run, unit)
+    if marker is None:
+        return None
+    try:
+        done = marker.earlier_result()
+        if done is None and not run.job.extraction.egress.sends_again:
+            marker.refuse_repetition()
+    except DilError as error:
+        return TaskReport(unit.signature, unit.low, unit.high, 0, failure=Failure.of(error))
+    return done
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptPlace:
+    """One attempt: its number, where it stages, its clocks in epoch ms and in seconds.
+
+    ``clean`` masks the job's secrets in a text.
+    """
+
+    filesystem: Filesystem
+    folder: str
+    number: int
+    now_ms: Callable[[], int]
+    monotonic: Callable[[], float]
+    clean: Callable[[str], str]
+
+
+class Outbox:
+    """What one attempt keeps of what it sends: start marker, refused rows, audit.
+
+    ``refused`` is None where a refused row fails the attempt.
+    """
+
+    def __init__(self, run: RunContext, unit: WorkUnit, place: AttemptPlace) -> None:
+        self._run = run
+        self._unit = unit
+        self._place = place
+        self._marker = _start_marker(run, unit)
+        self._sends = False
+        self._has_begun = False
+        self._audit = self._audit_writer()
+        self.refused = self._refused_rows()
+
+    @property
+    def trail(self) -> AuditTrail:
+        """Return where sessions leave what they send."""
+        return self._audit or NoAudit()
+
+    def payload(self, scope: Scope) -> PayloadRows | None:
+        """Return the rows to send; where they must not be sent twice, the start marker is written.
+
+        Raises:
+            SourceError: as ``payload_rows``.
+            WriteError: the marker cannot be written.
+        """
+        rows = payload_rows(self._run.job, self._unit, scope)
+        self._sends = rows is not None
+        if rows is not None and rows.left and self._marker is not None:
+            self._marker.begin(self._place.number, self._place.folder, self._place.now_ms())
+            self._has_begun = True
+        return rows
+
+    def audited(self, session: ByteSession | RowSession) -> ByteSession | RowSession:
+        """Return a session whose calls are recorded, if its connector does not do it itself."""
+        if self._audit is None or session.audits:
+            return session
+        if isinstance(session, ByteSession):
+            return _AuditedBytes(session, self._audit, self._run.job)
+        return _AuditedRows(session, self._audit, self._run.job)
+
+    def files(self) -> tuple[StagedFile, ...]:
+        """End the record and return the files of refused rows, durable.
+
+        Raises:
+            WriteError: that failed.
+        """
+        if self._audit is not None:
+            self._audit.close()
+        return () if self.refused is None else self.refused.finish()
+
+    def answers(self, warned: Counter[int]) -> tuple[AnswerCount, ...]:
+        """Return the rows that were not just taken, by status; ``warned`` counts warnings."""
+        kept = () if self.refused is None else self.refused.counts()
+        if not self._sends:
+            return kept
+        return (*kept, *(AnswerCount(*each, is_kept=False) for each in sorted(warned.items())))
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Return what the report has to tell of the record."""
+        return () if self._audit is None else self._audit.notes
+
+    def complete(self) -> None:
+        """Tell that the result is staged."""
+        if self._marker is not None:
+            self._marker.complete()
+
+    def abort(self) -> None:
+        """Close what is open; the audit stays."""
+        if self.refused is not None:
+            self.refused.abort()
+        if self._audit is not None:
+            try:
+                self._audit.close()
+            except WriteError as error:  # the attempt failed already, for its own reason
+                _LOG.warning("%s", error.message)
+
+    def fail(self, failure: Failure) -> Failure:
+        """Tell that the attempt ended and what is known of its last request; return the failure.
+
+        An answer that is not as declared is no reason to send a row once more that must not be
+        repeated: the row was taken.
+        """
+        if self._marker is None:
+            return failure
+        self._marker.fail(failure)
+        if not self._has_begun or failure.code != SourceContractError.code:
+            return failure
+        return replace(failure, retryable=False)
+
+    def _refused_rows(self) -> RefusedRows | None:
+        spec, place = self._run.job.extraction.egress, self._place
+        if not spec.keeps_refused:
+            return None
+        return RefusedRows(
+            RefusedPlace(
+                place.filesystem,
+                place.folder,
+                self._unit.signature,
+                self._run.run_id,
+                place.number,
+                place.clean,
+            ),
+            spec,
+        )
+
+    def _audit_writer(self) -> AuditWriter | None:
+        job, unit, place = self._run.job, self._unit, self._place
+        if not job.audit.enabled:
+            return None
+        folder = job.audit.directory or audit_dir(job.publishing)
+        return AuditWriter(
+            AuditPlace(folder, job.audit.is_required, place.now_ms, place.monotonic, place.clean),
+            AuditOrigin(job.name, self._run.run_id, unit.signature, unit.hash, place.number),
+        )
+
+
+def _start_marker(run: RunContext, unit: WorkUnit) -> StartMarker | None:
+    """Return the marker of a work unit, None where nothing is sent or it may be sent twice."""
+    job = run.job
+    if not has_input(job, "payload"):
+        return None
+    connector = load(job.source.connector)
+    if issubclass(connector, Connector) and connector.may_repeat_rows(job):
+        return None
+    return StartMarker(filesystem_for(run.staging_dir), run, unit)
+
+
+def _request(job: Job, values: RequestValues) -> AuditedRequest:
+    return AuditedRequest(
+        job.source.connector.qualname,
+        values.next_uri or job.source.uri,
+        values.parameters,
+        values.payload,
+    )
+
+
+class _AuditedBytes(ByteSession):
+    """Records each request of a session; its answers are its own."""
+
+    audits: ClassVar[bool] = True
+
+    def __init__(self, session: ByteSession, audit: AuditTrail, job: Job) -> None:
+        self._session = session
+        self._audit = audit
+        self._job = job
+
+    def fetch(self, values: RequestValues) -> Response:
+        """Record the request, send it, record what became of it."""
+        number = self._audit.sent(_request(self._job, values))
+        try:
+            response = self._session.fetch(values)
+        except Exception as error:
+            self._audit.answered(number, 0, _words(error))
+            raise
+        self._audit.answered(number, response.status)
+        return response
+
+
+class _AuditedRows(RowSession):
+    """The same for a row protocol; a request is answered when its last row has come."""
+
+    audits: ClassVar[bool] = True
+
+    def __init__(self, session: RowSession, audit: AuditTrail, job: Job) -> None:
+        self._session = session
+        self._audit = audit
+        self._job = job
+
+    def read(self, values: RequestValues) -> Iterator[pa.RecordBatch]:
+        """Record the request, yield its rows, record what became of it."""
+        number = self._audit.sent(_request(self._job, values))
+        try:
+            yield from self._session.read(values)
+        except Exception as error:
+            self._audit.answered(number, 0, _words(error))
+            raise
+        self._audit.answered(number, 0)
+
+
+def _words(error: Exception) -> str:
+    return error.message if isinstance(error, DilError) else type(error).__name__

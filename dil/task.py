@@ -31,6 +31,7 @@ from dil.extraction.paging import (
 )
 from dil.extraction.parameters import Scope
 from dil.model.job import Job
+from dil.model.schema_text import schema_text
 from dil.model.task import Counters, Failure, RunContext, TaskReport
 from dil.model.work_unit import WorkUnit
 from dil.observe.logs import bind
@@ -38,7 +39,7 @@ from dil.observe.progress import counted
 from dil.observe.redaction import redactor, secrets_of, shortened
 from dil.publishing.staged import FORMAT, RESULT_NAME, StagedResult, write_result
 from dil.secondary_access import renewal, validation_rows
-from dil.sending import payload_rows
+from dil.sending import AttemptPlace, Outbox, sent_before
 from dil.spi.connector import ByteSession, RequestValues, RowSession, SessionContext
 from dil.spi.converter import ConverterContext, PageFacts
 from dil.spi.coordination import Coordinator
@@ -78,6 +79,9 @@ def run_work_unit(
     around = around or Surroundings()
     clean = redactor((*secrets_of(run.job), *run.secondary.secrets))
     spent = Counters(seconds_waited=_pace(unit, around))
+    found = sent_before(run, unit)
+    if found is not None:
+        return found
     report = TaskReport(unit.signature, unit.low, unit.high, 0)
     earlier = Earlier.OF_ANY_RUN
     for attempt in range(1, run.job.running.max_retries + 2):
@@ -117,70 +121,82 @@ def _attempt(
             what attempts of this run left is deleted.
     """
     started = around.monotonic()
-    folder = f"{run.staging_dir}/{unit.hash}/{attempt}-{uuid.uuid4().hex}"
-    filesystem = filesystem_for(folder)
     counters = WalkCounters()
-    job = run.job
-    writer, rejects = _outputs(run, unit, attempt, filesystem, folder)
+    out = _outputs(run, unit, attempt, around, clean)
     checkpoints: Checkpoints | None = None
     try:
-        chain = build_chain(
-            ConverterContext(
-                job,
-                run.run_now,
-                validation_rows=validation_rows(job),
-                rejects=rejects,
-                known_schema=run.known_schema,
-            )
+        chain = _chain(run, out.rejects)
+        place = Attempt(
+            out.filesystem,
+            out.folder,
+            out.writer,
+            chain,
+            counters,
+            around.monotonic,
+            clean,
+            out.outbox.refused,
         )
-        place = Attempt(filesystem, folder, writer, chain, counters, around.monotonic, clean)
         checkpoints = Checkpoints(run, unit, place)
-        walk = _walk(run, unit, around, counters, checkpoints, earlier)
-        for batch in _rows(run, unit, attempt, chain, walk):
-            writer.write(batch)
-        _check_enough(counters, job.extraction.min_records)
+        start = checkpoints.resume(earlier)
+        walk = replace(
+            _walk(run, unit, around, counters, out.outbox),
+            start=start,
+            refused_before=checkpoints.refused_before,
+            on_page=checkpoints.page_done,
+        )
+        for batch in _rows(run, unit, attempt, chain, walk, out.outbox):
+            out.writer.write(batch)
+        _check_enough(counters, run.job.extraction.min_records)
         report = TaskReport(
             signature=unit.signature,
             low=unit.low,
             high=unit.high,
             attempts=attempt,
-            files=writer.finish(),
-            schema=_schema_text(writer.schema),
-            counters=_counted(counters, chain.dropped, around.monotonic() - started),
-            notes=(*_notes(counters, chain.warnings), *chain.notes),
-            quarantined=rejects.finish(),
-            rejects=rejects.reasons(),
-            discarded=rejects.discarded(),
+            files=out.writer.finish(),
+            schema="" if out.writer.schema is None else schema_text(out.writer.schema),
+            notes=(*_notes(counters, chain.warnings), *chain.notes, *out.outbox.notes),
+            quarantined=out.rejects.finish(),
+            rejects=out.rejects.reasons(),
+            discarded=out.rejects.discarded(),
+            refused=out.outbox.files(),
+            answers=out.outbox.answers(counters.warned),
         )
-        write_result(
-            filesystem,
-            folder,
-            StagedResult(
-                FORMAT, run.run_id, run.run_now, run.full_extract, job.digest, unit, report
-            ),
-        )
+        seconds = around.monotonic() - started
+        report = replace(report, counters=_counted(counters, report.rows, chain.dropped, seconds))
+        _stage(run, unit, report, out)
         checkpoints.close()
     except ResumeRefusedError:
-        _discard(filesystem, folder, writer, rejects)
-        _discard(filesystem, folder.rpartition("/")[0], writer, rejects)
+        out.discard(also_earlier=True)
         raise
     except BaseException as error:
-        rejects.abort()
+        out.close()
         if checkpoints is None or not checkpoints.keep():
-            _discard(filesystem, folder, writer, rejects)
+            out.discard()
         if not isinstance(error, Exception):
             raise
+        failure = out.outbox.fail(_failure(error, run.job.source.connector.qualname, clean))
         return TaskReport(
             signature=unit.signature,
             low=unit.low,
             high=unit.high,
             attempts=attempt,
-            failure=_failure(error, job.source.connector.qualname, clean),
-            counters=_counted(counters, 0, around.monotonic() - started),
+            failure=failure,
+            counters=_counted(counters, 0, 0, around.monotonic() - started),
             notes=_notes(counters, 0),
         )
     else:
         return report
+
+
+def _chain(run: RunContext, rejects: QuarantineWriter) -> ConversionChain:
+    context = ConverterContext(
+        run.job,
+        run.run_now,
+        validation_rows=validation_rows(run.job),
+        rejects=rejects,
+        known_schema=run.known_schema,
+    )
+    return build_chain(context)
 
 
 def _walk(
@@ -188,19 +204,17 @@ def _walk(
     unit: WorkUnit,
     around: Surroundings,
     counters: WalkCounters,
-    checkpoints: Checkpoints,
-    earlier: Earlier,
+    outbox: Outbox,
 ) -> Walk:
-    """Return what decides how pages are walked, from where an earlier attempt came to."""
+    """Return what decides how pages are walked, from the first one."""
     scope = Scope.of(unit, full_extract=run.full_extract, secondary=run.secondary)
     return Walk(
         run.job.extraction,
         scope,
         around,
         counters=counters,
-        start=checkpoints.resume(earlier),
-        payload=payload_rows(run.job, unit, scope),
-        on_page=checkpoints.page_done,
+        payload=outbox.payload(scope),
+        refused=outbox.refused,
     )
 
 
@@ -210,6 +224,7 @@ def _rows(
     attempt: int,
     chain: ConversionChain,
     walk: Walk,
+    outbox: Outbox,
 ) -> Iterator[pa.RecordBatch]:
     """Yield converted batches, one page at a time; the session is closed at the end."""
     job = run.job
@@ -218,11 +233,20 @@ def _rows(
     with (
         joined(run, walk.clock.sleep) as coordinator,
         connector.open(
-            SessionContext(job, unit, run.run_id, run.run_now, attempt, coordinator, renewal(job))
+            SessionContext(
+                job,
+                unit,
+                run.run_id,
+                run.run_now,
+                attempt,
+                coordinator,
+                renewal(job),
+                outbox.trail,
+            )
         ) as session,
     ):
         try:
-            for page, values in _pages(session, job, walk):
+            for page, values in _pages(outbox.audited(session), job, walk):
                 facts = PageFacts(page, values.variables, walk.counters.pages)
                 for batch in page.batches:
                     yield from chain.convert(batch, facts)
@@ -251,32 +275,64 @@ class _Told:
         self.requests, self.rows, self.bytes = requests, rows, counters.bytes
 
 
+@dataclass(frozen=True, slots=True)
+class _Outputs:
+    """Where an attempt's rows go: those to publish, those put aside, and those that are sent."""
+
+    filesystem: Filesystem
+    folder: str
+    writer: StagedWriter
+    rejects: QuarantineWriter
+    outbox: Outbox
+
+    def close(self) -> None:
+        """Close the files of a failed attempt that no later one takes over."""
+        self.rejects.abort()
+        self.outbox.abort()
+
+    def discard(self, *, also_earlier: bool = False) -> None:
+        """Delete what a failed attempt wrote; its result first, which alone makes it count."""
+        folder = self.folder.rpartition("/")[0] if also_earlier else self.folder
+        try:
+            self.filesystem.delete_file(f"{self.folder}/{RESULT_NAME}")
+            self.close()
+            self.writer.abort()
+            self.filesystem.delete_tree(folder)
+        except WriteError as error:
+            log.warning("a failed attempt is left for a later sweep: %s", error.message)
+
+
 def _outputs(
-    run: RunContext, unit: WorkUnit, attempt: int, filesystem: Filesystem, folder: str
-) -> tuple[StagedWriter, QuarantineWriter]:
-    """Return where an attempt's rows go: those to publish, and those that are put aside."""
-    spec = run.job.writing
-    return (
+    run: RunContext,
+    unit: WorkUnit,
+    attempt: int,
+    around: Surroundings,
+    clean: Callable[[str], str],
+) -> _Outputs:
+    """Return what an attempt writes, in a staging folder of its own."""
+    folder = f"{run.staging_dir}/{unit.hash}/{attempt}-{uuid.uuid4().hex}"
+    filesystem, spec = filesystem_for(folder), run.job.writing
+    place = AttemptPlace(filesystem, folder, attempt, around.now_ms, around.monotonic, clean)
+    return _Outputs(
+        filesystem,
+        folder,
         StagedWriter(filesystem, folder, spec, writer_for(spec.format)),
         QuarantineWriter(
             QuarantinePlace(filesystem, folder, spec.target_bytes),
             run.job.conversion.quarantine,
             Origin(unit.signature, run.run_id, attempt),
         ),
+        Outbox(run, unit, place),
     )
 
 
-def _discard(
-    filesystem: Filesystem, folder: str, writer: StagedWriter, rejects: QuarantineWriter
-) -> None:
-    """Delete what a failed attempt wrote; its result first, which alone makes it count."""
-    try:
-        filesystem.delete_file(f"{folder}/{RESULT_NAME}")
-        rejects.abort()
-        writer.abort()
-        filesystem.delete_tree(folder)
-    except WriteError as error:
-        log.warning("a failed attempt is left for a later sweep: %s", error.message)
+def _stage(run: RunContext, unit: WorkUnit, report: TaskReport, out: _Outputs) -> None:
+    """Complete an attempt: from now on it counts, and what it sent is known to be sent."""
+    result = StagedResult(
+        FORMAT, run.run_id, run.run_now, run.full_extract, run.job.digest, unit, report
+    )
+    write_result(out.filesystem, out.folder, result)
+    out.outbox.complete()
 
 
 def _pages(
@@ -354,24 +410,16 @@ def _notes(counters: WalkCounters, fallen_back: int) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _schema_text(schema: pa.Schema | None) -> str:
-    """Return the schema as one line a column; empty text when there was no row."""
-    if schema is None:
-        return ""
-    return "\n".join(
-        f"{field.name}: {field.type}" + ("" if field.nullable else " not null") for field in schema
-    )
-
-
-def _counted(counters: WalkCounters, dropped: int, seconds: float) -> Counters:
+def _counted(counters: WalkCounters, written: int, dropped: int, seconds: float) -> Counters:
+    """Return the counters of an attempt; ``dropped`` are the rows that conversion put aside."""
     # Linux counts in KiB, macOS in bytes.
     unit = 1 if sys.platform == "darwin" else 1024
     return Counters(
         requests=counters.requests,
         pages=counters.pages,
         rows_read=counters.rows,
-        rows_written=counters.rows - dropped,
-        rows_dropped=dropped,
+        rows_written=written,
+        rows_dropped=counters.dropped + dropped,
         bytes_read=counters.bytes,
         warnings=counters.warnings,
         seconds=seconds,

@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterator, Mapping, Set
 from urllib.parse import urlsplit
 
+from msgspec.structs import replace
+
 from dil.config.paths import PathError, local_path
 from dil.config.shape import ShapeError, Surroundings, as_object, build, is_scalar, texts
 from dil.model.authentication import Authentication
@@ -68,7 +70,7 @@ def authentication(value: JsonValue, around: Surroundings) -> Authentication:
     findings = [*_misplaced(settings, given), *_missing(settings, given), *_uri(settings, given)]
     if findings:
         raise ShapeError(*findings)
-    return settings.model_copy(update={"refresh_token_file": _located(settings, around)})
+    return replace(settings, refresh_token_file=_located(settings, around))
 
 
 def _form_members(members: Mapping[str, JsonValue], around: Surroundings) -> dict[str, object]:

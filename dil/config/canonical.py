@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import replace
 
 from dil.config.deprecated import DEPRECATED, MISSPELLED, Replacement
@@ -14,12 +14,13 @@ from dil.model.json import JsonValue, as_text, compact
 
 
 def canonical(
-    entries: Mapping[str, Entry], findings: Findings, *, lenient: bool
+    entries: Mapping[str, Entry], findings: Findings, *, lenient: bool, used: Container[str] = ()
 ) -> dict[str, Entry]:
     """Return the non-blank entries under the names of the table, and those of plug-ins.
 
     Old keys move to what replaced them with a notice; old and new that differ are a problem
-    (spec README 37). Unknown keys of ours are problems, or notices when ``lenient`` (6).
+    (spec README 37). Unknown keys of ours are problems, or notices when ``lenient`` (6); of others
+    those are told to which no ``${}`` refers, which are not in ``used``.
     """
     written = {key: entry for key, entry in entries.items() if entry.text.strip()}
     known = {
@@ -32,7 +33,7 @@ def canonical(
             _move(entry, ALIASES[key], entry.text, known, findings)
         elif key in DEPRECATED:
             _replace(entry, DEPRECATED[key], known, findings)
-    _report_unknown(written, findings, lenient=lenient)
+    _report_unknown(written, findings, used, lenient=lenient)
     return known
 
 
@@ -100,7 +101,9 @@ def _members(entry: Entry | None) -> Mapping[str, JsonValue] | None:
     return value if isinstance(value, Mapping) else None
 
 
-def _report_unknown(written: Mapping[str, Entry], findings: Findings, *, lenient: bool) -> None:
+def _report_unknown(
+    written: Mapping[str, Entry], findings: Findings, used: Container[str], *, lenient: bool
+) -> None:
     foreign: list[str] = []
     for key, entry in written.items():
         if key in TABLE or key in ALIASES or key in DEPRECATED or key.startswith(PLUGIN_PREFIX):
@@ -111,12 +114,13 @@ def _report_unknown(written: Mapping[str, Entry], findings: Findings, *, lenient
         elif key.startswith(OWN_PREFIX):
             hint = suggestion(key, TABLE)
             report(key, "is no known property", hint or _WHERE_KEYS_ARE, entry.origin)
-        else:
+        elif key not in used:
             foreign.append(key)
     if foreign:
         findings.notice(
             "",
-            f"These keys are unknown and serve ${{}} only: {', '.join(map(_with_hint, foreign))}",
+            f"These keys are unknown, and no ${{}} refers to them: "
+            f"{', '.join(map(_with_hint, foreign))}",
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dil.config.egress_checks import progress_key
 from dil.config.findings import Findings
 from dil.model.properties import Properties
 
@@ -27,9 +28,10 @@ def check_contract(values: Properties, findings: Findings) -> None:
             "Give the columns with ms.output.schema, or set state.store.enabled=true.",
         )
     puts_aside = mode in _PUTS_ASIDE or values.integer(_FAILURES) > 0
-    if puts_aside and values.text(_COMMIT) == "page":
+    key = progress_key(values)
+    if puts_aside and key:
         findings.problem(
-            _COMMIT,
-            "is page, which does not keep the rows that were put aside when a work unit goes on",
-            f"Set {_COMMIT}=unit, or {_KEY}=freeze or evolve with {_FAILURES}=0.",
+            key,
+            "keeps progress, which does not hold the rows that were put aside before",
+            f"Leave it out, or set {_KEY}=freeze or evolve with {_FAILURES}=0.",
         )

@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 
+from msgspec.structs import replace
+
 from dil.config.findings import Findings
 from dil.config.shape import ShapeError, Surroundings, as_object, build, texts
 from dil.model.csv_settings import CsvSettings, CsvSpec
@@ -135,12 +137,11 @@ def _csv(value: JsonValue, around: Surroundings) -> CsvSettings:
         raise ShapeError(*findings)
     if settings.record_separator not in {"", "\n", "\r", "\r\n", r"\n", r"\r", r"\r\n"}:
         around.notice("has a recordSeparator, which has no effect", "CR, LF and CRLF end a record.")
-    return settings.model_copy(
-        update={
-            "field_separator": characters["fieldSeparator"],
-            "quote_character": characters["quoteCharacter"],
-            "escape_character": characters["escapeCharacter"],
-        }
+    return replace(
+        settings,
+        field_separator=characters["fieldSeparator"],
+        quote_character=characters["quoteCharacter"],
+        escape_character=characters["escapeCharacter"],
     )
 
 

@@ -16,8 +16,6 @@ from dil.config.shape import (
 )
 from dil.model.json import JsonValue
 from dil.model.settings import DerivedField, Formula
-from dil.text.java_regex import compile_java
-from dil.text.joda import compile_pattern
 from dil.text.zones import find_zone
 
 _CLOCK = re.compile(r"CURRENTDATE|P[0-9]+D", re.IGNORECASE)
@@ -65,12 +63,16 @@ def _epoc(formula: Formula, place: str) -> None:
         raise ShapeError((f"{place}: {error}", ZONE_FIX)) from error
     try:
         if formula.format and formula.format.lower() != "iso":
+            from dil.text.joda import compile_pattern  # few jobs have patterns
+
             compile_pattern(formula.format)
     except ValueError as error:
         raise ShapeError((f"{place}: {error}", DATE_PATTERN_FIX)) from error
 
 
 def _regexp(formula: Formula, place: str) -> None:
+    from dil.text.java_regex import compile_java
+
     try:
         compile_java(formula.format or "(.*)")
     except ValueError as error:

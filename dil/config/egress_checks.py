@@ -29,6 +29,13 @@ def resumes(values: Properties) -> bool:
     return values.boolean(_RESUME) and has_payload(values)
 
 
+def progress_key(values: Properties) -> str:
+    """Return the property that keeps progress inside work units, empty text where none does."""
+    if resumes(values):
+        return _RESUME
+    return _COMMIT if values.text(_COMMIT) == "page" else ""
+
+
 def egress_section(values: Properties) -> EgressSpec:
     """Return how rows are sent."""
     most = values.integer(_MOST)
@@ -88,12 +95,4 @@ def _check_sending(values: Properties, findings: Findings) -> None:
             _ROWS,
             f"is {values.integer(_ROWS)}, and nothing says where the rows go in the body",
             f"Name the member that holds them: {_FIELD}=records.",
-        )
-    keeps_progress = values.boolean(_RESUME) or values.text(_COMMIT) == "page"
-    if values.text(_FAILED) == "keep" and keeps_progress:
-        key = _RESUME if values.boolean(_RESUME) else _COMMIT
-        findings.problem(
-            key,
-            "keeps progress, which does not hold the rows that were refused before",
-            f"Choose one of the two: {_FAILED}=fail, or no progress inside work units.",
         )

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 
+from msgspec.structs import replace
+
 from dil.config.authentication_json import authentication
 from dil.config.findings import nearest
 from dil.config.paths import PathError, local_path
@@ -81,7 +83,7 @@ def _tls(value: JsonValue, around: Surroundings) -> TlsSettings:
             findings.append((f"{member} {error}", "Use a local path that every executor has."))
     if findings:
         raise ShapeError(*findings)
-    return settings.model_copy(update=updates)
+    return replace(settings, **updates)
 
 
 def _tls_findings(settings: TlsSettings) -> Iterator[tuple[str, str]]:

@@ -33,6 +33,12 @@ def interpolate(
     return {key: run.resolved(key, ()) for key in wanted}
 
 
+def references(entries: Mapping[str, Entry]) -> frozenset[str]:
+    """Return every name that a ``${...}`` of these entries reads."""
+    texts = (entry.text for entry in entries.values() if "${" in entry.text)
+    return frozenset(name for text in texts for name in _TOKEN.findall(text))
+
+
 @dataclass(slots=True)
 class _Run:
     entries: Mapping[str, Entry]

@@ -10,6 +10,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args, get_origin
 
+from msgspec import NODEFAULT
+from msgspec.structs import FieldInfo, fields
+
 from dil.config.json_examples import EXAMPLES
 from dil.config.json_meanings import MEANINGS, WITHOUT_MODEL
 from dil.model.authentication import Authentication
@@ -89,22 +92,20 @@ def form_of(name: str) -> JsonForm | None:
 def _members(
     model: type[Setting], meanings: Mapping[str, str], prefix: str = ""
 ) -> Iterator[Member]:
-    for name, field in model.model_fields.items():
-        path = f"{prefix}{field.alias or name}"
-        inner = _inner_model(field.annotation)
-        has_default = not field.is_required() and inner is None and path not in _FROM_THE_JOB
-        default = _default(field.get_default(call_default_factory=True)) if has_default else ""
-        yield Member(
-            path, _value_text(field.annotation), meanings[path], default, field.is_required()
-        )
+    for field in fields(model):
+        path = f"{prefix}{field.encode_name}"
+        inner = _inner_model(field.type)
+        has_default = inner is None and path not in _FROM_THE_JOB
+        default = _default(field) if has_default else ""
+        yield Member(path, _value_text(field.type), meanings[path], default, field.required)
         if inner is not None:
             yield from _members(inner, meanings, f"{path}.")
 
 
-def _default(value: object) -> str:
-    if isinstance(value, tuple):
-        value = list(value)
-    return "" if value in (None, "", [], {}) else compact(value)  # type: ignore[arg-type] # JSON
+def _default(field: FieldInfo) -> str:
+    """Return the JSON of a member's default, empty text for none, null and what is empty."""
+    value = "" if field.default is NODEFAULT else field.default
+    return "" if value in (None, "", ()) else compact(value)
 
 
 def _value_text(annotation: object) -> str:

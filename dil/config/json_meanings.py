@@ -38,7 +38,11 @@ MEANINGS: Mapping[str, Mapping[str, str]] = {
         "failAtCap": "Whether a work unit fails that reaches a cap while the source has more.",
         "stopOnShortPage": "Whether a page with fewer rows than its page size is the last one.",
         "allowEqualPages": "Whether two pages in a row may be the same, byte for byte; else they "
-        "show that the source ignores the page parameter, and the work unit fails.",
+        "show that the source ignores the page parameter, and the work unit fails. Where cursors "
+        "or addresses lead on, a page with the rows of the one before is else told.",
+        "strict": "Whether a work unit fails where it is in doubt that every row came, and came "
+        "once: the source names a page and answers it without content, pages repeat, a total is "
+        "not reached or exceeded, paging ends while more is named. Else the report tells it.",
     },
     "ms.session.key.field": {
         "name": "Response header, or path in the response, of the session key.",

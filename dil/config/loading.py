@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
+
+from msgspec import Struct
 
 from dil.config import (
     checks,
@@ -23,7 +25,7 @@ from dil.config.digest import digest
 from dil.config.effective import Place, evaluate, evaluate_some, report_missing
 from dil.config.entry import Entry
 from dil.config.findings import Findings
-from dil.config.interpolation import interpolate
+from dil.config.interpolation import interpolate, references
 from dil.config.job_sections import (
     conversion_section,
     extraction_section,
@@ -32,7 +34,6 @@ from dil.config.job_sections import (
     state_section,
     writing_section,
 )
-from dil.config.locating import located
 from dil.config.paths import PathError, local_path
 from dil.config.planning_section import PLANNING_NAMES, planning_section
 from dil.config.plugins import (
@@ -53,8 +54,7 @@ from dil.secrets import SecretResolver
 from dil.spi.registry import join_import_path
 
 
-@dataclass(frozen=True, slots=True)
-class Loaded:
+class Loaded(Struct, frozen=True):
     """A job, and what a user should know about its configuration.
 
     ``infos`` are those notices that only say what is so, such as which files it inherits.
@@ -98,7 +98,7 @@ def load(
         written, environ=environ, settings=overrides or {}, findings=findings
     )
     place = Place(str(path), Path(path).resolve().parent, environ)
-    entries = canonical(interpolated, findings, lenient=lenient)
+    entries = canonical(interpolated, findings, lenient=lenient, used=references(written))
     blanks = {key: entry for key, entry in interpolated.items() if not entry.text.strip()}
     job = _Builder(entries, blanks, place, findings, secrets).job()
     return Loaded(job, findings.sorted_notices(), tuple(findings.infos))
@@ -162,8 +162,7 @@ def _properties(values: Mapping[str, object], entries: Mapping[str, Entry]) -> P
     return Properties(values, {key: entry.origin for key, entry in entries.items()})
 
 
-@dataclass(slots=True)
-class _Builder:
+class _Builder(Struct):
     """The steps from entries to a job, sharing findings."""
 
     entries: Mapping[str, Entry]
@@ -212,8 +211,7 @@ class _Builder:
         publishing_checks.check_publishing(
             publishing_checks.Parts(planning, publishing, state), properties, findings
         )
-        findings.move(lambda found: located(found, self.entries))
-        findings.raise_problems()
+        self._raise_problems()
         if plugins.connector is None or plugins.extractor is None:
             # Each is required, so a problem was found above; this is for the type checker.
             raise ConfigError.single(
@@ -234,6 +232,14 @@ class _Builder:
             audit=audit,
             state=state,
         )
+
+    def _raise_problems(self) -> None:
+        if self.findings.problems:
+            # Imported here: a job without problems has nothing to look for.
+            from dil.config.locating import located
+
+            self.findings.move(lambda found: located(found, self.entries))
+            self.findings.raise_problems()
 
     def _plugin_folders(self, properties: Properties) -> tuple[str, ...]:
         found: list[str] = []

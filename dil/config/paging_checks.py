@@ -5,6 +5,7 @@ Source: behaviour.md B8, B16.2, B19; spec README 29.
 
 from __future__ import annotations
 
+from dil.config.egress_checks import progress_key
 from dil.config.findings import Findings
 from dil.config.parameter_checks import KEY as PARAMETERS
 from dil.config.parameter_checks import all_parameters, used_variables
@@ -33,8 +34,8 @@ def check_paging(values: Properties, findings: Findings) -> None:
     _check_ends(values, pagination, findings)
     if has_payload(values):
         _check_payload(values, pagination, findings)
-    if values.text(_COMMIT) == "page":
-        _check_page_commit(values, pagination, findings)
+    if progress_key(values):
+        _check_progress(values, pagination, findings)
 
 
 def _check_values(values: Properties, pagination: Pagination, findings: Findings) -> None:
@@ -120,7 +121,7 @@ def _check_payload(values: Properties, pagination: Pagination, findings: Finding
         )
 
 
-def _check_page_commit(values: Properties, pagination: Pagination, findings: Findings) -> None:
+def _check_progress(values: Properties, pagination: Pagination, findings: Findings) -> None:
     """Check that there is a place to go on from, and that no converter holds rows back."""
     walks = pagination.is_on or pagination.is_named or has_payload(values)
     if not walks and values["ms.session.key.field"] is None:
@@ -132,9 +133,10 @@ def _check_page_commit(values: Properties, pagination: Pagination, findings: Fin
     for reference in find_plugins(values, Findings()).converters:
         found = load(reference)
         if issubclass(found, Converter) and found.finish is not Converter.finish:
+            key = progress_key(values)
             findings.problem(
-                _COMMIT,
-                f"is page, and {reference.qualname} of converter.classes holds rows back until the "
-                "last page",
+                key,
+                f"is {values.text(_COMMIT) if key == _COMMIT else 'true'}, and"
+                f" {reference.qualname} of converter.classes holds rows back until the last page",
                 "Leave one of the two out.",
             )

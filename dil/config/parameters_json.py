@@ -18,10 +18,9 @@ from dil.config.shape import (
 from dil.model.json import JsonValue
 from dil.model.settings import Parameter, ParameterType
 from dil.secrets import is_reference
-from dil.text.joda import compile_pattern
 from dil.text.zones import find_zone
 
-_TYPES: tuple[str, ...] = get_args(get_args(ParameterType)[0])
+_TYPES: tuple[str, ...] = get_args(ParameterType)
 
 
 def parameters(value: JsonValue, around: Surroundings) -> tuple[Parameter, ...]:
@@ -124,6 +123,8 @@ def _check_pattern(pattern: JsonValue, place: str) -> None:
         raise ShapeError(
             (f"{place} has format datetime and no pattern", 'For example "pattern":"yyyy-MM-dd".')
         )
+    from dil.text.joda import compile_pattern  # few jobs have patterns
+
     try:
         compile_pattern(pattern)
     except ValueError as error:

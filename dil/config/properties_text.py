@@ -24,7 +24,9 @@ _BRACKET = re.compile(r"\s*[\[{]")
 _LINE_END = re.compile(r"\r\n|\r|\n")
 _SEPARATOR = re.compile(r"[ \t\f]*[=:]?[ \t\f]*")
 _KEY = re.compile(r"(?:\\.|[^\\=: \t\f])*", re.DOTALL)
-_ESCAPE = re.compile(r"\\(u[0-9A-Fa-f]{4}|.|$)", re.DOTALL)
+# Java counts in UTF-16: a character beyond 16 bits is written as two.
+_PAIR = r"u[dD][89abAB][0-9A-Fa-f]{2}\\u[dD][c-fC-F][0-9A-Fa-f]{2}"
+_ESCAPE = re.compile(rf"\\({_PAIR}|u[0-9A-Fa-f]{{4}}|.|$)", re.DOTALL)
 _CONTROL = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 _HOCON = re.compile(
     r"""include\s+(?:"|required\(|file\(|classpath\()
@@ -178,7 +180,8 @@ def _plain(raw: str) -> str:
 def _character(escape: re.Match[str]) -> str:
     body = escape[1]
     if len(body) > 1:
-        return chr(int(body[1:], 16))
+        codes = body.replace("\\", "").replace("u", "")
+        return bytes.fromhex(codes).decode("utf-16-be", "surrogatepass")
     return _CONTROL.get(body, body)
 
 
@@ -187,7 +190,12 @@ def _unescape(raw: str, origin: Origin, findings: Findings) -> str:
         findings.problem(
             "", r"has \u without four hexadecimal digits", r"Write \\u for a backslash.", origin
         )
-    return _plain(raw)
+    plain = _plain(raw)
+    if any("\ud800" <= character <= "\udfff" for character in plain):
+        findings.problem(
+            "", r"has \u with half of a character", r"Write both halves, or the character.", origin
+        )
+    return plain
 
 
 def _breaks(raw: str, starts: list[int]) -> tuple[int, ...]:

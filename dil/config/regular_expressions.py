@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dil.config.findings import REGEX_FIX
 from dil.config.shape import ShapeError
-from dil.text.java_regex import compile_java
 
 
 def check_regex(pattern: str, where: str) -> None:
@@ -19,6 +18,8 @@ def check_regex(pattern: str, where: str) -> None:
 
 def regex_error(pattern: str) -> ValueError | None:
     """Return why a text is no Java regular expression, None when it is one."""
+    from dil.text.java_regex import compile_java  # few jobs have expressions
+
     try:
         compile_java(pattern)
     except ValueError as error:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from dil.config import conversion_json, csv_json, http_json, paging_json
 from dil.config.derived_json import derived_fields
 from dil.config.findings import REGEX_FIX, suggestion
@@ -107,7 +109,7 @@ def _secondary_input(item: JsonValue, where: str, folder: Path) -> SecondaryInpu
         )
     if findings:
         raise ShapeError(*findings)
-    return source.model_copy(update={"path": _located(source.path, folder)})
+    return replace(source, path=_located(source.path, folder))
 
 
 def _located(path: str, folder: Path) -> str:

@@ -7,7 +7,6 @@ from dataclasses import replace
 from dil.config.findings import Findings
 from dil.model.database_address import DatabaseAddress, Server
 from dil.model.properties import Properties
-from dil.text.database_url import DatabaseUrlError, read_database_url
 
 SERVER_KINDS = frozenset(server.value for server in Server)
 
@@ -25,6 +24,8 @@ def state_server(values: Properties, kind: str, findings: Findings) -> DatabaseA
 
     No finding shows the URL: it may hold a password.
     """
+    from dil.text.database_url import DatabaseUrlError, read_database_url  # servers are rare
+
     server = Server(kind)
     example = f"Write {_EXAMPLES[server]}, with {_USER} and {_PASSWORD}."
     _require_secrets(findings)

@@ -11,8 +11,6 @@ from dil.config.findings import DATE_PATTERN_FIX, REGEX_FIX, ZONE_FIX, known_wor
 from dil.config.java_names import current_name
 from dil.config.property import Property, ValueType
 from dil.model.rate import RateLimit
-from dil.text.java_regex import compile_java
-from dil.text.joda import compile_pattern
 from dil.text.zones import zone_of_text
 
 _INT_BOUNDS = (-(2**31), 2**31 - 1)
@@ -48,7 +46,9 @@ def parse(entry: Property, text: str) -> object:
 def default(entry: Property) -> object:
     """Return the value of a property that is blank: its default, None or nothing without one."""
     if entry.default:
-        return parse(entry, entry.default)
+        # Patterns are not compiled, which takes longer than all else: a test holds them right.
+        reader = _PATTERNS.get(entry.type, parse)
+        return reader(entry, entry.default)
     if entry.type in _LISTS:
         return ()
     return None
@@ -108,6 +108,8 @@ def _items(entry: Property, text: str) -> tuple[str, ...]:
 
 
 def _patterns(entry: Property, text: str) -> tuple[str, ...]:
+    from dil.text.joda import compile_pattern  # here and below: few jobs have any
+
     patterns = _items(entry, text)
     for pattern in patterns:
         try:
@@ -120,6 +122,8 @@ def _patterns(entry: Property, text: str) -> tuple[str, ...]:
 
 
 def _regex(entry: Property, text: str) -> str:
+    from dil.text.java_regex import compile_java
+
     del entry
     try:
         compile_java(text)
@@ -219,4 +223,8 @@ _READERS: Mapping[ValueType, Callable[[Property, str], object]] = {
     ValueType.FILE_SYSTEM: _file_system,
     ValueType.DURATION: _duration_ms,
     ValueType.RATE: _rate,
+}
+_PATTERNS: Mapping[ValueType, Callable[[Property, str], object]] = {
+    ValueType.DATE_PATTERNS: _items,
+    ValueType.REGEX: lambda _, text: text,
 }

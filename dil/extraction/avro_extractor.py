@@ -15,7 +15,7 @@ import pyarrow as pa
 from dil.errors import SourceContractError
 from dil.extraction.avro_types import AvroType, AvroTypes, Form
 from dil.extraction.json_document import collector_paused
-from dil.extraction.json_path import index
+from dil.extraction.json_path import index, number
 from dil.extraction.streams import ReadStream
 from dil.model.arrow import raw_schema
 from dil.model.job import ExtractionSpec
@@ -180,7 +180,7 @@ def _type_at(types: AvroTypes, avro: AvroType, path: Sequence[str]) -> AvroType:
             found = members[segment]
         elif kind == "map":
             found = found["values"]
-        elif kind == "array" and index(segment) is not None:
+        elif kind == "array" and number(segment) is not None:
             found = found["items"]
         else:
             raise SourceContractError(
@@ -192,10 +192,10 @@ def _type_at(types: AvroTypes, avro: AvroType, path: Sequence[str]) -> AvroType:
 def _value_at(record: dict[str, Any], path: Sequence[str]) -> object:
     value: Any = record
     for segment in path:
-        position = index(segment)
+        position = index(segment, len(value)) if isinstance(value, list) else None
         if isinstance(value, dict) and segment in value:
             value = value[segment]
-        elif isinstance(value, list) and position is not None and position < len(value):
+        elif position is not None:
             value = value[position]
         else:
             raise SourceContractError(

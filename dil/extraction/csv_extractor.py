@@ -107,6 +107,7 @@ class CsvExtractor(Extractor):
         notes = (*read.notes, *((DROPPED,) if self._failures.dropped > dropped else ()))
         page.notes = tuple(dict.fromkeys((*page.notes, *notes)))
         page.rows += read.batch.num_rows
+        page.dropped += self._failures.dropped - dropped
         for begin in range(0, batch.num_rows, _BATCH_ROWS):
             yield batch.slice(begin, _BATCH_ROWS)
 

@@ -95,8 +95,8 @@ class Document:
 
 
 def _element(value: list[object], segment: str) -> object:
-    position = index(segment)
-    return MISSING if position is None or position >= len(value) else value[position]
+    position = index(segment, len(value))
+    return MISSING if position is None else value[position]
 
 
 def _opened(value: object) -> object:

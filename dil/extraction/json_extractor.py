@@ -21,14 +21,12 @@ from dil.extraction.json_scan import MalformedError, OversizeError
 from dil.extraction.json_spool import Limits, Span, Spool, read_body
 from dil.extraction.json_windows import RowWindows
 from dil.extraction.names import NameCleansing
+from dil.extraction.paging_notes import NO_DATA_FIELD
 from dil.model.job import ExtractionSpec
 from dil.model.json import JsonValue
 from dil.spi.connector import Response
 from dil.spi.extractor import MISSING, Extractor, Missing, Page
 
-NO_DATA_FIELD = (
-    "a later page had no ms.data.field and was taken as empty; it may have been an error document"
-)
 _AnyDocument: TypeAlias = Document | LargeDocument | LargeLines
 _LINES = ("application/x-ndjson", "application/jsonlines", "application/jsonl")
 
@@ -79,11 +77,11 @@ class JsonExtractor(Extractor):
         self._pages += 1
         source = _Source(response, text, self._pages)
         if isinstance(text, bytes) and not text.strip():
-            return Page(iter(()), _nothing)
+            return Page(iter(()), _nothing, has_content=False)
         with source.problems():
             document = self._document(text, is_lines=response.content_type in _LINES)
             windows = self._windows(document, source)
-        page = Page(iter(()), source.looking_up(document))
+        page = Page(iter(()), source.looking_up(document), has_content=document.is_container)
         if windows is None:
             page.notes = (NO_DATA_FIELD,)
         page.batches = self._batches(windows or (), page, source)

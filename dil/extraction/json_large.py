@@ -14,7 +14,7 @@ from typing import TypeAlias
 import msgspec
 
 from dil.extraction.json_document import Document, decode_elements, decode_lines
-from dil.extraction.json_path import index
+from dil.extraction.json_path import index, number
 from dil.extraction.json_scan import Cursor, OversizeError
 from dil.extraction.json_spool import Limits, Span, Spool
 from dil.extraction.json_windows import RowWindows, scan_elements
@@ -31,16 +31,28 @@ class _Closed:
 
 @dataclass(slots=True)
 class _Members:
-    """A long object or array around the rows; elements go by their number."""
+    """A long object or array around the rows; elements go by their number.
+
+    ``size`` is how many there are, known when all were read.
+    """
 
     parts: dict[str | int, _Node] = field(default_factory=dict)
     is_array: bool = False
+    size: int = 0
     is_complete: bool = True
 
-    def key_of(self, segment: str) -> str | int:
-        """Return the key that a segment of a path means."""
-        position = index(segment) if self.is_array else None
-        return segment if position is None else position
+    def leads_on(self, segment: str, key: str | int) -> bool:
+        """Tell whether a segment of a path means the part that is being read.
+
+        Raises:
+            OversizeError: the segment counts from the end, which is not known yet.
+        """
+        if not isinstance(key, int):
+            return segment == key
+        position = number(segment)
+        if position is not None and position < 0:
+            raise OversizeError(f'"{segment}" counts from the end of an array that holds the rows')
+        return position == key
 
     def keep(self, key: str | int, part: _Node, most: int) -> None:
         """Take note of a part; of a repeated member the last one counts."""
@@ -51,7 +63,8 @@ class _Members:
 
     def part(self, segment: str) -> _Node | Missing:
         """Return a member or an element."""
-        found = self.parts.get(self.key_of(segment), MISSING)
+        key = index(segment, self.size) if self.is_array else segment
+        found: _Node | Missing = MISSING if key is None else self.parts.get(key, MISSING)
         if isinstance(found, Missing) and not self.is_complete:
             raise OversizeError(f'"{segment}" may be one of the members that were not kept')
         return found
@@ -138,11 +151,12 @@ class LargeDocument:
         members = _Members(is_array=is_array)
         opening, closing = (b"[", b"]") if is_array else (b"{", b"}")
         cursor.take(opening, "")
-        for number in count():
-            if not number and cursor.peek() == closing:
+        for place in count():
+            if not place and cursor.peek() == closing:
                 break
-            key = number if is_array else cursor.name()
-            rest = wanted[1:] if wanted and members.key_of(wanted[0]) == key else None
+            key = place if is_array else cursor.name()
+            members.size += 1
+            rest = wanted[1:] if wanted and members.leads_on(wanted[0], key) else None
             part = self._node(cursor, rest)
             if wanted is not None:
                 members.keep(key, part, self._limits.members)
@@ -198,7 +212,7 @@ def _line_windows(text: Spool, limits: Limits) -> Iterator[Span]:
 
 
 def _row(rows: RowWindows, segment: str) -> msgspec.Raw | Missing:
-    position = index(segment)
+    position = number(segment)
     found = None if position is None else rows.nth(position)
     return MISSING if found is None else found
 

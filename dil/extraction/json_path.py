@@ -13,12 +13,15 @@ T = TypeVar("T")
 
 
 def find(root: JsonValue, path: str) -> JsonValue | Missing:
-    """Follow a dot path: names in objects, non-negative indexes in arrays; "" is the root.
+    """Follow a dot path: names in objects, indexes in arrays; "" is the root.
 
-    A missing segment means missing; it is never skipped. There is no escape for a dot.
+    Index -1 is the last element. A missing segment means missing; it is never skipped. There is no
+    escape for a dot.
 
     >>> find({"a": [{"b": None}]}, "a.0.b") is None
     True
+    >>> find({"a": [{"b": 1}, {"b": 2}]}, "a.-1.b")
+    2
     >>> find({"a": 1}, "x.a")
     MISSING
     """
@@ -29,8 +32,8 @@ def find(root: JsonValue, path: str) -> JsonValue | Missing:
                 return MISSING
             value = value[segment]
         elif isinstance(value, Sequence) and not isinstance(value, str):
-            position = index(segment)
-            if position is None or position >= len(value):
+            position = index(segment, len(value))
+            if position is None:
                 return MISSING
             value = value[position]
         else:
@@ -46,6 +49,18 @@ def member_values(objects: Sequence[Mapping[str, T]], name: str) -> list[T | Non
         return [value.get(name) for value in objects]
 
 
-def index(segment: str) -> int | None:
-    """Return the array index that a path segment means, None when it is a name."""
-    return int(segment) if segment.isascii() and segment.isdigit() else None
+def index(segment: str, size: int) -> int | None:
+    """Return which element of an array of ``size`` a path segment means, counted from 0.
+
+    None when the segment is a name, or the array has no such element.
+    """
+    position = number(segment)
+    if position is not None and position < 0:
+        position += size
+    return position if position is not None and 0 <= position < size else None
+
+
+def number(segment: str) -> int | None:
+    """Return a path segment as a number, below 0 from the end; None when it is a name."""
+    digits = segment.removeprefix("-")
+    return int(segment) if digits.isascii() and digits.isdigit() else None

@@ -148,7 +148,9 @@ class RowWindows:
             yield self._decode(self._text.read(span), span.begin)
 
     def nth(self, position: int) -> msgspec.Raw | None:
-        """Return a row by its number, from 0; None when there are fewer rows."""
+        """Return a row by its number from 0, or from the end, -1; None when there are fewer."""
+        if position < 0:
+            return self._nth_from_end(-position)
         before = 0
         for number in range(len(self._spans)):
             if number == len(self._counts):
@@ -156,6 +158,14 @@ class RowWindows:
             if position < before + self._counts[number]:
                 return self._window(number)[position - before]
             before += self._counts[number]
+        return None
+
+    def _nth_from_end(self, position: int) -> msgspec.Raw | None:
+        for number in reversed(range(len(self._spans))):
+            rows = self._window(number)
+            if position <= len(rows):
+                return rows[-position]
+            position -= len(rows)
         return None
 
     def _window(self, number: int) -> list[msgspec.Raw]:

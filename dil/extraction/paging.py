@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, BinaryIO, Protocol, cast
 
 from dil.errors import (
     AuthenticationError,
     QuotaError,
+    RefusedAnswer,
     SourceContractError,
     SourceError,
     TransientSourceError,
 )
+from dil.extraction.doubts import Doubts
 from dil.extraction.measured_body import MeasuredBody
 from dil.extraction.next_page import more_flag, next_address
 from dil.extraction.page_values import EchoedPage, initial_values, next_values, page_integer
 from dil.extraction.paging_guard import PagingGuard
-from dil.extraction.paging_notes import end_notes
+from dil.extraction.paging_notes import DOUBTS, end_notes
 from dil.extraction.paging_rules import (
     Action,
     Decision,
@@ -35,8 +38,9 @@ from dil.extraction.payload_rows import PayloadRows
 from dil.extraction.position import Position
 from dil.extraction.session_keys import session_key
 from dil.model.job import ExtractionSpec
-from dil.model.json import JsonValue, as_text
+from dil.model.json import JsonObject, JsonValue, as_text
 from dil.spi.connector import ByteSession, RequestValues, Response, RowSession
+from dil.spi.egress import RefusedSink
 from dil.spi.extractor import MISSING, Extractor, Missing, Page
 
 if TYPE_CHECKING:
@@ -51,19 +55,21 @@ class WalkCounters:
 
     ``bytes`` are those that the extractor read, after transfer decoding. ``pages`` are answers
     that were not warnings. ``by_status`` counts answers by the hundreds of their status (2 for
-    2xx), where the protocol has one. ``notes`` are fixed sentences for the run's report, each once:
-    what was odd about the answers and about how the walk ended, without being a failure.
-    ``is_void`` tells that what was read is good for nothing: from the same pages a later attempt
-    would come to the same end.
+    2xx), where the protocol has one, ``warned`` those that are only a warning by their status.
+    ``notes`` are fixed sentences for the run's report, each once: what was odd about the answers
+    and about how the walk ended, without being a failure. ``is_void`` tells that what was read is
+    good for nothing: from the same pages a later attempt would come to the same end.
     """
 
     requests: int = 0
     pages: int = 0
     rows: int = 0
+    dropped: int = 0
     bytes: int = 0
     warnings: int = 0
     seconds_waited: float = 0.0
     by_status: Counter[int] = field(default_factory=Counter)
+    warned: Counter[int] = field(default_factory=Counter)
     notes: list[str] = field(default_factory=list)
     is_void: bool = False
 
@@ -99,8 +105,10 @@ class Walk:
     """Everything that decides how the pages of one attempt are walked.
 
     ``start`` is where an earlier attempt came to. ``payload`` are the rows to send, one in each
-    request; without a row there is no request. ``on_page`` is called between two pages, when all
-    rows of the earlier one were taken, with where the walk goes on.
+    request; without a row there is no request. ``refused`` takes those that the receiver does not
+    want; without it such a row ends the walk. ``refused_before`` are those that an earlier attempt
+    put aside, by the number of their request: they are put aside once more. ``on_page`` is called
+    between two pages, when all rows of the earlier one were taken, with where the walk goes on.
     """
 
     spec: ExtractionSpec
@@ -109,6 +117,8 @@ class Walk:
     counters: WalkCounters = field(default_factory=WalkCounters)
     start: Position | None = None
     payload: PayloadRows | None = None
+    refused: RefusedSink | None = None
+    refused_before: Mapping[int, RefusedAnswer] = field(default_factory=dict)
     on_page: Callable[[Position], None] = _ignore
 
 
@@ -136,7 +146,7 @@ def walk_pages(
         response = session.fetch(values)
         _count(response, walk.counters)
         if response.body is None:
-            return Page(iter(()), _nothing), response
+            return Page(iter(()), _nothing, has_content=False), response
         body = MeasuredBody(response.body, walk.counters.read, hashes=hashes)
         measured = replace(response, body=cast("BinaryIO", body))
         return extractor.extract(measured), measured
@@ -161,20 +171,23 @@ def _walk(ask: _Ask, walk: Walk) -> Iterator[tuple[Page, RequestValues]]:
     rules, guard, pace = PagingRules.of(walk.spec), _guard(walk), _Pace(walk)
     start = walk.start or Position(values=initial_values(walk.spec))
     state, values, rows = start.state, start.values, walk.payload
-    if rows is not None and not rows.skip(state.asked, start.sent_rows or rows.sent):
+    if rows is not None and not _skips(walk, rows, start):
         raise ResumeRefusedError
     if rows is not None and not rows.left:
         return
+    doubts = _doubts(walk)
     while True:
         pace.before_request()
         request = _request(walk, values, state)
         walk.counters.requests += 1
-        page, response = _answered(ask, request, walk, is_first=state.asked == start.number)
+        page, response = _answered(ask, request, walk, state.asked)
+        doubts.watch(page)
         yield page, request
         for _ in page.batches:
             pass
         walk.counters.rows += page.rows
-        walk.counters.note(*page.notes)
+        walk.counters.dropped += page.dropped
+        _tell(walk, *page.notes, *doubts.about(page))
         echoed = _echoed(walk.spec, page)
         state = replace(
             _state_after(walk, state, page, response),
@@ -182,18 +195,41 @@ def _walk(ask: _Ask, walk: Walk) -> Iterator[tuple[Page, RequestValues]]:
             elapsed_s=pace.elapsed_s(),
         )
         decision = decide(rules, state)
-        if decision.action is Action.FAIL:
-            walk.counters.is_void = True
-            raise SourceContractError(
-                failure(decision, walk.spec.session, rules.wait_timeout_s),
-                "See ms.session.key.field, ms.pagination and ms.wait.timeout.seconds.",
-            )
-        if decision.action is Action.STOP:
-            _note_the_end(walk, rules, state, response, decision)
+        if _is_over(walk, rules, state, response, decision):
             return
-        _check(guard, decision, state, response, walk)
-        values = next_values(values, echoed, page.rows, state.key.cursor)
+        following = next_values(values, echoed, page.rows, state.key.cursor)
+        with _voiding(walk.counters):
+            guard.check(decision, state, _content(response))
+            guard.check_values(decision, values, following)
+        doubts.go_on(decision)
+        values = following
         walk.on_page(Position.after(state, values, rows.sent if rows else ""))
+
+
+def _is_over(
+    walk: Walk, rules: PagingRules, state: PageState, response: Response, decision: Decision
+) -> bool:
+    """Tell whether a decision ends the walk, and note what is odd about its end.
+
+    Raises:
+        SourceContractError: the decision is that the walk fails.
+    """
+    if decision.action is Action.FAIL:
+        walk.counters.is_void = True
+        raise SourceContractError(
+            failure(decision, walk.spec.session, rules.wait_timeout_s),
+            "See ms.session.key.field, ms.pagination and ms.wait.timeout.seconds.",
+        )
+    if decision.action is Action.NEXT:
+        return False
+    _note_the_end(walk, rules, state, response, decision)
+    return True
+
+
+def _doubts(walk: Walk) -> Doubts:
+    allows = walk.spec.pagination.equal_pages
+    is_named = walk.start is not None and walk.payload is None
+    return Doubts(is_named=is_named, allows_equal_pages=allows)
 
 
 def _guard(walk: Walk) -> PagingGuard:
@@ -201,15 +237,18 @@ def _guard(walk: Walk) -> PagingGuard:
     return PagingGuard(PagingRules.of(walk.spec), allows_equal_pages=allows)
 
 
-def _check(
-    guard: PagingGuard, decision: Decision, state: PageState, response: Response, walk: Walk
-) -> None:
-    """Let the guard look; what it refuses would be refused again from any page of the circle."""
+@contextmanager
+def _voiding(counters: WalkCounters) -> Iterator[None]:
+    """Tell of what is refused in here that it would be refused again from any page of the walk."""
+    counters.is_void = True
+    yield
+    counters.is_void = False
+
+
+def _content(response: Response) -> bytes | None:
+    """Return the hash of a body, None where it was not taken."""
     body: object = response.body
-    content = body.content if isinstance(body, MeasuredBody) else None
-    walk.counters.is_void = True
-    guard.check(decision, state, content)
-    walk.counters.is_void = False
+    return body.content if isinstance(body, MeasuredBody) else None
 
 
 def _request(walk: Walk, values: PageValues, state: PageState) -> RequestValues:
@@ -221,14 +260,11 @@ def _request(walk: Walk, values: PageValues, state: PageState) -> RequestValues:
     return replace(request, payload=row, idempotency_key=key)
 
 
-def _answered(
-    ask: _Ask, request: RequestValues, walk: Walk, *, is_first: bool
-) -> tuple[Page, Response]:
-    """Send a request; tell a token that is not good any more from other refusals.
-
-    A payload row that is refused says nothing of the rows before it: they were sent.
-    """
-    if not is_first or walk.start is None or walk.payload is not None:
+def _answered(ask: _Ask, request: RequestValues, walk: Walk, number: int) -> tuple[Page, Response]:
+    """Send a request, ``number`` after the first; tell a stale token from other refusals."""
+    if walk.payload is not None:
+        return _sent(ask, request, walk, number + 1)
+    if walk.start is None or number != walk.start.number:
         return ask(request)
     try:
         return ask(request)
@@ -238,11 +274,39 @@ def _answered(
         raise ResumeRefusedError from error
 
 
+def _skips(walk: Walk, rows: PayloadRows, start: Position) -> bool:
+    """Pass over the rows that an earlier attempt has sent; tell whether they are the same."""
+
+    def seen(number: int, row: JsonObject, key: str) -> None:
+        answer = walk.refused_before.get(number)
+        if answer is not None and walk.refused is not None:
+            walk.refused.keep(row, number, key, answer)
+
+    return rows.skip(start.number, start.sent_rows or rows.sent, seen)
+
+
+def _sent(ask: _Ask, request: RequestValues, walk: Walk, number: int) -> tuple[Page, Response]:
+    """Send a payload row; put it aside where the receiver refuses it and the job keeps such rows.
+
+    That it is refused says nothing of the rows before it: they were sent.
+    """
+    try:
+        return ask(request)
+    except SourceError as error:
+        if walk.refused is None or error.refused is None or request.payload is None:
+            raise
+        status = error.refused.status
+        walk.refused.keep(request.payload, number, request.idempotency_key, error.refused)
+        walk.counters.by_status[status // 100] += 1
+        return Page(iter(()), _nothing), Response(body=None, status=status)
+
+
 def _count(response: Response, counters: WalkCounters) -> None:
     if response.status:
         counters.by_status[response.status // 100] += 1
     if response.warning:
         counters.warnings += 1
+        counters.warned[response.status] += 1
         _LOG.warning("%s: %s", response.location, response.warning)
     else:
         counters.pages += 1
@@ -259,7 +323,26 @@ def _note_the_end(
             response.location or "the source", note, state.processed,
             "unknown" if state.total is None else as_text(state.total),
         )  # fmt: skip
+    _tell(walk, *notes)
+
+
+def _tell(walk: Walk, *notes: str) -> None:
+    """Note what is odd for the run's report.
+
+    Nothing of a walk in doubt is kept for a later attempt, which would not see the same.
+
+    Raises:
+        SourceContractError: one of the notes is a doubt, and paging is strict.
+    """
     walk.counters.note(*notes)
+    doubt = next((note for note in notes if note in DOUBTS), "")
+    if doubt and walk.spec.pagination.strict:
+        walk.counters.is_void = True
+        raise SourceContractError(
+            f"paging is strict, and {doubt}",
+            "Look at what the source answers. Without `strict` in ms.pagination the run's report"
+            " tells it and the rows that came are published.",
+        )
 
 
 def _state_after(walk: Walk, before: PageState, page: Page, response: Response) -> PageState:

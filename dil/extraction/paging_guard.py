@@ -6,6 +6,7 @@ import hashlib
 
 from dil.errors import SourceContractError
 from dil.extraction.paging_rules import Decision, PageState, PagingRules
+from dil.extraction.parameters import PageValues
 
 _REMEMBERED = 100_000
 _MOST_EMPTY = 1000
@@ -54,6 +55,31 @@ class PagingGuard:
             self._refuse_equal(content)
         self._content = content
         self._refuse_emptiness(decision, state)
+
+    def check_values(self, decision: Decision, asked: PageValues, following: PageValues) -> None:
+        """Refuse to go back to a page that was asked for, because an answer echoed another one.
+
+        Args:
+            decision: The row of the table that wants another request.
+            asked: The page values of the last request.
+            following: Those of the next one.
+
+        Raises:
+            SourceContractError: the walk goes in circles.
+        """
+        if decision.row not in _BY_VALUES or not self._rules.is_paged or not self.reads_content:
+            return
+        for before, after in (
+            (asked.start, following.start),
+            (asked.number, following.number),
+        ):
+            if before is not None and after is not None and after <= before:
+                raise SourceContractError(
+                    "the source leads in circles: the answer says that it is an earlier page than"
+                    f" the one that was asked for, and the next one would be {after} after"
+                    f" {before}",
+                    "Check `fields` of ms.pagination, and how the page is asked for.",
+                )
 
     def _refuse_seen(self, text: str, what: str) -> None:
         mark = hashlib.blake2b(text.encode(), digest_size=8).digest()

@@ -12,6 +12,7 @@ from dil.extraction.paging_rules import (
     Decision,
     PageState,
     PagingRules,
+    total_exceeded,
     total_reached,
 )
 
@@ -41,7 +42,27 @@ NEXT_LEFT = (
     "paging ended at the total count although the answer named another page; rows may be missing"
     " if the total is only an estimate"
 )
+NO_DATA_FIELD = (
+    "a later page had no ms.data.field and was taken as empty; it may have been an error document"
+)
 NO_FLAG = "no response had the flag that `more` of ms.pagination names; check its path"
+
+TOTAL_EXCEEDED = (
+    "paging ended because more rows came than ms.total.count.field tells; the total is wrong, so"
+    " rows may be missing"
+)
+NO_CONTENT = (
+    "the source named another page, and the answer to that had no content; rows may be missing"
+)
+SAME_ROWS = "two pages in a row had the same rows; they may be doubled, and others may be missing"
+
+# What leaves in doubt whether each row came once; with `strict` it fails the work unit.
+DOUBTS = frozenset(
+    {
+        TOTAL_NOT_REACHED, TOTAL_EXCEEDED, CURSOR_LEFT, MORE_LEFT, NEXT_LEFT, NO_CONTENT,
+        NO_DATA_FIELD, SAME_ROWS,
+    }
+)  # fmt: skip
 
 _TOTAL_ROW = 6
 
@@ -67,6 +88,7 @@ def end_notes(
             NO_TOTAL: rules.has_total and state.total is None and state.processed > 0,
             NO_KEY: _lacks_its_key(rules, state),
             MORE_LEFT: state.more is True and decision.row != _TOTAL_ROW and not rules.condition,
+            TOTAL_EXCEEDED: decision.row == _TOTAL_ROW and total_exceeded(state),
             NEXT_LEFT: decision.row == _TOTAL_ROW and bool(state.next_uri or state.more),
             NO_FLAG: rules.has_more and not state.more_was_there and state.processed > 0,
         }

@@ -258,6 +258,11 @@ def total_reached(rules: PagingRules, state: PageState) -> bool | None:
     return state.processed >= state.total
 
 
+def total_exceeded(state: PageState) -> bool:
+    """Tell whether more rows came than the source itself says there are."""
+    return isinstance(state.total, int | float | Decimal) and state.processed > state.total
+
+
 def total_count(found: JsonValue | Missing, previous: JsonValue, path: str) -> JsonValue:
     """Return the expected number of rows after a page; a page without it keeps the previous one.
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TypeAlias
 
 from dil.model.json import JsonObject, JsonValue, compact
+
+Seen: TypeAlias = Callable[[int, JsonObject, str], None]
 
 
 class PayloadRows:
@@ -45,12 +48,17 @@ class PayloadRows:
         named = compact([*self._owner, text, before])
         return row, hashlib.sha256(named.encode()).hexdigest()
 
-    def skip(self, count: int, sent: str) -> bool:
-        """Take ``count`` rows that were sent before; tell whether they are the same, in order."""
-        for _ in range(count):
+    def skip(self, count: int, sent: str, seen: Seen | None = None) -> bool:
+        """Take ``count`` rows that were sent before; tell whether they are the same, in order.
+
+        ``seen`` is called for each, with the number of its request, from 1, and its key.
+        """
+        for number in range(1, count + 1):
             if not self.left:
                 return False
-            self.take()
+            row, key = self.take()
+            if seen is not None:
+                seen(number, row, key)
         return self.sent == sent
 
 

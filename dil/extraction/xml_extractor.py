@@ -15,6 +15,7 @@ from dil.extraction.content import refuse_other_types
 from dil.extraction.json_document import collector_paused
 from dil.extraction.json_path import find
 from dil.extraction.names import NameCleansing
+from dil.extraction.paging_notes import NO_DATA_FIELD
 from dil.extraction.xml_document import XmlDocument
 from dil.extraction.xml_rows import FoundColumns, GivenColumns, XmlColumns
 from dil.model.job import ExtractionSpec
@@ -22,9 +23,6 @@ from dil.model.json import JsonValue
 from dil.spi.connector import Response
 from dil.spi.extractor import MISSING, Extractor, Missing, Page
 
-NO_DATA_FIELD = (
-    "a later page had no ms.data.field and was taken as empty; it may have been an error document"
-)
 LOOKED_TOO_EARLY = (
     "a path was looked up in the first part of a large XML document: what stands behind its first"
     " rows was not seen"

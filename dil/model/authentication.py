@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field
+from msgspec import Meta, field
+from msgspec.structs import replace
 
 from dil.model.secret import Secret
-from dil.model.settings import Setting, lower
+from dil.model.settings import Setting
 
 Grant = Literal["client_credentials", "refresh_token", "password"]
 
 
-class Authentication(Setting):
+class Authentication(Setting, frozen=True):
     """``ms.authentication``: one header, or one member of the query, with credentials (B7.4).
 
     ``name`` and ``location`` are for method apikey, everything below them for oauth2, whose token
@@ -20,29 +21,27 @@ class Authentication(Setting):
     ``expiry_margin_s`` None leaves it to the token's lifetime when it is renewed.
     """
 
-    method: Annotated[
-        Literal["basic", "bearer", "oauth", "custom", "apikey", "oauth2"], BeforeValidator(lower)
-    ]
-    encryption: Annotated[Literal["base64", "none"], BeforeValidator(lower)] = "none"
+    method: Literal["basic", "bearer", "oauth", "custom", "apikey", "oauth2"]
+    encryption: Literal["base64", "none"] = "none"
     header: str = "Authorization"
     token: Secret | None = None
     name: str = ""
-    location: Annotated[Literal["header", "query"], BeforeValidator(lower)] = Field(
-        default="header", alias="in"
-    )
-    grant: Annotated[Grant | None, BeforeValidator(lower)] = None
-    token_uri: str = Field(default="", alias="tokenUri")
-    client_id: str | Secret = Field(default="", alias="clientId")
-    client_secret: Secret | None = Field(default=None, alias="clientSecret")
-    client_authentication: Annotated[Literal["basic", "body"], BeforeValidator(lower)] = Field(
-        default="basic", alias="clientAuthentication"
+    location: Literal["header", "query"] = field(default="header", name="in")
+    grant: Grant | None = None
+    token_uri: str = field(default="", name="tokenUri")
+    client_id: str | Secret = field(default="", name="clientId")
+    client_secret: Secret | None = field(default=None, name="clientSecret")
+    client_authentication: Literal["basic", "body"] = field(
+        default="basic", name="clientAuthentication"
     )
     scope: str = ""
     audience: str = ""
-    refresh_token: Secret | None = Field(default=None, alias="refreshToken")
-    refresh_token_file: str = Field(default="", alias="refreshTokenFile")
-    parameters: dict[str, str | Secret] = Field(default_factory=dict)
-    expiry_margin_s: int | None = Field(default=None, ge=0, alias="expiryMarginSeconds")
+    refresh_token: Secret | None = field(default=None, name="refreshToken")
+    refresh_token_file: str = field(default="", name="refreshTokenFile")
+    parameters: dict[str, str | Secret] = field(default_factory=dict)
+    expiry_margin_s: Annotated[int, Meta(ge=0)] | None = field(
+        default=None, name="expiryMarginSeconds"
+    )
 
     @property
     def is_fetched(self) -> bool:
@@ -51,6 +50,4 @@ class Authentication(Setting):
 
     def without_grant(self) -> Authentication:
         """Return the same without what is sent for a token: tasks are given the token itself."""
-        return self.model_copy(
-            update={"client_secret": None, "refresh_token": None, "parameters": {}}
-        )
+        return replace(self, client_secret=None, refresh_token=None, parameters={})

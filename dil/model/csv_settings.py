@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field
+from msgspec import Meta, Struct, field
 
-from dil.model.settings import Setting, lower
+from dil.model.settings import Setting
 
-CsvFieldType = Annotated[
-    Literal["", "string", "int", "long", "double", "boolean", "float"], BeforeValidator(lower)
-]
+CsvFieldType = Literal["", "string", "int", "long", "double", "boolean", "float"]
 
 
-class CsvSettings(Setting):
+class CsvSettings(Setting, frozen=True):
     """``ms.csv`` (behaviour.md B9.7); the three characters are decoded, empty text means none."""
 
-    field_separator: str = Field(default=",", alias="fieldSeparator")
-    quote_character: str = Field(default='"', alias="quoteCharacter")
-    escape_character: str = Field(default="\\", alias="escapeCharacter")
-    record_separator: str = Field(default="", alias="recordSeparator")
-    column_header_index: int = Field(default=-1, ge=-1, alias="columnHeaderIndex")
-    lines_to_skip: int = Field(default=0, ge=0, alias="linesToSkip")
-    column_projection: str = Field(default="", alias="columnProjection")
-    default_field_type: CsvFieldType = Field(default="", alias="defaultFieldType")
-    max_failures: int = Field(default=0, ge=0, alias="maxFailures")
-    keep_null_string: bool = Field(default=False, alias="keepNullString")
+    field_separator: str = field(default=",", name="fieldSeparator")
+    quote_character: str = field(default='"', name="quoteCharacter")
+    escape_character: str = field(default="\\", name="escapeCharacter")
+    record_separator: str = field(default="", name="recordSeparator")
+    column_header_index: Annotated[int, Meta(ge=-1)] = field(default=-1, name="columnHeaderIndex")
+    lines_to_skip: Annotated[int, Meta(ge=0)] = field(default=0, name="linesToSkip")
+    column_projection: str = field(default="", name="columnProjection")
+    default_field_type: CsvFieldType = field(default="", name="defaultFieldType")
+    max_failures: Annotated[int, Meta(ge=0)] = field(default=0, name="maxFailures")
+    keep_null_string: bool = field(default=False, name="keepNullString")
 
     @property
     def skipped(self) -> int:
@@ -43,8 +40,7 @@ class CsvSettings(Setting):
         return tuple(found)
 
 
-@dataclass(frozen=True, slots=True)
-class CsvSpec:
+class CsvSpec(Struct, frozen=True):
     """How delimited text becomes rows.
 
     ``made_up`` are the names of columns that derived fields fill, in lower case: no cell is

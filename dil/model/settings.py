@@ -1,48 +1,39 @@
 """Frozen models of the JSON properties: parsed once from outside, then passed around as values.
 
-Numbers and booleans may be written as strings (spec README 22); pydantic's lax mode reads both.
-Members keep DIL's spelling as aliases and have Python names here.
+Members keep DIL's spelling in JSON and have Python names here. ``dil.config.shape`` reads them, and
+is where a wrong value is found: what code makes itself is not checked again.
 """
 
 from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from msgspec import Meta, Struct, field
 
 from dil.model.secret import Secret
 
-
-def lower(value: object) -> object:
-    """Return a text in lower case, anything else as it is: words are read in any case."""
-    return value.lower() if isinstance(value, str) else value
+# Marks words that are read in this letter case alone, others in any.
+EXACT = Meta(extra={"exact": True})
 
 
-class Setting(BaseModel):
-    """Base of all JSON property models: frozen, no unknown members."""
-
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", populate_by_name=True, arbitrary_types_allowed=True
-    )
+class Setting(Struct, frozen=True):
+    """Base of all JSON property models."""
 
 
-ParameterType = Annotated[
-    Literal[
-        "list", "primitive", "object", "jsonarray", "jsonobject", "watermark",
-        "session", "pagestart", "pagesize", "pageno",
-    ],
-    BeforeValidator(lower),
+ParameterType = Literal[
+    "list", "primitive", "object", "jsonarray", "jsonobject", "watermark",
+    "session", "pagestart", "pagesize", "pageno",
 ]  # fmt: skip
 
 
-class Parameter(Setting):
+class Parameter(Setting, frozen=True):
     """One entry of ``ms.parameters`` (behaviour.md B6.2).
 
     ``value`` is the JSON as written; for type object it holds Parameter values instead. A value
     that was ENC(...) text, or a reference to a secret, is a Secret.
     """
 
-    name: str = Field(min_length=1)
+    name: Annotated[str, Meta(min_length=1)]
     type: ParameterType = "list"
     value: Any = None  # the JSON edge: its shape depends on the type
     watermark: str = ""
@@ -51,25 +42,28 @@ class Parameter(Setting):
     timezone: str = "America/Los_Angeles"
 
 
-class Pagination(Setting):
+class Pagination(Setting, frozen=True):
     """``ms.pagination``: positions are page start, page size, page number (B8.5).
 
     The members after these are our own. ``next`` and ``more`` name a place of the answer: ``link``
     (the Link header, ``next`` only), ``header:<name>``, or a dot path in the body. ``next`` holds
     the address of the next page, ``more`` a flag. ``max_pages`` and ``max_rows`` end a walk,
     whatever the source says, or fail it with ``fail_at_cap``. ``equal_pages`` allows two pages in a
-    row to be the same.
+    row to be the same. ``strict`` fails a walk where it is in doubt that each row came once.
     """
 
-    fields: tuple[str, ...] = Field(default=(), max_length=3)
-    initial_values: tuple[int, ...] = Field(default=(), max_length=3, alias="initialvalues")
+    fields: Annotated[tuple[str, ...], Meta(max_length=3)] = ()
+    initial_values: Annotated[tuple[int, ...], Meta(max_length=3)] = field(
+        default=(), name="initialvalues"
+    )
     next: str = ""
     more: str = ""
-    max_pages: int | None = Field(default=None, ge=1, alias="maxPages")
-    max_rows: int | None = Field(default=None, ge=1, alias="maxRows")
-    fail_at_cap: bool = Field(default=False, alias="failAtCap")
-    stop_on_short_page: bool = Field(default=False, alias="stopOnShortPage")
-    equal_pages: bool = Field(default=False, alias="allowEqualPages")
+    max_pages: Annotated[int, Meta(ge=1)] | None = field(default=None, name="maxPages")
+    max_rows: Annotated[int, Meta(ge=1)] | None = field(default=None, name="maxRows")
+    fail_at_cap: bool = field(default=False, name="failAtCap")
+    stop_on_short_page: bool = field(default=False, name="stopOnShortPage")
+    equal_pages: bool = field(default=False, name="allowEqualPages")
+    strict: bool = False
 
     @property
     def is_on(self) -> bool:
@@ -87,22 +81,22 @@ class Pagination(Setting):
         return self.max_pages is not None or self.max_rows is not None
 
 
-class SessionCondition(Setting):
+class SessionCondition(Setting, frozen=True):
     """A pattern that the whole session key must match."""
 
     regexp: str
 
 
-class SessionKeyField(Setting):
+class SessionKeyField(Setting, frozen=True):
     """``ms.session.key.field`` (B8.4)."""
 
-    name: str = Field(min_length=1)
+    name: Annotated[str, Meta(min_length=1)]
     condition: SessionCondition | None = None
-    fail_condition: SessionCondition | None = Field(default=None, alias="failCondition")
-    init_value: str | None = Field(default=None, alias="initValue", coerce_numbers_to_str=True)
+    fail_condition: SessionCondition | None = field(default=None, name="failCondition")
+    init_value: str | None = field(default=None, name="initValue")
 
 
-class HttpStatuses(Setting):
+class HttpStatuses(Setting, frozen=True):
     """``ms.http.statuses``; a missing attribute keeps its default (D-85). ``quota`` is our own."""
 
     success: tuple[int, ...] = (200, 201, 202)
@@ -112,7 +106,7 @@ class HttpStatuses(Setting):
     quota: tuple[int, ...] = ()
 
 
-class HttpStatusReasons(Setting):
+class HttpStatusReasons(Setting, frozen=True):
     """``ms.http.status.reasons``; only ``error`` has an effect (D-42)."""
 
     error: tuple[str, ...] = ()
@@ -120,27 +114,24 @@ class HttpStatusReasons(Setting):
     warning: tuple[str, ...] = ()
 
 
-class Formula(Setting):
+class Formula(Setting, frozen=True):
     """How a derived field is calculated (B10)."""
 
-    type: Annotated[
-        Literal["epoc", "string", "regexp", "boolean", "int", "integer", "number"],
-        BeforeValidator(lower),
-    ]
+    type: Literal["epoc", "string", "regexp", "boolean", "int", "integer", "number"]
     source: str = ""
     format: str = ""
     timezone: str = ""
     value: str = ""
 
 
-class DerivedField(Setting):
+class DerivedField(Setting, frozen=True):
     """One entry of ``ms.derived.fields``."""
 
-    name: str = Field(min_length=1)
+    name: Annotated[str, Meta(min_length=1)]
     formula: Formula
 
 
-class SchemaCleansing(Setting):
+class SchemaCleansing(Setting, frozen=True):
     """``ms.schema.cleansing``; a given object means enabled (D-51)."""
 
     enabled: bool = True
@@ -149,40 +140,42 @@ class SchemaCleansing(Setting):
     nullable: bool = False
 
 
-class SecondaryRetry(Setting):
+class SecondaryRetry(Setting, frozen=True):
     """How long to wait for a secondary input that is not there, and how often (B4.5)."""
 
-    delay_s: int = Field(default=300, ge=0, alias="delayInSec")
-    count: int = Field(default=3, ge=0, alias="retryCount")
+    delay_s: Annotated[int, Meta(ge=0)] = field(default=300, name="delayInSec")
+    count: Annotated[int, Meta(ge=0)] = field(default=3, name="retryCount")
 
 
-class SecondaryInput(Setting):
+class SecondaryInput(Setting, frozen=True):
     """One entry of ``ms.secondary.input`` (B4.2).
 
     ``path`` is absolute unless it begins with a variable. Without ``retry`` what is not there is
     an error at once.
     """
 
-    path: str = Field(min_length=1)
+    path: Annotated[str, Meta(min_length=1)]
     fields: tuple[str, ...] = ()
-    filters: dict[str, str] = Field(default_factory=dict)
-    category: Literal["activation", "authentication", "payload", "validation"] = "activation"
-    format: Literal["binary"] | None = None
+    filters: dict[str, str] = field(default_factory=dict)
+    category: Annotated[Literal["activation", "authentication", "payload", "validation"], EXACT] = (
+        "activation"
+    )
+    format: Annotated[Literal["binary"], EXACT] | None = None
     retry: SecondaryRetry | None = None
 
 
-class TlsSettings(Setting):
+class TlsSettings(Setting, frozen=True):
     """``ms.ssl``; the two time-outs, in seconds, apply to every HTTP client (D-73).
 
     The paths are absolute, empty for none.
     """
 
-    key_store_type: str = Field(default="pkcs12", alias="keyStoreType")
-    key_store_path: str = Field(default="", alias="keyStorePath")
-    key_store_password: Secret | None = Field(default=None, alias="keyStorePassword")
-    key_password: Secret | None = Field(default=None, alias="keyPassword")
-    trust_store_path: str = Field(default="", alias="trustStorePath")
-    trust_store_password: Secret | None = Field(default=None, alias="trustStorePassword")
-    connect_timeout_s: int = Field(default=60, alias="connectionTimeoutSeconds")
-    socket_timeout_s: int = Field(default=60, alias="socketTimeoutSeconds")
+    key_store_type: str = field(default="pkcs12", name="keyStoreType")
+    key_store_path: str = field(default="", name="keyStorePath")
+    key_store_password: Secret | None = field(default=None, name="keyStorePassword")
+    key_password: Secret | None = field(default=None, name="keyPassword")
+    trust_store_path: str = field(default="", name="trustStorePath")
+    trust_store_password: Secret | None = field(default=None, name="trustStorePassword")
+    connect_timeout_s: int = field(default=60, name="connectionTimeoutSeconds")
+    socket_timeout_s: int = field(default=60, name="socketTimeoutSeconds")
     version: str = "TLSv1.2"

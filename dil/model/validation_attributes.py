@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field
+from msgspec import Meta, field
 
-from dil.model.settings import Setting, lower
+from dil.model.settings import Setting
 
 
-class ValidationAttributes(Setting):
+class ValidationAttributes(Setting, frozen=True):
     """When in-flow validation passes; ``threshold`` is in percent of the expected count."""
 
-    threshold: float = Field(default=0, ge=0)
-    criteria: Annotated[Literal["fail", "success"], BeforeValidator(lower)] = "fail"
-    error_column: str | None = Field(default=None, alias="errorColumn")
+    threshold: Annotated[float, Meta(ge=0)] = 0
+    criteria: Literal["fail", "success"] = "fail"
+    error_column: str | None = field(default=None, name="errorColumn")

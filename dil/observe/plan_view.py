@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import io
+import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from datetime import tzinfo
 from typing import TYPE_CHECKING
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from dil.model.job import Job
 
 _SHOWN = 50
-_WIDTH = 10_000  # lines are never folded: a terminal does that better than a table
+_GAP = 2
 
 
 def plan_json(plan: Plan, job: Job) -> dict[str, object]:
@@ -134,18 +134,12 @@ def _sentence(plan: Plan, job: Job) -> str:
 def _table(
     work_units: Sequence[WorkUnit], zone: tzinfo, arithmetic: Callable[[WorkUnit], str]
 ) -> Iterator[str]:
-    # Imported here: JSON plans, and every other command, do without.
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
     has_labels = any(work_unit.timelabel for work_unit in work_units)
     names = ["#", "reason", "from", "to (exclusive)", "unit", "why this window"]
     names[4:4] = ["timelabel"] if has_labels else []
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for name in names:
-        table.add_column(name, no_wrap=True, justify="right" if name == "#" else "left")
+    rows = [names]
     for number, work_unit in enumerate(work_units, 1):
+        first, *more = arithmetic(work_unit).splitlines() or [""]
         cells = [
             str(number),
             work_unit.reason.value,
@@ -153,13 +147,33 @@ def _table(
             moment(work_unit.high, zone),
             *([work_unit.timelabel or ""] if has_labels else []),
             _unit_text(work_unit.unit_json),
-            "\n".join(map(one_line, arithmetic(work_unit).splitlines())),
         ]
-        # Text, not markup: a unit may hold square brackets.
-        table.add_row(*(Text(cell) for cell in cells))
-    sink = io.StringIO()
-    Console(file=sink, width=_WIDTH, color_system=None, force_terminal=False).print(table)
-    yield from (line.rstrip() for line in sink.getvalue().splitlines())
+        rows.append([*cells, one_line(first)])
+        rows += [[*[""] * len(cells), one_line(line)] for line in more]
+    yield from _aligned(rows)
+
+
+def _aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Yield rows as lines: the first column to the right, the others to the left.
+
+    Lines are never folded: a terminal does that better than a table.
+    """
+    widths = [max(map(_width, column)) for column in zip(*rows, strict=True)]
+    for first, *others in rows:
+        padded = [" " * (widths[0] - _width(first)) + first]
+        padded += [
+            cell + " " * (width - _width(cell))
+            for cell, width in zip(others, widths[1:], strict=True)
+        ]
+        yield (" " * _GAP).join(padded).rstrip()
+
+
+def _width(text: str) -> int:
+    """Return how many columns of a terminal a text takes: Chinese characters take two."""
+    if text.isascii():
+        return len(text)
+    wide = sum(unicodedata.east_asian_width(character) in {"W", "F"} for character in text)
+    return len(text) + wide - sum(map(bool, map(unicodedata.combining, text)))
 
 
 def _unit_text(unit_json: str) -> str:

@@ -186,6 +186,5 @@ def _children(value: object) -> Iterable[object]:
         return value
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return [getattr(value, field.name) for field in dataclasses.fields(value)]
-    # pydantic models, without importing pydantic here.
-    names = getattr(type(value), "model_fields", ())
+    names = getattr(value, "__struct_fields__", ())  # of JSON properties
     return [getattr(value, name) for name in names]

@@ -18,6 +18,7 @@ META = "_dil"
 QUARANTINE = "_quarantine"
 REFUSED = "_failed"
 AUDIT = "_audit"
+SENDING = "_sending"
 
 
 def dataset_dir(spec: PublishingSpec) -> str:
@@ -28,6 +29,11 @@ def dataset_dir(spec: PublishingSpec) -> str:
 def run_staging_dir(spec: PublishingSpec, job_name: str, run_id: str) -> str:
     """Return the folder below which one run stages everything."""
     return _join(spec.final_dir, STAGING, job_name, run_id)
+
+
+def sending_dir(spec: PublishingSpec, job_name: str) -> str:
+    """Return the folder of a job's start markers, which outlive the staging of its runs."""
+    return _join(spec.final_dir, STAGING, job_name, SENDING)
 
 
 def quarantine_dir(spec: PublishingSpec) -> str:

@@ -28,14 +28,17 @@ class _Owners:
     owners: tuple[Owner, ...]
 
 
-def claim(filesystem: Filesystem, dataset_dir: str, owner: Owner) -> None:
-    """Enter a job as an owner of the dataset.
+def claim(
+    filesystem: Filesystem, dataset_dir: str, owner: Owner, *, dir_mode: int | None = None
+) -> None:
+    """Enter a job as an owner of the dataset; a folder that is made for it gets ``dir_mode``.
 
     Raises:
         ConfigError: another job owns it, and not both of them only append.
     """
     path = f"{dataset_dir}/{META}/owner.json"
     first = msgspec.json.encode(_Owners(1, (owner,)))
+    filesystem.make_folder(dataset_dir, mode=dir_mode)
     if filesystem.put_if_absent(path, first):
         return
     known = _read(filesystem, path)

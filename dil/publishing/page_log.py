@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from dil.errors import DilError
+from dil.errors import DilError, RefusedAnswer
 from dil.publishing.staged import RESULT_NAME
 from dil.storage import Filesystem
 
@@ -51,12 +51,23 @@ class LoggedFile:
 
 
 @dataclass(frozen=True, slots=True)
+class RefusedRequest:
+    """A payload row that was put aside, by the number of its request, and the answer to it.
+
+    The row itself is read again from the payload input.
+    """
+
+    number: int
+    answer: RefusedAnswer
+
+
+@dataclass(frozen=True, slots=True)
 class Checkpoint:
     """What one checkpoint adds to those before it.
 
-    ``position`` is where paging goes on. ``files`` are those that were not logged before. The
-    others replace what the checkpoint before says: requests so far, the schema and what was seen
-    of each column, notes for the report.
+    ``position`` is where paging goes on. ``files`` and ``refused`` are those that were not logged
+    before. The others replace what the checkpoint before says: requests so far, the schema and what
+    was seen of each column, notes for the report.
     """
 
     owner: LogOwner
@@ -66,16 +77,21 @@ class Checkpoint:
     schema: str
     seen: str
     notes: tuple[str, ...] = ()
+    refused: tuple[RefusedRequest, ...] = ()
     format: int = LOG_FORMAT
 
 
 @dataclass(frozen=True, slots=True)
 class PageLog:
-    """The log of one attempt as it was found: its last checkpoint, and the files of all."""
+    """The log of one attempt as it was found: its last checkpoint, and the files of all.
+
+    ``refused`` are the rows that were put aside, of all checkpoints.
+    """
 
     folder: str
     last: Checkpoint
     files: tuple[LoggedFile, ...]
+    refused: tuple[RefusedRequest, ...] = ()
 
     def path(self, file: LoggedFile) -> str:
         """Return where a file lies."""
@@ -109,6 +125,7 @@ def read_log(filesystem: Filesystem, folder: str) -> PageLog | None:
     if f"{folder}/{RESULT_NAME}" in sizes:
         return None  # complete, and its files may have been put together since
     files: list[LoggedFile] = []
+    refused: list[RefusedRequest] = []
     last: Checkpoint | None = None
     for path in _checkpoints(sizes, folder):
         found = _read(filesystem, path)
@@ -117,8 +134,9 @@ def read_log(filesystem: Filesystem, folder: str) -> PageLog | None:
         if any(sizes.get(f"{folder}/{file.name}") != file.bytes for file in found.files):
             break
         files += found.files
+        refused += found.refused
         last = found
-    return None if last is None else PageLog(folder, last, tuple(files))
+    return None if last is None else PageLog(folder, last, tuple(files), tuple(refused))
 
 
 def best_log(filesystem: Filesystem, unit_folder: str, owner: LogOwner) -> PageLog | None:

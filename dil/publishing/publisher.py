@@ -13,7 +13,7 @@ from dil.errors import CommitUnknownError, WriteError
 from dil.model.dataset import Commit, Intent, Lease, PublishedFile
 from dil.model.job import PublishingSpec, PublishMode
 from dil.model.json import JsonObject
-from dil.publishing import layout, manifest
+from dil.publishing import layout, manifest, start_marker
 from dil.spi.state_store import StateStore
 from dil.storage import Filesystem
 
@@ -35,7 +35,9 @@ def publish(
         intent = Intent(commit, lease.token, dataset, sequence)
         store.record_intent(lease, intent)
         carry_out(intent, spec, filesystem)
-    return store.commit(lease, commit)
+    block = store.commit(lease, commit)
+    start_marker.forget(filesystem, layout.sending_dir(spec, lease.job), commit)
+    return block
 
 
 def finish_pending(
@@ -49,6 +51,7 @@ def finish_pending(
     _refuse_lost_files(intent, filesystem)
     carry_out(intent, spec, filesystem)
     store.commit(lease, intent.commit)
+    start_marker.forget(filesystem, layout.sending_dir(spec, lease.job), intent.commit)
     return intent.commit
 
 

@@ -95,7 +95,8 @@ def read_result(filesystem: Filesystem, folder: str) -> StagedResult | None:
     except msgspec.MsgspecError:
         return None  # of another version of dil: extract again
     sizes = {file.path: file.size for file in filesystem.files(folder)}
-    staged = (*result.report.files, *result.report.quarantined)
+    report = result.report
+    staged = (*report.files, *report.quarantined, *report.refused)
     is_whole = all(sizes.get(file.path) == file.bytes for file in staged)
     return result if result.format == FORMAT and is_whole else None
 

@@ -15,14 +15,15 @@ from enum import StrEnum
 import msgspec
 
 from dil.errors import DilError, SourceError, UnknownOutcomeError, WriteError
+from dil.model.dataset import Commit
 from dil.model.task import Failure, RunContext, TaskReport
-from dil.model.work_unit import WorkUnit
+from dil.model.work_unit import WorkUnit, unit_hash
+from dil.publishing.layout import SENDING
 from dil.publishing.staged import read_result
 from dil.storage import Filesystem
 
 _LOG = logging.getLogger(__name__)
 
-FOLDER = "_sending"
 _AGAIN = "-D ms.egress.send.again=true"
 
 
@@ -54,7 +55,7 @@ class StartMarker:
         self._run = run
         self._unit_folder = f"{run.staging_dir}/{unit.hash}"
         self._signature = unit.signature
-        self._path = f"{run.staging_dir.rpartition('/')[0]}/{FOLDER}/{unit.hash}.json"
+        self._path = f"{run.staging_dir.rpartition('/')[0]}/{SENDING}/{unit.hash}.json"
         self._mark: Mark | None = None
 
     def earlier_result(self) -> TaskReport | None:
@@ -143,6 +144,21 @@ class StartMarker:
                 f" {self._signature} may have been sent",
                 f"Look at the receiver which rows it has; {_AGAIN} sends the work unit again.",
             ) from error
+
+
+def forget(filesystem: Filesystem, folder: str, commit: Commit) -> None:
+    """Delete the markers of work units whose answers are published; trouble is only told.
+
+    A task that was killed after its result was staged left a marker that says BEGUN, and the run
+    that adopts the result knows better. ``folder`` is ``layout.sending_dir``.
+    """
+    try:
+        if filesystem.exists(folder):
+            for outcome in commit.outcomes:
+                if outcome.succeeded:
+                    filesystem.delete_file(f"{folder}/{unit_hash(outcome.signature)}.json")
+    except (OSError, WriteError) as error:
+        _LOG.warning("start markers of published work units stay: %s", error)
 
 
 def _utc(epoch_ms: int) -> str:

@@ -35,12 +35,16 @@ class Page:
     and ``rows`` is complete only afterwards. ``lookup`` finds a dot path in the root of the
     response (behaviour.md B9.1) and returns MISSING where there is none. ``notes`` are fixed
     sentences for the run's report, about what is odd and no failure; the report counts equal ones.
+    ``has_content`` is False where the answer had nothing in which rows could be. ``rows`` counts
+    all rows of the answer, ``dropped`` those that the extractor left out, as the job allows.
     """
 
     batches: Iterator[pa.RecordBatch]
     lookup: Callable[[str], JsonValue | Missing]
     rows: int = 0
     notes: tuple[str, ...] = ()
+    has_content: bool = True
+    dropped: int = 0
 
 
 class Extractor(ABC):

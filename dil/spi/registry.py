@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import difflib
 import importlib
-import importlib.metadata
 import importlib.util
 import sys
 from collections.abc import Iterable
@@ -87,6 +86,9 @@ def simple_name(text: str) -> str:
 
 def names(kind: PluginKind) -> tuple[str, ...]:
     """Return the short names that can be used, built-in and installed ones, sorted."""
+    # Imported here, as below: it takes longer than reading a job file.
+    import importlib.metadata
+
     installed = (entry.name for entry in importlib.metadata.entry_points(group=kind.group))
     return tuple(sorted({*BUILT_IN[kind], *installed}))
 
@@ -157,6 +159,8 @@ def _load_as(kind: PluginKind | None, ref: ClassRef) -> type:
 
 
 def _installed(kind: PluginKind, name: str) -> ClassRef | None:
+    import importlib.metadata
+
     for entry in importlib.metadata.entry_points(group=kind.group, name=name):
         return _split(entry.value)
     return None

@@ -39,7 +39,10 @@ class RefusedPlace:
 
 
 class RefusedRows:
-    """Keeps and counts the rows of one attempt that were refused, each with the reason."""
+    """Keeps and counts the rows of one attempt that were refused, each with the reason.
+
+    ``answers`` are all refusals so far, by the number of the request; without secrets.
+    """
 
     def __init__(self, place: RefusedPlace, spec: EgressSpec) -> None:
         self._place = place
@@ -47,6 +50,7 @@ class RefusedRows:
         self._stream: BinaryIO | None = None
         self._sink: MeasuredSink | None = None
         self._counts: Counter[int] = Counter()
+        self.answers: list[tuple[int, RefusedAnswer]] = []
 
     def keep(self, row: JsonObject, number: int, key: str, answer: RefusedAnswer) -> None:
         """Put aside what a request carried: a row, or the rows of a batch.
@@ -64,10 +68,12 @@ class RefusedRows:
         rows = list(self._rows(row))
         self._counts[answer.status] += len(rows)
         self._refuse_too_many(number, answer)
+        text = self._place.clean(answer.text)[:_SHOWN]
+        self.answers.append((number, RefusedAnswer(answer.status, answer.reason, text)))
         why: dict[str, JsonValue] = {
             "status": answer.status,
             "reason": answer.reason,
-            "answer": self._place.clean(answer.text[:_SHOWN]),
+            "answer": text,
             "request": number,
             "idempotency_key": key,
             "work_unit": self._place.signature,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tests.integration.http_fault_jobs import LIMIT, PAGES
 from tests.servers import faulty_acts as acts
@@ -129,7 +129,8 @@ LINK = paged(_LIMIT, ms__pagination={"next": "link"})
 NEXT = paged(_LIMIT, ms__pagination={"next": "next_url"})
 MORE = {"ms.pagination": json.dumps({"more": "more", "maxPages": 40, "failAtCap": True})}
 TOTAL = {"ms.total.count.field": "total"}
-INFERRED = {"ms.output.schema": ""}
+# Each attempt takes its whole time-out, which cannot be shorter than a second.
+WAITS = {"ms.http.retry.max": "0"}
 
 
 def moved(asked: Asked) -> str:
@@ -185,7 +186,13 @@ REFUSALS = (
     Case(
         "204 where a page should be",
         acts.refuses(204, b""),
+        *always(Told("only a warning", lost=15)),
+    ),
+    Case(
+        "204 where a page should be, 204 being an error",
+        acts.refuses(204, b""),
         *wrong("204", SOURCE),
+        job={"ms.http.statuses": json.dumps({"error": [204]})},
     ),
     Case("308 to where the page is", acts.redirects(308, moved), *always(HEALED)),
     Case(
@@ -206,9 +213,9 @@ CONNECTIONS = (
     Case("a chunk of no length", acts.sends_a_bad_chunk, *passing("broke off")),
     Case("Content-Length too long", acts.promises(50), *passing("broke off")),
     Case("Content-Length too short", acts.promises(-50), *wrong("not JSON")),
-    Case("slow to begin", acts.is_slow_to_begin, *passing("timed out")),
-    Case("stalls in the body", acts.stalls_in_body, *passing("broke off")),
-    Case("a body that never ends", acts.trickles, *passing("trickles")),
+    Case("slow to begin", acts.is_slow_to_begin, *passing("timed out"), job=WAITS),
+    Case("stalls in the body", acts.stalls_in_body, *passing("broke off"), job=WAITS),
+    Case("a body that never ends", acts.trickles, *passing("trickles"), job=WAITS),
     Case("not HTTP", acts.talks_gibberish, *passing("not HTTP")),
     Case("closed while idle", acts.closes_when_idle, *always(HEALED)),
     Case("HTTP/1.0", acts.answers_as_of_old, *always(HEALED)),
@@ -229,12 +236,16 @@ BODIES = (
     Case("an HTML page", acts.instead(acts.MAINTENANCE, "text/html"), *wrong("text/html")),
     Case("an HTML page as JSON", acts.instead(acts.MAINTENANCE), *wrong("Down for maintenance")),
     Case("JSON as text/plain", acts.body(bytes, "text/plain"), *wrong("text/plain")),
-    Case("no body", acts.instead(b""), *wrong("empty")),
-    Case("null", acts.instead(b"null"), *wrong("null")),
+    Case("no body", acts.instead(b""), *always(Told("had no content", lost=15))),
+    Case("null", acts.instead(b"null"), *always(Told("had no content", lost=15))),
     Case(
         "an error document, first page", acts.instead(b'{"error":"x"}'), *wrong('no "data"'), page=1
     ),
-    Case("an error document, later page", acts.instead(b'{"error":"x"}'), *wrong('no "data"')),
+    Case(
+        "an error document, later page",
+        acts.instead(b'{"error":"x"}'),
+        *always(Told("had no ms.data.field", lost=15)),
+    ),
     Case("rows that are no objects", acts.members(data=[1, 2]), *wrong("object")),
     Case("text instead of rows", acts.members(data="none"), *wrong('"data" is neither')),
     Case(
@@ -272,7 +283,11 @@ BODIES = (
 )
 
 PAGING = (
-    Case("the rows of the page before", acts.again, *wrong("same")),
+    Case(
+        "the rows of the page before",
+        acts.again,
+        *always(Told("two pages in a row had the same rows", lost=5, doubled=5)),
+    ),
     Case(
         "its own cursor again",
         acts.names_cursor(lambda asked: asked.query["cursor"]),
@@ -327,10 +342,17 @@ PAGING = (
         Failed(CONTRACT, "more pages than maxPages"),
         job=MORE,
     ),
-    Case("a page without rows that names a cursor", acts.sends_no_rows_yet, *wrong("next")),
+    Case(
+        "a page without rows that names a cursor",
+        acts.sends_no_rows_yet,
+        *always(Told("still named a next session key", lost=15)),
+    ),
     Case("a short page", acts.is_short, *always(HEALED)),
     Case(
-        "a short page by offset", acts.is_short, *always(Healed("rows may be missing")), job=OFFSET
+        "a short page by offset, with a total",
+        acts.is_short,
+        *always(Told("as many rows had come as ms.total.count.field tells", lost=3)),
+        job={**OFFSET, **TOTAL},
     ),
     Case(
         "a total that is too high",
@@ -339,8 +361,58 @@ PAGING = (
         job=TOTAL,
         page=5,
     ),
-    Case("a total that is too low", acts.members(total=7), *wrong("total"), job=TOTAL),
+    Case(
+        "a total that is too low",
+        acts.members(total=7),
+        *always(Told("more rows came than ms.total.count.field tells", lost=10)),
+        job=TOTAL,
+    ),
     Case("a total that is text", acts.members(total="many"), *wrong("total count"), job=TOTAL),
 )
 
-CASES = (*REFUSALS, *CONNECTIONS, *BODIES, *PAGING)
+# With `strict` in ms.pagination what is else only told is a failure.
+STRICTLY = (
+    Case("204 where a page should be", acts.refuses(204, b""), *wrong("had no content")),
+    Case("no body", acts.instead(b""), *wrong("had no content")),
+    Case("null", acts.instead(b"null"), *wrong("had no content")),
+    Case(
+        "an error document, later page",
+        acts.instead(b'{"error":"x"}'),
+        *wrong("had no ms.data.field"),
+    ),
+    Case("the rows of the page before", acts.again, *wrong("had the same rows")),
+    Case(
+        "a page without rows that names a cursor",
+        acts.sends_no_rows_yet,
+        *wrong("still named a next session key"),
+    ),
+    Case(
+        "a short page by offset, with a total",
+        acts.is_short,
+        *wrong("as many rows had come as ms.total.count.field tells"),
+        job={**OFFSET, **TOTAL},
+    ),
+    Case(
+        "a total that is too high",
+        acts.members(total=99),
+        *wrong("as many rows had come as ms.total.count.field tells"),
+        job=TOTAL,
+        page=5,
+    ),
+    Case(
+        "a total that is too low",
+        acts.members(total=7),
+        *wrong("more rows came than ms.total.count.field tells"),
+        job=TOTAL,
+    ),
+)
+
+
+def strictly(case: Case) -> Case:
+    """Return a case under another name, its paging strict."""
+    paging = {**json.loads(case.job.get("ms.pagination", "{}")), "strict": True}
+    job = {**case.job, "ms.pagination": json.dumps(paging)}
+    return replace(case, name=f"{case.name}, strict", job=job)
+
+
+CASES = (*REFUSALS, *CONNECTIONS, *BODIES, *PAGING, *map(strictly, STRICTLY))

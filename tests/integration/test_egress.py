@@ -7,15 +7,16 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+import threading
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.servers.receiver import KEY, Receiver
+from tests.torture import egress_process
 
-SCRIPT = Path(__file__).parents[1] / "torture" / "egress_process.py"
 ROWS = [{"id": number, "sum": f"{number}.50"} for number in range(1, 7)]
 WITH_KEY = {"ms.http.idempotency.header": KEY}
 AGAIN = {"ms.egress.send.again": "true"}
@@ -28,7 +29,6 @@ class Desk:
         self.folder = folder
         self.receiver = receiver
         self._runs = 0
-        self.process: subprocess.Popen[str] | None = None
 
     def write(self, rows: list[Mapping[str, Any]]) -> None:
         (self.folder / "rows.json").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
@@ -73,33 +73,31 @@ class Desk:
         path.write_text("".join(f"{name}={value}\n" for name, value in facts.items()))
         return path
 
-    def run(self, changes: Mapping[str, str] | None = None, *settings: str) -> dict[str, Any]:
-        """Run to the end; return what the run tells, nothing for a run that was killed."""
+    def run(self, changes: Mapping[str, str] | None = None) -> dict[str, Any]:
+        """Run to the end in this process; return what the run tells."""
+        self._runs += 1
+        return egress_process.run(str(self.job(changes or {})), f"r{self._runs}")
+
+    def run_killed_at(self, row: int, changes: Mapping[str, str] | None = None) -> None:
+        """Run in a process that is killed once the receiver has taken a row, before it answers."""
         self._runs += 1
         job = str(self.job(changes or {}))
-        with subprocess.Popen(
-            [sys.executable, str(SCRIPT), job, f"r{self._runs}", *settings],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        ) as self.process:
-            output, errors = self.process.communicate(timeout=60)
-        if self.process.returncode == -signal.SIGKILL:
-            return {}
-        assert self.process.returncode == 0, errors
-        answer: dict[str, Any] = json.loads(output)
-        return answer
-
-    def kills_at(self, number: object) -> Callable[[Mapping[str, Any]], None]:
-        """Return what kills the run once the receiver has taken a row, before it answers."""
+        killed = threading.Event()
 
         def kill(body: Mapping[str, Any]) -> None:
-            if body.get("id") == number and self.process is not None:
-                self.receiver.on_row = lambda row: None
-                os.kill(self.process.pid, signal.SIGKILL)
-                self.process.wait(timeout=30)
+            if body["id"] == row:
+                os.kill(process.pid, signal.SIGKILL)
+                killed.wait(timeout=30)
 
-        return kill
+        self.receiver.on_row = kill
+        with subprocess.Popen(
+            [sys.executable, str(egress_process.__file__), job, f"r{self._runs}"],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        ) as process:
+            assert process.wait(timeout=60) == -signal.SIGKILL
+        self.receiver.on_row = lambda body: None
+        killed.set()
 
     def lines(self, part: str) -> list[dict[str, Any]]:
         """Return the JSON lines of all files of a hidden folder of the dataset."""
@@ -242,11 +240,8 @@ def test_a_row_whose_status_is_a_warning_is_told_with_its_status(desk: Desk) -> 
 
 
 @pytest.mark.parametrize("at", [1, 4, 6])
-def test_after_a_kill_nothing_is_sent_again_before_somebody_has_looked(
-    desk: Desk, at: int
-) -> None:
-    desk.receiver.on_row = desk.kills_at(at)
-    assert desk.run() == {}
+def test_after_a_kill_nothing_is_sent_again_before_somebody_has_looked(desk: Desk, at: int) -> None:
+    desk.run_killed_at(at)
     before = list(desk.receiver.ids)
     assert before == list(range(1, at + 1))
 
@@ -265,8 +260,7 @@ def test_after_a_kill_nothing_is_sent_again_before_somebody_has_looked(
 def test_after_a_kill_a_receiver_that_knows_keys_has_every_row_once(desk: Desk) -> None:
     desk.receiver.honours_keys = True
     for at in (2, 5):
-        desk.receiver.on_row = desk.kills_at(at)
-        assert desk.run(WITH_KEY) == {}
+        desk.run_killed_at(at, WITH_KEY)
 
     assert desk.run(WITH_KEY)["status"] == "success"
 
@@ -286,8 +280,7 @@ def test_after_a_kill_a_receiver_that_knows_keys_has_every_row_once(desk: Desk) 
 def test_rows_that_may_be_repeated_are_sent_again_without_a_word(
     desk: Desk, changes: dict[str, str]
 ) -> None:
-    desk.receiver.on_row = desk.kills_at(3)
-    assert desk.run(changes) == {}
+    desk.run_killed_at(3, changes)
 
     assert desk.run(changes)["status"] == "success"
     assert desk.receiver.ids == [1, 2, 3, 1, 2, 3, 4, 5, 6]
@@ -320,6 +313,45 @@ def test_with_resume_rows_that_came_through_are_not_sent_again(desk: Desk) -> No
     assert [line["ok"] for line in desk.lines(".")] == [1, 2, 3, 4, 5, 6]
 
 
+def test_with_resume_and_a_key_the_next_run_goes_on_with_the_row_that_a_kill_left_open(
+    desk: Desk,
+) -> None:
+    resumes = {**WITH_KEY, "ms.egress.resume": "true"}
+    desk.run_killed_at(3, resumes)
+
+    assert desk.run(resumes)["status"] == "success"
+
+    assert desk.receiver.ids == [1, 2, 3, 3, 4, 5, 6]
+    assert len({got.key for got in desk.receiver.got}) == len(ROWS)
+    assert [line["ok"] for line in desk.lines(".")] == [1, 2, 3, 4, 5, 6]
+
+
+def test_with_resume_sending_again_repeats_only_the_row_that_nobody_knows_of(desk: Desk) -> None:
+    resumes = {"ms.egress.resume": "true"}
+    desk.run_killed_at(3, resumes)
+    assert desk.run(resumes)["codes"] == ["DIL-SRC-UNKNOWN"]
+
+    assert desk.run({**resumes, **AGAIN})["status"] == "success"
+
+    assert desk.receiver.ids == [1, 2, 3, 3, 4, 5, 6]
+
+
+def test_rows_refused_before_a_kill_are_kept_by_the_run_that_goes_on(desk: Desk) -> None:
+    keeps = {**WITH_KEY, "ms.egress.resume": "true", "ms.egress.failed.rows": "keep"}
+    desk.receiver.statuses |= {2: 422, 5: 404}
+    desk.run_killed_at(3, keeps)
+    desk.run_killed_at(4, keeps)
+
+    assert desk.run(keeps)["status"] == "success"
+
+    assert [got.body["id"] for got in desk.receiver.got] == [1, 2, 3, 3, 4, 4, 5, 6]
+    kept = desk.lines("_failed")
+    assert [(line["id"], line["_failed"]["status"]) for line in kept] == [(2, 422), (5, 404)]
+    assert "no 2" in kept[0]["_failed"]["answer"]
+    assert kept[0]["_failed"]["idempotency_key"] == desk.receiver.got[1].key
+    assert [line["ok"] for line in desk.lines(".")] == [1, 3, 4, 6]
+
+
 def test_a_row_without_an_answer_is_never_repeated(desk: Desk) -> None:
     def hang_up(body: Mapping[str, Any]) -> None:
         if body["id"] == 3:
@@ -336,8 +368,7 @@ def test_a_row_without_an_answer_is_never_repeated(desk: Desk) -> None:
 
 
 def test_the_audit_tells_every_request_and_which_one_a_kill_left_open(desk: Desk) -> None:
-    desk.receiver.on_row = desk.kills_at(3)
-    assert desk.run({"ms.audit.enabled": "true"}) == {}
+    desk.run_killed_at(3, {"ms.audit.enabled": "true"})
 
     lines = desk.lines("_audit")
     sent = [line["payload"]["id"] for line in lines if line["event"] == "request"]
@@ -352,7 +383,7 @@ def test_the_audit_of_a_failed_run_stays_and_names_no_secret(desk: Desk) -> None
     desk.receiver.statuses[2] = 422
     secret = {
         "ms.audit.enabled": "true",
-        "ms.authentication": '{"method":"bearer","token":"t0p-s3cr3t-token"}',
+        "ms.authentication": '{"method":"bearer","encryption":"none","token":"t0p-s3cr3t-token"}',
         "ms.parameters": '[{"name":"auth","type":"primitive","value":"t0p-s3cr3t-token"}]',
     }
     assert desk.run(secret)["status"] == "failed"

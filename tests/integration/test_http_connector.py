@@ -7,6 +7,7 @@ import pytest
 
 from connectors.http.settings import RetryBudget
 from connectors.http.target import build_target, form_encoded
+from dil.config.shape import build
 from dil.errors import (
     AuthenticationError,
     ConfigError,
@@ -163,12 +164,13 @@ def test_a_line_break_in_a_header_fails_without_showing_it(server):
     ],
 )
 def test_the_authentication_header(server, method, encryption, token, value):
-    authentication = Authentication(
-        method=method,
-        encryption=encryption,
-        header="X-Key" if method == "custom" else "Authorization",
-        token=Secret(token) if token else None,
-    )
+    members = {
+        "method": method,
+        "encryption": encryption,
+        "header": "X-Key" if method == "custom" else "Authorization",
+        "token": Secret(token) if token else None,
+    }
+    authentication = build(Authentication, members)
     sent = headers_of(
         server,
         values({"t": "from unit"}),
@@ -361,7 +363,7 @@ def test_a_missing_answer_is_named_by_its_cause(server):
     server.faults.append(Fault("slow", path="/slow", delay_s=1.2))
     server.script("/closed", Reply(raw=b""))
     server.script("/words", Reply(raw=b"hello there\r\n\r\n"))
-    brief = TlsSettings(connectionTimeoutSeconds=1, socketTimeoutSeconds=1)
+    brief = TlsSettings(connect_timeout_s=1, socket_timeout_s=1)
     assert "connection reset after 0 retries" in connection_error(server.url + "/reset")
     assert "closed without an answer" in connection_error(server.url + "/closed")
     assert "the answer is not HTTP" in connection_error(server.url + "/words")
@@ -399,7 +401,7 @@ def test_a_refused_connection_is_transient():
 
 def test_a_silent_server_times_out(server):
     server.faults.append(Fault("slow", delay_s=1.5))
-    tls = TlsSettings(connectionTimeoutSeconds=1, socketTimeoutSeconds=1)
+    tls = TlsSettings(connect_timeout_s=1, socket_timeout_s=1)
     session = Session(server.url + "/records", tls=tls, retry=RetryBudget(0, 0))
     with session, pytest.raises(TransientSourceError):
         session.get()

@@ -132,7 +132,7 @@ def test_a_status_listed_as_quota_ends_the_run_at_once(server):
 # Credentials that are renewed
 
 
-RENEWAL = {"headers": {"X-Token": "{{token}}"}, "renewal": SecondaryRetry(delayInSec=30)}
+RENEWAL = {"headers": {"X-Token": "{{token}}"}, "renewal": SecondaryRetry(delay_s=30)}
 
 
 def test_a_stale_token_is_read_again_after_the_delay_and_holds_for_later_requests(server):
@@ -170,8 +170,8 @@ def test_only_listed_statuses_are_stale_tokens(server):
         assert session.get(values(token="old")) == b"{}"
 
 
-OAUTH2 = Authentication.model_validate(
-    {"method": "oauth2", "grant": "client_credentials", "tokenUri": "https://h/t", "clientId": "c"}
+OAUTH2 = Authentication(
+    method="oauth2", grant="client_credentials", token_uri="https://h/t", client_id="c"
 )
 
 
@@ -226,7 +226,7 @@ def test_a_row_whose_answer_never_came_is_not_sent_again(server):
 
 def test_a_row_is_not_sent_again_after_a_time_out(server):
     server.faults.append(Fault("slow", path="/slow", delay_s=1.2))
-    tls = TlsSettings(connectionTimeoutSeconds=1, socketTimeoutSeconds=1)
+    tls = TlsSettings(connect_timeout_s=1, socket_timeout_s=1)
     session = Session(server.url + "/slow", method="POST", tls=tls)
     with session, pytest.raises(UnknownOutcomeError) as caught:
         session.get(ROW)

@@ -8,13 +8,22 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import pytest
 
 from dil.model.report import RunReport
-from tests.integration.http_fault_cases import CASES, Case, Failed, Healed, Outcome, Told
+from tests.integration.http_fault_cases import (
+    CASES,
+    WAITS,
+    Case,
+    Failed,
+    Healed,
+    Outcome,
+    Told,
+)
 from tests.integration.http_fault_jobs import JOB, ROWS, Rows, held, published, watermark
+from tests.jobs import ROOT
 from tests.servers.faulty_server import FaultySource, Strike
 from tests.servers.rows import DAY_MS, Dataset
 from tests.stories import Story, day
@@ -29,6 +38,20 @@ def together(cases: Sequence[Case]) -> list[list[Case]]:
         kind = case.name if case.is_alone else json.dumps(dict(case.job))
         groups.setdefault(kind, []).append(case)
     return list(groups.values())
+
+
+def runs(cases: Sequence[Case]) -> Iterator[object]:
+    """Yield the runs of the matrix: faults that strike once or stay, progress kept or not.
+
+    Half of them where it makes no difference how often a fault strikes, and where it only waits.
+    """
+    for group in together(cases):
+        is_half = group[0].job is WAITS or (len(group) == 1 and group[0].once == group[0].stays)
+        for times, keeps in ((1, KEEPS_PAGES), (0, {}), (1, {}), (0, KEEPS_PAGES))[
+            : 4 - 2 * is_half
+        ]:
+            words = ("once" if times else "stays", "pages" if keeps else "units")
+            yield pytest.param(group, times, keeps, id="-".join((group[0].name, *words)))
 
 
 def outcome(expected: Outcome, unit: str, report: RunReport, rows: Rows, all_rows: Rows) -> object:
@@ -46,9 +69,7 @@ def outcome(expected: Outcome, unit: str, report: RunReport, rows: Rows, all_row
     return Told(told, lost, doubled) if lost or doubled else Healed(told)
 
 
-@pytest.mark.parametrize("keeps", [{}, KEEPS_PAGES], ids=["units", "pages"])
-@pytest.mark.parametrize("times", [1, 0], ids=["once", "stays"])
-@pytest.mark.parametrize("cases", together(CASES), ids=lambda cases: cases[0].name)
+@pytest.mark.parametrize(("cases", "times", "keeps"), list(runs(CASES)))
 def test_a_fault_costs_no_row_and_doubles_none(
     cases: list[Case], times: int, keeps: Mapping[str, str], tmp_path
 ) -> None:
@@ -79,3 +100,24 @@ def test_a_fault_costs_no_row_and_doubles_none(
         for unit, case in units.items():
             if not isinstance(expected[case.name], Told):
                 assert rows[unit] == everything[unit], case.name
+
+
+def test_the_published_table_says_what_the_matrix_shows() -> None:
+    lines = (ROOT / "docs" / "faults.md").read_text().splitlines()
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if "|" in line]
+    table = {name: (stays, lost, doubled) for name, _, stays, lost, doubled in cells[2:]}
+    for case in CASES:
+        assert table.get(case.name) == shown(case), case.name
+    assert len(table) == len(cells) - 2 > len(CASES)
+
+
+def shown(case: Case) -> tuple[str, str, str]:
+    """Return a line of the published table: what becomes of a fault that stays, and its cost."""
+    match case.stays:
+        case Failed(code):
+            word = f"`{code}`"
+        case found:
+            word = type(found).__name__.lower()
+    told = [each for each in (case.once, case.stays) if isinstance(each, Told)]
+    lost, doubled = max(((each.lost, each.doubled) for each in told), default=(0, 0))
+    return word, str(lost), str(doubled)

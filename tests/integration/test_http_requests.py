@@ -175,9 +175,7 @@ def test_a_next_address_at_another_origin_is_refused_before_anything_is_sent(ser
 
 
 def test_a_key_of_the_query_goes_with_every_request_and_shows_in_no_message(server, caplog):
-    key = Authentication.model_validate(
-        {"method": "apikey", "token": Secret("k3y/€"), "name": "api_key", "in": "query"}
-    )
+    key = Authentication("apikey", token=Secret("k3y/€"), name="api_key", location="query")
     server.script("/x", Reply(b"{}", 404))
     for request, target in (
         (values({"a": 1}), "/x?a=1&api_key=k3y%2F%E2%82%AC"),

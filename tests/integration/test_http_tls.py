@@ -98,7 +98,7 @@ def test_a_trust_store_vouches_for_the_server(server, written, ours, form):
         "pkcs12 with a key": client_of(ours).pkcs12(PASSWORD, ours),
     }[form]
     path = written("trust", content)
-    assert asked(server, trustStorePath=path, trustStorePassword=Secret(PASSWORD)) == b"{}"
+    assert asked(server, trust_store_path=path, trust_store_password=Secret(PASSWORD)) == b"{}"
 
 
 def test_a_trust_store_takes_the_place_of_the_systems_trust(
@@ -106,7 +106,7 @@ def test_a_trust_store_takes_the_place_of_the_systems_trust(
 ):
     monkeypatch.setenv("SSL_CERT_FILE", written("system.pem", ours.pem))
     assert asked(server) == b"{}"
-    message = refusal(server, trustStorePath=written("trust.pem", stranger.pem))
+    message = refusal(server, trust_store_path=written("trust.pem", stranger.pem))
     assert "the server's certificate is not trusted" in message
 
 
@@ -130,7 +130,7 @@ def test_host_names_are_verified_against_the_systems_trust(server, written, ours
 def test_a_trust_store_does_not_switch_off_the_check_of_the_host_name(tmp_path, written, ours):
     context = server_context(tmp_path, server_of(ours, "127.0.0.2"))
     with HttpServer(tls=context) as server:
-        message = refusal(server, trustStorePath=written("trust.pem", ours.pem))
+        message = refusal(server, trust_store_path=written("trust.pem", ours.pem))
     assert "the server's certificate is not trusted" in message
     assert server.requests == []
 
@@ -145,18 +145,18 @@ def identity(written, ours, form):
     match form:
         case "pkcs12":
             path = written("client.p12", client.pkcs12(PASSWORD, ours))
-            return {"keyStorePath": path, "keyStorePassword": secret}
+            return {"key_store_path": path, "key_store_password": secret}
         case "pkcs12 by key password":
             path = written("client.p12", client.pkcs12(PASSWORD))
-            return {"keyStorePath": path, "keyPassword": secret}
+            return {"key_store_path": path, "key_password": secret}
         case "pkcs12 without password":
-            return {"keyStorePath": written("client.p12", client.pkcs12(""))}
+            return {"key_store_path": written("client.p12", client.pkcs12(""))}
         case "pem":
             path = written("client.pem", client.pem + client.key_pem())
-            return {"keyStorePath": path, "keyStoreType": "pem"}
+            return {"key_store_path": path, "key_store_type": "pem"}
         case _:
             path = written("client.pem", client.key_pem(PASSWORD) + client.pem)
-            return {"keyStorePath": path, "keyStoreType": "PEM", "keyPassword": secret}
+            return {"key_store_path": path, "key_store_type": "PEM", "key_password": secret}
 
 
 FORMS = [
@@ -172,7 +172,7 @@ def test_a_client_certificate_is_shown_and_leaves_no_file_behind(
     folder.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(folder))
     members = identity(written, ours, form)
-    assert asked(strict, trustStorePath=written("trust.pem", ours.pem), **members) == b"{}"
+    assert asked(strict, trust_store_path=written("trust.pem", ours.pem), **members) == b"{}"
     assert list(folder.iterdir()) == []
 
 
@@ -182,7 +182,7 @@ def test_a_server_that_misses_a_client_certificate_of_its_own_is_told_apart(
     # With TLS 1.3 a client may send its request, and lose the connection, before it hears of it.
     context = server_context(tmp_path, server_of(ours), clients=ours)
     context.maximum_version = ssl.TLSVersion.TLSv1_2
-    trust = {"trustStorePath": written("trust.pem", ours.pem)}
+    trust = {"trust_store_path": written("trust.pem", ours.pem)}
     with HttpServer(tls=context) as server:
         assert "the server breaks the TLS handshake off" in refusal(server, **trust)
         message = refusal(server, **trust, **identity(written, stranger, "pkcs12"))
@@ -193,7 +193,7 @@ def test_a_server_that_misses_a_client_certificate_of_its_own_is_told_apart(
 def test_the_least_version_of_tls_is_kept(tmp_path, written, ours):
     context = server_context(tmp_path, server_of(ours))
     context.maximum_version = ssl.TLSVersion.TLSv1_2
-    trust = {"trustStorePath": written("trust.pem", ours.pem)}
+    trust = {"trust_store_path": written("trust.pem", ours.pem)}
     with HttpServer(tls=context) as server:
         server.script("/x", Reply(b"{}"))
         assert asked(server, version="TLSv1.2", **trust) == b"{}"
@@ -204,19 +204,22 @@ def test_the_least_version_of_tls_is_kept(tmp_path, written, ours):
 
 
 def test_a_java_key_store_is_refused_with_the_command_that_converts_it(server, written):
-    for member in ("keyStorePath", "trustStorePath"):
+    for name, member in (
+        ("key_store_path", "keyStorePath"),
+        ("trust_store_path", "trustStorePath"),
+    ):
         path = written("store", JKS)
-        found = problem(server, **{member: path})
+        found = problem(server, **{name: path})
         assert found.key == "ms.ssl"
         assert f"{member} {path} is a key store of Java's own kind" in found.what
         assert f"keytool -importkeystore -srckeystore {path}" in found.fix
 
 
-@pytest.mark.parametrize("member", ["keyStorePath", "trustStorePath"])
+@pytest.mark.parametrize("member", ["key_store_path", "trust_store_path"])
 def test_a_store_that_is_not_there_or_does_not_open_is_a_problem_of_the_configuration(
     server, written, ours, tmp_path, member
 ):
-    password = {member.replace("Path", "Password"): Secret(PASSWORD)}
+    password = {member.replace("path", "password"): Secret(PASSWORD)}
     assert "No such file" in problem(server, **{member: str(tmp_path / "none")}, **password).what
     other = written("other.p12", client_of(ours).pkcs12("another"))
     for path in (other, written("noise", b"noise")):
@@ -225,13 +228,13 @@ def test_a_store_that_is_not_there_or_does_not_open_is_a_problem_of_the_configur
 
 def test_a_store_without_what_it_is_for_is_a_problem(server, written, ours):
     trust = written("trust.p12", trust_store(PASSWORD, ours))
-    found = problem(server, keyStorePath=trust, keyStorePassword=Secret(PASSWORD))
+    found = problem(server, key_store_path=trust, key_store_password=Secret(PASSWORD))
     assert "holds no private key with its certificate" in found.what
     damaged = written("damaged.pem", ours.pem.replace(b"M", b"A"))
-    assert "holds a damaged certificate" in problem(server, trustStorePath=damaged).what
+    assert "holds a damaged certificate" in problem(server, trust_store_path=damaged).what
     key = written("key.pem", client_of(ours).key_pem())
-    assert "holds no certificate" in problem(server, trustStorePath=key).what
-    found = problem(server, keyStorePath=written("cert.pem", ours.pem), keyStoreType="pem")
+    assert "holds no certificate" in problem(server, trust_store_path=key).what
+    found = problem(server, key_store_path=written("cert.pem", ours.pem), key_store_type="pem")
     assert "does not give a certificate with its private key" in found.what
 
 
@@ -244,7 +247,9 @@ def test_stores_that_javas_own_tool_wrote_are_read(server, tmp_path, written, ou
         "-storepass", PASSWORD,
     ]  # fmt: skip
     subprocess.run(command, check=True, capture_output=True, timeout=60)
-    assert asked(server, trustStorePath=str(store), trustStorePassword=Secret(PASSWORD)) == b"{}"
+    assert (
+        asked(server, trust_store_path=str(store), trust_store_password=Secret(PASSWORD)) == b"{}"
+    )
 
 
 # Proxies
@@ -253,7 +258,7 @@ def test_stores_that_javas_own_tool_wrote_are_read(server, tmp_path, written, ou
 def test_https_goes_through_the_proxy_as_a_tunnel_with_our_certificates(strict, written, ours):
     port = int(strict.url.rpartition(":")[2])
     tls = TlsSettings(
-        trustStorePath=written("trust.pem", ours.pem), **identity(written, ours, "pkcs12")
+        trust_store_path=written("trust.pem", ours.pem), **identity(written, ours, "pkcs12")
     )
     with ConnectProxy(port) as proxy:
         # No such port is open: only the proxy can lead there.
@@ -277,8 +282,8 @@ def test_a_redirect_from_http_to_https_is_checked_by_the_same_stores(
 ):
     with HttpServer() as plain:
         plain.script("/x", Reply(status=302, headers=(("Location", server.url + "/x"),)))
-        assert asked(plain, trustStorePath=written("trust.pem", ours.pem)) == b"{}"
-        message = refusal(plain, trustStorePath=written("other.pem", stranger.pem))
+        assert asked(plain, trust_store_path=written("trust.pem", ours.pem)) == b"{}"
+        message = refusal(plain, trust_store_path=written("other.pem", stranger.pem))
     assert "the server's certificate is not trusted" in message
 
 
@@ -294,7 +299,7 @@ def test_the_temporary_file_of_a_key_is_for_its_owner_alone_and_holds_it_encrypt
 
     monkeypatch.setattr(ssl.SSLContext, "load_cert_chain", watched)
     trust = written("trust.pem", ours.pem)
-    assert asked(strict, trustStorePath=trust, **identity(written, ours, "pkcs12")) == b"{}"
+    assert asked(strict, trust_store_path=trust, **identity(written, ours, "pkcs12")) == b"{}"
     ((mode, content),) = seen
     assert mode == 0o600
     assert b"BEGIN ENCRYPTED PRIVATE KEY" in content

@@ -1,4 +1,4 @@
-"""Runs one job in this process, tasks and all, so that a test can kill it: JOB RUN_ID [KEY=VALUE].
+"""Runs one job in this process, tasks and all, so that a test can kill it: JOB RUN_ID.
 
 Prints one JSON line: {"status", "codes", "errors", "notes", "files"}.
 """
@@ -9,6 +9,7 @@ import json
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
@@ -18,10 +19,9 @@ from dil.task import Surroundings
 from dil.testing.in_process import InProcessExecutor
 
 
-def main(path: str, run_id: str, *settings: str) -> None:
-    """Run the job now."""
-    overrides = dict(each.split("=", 1) for each in settings)
-    job = config.load(path, overrides=overrides, environ={}).job
+def run(path: str, run_id: str) -> dict[str, Any]:
+    """Run the job now and return what the run tells."""
+    job = config.load(path, environ={}).job
     now = time.time_ns() // 1_000_000
     around = Surroundings(sleep=lambda seconds: None)
     options = RunOptions(
@@ -32,15 +32,14 @@ def main(path: str, run_id: str, *settings: str) -> None:
         wait_lease_s=10,
     )
     report = run_job(job, options)
-    answer = {
+    return {
         "status": report.status.value,
         "codes": [one.code for one in report.failures],
         "errors": [one.error for one in report.failures],
         "notes": report.notes,
         "files": report.files,
     }
-    print(json.dumps(answer), flush=True)
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    print(json.dumps(run(*sys.argv[1:])), flush=True)

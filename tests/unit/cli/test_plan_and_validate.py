@@ -129,11 +129,14 @@ def test_a_full_explanation_is_there_though_nothing_was_skipped(
     assert json.loads(capsys.readouterr().out)["skips"] == []
 
 
-def test_planning_loads_nothing_that_only_a_run_needs(conf: str) -> None:
+@pytest.mark.parametrize("flags", [["--json"], ["--all"]])
+def test_planning_loads_nothing_that_only_a_run_or_another_job_needs(
+    conf: str, flags: list[str]
+) -> None:
     script = (
         "import sys\n"
         "from dil.cli.main import main\n"
-        f"assert main(['plan', {conf!r}, '--json']) == 0\n"
+        f"assert main(['plan', {conf!r}, *{flags!r}]) == 0\n"
         "print(*sys.modules, file=sys.stderr)\n"
     )
 
@@ -141,9 +144,12 @@ def test_planning_loads_nothing_that_only_a_run_needs(conf: str) -> None:
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
     )
 
-    unwanted = {"pyspark", "pyarrow", "requests", "rich", "dil.publishing", "dil.extraction"}
-    assert unwanted.isdisjoint(done.stderr.split())
-    assert {"dil.state.committing", "dil.text.cron"}.isdisjoint(done.stderr.split())
+    loaded = set(done.stderr.split())
+    assert loaded & {"pyspark", "pyarrow", "requests", "rich", "yaml", "cryptography"} == set()
+    assert loaded & {"pydantic", "jsonpath_ng", "isodate", "importlib.metadata"} == set()
+    assert loaded & {"dil.publishing", "dil.extraction", "dil.state.committing"} == set()
+    assert loaded & {"dil.config.locating", "dil.text.database_url", "dil.text.cron"} == set()
+    assert loaded & {"dil.text.joda", "dil.text.java_regex"} == set()
 
 
 def test_a_valid_job_file_is_called_valid(conf: str, capsys: pytest.CaptureFixture[str]) -> None:

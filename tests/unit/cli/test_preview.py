@@ -94,3 +94,18 @@ def test_a_job_that_sends_is_not_looked_at_unless_that_is_said(source, tmp_path,
     assert main(["preview", str(job), *NOW]) == 2
     assert "--send" in capsys.readouterr().err
     assert source.count("/records") == 0
+
+
+def test_rows_to_send_are_never_sent_by_a_look(source, tmp_path, capsys):
+    rows = [{"path": str(tmp_path / "rows.json"), "fields": ["id"], "category": "payload"}]
+    job = write_job(
+        tmp_path,
+        source.url,
+        ms__http__request__method="POST",
+        ms__secondary__input=json.dumps(rows),
+        ms__session__key__field="",
+        ms__parameters='[{"name": "unit"}]',
+    )
+    assert main(["preview", str(job), *NOW, "--send"]) == 2
+    assert "payload" in capsys.readouterr().err
+    assert source.count("/records") == 0

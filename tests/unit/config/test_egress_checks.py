@@ -59,20 +59,6 @@ def test_a_batch_needs_a_member_of_the_body(job_file: JobFile) -> None:
 
 
 @pytest.mark.parametrize(
-    ("facts", "key"),
-    [
-        ({"ms.egress.resume": "true"}, "ms.egress.resume"),
-        ({"ms.state.cursor.commit": "page"}, "ms.state.cursor.commit"),
-    ],
-)
-def test_kept_rows_and_progress_inside_work_units_exclude_each_other(
-    job_file: JobFile, facts: dict[str, str], key: str
-) -> None:
-    (found,) = job_file.problems({**SENDING, **facts, "ms.egress.failed.rows": "keep"})
-    assert found.key == key
-
-
-@pytest.mark.parametrize(
     ("key", "value"),
     [
         ("ms.egress.failed.rows", "keep"),
@@ -106,3 +92,21 @@ def test_an_audit_topic_of_kafka_is_no_error_and_files_are_named_in_its_place(
 
 def test_an_audit_folder_is_on_a_local_path(job_file: JobFile) -> None:
     assert "hdfs" in job_file.problem("ms.audit.dir", "hdfs://lake/audit").what
+
+
+def test_resume_is_refused_where_a_converter_holds_rows_back(job_file: JobFile) -> None:
+    schema = [{"columnName": "ids", "dataType": {"type": "array", "items": {"type": "long"}}}]
+    facts = {
+        **SENDING,
+        "ms.egress.resume": "true",
+        "converter.classes": "com.linkedin.cdi.converter.JsonNormalizerConverter",
+        "ms.target.schema": json.dumps(schema),
+    }
+    found = job_file.problems(facts)
+    assert ("ms.egress.resume", True) in [(one.key, "holds rows back" in one.what) for one in found]
+
+
+def test_resume_and_rows_put_aside_exclude_each_other(job_file: JobFile) -> None:
+    aside = {"converter.avro.max.conversion.failures": "5", "ms.egress.resume": "true"}
+    (found,) = job_file.problems({**SENDING, **aside})
+    assert found.key == "ms.egress.resume"

@@ -51,3 +51,14 @@ def test_a_value_from_the_environment_is_never_shown(job_file):
 
 def test_what_is_no_whole_token_stays(job_file):
     assert uri(job_file.load({"ms.source.uri": "https://h/$x/${"})) == "https://h/$x/${"
+
+
+def test_keys_of_ones_own_are_told_only_where_nothing_refers_to_them(job_file):
+    loaded = job_file.load({"host": "h.test", "Xmx": "4g", "ms.source.uri": "https://${host}/"})
+    told = [notice.what for notice in loaded.notices if "no ${} refers" in notice.what]
+    assert told == ["These keys are unknown, and no ${} refers to them: Xmx"]
+
+
+def test_a_reference_makes_no_unknown_key_of_ours_known(job_file):
+    (found,) = job_file.problems({"ms.sourc.uri": "x", "job.description": "${ms.sourc.uri}"})
+    assert (found.key, found.what) == ("ms.sourc.uri", "is no known property")

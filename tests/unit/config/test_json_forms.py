@@ -56,7 +56,7 @@ def test_all_examples_together_are_a_job(job_file):
     loaded = job_file.load({**job, "ms.total.count.field": "total"}, environ=ENVIRONMENT)
     assert loaded.notices == ()
     parameters = loaded.job.extraction.parameters
-    assert {each.type for each in parameters} == set(get_args(get_args(ParameterType)[0]))
+    assert {each.type for each in parameters} == set(get_args(ParameterType))
     formulas = {each.formula.type for each in loaded.job.conversion.derived_fields}
     assert formulas == {"epoc", "string", "regexp", "boolean", "int", "number"}
 

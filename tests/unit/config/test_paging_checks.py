@@ -27,14 +27,14 @@ def test_members_of_our_own_stand_beside_those_of_dil(job_file):
         '"maxRows":10,"failAtCap":true,"stopOnShortPage":"true","allowEqualPages":true}'
     )
     assert pagination(job_file, text) == Pagination(
-        initialvalues=(0, 100),
+        initial_values=(0, 100),
         next="link",
         more="header:X-More",
-        maxPages=9,
-        maxRows=10,
-        failAtCap=True,
-        stopOnShortPage=True,
-        allowEqualPages=True,
+        max_pages=9,
+        max_rows=10,
+        fail_at_cap=True,
+        stop_on_short_page=True,
+        equal_pages=True,
     )
     assert not pagination(job_file, '{"next":"link"}').is_on
     assert not Pagination().is_named

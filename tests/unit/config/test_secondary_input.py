@@ -26,7 +26,7 @@ def test_an_entry_has_defaults_and_no_retry_unless_it_is_written(job_file):
     assert found == SecondaryInput(path="/lake/ids", fields=("id",))
     assert (found.category, found.retry) == ("activation", None)
     (found,) = sources(job_file, {"path": "/x", "fields": ["a"], "retry": {"delayInSec": "5"}})
-    assert found.retry == SecondaryRetry(delayInSec=5, retryCount=3)
+    assert found.retry == SecondaryRetry(delay_s=5, count=3)
 
 
 def test_a_relative_path_starts_at_the_job_files_folder(job_file):

@@ -159,6 +159,7 @@ SEEDS = [
     ("ms.timezone=UTC", "dataset.name=other\nms.timezone=UTC", "Keep extract.table.name"),
     ("ms.data.field=rows", "include=no/such.conf", "which does not exist"),
     ("ms.data.field=rows", "ms.data.field=\\u00zz", "hexadecimal"),
+    ("ms.data.field=rows", "ms.data.field=\\ud83d", "half of a character"),
 ]
 
 

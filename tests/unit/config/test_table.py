@@ -14,6 +14,7 @@ from dil.config.explaining import explain
 from dil.config.findings import Findings
 from dil.config.property import Property, Support, ValueType
 from dil.config.table import ALIASES, GROUPS, TABLE
+from dil.config.values import default, parse
 from dil.errors import ConfigError
 
 OTHER_THAN_DEFAULT = {
@@ -45,6 +46,8 @@ def test_every_property_stands_in_the_table_once():
 @pytest.mark.parametrize("entry", TABLE.values(), ids=lambda entry: entry.name)
 def test_every_default_is_a_valid_value(entry):
     blank(entry)
+    if entry.default and not entry.type.spans_lines:
+        assert parse(entry, entry.default) == default(entry)
     assert entry.meaning.endswith(".")
 
 

@@ -27,7 +27,7 @@ from dil.model.json import JsonObject
 from dil.model.properties import Properties
 from dil.model.schema import Schema
 from dil.model.secret import Secret
-from dil.model.settings import DerivedField, SchemaCleansing
+from dil.model.settings import DerivedField, Formula, SchemaCleansing
 from dil.spi.converter import ConverterContext, PageFacts
 from dil.spi.extractor import MISSING, Page
 
@@ -36,7 +36,7 @@ NOW = 1579084200000
 
 
 def derived(name: str, **formula: str) -> DerivedField:
-    return DerivedField.model_validate({"name": name, "formula": formula})
+    return DerivedField(name, Formula(**formula))
 
 
 def chain(

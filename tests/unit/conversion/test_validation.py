@@ -23,7 +23,7 @@ def validating(
     return chain(
         converters=[converter("in-flow-validation")],
         properties={
-            "ms.validation.attributes": ValidationAttributes.model_validate(attributes),
+            "ms.validation.attributes": ValidationAttributes(**attributes),
             "ms.secondary.input": () if expected is None else (entry,),
         },
         validation_rows=expected,
@@ -31,7 +31,7 @@ def validating(
 
 
 def passes(counted: int, expected: int, criteria: str, threshold: float) -> bool:
-    attributes = ValidationAttributes.model_validate({"criteria": criteria, "threshold": threshold})
+    attributes = ValidationAttributes(criteria=criteria, threshold=threshold)
     return Verdict(counted, Decimal(expected), attributes).passes
 
 
@@ -81,7 +81,7 @@ def test_22_errors_of_450_pass_5_percent_and_23_fail(errors: int, fails: bool) -
         {"results": [{"error": "bad" if n < errors else None, "id": n} for n in range(450)]}
     ]
     batches = [{"conversions": [0] * 200}, {"conversions": [0] * 200}, {"conversions": [0] * 50}]
-    job = validating(batches, "conversions", threshold=5, criteria="fail", errorColumn="error")
+    job = validating(batches, "conversions", threshold=5, criteria="fail", error_column="error")
     if not fails:
         assert rows(job, answers) == []
         assert job.notes[0].startswith("in-flow validation passed: 22 of 450 expected rows (4.889")
@@ -97,7 +97,7 @@ def counted(page: Any, error_column: str | None = None) -> int:
     """Return how many rows count, by asking for less than nothing."""
     attributes = {"threshold": 0, "criteria": "success"}
     if error_column:
-        attributes["errorColumn"] = error_column
+        attributes["error_column"] = error_column
     job = validating([{}] * 100, **attributes)
     rows(job, *page)
     return int(job.notes[0].split(": ")[1].split(" ")[0])

@@ -162,7 +162,8 @@ def test_look_ups_see_the_whole_root_with_exact_numbers():
     assert page.lookup("data.0") == {"a": "x"}
     assert page.lookup("n.k.2") is MISSING
     assert page.lookup("x.big") is MISSING
-    assert page.lookup("n.k.-1") is MISSING
+    assert page.lookup("n.k.-1.v") == 0.1
+    assert page.lookup("n.k.-3") is MISSING
     assert page.lookup("big.x") is MISSING
 
 

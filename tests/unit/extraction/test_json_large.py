@@ -29,6 +29,7 @@ values = st.recursive(
 )
 paths = st.sampled_from(["", "data", "a", "data.a", "0", "1.data", "data.0", "0.0"])
 LOOK_UPS = ("a", "b", "a.b", "0.0", "1.a", "data.0", "data.1.a", "zz", "data.zz", "data.00")
+LOOK_UPS += ("-1", "-1.a", "-2.-1", "data.-1", "data.-2.a", "data.-99", "data.-", "0.-1")
 
 
 def spooled(text: bytes) -> Spool:
@@ -160,6 +161,23 @@ def test_of_many_members_around_the_rows_some_are_kept_and_the_rows_always():
     assert document.lookup("m4") == 4
     with pytest.raises(OversizeError):
         document.lookup("m7")
+
+
+@pytest.mark.parametrize("window", [8, 30, 10**6])
+def test_a_negative_index_counts_from_the_last_row(window):
+    rows = [{"id": f"row {number}"} for number in range(20)]
+    found = large(json.dumps({"data": rows, "more": True}).encode(), "data", window)
+    assert found.lookup("data.-1.id") == "row 19"
+    assert found.lookup("data.-20.id") == "row 0"
+    assert found.lookup("data.-21.id") is MISSING
+    assert large(b'{"data":[],"more":false}', "data", window).lookup("data.-1.id") is MISSING
+
+
+def test_rows_in_the_last_element_of_a_long_array_cannot_be_found():
+    text = json.dumps([{"rows": [1, 2, 3]}, {"rows": [4, 5, 6]}]).encode()
+    with pytest.raises(OversizeError, match='"-1" counts from the end'):
+        large(text, "-1.rows")
+    assert plain(Document(text).rows("-1.rows")) == [4, 5, 6]
 
 
 def test_errors_name_the_byte_of_the_whole_text():

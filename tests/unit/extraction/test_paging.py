@@ -9,13 +9,20 @@ import pyarrow as pa
 import pytest
 
 from dil.errors import SourceContractError
-from dil.extraction.json_extractor import NO_DATA_FIELD, JsonExtractor
+from dil.extraction.json_extractor import JsonExtractor
 from dil.extraction.paging import Walk, walk_pages, walk_rows
-from dil.extraction.paging_notes import CURSOR_LEFT, NO_KEY, NO_TOTAL, TOTAL_NOT_REACHED
+from dil.extraction.paging_notes import (
+    CURSOR_LEFT,
+    NO_CONTENT,
+    NO_DATA_FIELD,
+    NO_KEY,
+    NO_TOTAL,
+    TOTAL_NOT_REACHED,
+)
 from dil.extraction.parameters import Scope
 from dil.extraction.session_keys import session_key
 from dil.model.job import ClassRef, ExtractionSpec
-from dil.model.settings import Pagination, Parameter, SessionKeyField
+from dil.model.settings import Pagination, Parameter, SessionCondition, SessionKeyField
 from dil.spi.connector import ByteSession, Response, RowSession
 from dil.spi.extractor import MISSING
 
@@ -82,7 +89,9 @@ def test_worked_example_1_polls_until_done_once_a_second():
     spec = ExtractionSpec(
         REF,
         session=SessionKeyField(
-            name="status", condition={"regexp": "DONE"}, failCondition={"regexp": "ERR.*"}
+            name="status",
+            condition=SessionCondition(regexp="DONE"),
+            fail_condition=SessionCondition(regexp="ERR.*"),
         ),
         call_interval_ms=1000,
         wait_timeout_s=10,
@@ -110,7 +119,7 @@ def test_worked_example_1_polls_until_done_once_a_second():
 def test_worked_example_2_stops_at_an_empty_page_or_at_the_total():
     pages = [page(100), page(100), page(40), page(0)]
     spec = ExtractionSpec(
-        REF, data_field="data", parameters=OFFSETS, pagination=Pagination(initialvalues=(0, 100))
+        REF, data_field="data", parameters=OFFSETS, pagination=Pagination(initial_values=(0, 100))
     )
     source = Scripted(pages)
     assert walked(source, spec)[0] == [100, 100, 40, 0]
@@ -120,7 +129,7 @@ def test_worked_example_2_stops_at_an_empty_page_or_at_the_total():
         REF,
         data_field="data",
         parameters=OFFSETS,
-        pagination=Pagination(initialvalues=(0, 100)),
+        pagination=Pagination(initial_values=(0, 100)),
         total_count_field="total",
     )
     source = Scripted([page(100, total=240), page(100), page(40)])
@@ -160,7 +169,7 @@ def test_the_initial_session_key_is_sent_in_the_first_request():
         REF,
         data_field="data",
         parameters=CURSOR,
-        session=SessionKeyField(name="next", initValue="first"),
+        session=SessionKeyField(name="next", init_value="first"),
     )
     source = Scripted([page(1, next="")])
     walked(source, spec)
@@ -195,7 +204,7 @@ def test_echoed_page_values_decide_the_next_offset():
         REF,
         data_field="data",
         parameters=OFFSETS,
-        pagination=Pagination(fields=("o", "n"), initialvalues=(0, 100)),
+        pagination=Pagination(fields=("o", "n"), initial_values=(0, 100)),
     )
     source = Scripted([page(2, o=0, n=50), page(2, o=50, n=50), page(0)])
     walked(source, spec)
@@ -203,7 +212,7 @@ def test_echoed_page_values_decide_the_next_offset():
 
 
 def test_a_warning_counts_as_a_page_without_rows():
-    spec = ExtractionSpec(REF, data_field="data", pagination=Pagination(initialvalues=(0,)))
+    spec = ExtractionSpec(REF, data_field="data", pagination=Pagination(initial_values=(0,)))
     rows, walk = walked(Scripted([page(2), Response(None, warning="HTTP status 204")]), spec)
     assert rows == [2, 0]
     assert (walk.counters.requests, walk.counters.pages, walk.counters.warnings) == (2, 1, 1)
@@ -211,7 +220,7 @@ def test_a_warning_counts_as_a_page_without_rows():
 
 def test_the_interval_is_from_start_to_start():
     spec = ExtractionSpec(
-        REF, data_field="data", pagination=Pagination(initialvalues=(0,)), call_interval_ms=1000
+        REF, data_field="data", pagination=Pagination(initial_values=(0,)), call_interval_ms=1000
     )
     source = Scripted([page(1), page(1), page(0)], Clock(request_s=0.75))
     walked(source, spec)
@@ -221,7 +230,7 @@ def test_the_interval_is_from_start_to_start():
 
 def test_a_slow_request_needs_no_wait():
     spec = ExtractionSpec(
-        REF, data_field="data", pagination=Pagination(initialvalues=(0,)), call_interval_ms=1000
+        REF, data_field="data", pagination=Pagination(initial_values=(0,)), call_interval_ms=1000
     )
     source = Scripted([page(1), page(0)], Clock(request_s=3))
     walked(source, spec)
@@ -229,7 +238,7 @@ def test_a_slow_request_needs_no_wait():
 
 
 def test_pages_are_asked_for_one_by_one():
-    spec = ExtractionSpec(REF, data_field="data", pagination=Pagination(initialvalues=(0,)))
+    spec = ExtractionSpec(REF, data_field="data", pagination=Pagination(initial_values=(0,)))
     source = Scripted([page(1)])
     pages = walk_pages(
         source, JsonExtractor(spec), Walk(spec, Scope(0, 1, full_extract=True), source.clock)
@@ -267,7 +276,7 @@ class Rows(RowSession):
 
 
 def test_row_sessions_are_paged_alike():
-    spec = ExtractionSpec(REF, parameters=OFFSETS, pagination=Pagination(initialvalues=(0, 2)))
+    spec = ExtractionSpec(REF, parameters=OFFSETS, pagination=Pagination(initial_values=(0, 2)))
     source = Rows()
     walk = Walk(spec, Scope(0, 1, full_extract=True), Clock())
     assert len(list(walk_rows(source, walk))) == 4
@@ -283,7 +292,7 @@ def notes_of(source, **members):
     return walked(source, spec)[1].counters.notes
 
 
-PAGED = {"parameters": OFFSETS, "pagination": Pagination(initialvalues=(0, 100))}
+PAGED = {"parameters": OFFSETS, "pagination": Pagination(initial_values=(0, 100))}
 CURSORS = {"parameters": CURSOR, "session": SessionKeyField(name="next")}
 
 
@@ -309,7 +318,8 @@ def test_a_cursor_that_ends_before_the_total_is_noted():
 def test_a_warning_that_ends_a_walk_before_its_total_is_noted():
     gone = Response(body=None, warning="HTTP status 204 No Content, taken as no rows")
     source = Scripted([page(2, next="b", total=5), gone])
-    assert notes_of(source, **CURSORS, total_count_field="total") == [TOTAL_NOT_REACHED]
+    notes = notes_of(source, **CURSORS, total_count_field="total")
+    assert notes == [NO_CONTENT, TOTAL_NOT_REACHED]
 
 
 def test_an_empty_page_that_names_another_one_is_noted_unless_it_repeats_its_cursor():

@@ -15,7 +15,7 @@ from dil.extraction.paging import Walk, walk_pages
 from dil.extraction.paging_notes import CAPPED, MORE_LEFT, NEXT_LEFT, NO_FLAG
 from dil.extraction.parameters import Scope, evaluate
 from dil.model.job import ClassRef, ExtractionSpec
-from dil.model.settings import Pagination, Parameter, SessionKeyField
+from dil.model.settings import Pagination, Parameter, SessionCondition, SessionKeyField
 from dil.spi.connector import ByteSession, Response
 
 REF = ClassRef("m", "c")
@@ -179,7 +179,7 @@ def test_a_flag_that_says_yes_asks_for_the_next_page_number(yes):
     rows, _ = walked(
         source,
         parameters=NUMBERS,
-        pagination=Pagination(initialvalues=(0, 2, 1), more="more"),
+        pagination=Pagination(initial_values=(0, 2, 1), more="more"),
     )
     assert rows == [2, 0, 2]  # the page without rows is not the end
     assert [values.parameters["page"] for values in source.asked] == [1, 2, 3]
@@ -194,7 +194,7 @@ def test_a_flag_may_be_a_header():
 
 
 def test_a_flag_that_is_absent_leaves_the_decision_to_the_table_and_is_noted():
-    paged = Pagination(initialvalues=(0, 2), more="mroe")
+    paged = Pagination(initial_values=(0, 2), more="mroe")
     rows, walk = walked(Source(page(2), page(2), page(0)), parameters=OFFSETS, pagination=paged)
     assert rows == [2, 2, 0]
     assert walk.counters.notes == [NO_FLAG]
@@ -257,7 +257,7 @@ def test_a_source_that_leads_through_pages_without_rows_for_ever_fails():
 
 def test_a_cap_of_pages_stops_the_walk_and_says_that_rows_are_missing():
     source = Source(*[page(2) for _ in range(9)])
-    paged = Pagination(initialvalues=(0, 2), maxPages=3)
+    paged = Pagination(initial_values=(0, 2), max_pages=3)
     rows, walk = walked(source, parameters=OFFSETS, pagination=paged)
     assert rows == [2, 2, 2]
     assert walk.counters.notes == [CAPPED]
@@ -265,18 +265,18 @@ def test_a_cap_of_pages_stops_the_walk_and_says_that_rows_are_missing():
 
 def test_a_cap_of_rows_is_looked_at_after_each_page():
     source = Source(*[page(4) for _ in range(9)])
-    paged = Pagination(initialvalues=(0, 4), maxRows=9)
+    paged = Pagination(initial_values=(0, 4), max_rows=9)
     rows, walk = walked(source, parameters=OFFSETS, pagination=paged)
     assert rows == [4, 4, 4]
     assert walk.counters.notes == [CAPPED]
 
 
 def test_a_walk_that_ends_at_its_cap_by_itself_has_no_note():
-    paged = Pagination(initialvalues=(0, 2), maxPages=2, maxRows=2)
+    paged = Pagination(initial_values=(0, 2), max_pages=2, max_rows=2)
     rows, walk = walked(Source(page(2), page(0)), parameters=OFFSETS, pagination=paged)
     assert rows == [2]  # two rows are the cap of rows; nothing said that there was no more
     assert walk.counters.notes == [CAPPED]
-    paged = Pagination(initialvalues=(0, 2), maxPages=2)
+    paged = Pagination(initial_values=(0, 2), max_pages=2)
     rows, walk = walked(Source(page(2), page(0)), parameters=OFFSETS, pagination=paged)
     assert (rows, walk.counters.notes) == ([2, 0], [])
 
@@ -284,14 +284,14 @@ def test_a_walk_that_ends_at_its_cap_by_itself_has_no_note():
 @pytest.mark.parametrize(
     "members",
     [
-        {"pagination": Pagination(next="next", maxPages=2)},
-        {"pagination": Pagination(more="more", maxPages=2), "parameters": NUMBERS},
-        {"pagination": Pagination(maxPages=2), "parameters": CURSOR,
+        {"pagination": Pagination(next="next", max_pages=2)},
+        {"pagination": Pagination(more="more", max_pages=2), "parameters": NUMBERS},
+        {"pagination": Pagination(max_pages=2), "parameters": CURSOR,
          "session": SessionKeyField(name="key")},
-        {"pagination": Pagination(initialvalues=(0,), maxPages=2), "parameters": OFFSETS},
-        {"pagination": Pagination(maxPages=2), "total_count_field": "total"},
-        {"pagination": Pagination(maxPages=2),
-         "session": SessionKeyField(name="key", condition={"regexp": "DONE"})},
+        {"pagination": Pagination(initial_values=(0,), max_pages=2), "parameters": OFFSETS},
+        {"pagination": Pagination(max_pages=2), "total_count_field": "total"},
+        {"pagination": Pagination(max_pages=2),
+         "session": SessionKeyField(name="key", condition=SessionCondition(regexp="DONE"))},
     ],
 )  # fmt: skip
 def test_a_cap_wins_over_every_reason_to_go_on(members):
@@ -302,28 +302,28 @@ def test_a_cap_wins_over_every_reason_to_go_on(members):
 
 
 def test_a_cap_may_be_a_failure():
-    paged = Pagination(initialvalues=(0,), maxPages=2, failAtCap=True)
+    paged = Pagination(initial_values=(0,), max_pages=2, fail_at_cap=True)
     with pytest.raises(SourceContractError, match="maxPages"):
         walked(Source(page(1), page(1), page(1)), parameters=OFFSETS, pagination=paged)
 
 
 def test_a_short_page_is_the_end_only_where_that_is_said():
     pages = [page(100), page(100), page(40), page(0)]
-    paged = Pagination(initialvalues=(0, 100), stopOnShortPage=True)
+    paged = Pagination(initial_values=(0, 100), stop_on_short_page=True)
     assert walked(Source(*pages), parameters=OFFSETS, pagination=paged)[0] == [100, 100, 40]
-    paged = Pagination(initialvalues=(0, 100))
+    paged = Pagination(initial_values=(0, 100))
     assert walked(Source(*pages), parameters=OFFSETS, pagination=paged)[0] == [100, 100, 40, 0]
 
 
 def test_the_page_size_that_the_source_echoes_says_what_is_short():
     pages = [page(50, o=0, n=50), page(50, o=50, n=50), page(3, o=100, n=50)]
-    paged = Pagination(fields=("o", "n"), initialvalues=(0, 100), stopOnShortPage=True)
+    paged = Pagination(fields=("o", "n"), initial_values=(0, 100), stop_on_short_page=True)
     assert walked(Source(*pages), parameters=OFFSETS, pagination=paged)[0] == [50, 50, 3]
 
 
 def test_a_page_that_the_answer_names_is_read_after_a_short_one():
     pages = [page(1, more=True), page(2, more=True), page(1, more=False)]
-    paged = Pagination(initialvalues=(0, 2), stopOnShortPage=True, more="more")
+    paged = Pagination(initial_values=(0, 2), stop_on_short_page=True, more="more")
     assert walked(Source(*pages), parameters=OFFSETS, pagination=paged)[0] == [1, 2, 1]
 
 
@@ -333,24 +333,24 @@ def test_a_page_that_the_answer_names_is_read_after_a_short_one():
 def test_a_source_that_ignores_the_page_parameter_fails_at_the_second_page():
     source = Source(same(3), same(3))
     with pytest.raises(SourceContractError, match="ignores the parameter"):
-        walked(source, parameters=OFFSETS, pagination=Pagination(initialvalues=(0, 3)))
+        walked(source, parameters=OFFSETS, pagination=Pagination(initial_values=(0, 3)))
     assert len(source.asked) == 2
 
 
 def test_equal_pages_may_be_allowed():
-    paged = Pagination(initialvalues=(0, 3), allowEqualPages=True)
+    paged = Pagination(initial_values=(0, 3), equal_pages=True)
     source = Source(same(3), same(3), same(0))
     assert walked(source, parameters=OFFSETS, pagination=paged)[0] == [3, 3, 0]
 
 
 def test_equal_pages_that_do_not_follow_each_other_are_fine():
     source = Source(same(3), same(2), same(3), same(0))
-    paged = Pagination(initialvalues=(0, 3))
+    paged = Pagination(initial_values=(0, 3))
     assert walked(source, parameters=OFFSETS, pagination=paged)[0] == [3, 2, 3, 0]
 
 
 def test_polling_may_give_the_same_answer_many_times():
-    session = SessionKeyField(name="status", condition={"regexp": "DONE"})
+    session = SessionKeyField(name="status", condition=SessionCondition(regexp="DONE"))
     source = Source(*[same(1, status="RUN")] * 4, same(1, status="DONE"))
     assert walked(source, session=session)[0] == [1] * 5
 
@@ -397,6 +397,6 @@ def test_the_request_of_a_named_page_still_has_its_variables():
 def test_all_named_pages_are_read_up_to_the_cap(sizes, cap):
     pages = [page(size, next=f"/{n + 1}") for n, size in enumerate(sizes[:-1])]
     source = Source(*pages, page(sizes[-1], next=None))
-    rows, walk = walked(source, pagination=Pagination(next="next", maxPages=cap))
+    rows, walk = walked(source, pagination=Pagination(next="next", max_pages=cap))
     assert rows == sizes[:cap]
     assert (CAPPED in walk.counters.notes) == (cap < len(sizes))

@@ -20,7 +20,7 @@ from dil.extraction.paging_rules import (
 )
 from dil.extraction.parameters import PageValues
 from dil.model.job import ClassRef, ExtractionSpec
-from dil.model.settings import Pagination, Parameter, SessionKeyField
+from dil.model.settings import Pagination, Parameter, SessionCondition, SessionKeyField
 from dil.spi.extractor import MISSING
 
 POLL = PagingRules(
@@ -168,8 +168,8 @@ def test_an_empty_cursor_is_left_out_of_the_next_request():
 def test_initial_values_are_by_position():
     spec = ExtractionSpec(
         ClassRef("m", "c"),
-        pagination=Pagination(initialvalues=(0, 100)),
-        session=SessionKeyField(name="next", initValue=""),
+        pagination=Pagination(initial_values=(0, 100)),
+        session=SessionKeyField(name="next", init_value=""),
     )
     assert initial_values(spec) == PageValues(0, 100, None, "")
 
@@ -178,7 +178,7 @@ def test_rules_are_read_from_the_job():
     spec = ExtractionSpec(
         ClassRef("m", "c"),
         parameters=(Parameter(name="c", type="session"),),
-        session=SessionKeyField(name="s", condition={"regexp": "false|False"}),
+        session=SessionKeyField(name="s", condition=SessionCondition(regexp="false|False")),
         total_count_field="n",
         wait_timeout_s=5,
     )

@@ -1,5 +1,6 @@
 import pytest
 
+from dil.config.shape import build
 from dil.errors import ConfigError
 from dil.extraction.parameters import PageValues, Scope, evaluate
 from dil.model.secret import Secret
@@ -13,7 +14,7 @@ def scope(**variables):
 
 
 def values(*members, on=None, pages=None):
-    parameters = [Parameter.model_validate(member) for member in members]
+    parameters = [build(Parameter, member) for member in members]
     return evaluate(parameters, on or scope(), pages or PageValues())
 
 

@@ -22,7 +22,7 @@ from dil.model.interval import Interval
 from dil.model.properties import Properties
 from dil.model.secondary import SecondaryVariables
 from dil.model.secret import Secret
-from dil.model.settings import Parameter, SecondaryInput
+from dil.model.settings import Parameter, SecondaryInput, SecondaryRetry
 from dil.model.work_unit import Reason, WorkUnit
 from dil.secrets import SecretResolver
 from dil.storage import LocalFilesystem
@@ -226,7 +226,7 @@ class Later:
 
 @pytest.mark.parametrize("category", ["activation", "authentication"])
 def test_with_a_retry_what_is_not_there_is_read_again_after_the_delay(folder, caplog, category):
-    folder.add(category, "late.json", "id", retry={"delayInSec": 7, "retryCount": 3})
+    folder.add(category, "late.json", "id", retry=SecondaryRetry(7, 3))
     wait = Later(2, folder)
     read = folder.read(wait)
     assert wait.waited == [7, 7]
@@ -235,7 +235,7 @@ def test_with_a_retry_what_is_not_there_is_read_again_after_the_delay(folder, ca
 
 
 def test_after_the_last_retry_it_is_an_error_that_names_the_path(folder):
-    folder.add("activation", "late.json", "id", retry={"delayInSec": 7, "retryCount": 3})
+    folder.add("activation", "late.json", "id", retry=SecondaryRetry(7, 3))
     wait = Later(9, folder)
     with pytest.raises(SourceError, match=r"not there: .*late\.json does not exist"):
         folder.read(wait)
@@ -248,14 +248,14 @@ def test_without_a_retry_or_for_a_plan_nothing_waits(folder):
     with pytest.raises(SourceError):
         folder.read(wait)
     folder.entries.clear()
-    folder.add("activation", "late.json", "id", retry={})
+    folder.add("activation", "late.json", "id", retry=SecondaryRetry())
     with pytest.raises(SourceError):
         read_activation(folder.properties(), ACCESS)
     assert wait.waited == []
 
 
 def test_an_interruption_ends_the_wait(folder):
-    folder.add("activation", "late.json", "id", retry={})
+    folder.add("activation", "late.json", "id", retry=SecondaryRetry())
 
     def interrupted(seconds: float) -> None:
         raise KeyboardInterrupt
@@ -301,7 +301,7 @@ def test_payload_rows_are_read_with_variables_in_the_path_and_secrets_in_plain(f
 
 
 def test_a_payload_that_cannot_be_read_fails_the_task(folder):
-    folder.add("payload", "{{region}}.json", "a", retry={})
+    folder.add("payload", "{{region}}.json", "a", retry=SecondaryRetry())
     with pytest.raises(SourceContractError, match=r"uses \{\{region\}\}"):
         list(read_payload(folder.properties(), ACCESS, {}))
     with pytest.raises(SourceError, match=r"eu\.json does not exist"):

@@ -113,6 +113,19 @@ def test_an_empty_range_is_named_as_the_reason_that_nothing_is_due() -> None:
     ]
 
 
+def test_columns_are_aligned_as_a_terminal_shows_them() -> None:
+    # Two characters of two columns each; a letter and an accent that share one.
+    wide = work_unit(0, '{"id":"\u6771\u4eac"}')
+    accent = work_unit(1, '{"id":"e\u0301"}')
+
+    _, first, second = plan_text(
+        replace(PLAN, work_units=(wide, accent)), JOB, arithmetic=lambda _: "why", skip_reason=why
+    ).splitlines()[3:6]
+
+    assert first.endswith('{"id":"\u6771\u4eac"}  why')
+    assert second.endswith('{"id":"e\u0301"}     why')
+
+
 def test_timelabels_have_a_column_only_where_there_are_some() -> None:
     labelled = replace(PLAN, work_units=(structs.replace(work_unit(0), timelabel="2024-03-09"),))
 

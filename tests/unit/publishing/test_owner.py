@@ -38,3 +38,11 @@ def test_the_same_name_with_another_state_store_is_another_job(tmp_path):
     claim(files, str(tmp_path), Owner("a", "/s1", PublishMode.REPLACE))
     with pytest.raises(ConfigError):
         claim(files, str(tmp_path), Owner("a", "/s2", PublishMode.REPLACE))
+
+
+def test_the_folder_of_the_dataset_is_made_with_the_permissions_of_the_job(tmp_path):
+    dataset = tmp_path / "dataset"
+    claim(files, str(dataset), Owner("a", "/s", PublishMode.APPEND), dir_mode=0o700)
+    assert dataset.stat().st_mode & 0o777 == 0o700
+    claim(files, str(dataset), Owner("b", "/s", PublishMode.APPEND), dir_mode=0o755)
+    assert dataset.stat().st_mode & 0o777 == 0o700

@@ -10,12 +10,15 @@ import pytest
 from dil.errors import SourceError, UnknownOutcomeError
 from dil.model.job import Job
 from dil.model.task import Failure, RunContext
+from dil.publishing import Finished, Target, decide, refused_dir
+from dil.publishing.layout import sending_dir
 from dil.publishing.staged import write_result
-from dil.publishing.start_marker import StartMarker
+from dil.publishing.start_marker import StartMarker, forget
 from dil.storage import LocalFilesystem
-from tests.unit.publishing.published import job, report, result, staged_file, unit
+from tests.unit.publishing.published import failed, job, report, result, staged_file, unit
 
 files = LocalFilesystem()
+TARGET = Target("r1", "/lake/shop/orders", (), (), system_time=5, horizon=7)
 
 
 @pytest.fixture
@@ -99,6 +102,20 @@ def test_rows_whose_answers_wait_for_publishing_are_not_sent_by_another_run(
     marker(orders, tmp_path, "r2").refuse_repetition()
 
 
+def test_what_is_published_leaves_no_marker(orders: Job, tmp_path: Path) -> None:
+    for number in (0, 1):
+        marker(orders, tmp_path, number=number).begin(1, attempt(tmp_path), 0)
+    reports = [report(unit(0)), failed(unit(1))]
+    finished = [Finished(unit(number), made) for number, made in enumerate(reports)]
+    folder = sending_dir(orders.publishing, "orders")
+
+    forget(files, folder, decide(orders, TARGET, finished, files))
+
+    marker(orders, tmp_path, "r2").refuse_repetition()
+    with pytest.raises(UnknownOutcomeError):
+        marker(orders, tmp_path, "r2", number=1).refuse_repetition()
+
+
 def test_a_lost_execution_that_completed_is_taken_over_by_the_next_one(
     orders: Job, tmp_path: Path
 ) -> None:
@@ -120,16 +137,13 @@ def test_a_marker_that_cannot_be_read_stops_the_work_unit(orders: Job, tmp_path:
 
 
 def test_refused_rows_are_published_beside_those_that_broke_the_contract(tmp_path: Path) -> None:
-    from dil.publishing import Finished, Target, decide, refused_dir
-
     orders, one = job(tmp_path), unit()
     made = replace(
         report(one, staged_file(tmp_path, "part-0.parquet")),
         refused=(staged_file(tmp_path, "failed-0.json"),),
         quarantined=(staged_file(tmp_path, "quarantine-0.json"),),
     )
-    target = Target("r1", "/lake/shop/orders", (), (), system_time=5, horizon=7)
-    commit = decide(orders, target, [Finished(one, made)], files)
+    commit = decide(orders, TARGET, [Finished(one, made)], files)
 
     uris = [move.target.uri for move in commit.quarantine]
     assert len(uris) == 2

@@ -19,8 +19,13 @@ REQUEST = AuditedRequest(
     "POST",
     "https://r.test/rows?key=s3cr3t-key&day=1",
     {"validate": False, "token": "s3cr3t-key"},
-    {"id": 7, "name": "a s3cr3t-key", "tags": ["s3cr3t-key"], "sum": 1.50,
-     "card": OpenedText.of("4111", "ENC(abc)")},
+    {
+        "id": 7,
+        "name": "a s3cr3t-key",
+        "tags": ["s3cr3t-key"],
+        "sum": 1.50,
+        "card": OpenedText.of("4111", "ENC(abc)"),
+    },
 )
 
 

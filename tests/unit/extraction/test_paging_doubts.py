@@ -1,0 +1,152 @@
+"""What leaves in doubt whether each row came once: told, or refused by strict paging."""
+
+import io
+import itertools
+import json
+
+import pytest
+
+from dil.errors import SourceContractError
+from dil.extraction.json_extractor import JsonExtractor
+from dil.extraction.paging import Walk, walk_pages
+from dil.extraction.paging_notes import (
+    CURSOR_LEFT,
+    NO_CONTENT,
+    NO_DATA_FIELD,
+    SAME_ROWS,
+    TOTAL_EXCEEDED,
+    TOTAL_NOT_REACHED,
+)
+from dil.extraction.parameters import Scope
+from dil.model.job import ClassRef, ExtractionSpec
+from dil.model.settings import Pagination, Parameter, SessionCondition, SessionKeyField
+from dil.spi.connector import ByteSession, Response
+
+REF = ClassRef("m", "c")
+IDS = itertools.count()
+CURSORS = {
+    "session": SessionKeyField(name="next"),
+    "parameters": (Parameter(name="cursor", type="session"),),
+}
+ECHOED = {
+    "parameters": (Parameter(name="o", type="pagestart"), Parameter(name="p", type="pageno")),
+}
+GONE = Response(body=None, warning="HTTP status 204 No Content, taken as no rows")
+
+
+class Instant:
+    """Time that does not pass."""
+
+    def monotonic(self):
+        return 0.0
+
+    def sleep(self, seconds):
+        raise AssertionError("nothing waits here")
+
+
+class Source(ByteSession):
+    """Answers with its values in turn, bytes and a Response as they are."""
+
+    def __init__(self, *answers):
+        self.answers = answers
+        self.asked = 0
+
+    def fetch(self, values):
+        found = self.answers[min(self.asked, len(self.answers) - 1)]
+        self.asked += 1
+        if isinstance(found, Response):
+            return found
+        body = found if isinstance(found, bytes) else json.dumps(found).encode()
+        return Response(io.BytesIO(body), location="source")
+
+
+def rows(*ids, **more):
+    return {"data": [{"id": each} for each in ids], **more}
+
+
+def fresh(count, **more):
+    """Return a page of rows that no other page has."""
+    return rows(*(next(IDS) for _ in range(count)), **more)
+
+
+def walked(source, **members):
+    """Walk all pages; return the number of rows, and the walk's notes."""
+    spec = ExtractionSpec(REF, data_field="data", **members)
+    walk = Walk(spec, Scope(0, 1, full_extract=True), Instant())
+    for page, _ in walk_pages(source, JsonExtractor(spec), walk):
+        for _ in page.batches:
+            pass
+    return walk.counters.rows, walk.counters.notes
+
+
+DOUBTFUL = {
+    NO_CONTENT: [(fresh(2, next="b"), body) for body in (b"", b" \n", b"null", b"7", GONE)],
+    NO_DATA_FIELD: [(fresh(2, next="b"), {"error": "down"})],
+    SAME_ROWS: [(rows(1, 2, next="b"), rows(1, 2, next="c"), fresh(1, next=""))],
+    CURSOR_LEFT: [(fresh(2, next="b"), rows(next="c"))],
+    TOTAL_NOT_REACHED: [(fresh(2, next="b", total=5), fresh(2, next="", total=5))],
+    TOTAL_EXCEEDED: [(fresh(2, next="b", total=9), fresh(2, next="c", total=3))],
+}
+ALL = [(note, answers) for note, cases in DOUBTFUL.items() for answers in cases]
+
+
+@pytest.mark.parametrize(("note", "answers"), ALL)
+def test_a_doubt_is_told_and_the_rows_are_kept(note, answers):
+    total = {"total_count_field": "total"} if "total" in answers[0] else {}
+    found, notes = walked(Source(*answers), **CURSORS, **total)
+    assert found == sum(len(each.get("data", ())) for each in answers if isinstance(each, dict))
+    assert notes == [note]
+
+
+@pytest.mark.parametrize(("note", "answers"), ALL)
+def test_a_doubt_fails_the_walk_where_paging_is_strict_and_nothing_of_it_is_kept(note, answers):
+    total = {"total_count_field": "total"} if "total" in answers[0] else {}
+    spec = ExtractionSpec(
+        REF, data_field="data", pagination=Pagination(strict=True), **CURSORS, **total
+    )
+    walk = Walk(spec, Scope(0, 1, full_extract=True), Instant())
+    with pytest.raises(SourceContractError) as caught:
+        list(walk_pages(Source(*answers), JsonExtractor(spec), walk))
+    assert caught.value.message == f"paging is strict, and {note}"
+    assert walk.counters.is_void
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [
+        (fresh(2, next="b"), fresh(2, next="c"), rows(next="")),
+        (fresh(2, next="b"), rows(1, next="c"), rows(1, 1, next="d"), rows(1, next="")),
+        (rows(1, next="b"), rows(2, next="c"), rows(1, next="")),
+        (b"",),
+        (b"null",),
+    ],
+)
+def test_an_orderly_walk_passes_strict_paging_without_a_note(answers):
+    _, notes = walked(Source(*answers), pagination=Pagination(strict=True), **CURSORS)
+    assert notes == []
+
+
+def test_pages_with_the_same_rows_may_be_allowed():
+    paged = Pagination(strict=True, equal_pages=True)
+    source = Source(rows(1, next="b"), rows(1, next=""))
+    assert walked(source, pagination=paged, **CURSORS) == (2, [])
+
+
+def test_answers_to_polling_may_be_empty_and_alike():
+    session = SessionKeyField(name="status", condition=SessionCondition(regexp="DONE"))
+    source = Source(rows(1, status="RUN"), rows(1, status="RUN"), b"", rows(1, status="DONE"))
+    assert walked(source, session=session, pagination=Pagination(strict=True)) == (3, [])
+
+
+@pytest.mark.parametrize("fields", [("o", "n"), ("", "", "p")])
+def test_an_answer_that_says_it_is_an_earlier_page_is_refused(fields):
+    paged = Pagination(fields=fields, initial_values=(0, 2, 1))
+    pages = [fresh(2, o=0, n=2, p=1), fresh(2, o=2, n=2, p=2), fresh(2, o=0, n=2, p=1)]
+    with pytest.raises(SourceContractError, match="in circles: the answer says"):
+        walked(Source(*pages), pagination=paged, **ECHOED)
+
+
+def test_an_answer_that_tells_its_page_leads_on():
+    paged = Pagination(fields=("o", "n", "p"), initial_values=(0, 2, 1))
+    pages = [fresh(2, o=0, n=2, p=1), fresh(2, o=2, n=2, p=2), rows()]
+    assert walked(Source(*pages), pagination=paged, **ECHOED) == (4, [])

@@ -1,0 +1,34 @@
+"""What a run tells of rows that the receiver did not just take."""
+
+from __future__ import annotations
+
+from dil.model.egress import AnswerCount
+from dil.model.task import TaskReport
+from dil.observe.answers import answer_notes
+
+
+def report(*answers: AnswerCount) -> TaskReport:
+    return TaskReport("s", 0, 1, 1, answers=answers)
+
+
+def test_a_run_whose_rows_were_all_taken_has_nothing_to_tell() -> None:
+    assert answer_notes([report(), report()], "/lake/_failed") == ()
+
+
+def test_refused_rows_are_told_loudly_by_status_with_the_folder() -> None:
+    refused = [
+        report(AnswerCount(422, 1000, is_kept=True), AnswerCount(404, 1, is_kept=True)),
+        report(AnswerCount(422, 2, is_kept=True)),
+    ]
+    (note,) = answer_notes(refused, "/lake/_failed")
+    assert note.startswith("REFUSED ROWS")
+    assert "1,003 rows" in note
+    assert "(status 404: 1, status 422: 1,002)" in note
+    assert note.endswith("/lake/_failed")
+
+
+def test_rows_answered_with_a_warning_are_told_apart() -> None:
+    (note,) = answer_notes([report(AnswerCount(204, 1, is_kept=False))], "/lake/_failed")
+    assert "1 request with rows" in note
+    assert "status 204: 1" in note
+    assert "/lake" not in note
