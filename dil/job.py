@@ -517,6 +517,7 @@ class _Run:
             notes=notes,
             requests=sum(each.requests for each in counters),
             rows_read=sum(each.rows_read for each in counters),
+            is_validation=_only_validates(self._job),
             rows_dropped=sum(each.rows_dropped for each in counters),
             retries=sum(max(task.attempts - 1, 0) for task in tasks if not task.adopted),
             peak_rss_bytes=max((each.peak_rss_bytes for each in counters), default=0),
@@ -567,6 +568,11 @@ def _for_tasks(job: Job) -> Job:
     """Return the job as tasks see it: without the state store and its credentials."""
     properties = job.properties.without_secrets("state.store.")
     return replace(job, state=StateSpec(enabled=job.state.enabled), properties=properties)
+
+
+def _only_validates(job: Job) -> bool:
+    """Tell whether no row is to be expected: the last converter counts rows and gives none."""
+    return any(ref.qualname == "InFlowValidation" for ref in job.conversion.converters[-1:])
 
 
 def _looks_at_history(job: Job) -> bool:

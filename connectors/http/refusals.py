@@ -69,7 +69,7 @@ class Refusal:
                 f"{what} after {retries_made(self.repeats)}", fix, self.asked_s
             )
         if text and status in _CLIENT_ERRORS:
-            what = f"{what}; the answer begins: {excerpt(text.encode())}"
+            what = f"{what}; the answer begins: {excerpt(text.encode(), is_refusal=True)}"
         if self.verdict is Verdict.AUTHENTICATION:
             return AuthenticationError(
                 what, "Check ms.authentication, source.conn.username and source.conn.password."

@@ -56,7 +56,8 @@ HTTP = Group(
         Property(
             "ms.http.response.type",
             ValueType.JSON_OBJECT,
-            "More content types to accept; the values count when there is a `Content-Type`.",
+            "More content types to accept; the values count when there is a `Content-Type`. A "
+            "type of JSON lines, such as `application/x-ndjson`, has every body read line by line.",
             scope=Scope.TASK,
         ),
         Property(

@@ -34,7 +34,7 @@ PAGING = Group(
         Property(
             "ms.total.count.field",
             ValueType.STRING,
-            "Path of the total number of rows in the response.",
+            "Where the response tells the total number of rows: a path, or `header:<name>`.",
             scope=Scope.TASK,
         ),
         Property(

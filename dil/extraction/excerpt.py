@@ -13,17 +13,32 @@ _LIMIT = 200
 _FORM = 30
 _BLANKS = re.compile(r"[\s\x00-\x1f\x7f-\x9f\ufffd]+")
 _LONG_WORD = re.compile(r"[A-Za-z0-9+/_=.~-]{20,}")
-_QUOTED_VALUE = re.compile(r'(:\s*)("(?:[^"\\]|\\.)*"?|-?[0-9][0-9.eE+-]*)')
+_MEMBER = re.compile(r'("[^"\\]*")?(\s*:\s*)("(?:[^"\\]|\\.)*"?|-?[0-9][0-9.eE+-]*)')
+# What answers say of errors (RFC 9457, RFC 6749 section 5.2): words for people, not data.
+_TELLING = re.compile(
+    r'"(?:error|message|detail|title|reason|code|status|type|description)', re.IGNORECASE
+)
 
 
-def excerpt(body: bytes) -> str:
+def excerpt(body: bytes, *, is_refusal: bool = False) -> str:
     """Return the beginning of a body, at most 200 characters of one line.
 
-    Values of JSON members and words of 20 and more characters, as tokens are, are masked.
+    Values of JSON members and words of 20 and more characters, as tokens are, are masked. Of the
+    body of a refusal, the members that tell what is wrong are shown.
     """
     text = _BLANKS.sub(" ", body[: 4 * _LIMIT].decode("utf-8", "replace")).strip()
-    masked = _LONG_WORD.sub(MASK, _QUOTED_VALUE.sub(rf"\1{MASK}", text))
+    masked = _LONG_WORD.sub(
+        MASK, _MEMBER.sub(_masked_unless_telling if is_refusal else _masked_member, text)
+    )
     return masked if len(masked) <= _LIMIT else masked[: _LIMIT - 3] + "..."
+
+
+def _masked_member(match: re.Match[str]) -> str:
+    return f"{match.group(1) or ''}{match.group(2)}{MASK}"
+
+
+def _masked_unless_telling(match: re.Match[str]) -> str:
+    return match.group() if _TELLING.match(match.group(1) or "") else _masked_member(match)
 
 
 def kind_of(value: object) -> str:

@@ -50,6 +50,7 @@ class JsonExtractor(Extractor):
     def __init__(self, spec: ExtractionSpec) -> None:
         super().__init__(spec)
         self._accepted = {*self.content_types, *(t.lower() for t in spec.extra_content_types)}
+        self._named = frozenset(t.lower() for t in spec.extra_content_types)
         cleansing = spec.cleansing
         names = NameCleansing(cleansing) if cleansing and cleansing.enabled else None
         self._columns: RowColumns = (
@@ -79,13 +80,21 @@ class JsonExtractor(Extractor):
         if isinstance(text, bytes) and not text.strip():
             return Page(iter(()), _nothing, has_content=False)
         with source.problems():
-            document = self._document(text, is_lines=response.content_type in _LINES)
+            document = self._document(text, is_lines=self._is_lines(response))
             windows = self._windows(document, source)
         page = Page(iter(()), source.looking_up(document), has_content=document.is_container)
         if windows is None:
             page.notes = (NO_DATA_FIELD,)
         page.batches = self._batches(windows or (), page, source)
         return page
+
+    def _is_lines(self, response: Response) -> bool:
+        """Tell whether a body is read line by line: its type says so, or the job does.
+
+        Servers send lines as text/plain too; a job that names a type of lines in
+        ms.http.response.type has all of its bodies read so.
+        """
+        return response.content_type in _LINES or not self._named.isdisjoint(_LINES)
 
     def _document(self, text: bytes | Spool, *, is_lines: bool) -> _AnyDocument:
         if isinstance(text, bytes):

@@ -33,7 +33,7 @@ def next_address(place: str, response: Response, lookup: Lookup) -> str:
         SourceContractError: there is something else than text, or a relative reference in an
             answer without an address.
     """
-    found = _found(place, response, lookup)
+    found = found_at(place, response, lookup)
     if isinstance(found, Missing) or found is None or found is False:
         return ""
     if not isinstance(found, str):
@@ -61,7 +61,7 @@ def more_flag(place: str, response: Response, lookup: Lookup) -> bool | None:
     Raises:
         SourceContractError: there is an array or an object.
     """
-    found = _found(place, response, lookup)
+    found = found_at(place, response, lookup)
     if isinstance(found, Missing):
         return None
     if found is None:
@@ -76,7 +76,8 @@ def more_flag(place: str, response: Response, lookup: Lookup) -> bool | None:
     )
 
 
-def _found(place: str, response: Response, lookup: Lookup) -> JsonValue | Missing:
+def found_at(place: str, response: Response, lookup: Lookup) -> JsonValue | Missing:
+    """Return what an answer has at ``link``, ``header:<name>``, or a path in its body."""
     if place == LINK:
         links = response.header("Link")
         return MISSING if links is None else next_link(links)

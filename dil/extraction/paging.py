@@ -19,7 +19,7 @@ from dil.errors import (
 )
 from dil.extraction.doubts import Doubts
 from dil.extraction.measured_body import MeasuredBody
-from dil.extraction.next_page import more_flag, next_address
+from dil.extraction.next_page import found_at, more_flag, next_address
 from dil.extraction.page_values import EchoedPage, initial_values, next_values, page_integer
 from dil.extraction.paging_guard import PagingGuard
 from dil.extraction.paging_notes import DOUBTS, end_notes
@@ -217,7 +217,7 @@ def _is_over(
     if decision.action is Action.FAIL:
         walk.counters.is_void = True
         raise SourceContractError(
-            failure(decision, walk.spec.session, rules.wait_timeout_s),
+            failure(decision, walk.spec.session, rules.wait_timeout_s, state.key),
             "See ms.session.key.field, ms.pagination and ms.wait.timeout.seconds.",
         )
     if decision.action is Action.NEXT:
@@ -349,7 +349,7 @@ def _state_after(walk: Walk, before: PageState, page: Page, response: Response) 
     spec, paging = walk.spec, walk.spec.pagination
     total = before.total
     if spec.total_count_field:
-        found = page.lookup(spec.total_count_field)
+        found = found_at(spec.total_count_field, response, page.lookup)
         total = total_count(found, before.total, spec.total_count_field)
     key = session_key(spec.session.name, response, page.lookup) if spec.session else SessionKey()
     more = more_flag(paging.more, response, page.lookup) if paging.more else None

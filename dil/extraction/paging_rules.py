@@ -31,11 +31,13 @@ from enum import Enum
 
 from dil.errors import SourceContractError
 from dil.extraction.excerpt import kind_of
+from dil.extraction.next_page import HEADER
 from dil.extraction.parameters import flat
 from dil.model.job import ExtractionSpec
 from dil.model.json import JsonValue, as_text
 from dil.model.settings import SessionCondition, SessionKeyField
 from dil.spi.extractor import Missing
+from dil.spi.messages import shortened
 
 GUARD_ROW = 0
 CAP_ROW = 20
@@ -271,6 +273,8 @@ def total_count(found: JsonValue | Missing, previous: JsonValue, path: str) -> J
     """
     if isinstance(found, Missing):
         return previous
+    if isinstance(found, str) and path.startswith(HEADER) and found.strip().isdecimal():
+        return int(found)
     if isinstance(found, bool) or not isinstance(found, int | float | Decimal):
         raise SourceContractError(
             f'the total count at "{path}" is {kind_of(found)}, not a number',
@@ -279,15 +283,21 @@ def total_count(found: JsonValue | Missing, previous: JsonValue, path: str) -> J
     return found
 
 
-def failure(decision: Decision, session: SessionKeyField | None, timeout_s: float) -> str:
-    """Return the sentence that explains a FAIL decision; it never shows the key itself."""
+def failure(
+    decision: Decision, session: SessionKeyField | None, timeout_s: float, key: SessionKey
+) -> str:
+    """Return the sentence that explains a FAIL decision.
+
+    It shows the key only where that is a status: it matched ``failCondition``.
+    """
     name = session.name if session else ""
     if decision.row == GUARD_ROW:
         return f'the source returned the same session key "{name}" twice in a row'
     if decision.row == CAP_ROW:
         return "the source has more pages than maxPages and maxRows of ms.pagination allow"
     if decision.row == 2:  # noqa: PLR2004 - a row of the decision table
-        return f'the session key "{name}" matches failCondition'
+        shown = shortened(key.text, 60)
+        return f'the session key "{name}" is "{shown}", which matches failCondition'
     return f'the session key "{name}" did not meet its condition within {timeout_s:g} seconds'
 
 

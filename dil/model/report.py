@@ -96,6 +96,7 @@ class RunReport:
     requests: int = 0
     rows_read: int = 0
     rows_dropped: int = 0
+    is_validation: bool = False
     retries: int = 0
     peak_rss_bytes: int = 0
     forced_exit_code: int | None = None

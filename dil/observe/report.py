@@ -195,6 +195,8 @@ def _published(report: RunReport) -> str:
         return f"{counted(report.rows, 'row')}{files}, {human_bytes(report.bytes)}"
     if report.status is RunStatus.FAILED:
         return "nothing"
+    if report.is_validation:
+        return "nothing: the job only validates"
     # Said loudly: a job that quietly stops delivering is the costliest failure there is.
     return "ZERO ROWS: every work unit that succeeded was empty"
 

@@ -539,3 +539,12 @@ def test_pattern_and_replacement_are_the_users():
     cleansing = SchemaCleansing(pattern="-", replacement="")
     assert inferred('[{"a-b":1}]', cleansing=cleansing)[0] == [{"ab": 1}]
     assert given_rows('[{"a-b":1}]', column("ab", "int"), cleansing=cleansing) == [{"ab": 1}]
+
+
+def test_a_job_that_names_a_type_of_lines_has_every_body_read_line_by_line():
+    spec = ExtractionSpec(REF, extra_content_types=("application/x-ndjson", "text/plain"))
+    answer = Response(
+        io.BytesIO(b'{"id": 1}\n{"id": 2}\n'), content_type="text/plain", checks_content_type=True
+    )
+    page = JsonExtractor(spec).extract(answer)
+    assert [batch.to_pylist() for batch in page.batches] == [[{"id": 1}, {"id": 2}]]

@@ -107,7 +107,7 @@ def test_worked_example_1_polls_until_done_once_a_second():
     answers = walk_pages(failing, JsonExtractor(spec), walk)
     emitted, _ = next(answers)
     assert len(list(emitted.batches)) == 1
-    with pytest.raises(SourceContractError):
+    with pytest.raises(SourceContractError, match='is "ERR5", which matches failCondition'):
         next(answers)
 
     running = Scripted([{"status": "RUN"}])
@@ -351,3 +351,19 @@ def test_a_session_key_in_a_header_is_found():
     body = io.BytesIO(json.dumps(page(2)).encode())
     source = Scripted([Response(body, headers={"Next": ""})])
     assert notes_of(source, **CURSORS) == []
+
+
+def test_a_header_may_tell_the_total():
+    spec = ExtractionSpec(
+        REF, parameters=OFFSETS, total_count_field="header:X-Total-Count",
+        pagination=Pagination(initial_values=(0, 2)),
+    )  # fmt: skip
+    headers = {"X-Total-Count": "3"}
+    answers = [
+        Response(io.BytesIO(json.dumps(rows).encode()), headers)
+        for rows in ([{"id": 1}, {"id": 2}], [{"id": 3}])
+    ]
+    rows, walk = walked(Scripted(answers), spec)
+    assert rows == [2, 1]
+    assert walk.counters.requests == 2
+    assert not walk.counters.notes
