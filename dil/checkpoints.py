@@ -13,9 +13,9 @@ from enum import Enum
 
 from dil.conversion.chain import ConversionChain
 from dil.errors import RefusedAnswer, WriteError
-from dil.extraction.paging import WalkCounters
+from dil.extraction.paging.position import Position
+from dil.extraction.paging.walk import WalkCounters
 from dil.extraction.parameters import differs_by_load
-from dil.extraction.position import Position
 from dil.model.job import PublishMode
 from dil.model.task import RunContext, StagedFile
 from dil.model.work_unit import WorkUnit

@@ -15,7 +15,7 @@ from dil import planning, plans
 from dil.conversion.chain import ConversionChain, build_chain
 from dil.coordination import local
 from dil.errors import ConfigError
-from dil.extraction.paging import Walk, WalkCounters, walk_pages, walk_rows
+from dil.extraction.paging.walk import Walk, WalkCounters, walk_pages, walk_rows
 from dil.extraction.parameters import Scope
 from dil.extraction.secondary import read_secondary_inputs
 from dil.model.job import Job

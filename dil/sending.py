@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, ClassVar
 
 from dil.errors import DilError, SourceContractError, WriteError
 from dil.extraction.batched_rows import batched_rows
-from dil.extraction.page_values import initial_values
+from dil.extraction.paging.payload_rows import PayloadRows
+from dil.extraction.paging.values import initial_values
 from dil.extraction.parameters import Scope, evaluate
-from dil.extraction.payload_rows import PayloadRows
 from dil.model.egress import AnswerCount
 from dil.model.job import Job
 from dil.model.task import Failure, RunContext, StagedFile, TaskReport

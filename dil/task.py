@@ -22,7 +22,7 @@ from dil.conversion.chain import ConversionChain, build_chain
 from dil.conversion.contract import extraction_of
 from dil.coordination import joined
 from dil.errors import DilError, PluginFailureError, SourceContractError, WriteError
-from dil.extraction.paging import (
+from dil.extraction.paging.walk import (
     ResumeRefusedError,
     Walk,
     WalkCounters,

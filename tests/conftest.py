@@ -8,7 +8,6 @@ import pytest
 from tests.servers.mariadb import MariadbServer
 from tests.servers.postgresql import PostgresqlServer
 
-
 # Whole jobs, laws of many examples, crashes at every step: not for the minute of `make unit`.
 SLOW = (
     "tests/property/", "tests/unit/acts/", "tests/unit/job/", "tests/unit/task/test_resuming.py",

@@ -24,7 +24,7 @@ from dil.model.schema_text import parse_schema
 from dil.spi.converter import Converter, ConverterContext, PageFacts
 
 _KEY = "ms.schema.contract"
-_JSON = "dil.extraction.json_extractor"
+_JSON = "dil.extraction.json.extractor"
 _FIX = (
     f"If the source changed for good, run once with -D {_KEY}=evolve: the new schema is recorded."
     f" {_KEY}=discard_row puts such rows aside, discard_value leaves such values out."

@@ -34,10 +34,10 @@ class PluginKind(StrEnum):
 BUILT_IN: dict[PluginKind, dict[str, str]] = {
     PluginKind.CONNECTOR: {"http": "connectors.http:HttpConnector"},
     PluginKind.EXTRACTOR: {
-        "json": "dil.extraction.json_extractor:JsonExtractor",
-        "csv": "dil.extraction.csv_extractor:CsvExtractor",
-        "avro": "dil.extraction.avro_extractor:AvroExtractor",
-        "xml": "dil.extraction.xml_extractor:XmlExtractor",
+        "json": "dil.extraction.json.extractor:JsonExtractor",
+        "csv": "dil.extraction.csv.extractor:CsvExtractor",
+        "avro": "dil.extraction.avro.extractor:AvroExtractor",
+        "xml": "dil.extraction.xml.extractor:XmlExtractor",
         "text": "dil.extraction.text_extractor:TextExtractor",
     },
     PluginKind.CONVERTER: {

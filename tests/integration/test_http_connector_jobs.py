@@ -13,8 +13,8 @@ import requests
 from connectors.http import HttpConnector
 from dil.config import load
 from dil.errors import SourceContractError
-from dil.extraction.json_extractor import JsonExtractor
-from dil.extraction.paging import Walk, walk_pages
+from dil.extraction.json.extractor import JsonExtractor
+from dil.extraction.paging.walk import Walk, walk_pages
 from dil.extraction.parameters import Scope
 from dil.model.authentication import Authentication
 from dil.model.interval import Interval

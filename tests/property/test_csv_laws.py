@@ -12,10 +12,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dil.errors import SourceContractError
-from dil.extraction.csv_cells import Cells
-from dil.extraction.csv_dialect import Dialect
-from dil.extraction.csv_records import RecordBlocks
-from dil.extraction.csv_values import measured, observed, values_of
+from dil.extraction.csv.cells import Cells
+from dil.extraction.csv.dialect import Dialect
+from dil.extraction.csv.records import RecordBlocks
+from dil.extraction.csv.values import measured, observed, values_of
 from dil.model.arrow import raw_schema
 from dil.model.schema import Column
 

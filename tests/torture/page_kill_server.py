@@ -20,7 +20,7 @@ import pyarrow.parquet  # noqa: F401 - loaded once, before any fork
 
 import connectors.http.session  # noqa: F401
 import dil
-import dil.extraction.json_extractor
+import dil.extraction.json.extractor
 import dil.writing.parquet_writer
 from dil import config
 from dil.model.interval import Interval

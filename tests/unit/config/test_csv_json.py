@@ -10,7 +10,7 @@ from dil.model.csv_settings import CsvSettings, CsvSpec
 from dil.model.job import ClassRef
 from dil.model.properties import Properties
 
-CSV = ClassRef("dil.extraction.csv_extractor", "CsvExtractor")
+CSV = ClassRef("dil.extraction.csv.extractor", "CsvExtractor")
 SCHEMA = (
     '[{"columnName":"a","dataType":{"type":"int"}},{"columnName":"at","dataType":{"type":"long"}}]'
 )

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from dil.conversion.chain import build_chain
 from dil.conversion.contract import extraction_of
-from dil.extraction.json_extractor import JsonExtractor
+from dil.extraction.json.extractor import JsonExtractor
 from dil.model.contract import ContractMode
 from dil.model.job import ClassRef, Job
 from dil.model.schema import Schema
@@ -21,7 +21,7 @@ from dil.spi.converter import ConverterContext, PageFacts
 from dil.spi.rejects import RejectedRow
 from tests.unit.conversion.conversion_jobs import NOW, chain
 
-JSON = ClassRef("dil.extraction.json_extractor", "JsonExtractor")
+JSON = ClassRef("dil.extraction.json.extractor", "JsonExtractor")
 
 
 @dataclass

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from dil.errors import SourceContractError
-from dil.extraction.avro_extractor import AvroExtractor
+from dil.extraction.avro.extractor import AvroExtractor
 from dil.model.job import ClassRef, ExtractionSpec
 from dil.model.schema import Column, MapType, Primitive, RecordType
 from dil.spi.connector import Response

@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 
 from dil.errors import ConversionError, SourceContractError
-from dil.extraction.csv_columns import BECAME_TEXT, RAGGED, SHORT
-from dil.extraction.csv_extractor import CsvExtractor
-from dil.extraction.csv_failures import DROPPED
+from dil.extraction.csv.columns import BECAME_TEXT, RAGGED, SHORT
+from dil.extraction.csv.extractor import CsvExtractor
+from dil.extraction.csv.failures import DROPPED
 from dil.model.arrow import raw_schema, type_word
 from dil.model.csv_settings import CsvSettings, CsvSpec
 from dil.model.job import ClassRef, ExtractionSpec

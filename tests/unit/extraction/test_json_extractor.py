@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dil.errors import ConversionError, SourceContractError
-from dil.extraction.json_extractor import JsonExtractor
+from dil.extraction.json.extractor import JsonExtractor
 from dil.model.arrow import raw_schema, type_word
 from dil.model.job import ClassRef, ExtractionSpec
 from dil.model.schema import ArrayType, Column, MapType, Primitive, RecordType

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dil.extraction.json_document import Document
-from dil.extraction.json_large import LargeDocument, LargeLines
-from dil.extraction.json_scan import Cursor, MalformedError, OversizeError, value_end
-from dil.extraction.json_spool import Limits, Span, Spool
-from dil.extraction.json_windows import RowWindows
+from dil.extraction.json.document import Document
+from dil.extraction.json.large import LargeDocument, LargeLines
+from dil.extraction.json.scan import Cursor, MalformedError, OversizeError, value_end
+from dil.extraction.json.spool import Limits, Span, Spool
+from dil.extraction.json.windows import RowWindows
 from dil.spi.extractor import MISSING
 
 TRAPS = ["},", "{", "],", "[", ",", '\\"', '{"a":', "\\"]

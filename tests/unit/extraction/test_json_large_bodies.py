@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 
 from dil.errors import ConversionError, SourceContractError, WriteError
-from dil.extraction.json_extractor import JsonExtractor
-from dil.extraction.json_spool import Limits, Spool
+from dil.extraction.json.extractor import JsonExtractor
+from dil.extraction.json.spool import Limits, Spool
 from dil.model.job import ClassRef, ExtractionSpec
 from dil.model.schema import Column, Primitive
 from dil.spi.connector import Response

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dil.extraction.json_document import Document
+from dil.extraction.json.document import Document
 from dil.extraction.json_path import find, index, number
 from dil.spi.extractor import MISSING
 

@@ -9,9 +9,8 @@ import pyarrow as pa
 import pytest
 
 from dil.errors import SourceContractError
-from dil.extraction.json_extractor import JsonExtractor
-from dil.extraction.paging import Walk, walk_pages, walk_rows
-from dil.extraction.paging_notes import (
+from dil.extraction.json.extractor import JsonExtractor
+from dil.extraction.paging.notes import (
     CURSOR_LEFT,
     NO_CONTENT,
     NO_DATA_FIELD,
@@ -19,8 +18,9 @@ from dil.extraction.paging_notes import (
     NO_TOTAL,
     TOTAL_NOT_REACHED,
 )
+from dil.extraction.paging.session_keys import session_key
+from dil.extraction.paging.walk import Walk, walk_pages, walk_rows
 from dil.extraction.parameters import Scope
-from dil.extraction.session_keys import session_key
 from dil.model.job import ClassRef, ExtractionSpec
 from dil.model.settings import Pagination, Parameter, SessionCondition, SessionKeyField
 from dil.spi.connector import ByteSession, Response, RowSession

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dil.errors import SourceContractError
-from dil.extraction.json_extractor import JsonExtractor
-from dil.extraction.page_values import initial_values
-from dil.extraction.paging import Walk, walk_pages
-from dil.extraction.paging_notes import CAPPED, MORE_LEFT, NEXT_LEFT, NO_FLAG
+from dil.extraction.json.extractor import JsonExtractor
+from dil.extraction.paging.notes import CAPPED, MORE_LEFT, NEXT_LEFT, NO_FLAG
+from dil.extraction.paging.values import initial_values
+from dil.extraction.paging.walk import Walk, walk_pages
 from dil.extraction.parameters import Scope, evaluate
 from dil.model.job import ClassRef, ExtractionSpec
 from dil.model.settings import Pagination, Parameter, SessionCondition, SessionKeyField

@@ -7,9 +7,8 @@ import json
 import pytest
 
 from dil.errors import SourceContractError
-from dil.extraction.json_extractor import JsonExtractor
-from dil.extraction.paging import Walk, walk_pages
-from dil.extraction.paging_notes import (
+from dil.extraction.json.extractor import JsonExtractor
+from dil.extraction.paging.notes import (
     CURSOR_LEFT,
     NO_CONTENT,
     NO_DATA_FIELD,
@@ -17,6 +16,7 @@ from dil.extraction.paging_notes import (
     TOTAL_EXCEEDED,
     TOTAL_NOT_REACHED,
 )
+from dil.extraction.paging.walk import Walk, walk_pages
 from dil.extraction.parameters import Scope
 from dil.model.job import ClassRef, ExtractionSpec
 from dil.model.settings import Pagination, Parameter, SessionCondition, SessionKeyField

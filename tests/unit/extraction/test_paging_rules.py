@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dil.errors import SourceContractError
-from dil.extraction.page_values import EchoedPage, initial_values, next_values, page_integer
-from dil.extraction.paging_rules import (
+from dil.extraction.paging.rules import (
     Action,
     Decision,
     PageState,
@@ -18,6 +17,7 @@ from dil.extraction.paging_rules import (
     decide,
     total_count,
 )
+from dil.extraction.paging.values import EchoedPage, initial_values, next_values, page_integer
 from dil.extraction.parameters import PageValues
 from dil.model.job import ClassRef, ExtractionSpec
 from dil.model.settings import Pagination, Parameter, SessionCondition, SessionKeyField

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dil.extraction.paging_rules import PageState, SessionKey
+from dil.extraction.paging.position import Position
+from dil.extraction.paging.rules import PageState, SessionKey
 from dil.extraction.parameters import PageValues
-from dil.extraction.position import Position
 
 NUMBERS = st.none() | st.integers(0, 10**20)
 TEXTS = st.text(max_size=20)

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from dil.errors import ConversionError, SourceContractError
-from dil.extraction.xml_extractor import LOOKED_TOO_EARLY, NO_DATA_FIELD, XmlExtractor
+from dil.extraction.xml.extractor import LOOKED_TOO_EARLY, NO_DATA_FIELD, XmlExtractor
 from dil.model.arrow import type_word
 from dil.model.job import ClassRef, ExtractionSpec
 from dil.model.schema import ArrayType, Column, MapType, Primitive, RecordType

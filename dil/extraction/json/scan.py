@@ -11,7 +11,7 @@ import re
 
 import msgspec
 
-from dil.extraction.json_spool import Limits, Span, Spool
+from dil.extraction.json.spool import Limits, Span, Spool
 
 _VALUE = msgspec.json.Decoder(msgspec.Raw)
 _NAME = msgspec.json.Decoder(str)

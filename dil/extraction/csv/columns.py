@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from dil.errors import SourceContractError
-from dil.extraction.csv_cells import Cells, Row
-from dil.extraction.csv_failures import BadRow, bad_cells
-from dil.extraction.csv_values import measured, observed, values_of
-from dil.extraction.json_rows import InferredColumns
+from dil.extraction.csv.cells import Cells, Row
+from dil.extraction.csv.failures import BadRow, bad_cells
+from dil.extraction.csv.values import measured, observed, values_of
+from dil.extraction.json.rows import InferredColumns
 from dil.extraction.names import NameCleansing
 from dil.extraction.shapes import Shape
 from dil.model.arrow import raw_schema, type_word

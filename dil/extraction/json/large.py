@@ -13,11 +13,11 @@ from typing import TypeAlias
 
 import msgspec
 
-from dil.extraction.json_document import Document, decode_elements, decode_lines
+from dil.extraction.json.document import Document, decode_elements, decode_lines
+from dil.extraction.json.scan import Cursor, OversizeError
+from dil.extraction.json.spool import Limits, Span, Spool
+from dil.extraction.json.windows import RowWindows, scan_elements
 from dil.extraction.json_path import index, number
-from dil.extraction.json_scan import Cursor, OversizeError
-from dil.extraction.json_spool import Limits, Span, Spool
-from dil.extraction.json_windows import RowWindows, scan_elements
 from dil.model.json import JsonValue
 from dil.spi.extractor import MISSING, Missing
 

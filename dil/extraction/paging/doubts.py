@@ -10,8 +10,8 @@ import zlib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from dil.extraction.paging_notes import NO_CONTENT, SAME_ROWS
-from dil.extraction.paging_rules import Decision
+from dil.extraction.paging.notes import NO_CONTENT, SAME_ROWS
+from dil.extraction.paging.rules import Decision
 from dil.spi.extractor import Page
 
 if TYPE_CHECKING:

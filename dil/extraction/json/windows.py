@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
-from dil.extraction.json_scan import MalformedError, OversizeError, value_end
-from dil.extraction.json_spool import Limits, Span, Spool
+from dil.extraction.json.scan import MalformedError, OversizeError, value_end
+from dil.extraction.json.spool import Limits, Span, Spool
 
 _OPEN, _CLOSE, _COMMA = b"[],"
 _BLANKS = b" \t\r\n"

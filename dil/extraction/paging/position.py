@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import msgspec
 
-from dil.extraction.paging_rules import PageState, SessionKey
+from dil.extraction.paging.rules import PageState, SessionKey
 from dil.extraction.parameters import PageValues
 from dil.model.json import JsonValue, as_text, read_number
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import BinaryIO
 
 from dil.errors import SourceContractError
-from dil.extraction.csv_dialect import NO_TEXT, Dialect, record_patterns
+from dil.extraction.csv.dialect import NO_TEXT, Dialect, record_patterns
 
 _CHUNK_BYTES = 4 * 1024 * 1024
 _RECORD_BYTES = 64 * 1024 * 1024

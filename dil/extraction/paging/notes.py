@@ -7,7 +7,7 @@ report can count the work units that gave the same one.
 
 from __future__ import annotations
 
-from dil.extraction.paging_rules import (
+from dil.extraction.paging.rules import (
     CAP_ROW,
     Decision,
     PageState,

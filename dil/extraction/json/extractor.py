@@ -14,14 +14,14 @@ from dil.errors import SourceContractError
 from dil.extraction.coercion import Place
 from dil.extraction.content import refuse_other_types
 from dil.extraction.excerpt import excerpt
-from dil.extraction.json_document import Document, collector_paused, is_null, is_object
-from dil.extraction.json_large import LargeDocument, LargeLines
-from dil.extraction.json_rows import GivenColumns, InferredColumns, RowColumns
-from dil.extraction.json_scan import MalformedError, OversizeError
-from dil.extraction.json_spool import Limits, Span, Spool, read_body
-from dil.extraction.json_windows import RowWindows
+from dil.extraction.json.document import Document, collector_paused, is_null, is_object
+from dil.extraction.json.large import LargeDocument, LargeLines
+from dil.extraction.json.rows import GivenColumns, InferredColumns, RowColumns
+from dil.extraction.json.scan import MalformedError, OversizeError
+from dil.extraction.json.spool import Limits, Span, Spool, read_body
+from dil.extraction.json.windows import RowWindows
 from dil.extraction.names import NameCleansing
-from dil.extraction.paging_notes import NO_DATA_FIELD
+from dil.extraction.paging.notes import NO_DATA_FIELD
 from dil.model.job import ExtractionSpec
 from dil.model.json import JsonValue
 from dil.spi.connector import Response

@@ -12,12 +12,12 @@ import pyarrow as pa
 from dil.errors import SourceContractError
 from dil.extraction.coercion import Place
 from dil.extraction.content import refuse_other_types
-from dil.extraction.json_document import collector_paused
+from dil.extraction.json.document import collector_paused
 from dil.extraction.json_path import find
 from dil.extraction.names import NameCleansing
-from dil.extraction.paging_notes import NO_DATA_FIELD
-from dil.extraction.xml_document import XmlDocument
-from dil.extraction.xml_rows import FoundColumns, GivenColumns, XmlColumns
+from dil.extraction.paging.notes import NO_DATA_FIELD
+from dil.extraction.xml.document import XmlDocument
+from dil.extraction.xml.rows import FoundColumns, GivenColumns, XmlColumns
 from dil.model.job import ExtractionSpec
 from dil.model.json import JsonValue
 from dil.spi.connector import Response

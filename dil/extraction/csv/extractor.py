@@ -13,11 +13,11 @@ import pyarrow as pa
 from dil.errors import SourceContractError
 from dil.extraction.coercion import Place
 from dil.extraction.content import refuse_other_types
-from dil.extraction.csv_cells import Cells
-from dil.extraction.csv_columns import CsvColumns, FoundColumns, GivenColumns, ReadBlock
-from dil.extraction.csv_dialect import Dialect
-from dil.extraction.csv_failures import DROPPED, CsvFailures
-from dil.extraction.csv_records import RecordBlocks
+from dil.extraction.csv.cells import Cells
+from dil.extraction.csv.columns import CsvColumns, FoundColumns, GivenColumns, ReadBlock
+from dil.extraction.csv.dialect import Dialect
+from dil.extraction.csv.failures import DROPPED, CsvFailures
+from dil.extraction.csv.records import RecordBlocks
 from dil.extraction.names import NameCleansing
 from dil.extraction.streams import ReadStream
 from dil.model.job import ExtractionSpec

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 
 from dil.errors import SourceContractError
-from dil.extraction.paging_rules import Decision, PageState, PagingRules
+from dil.extraction.paging.rules import Decision, PageState, PagingRules
 from dil.extraction.parameters import PageValues
 
 _REMEMBERED = 100_000

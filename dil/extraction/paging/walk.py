@@ -17,13 +17,14 @@ from dil.errors import (
     SourceError,
     TransientSourceError,
 )
-from dil.extraction.doubts import Doubts
-from dil.extraction.measured_body import MeasuredBody
-from dil.extraction.next_page import found_at, more_flag, next_address
-from dil.extraction.page_values import EchoedPage, initial_values, next_values, page_integer
-from dil.extraction.paging_guard import PagingGuard
-from dil.extraction.paging_notes import DOUBTS, end_notes
-from dil.extraction.paging_rules import (
+from dil.extraction.paging.doubts import Doubts
+from dil.extraction.paging.guard import PagingGuard
+from dil.extraction.paging.measured_body import MeasuredBody
+from dil.extraction.paging.next_page import found_at, more_flag, next_address
+from dil.extraction.paging.notes import DOUBTS, end_notes
+from dil.extraction.paging.payload_rows import PayloadRows
+from dil.extraction.paging.position import Position
+from dil.extraction.paging.rules import (
     Action,
     Decision,
     PageState,
@@ -33,10 +34,9 @@ from dil.extraction.paging_rules import (
     failure,
     total_count,
 )
+from dil.extraction.paging.session_keys import session_key
+from dil.extraction.paging.values import EchoedPage, initial_values, next_values, page_integer
 from dil.extraction.parameters import PageValues, Scope, evaluate
-from dil.extraction.payload_rows import PayloadRows
-from dil.extraction.position import Position
-from dil.extraction.session_keys import session_key
 from dil.model.job import ExtractionSpec
 from dil.model.json import JsonObject, JsonValue, as_text
 from dil.spi.connector import ByteSession, RequestValues, Response, RowSession

@@ -13,8 +13,8 @@ from typing import Any, BinaryIO, cast
 import pyarrow as pa
 
 from dil.errors import SourceContractError
-from dil.extraction.avro_types import AvroType, AvroTypes, Form
-from dil.extraction.json_document import collector_paused
+from dil.extraction.avro.types import AvroType, AvroTypes, Form
+from dil.extraction.json.document import collector_paused
 from dil.extraction.json_path import index, number
 from dil.extraction.streams import ReadStream
 from dil.model.arrow import raw_schema

@@ -11,7 +11,7 @@ from urllib.parse import urljoin, urlsplit
 
 from dil.errors import SourceContractError
 from dil.extraction.excerpt import kind_of
-from dil.extraction.link_header import next_link
+from dil.extraction.paging.link_header import next_link
 from dil.model.json import JsonValue
 from dil.spi.connector import Response
 from dil.spi.extractor import MISSING, Missing

@@ -14,10 +14,10 @@ import pyarrow as pa
 
 from dil.errors import SourceContractError
 from dil.extraction.coercion import Place, coerced_batch
-from dil.extraction.json_rows import InferredColumns
+from dil.extraction.json.rows import InferredColumns
 from dil.extraction.names import NameCleansing
 from dil.extraction.shapes import Shape
-from dil.extraction.xml_document import XmlValue
+from dil.extraction.xml.document import XmlValue
 from dil.model.arrow import raw_schema
 from dil.model.job import ExtractionSpec
 from dil.model.schema import ArrayType, DataType, MapType, Primitive, RecordType, Schema

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 
-from dil.extraction.csv_dialect import LITERAL_QUOTE, NO_TEXT, Dialect
+from dil.extraction.csv.dialect import LITERAL_QUOTE, NO_TEXT, Dialect
 
 _NULLS = frozenset({"", *map("".join, product(*zip("null", "NULL", strict=True)))})
 _BLANK_LINES = (b"\n\n", b"\r\r", b"\n\r")

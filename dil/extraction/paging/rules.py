@@ -31,7 +31,7 @@ from enum import Enum
 
 from dil.errors import SourceContractError
 from dil.extraction.excerpt import kind_of
-from dil.extraction.next_page import HEADER
+from dil.extraction.paging.next_page import HEADER
 from dil.extraction.parameters import flat
 from dil.model.job import ExtractionSpec
 from dil.model.json import JsonValue, as_text

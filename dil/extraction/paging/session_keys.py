@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from dil.extraction.paging_rules import SessionKey
+from dil.extraction.paging.rules import SessionKey
 from dil.model.json import JsonValue
 from dil.spi.connector import Response
 from dil.spi.extractor import Missing

@@ -1,0 +1,1 @@
+"""CSV bodies as Arrow rows."""

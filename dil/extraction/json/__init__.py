@@ -1,0 +1,1 @@
+"""JSON bodies of any size as Arrow rows."""

@@ -1,0 +1,1 @@
+"""One request after another, until the rules say stop."""
