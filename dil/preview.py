@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from dil import planning, plans
+from dil import planning, plans, publishing
 from dil.conversion.chain import ConversionChain, build_chain
+from dil.conversion.contract import extraction_of
 from dil.coordination import local
 from dil.errors import ConfigError
 from dil.extraction.paging.walk import Walk, WalkCounters, walk_pages, walk_rows
@@ -43,6 +44,16 @@ class Answer:
     content_type: str
     seconds: float
     warning: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Chosen:
+    """A work unit to look at, and what a run would know of it."""
+
+    work_unit: WorkUnit
+    is_due: bool
+    full_extract: bool
+    known_schema: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,16 +98,24 @@ def look(
     """
     _refuse_sending(job, may_send=may_send)
     secondary = read_secondary_inputs(job.properties, access(job))
-    work_unit, is_due = _chosen(job, secondary, now_ms, signature, clock)
-    chain = build_chain(ConverterContext(job, now_ms, validation_rows=validation_rows(job)))
+    chosen = _chosen(job, secondary, now_ms, signature, clock)
+    work_unit = chosen.work_unit
+    chain = build_chain(
+        ConverterContext(
+            job,
+            now_ms,
+            validation_rows=validation_rows(job),
+            known_schema=chosen.known_schema,
+        )
+    )
     counters, answers = WalkCounters(), list[Answer]()
-    scope = Scope.of(work_unit, full_extract=False, secondary=secondary.variables)
+    scope = Scope.of(work_unit, full_extract=chosen.full_extract, secondary=secondary.variables)
     walk = Walk(job.extraction, scope, time, counters=counters)
     context = SessionContext(job, work_unit, RUN_ID, now_ms, 1, local(job), renewal(job))
     with load(job.source.connector)().open(context) as session:
         table = _first(_batches(_noted(session, answers), walk, chain, job), rows)
     notes = (*secondary.notes, *counters.notes)
-    return Look(work_unit, is_due, tuple(answers), table, chain.dropped, notes)
+    return Look(work_unit, chosen.is_due, tuple(answers), table, chain.dropped, notes)
 
 
 def _refuse_sending(job: Job, *, may_send: bool) -> None:
@@ -125,23 +144,28 @@ def _chosen(
     now_ms: int,
     signature: str | None,
     clock: Callable[[], int] | None,
-) -> tuple[WorkUnit, bool]:
+) -> _Chosen:
     """Return the work unit to look at, and whether the next run would take it."""
     with open_store(job.state, job.name, clock=clock or (lambda: now_ms)) as store:
         due = plans.due(job, store, now_ms, secondary.activation)
+        known_schema = publishing.recorded_schema(store)
+
+    def chosen(unit: WorkUnit, *, is_due: bool) -> _Chosen:
+        return _Chosen(unit, is_due, due.full_extract, known_schema)
+
     for unit in due.work_units:
         if signature in (None, unit.signature):
-            return unit, True
+            return chosen(unit, is_due=True)
     anew = replace(job.planning, ignore_history=True, backfill=False, limit=None)
     every = planning.plan_on_demand(
         anew, now_ms=now_ms, history=BareHistory({}), activation=secondary.activation
     ).work_units
     if signature is None and every:
-        return every[-1], False
+        return chosen(every[-1], is_due=False)
     found = next((unit for unit in every if unit.signature == signature), None)
     if found is None:
         raise _no_such_unit(job, signature)
-    return found, False
+    return chosen(found, is_due=False)
 
 
 def _no_such_unit(job: Job, signature: str | None) -> ConfigError:
@@ -160,11 +184,11 @@ def _batches(
     """Yield converted batches for as long as somebody asks for more."""
     pages: Iterator[tuple[Page, RequestValues]]
     if isinstance(session, ByteSession):
-        pages = walk_pages(session, load(job.extraction.extractor)(job.extraction), walk)
+        pages = walk_pages(session, load(job.extraction.extractor)(extraction_of(job)), walk)
     else:
         pages = walk_rows(session, walk)
     for page, values in pages:
-        facts = PageFacts(page, values.variables)
+        facts = PageFacts(page, values.variables, walk.counters.pages)
         for batch in page.batches:
             yield from chain.convert(batch, facts)
     yield from chain.finish()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dil.conversion.containers import offsets_of
+from dil.conversion.containers import offsets_of, positions
 from dil.conversion.failures import Reason, RowFailures
 from dil.conversion.values import Values, plain_storage
 from dil.model.arrow import TYPE_KEY, type_word
@@ -123,7 +123,7 @@ class ColumnReader:
         if target.is_plain and (target.field.nullable or array.null_count == 0):
             return array
         if self._rows is None:
-            self._rows = pa.array(range(len(array)), pa.int64())
+            self._rows = positions(len(array))
         return self._read(array, target, self._rows)
 
     def _read(self, array: pa.Array, target: Target, rows: pa.Array) -> pa.Array:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from dil.conversion.containers import positions
 from dil.conversion.failures import Reason, RowFailures, keep_good
 from dil.conversion.fitting import Fitting
 from dil.conversion.known_types import KnownTypes
@@ -22,9 +23,9 @@ from dil.model.job import ExtractionSpec, Job
 from dil.model.schema import ArrayType, DataType, MapType, RecordType, Schema
 from dil.model.schema_text import parse_schema
 from dil.spi.converter import Converter, ConverterContext, PageFacts
+from dil.spi.registry import load
 
 _KEY = "ms.schema.contract"
-_JSON = "dil.extraction.json.extractor"
 _FIX = (
     f"If the source changed for good, run once with -D {_KEY}=evolve: the new schema is recorded."
     f" {_KEY}=discard_row puts such rows aside, discard_value leaves such values out."
@@ -96,7 +97,7 @@ class SchemaContract(Converter):
 
     def _fitted(self, batch: pa.RecordBatch, failures: RowFailures) -> pa.RecordBatch:
         """Return the batch in the known schema; where a row failed its values mean nothing."""
-        rows = pa.array(range(batch.num_rows), pa.int64())
+        rows = positions(batch.num_rows)
 
         def unknown(path: str, values: pa.Array, of_rows: pa.Array) -> None:
             self._unknown(path, values, of_rows, failures)
@@ -194,12 +195,9 @@ def extraction_of(job: Job) -> ExtractionSpec:
 def _reads_freely(job: Job) -> bool:
     """Tell whether rows are read as they are; not where members are keys of a map."""
     declared = job.extraction.output_schema
-    return bool(
-        job.conversion.contract is not ContractMode.EVOLVE
-        and declared
-        and job.extraction.extractor.module == _JSON
-        and not _has_map(declared)
-    )
+    if job.conversion.contract is ContractMode.EVOLVE or not declared or _has_map(declared):
+        return False
+    return bool(getattr(load(job.extraction.extractor), "sees_every_member", False))
 
 
 def _has_map(columns: Schema) -> bool:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dil.conversion.containers import positions
 from dil.errors import ConversionError
 from dil.spi.rejects import RejectedRow
 
@@ -169,5 +170,5 @@ def keep_good(batch: pa.RecordBatch, failures: RowFailures) -> pa.RecordBatch:
     if not len(failures):
         return batch
     bad = pa.array([failure.row for failure in failures.in_order()], pa.int64())
-    rows = pa.array(range(batch.num_rows), pa.int64())
+    rows = positions(batch.num_rows)
     return batch.filter(pc.invert(pc.is_in(rows, bad)))

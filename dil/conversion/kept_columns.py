@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
+from dil.errors import ConversionError
 from dil.model.schema_text import parse_schema
 from dil.spi.converter import Converter, ConverterContext, PageFacts
 
@@ -21,7 +22,10 @@ class KeptColumns(Converter):
 
     def __init__(self, context: ConverterContext) -> None:
         super().__init__(context)
-        self._known = parse_schema(context.known_schema)
+        try:
+            self._known = parse_schema(context.known_schema)
+        except ConversionError:  # as KnownTypes: what cannot be read is not known
+            self._known = pa.schema([])
 
     def convert(self, batch: pa.RecordBatch, facts: PageFacts) -> Iterator[pa.RecordBatch]:
         """Yield the batch with all columns."""

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
+from dil.conversion.containers import positions
 from dil.conversion.failures import RowFailures
 from dil.conversion.fitting import Fitting
 from dil.errors import ConversionError
@@ -31,17 +32,24 @@ class KnownTypes(Converter):
     def convert(self, batch: pa.RecordBatch, facts: PageFacts) -> Iterator[pa.RecordBatch]:
         """Yield the batch with its columns in known types."""
         del facts
-        rows = pa.array(range(batch.num_rows), pa.int64())
+        if all(self._is_settled(field) for field in batch.schema):
+            yield batch
+            return
+        rows = positions(batch.num_rows)
         columns, fields = [], []
         for field, column in zip(batch.schema, batch.columns, strict=True):
             known = self._known.get(field.name)
-            if known is None or known.type == field.type:
-                fitted = None
-            else:
+            fitted = None
+            if known is not None and not self._is_settled(field):
                 fitted = _fitted(column, known, rows)
             columns.append(column if fitted is None else fitted)
             fields.append(field if fitted is None else known)
         yield pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields, batch.schema.metadata))
+
+    def _is_settled(self, field: pa.Field) -> bool:
+        """Tell whether a column is news, or has its known type already."""
+        known = self._known.get(field.name)
+        return known is None or bool(known.type == field.type)
 
 
 def _fitted(column: pa.Array, known: pa.Field, rows: pa.Array) -> pa.Array | None:

@@ -24,6 +24,7 @@ from dil.storage import Filesystem
 
 _LOG = logging.getLogger(__name__)
 
+_FORMAT = 1
 _AGAIN = "-D ms.egress.send.again=true"
 
 
@@ -39,6 +40,7 @@ class MarkState(StrEnum):
 class Mark:
     """What a marker says. ``since`` is epoch ms UTC, ``folder`` that of the attempt."""
 
+    format: int
     run_id: str
     attempt: int
     since: int
@@ -99,7 +101,7 @@ class StartMarker:
         Raises:
             WriteError: the file system refused.
         """
-        self._mark = Mark(self._run.run_id, attempt, now_ms, folder)
+        self._mark = Mark(_FORMAT, self._run.run_id, attempt, now_ms, folder)
         self._write(self._mark)
 
     def complete(self) -> None:
@@ -137,13 +139,19 @@ class StartMarker:
     def _read(self) -> Mark:
         try:
             with self._filesystem.open_input(self._path) as stream:
-                return msgspec.json.decode(stream.read(), type=Mark)
+                mark = msgspec.json.decode(stream.read(), type=Mark)
         except (OSError, DilError, msgspec.MsgspecError) as error:
             raise SourceError(
                 f"{self._path} cannot be read ({type(error).__name__}); it tells whether rows of"
                 f" {self._signature} may have been sent",
                 f"Look at the receiver which rows it has; {_AGAIN} sends the work unit again.",
             ) from error
+        if mark.format != _FORMAT:
+            raise SourceError(
+                f"{self._path} is of format {mark.format}, which this version does not know",
+                f"Run the version that wrote it; {_AGAIN} sends the work unit again.",
+            )
+        return mark
 
 
 def forget(filesystem: Filesystem, folder: str, commit: Commit) -> None:

@@ -51,11 +51,14 @@ class Extractor(ABC):
     """A format. One instance serves one attempt of one work unit, page after page.
 
     An extractor that infers keeps its schema over pages and may widen it; ``schema`` tells the
-    newest one (raw form) and is None before the first page.
+    newest one (raw form) and is None before the first page. ``sees_every_member`` tells that
+    without ``ms.output.schema`` rows come with all they have, so that a schema contract can judge
+    them.
     """
 
     properties: ClassVar[tuple[PluginProperty, ...]] = ()
     content_types: ClassVar[tuple[str, ...]] = ()
+    sees_every_member: ClassVar[bool] = False
 
     def __init__(self, spec: ExtractionSpec) -> None:
         self.spec = spec

@@ -135,8 +135,10 @@ def _checked_mysql(given: dict[str, str]) -> dict[str, str]:
     options = {name.lower().replace("_", "-"): value for name, value in given.items()}
     unknown = sorted(set(options) - {*_MYSQL_OPTIONS, "user", "password"})
     if unknown:
+        # What looks like no name may be a password behind a "?" that was not encoded.
+        shown = f" {unknown[0]}" if re.fullmatch(r"[a-z][a-z-]*", unknown[0]) else ""
         raise OptionError(
-            f"has the unknown option {unknown[0]}", f"Known options: {', '.join(_MYSQL_OPTIONS)}."
+            f"has the unknown option{shown}", f"Known options: {', '.join(_MYSQL_OPTIONS)}."
         )
     if not options.get("connect-timeout", "1").isdecimal():
         raise OptionError("has a connect-timeout that is no number", "Write whole seconds.")

@@ -45,7 +45,6 @@ _LOGICAL: Mapping[tuple[str, str], pa.DataType] = {
     ("fixed", "uuid"): pa.string(),
 }
 _NESTED = frozenset({"record", "error", "array", "map"})
-_NUMBERS = ("int", "long", "float", "double")
 _DECIMAL128_DIGITS = 38
 _DECIMAL256_DIGITS = 76
 

@@ -46,6 +46,7 @@ class JsonExtractor(Extractor):
     limits: ClassVar[Limits] = Limits()
 
     content_types: ClassVar[tuple[str, ...]] = ("application/json", *_LINES)
+    sees_every_member: ClassVar[bool] = True
 
     def __init__(self, spec: ExtractionSpec) -> None:
         super().__init__(spec)

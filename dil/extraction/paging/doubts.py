@@ -26,12 +26,12 @@ class Doubts:
 
     Args:
         is_named: Whether the first page was named, because the walk was resumed.
-        allows_equal_pages: Whether two pages in a row may have the same rows.
+        compares: Whether two pages in a row with the same rows are odd; only then rows are read.
     """
 
-    def __init__(self, *, is_named: bool, allows_equal_pages: bool) -> None:
+    def __init__(self, *, is_named: bool, compares: bool) -> None:
         self._is_named = is_named
-        self._allows_equal_pages = allows_equal_pages
+        self._compares = compares
         self._rows_before = self._rows = 0
         self._number_before = self._number = 0
 
@@ -39,7 +39,8 @@ class Doubts:
         """Take the rows of a page into the checksum while they are read."""
         self._rows_before, self._number_before = self._rows, self._number
         self._rows = self._number = 0
-        page.batches = self._reading(page.batches)
+        if self._compares:
+            page.batches = self._reading(page.batches)
 
     def about(self, page: Page) -> tuple[str, ...]:
         """Return what is odd about the page that was watched; all its rows were read."""
@@ -48,7 +49,7 @@ class Doubts:
         if not page.has_content:
             return (NO_CONTENT,)
         is_same = (self._rows, self._number) == (self._rows_before, self._number_before)
-        return (SAME_ROWS,) if is_same and self._rows and not self._allows_equal_pages else ()
+        return (SAME_ROWS,) if is_same and self._rows else ()
 
     def go_on(self, decision: Decision) -> None:
         """Take note of why there is another page."""
@@ -57,8 +58,6 @@ class Doubts:
     def _reading(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             self._rows += batch.num_rows
-            for column in batch.columns:
-                self._number = zlib.crc32(b"%d" % column.offset, self._number)
-                for buffer in filter(None, column.buffers()):
-                    self._number = zlib.crc32(buffer, self._number)
+            # Serialized, because the buffers of a slice are those of all rows it was cut from.
+            self._number = zlib.crc32(batch.serialize(), self._number)
             yield batch

@@ -113,6 +113,11 @@ class PagingRules:
         walks = self.sends_session or self.is_paged
         return self.has_session and self.condition is None and walks
 
+    @property
+    def names_pages(self) -> bool:
+        """Tell whether an answer can name the page after it (rows 12, 17 and 18)."""
+        return self.is_cursor or self.has_next or self.has_more
+
     @classmethod
     def of(cls, spec: ExtractionSpec) -> PagingRules:
         """Read the rules from the parsed job."""

@@ -227,9 +227,9 @@ def _is_over(
 
 
 def _doubts(walk: Walk) -> Doubts:
-    allows = walk.spec.pagination.equal_pages
     is_named = walk.start is not None and walk.payload is None
-    return Doubts(is_named=is_named, allows_equal_pages=allows)
+    is_led = PagingRules.of(walk.spec).names_pages and walk.payload is None
+    return Doubts(is_named=is_named, compares=is_led and not walk.spec.pagination.equal_pages)
 
 
 def _guard(walk: Walk) -> PagingGuard:
