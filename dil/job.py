@@ -284,7 +284,7 @@ class _Run:
 
     def _spark(self, units: int) -> Executor:
         from dil.execution.session import SparkSettings
-        from dil.execution.shipping import plugin_modules
+        from dil.execution.shipping import plugin_modules, task_modules
         from dil.execution.spark import SparkExecutor
 
         threads = min(self._job.running.threads, units)
@@ -295,6 +295,7 @@ class _Run:
                 environ=self._options.environ,
                 cache=self._options.cache,
                 plugins=plugin_modules(self._job),
+                preload=task_modules(self._job),
             )
         )
 

@@ -163,10 +163,12 @@ class Connector(ABC):
     """A protocol. Subclass it, name the class in ``source.class``.
 
     ``properties`` lists your own ``ms.x.*`` properties; their parsed values are found in
-    ``context.job.properties``.
+    ``context.job.properties``. ``task_modules`` are what ``open`` imports late: local workers find
+    those of built-in connectors imported.
     """
 
     properties: ClassVar[tuple[PluginProperty, ...]] = ()
+    task_modules: ClassVar[tuple[str, ...]] = ()
 
     @classmethod
     def check(cls, properties: Properties) -> Iterable[Problem]:
