@@ -51,6 +51,8 @@ torture: setup java servers ## Run the long form of the kill tests: every step, 
 	@DIL_KILLS=1000000 DIL_SPARK_KILLS=40 DIL_STATE_KILLS=50 $(BIN)/python -m pytest -q \
 	  tests/integration/test_kill_matrix.py tests/integration/test_spark_kills.py \
 	  tests/integration/test_state_kills.py
+	@DIL_KILLS=400 $(BIN)/python -m pytest -q tests/integration/test_resume_kills.py \
+	  tests/integration/test_egress_kills.py
 
 .PHONY: bench
 bench: setup java ## Measure: planning, state, start-up, throughput against a plain loop and dlt

@@ -22,7 +22,7 @@ from tests.torture.kills import KillServer, steps
 
 IDS = list(range(1, 6))
 NOW = START_MS + 10 * DAY_MS
-KILLS = int(os.environ.get("DIL_KILLS", "40")) // 4
+KILLS = int(os.environ.get("DIL_KILLS", "20")) // 4
 
 
 @pytest.fixture(scope="module")

@@ -424,11 +424,12 @@ def test_connections_are_used_again(server):
     assert server.connections == 1
 
 
-def test_the_beginning_of_an_error_body_is_logged_and_kept_out_of_the_error(server, caplog):
-    server.script("/x", Reply(b'{"error":"no such unit"}' + b" " * 5000 + b"end", 400))
+def test_the_beginning_of_an_error_body_is_logged_and_its_words_are_told(server, caplog):
+    server.script("/x", Reply(b'{"error":"no such unit","name":"Ann"}' + b" " * 5000 + b"end", 400))
     session = Session(server.url + "/x")
     with caplog.at_level(logging.WARNING), session, pytest.raises(SourceError) as caught:
         session.get()
     assert "no such unit" in caplog.text
     assert "end" not in caplog.text
-    assert "no such unit" not in str(caught.value)
+    assert "no such unit" in str(caught.value)
+    assert "Ann" not in str(caught.value)

@@ -25,7 +25,7 @@ from tests.servers.rows import START_MS, Dataset
 SERVER = Path(__file__).parents[1] / "torture" / "page_kill_server.py"
 PAGES, PAGE_ROWS, STEP_MS = 60, 5, 60_000
 HIGH = START_MS + PAGES * PAGE_ROWS * STEP_MS
-KILLS = int(os.environ.get("DIL_KILLS", "40")) // 4
+KILLS = int(os.environ.get("DIL_KILLS", "20")) // 4
 
 
 class Runs:
