@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from dil.conversion.chain import ConversionChain
 from dil.errors import RefusedAnswer, WriteError
 from dil.extraction.paging.position import Position
 from dil.extraction.paging.walk import WalkCounters
-from dil.extraction.parameters import differs_by_load
-from dil.model.job import PublishMode
+from dil.extraction.parameters import differs_by_load, flat
+from dil.model.job import Job, PublishMode
 from dil.model.task import RunContext, StagedFile
 from dil.model.work_unit import WorkUnit
 from dil.publishing.page_log import (
@@ -30,6 +30,7 @@ from dil.publishing.page_log import (
     take_over,
     write_checkpoint,
 )
+from dil.secondary_access import has_input
 from dil.storage import Filesystem
 from dil.writing.carried import schema_of, schema_text, type_of, type_text
 from dil.writing.refused_rows import RefusedRows
@@ -42,6 +43,25 @@ RESUMED = "pages that an earlier attempt had read were not read again"
 STARTED_OVER = (
     "the source refused to go on where an earlier attempt had stopped, so the work unit was read"
     " from its beginning"
+)
+OTHER_FIT = (
+    "rows did not fit the types that were found in the pages that an earlier attempt had read, so"
+    " the work unit was read from its beginning"
+)
+OTHER_WINDOW = (
+    "the pages that an earlier run had read were read again: its window was another one, and"
+    " requests depend on it"
+)
+OF_BEFORE = (
+    "the pages that an earlier run had read were read again, because the work unit was published"
+    " since or is read for another reason"
+)
+TOO_OLD = (
+    "the pages that an earlier run had read were read again: corrections may have come since, and"
+    " no later run would have looked for them"
+)
+OTHER_TIME = (
+    "the pages that an earlier run had read were read again, because a replace is of one time"
 )
 NOT_KEPT = (
     "progress inside the work unit was not kept, because a cursor or the address of a page holds a"
@@ -89,20 +109,26 @@ class Checkpoints:
     """The page log of one attempt; does nothing where the job keeps whole work units only.
 
     ``refused_before`` are the payload rows that the attempts before put aside, by the number of
-    their request; known after ``resume``.
+    their request; ``has_resumed`` tells whether pages of an earlier attempt are part of this one,
+    ``read_since`` is the now, epoch ms UTC, of the run that read the first. Known after ``resume``.
     """
 
     def __init__(self, run: RunContext, unit: WorkUnit, attempt: Attempt) -> None:
         self._run = run
         self._unit = unit
         self._attempt = attempt
+        self._sends = has_input(run.job, "payload")
+        has_window = not self._sends and asks_for_window(run.job)
         self._owner = LogOwner(
             unit.signature,
-            unit.low,
-            unit.high,
+            unit.low if has_window else 0,
+            unit.high if has_window else 0,
             run.job.digest,
             full_extract=run.full_extract and differs_by_load(run.job.extraction.parameters),
+            last_high=unit.last_high,
         )
+        self.read_since = run.run_now
+        self.has_resumed = False
         self._every_s = run.job.running.page_commit_s
         self._saved_at = attempt.monotonic()
         self._numbers = 0
@@ -122,7 +148,8 @@ class Checkpoints:
         if found is None or position is None:
             return None
         attempt = self._attempt
-        attempt.counters.rows = position.processed
+        self.has_resumed, self.read_since = True, found.last.read_since
+        attempt.counters.rows, attempt.counters.dropped = position.processed, position.dropped
         attempt.counters.note(*found.last.notes, RESUMED)
         self.refused_before = {each.number: each.answer for each in found.refused}
         self._save(_Reached(position, attempt.writer.mark(), 0), found.refused)
@@ -192,6 +219,7 @@ class Checkpoints:
             seen=type_text(mark.seen),
             notes=tuple(note for note in attempt.counters.notes if note != RESUMED),
             refused=refused,
+            read_since=self.read_since,
         )
         write_checkpoint(attempt.filesystem, attempt.folder, self._numbers, checkpoint)
         self._numbers += 1
@@ -208,24 +236,39 @@ class Checkpoints:
         return tuple(RefusedRequest(*each) for each in answers if each[0] <= number)
 
     def _found(self, earlier: Earlier) -> PageLog | None:
-        """Return the log of an earlier attempt, the one that came farthest.
-
-        Of an earlier run only where the work unit is read for the first time: a reading again is
-        there for what arrived since, and a snapshot is of one time.
-        """
+        """Return the log of an earlier attempt, the one that came farthest; note what is left."""
         filesystem, run, unit = self._attempt.filesystem, self._run, self._unit
         if earlier is Earlier.NOTHING:
             return None
         own = best_log(filesystem, f"{run.staging_dir}/{unit.hash}", self._owner)
         folder = run.resume_from.get(unit.signature)
-        if folder is None or earlier is Earlier.OF_THIS_RUN or unit.last_high is not None:
+        if folder is None or earlier is Earlier.OF_THIS_RUN:
             return own
-        if run.job.publishing.mode is PublishMode.REPLACE:
+        other = self._of_earlier_run(folder)
+        if other is None or (own is not None and own.last.pages >= other.last.pages):
             return own
-        other = read_log(filesystem, folder)
-        if other is None or other.last.owner != self._owner:
-            return own
-        return own if own is not None and own.last.pages >= other.last.pages else other
+        return other
+
+    def _of_earlier_run(self, folder: str) -> PageLog | None:
+        """Return the log in a folder, None where it is not of this reading; note why it is not.
+
+        A snapshot is of one time; rows that were sent stay sent, whatever becomes of the answers.
+        """
+        counters = self._attempt.counters
+        if not folder:
+            counters.note(TOO_OLD)
+            return None
+        other = read_log(self._attempt.filesystem, folder)
+        if other is None:
+            return None
+        if self._run.job.publishing.mode is PublishMode.REPLACE and not self._sends:
+            counters.note(OTHER_TIME)
+            return None
+        if other.last.owner == self._owner:
+            return other
+        is_moved = replace(other.last.owner, low=self._owner.low, high=self._owner.high)
+        counters.note(OTHER_WINDOW if is_moved == self._owner else OF_BEFORE)
+        return None
 
     def _taken_over(self, found: PageLog) -> Position | None:
         """Copy the files of a log and go on with them; None where the log is of no use."""
@@ -247,6 +290,17 @@ class Checkpoints:
         ]
         writer.go_on(files, schema, seen)
         return position
+
+
+def asks_for_window(job: Job) -> bool:
+    """Tell whether what a work unit's requests ask for may depend on its window.
+
+    It does where a parameter is a watermark. A connector of one's own may look at it by itself.
+    """
+    is_ours = job.source.connector.module.partition(".")[0] == "connectors"
+    return not is_ours or any(
+        parameter.type == "watermark" for parameter in flat(job.extraction.parameters)
+    )
 
 
 def _logged(written: WrittenFile) -> LoggedFile:

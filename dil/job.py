@@ -32,9 +32,10 @@ from dil.observe.answers import answer_notes
 from dil.observe.drift import drift, rows_aside
 from dil.observe.progress import Progress, SilentProgress, counted
 from dil.planning import SavedPlan
-from dil.publishing import Finished
+from dil.publishing import Finished, layout, start_marker
+from dil.publishing.sent_results import SentResults
 from dil.runs import new_run_id
-from dil.secondary_access import access
+from dil.secondary_access import access, has_input
 from dil.spi.state_store import StateStore
 from dil.state import LeaseKeeper, open_store
 from dil.storage import filesystem_for
@@ -159,6 +160,8 @@ class _Run:
         pending = publishing.finish_pending(self._store, self._lease, spec, self._files)
         if pending is not None:
             recovered.append(pending.run_id)
+        markers = layout.sending_dir(spec, self._job.name)
+        start_marker.forget_committed(self._files, markers, self._store.unfinished_runs())
         for run in reversed(self._store.unfinished_runs()):
             if not _publishes_its_successes(run, self._job):
                 continue
@@ -236,14 +239,19 @@ class _Run:
 
     def _adopt(self, plan: Plan) -> tuple[tuple[TaskReport, ...], tuple[WorkUnit, ...]]:
         """Split the plan into what earlier runs already staged and what must be extracted."""
-        if self._job.publishing.mode is PublishMode.REPLACE:
+        # Imported here: most runs find nothing due.
+        from dil.sending import must_not_repeat
+
+        is_sent = must_not_repeat(self._job)
+        if self._job.publishing.mode is PublishMode.REPLACE and not is_sent:
             return (), tuple(plan.work_units)  # a snapshot is of one time
         runs = [run for run in self._store.unfinished_runs() if run.is_open]
         staged = [each for run in runs for each in publishing.staged_work(self._files, run)]
-        pool = publishing.Adoptable(staged, self._job.digest)
+        pool = publishing.Adoptable(staged, self._job.digest, self._stand_in(plan))
+        sent = SentResults(staged, self._job.digest) if is_sent else None
         adopted, fresh = [], []
         for unit in plan.work_units:
-            report = pool.take(unit)
+            report = pool.take(unit) if sent is None else sent.take(unit)
             if report is None:
                 fresh.append(unit)
             else:
@@ -263,7 +271,7 @@ class _Run:
             secondary=self._secondary.variables,
             log_level=self._options.log_level,
             log_json=self._options.log_json,
-            resume_from=self._page_logs(),
+            resume_from=self._resumable(plan, units),
             known_schema=self._known_schema,
         )
         executor = self._options.executor or self._spark(len(units))
@@ -273,18 +281,26 @@ class _Run:
         finally:
             self._options.progress.finish()
 
-    def _page_logs(self) -> dict[str, str]:
-        """Return where earlier runs stopped inside work units, the newest run's word last."""
-        found: dict[str, str] = {}
-        if self._job.running.page_commit_s is not None:
-            for run in self._store.unfinished_runs():
-                if run.run_id != self._run_id and run.digest == self._job.digest:
-                    found.update(publishing.page_logs(self._files, run.staging_dir))
-        return found
+    def _resumable(self, plan: Plan, units: Sequence[WorkUnit]) -> dict[str, str]:
+        """Return by signature where earlier runs stopped inside work units that are to be read."""
+        if self._job.running.page_commit_s is None:
+            return {}
+        runs = [
+            run
+            for run in self._store.unfinished_runs()
+            if run.run_id != self._run_id and run.digest == self._job.digest
+        ]
+        return publishing.resumable(self._files, runs, units, self._stand_in(plan))
+
+    def _stand_in(self, plan: Plan) -> publishing.StandIn:
+        """Return what may stand for work done now; what was sent stays sent, however old it is."""
+        if has_input(self._job, "payload"):
+            return publishing.StandIn(grace_ms=0, due_after=0)
+        return publishing.StandIn.of(plan)
 
     def _spark(self, units: int) -> Executor:
         from dil.execution.session import SparkSettings
-        from dil.execution.shipping import plugin_modules, task_modules
+        from dil.execution.shipping import plugin_modules
         from dil.execution.spark import SparkExecutor
 
         threads = min(self._job.running.threads, units)
@@ -295,7 +311,6 @@ class _Run:
                 environ=self._options.environ,
                 cache=self._options.cache,
                 plugins=plugin_modules(self._job),
-                preload=task_modules(self._job),
             )
         )
 
@@ -465,7 +480,9 @@ class _Run:
             failures=(stopped,),
             notes=(
                 f"{staged} of {counted(len(plan.work_units), 'work unit')} staged; "
-                "the next run goes on from them",
+                "the next run goes on from them"
+                if staged
+                else "no work unit was complete",
             ),
         )
         return replace(report, forced_exit_code=getattr(signal, "exit_code", 130))

@@ -14,6 +14,7 @@ from dil.errors import StateError
 from dil.model.dataset import Intent, Lease, LeaseHolder, Move, RunRecord
 from dil.model.job import CommitPolicy, Job, PublishMode
 from dil.publishing import salvage
+from dil.publishing.layout import SENDING
 from dil.spi.state_store import StateStore
 from dil.state import LeaseKeeper
 from dil.storage import Filesystem, filesystem_for
@@ -106,7 +107,7 @@ def leftovers(job: Job, store: StateStore) -> tuple[Leftover, ...]:
     orphans = [
         _leftover(job, files, f"{root}/{name}", name, None)
         for name in sorted(folders)
-        if name not in known
+        if name not in known and name != SENDING  # start markers outlive all runs
     ]
     return (*found, *orphans)
 

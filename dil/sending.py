@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
-from dil.errors import DilError, SourceContractError, WriteError
+from dil.errors import DilError, UnknownOutcomeError, WriteError
 from dil.extraction.batched_rows import batched_rows
 from dil.extraction.paging.payload_rows import PayloadRows
 from dil.extraction.paging.values import initial_values
@@ -20,13 +20,16 @@ from dil.model.egress import AnswerCount
 from dil.model.job import Job
 from dil.model.task import Failure, RunContext, StagedFile, TaskReport
 from dil.model.work_unit import WorkUnit
+from dil.observe.progress import counted
 from dil.publishing.layout import audit_dir
-from dil.publishing.start_marker import StartMarker
+from dil.publishing.page_log import read_log
+from dil.publishing.start_marker import LOOK, MarkState, StartMarker
 from dil.secondary_access import access, has_input
 from dil.spi.audit import AuditedRequest, AuditTrail, NoAudit
 from dil.spi.connector import ByteSession, Connector, RequestValues, Response, RowSession
 from dil.spi.registry import load
 from dil.storage import Filesystem, filesystem_for
+from dil.taken_rows import TakenRows, WatchedBytes, WatchedRows, WatchedTrail
 from dil.writing.audit import AuditOrigin, AuditPlace, AuditWriter
 from dil.writing.refused_rows import RefusedPlace, RefusedRows
 
@@ -55,6 +58,14 @@ def payload_rows(job: Job, unit: WorkUnit, scope: Scope) -> PayloadRows | None:
     rows = read_payload(job.properties, access(job), first.variables)
     batches = batched_rows(rows, spec.egress.batch_rows, spec.egress.batch_field)
     return PayloadRows(batches, job.name, unit.signature)
+
+
+def must_not_repeat(job: Job) -> bool:
+    """Tell whether the job sends rows that must not be sent twice."""
+    if not has_input(job, "payload"):
+        return False
+    connector = load(job.source.connector)
+    return not (issubclass(connector, Connector) and connector.may_repeat_rows(job))
 
 
 def sent_before(run: RunContext, unit: WorkUnit) -> TaskReport | None:
@@ -103,13 +114,15 @@ class Outbox:
         self._marker = _start_marker(run, unit)
         self._sends = False
         self._has_begun = False
+        self._rows = TakenRows(self._kept_requests)
         self._audit = self._audit_writer()
         self.refused = self._refused_rows()
 
     @property
     def trail(self) -> AuditTrail:
         """Return where sessions leave what they send."""
-        return self._audit or NoAudit()
+        trail = self._audit or NoAudit()
+        return trail if self._marker is None else WatchedTrail(trail, self._rows)
 
     def payload(self, scope: Scope) -> PayloadRows | None:
         """Return the rows to send; where they must not be sent twice, the start marker is written.
@@ -126,12 +139,20 @@ class Outbox:
         return rows
 
     def audited(self, session: ByteSession | RowSession) -> ByteSession | RowSession:
-        """Return a session whose calls are recorded, if its connector does not do it itself."""
-        if self._audit is None or session.audits:
+        """Return a session whose calls are recorded, if its connector does not do it itself.
+
+        Where rows must not be sent twice, it is also noted what becomes of each.
+        """
+        if self._audit is not None and not session.audits:
+            if isinstance(session, ByteSession):
+                session = _AuditedBytes(session, self.trail, self._run.job)
+            else:
+                session = _AuditedRows(session, self.trail, self._run.job)
+        if self._marker is None:
             return session
         if isinstance(session, ByteSession):
-            return _AuditedBytes(session, self._audit, self._run.job)
-        return _AuditedRows(session, self._audit, self._run.job)
+            return WatchedBytes(session, self._rows)
+        return WatchedRows(session, self._rows)
 
     def files(self) -> tuple[StagedFile, ...]:
         """End the record and return the files of refused rows, durable.
@@ -173,15 +194,38 @@ class Outbox:
     def fail(self, failure: Failure) -> Failure:
         """Tell that the attempt ended and what is known of its last request; return the failure.
 
-        An answer that is not as declared is no reason to send a row once more that must not be
-        repeated: the row was taken.
+        Whatever failed, an attempt of which rows were taken, or may have been, is not repeated
+        where its rows must not be: neither by the next attempt nor by the next run.
         """
-        if self._marker is None:
+        if self._marker is None or not self._has_begun:
             return failure
-        self._marker.fail(failure)
-        if not self._has_begun or failure.code != SourceContractError.code:
+        loose = self._rows.loose
+        is_unknown = failure.code == UnknownOutcomeError.code
+        if not (is_unknown or self._rows.is_open or loose):
+            kept = self._rows.kept() > 0
+            self._marker.fail(failure, MarkState.KEPT if kept else None)
             return failure
-        return replace(failure, retryable=False)
+        words = [failure.error]
+        if loose:
+            took = f"the receiver took the rows of {counted(loose, 'request')} before that"
+            words.append(f"{took}, and they are not sent again")
+        if self._rows.is_open and not is_unknown:
+            words.append("what became of the last request is not known")
+        told = replace(
+            failure,
+            error="; ".join(words),
+            retryable=False,
+            fix=failure.fix if is_unknown else f"{failure.fix} {LOOK}".lstrip(),
+        )
+        self._marker.fail(told, MarkState.UNKNOWN)
+        return told
+
+    def _kept_requests(self) -> int:
+        """Return how many requests a later attempt need not repeat, by what this one wrote."""
+        if self._run.job.running.page_commit_s is None:
+            return 0
+        log = read_log(self._place.filesystem, self._place.folder)
+        return 0 if log is None else log.last.pages
 
     def _refused_rows(self) -> RefusedRows | None:
         spec, place = self._run.job.extraction.egress, self._place
@@ -212,11 +256,7 @@ class Outbox:
 
 def _start_marker(run: RunContext, unit: WorkUnit) -> StartMarker | None:
     """Return the marker of a work unit, None where nothing is sent or it may be sent twice."""
-    job = run.job
-    if not has_input(job, "payload"):
-        return None
-    connector = load(job.source.connector)
-    if issubclass(connector, Connector) and connector.may_repeat_rows(job):
+    if not must_not_repeat(run.job):
         return None
     return StartMarker(filesystem_for(run.staging_dir), run, unit)
 

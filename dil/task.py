@@ -13,15 +13,23 @@ import sys
 import time
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from dil.checkpoints import STARTED_OVER, Attempt, Checkpoints, Earlier
+from dil.checkpoints import OTHER_FIT, STARTED_OVER, Attempt, Checkpoints, Earlier
 from dil.conversion.chain import ConversionChain, build_chain
 from dil.conversion.contract import extraction_of
 from dil.coordination import joined
-from dil.errors import DilError, PluginFailureError, SourceContractError, WriteError
+from dil.errors import (
+    ConversionError,
+    DilError,
+    PluginFailureError,
+    SourceContractError,
+    UnknownOutcomeError,
+    WriteError,
+)
 from dil.extraction.paging.walk import (
     ResumeRefusedError,
     Walk,
@@ -38,8 +46,8 @@ from dil.observe.logs import bind
 from dil.observe.progress import counted
 from dil.observe.redaction import redactor, secrets_of, shortened
 from dil.publishing.staged import FORMAT, RESULT_NAME, StagedResult, write_result
-from dil.secondary_access import renewal, validation_rows
-from dil.sending import AttemptPlace, Outbox, sent_before
+from dil.secondary_access import has_input, renewal, validation_rows
+from dil.sending import AttemptPlace, Outbox, must_not_repeat, sent_before
 from dil.spi.connector import ByteSession, RequestValues, RowSession, SessionContext
 from dil.spi.converter import ConverterContext, PageFacts
 from dil.spi.coordination import Coordinator
@@ -90,9 +98,11 @@ def run_work_unit(
                 report = _attempt(run, unit, attempt, around, clean, earlier)
             except ResumeRefusedError as refusal:
                 earlier = Earlier.OF_THIS_RUN
-                log.warning("%s: %s", STARTED_OVER, refusal.__cause__ or "other rows to send")
+                cause = refusal.__cause__
+                why = OTHER_FIT if isinstance(cause, ConversionError) else STARTED_OVER
+                log.warning("%s: %s", why, cause or "other rows to send")
                 report = _attempt(run, unit, attempt, around, clean, Earlier.NOTHING)
-                report = replace(report, notes=(STARTED_OVER, *report.notes))
+                report = replace(report, notes=(why, *report.notes))
             spent = _added(spent, report.counters)
             report = replace(report, counters=spent)
             if report.failure is None:
@@ -126,17 +136,20 @@ def _attempt(
     checkpoints: Checkpoints | None = None
     try:
         chain = _chain(run, out.rejects)
-        place = Attempt(
-            out.filesystem,
-            out.folder,
-            out.writer,
-            chain,
-            counters,
-            around.monotonic,
-            clean,
-            out.outbox.refused,
+        checkpoints = Checkpoints(
+            run,
+            unit,
+            Attempt(
+                out.filesystem,
+                out.folder,
+                out.writer,
+                chain,
+                counters,
+                around.monotonic,
+                clean,
+                out.outbox.refused,
+            ),
         )
-        checkpoints = Checkpoints(run, unit, place)
         start = checkpoints.resume(earlier)
         walk = replace(
             _walk(run, unit, around, counters, out.outbox),
@@ -144,26 +157,27 @@ def _attempt(
             refused_before=checkpoints.refused_before,
             on_page=checkpoints.page_done,
         )
-        for batch in _rows(run, unit, attempt, chain, walk, out.outbox):
-            out.writer.write(batch)
-        _check_enough(counters, run.job.extraction.min_records)
-        report = TaskReport(
-            signature=unit.signature,
-            low=unit.low,
-            high=unit.high,
-            attempts=attempt,
-            files=out.writer.finish(),
-            schema="" if out.writer.schema is None else schema_text(out.writer.schema),
-            notes=(*_notes(counters, chain.warnings), *chain.notes, *out.outbox.notes),
-            quarantined=out.rejects.finish(),
-            rejects=out.rejects.reasons(),
-            discarded=out.rejects.discarded(),
-            refused=out.outbox.files(),
-            answers=out.outbox.answers(counters.warned),
-        )
+        with _going_on(run.job, checkpoints):
+            for batch in _rows(run, unit, attempt, chain, walk, out.outbox):
+                out.writer.write(batch)
+            _check_enough(counters, run.job.extraction.min_records)
+            report = TaskReport(
+                signature=unit.signature,
+                low=unit.low,
+                high=unit.high,
+                attempts=attempt,
+                files=out.writer.finish(),
+                schema="" if out.writer.schema is None else schema_text(out.writer.schema),
+                notes=(*_notes(counters, chain.warnings), *chain.notes, *out.outbox.notes),
+                quarantined=out.rejects.finish(),
+                rejects=out.rejects.reasons(),
+                discarded=out.rejects.discarded(),
+                refused=out.outbox.files(),
+                answers=out.outbox.answers(counters.warned),
+            )
         seconds = around.monotonic() - started
         report = replace(report, counters=_counted(counters, report.rows, chain.dropped, seconds))
-        _stage(run, unit, report, out)
+        _stage(run, unit, report, out, checkpoints.read_since)
         checkpoints.close()
     except ResumeRefusedError:
         out.discard(also_earlier=True)
@@ -186,6 +200,37 @@ def _attempt(
         )
     else:
         return report
+
+
+@contextmanager
+def _going_on(job: Job, checkpoints: Checkpoints) -> Iterator[None]:
+    """Decide what becomes of an attempt that cannot go on from where an earlier one came to.
+
+    Types that were found in its pages are fixed by its files; rows that do not fit may well fit
+    what is found in all pages together, so reading starts over. Rows that were sent are not sent
+    again because others stand before them now.
+
+    Raises:
+        ResumeRefusedError: the attempt is to start over.
+        UnknownOutcomeError: the rows to send are others than before, and may not be sent twice.
+    """
+    try:
+        yield
+    except ResumeRefusedError:
+        if must_not_repeat(job) and not job.extraction.egress.sends_again:
+            raise UnknownOutcomeError(
+                "the rows to send are others than those that an earlier attempt had sent in part;"
+                " nothing is sent again",
+                "Bring back the rows as they were, new ones behind them, and run with"
+                " -D ms.egress.send.again=true: it goes on where the earlier attempt stopped. With"
+                " other rows it sends all of them from the first.",
+            ) from None
+        raise
+    except ConversionError as error:
+        finds_types = job.extraction.output_schema is None
+        if not checkpoints.has_resumed or not finds_types or has_input(job, "payload"):
+            raise
+        raise ResumeRefusedError from error
 
 
 def _chain(run: RunContext, rejects: QuarantineWriter) -> ConversionChain:
@@ -326,10 +371,12 @@ def _outputs(
     )
 
 
-def _stage(run: RunContext, unit: WorkUnit, report: TaskReport, out: _Outputs) -> None:
+def _stage(
+    run: RunContext, unit: WorkUnit, report: TaskReport, out: _Outputs, read_since: int
+) -> None:
     """Complete an attempt: from now on it counts, and what it sent is known to be sent."""
     result = StagedResult(
-        FORMAT, run.run_id, run.run_now, run.full_extract, run.job.digest, unit, report
+        FORMAT, run.run_id, read_since, run.full_extract, run.job.digest, unit, report
     )
     write_result(out.filesystem, out.folder, result)
     out.outbox.complete()

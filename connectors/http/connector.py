@@ -25,8 +25,6 @@ _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")  # RFC 9110 section 5.
 class HttpConnector(Connector):
     """Reads and sends over HTTP; one client, one pool for each attempt (behaviour.md B7)."""
 
-    task_modules = ("connectors.http.session",)
-
     @classmethod
     def check(cls, properties: Properties) -> Iterable[Problem]:
         """Return problems of the URI, the authentication and the names of headers."""

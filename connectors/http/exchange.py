@@ -7,10 +7,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from connectors.http.credentials import Credentials
-from connectors.http.failures import unknown_outcome
 from connectors.http.limits import asked_wait, is_rate_limited
 from connectors.http.outgoing import Outgoing
-from connectors.http.refusals import Refusal, quota_error, told
+from connectors.http.refusals import Refusal, in_doubt, quota_error, told
 from connectors.http.retries import Waits, retries_made
 from connectors.http.settings import HttpSettings
 from connectors.http.statuses import NOT_DONE, RETRIED, Verdict, judge
@@ -93,6 +92,9 @@ class Exchange:
         verdict = judge(code, answer.reason or "", settings.statuses, settings.reasons)
         if verdict is Verdict.AUTHENTICATION and is_rate_limited(code, answer.headers):
             return Verdict.TRANSIENT
+        is_listed = self.outgoing.has_row and code in settings.statuses.error
+        if verdict is Verdict.TRANSIENT and is_listed:
+            return Verdict.ERROR  # the job says that it means this row
         return verdict
 
     def _renews(self, answer: requests.Response) -> bool:
@@ -124,17 +126,18 @@ class Exchange:
 
         Raises:
             QuotaError: the source wants a longer wait than the budget of retries has seconds.
-            UnknownOutcomeError: a gateway failed, and the request may have been done behind it.
+            UnknownOutcomeError: the receiver or a gateway failed, and may have done the request.
         """
         status, asked = answer.status_code, self._asked(answer)
         is_limit = is_rate_limited(status, answer.headers)
         if verdict is Verdict.QUOTA:
             raise self._spent(answer, asked)
-        if verdict is not Verdict.TRANSIENT or not (is_limit or status in RETRIED):
+        if verdict is not Verdict.TRANSIENT:
             return False
         if not is_limit and status not in NOT_DONE and not self.outgoing.is_repeatable:
-            answer.close()
-            raise unknown_outcome(told(answer, self.outgoing.shown))
+            raise in_doubt(answer, self.outgoing.shown)
+        if not is_limit and status not in RETRIED:
+            return False
         if asked is not None and asked > self._settings.retry.longest_wait_s:
             raise self._spent(answer, asked)
         return self._waits_again(answer, asked, slows_down=is_limit or asked is not None)

@@ -36,7 +36,7 @@ class Outgoing:
 
     ``body`` is None for methods that have none. ``is_repeatable`` tells that it may be sent again
     when nobody knows whether it was done. ``unknown`` are the placeholders that nothing stands
-    for, by the place that has them.
+    for, by the place that has them. ``has_row`` tells that it sends a row.
     """
 
     method: str
@@ -46,6 +46,7 @@ class Outgoing:
     shown: str
     is_repeatable: bool
     unknown: Mapping[str, frozenset[str]]
+    has_row: bool = False
 
 
 def build_outgoing(
@@ -82,6 +83,7 @@ def build_outgoing(
         shown=f"{settings.method} {address.shown}",
         is_repeatable=_is_repeatable(settings, values),
         unknown={"ms.source.uri": target.unknown, "headers": missing},
+        has_row=values.payload is not None,
     )
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from connectors.http.body import BodyStream
+from connectors.http.failures import unknown_outcome
 from connectors.http.retries import retries_made
 from connectors.http.statuses import RETRIED, Verdict
 from dil.errors import (
@@ -17,6 +18,7 @@ from dil.errors import (
     RefusedAnswer,
     SourceError,
     TransientSourceError,
+    UnknownOutcomeError,
 )
 from dil.extraction.excerpt import excerpt
 
@@ -69,7 +71,7 @@ class Refusal:
                 f"{what} after {retries_made(self.repeats)}", fix, self.asked_s
             )
         if text and status in _CLIENT_ERRORS:
-            what = f"{what}; the answer begins: {excerpt(text.encode(), is_refusal=True)}"
+            what = _with_beginning(what, text)
         if self.verdict is Verdict.AUTHENTICATION:
             return AuthenticationError(
                 what, "Check ms.authentication, source.conn.username and source.conn.password."
@@ -105,9 +107,24 @@ def quota_error(what: str, asked_s: float | None, now_s: float) -> QuotaError:
     )
 
 
+def in_doubt(answer: requests.Response, shown: str) -> UnknownOutcomeError:
+    """Return the error of an answer that leaves open whether the request was done."""
+    with answer:
+        text = _beginning(answer, shown).decode("utf-8", "replace").strip()
+    what = told(answer, shown)
+    if text:
+        _LOG.warning("%s: with status %d comes: %s", shown, answer.status_code, text)
+        what = _with_beginning(what, text)
+    return unknown_outcome(what)
+
+
 def told(answer: requests.Response, shown: str) -> str:
     """Return in words what was asked and what came."""
     return f"{shown}: HTTP status {answer.status_code} {answer.reason}".rstrip()
+
+
+def _with_beginning(what: str, text: str) -> str:
+    return f"{what}; the answer begins: {excerpt(text.encode(), is_refusal=True)}"
 
 
 def _beginning(answer: requests.Response, shown: str) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import cast
+from urllib.parse import urlsplit
 
 import requests
 import urllib3
@@ -64,7 +65,7 @@ class Sender:
         except requests.TooManyRedirects:
             raise SourceError(f"{outgoing.shown}: too many redirects") from None
         except _PASSING as error:
-            failure = connection_failure(error, outgoing.shown)
+            failure = connection_failure(error, _shown(error, outgoing))
             if failure.retryable and may_have_been_done(error) and not outgoing.is_repeatable:
                 raise unknown_outcome(failure.message) from None
             raise failure from None
@@ -73,6 +74,21 @@ class Sender:
                 f"{outgoing.shown}: the request cannot be sent ({type(error).__name__})",
                 "Check ms.source.uri and ms.http.request.headers.",
             ) from None
+
+
+def _shown(error: Exception, outgoing: Outgoing) -> str:
+    """Name the request without secrets, and the host it was redirected to when that failed."""
+    failed: object = getattr(error, "request", None)
+    url = failed.url if isinstance(failed, requests.PreparedRequest) else None
+    place = _host(url or outgoing.uri)
+    if place == _host(outgoing.uri):
+        return outgoing.shown
+    return f"{outgoing.shown}, redirected to {place}"
+
+
+def _host(uri: str) -> str:
+    """Return host and port of an address, without a user's name and password."""
+    return urlsplit(uri).netloc.rpartition("@")[2].lower()
 
 
 def _credential_headers(settings: HttpSettings) -> frozenset[str]:

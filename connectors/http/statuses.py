@@ -7,8 +7,9 @@ from enum import Enum
 from dil.model.settings import HttpStatuses, HttpStatusReasons
 
 RETRIED = frozenset({429, 502, 503, 504})
-# The source says that it did nothing; a gateway's 502 or 504 leaves open what happened behind it.
-NOT_DONE = frozenset({429, 503})
+# The source says that it did nothing. After any other of 408 and 5xx it may have done the thing
+# before it fell over, or behind a gateway.
+NOT_DONE = frozenset({425, 429, 503})
 _PASSING = frozenset({408, 425, *RETRIED})
 _REFUSED = frozenset({401, 403})
 _REDIRECTS = range(300, 400)

@@ -77,7 +77,7 @@ def build_target(
     }
     appended = left if appends else {}
     uri = legal(with_query(result.text, appended))
-    return Target(uri, _shown(written, query, appended), result.missing, left)
+    return Target(uri, _shown(written, query, left), result.missing, left)
 
 
 def legal(uri: str) -> str:

@@ -8,6 +8,7 @@ from dil.acts.preview import Preview
 from dil.model.dataset import Commit, source_name
 from dil.model.json import JsonObject
 from dil.publishing import withdrawal
+from dil.storage import Filesystem
 
 
 def perform(desk: Desk, preview: Preview, reason: str = "") -> JsonObject | None:
@@ -48,5 +49,15 @@ def perform(desk: Desk, preview: Preview, reason: str = "") -> JsonObject | None
         act=proposal.act(reason or proposal.verb, desk.grid()),
     )
     block = publishing.publish(desk.store, desk.lease, commit, spec, filesystem)
+    _drop_progress(desk, filesystem, commit)
     withdrawal.sweep(filesystem, files.moves)
     return block
+
+
+def _drop_progress(desk: Desk, filesystem: Filesystem, commit: Commit) -> None:
+    """Delete the pages that runs kept of work units that the act changed: they are read anew."""
+    if commit.act is None:
+        return
+    changed = {*commit.act.removed, *(each.signature for each in commit.act.changed)}
+    for run in desk.store.unfinished_runs():
+        publishing.drop_logs(filesystem, run.staging_dir, changed)

@@ -18,7 +18,7 @@ INVALID = 2
 LEASE_HELD = 3
 SIGINT_EXIT = 130
 
-_AGAIN = "Run the job again: it goes on where this run stopped."
+_AGAIN = "Run the job again."
 
 
 def exit_code(error: BaseException) -> int:

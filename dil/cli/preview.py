@@ -127,7 +127,7 @@ def _preview_text(job: Job, found: Look) -> None:
         emit(f"  note: {note}\n")
     if found.rows.num_rows and job.extraction.output_schema is None:
         emit("\nThe columns are inferred from these pages. To keep them as they are:\n\n")
-        emit(schema_text(found.rows.schema))
+        emit(schema_text(found.rows))
 
 
 def _head(job: Job, found: Look) -> None:

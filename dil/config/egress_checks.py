@@ -22,6 +22,10 @@ _RESUME = "ms.egress.resume"
 _AUDIT = "ms.audit.enabled"
 _TOPIC = "ms.kafka.audit.topic.name"
 _COMMIT = "ms.state.cursor.commit"
+_METHOD = "ms.http.request.method"
+_KEY = "ms.http.idempotency.header"
+_UNSAFE = "ms.http.retry.unsafe"
+_ONCE = frozenset({"POST", "PATCH"})
 
 
 def resumes(values: Properties) -> bool:
@@ -95,4 +99,13 @@ def _check_sending(values: Properties, findings: Findings) -> None:
             _ROWS,
             f"is {values.integer(_ROWS)}, and nothing says where the rows go in the body",
             f"Name the member that holds them: {_FIELD}=records.",
+        )
+    origin = findings.origins.get(_METHOD)
+    is_known = bool(values.text(_KEY)) or values.boolean(_UNSAFE)
+    if origin is not None and values.text(_METHOD).upper() in _ONCE and not is_known:
+        findings.information(
+            f"rows are sent by {values.text(_METHOD)} without {_KEY}: once one was taken, a work"
+            " unit that fails is not sent again before somebody has looked"
+            " (ms.egress.send.again)",
+            origin,
         )

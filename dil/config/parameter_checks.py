@@ -14,12 +14,17 @@ from dil.model.job import PlanningSpec
 from dil.model.json import JsonValue, as_text
 from dil.model.properties import Properties
 from dil.model.secret import Secret
-from dil.model.settings import DerivedField, Parameter
+from dil.model.settings import DerivedField, Pagination, Parameter
 from dil.text.variables import placeholders
 
 KEY = "ms.parameters"
 _URI = "ms.source.uri"
 _DERIVED = "ms.derived.fields"
+_PAGING = "ms.pagination"
+_SESSION = "ms.session.key.field"
+_TOTAL = "ms.total.count.field"
+_GIVE_SESSION = 'Say where answers have it: ms.session.key.field={"name": "its path"}.'
+_GIVE_PAGE = 'Give the first start, size and number: ms.pagination={"initialvalues": [0, 100, 1]}.'
 _FORMATS = ("datetime", "epoc-second", "epoch-second", "epoch-milli")
 _ENDS = ("low", "high")
 _VARIABLE = re.compile(r"\{\{([^{}]+)\}\}")
@@ -42,6 +47,7 @@ def check_parameters(values: Properties, planning: PlanningSpec, findings: Findi
         return
     units = _members(planning, values)
     _check_watermarks(values, planning, units, findings)
+    _check_page_values(values, _overlaid(units), findings)
     known = {name for unit in units for name in unit}
     _check_self_references(values, known, findings)
     known |= {parameter.name for parameter in _declared(values)}
@@ -186,6 +192,35 @@ def _check_form(parameter: Parameter, findings: Findings) -> None:
             f"{where} has a pattern, which only format datetime reads",
             'Write "format":"datetime", or remove the pattern.',
         )
+
+
+def _check_page_values(values: Properties, overlaid: frozenset[str], findings: Findings) -> None:
+    """Say when a parameter has its value from the page before, and no page ever gives it one."""
+    if not findings.is_sound(_PAGING, _SESSION):
+        return
+    lacking = _page_types_without_value(values)
+    for parameter in _declared(values):
+        for each in () if parameter.name in overlaid else _flat([parameter]):
+            if each.type in lacking:
+                findings.notice(
+                    KEY,
+                    f'"{each.name}" is of type {each.type}, and nothing gives it a value',
+                    lacking[each.type],
+                )
+
+
+def _page_types_without_value(values: Properties) -> dict[str, str]:
+    """Return the types of parameters that no request has a value for, and what would give one."""
+    paging = values.typed(_PAGING, Pagination)
+    has_session = values[_SESSION] is not None
+    # Without first values, the start and the number have their values from the second page on.
+    goes_on = has_session or paging.is_on or paging.is_named or values.text(_TOTAL)
+    sizes = (*paging.initial_values[1:2], *filter(str.strip, paging.fields[1:2]))
+    return {
+        **({} if has_session else {"session": _GIVE_SESSION}),
+        **({} if goes_on else {"pagestart": _GIVE_PAGE, "pageno": _GIVE_PAGE}),
+        **({} if sizes else {"pagesize": _GIVE_PAGE}),
+    }
 
 
 def _check_self_references(values: Properties, given: set[str], findings: Findings) -> None:

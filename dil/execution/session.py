@@ -42,8 +42,7 @@ class SparkSettings:
     """How a session is made.
 
     ``threads`` is for a local one. ``plugins`` are modules of the user's own, to be shipped.
-    ``cache`` is a folder that survives the run. ``preload`` are modules that tasks of a local one
-    find imported already.
+    ``cache`` is a folder that survives the run.
     """
 
     app_name: str
@@ -51,7 +50,6 @@ class SparkSettings:
     environ: Mapping[str, str] = field(default_factory=dict, repr=False)
     cache: Path | None = None
     plugins: tuple[str, ...] = ()
-    preload: tuple[str, ...] = ()
 
 
 def is_submitted(environ: Mapping[str, str]) -> bool:
@@ -116,7 +114,6 @@ def _local(settings: SparkSettings) -> Any:  # noqa: ANN401 - pyspark comes late
         running.stop()
     conf = SparkConf(loadDefaults=False).setAppName(settings.app_name).setMaster(master)
     conf.setAll(list(_LOCAL.items()))
-    conf.set("spark.executorEnv.DIL_PRELOAD", ",".join(settings.preload))
     if SparkContext._gateway is None:  # noqa: SLF001 - the JVM of an earlier run serves again
         return SparkContext(conf=conf, gateway=_launch(settings, conf))
     return SparkContext(conf=conf)

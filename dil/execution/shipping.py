@@ -11,8 +11,6 @@ from typing import Any
 
 from dil.errors import ExecutionError
 from dil.model.job import Job
-from dil.spi.connector import Connector
-from dil.spi.registry import load
 
 _OURS = frozenset({"dil", "connectors"})
 
@@ -22,15 +20,6 @@ def plugin_modules(job: Job) -> tuple[str, ...]:
     classes = (job.source.connector, job.extraction.extractor, *job.conversion.converters)
     names = {reference.module.partition(".")[0] for reference in classes}
     return tuple(sorted(names - _OURS))
-
-
-def task_modules(job: Job) -> tuple[str, ...]:
-    """Return the modules of ours that every task of the job imports."""
-    classes = (job.source.connector, job.extraction.extractor, *job.conversion.converters)
-    connector = load(job.source.connector)
-    later = connector.task_modules if issubclass(connector, Connector) else ()
-    names = (*(reference.module for reference in classes), *later)
-    return tuple(name for name in names if name.partition(".")[0] in _OURS)
 
 
 def ship(context: Any, modules: Sequence[str]) -> None:  # noqa: ANN401 - a SparkContext

@@ -7,10 +7,12 @@ from collections.abc import Collection
 from contextlib import closing
 
 from dil.errors import SourceContractError
-from dil.extraction.excerpt import excerpt
+from dil.extraction.excerpt import glimpse
 from dil.spi.connector import Response
 
 _UTF8 = {"utf-8", "ascii"}
+_HTML = ("text/html", "application/xhtml+xml")
+_CSV = ("text/csv", "application/csv")
 
 
 def refuse_other_types(response: Response, accepted: Collection[str], *, suffix: str = "") -> None:
@@ -31,9 +33,21 @@ def refuse_other_types(response: Response, accepted: Collection[str], *, suffix:
         with closing(response.body) as body:
             begin = body.read(1024)
     raise SourceContractError(
-        f'{response.location}: the content type is {kind}; the body begins: "{excerpt(begin)}"',
-        "If it is right, name it in ms.http.response.type.",
+        f'{response.location}: the content type is {kind}; the body begins: "{glimpse(begin)}"',
+        _fix(kind),
     )
+
+
+def _fix(kind: str) -> str:
+    """Return what to do about a media type that is not accepted."""
+    if kind in _HTML:
+        return "A login or error page? Check the address and the credentials."
+    accepted = f'if it is right: ms.http.response.type={{"Content-Type": "{kind}"}}'
+    if kind.endswith(("/xml", "+xml")):
+        return f"For XML write ms.extractor.class=xml; {accepted}"
+    if kind in _CSV:
+        return f"For CSV write ms.extractor.class=csv; {accepted}"
+    return f"I{accepted[1:]}"
 
 
 def is_utf8(charset: str) -> bool:

@@ -11,9 +11,14 @@ from dil.model.secret import MASK
 
 _LIMIT = 200
 _FORM = 30
+_GLIMPSE = 60
 _BLANKS = re.compile(r"[\s\x00-\x1f\x7f-\x9f\ufffd]+")
 _LONG_WORD = re.compile(r"[A-Za-z0-9+/_=.~-]{20,}")
 _MEMBER = re.compile(r'("[^"\\]*")?(\s*:\s*)("(?:[^"\\]|\\.)*"?|-?[0-9][0-9.eE+-]*)')
+# Bodies that may be shown as an excerpt: HTML, and JSON objects.
+_SHOWN = re.compile(r"<!doctype html|<html|\{|\[\s*\{", re.IGNORECASE)
+# What stands between and in the tags of XML.
+_CONTENT = re.compile(r"""<!\[CDATA\[.*|(>)[^<]*[^<\s][^<]*|(=\s*)(?:"[^"]*"?|'[^']*'?)""")
 # What answers say of errors (RFC 9457, RFC 6749 section 5.2): words for people, not data.
 _TELLING = re.compile(
     r'"(?:error|message|detail|title|reason|code|status|type|description)', re.IGNORECASE
@@ -31,6 +36,28 @@ def excerpt(body: bytes, *, is_refusal: bool = False) -> str:
         MASK, _MEMBER.sub(_masked_unless_telling if is_refusal else _masked_member, text)
     )
     return masked if len(masked) <= _LIMIT else masked[: _LIMIT - 3] + "..."
+
+
+def glimpse(body: bytes) -> str:
+    r"""Return what may be shown of a body that was not asked for: one line, and no row's values.
+
+    Of HTML and JSON objects it is an excerpt, of XML the names, of all else the kinds of its
+    characters, as ``masked`` tells them.
+
+    >>> glimpse(b"id,name\n7,Zoe"), glimpse(b'<a k="v">Zoe</a>')
+    ('aa,aaaa 9,Aaa', '<a k=***>***</a>')
+    """
+    text = _BLANKS.sub(" ", body.decode("utf-8", "replace")).lstrip("\ufeff ").rstrip()
+    if _SHOWN.match(text):
+        return excerpt(text.encode())
+    if text.startswith("<"):
+        return excerpt(_CONTENT.sub(_masked_content, text).encode())
+    form = "".join(map(_form, text[:_GLIMPSE]))
+    return f"{form}..." if len(text) > _GLIMPSE else form
+
+
+def _masked_content(match: re.Match[str]) -> str:
+    return f"{match.group(1) or match.group(2) or ''}{MASK}"
 
 
 def _masked_member(match: re.Match[str]) -> str:

@@ -35,6 +35,7 @@ class RunContext:
     tells where the driver answers, None when the tasks share nothing. ``known_schema`` is the
     dataset's schema as published so far, one line a column, empty when there is none.
     ``resume_from`` are folders of earlier attempts by signature; their pages are not read again.
+    Empty text stands for pages that are too old to be gone on from.
     """
 
     job: Job

@@ -25,9 +25,10 @@ def columns_json(schema: pa.Schema) -> list[JsonObject]:
 
 
 def rows_json(rows: pa.Table) -> list[JsonObject]:
-    """Return rows with exact numbers; times and bytes as text."""
+    """Return rows with exact numbers, and maps as objects; times and bytes as text."""
+    values = rows.to_pylist(maps_as_pydicts="lossy")
     found: list[JsonObject] = msgspec.json.decode(
-        msgspec.json.Encoder(decimal_format="number").encode(rows.to_pylist())
+        msgspec.json.Encoder(decimal_format="number").encode(values)
     )
     return found
 
@@ -49,11 +50,60 @@ def rows_text(rows: pa.Table) -> str:
     return "\n".join(line.rstrip() for line in capture.get().splitlines()) + "\n"
 
 
-def schema_text(schema: pa.Schema) -> str:
-    """Return ``ms.output.schema`` as it can be pasted into a job file."""
-    columns = (msgspec.json.encode(column).decode() for column in columns_json(schema))
+def schema_text(rows: pa.Table) -> str:
+    """Return ``ms.output.schema`` as it can be pasted into a job file.
+
+    Columns and members without any value in the rows are left out where their type is no more
+    than a guess; a comment names them.
+    """
+    left_out: list[str] = []
+    seen = [
+        field
+        for each, column in zip(rows.schema, rows.columns, strict=True)
+        if (field := _seen(each, _one_array(column), "", left_out)) is not None
+    ]
+    columns = (msgspec.json.encode(column).decode() for column in columns_json(pa.schema(seen)))
     lines = ",\n".join(f"  {column}" for column in columns)
-    return f"ms.output.schema=[\n{lines}]\n"
+    text = f"ms.output.schema=[\n{lines}]\n"
+    if left_out:
+        text += f"# left out, because no row shown had a value: {', '.join(left_out)}\n"
+    return text
+
+
+def _seen(field: pa.Field, values: pa.Array, path: str, left_out: list[str]) -> pa.Field | None:
+    """Return the field without the members that were never seen, None when it was not itself."""
+    kind, here = field.type, f"{path}{one_line(field.name)}"
+    if pa.types.is_struct(kind):
+        members = [
+            found
+            for each, inner in zip(kind, values.flatten(), strict=True)
+            if (found := _seen(each, inner, f"{here}.", left_out)) is not None
+        ]
+        return field.with_type(pa.struct(members)) if members else None
+    if _is_guess(kind) and not any(map(_has_value, values.to_pylist())):
+        left_out.append(here)
+        return None
+    return field
+
+
+def _is_guess(kind: pa.DataType) -> bool:
+    """Tell whether a type is one that a column without values is given."""
+    if pa.types.is_list(kind):
+        return _is_guess(kind.value_type)
+    if pa.types.is_map(kind):
+        return _is_guess(kind.item_type)
+    return bool(pa.types.is_string(kind))
+
+
+def _has_value(value: object) -> bool:
+    """Tell whether there is a value at any depth; an empty text is one."""
+    if isinstance(value, list | tuple):
+        return any(map(_has_value, value))
+    return value is not None
+
+
+def _one_array(column: pa.ChunkedArray) -> pa.Array:
+    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
 
 
 def _add_lines(table: Table, rows: pa.Table) -> None:

@@ -25,11 +25,14 @@ _WORDS = {
     RunStatus.PARTIAL: "PARTIAL",
     RunStatus.NOTHING_DUE: "NOTHING DUE",
 }
-_AGAIN = "Run the job again: it goes on where this run stopped."
+_AGAIN = "Run the job again."
+_KEPT = "Run the job again: what succeeded is kept."
+_MENDED = "Run the job again when the cause is mended."
 # What to do next, by error code; the first that applies is said. Other failures bring their own
 # advice, and so do those in _OWN_ADVICE as a rule: a store that is away wants something else than
 # one that is damaged.
 _NEXT = {
+    "DIL-SRC-UNKNOWN": "Look at the receiver first, as said above; only then run the job again.",
     "DIL-CONFIG": "Correct the job file; `dil validate JOB.conf` checks it without running.",
     "DIL-PLUGIN-CLASS": "Correct the class name, or install the package that has the class.",
     "DIL-PLAN": "Look at `dil plan JOB.conf --all` and at the properties named above.",
@@ -43,7 +46,6 @@ _NEXT = {
     ),
     "DIL-STATE": "Mend the state store first; `dil state verify JOB.conf` tells what is wrong.",
     "DIL-INTERNAL": "This is a defect of dil: run with -v and report the traceback.",
-    "DIL-INTERRUPTED": _AGAIN,
 }
 _OWN_ADVICE = frozenset({"DIL-STATE"})
 
@@ -222,17 +224,27 @@ def _failures(failures: tuple[ReportedFailure, ...]) -> Iterator[str]:
 
 def _next_step(report: RunReport) -> str:
     """Return what to do next, where the failures' own advice leaves that open."""
-    for one in report.failures:
+    # What may be done twice comes first, whatever else failed.
+    for one in sorted(report.failures, key=lambda each: each.code != "DIL-SRC-UNKNOWN"):
         if one.code in _NEXT and not (one.fix and one.code in _OWN_ADVICE):
             return _NEXT[one.code]
     if report.status is RunStatus.PARTIAL:
         # Only this outcome records which work units failed.
         return "Run the job again: work units that failed are due first."
     if report.failures:
-        return _AGAIN if any(map(_may_pass, report.failures)) else ""
+        return _again(report) if any(map(_may_pass, report.failures)) else ""
     if report.left:
         return "Run the job again for those that are left."
     return ""
+
+
+def _again(report: RunReport) -> str:
+    """Return how to run again; only work units that are complete are kept for certain."""
+    if report.units.succeeded or report.units.adopted:
+        return _KEPT
+    if all(one.code == "DIL-INTERRUPTED" for one in report.failures):
+        return _AGAIN
+    return _MENDED
 
 
 def _may_pass(failure: ReportedFailure) -> bool:

@@ -11,7 +11,7 @@ from dil.publishing.layout import (
 )
 from dil.publishing.manifest import live_files, live_paths
 from dil.publishing.owner import Owner, claim
-from dil.publishing.page_log import keep_logs, page_logs
+from dil.publishing.page_log import drop_logs, keep_logs
 from dil.publishing.publisher import (
     finish_pending,
     publish,
@@ -20,7 +20,7 @@ from dil.publishing.publisher import (
     sweep,
 )
 from dil.publishing.recorded import recorded_schema
-from dil.publishing.recovery import Adoptable, finished, owed, staged_work
+from dil.publishing.recovery import Adoptable, StandIn, finished, owed, resumable, staged_work
 from dil.publishing.staged import (
     StagedPlan,
     StagedResult,
@@ -36,11 +36,13 @@ __all__ = [
     "Owner",
     "StagedPlan",
     "StagedResult",
+    "StandIn",
     "Target",
     "audit_dir",
     "claim",
     "dataset_dir",
     "decide",
+    "drop_logs",
     "finish_pending",
     "finished",
     "keep_logs",
@@ -48,7 +50,6 @@ __all__ = [
     "live_paths",
     "output_dir",
     "owed",
-    "page_logs",
     "publish",
     "quarantine_dir",
     "quarantined_files",
@@ -56,6 +57,7 @@ __all__ = [
     "read_results",
     "recorded_schema",
     "refused_dir",
+    "resumable",
     "run_staging_dir",
     "staged_work",
     "strays",

@@ -28,7 +28,9 @@ _COPIED_BYTES = 1 << 20
 class LogOwner:
     """What must be equal for a later attempt to go on; times are epoch ms UTC.
 
-    ``full_extract`` is set only where a full run asks the source for something else.
+    ``low`` and ``high`` are 0 where no request depends on the window. ``full_extract`` is set only
+    where a full run asks the source for something else. ``last_high`` is how far the work unit had
+    been read before: a reading again never goes on from one that a publish came after.
     """
 
     signature: str
@@ -36,6 +38,7 @@ class LogOwner:
     high: int
     digest: str
     full_extract: bool
+    last_high: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +70,8 @@ class Checkpoint:
 
     ``position`` is where paging goes on. ``files`` and ``refused`` are those that were not logged
     before. The others replace what the checkpoint before says: requests so far, the schema and what
-    was seen of each column, notes for the report.
+    was seen of each column, notes for the report. ``read_since`` is the now, epoch ms UTC, of the
+    run that read the first page; 0 where it is not known.
     """
 
     owner: LogOwner
@@ -78,6 +82,7 @@ class Checkpoint:
     seen: str
     notes: tuple[str, ...] = ()
     refused: tuple[RefusedRequest, ...] = ()
+    read_since: int = 0
     format: int = LOG_FORMAT
 
 
@@ -150,8 +155,8 @@ def best_log(filesystem: Filesystem, unit_folder: str, owner: LogOwner) -> PageL
     return max(found, key=lambda log: log.last.pages, default=None)
 
 
-def page_logs(filesystem: Filesystem, staging_dir: str) -> dict[str, str]:
-    """Return the folders below a run's staging in which tasks left a log, by signature.
+def page_logs(filesystem: Filesystem, staging_dir: str) -> dict[str, PageLog]:
+    """Return the logs that tasks left below a run's staging, by signature.
 
     Of several attempts of a work unit the one that came farthest.
     """
@@ -160,7 +165,18 @@ def page_logs(filesystem: Filesystem, staging_dir: str) -> dict[str, str]:
         known = found.get(log.last.owner.signature)
         if known is None or log.last.pages > known.last.pages:
             found[log.last.owner.signature] = log
-    return {signature: log.folder for signature, log in found.items()}
+    return found
+
+
+def drop_logs(filesystem: Filesystem, staging_dir: str, signatures: Collection[str]) -> None:
+    """Delete the logs of work units below a run's staging, with the files that they name.
+
+    Raises:
+        WriteError: the file system refused.
+    """
+    for log in _logs(filesystem, staging_dir):
+        if log.last.owner.signature in signatures:
+            filesystem.delete_tree(log.folder)
 
 
 def keep_logs(filesystem: Filesystem, staging_dir: str, owed: Collection[str]) -> bool:

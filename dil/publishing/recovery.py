@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from dil.errors import RunInterruptedError
 from dil.model.dataset import RunRecord
 from dil.model.task import Failure, TaskReport
-from dil.model.work_unit import Reason, WorkUnit
+from dil.model.work_unit import Plan, Reason, WorkUnit
 from dil.publishing.decision import Finished
+from dil.publishing.page_log import PageLog, page_logs
 from dil.publishing.staged import StagedPlan, StagedResult, read_results
 from dil.storage import Filesystem
 
@@ -64,16 +65,60 @@ def _failed(unit: WorkUnit, why: str) -> Finished:
     return Finished(unit, TaskReport(unit.signature, unit.low, unit.high, 0, failure=failure))
 
 
+@dataclass(frozen=True, slots=True)
+class StandIn:
+    """Tells whether rows that an earlier run read may stand for a reading made now.
+
+    With a grace period corrections are awaited for that long. Rows that were read before it was
+    over may be without them, and are only good enough where the work unit will be due again: where
+    it ends after ``due_after``, the cutoff that this run's publish leaves behind (spec README 8 and
+    29). Times are epoch ms UTC.
+    """
+
+    grace_ms: int
+    due_after: int
+
+    @classmethod
+    def of(cls, plan: Plan) -> StandIn:
+        """Return the rule of a plan; the farthest cutoff of all its units counts for each."""
+        reached = max((unit.high for unit in plan.work_units), default=0)
+        due_after = reached + plan.abstinent_ms - plan.grace_ms
+        return cls(plan.grace_ms, max(due_after, plan.cutoff or 0))
+
+    def may_stand(self, unit: WorkUnit, read_since: int) -> bool:
+        """Tell it of rows whose reading began at ``read_since``."""
+        is_late = read_since >= unit.high + self.grace_ms
+        return self.grace_ms <= 0 or is_late or unit.high > self.due_after
+
+
+def resumable(
+    filesystem: Filesystem, runs: Iterable[RunRecord], units: Iterable[WorkUnit], rule: StandIn
+) -> dict[str, str]:
+    """Return the folders in which runs kept pages of these work units, by signature.
+
+    The last run's word counts. Empty text stands for pages that are too old by the rule.
+    """
+    logs: dict[str, PageLog] = {}
+    for run in runs:
+        logs.update(page_logs(filesystem, run.staging_dir))
+    return {
+        unit.signature: log.folder if rule.may_stand(unit, log.last.read_since) else ""
+        for unit in (units if logs else ())
+        if (log := logs.get(unit.signature)) is not None
+    }
+
+
 class Adoptable:
     """Staged work of earlier runs, by what must be equal for a work unit to take it over.
 
     Only first readings are taken over. A reading again is there for what arrived since, so an
-    older one must not stand in for it.
+    older one must not stand in for it. Nor does a first reading where ``rule`` says no.
     """
 
-    def __init__(self, results: Sequence[StagedResult], digest: str) -> None:
-        self._reports: Mapping[tuple[str, int, int], TaskReport] = {
-            (each.work_unit.signature, each.work_unit.low, each.work_unit.high): each.report
+    def __init__(self, results: Sequence[StagedResult], digest: str, rule: StandIn) -> None:
+        self._rule = rule
+        self._results: Mapping[tuple[str, int, int], StagedResult] = {
+            (each.work_unit.signature, each.work_unit.low, each.work_unit.high): each
             for each in results
             if each.digest == digest and each.work_unit.last_high is None
         }
@@ -82,5 +127,7 @@ class Adoptable:
         """Return the report of a staged attempt of exactly this work unit, None without one."""
         if unit.last_high is not None:
             return None
-        report = self._reports.get((unit.signature, unit.low, unit.high))
-        return None if report is None else replace(report, adopted=True)
+        found = self._results.get((unit.signature, unit.low, unit.high))
+        if found is None or not self._rule.may_stand(unit, found.run_now):
+            return None
+        return replace(found.report, adopted=True)

@@ -6,10 +6,12 @@ count as failed then, and are read again.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 
-from dil.model.dataset import Intent, Lease, Move, OperatorAct
+from dil.model.dataset import Intent, Lease, Move, OperatorAct, PublishedFile
 from dil.model.job import PublishingSpec, PublishMode
+from dil.model.work_unit import unit_hash
 from dil.publishing.publisher import carry_out
 from dil.spi.state_store import StateStore
 from dil.storage import Filesystem
@@ -76,7 +78,7 @@ def _without(intent: Intent, lost: set[str], mode: PublishMode) -> Intent:
             moves=tuple(move for move in commit.moves if move.target.signature not in lost),
             # The old files of what was lost stay.
             removes=tuple(
-                file for file in commit.removes if not gives_up and file.signature not in lost
+                file for file in commit.removes if not gives_up and not _is_of(file, lost)
             ),
             quarantine=tuple(
                 move for move in commit.quarantine if move.target.signature not in lost
@@ -88,6 +90,17 @@ def _without(intent: Intent, lost: set[str], mode: PublishMode) -> Intent:
             act=None if commit.act is None else _act_without(commit.act, lost),
         ),
     )
+
+
+def _is_of(file: PublishedFile, lost: Collection[str]) -> bool:
+    """Tell whether a published file is of one of these work units.
+
+    A file that no manifest knows has no signature; its name tells its work unit.
+    """
+    if file.signature:
+        return file.signature in lost
+    name = file.uri.rpartition("/")[2]
+    return any(f"-{unit_hash(signature)}-" in name for signature in lost)
 
 
 def _act_without(act: OperatorAct, lost: set[str]) -> OperatorAct:

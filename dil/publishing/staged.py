@@ -22,7 +22,11 @@ FORMAT = 1
 
 @dataclass(frozen=True, slots=True)
 class StagedResult:
-    """One complete attempt: its work unit, its report, and the configuration it ran under."""
+    """One complete attempt: its work unit, its report, and the configuration it ran under.
+
+    ``run_now`` is the now, epoch ms UTC, of the run that read its first page: an earlier one than
+    ``run_id`` where the attempt went on from what that had left.
+    """
 
     format: int
     run_id: str

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import datetime as dt
 import logging
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
 import msgspec
 
 from dil.errors import DilError, SourceError, UnknownOutcomeError, WriteError
-from dil.model.dataset import Commit
+from dil.model.dataset import Commit, RunRecord
 from dil.model.task import Failure, RunContext, TaskReport
 from dil.model.work_unit import WorkUnit, unit_hash
 from dil.publishing.layout import SENDING
@@ -26,14 +27,23 @@ _LOG = logging.getLogger(__name__)
 
 _FORMAT = 1
 _AGAIN = "-D ms.egress.send.again=true"
+LOOK = (
+    "Look at the receiver, and at the audit where ms.audit.enabled is true, which rows it"
+    f" has. To send the work unit again, for this one run: {_AGAIN}. A receiver that knows"
+    " repeated rows needs none of this: ms.http.idempotency.header."
+)
 
 
 class MarkState(StrEnum):
-    """How far an attempt is known to have come: BEGUN means that nobody knows."""
+    """How far an attempt is known to have come: BEGUN means that nobody knows.
+
+    KEPT: it failed, and its progress tells which rows were taken.
+    """
 
     BEGUN = "begun"
     UNKNOWN = "unknown"
     SENT = "sent"
+    KEPT = "kept"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,22 +88,18 @@ class StartMarker:
         if not self._filesystem.exists(self._path):
             return
         mark = self._read()
-        if mark.state is MarkState.SENT and not self._is_staged(mark):
-            return  # published since: this is another time
+        if mark.state is MarkState.KEPT and self._goes_on_from(mark):
+            return
         began = f"run {mark.run_id}, attempt {mark.attempt}, since {_utc(mark.since)}"
         what = {
             MarkState.BEGUN: f"{began}, began to send its rows and never came to an end: they may"
             " have been sent",
-            MarkState.UNKNOWN: f"{began}, did not learn what became of a row: {mark.error}",
-            MarkState.SENT: f"{began}, sent its rows; its answers are staged in {mark.folder} and"
-            " not published",
+            MarkState.UNKNOWN: f"{began}, failed when rows may have been taken: {mark.error}",
+            MarkState.KEPT: f"{began}, sent some of its rows, and this configuration does not go"
+            f" on from there: {mark.error}",
+            MarkState.SENT: f"{began}, sent its rows; {self._answers(mark)}",
         }[mark.state]
-        raise UnknownOutcomeError(
-            f"{self._signature}: {what}; nothing is sent again",
-            "Look at the receiver, and at the audit where ms.audit.enabled is true, which rows it"
-            f" has. To send the work unit again, for this one run: {_AGAIN}. A receiver that knows"
-            " repeated rows needs none of this: ms.http.idempotency.header.",
-        )
+        raise UnknownOutcomeError(f"{self._signature}: {what}; nothing is sent again", LOOK)
 
     def begin(self, attempt: int, folder: str, now_ms: int) -> None:
         """Write the marker; durable when this returns, so that the first row may go out.
@@ -109,13 +115,11 @@ class StartMarker:
         if self._mark is not None:
             self._end(replace(self._mark, state=MarkState.SENT))
 
-    def fail(self, failure: Failure) -> None:
-        """Tell that the attempt ended; the marker stays only where an outcome is not known."""
-        if self._mark is None:
-            return
-        is_unknown = failure.code == UnknownOutcomeError.code
-        unknown = replace(self._mark, state=MarkState.UNKNOWN, error=failure.error)
-        self._end(unknown if is_unknown else None)
+    def fail(self, failure: Failure, state: MarkState | None) -> None:
+        """Tell that the attempt ended; ``state`` is None where nothing was taken."""
+        if self._mark is not None:
+            mark = self._mark
+            self._end(None if state is None else replace(mark, state=state, error=failure.error))
 
     def _end(self, mark: Mark | None) -> None:
         """Change the marker, or take it away; one that stays as it is is only too careful."""
@@ -127,8 +131,15 @@ class StartMarker:
         except WriteError as error:
             _LOG.warning("the start marker stays: %s", error.message)
 
-    def _is_staged(self, mark: Mark) -> bool:
-        return read_result(self._filesystem, mark.folder) is not None
+    def _goes_on_from(self, mark: Mark) -> bool:
+        """Tell whether this run knows the progress that an attempt kept."""
+        return mark.run_id == self._run.run_id or bool(self._run.resume_from.get(self._signature))
+
+    def _answers(self, mark: Mark) -> str:
+        """Return what became of the answers; a publish would have taken the marker away."""
+        if read_result(self._filesystem, mark.folder) is not None:
+            return f"its answers are staged in {mark.folder} and not published"
+        return f"its answers were in {mark.folder}, are gone from there, and were not published"
 
     def _write(self, mark: Mark) -> None:
         self._filesystem.put(self._path, msgspec.json.encode(mark))
@@ -138,8 +149,7 @@ class StartMarker:
 
     def _read(self) -> Mark:
         try:
-            with self._filesystem.open_input(self._path) as stream:
-                mark = msgspec.json.decode(stream.read(), type=Mark)
+            mark = _read(self._filesystem, self._path)
         except (OSError, DilError, msgspec.MsgspecError) as error:
             raise SourceError(
                 f"{self._path} cannot be read ({type(error).__name__}); it tells whether rows of"
@@ -167,6 +177,30 @@ def forget(filesystem: Filesystem, folder: str, commit: Commit) -> None:
                     filesystem.delete_file(f"{folder}/{unit_hash(outcome.signature)}.json")
     except (OSError, WriteError) as error:
         _LOG.warning("start markers of published work units stay: %s", error)
+
+
+def forget_committed(filesystem: Filesystem, folder: str, runs: Iterable[RunRecord]) -> None:
+    """Delete the markers of what these runs sent and committed, where one was killed just after.
+
+    A result that still lies whole in staging was not published, whatever its run committed.
+    """
+    committed = {run.run_id for run in runs if run.committed}
+    if not committed or not filesystem.exists(folder):
+        return
+    for file in tuple(filesystem.files(folder)):
+        try:
+            mark = _read(filesystem, file.path)
+            if mark.state is MarkState.SENT and mark.run_id in committed:
+                result = read_result(filesystem, mark.folder)
+                if result is None or not result.report.files:
+                    filesystem.delete_file(file.path)
+        except (OSError, DilError, msgspec.MsgspecError) as error:
+            _LOG.warning("the start marker %s stays: %s", file.path, error)
+
+
+def _read(filesystem: Filesystem, path: str) -> Mark:
+    with filesystem.open_input(path) as stream:
+        return msgspec.json.decode(stream.read(), type=Mark)
 
 
 def _utc(epoch_ms: int) -> str:

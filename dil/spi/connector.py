@@ -163,12 +163,10 @@ class Connector(ABC):
     """A protocol. Subclass it, name the class in ``source.class``.
 
     ``properties`` lists your own ``ms.x.*`` properties; their parsed values are found in
-    ``context.job.properties``. ``task_modules`` are what ``open`` imports late: local workers find
-    those of built-in connectors imported.
+    ``context.job.properties``.
     """
 
     properties: ClassVar[tuple[PluginProperty, ...]] = ()
-    task_modules: ClassVar[tuple[str, ...]] = ()
 
     @classmethod
     def check(cls, properties: Properties) -> Iterable[Problem]:

@@ -349,6 +349,12 @@ PAGING = (
     ),
     Case("a short page", acts.is_short, *always(HEALED)),
     Case(
+        "a short page by offset",
+        acts.is_short,
+        *always(Told("the source may cap its pages", lost=3)),
+        job=OFFSET,
+    ),
+    Case(
         "a short page by offset, with a total",
         acts.is_short,
         *always(Told("as many rows had come as ms.total.count.field tells", lost=3)),
@@ -385,6 +391,12 @@ STRICTLY = (
         "a page without rows that names a cursor",
         acts.sends_no_rows_yet,
         *wrong("still named a next session key"),
+    ),
+    Case(
+        "a short page by offset",
+        acts.is_short,
+        *wrong("the source may cap its pages"),
+        job=OFFSET,
     ),
     Case(
         "a short page by offset, with a total",

@@ -286,7 +286,10 @@ def test_rows_that_may_be_repeated_are_sent_again_without_a_word(
     assert desk.receiver.ids == [1, 2, 3, 1, 2, 3, 4, 5, 6]
 
 
-def test_an_attempt_after_a_clean_refusal_starts_over(desk: Desk) -> None:
+@pytest.mark.parametrize("changes", [WITH_KEY, {"ms.http.retry.unsafe": "true"}])
+def test_an_attempt_after_a_clean_refusal_starts_over_where_rows_may_be_repeated(
+    desk: Desk, changes: dict[str, str]
+) -> None:
     def heal(body: Mapping[str, Any]) -> None:
         if body["id"] == 3:
             desk.receiver.statuses.clear()
@@ -294,7 +297,7 @@ def test_an_attempt_after_a_clean_refusal_starts_over(desk: Desk) -> None:
     desk.receiver.statuses[3] = 422
     desk.receiver.on_row = heal
 
-    assert desk.run({"task.maxretries": "1"})["status"] == "success"
+    assert desk.run({"task.maxretries": "1", **changes})["status"] == "success"
     assert desk.receiver.ids == [1, 2, 1, 2, 3, 4, 5, 6]
 
 

@@ -414,6 +414,18 @@ def test_endless_redirects_fail(server):
     assert len(server.requests) == 51
 
 
+def test_a_redirect_to_a_host_that_fails_names_that_host(server):
+    with HttpServer() as gone:
+        place = gone.url.removeprefix("http://")
+    away = ("Location", f"http://user:hidden@{place}/there?key=hidden")
+    server.script("/x", Reply(status=302, headers=(away,)))
+    session = Session(server.url + "/x", retry=RetryBudget(0, 0))
+    with session, pytest.raises(TransientSourceError) as caught:
+        session.get()
+    assert f", redirected to {place}: connection refused" in caught.value.message
+    assert "hidden" not in caught.value.message
+
+
 # Bodies
 
 

@@ -319,7 +319,7 @@ def test_a_refusal_names_method_address_status_and_the_masked_beginning_of_the_a
     with session, pytest.raises(SourceError) as caught:
         session.get(values({"a": "b"}))
     assert caught.value.message == (
-        f"PUT {server.url}/x (key): HTTP status 404 Not Found; the answer begins: No such unit."
+        f"PUT {server.url}/x (key, a): HTTP status 404 Not Found; the answer begins: No such unit."
         " Token ***"
     )
 

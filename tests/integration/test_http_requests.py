@@ -107,7 +107,7 @@ def test_only_get_follows_redirects_others_fail(server, method, status):
     session = Session(server.url + "/away", method=method)
     with session, pytest.raises(SourceError) as caught:
         session.get(values({"a": 1}))
-    assert f"{method} {server.url}/away: HTTP status {status}" in caught.value.message
+    assert f"{method} {server.url}/away (a): HTTP status {status}" in caught.value.message
     assert [each.path for each in server.requests] == ["/away"]
 
 

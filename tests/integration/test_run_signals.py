@@ -60,7 +60,7 @@ def test_stopped_runs_report_give_the_lease_back_and_lose_nothing(tmp_path) -> N
 
 
 def check(report: dict, code: int, log: str, expected: int) -> None:
-    assert code == expected, log
+    assert code == expected, (log, report["failures"])
     assert report["exit_code"] == expected
     assert report["status"] == "failed"
     assert (report["rows"], report["files"]) == (0, [])

@@ -64,7 +64,8 @@ def _child(order: dict, answer_to: int) -> None:
     )
     earlier: dict[str, str] = {}
     for folder in order["earlier"]:
-        earlier.update(page_logs(LocalFilesystem(), folder))
+        logs = page_logs(LocalFilesystem(), folder)
+        earlier.update({signature: log.folder for signature, log in logs.items()})
     run = RunContext(
         job,
         order["run_id"],

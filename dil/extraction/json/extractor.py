@@ -16,6 +16,7 @@ from dil.extraction.content import refuse_other_types
 from dil.extraction.excerpt import excerpt
 from dil.extraction.json.document import Document, collector_paused, is_null, is_object
 from dil.extraction.json.large import LargeDocument, LargeLines
+from dil.extraction.json.missing_field import missing_field
 from dil.extraction.json.rows import GivenColumns, InferredColumns, RowColumns
 from dil.extraction.json.scan import MalformedError, OversizeError
 from dil.extraction.json.spool import Limits, Span, Spool, read_body
@@ -119,10 +120,7 @@ class JsonExtractor(Extractor):
         if isinstance(payload, Missing):
             if source.page > 1:
                 return None
-            raise source.refusal(
-                f'there is no "{field}" in the response',
-                "Check ms.data.field; an error document may also look like this.",
-            )
+            raise source.refusal(*_what_is_there(field, document))
         if isinstance(payload, RowWindows):
             return payload
         if not isinstance(payload, msgspec.Raw):
@@ -201,6 +199,11 @@ class _Source:
 
     def _begin(self) -> bytes:
         return self.text if isinstance(self.text, bytes) else self.text.read(Span(0, 1024))
+
+
+def _what_is_there(field: str, document: _AnyDocument) -> tuple[str, str]:
+    """Say what there is instead of ``ms.data.field``; a long response is not read once more."""
+    return missing_field(field, document.lookup if isinstance(document, Document) else _nothing)
 
 
 def _nothing(path: str) -> JsonValue | Missing:

@@ -1,7 +1,8 @@
-"""What is odd about a page that the source itself had named: no content, or rows that came before.
+"""What is odd about a page: it was named and has no content or rows of before, or it skips rows.
 
 A page is named by the answer before it: with a cursor, an address or a flag. Where only page
-values lead on, ``paging_guard`` looks.
+values lead on, the guard looks whether pages repeat themselves; here it is looked whether a page
+that was not full, and by whose asked size the next one began, was not the last.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import zlib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from dil.extraction.paging.notes import NO_CONTENT, SAME_ROWS
+from dil.extraction.paging.notes import NO_CONTENT, SAME_ROWS, SHORT_PAGE
 from dil.extraction.paging.rules import Decision
 from dil.spi.extractor import Page
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 # Rows of the decision table by which the answer names the next page.
 _NAMING = frozenset({12, 17, 18})
+# Those by which the page values alone say where the next page begins.
+_BY_VALUES = frozenset({13, 18})
 
 
 class Doubts:
@@ -32,6 +35,7 @@ class Doubts:
     def __init__(self, *, is_named: bool, compares: bool) -> None:
         self._is_named = is_named
         self._compares = compares
+        self._was_short = False
         self._rows_before = self._rows = 0
         self._number_before = self._number = 0
 
@@ -44,6 +48,8 @@ class Doubts:
 
     def about(self, page: Page) -> tuple[str, ...]:
         """Return what is odd about the page that was watched; all its rows were read."""
+        if self._was_short and page.rows:
+            return (SHORT_PAGE,)
         if not self._is_named:
             return ()
         if not page.has_content:
@@ -51,9 +57,15 @@ class Doubts:
         is_same = (self._rows, self._number) == (self._rows_before, self._number_before)
         return (SAME_ROWS,) if is_same and self._rows else ()
 
-    def go_on(self, decision: Decision) -> None:
-        """Take note of why there is another page."""
+    def go_on(self, decision: Decision, *, is_short: bool) -> None:
+        """Take note of why there is another page.
+
+        Args:
+            decision: The row of the table that asks for it.
+            is_short: Whether this page had fewer rows than the next one's start takes for granted.
+        """
         self._is_named = decision.row in _NAMING
+        self._was_short = is_short and decision.row in _BY_VALUES
 
     def _reading(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:

@@ -69,10 +69,12 @@ class PagingGuard:
         """
         if decision.row not in _BY_VALUES or not self._rules.is_paged or not self.reads_content:
             return
-        for before, after in (
-            (asked.start, following.start),
-            (asked.number, following.number),
+        for kind, before, after in (
+            ("pagestart", asked.start, following.start),
+            ("pageno", asked.number, following.number),
         ):
+            if kind not in self._rules.sent_values:
+                continue
             if before is not None and after is not None and after <= before:
                 raise SourceContractError(
                     "the source leads in circles: the answer says that it is an earlier page than"

@@ -76,6 +76,11 @@ def more_flag(place: str, response: Response, lookup: Lookup) -> bool | None:
     )
 
 
+def has_place(place: str, response: Response, lookup: Lookup) -> bool:
+    """Tell whether an answer has a place at all, be it null or empty."""
+    return not isinstance(found_at(place, response, lookup), Missing)
+
+
 def found_at(place: str, response: Response, lookup: Lookup) -> JsonValue | Missing:
     """Return what an answer has at ``link``, ``header:<name>``, or a path in its body."""
     if place == LINK:

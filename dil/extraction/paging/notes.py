@@ -46,6 +46,18 @@ NO_DATA_FIELD = (
     "a later page had no ms.data.field and was taken as empty; it may have been an error document"
 )
 NO_FLAG = "no response had the flag that `more` of ms.pagination names; check its path"
+NO_FLAG_LEFT = (
+    "no response had the flag that `more` of ms.pagination names, so paging ended after the first"
+    " page; check its path, unless the source leaves it out on the last page"
+)
+NO_NEXT = (
+    "no response had `next` of ms.pagination, so paging ended after the first page; check its path,"
+    " unless the source leaves it out where all rows fit on one page"
+)
+NO_LINK = (
+    "no response had a Link header, which `next` of ms.pagination names, so paging ended after the"
+    " first page; rows may be missing unless all fit on one page"
+)
 
 TOTAL_EXCEEDED = (
     "paging ended because more rows came than ms.total.count.field tells; the total is wrong, so"
@@ -54,17 +66,21 @@ TOTAL_EXCEEDED = (
 NO_CONTENT = (
     "the source named another page, and the answer to that had no content; rows may be missing"
 )
+SHORT_PAGE = (
+    "a page had fewer rows than asked for, and more rows followed; the source may cap its pages, so"
+    " rows in between may be missing; check the page size in `initialvalues` of ms.pagination"
+)
 SAME_ROWS = "two pages in a row had the same rows; they may be doubled, and others may be missing"
 
 # What leaves in doubt whether each row came once; with `strict` it fails the work unit.
 DOUBTS = frozenset(
     {
         TOTAL_NOT_REACHED, TOTAL_EXCEEDED, CURSOR_LEFT, MORE_LEFT, NEXT_LEFT, NO_CONTENT,
-        NO_DATA_FIELD, SAME_ROWS,
+        NO_DATA_FIELD, NO_NEXT, NO_FLAG_LEFT, SAME_ROWS, SHORT_PAGE,
     }
 )  # fmt: skip
 
-_TOTAL_ROW = 6
+_TOTAL_ROW, _NO_NEXT_ROW, _LAST_ROW = 6, 17, 15
 
 
 def end_notes(
@@ -90,7 +106,7 @@ def end_notes(
             MORE_LEFT: state.more is True and decision.row != _TOTAL_ROW and not rules.condition,
             TOTAL_EXCEEDED: decision.row == _TOTAL_ROW and total_exceeded(state),
             NEXT_LEFT: decision.row == _TOTAL_ROW and bool(state.next_uri or state.more),
-            NO_FLAG: rules.has_more and not state.more_was_there and state.processed > 0,
+            **_nothing_named(rules, state, decision),
         }
     return tuple(note for note, applies in found.items() if applies)
 
@@ -105,6 +121,26 @@ def _names_another_page(rules: PagingRules, state: PageState) -> bool:
     return state.previous_key is None or state.previous_key.cursor != state.key.cursor
 
 
+def _nothing_named(rules: PagingRules, state: PageState, decision: Decision) -> dict[str, bool]:
+    """Tell which place of `next` or `more` no answer had, and whether that ended the walk."""
+    lacks_next = (
+        decision.row == _NO_NEXT_ROW and not state.next_was_there and _may_have_another(state)
+    )
+    lacks_flag = rules.has_more and not state.more_was_there and state.processed > 0
+    ends = decision.row == _LAST_ROW and _may_have_another(state)
+    return {
+        NO_NEXT: lacks_next and not rules.follows_links,
+        NO_LINK: lacks_next and rules.follows_links,
+        NO_FLAG: lacks_flag and not ends,
+        NO_FLAG_LEFT: lacks_flag and ends,
+    }
+
+
+def _may_have_another(state: PageState) -> bool:
+    """Tell whether a page may be followed by another; one that is not full is the last."""
+    return state.rows > 0 and (state.page_size is None or state.rows >= state.page_size)
+
+
 def _lacks_its_key(rules: PagingRules, state: PageState) -> bool:
     """Tell whether a cursor was expected and never seen, though there may be another page.
 
@@ -112,4 +148,4 @@ def _lacks_its_key(rules: PagingRules, state: PageState) -> bool:
     """
     if not rules.has_session or rules.condition or state.key_was_there or state.more is False:
         return False
-    return state.rows > 0 and (state.page_size is None or state.rows >= state.page_size)
+    return _may_have_another(state)

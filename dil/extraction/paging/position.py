@@ -17,15 +17,16 @@ class Position:
     """The state between two pages; everything before it is read, nothing after it.
 
     ``number`` counts the requests so far. ``values`` and ``next_uri`` are what the next request
-    says about its page. The others are what earlier pages told: ``processed`` rows, the last
-    session key, the total as text. ``sent_rows`` names the payload rows that were sent: a hash of
-    all of them in order, empty without payload.
+    says about its page. The others are what earlier pages told: ``processed`` rows, rows that were
+    ``dropped``, the last session key, the total as text. ``sent_rows`` names the payload rows that
+    were sent: a hash of all of them in order, empty without payload.
     """
 
     number: int = 0
     values: PageValues = field(default_factory=PageValues)
     next_uri: str = field(default="", repr=False)
     processed: int = 0
+    dropped: int = 0
     key: SessionKey = field(default_factory=SessionKey)
     key_was_there: bool = False
     more_was_there: bool = False

@@ -31,7 +31,7 @@ from enum import Enum
 
 from dil.errors import SourceContractError
 from dil.extraction.excerpt import kind_of
-from dil.extraction.paging.next_page import HEADER
+from dil.extraction.paging.next_page import HEADER, LINK
 from dil.extraction.parameters import flat
 from dil.model.job import ExtractionSpec
 from dil.model.json import JsonValue, as_text
@@ -84,13 +84,17 @@ class SessionKey:
         return cls(as_text(value), is_there=True)
 
 
+PAGE_VALUES = frozenset({"pagestart", "pageno"})
+
+
 @dataclass(frozen=True, slots=True)
 class PagingRules:
     """The configured part of the decision.
 
     ``sends_session`` tells that a parameter has the type session: a cursor reaches the source.
     ``is_paged`` tells that there are page values, ``has_next`` and ``has_more`` that answers name
-    the next page or tell that there is one. None of the caps is no cap.
+    the next page or tell that there is one, ``follows_links`` that the Link header is where. None
+    of the caps is no cap. ``sent_values`` are the types of page values that reach the source.
     """
 
     has_session: bool = False
@@ -101,11 +105,13 @@ class PagingRules:
     has_total: bool = False
     wait_timeout_s: float = 600.0
     has_next: bool = False
+    follows_links: bool = False
     has_more: bool = False
     stops_short: bool = False
     max_pages: int | None = None
     max_rows: int | None = None
     fails_at_cap: bool = False
+    sent_values: frozenset[str] = frozenset()
 
     @property
     def is_cursor(self) -> bool:
@@ -131,11 +137,13 @@ class PagingRules:
             has_total=bool(spec.total_count_field),
             wait_timeout_s=spec.wait_timeout_s,
             has_next=bool(paging.next),
+            follows_links=paging.next == LINK,
             has_more=bool(paging.more),
             stops_short=paging.stop_on_short_page,
             max_pages=paging.max_pages,
             max_rows=paging.max_rows,
             fails_at_cap=paging.fail_at_cap,
+            sent_values=frozenset(each.type for each in flat(spec.parameters)) & PAGE_VALUES,
         )
 
 
@@ -148,7 +156,8 @@ class PageState:
     ``elapsed_s`` counts from the first request of the attempt. ``payload_left`` is None when the
     job has no payload. ``asked`` counts requests so far. ``page_size`` is how many rows a full page
     has, None where nobody says. ``next_uri`` and ``more`` are what this answer says about the page
-    after it; ``more_was_there`` tells that this answer or an earlier one had the flag.
+    after it; ``next_was_there`` and ``more_was_there`` tell that this answer or an earlier one had
+    the place of the address, or the flag.
     """
 
     rows: int = 0
@@ -163,6 +172,7 @@ class PageState:
     asked: int = 1
     page_size: int | None = None
     next_uri: str = field(default="", repr=False)
+    next_was_there: bool = False
     more: bool | None = None
     more_was_there: bool = False
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from dil.errors import SourceContractError
 from dil.extraction.excerpt import kind_of
-from dil.extraction.parameters import PageValues
+from dil.extraction.parameters import PageValues, flat
 from dil.model.job import ExtractionSpec
 from dil.model.json import JsonValue, as_text
 from dil.spi.extractor import Missing
@@ -37,6 +37,18 @@ def next_values(previous: PageValues, echoed: EchoedPage, rows: int, cursor: str
         number=1 if number is None else number + 1,
         session=cursor or None,
     )
+
+
+def skips_rows(spec: ExtractionSpec, size: int | None, echoed: EchoedPage, rows: int) -> bool:
+    """Tell whether the next start lies behind more rows than came, and nobody said so.
+
+    The start steps by ``size``, which was asked for (B8.5); a source that caps its pages gives
+    fewer.
+    """
+    is_told = echoed.start is not None or echoed.size is not None
+    if size is None or is_told or rows >= size:
+        return False
+    return any(each.type == "pagestart" for each in flat(spec.parameters))
 
 
 def initial_values(spec: ExtractionSpec) -> PageValues:

@@ -20,7 +20,7 @@ from dil.errors import (
 from dil.extraction.paging.doubts import Doubts
 from dil.extraction.paging.guard import PagingGuard
 from dil.extraction.paging.measured_body import MeasuredBody
-from dil.extraction.paging.next_page import found_at, more_flag, next_address
+from dil.extraction.paging.next_page import found_at, has_place, more_flag, next_address
 from dil.extraction.paging.notes import DOUBTS, end_notes
 from dil.extraction.paging.payload_rows import PayloadRows
 from dil.extraction.paging.position import Position
@@ -35,7 +35,13 @@ from dil.extraction.paging.rules import (
     total_count,
 )
 from dil.extraction.paging.session_keys import session_key
-from dil.extraction.paging.values import EchoedPage, initial_values, next_values, page_integer
+from dil.extraction.paging.values import (
+    EchoedPage,
+    initial_values,
+    next_values,
+    page_integer,
+    skips_rows,
+)
 from dil.extraction.parameters import PageValues, Scope, evaluate
 from dil.model.job import ExtractionSpec
 from dil.model.json import JsonObject, JsonValue, as_text
@@ -201,9 +207,15 @@ def _walk(ask: _Ask, walk: Walk) -> Iterator[tuple[Page, RequestValues]]:
         with _voiding(walk.counters):
             guard.check(decision, state, _content(response))
             guard.check_values(decision, values, following)
-        doubts.go_on(decision)
+        doubts.go_on(decision, is_short=_is_short(walk, state, echoed, page))
         values = following
-        walk.on_page(Position.after(state, values, rows.sent if rows else ""))
+        walk.on_page(_position(walk, state, values))
+
+
+def _position(walk: Walk, state: PageState, values: PageValues) -> Position:
+    """Return where a walk goes on, ``values`` being those of its next request."""
+    position = Position.after(state, values, "" if walk.payload is None else walk.payload.sent)
+    return replace(position, dropped=walk.counters.dropped)
 
 
 def _is_over(
@@ -363,9 +375,24 @@ def _state_after(walk: Walk, before: PageState, page: Page, response: Response) 
         payload_left=None if walk.payload is None else walk.payload.left,
         asked=before.asked + 1,
         next_uri=next_address(paging.next, response, page.lookup) if paging.next else "",
+        next_was_there=bool(paging.next) and _named_next(paging.next, before, page, response),
         more=more,
         more_was_there=before.more_was_there or more is not None,
     )
+
+
+def _is_short(walk: Walk, state: PageState, echoed: EchoedPage, page: Page) -> bool:
+    """Tell whether rows may lie between a page and the next one, and no total would show it."""
+    if state.total is not None:
+        return False
+    return skips_rows(walk.spec, state.page_size, echoed, page.rows + page.dropped)
+
+
+def _named_next(place: str, before: PageState, page: Page, response: Response) -> bool:
+    """Tell whether an answer so far had the place of the next address; a resumed walk had it."""
+    if before.next_was_there or before.next_uri:
+        return True
+    return has_place(place, response, page.lookup)
 
 
 def _echoed(spec: ExtractionSpec, page: Page) -> EchoedPage:

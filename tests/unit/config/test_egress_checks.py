@@ -110,3 +110,19 @@ def test_resume_and_rows_put_aside_exclude_each_other(job_file: JobFile) -> None
     aside = {"converter.avro.max.conversion.failures": "5", "ms.egress.resume": "true"}
     (found,) = job_file.problems({**SENDING, **aside})
     assert found.key == "ms.egress.resume"
+
+
+@pytest.mark.parametrize(
+    ("changes", "is_told"),
+    [
+        ({}, True),
+        ({"ms.http.idempotency.header": "Idempotency-Key"}, False),
+        ({"ms.http.retry.unsafe": "true"}, False),
+        ({"ms.http.request.method": "PUT"}, False),
+    ],
+)
+def test_rows_that_must_not_be_repeated_are_told_of_without_asking_for_anything(
+    job_file: JobFile, changes: dict[str, str], is_told: bool
+) -> None:
+    infos = job_file.load({**SENDING, **changes}).infos
+    assert any("without ms.http.idempotency.header" in one.what for one in infos) is is_told

@@ -132,20 +132,48 @@ def test_advice_about_the_state_store_fits_what_is_wrong_with_it() -> None:
     ("code", "fix", "says"),
     [
         ("DIL-CONVERT", "Mend it.", ""),
-        ("DIL-CONVERT", "", "it goes on where this run stopped."),
-        ("DIL-SRC-TRANSIENT", "Look there.", "it goes on where this run stopped."),
+        ("DIL-CONVERT", "", "when the cause is mended."),
+        ("DIL-SRC-TRANSIENT", "Look there.", "when the cause is mended."),
+        ("DIL-INTERRUPTED", "", "Run the job again."),
     ],
 )
 def test_a_failed_run_is_to_be_run_again_only_where_nothing_has_to_be_mended_first(
     code: str, fix: str, says: str
 ) -> None:
-    failed = run(RunStatus.FAILED, failures=(ReportedFailure("[s]", code, "x", fix),))
+    failure = ReportedFailure("[s]", code, "x", fix)
+    failed = run(RunStatus.FAILED, units=UnitCounts(1, 0, 1), failures=(failure,))
 
     text = report_text(failed)
 
     assert fix in text
     assert text.rstrip().endswith(says or "[s]")
     assert "due first" not in text
+
+
+def test_only_what_was_complete_is_said_to_be_kept() -> None:
+    def step(units: UnitCounts, *codes: str) -> str:
+        failures = tuple(ReportedFailure("[s]", code, "x") for code in codes)
+        report = run(RunStatus.FAILED, units=units, failures=failures)
+        return report_text(report).rpartition("  next  ")[2].strip()
+
+    for kept in (UnitCounts(3, 2, 1), UnitCounts(3, 0, 1, adopted=2)):
+        assert step(kept, "DIL-SRC-TRANSIENT").endswith("again: what succeeded is kept.")
+        assert step(kept, "DIL-INTERRUPTED").endswith("again: what succeeded is kept.")
+    assert "kept" not in step(UnitCounts(1, 0, 1), "DIL-SRC-TRANSIENT")
+    assert step(UnitCounts(1), "DIL-INTERRUPTED") == "Run the job again."
+
+
+@pytest.mark.parametrize("status", [RunStatus.FAILED, RunStatus.PARTIAL])
+def test_what_may_have_been_done_is_looked_at_before_the_job_is_run_again(
+    status: RunStatus,
+) -> None:
+    failures = (
+        ReportedFailure("[a]", "DIL-SRC-AUTH", "x"),
+        ReportedFailure("[b]", "DIL-SRC-UNKNOWN", "y", "Look at the receiver whether it has it."),
+    )
+    text = report_text(run(status, rows=1, failures=failures))
+
+    assert "Look at the receiver first" in text.rpartition("  next  ")[2]
 
 
 def test_one_of_a_kind_is_said_in_the_singular() -> None:

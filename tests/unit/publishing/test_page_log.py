@@ -13,6 +13,7 @@ from dil.publishing.page_log import (
     LoggedFile,
     LogOwner,
     best_log,
+    drop_logs,
     keep_logs,
     page_logs,
     read_log,
@@ -88,7 +89,8 @@ def test_of_several_attempts_the_one_that_came_farthest_counts(tmp_path: Path) -
     attempt(tmp_path, name="3-cc", pages=1)
     other = attempt(tmp_path, 1)
 
-    assert page_logs(FILES, str(tmp_path)) == {
+    logs = page_logs(FILES, str(tmp_path))
+    assert {signature: log.folder for signature, log in logs.items()} == {
         unit(0).signature: farthest,
         unit(1).signature: other,
     }
@@ -98,7 +100,8 @@ def test_of_several_attempts_the_one_that_came_farthest_counts(tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    "change", [{"low": 1}, {"high": 2}, {"digest": "other"}, {"full_extract": True}]
+    "change",
+    [{"low": 1}, {"high": 2}, {"digest": "other"}, {"full_extract": True}, {"last_high": 3}],
 )
 def test_a_log_of_another_owner_is_not_fit(tmp_path: Path, change: dict[str, object]) -> None:
     attempt(tmp_path)
@@ -118,7 +121,7 @@ def test_a_sweep_leaves_only_the_logs_of_what_is_owed(tmp_path: Path) -> None:
 
     assert keep_logs(FILES, str(tmp_path), [unit(0).signature])
 
-    assert page_logs(FILES, str(tmp_path)) == {unit(0).signature: owed}
+    assert {each.folder for each in page_logs(FILES, str(tmp_path)).values()} == {owed}
     assert list((tmp_path / unit(2).hash).iterdir()) == []
 
 
@@ -127,3 +130,12 @@ def test_a_sweep_with_nothing_owed_is_left_to_the_ordinary_one(tmp_path: Path) -
 
     assert not keep_logs(FILES, str(tmp_path), ["another"])
     assert Path(folder).exists()
+
+
+def test_the_logs_of_some_work_units_can_be_deleted(tmp_path: Path) -> None:
+    changed, other = attempt(tmp_path, 0), attempt(tmp_path, 1)
+
+    drop_logs(FILES, str(tmp_path), {unit(0).signature})
+
+    assert not Path(changed).exists()
+    assert Path(other).exists()

@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 
 from dil.errors import SourceError, UnknownOutcomeError
+from dil.model.dataset import RunRecord
 from dil.model.job import Job
 from dil.model.task import Failure, RunContext
 from dil.publishing import Finished, Target, decide, refused_dir
 from dil.publishing.layout import sending_dir
 from dil.publishing.staged import write_result
-from dil.publishing.start_marker import StartMarker, forget
+from dil.publishing.start_marker import MarkState, StartMarker, forget, forget_committed
 from dil.storage import LocalFilesystem
 from tests.unit.publishing.published import failed, job, report, result, staged_file, unit
 
@@ -66,7 +67,7 @@ def test_a_marker_is_of_one_work_unit(orders: Job, tmp_path: Path) -> None:
 def test_a_clean_failure_leaves_no_marker(orders: Job, tmp_path: Path) -> None:
     first = marker(orders, tmp_path)
     first.begin(1, attempt(tmp_path), 0)
-    first.fail(Failure("DIL-SRC", "refused"))
+    first.fail(Failure("DIL-SRC", "refused"), None)
 
     marker(orders, tmp_path, "r2").refuse_repetition()
 
@@ -76,14 +77,15 @@ def test_a_failure_of_unknown_outcome_stops_later_runs_and_says_why(
 ) -> None:
     first = marker(orders, tmp_path)
     first.begin(1, attempt(tmp_path), 0)
-    first.fail(Failure(UnknownOutcomeError.code, "POST /x: timed out"))
+    first.fail(Failure(UnknownOutcomeError.code, "POST /x: timed out"), MarkState.UNKNOWN)
 
     with pytest.raises(UnknownOutcomeError, match="POST /x: timed out"):
         marker(orders, tmp_path, "r2").refuse_repetition()
 
 
 def test_a_failure_before_anything_was_sent_writes_nothing(orders: Job, tmp_path: Path) -> None:
-    marker(orders, tmp_path).fail(Failure(UnknownOutcomeError.code, "found one"))
+    found = Failure(UnknownOutcomeError.code, "found one")
+    marker(orders, tmp_path).fail(found, MarkState.UNKNOWN)
     assert not (tmp_path / "lake" / "_staging" / "orders" / "_sending").exists()
 
 
@@ -98,8 +100,49 @@ def test_rows_whose_answers_wait_for_publishing_are_not_sent_by_another_run(
 
     with pytest.raises(UnknownOutcomeError, match="staged"):
         marker(orders, tmp_path, "r2").refuse_repetition()
-    files.delete_tree(folder)  # as after a publish
-    marker(orders, tmp_path, "r2").refuse_repetition()
+    files.delete_tree(folder)  # a publish would have taken the marker away
+    with pytest.raises(UnknownOutcomeError, match="were not published"):
+        marker(orders, tmp_path, "r2").refuse_repetition()
+
+
+@pytest.mark.parametrize(("committed", "is_forgotten"), [(True, True), (False, False)])
+def test_a_run_that_was_killed_right_after_its_commit_leaves_no_doubt(
+    orders: Job, tmp_path: Path, committed: bool, is_forgotten: bool
+) -> None:
+    first = marker(orders, tmp_path)
+    first.begin(1, attempt(tmp_path), 0)
+    first.complete()
+    run = RunRecord("r1", "orders", 0, 0, "full", "d", "x", "running", committed=committed)
+
+    forget_committed(files, sending_dir(orders.publishing, "orders"), [run])
+
+    (folder,) = (tmp_path / "lake" / "_staging" / "orders").glob("_sending")
+    assert (list(folder.iterdir()) == []) is is_forgotten
+
+
+def test_what_still_lies_in_staging_was_not_committed_by_its_run(
+    orders: Job, tmp_path: Path
+) -> None:
+    first = marker(orders, tmp_path)
+    first.begin(1, attempt(tmp_path), 0)
+    stage(Path(attempt(tmp_path)))
+    first.complete()
+    run = RunRecord("r1", "orders", 0, 0, "full", "d", "x", "running", committed=True)
+
+    forget_committed(files, sending_dir(orders.publishing, "orders"), [run])
+
+    with pytest.raises(UnknownOutcomeError, match="staged"):
+        marker(orders, tmp_path, "r2").refuse_repetition()
+
+
+def test_kept_progress_stops_a_run_that_does_not_go_on_from_it(orders: Job, tmp_path: Path) -> None:
+    first = marker(orders, tmp_path)
+    first.begin(1, attempt(tmp_path), 0)
+    first.fail(Failure("DIL-SRC", "HTTP status 422"), MarkState.KEPT)
+
+    marker(orders, tmp_path).refuse_repetition()  # a later attempt of the same run
+    with pytest.raises(UnknownOutcomeError, match="does not go on from there"):
+        marker(orders, tmp_path, "r2").refuse_repetition()
 
 
 def test_what_is_published_leaves_no_marker(orders: Job, tmp_path: Path) -> None:

@@ -108,6 +108,15 @@ class ScriptedConnector(Connector):
         return Scripted(answers)
 
 
+class RepeatingConnector(ScriptedConnector):
+    """The same for a receiver that knows repeated rows."""
+
+    @classmethod
+    def may_repeat_rows(cls, job: Job) -> bool:
+        del job
+        return True
+
+
 class ScriptedRowConnector(ScriptedConnector):
     """The same for a row protocol."""
 

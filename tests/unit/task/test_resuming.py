@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 
-from dil.checkpoints import NOT_KEPT, RESUMED, STARTED_OVER
+from dil.checkpoints import NOT_KEPT, OF_BEFORE, OTHER_WINDOW, RESUMED, STARTED_OVER
 from dil.errors import (
     AuthenticationError,
     ConversionError,
@@ -86,7 +86,8 @@ class Bench(Desk):
         return str(self.staging.parent / run_id)
 
     def logs(self, run_id: str = "r1") -> dict[str, str]:
-        return page_logs(FILES, self.staged(run_id))
+        logs = page_logs(FILES, self.staged(run_id))
+        return {signature: log.folder for signature, log in logs.items()}
 
 
 def ids(report: TaskReport) -> list[int]:
@@ -272,21 +273,23 @@ def test_what_a_later_run_goes_on_from_may_be_deleted_behind_it(bench: Bench) ->
 
 
 @pytest.mark.parametrize(
-    "change",
+    ("change", "note"),
     [
-        {"unit": structs.replace(work_unit(), low=work_unit().low + 1)},
-        {"unit": structs.replace(work_unit(), high=work_unit().high + 1)},
-        {"unit": structs.replace(work_unit(), last_high=work_unit().low + 5)},
+        ({"unit": structs.replace(work_unit(), low=work_unit().low + 1)}, OTHER_WINDOW),
+        ({"unit": structs.replace(work_unit(), high=work_unit().high + 1)}, OTHER_WINDOW),
+        ({"unit": structs.replace(work_unit(), last_high=work_unit().low + 5)}, OF_BEFORE),
     ],
 )
-def test_another_work_unit_does_not_go_on_from_it(bench: Bench, change) -> None:
+def test_another_work_unit_does_not_go_on_from_it_and_says_so(
+    bench: Bench, change, note: str
+) -> None:
     source, job = bench.source(3, {3: DOWN}), bench.cursors()
     bench.go(job)
 
     report = bench.go(job, "r2", resume_from=bench.logs(), **change)
 
     assert source.asked == [0, 1, 2, 0, 1, 2]
-    assert report.notes == ()
+    assert report.notes == (note,)
 
 
 @pytest.mark.parametrize(

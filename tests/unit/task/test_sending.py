@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from dil.errors import TransientSourceError
 from tests.unit.task.scripted import Desk, Page, Script, rows
 
 
@@ -51,15 +52,17 @@ def test_a_payload_that_is_not_there_fails_the_work_unit(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize(("commit", "again"), [("unit", [7, 8]), ("page", [8])])
-def test_a_later_attempt_sends_from_the_first_row_unless_progress_is_kept(
+def test_rows_that_may_be_repeated_are_sent_from_the_first_unless_progress_is_kept(
     desk: Desk, commit: str, again: list[int]
 ) -> None:
     answers = [Page(rows(1)), Page(rows(2))]
-    script = desk.script([answers[0], ConnectionResetError("gone")], answers[2 - len(again) :])
+    gone = TransientSourceError("gone")
+    script = desk.script([answers[0], gone], answers[2 - len(again) :])
     job = sending(
         desk,
         [{"id": 7}, {"id": 8}],
         "a",
+        connector="RepeatingConnector",
         task__maxretries="1",
         ms__state__cursor__commit=commit,
         ms__state__cursor__commit__seconds="0",
@@ -74,7 +77,7 @@ def test_a_later_attempt_sends_from_the_first_row_unless_progress_is_kept(
 
 
 def test_a_row_has_the_same_key_in_every_attempt(desk: Desk) -> None:
-    script = desk.script([ConnectionResetError("gone")], [Page(), Page()])
+    script = desk.script([TransientSourceError("gone")], [Page(), Page()])
 
     desk.run(sending(desk, [{"id": 7}, {"id": 8}], "a", task__maxretries="1"))
 

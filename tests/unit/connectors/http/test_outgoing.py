@@ -91,3 +91,10 @@ def test_only_an_address_of_the_jobs_own_origin_is_followed(own, named, is_follo
     else:
         with pytest.raises(SourceContractError):
             built(values, own)
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_a_request_is_named_with_its_parameters_and_without_their_values(method):
+    given = {"since": "hidden", "page": 7}
+    shown = built(RequestValues(given, given), method=method).shown
+    assert shown == f"{method} https://shop.test/x (since, page)"

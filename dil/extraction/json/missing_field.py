@@ -1,0 +1,53 @@
+"""What a response has where ``ms.data.field`` leads to nothing: names, never values."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable
+
+from dil.model.json import JsonValue
+from dil.spi.extractor import Missing
+from dil.spi.messages import shortened
+
+_SHOWN = 10
+_CHARACTERS = 40
+_FIX = "Check ms.data.field; an error document may also look like this."
+
+
+def missing_field(path: str, lookup: Callable[[str], JsonValue | Missing]) -> tuple[str, str]:
+    """Return what is wrong with a response that has nothing at a path, and what to do.
+
+    Args:
+        path: The dot path.
+        lookup: Gives the value at a path; the empty path is the whole response.
+    """
+    what = f'there is no "{path}" in the response'
+    segments = path.split(".")
+    for depth in range(len(segments) - 1, -1, -1):
+        level = lookup(".".join(segments[:depth]))
+        if isinstance(level, Missing):
+            continue
+        place = f'"{".".join(segments[:depth])}"' if depth else "it"
+        if isinstance(level, list):
+            return f"{what}; {place} is an array", _FIX
+        if isinstance(level, dict):
+            near = _nearest(segments[depth], list(level))
+            meant = ".".join((*segments[:depth], near, *segments[depth + 1 :]))
+            fix = f'Did you mean "{shortened(meant)}"? {_FIX}' if near else _FIX
+            return f"{what}; {place} has {_listed(list(level))}", fix
+        break
+    return what, _FIX
+
+
+def _listed(names: list[str]) -> str:
+    if not names:
+        return "no members"
+    shown = ", ".join(shortened(name, _CHARACTERS) for name in names[:_SHOWN])
+    more = len(names) - _SHOWN
+    return f"the members {shown} and {more:,} more" if more > 0 else f"the members {shown}"
+
+
+def _nearest(name: str, names: list[str]) -> str:
+    by_lower = {each.lower(): each for each in names}
+    near = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.7)
+    return by_lower[near[0]] if near else ""

@@ -1,0 +1,216 @@
+"""Rows that must not be repeated: after one was taken none is sent twice unasked."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from dil import config, publishing, runs
+from dil.errors import WriteError
+from dil.state import open_store
+from dil.writing.staging import StagedWriter
+from tests.integration.test_egress import AGAIN, Desk, desk
+
+__all__ = ["desk"]
+
+RETRIED = {"task.maxretries": "2"}
+RESUMES = {"ms.egress.resume": "true"}
+
+
+def two_units(desk: Desk, **changes: str) -> dict[str, str]:
+    """Return a job that sends rows 1 and 2 for unit a, and row 11 for unit b."""
+    (desk.folder / "rows_a.json").write_text('{"id": 1}\n{"id": 2}\n')
+    (desk.folder / "rows_b.json").write_text('{"id": 11}\n')
+    days = {"from": "2020-01-01", "to": "2020-01-02"}
+    watermarks = [
+        {"name": "system", "type": "datetime", "range": days},
+        {"name": "unit", "type": "unit", "units": "a,b"},
+    ]
+    path = str(desk.folder / "rows_{{unit}}.json")
+    payload = [{"path": path, "fields": ["id"], "category": "payload"}]
+    return {
+        "ms.watermark": json.dumps(watermarks),
+        "ms.parameters": json.dumps([{"name": "unit"}]),
+        "ms.secondary.input": json.dumps(payload),
+        "state.store.enabled": "true",
+        "extract.table.type": "APPEND_ONLY",
+        **{name.replace("__", "."): text for name, text in changes.items()},
+    }
+
+
+def arrived(desk: Desk, row: int) -> int:
+    """Return how often a row came in, taken or not."""
+    return [got.body["id"] for got in desk.receiver.got].count(row)
+
+
+@pytest.mark.parametrize(
+    ("changes", "taken"),
+    [
+        ({"ms.output.schema": '[{"columnName":"ok","dataType":{"type":"boolean"}}]'}, None),
+        ({"ms.work.unit.min.records": "100"}, [1, 2, 3, 4, 5, 6]),
+        ({"ms.http.requests.max": "4"}, [1, 2, 3, 4]),
+    ],
+    ids=["an answer that does not convert", "too few rows", "a budget of our own"],
+)
+def test_whatever_fails_after_rows_were_taken_they_are_not_sent_again_unasked(
+    desk: Desk, changes: dict[str, str], taken: list[int] | None
+) -> None:
+    first = desk.run({**changes, **RETRIED})
+    known = list(desk.receiver.ids)
+    assert first["status"] == "failed"
+    assert known
+    assert taken is None or known == taken
+    assert "not sent again" in first["errors"][0]
+
+    second = desk.run({**changes, **RETRIED})
+
+    assert second["codes"] == ["DIL-SRC-UNKNOWN"]
+    assert desk.receiver.ids == known
+
+
+def test_a_full_disk_is_no_reason_to_send_rows_once_more(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, writes = StagedWriter.write, []
+
+    def full(writer: StagedWriter, batch: Any) -> None:
+        writes.append(batch)
+        if len(writes) == 3:
+            raise WriteError("no space left on device")
+        real(writer, batch)
+
+    monkeypatch.setattr(StagedWriter, "write", full)
+
+    told = desk.run(RETRIED)
+
+    assert told["codes"] == ["DIL-WRITE"]
+    assert desk.receiver.ids == [1, 2, 3]
+    assert desk.run(RETRIED)["codes"] == ["DIL-SRC-UNKNOWN"]
+
+
+def test_a_refusal_after_rows_were_taken_says_how_many_and_is_not_retried(desk: Desk) -> None:
+    desk.receiver.statuses[3] = 422
+
+    told = desk.run(RETRIED)
+
+    assert told["codes"] == ["DIL-SRC"]
+    assert "took the rows of 2 requests before that" in told["errors"][0]
+    assert (desk.receiver.ids, arrived(desk, 3)) == ([1, 2], 1)
+    desk.receiver.statuses.clear()
+    assert desk.run()["codes"] == ["DIL-SRC-UNKNOWN"]
+    assert desk.run(AGAIN)["status"] == "success"
+
+
+def test_a_refusal_of_the_first_row_is_retried_by_attempts_and_runs(desk: Desk) -> None:
+    desk.receiver.statuses[1] = 422
+    assert desk.run(RETRIED)["codes"] == ["DIL-SRC"]
+    assert arrived(desk, 1) == 3
+    desk.receiver.statuses.clear()
+
+    assert desk.run()["status"] == "success"
+    assert desk.receiver.ids == [1, 2, 3, 4, 5, 6]
+
+
+def test_progress_that_another_configuration_does_not_know_is_no_leave_to_send(desk: Desk) -> None:
+    desk.receiver.statuses[3] = 422
+    desk.run(RESUMES)
+    desk.receiver.statuses.clear()
+
+    told = desk.run({**RESUMES, "ms.work.unit.min.records": "1"})
+
+    assert told["codes"] == ["DIL-SRC-UNKNOWN"]
+    assert desk.receiver.ids == [1, 2]
+    assert desk.run(RESUMES)["status"] == "success"
+    assert desk.receiver.ids == [1, 2, 3, 4, 5, 6]
+
+
+@pytest.mark.parametrize("status", [408, 500, 502, 504, 520])
+def test_a_server_error_leaves_the_row_in_doubt_and_shows_the_answer(
+    desk: Desk, status: int
+) -> None:
+    desk.receiver.statuses[1] = status
+
+    told = desk.run({**RETRIED, "ms.http.retry.max": "2"})
+
+    assert told["codes"] == ["DIL-SRC-UNKNOWN"]
+    assert "no 1" in told["errors"][0]
+    desk.receiver.statuses.clear()
+    desk.run()
+    assert arrived(desk, 1) == 1
+
+
+@pytest.mark.parametrize("status", [425, 429, 503])
+def test_what_says_that_nothing_was_done_is_sent_again(desk: Desk, status: int) -> None:
+    desk.receiver.statuses[1] = status
+    desk.run(RETRIED)
+    assert arrived(desk, 1) == 3
+
+
+def test_a_server_error_that_the_job_lists_is_a_refusal_of_the_row(desk: Desk) -> None:
+    desk.receiver.statuses[3] = 500
+
+    told = desk.run({"ms.http.statuses": '{"error":[500]}', "ms.egress.failed.rows": "keep"})
+
+    assert told["status"] == "success"
+    assert [line["id"] for line in desk.lines("_failed")] == [3]
+
+
+def test_answers_that_were_swept_unpublished_leave_the_work_unit_in_doubt(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class KilledError(BaseException):
+        pass
+
+    def die(*given: object) -> None:
+        raise KilledError
+
+    job = two_units(desk, job__commit__policy="successful")
+    desk.receiver.statuses[11] = 422
+    with monkeypatch.context() as patch:
+        patch.setattr(publishing, "publish", die)
+        with pytest.raises(KilledError):
+            desk.run(job)
+    desk.receiver.statuses.clear()
+    other = {**job, "ms.work.unit.min.records": "1"}  # takes nothing over, and sweeps
+
+    for _ in range(2):
+        assert desk.run(other)["codes"] == ["DIL-SRC-UNKNOWN"]
+
+    assert desk.receiver.ids == [1, 2, 11]
+
+
+def test_cleaning_the_staging_of_runs_leaves_the_start_markers(desk: Desk) -> None:
+    job_changes = two_units(desk)
+    desk.receiver.statuses[11] = 422
+    assert desk.run(job_changes)["status"] == "failed"
+    desk.receiver.statuses.clear()
+    job = config.load(desk.job(job_changes), environ={}).job
+
+    def clock() -> int:
+        return 1_900_000_000_000
+
+    with (
+        open_store(job.state, job.name, clock=clock) as store,
+        runs.leased(job, store, "clean", clock) as lease,
+    ):
+        found = runs.leftovers(job, store)
+        assert [each.run_id for each in found] == ["r1"]
+        runs.clean(job, store, lease, found)
+
+    assert desk.run(job_changes)["codes"] == ["DIL-SRC-UNKNOWN"]
+    assert desk.receiver.ids == [1, 2, 11]
+
+
+@pytest.mark.parametrize("mode", ["append", "replace"])
+def test_what_was_sent_is_taken_over_under_every_publish_mode(desk: Desk, mode: str) -> None:
+    job = two_units(desk, ms__publish__mode=mode)
+    desk.receiver.statuses[11] = 422
+    assert desk.run(job)["status"] == "failed"
+    desk.receiver.statuses.clear()
+
+    assert desk.run(job)["status"] == "success"
+
+    assert desk.receiver.ids == [1, 2, 11]
+    assert sorted(line["ok"] for line in desk.lines(".")) == [1, 2, 11]

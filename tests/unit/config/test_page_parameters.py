@@ -1,0 +1,51 @@
+"""Parameters whose value comes from the page before: something has to give it."""
+
+import json
+
+import pytest
+
+PAGING = "ms.pagination"
+SESSION = "ms.session.key.field"
+PARAMETERS = "ms.parameters"
+
+
+def found(job_file, *parameters, **more):
+    """Return what is noticed of the parameters, as (name, type)."""
+    text = json.dumps([{"name": "p", **each} for each in parameters])
+    notices = job_file.load({PARAMETERS: text, **more}).notices
+    told = [each for each in notices if "nothing gives it a value" in each.what]
+    assert {each.key for each in told} <= {PARAMETERS}
+    return [each.what.split(",")[0] for each in told]
+
+
+@pytest.mark.parametrize("kind", ["session", "pagestart", "pageno", "pagesize"])
+def test_a_parameter_that_no_page_gives_a_value_is_noticed(job_file, kind):
+    inside = {"type": "object", "name": "body", "value": [{"name": "p", "type": kind}]}
+    for parameter in ({"type": kind}, inside):
+        assert found(job_file, parameter) == [f'"p" is of type {kind}']
+
+
+@pytest.mark.parametrize(
+    ("kind", "given"),
+    [
+        ("session", {SESSION: '{"name":"next"}'}),
+        ("pagestart", {PAGING: '{"initialvalues":[0]}'}),
+        ("pagestart", {"ms.total.count.field": "total"}),
+        ("pageno", {PAGING: '{"more":"more"}'}),
+        ("pageno", {SESSION: '{"name":"next"}'}),
+        ("pagesize", {PAGING: '{"initialvalues":[0,9]}'}),
+        ("pagesize", {PAGING: '{"fields":["","size"]}'}),
+    ],
+)
+def test_a_parameter_that_a_page_gives_a_value_is_not_noticed(job_file, kind, given):
+    assert found(job_file, {"type": kind}, **given) == []
+
+
+def test_a_page_size_that_nobody_says_is_noticed_though_pages_are_walked(job_file):
+    start_only = {PAGING: '{"initialvalues":[0]}'}
+    assert found(job_file, {"type": "pagesize"}, **start_only) == ['"p" is of type pagesize']
+
+
+def test_a_parameter_that_every_unit_overlays_is_not_noticed(job_file):
+    units = [{"name": "p", "type": "unit", "units": "a,b"}]
+    assert found(job_file, {"type": "session"}, **{"ms.watermark": json.dumps(units)}) == []

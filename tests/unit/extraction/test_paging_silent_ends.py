@@ -1,0 +1,146 @@
+"""Walks that would lose rows without a word: paths that no answer has, pages that are capped."""
+
+import io
+import json
+
+import pytest
+
+from dil.errors import SourceContractError
+from dil.extraction.json.extractor import JsonExtractor
+from dil.extraction.paging.notes import NO_FLAG, NO_FLAG_LEFT, NO_LINK, NO_NEXT, SHORT_PAGE
+from dil.extraction.paging.position import Position
+from dil.extraction.paging.walk import Walk, walk_pages
+from dil.extraction.parameters import Scope
+from dil.model.job import ClassRef, ExtractionSpec
+from dil.model.settings import Pagination, Parameter
+from dil.spi.connector import ByteSession, Response
+
+REF = ClassRef("m", "c")
+START = (Parameter(name="start", type="pagestart"),)
+NUMBER = (Parameter(name="page", type="pageno"),)
+LINKS = {"Link": "<https://shop.test/2>; rel=next"}
+
+
+class Instant:
+    """Time that does not pass."""
+
+    def monotonic(self):
+        return 0.0
+
+    def sleep(self, seconds):
+        raise AssertionError("nothing waits here")
+
+
+class Source(ByteSession):
+    """Answers with its values in turn; headers are those of the first answer."""
+
+    def __init__(self, *answers, headers=None):
+        self.answers = list(answers)
+        self.headers = headers or {}
+
+    def fetch(self, values):
+        found, headers = self.answers.pop(0), self.headers
+        self.headers = {}
+        body = io.BytesIO(json.dumps(found).encode())
+        return Response(body, headers=headers, location="source", uri="https://shop.test/1")
+
+
+def rows(first, count, **more):
+    return {"data": [{"id": first + number} for number in range(count)], **more}
+
+
+def notes(source, start=None, **members):
+    spec = ExtractionSpec(REF, data_field="data", **members)
+    walk = Walk(spec, Scope(0, 1, full_extract=True), Instant(), start=start)
+    for page, _ in walk_pages(source, JsonExtractor(spec), walk):
+        for _ in page.batches:
+            pass
+    return walk.counters.notes
+
+
+# Places that no answer has
+
+
+@pytest.mark.parametrize(
+    ("paged", "note"),
+    [
+        (Pagination(next="paging.nxet"), NO_NEXT),
+        (Pagination(next="header:X-Nxet"), NO_NEXT),
+        (Pagination(next="link"), NO_LINK),
+        (Pagination(more="moer"), NO_FLAG_LEFT),
+    ],
+)
+def test_a_place_that_no_answer_has_is_told_where_the_walk_ends_for_want_of_it(paged, note):
+    assert notes(Source(rows(0, 2)), pagination=paged) == [note]
+
+
+@pytest.mark.parametrize("paged", [{"next": "nxet"}, {"next": "header:N"}, {"more": "moer"}])
+def test_a_place_that_no_answer_has_fails_a_strict_walk(paged):
+    with pytest.raises(SourceContractError, match="paging is strict, and no response had"):
+        notes(Source(rows(0, 2)), pagination=Pagination(strict=True, **paged))
+
+
+def test_a_missing_link_header_is_told_and_does_not_fail_a_strict_walk():
+    paged = Pagination(next="link", strict=True)
+    assert notes(Source(rows(0, 2)), pagination=paged) == [NO_LINK]
+
+
+@pytest.mark.parametrize("end", [{"next": None}, {"next": ""}, {"next": False}])
+def test_a_place_that_is_there_and_empty_is_no_doubt(end):
+    paged = Pagination(next="next", strict=True)
+    assert notes(Source(rows(0, 2, **end)), pagination=paged) == []
+
+
+def test_a_place_that_only_the_last_answer_lacks_is_no_doubt():
+    for place, first, headers in (("next", {"next": "/2"}, {}), ("link", {}, LINKS)):
+        source = Source(rows(0, 2, **first), rows(2, 2), headers=headers)
+        assert notes(source, pagination=Pagination(next=place, strict=True)) == []
+
+
+def test_a_walk_that_goes_on_from_a_named_page_had_its_place():
+    start = Position(number=1, next_uri="https://shop.test/2", processed=2)
+    paged = Pagination(next="next", strict=True)
+    assert notes(Source(rows(2, 2)), start, pagination=paged) == []
+
+
+@pytest.mark.parametrize("paged", [{"next": "nxet"}, {"more": "moer"}])
+@pytest.mark.parametrize("answer", [rows(0, 0), rows(0, 3)])
+def test_a_page_that_is_empty_or_not_full_is_the_last_without_a_doubt(paged, answer):
+    sized = Pagination(initial_values=(0, 4), strict=True, **paged)
+    found = notes(Source(answer, rows(9, 0)), pagination=sized)
+    assert found in ([], [NO_FLAG])
+
+
+# Pages that the source caps
+
+
+def test_a_page_that_is_not_full_and_not_the_last_is_told():
+    capped = Pagination(initial_values=(0, 4))
+    source = Source(rows(0, 2), rows(4, 2), rows(8, 0))
+    assert notes(source, pagination=capped, parameters=START) == [SHORT_PAGE]
+
+
+def test_a_page_that_is_not_full_and_not_the_last_fails_a_strict_walk():
+    capped = Pagination(initial_values=(0, 4), strict=True)
+    with pytest.raises(SourceContractError, match="the source may cap its pages"):
+        notes(Source(rows(0, 2), rows(4, 2)), pagination=capped, parameters=START)
+
+
+@pytest.mark.parametrize(
+    ("members", "answers"),
+    [
+        ({}, [rows(0, 4), rows(4, 2), rows(8, 0)]),
+        ({"parameters": NUMBER}, [rows(0, 2), rows(2, 2), rows(4, 0)]),
+        ({"total_count_field": "n"}, [rows(0, 2, n=4), rows(2, 2, n=4)]),
+    ],
+)
+def test_a_short_page_is_no_doubt_where_it_is_the_last_or_pages_are_counted(members, answers):
+    paged = Pagination(initial_values=(0, 4, 1), strict=True)
+    given = {"parameters": START, "pagination": paged, **members}
+    assert notes(Source(*answers), **given) == []
+
+
+def test_a_source_that_tells_its_page_size_may_cap_it():
+    paged = Pagination(fields=("o", "n"), initial_values=(0, 4), strict=True)
+    pages = [rows(0, 2, o=0, n=2), rows(2, 2, o=2, n=2), rows(4, 0)]
+    assert notes(Source(*pages), pagination=paged, parameters=START) == []

@@ -1,0 +1,85 @@
+"""What is said of an answer that is not what was asked for: enough to mend it, no row's values."""
+
+import io
+
+import pytest
+
+from dil.errors import SourceContractError
+from dil.extraction.csv.extractor import CsvExtractor
+from dil.extraction.excerpt import glimpse
+from dil.extraction.json.extractor import JsonExtractor
+from dil.model.job import ClassRef, ExtractionSpec
+from dil.spi.connector import Response
+
+REF = ClassRef("m", "c")
+JSON = "application/json"
+
+
+def refusal(body, kind=JSON, extractor=JsonExtractor, **members):
+    body_of = io.BytesIO(body)
+    response = Response(body_of, {}, kind, checks_content_type=True, location="source")
+    with pytest.raises(SourceContractError) as caught:
+        extractor(ExtractionSpec(REF, **members)).extract(response)
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("body", "shown"),
+    [
+        (b"id,customer\n17,Zoe Smith\n", "aa,aaaaaaaa 99,Aaa Aaaaa"),
+        (b'[["Zoe", 17]]', '[["Aaa", 99]]'),
+        (b'[{"name": "Zoe"}]', '[{"name": ***}]'),
+        (b'\xef\xbb\xbf<?xml version="1.0"?><r k="Zoe"><n>Zoe</n></r>', "<n>***</n>"),
+        (b"<r><![CDATA[Zoe]]></r>", "<r>***"),
+        (b"<!DOCTYPE html><title>Please log in</title>", "Please log in"),
+        (b"x" * 99, "a" * 60 + "..."),
+        (b"", ""),
+    ],
+)
+def test_of_a_body_the_kind_is_shown_and_of_rows_no_value(body, shown):
+    assert shown in glimpse(body)
+    assert "Zoe" not in glimpse(body)
+
+
+@pytest.mark.parametrize(
+    ("kind", "extractor", "fix"),
+    [
+        ("text/html", JsonExtractor, "A login or error page? Check the address"),
+        ("application/xml", JsonExtractor, "write ms.extractor.class=xml;"),
+        ("text/csv", JsonExtractor, "write ms.extractor.class=csv;"),
+        ("text/plain", JsonExtractor, 'ms.http.response.type={"Content-Type": "text/plain"}'),
+        ("text/html", CsvExtractor, "A login or error page?"),
+    ],
+)
+def test_the_fix_for_another_content_type_fits_the_type(kind, extractor, fix):
+    error = refusal(b"id,customer\n17,Zoe\n", kind, extractor)
+    assert fix in error.fix
+    assert "Zoe" not in error.message
+
+
+# A path to rows that leads to nothing
+
+
+@pytest.mark.parametrize(
+    ("field", "body", "there", "meant"),
+    [
+        ("Rows", b'{"rows": ["secret"], "n": 3}', "it has the members rows, n", '"rows"'),
+        ("d.Row", b'{"d": {"rows": []}}', '"d" has the members rows', '"d.rows"'),
+        ("dta.rows", b'{"data": {"rows": []}}', "it has the members data", '"data.rows"'),
+        ("rows", b"[1, 2]", "it is an array", ""),
+        ("rows", b"{}", "it has no members", ""),
+        ("a.b", b'{"a": 1}', "", ""),
+    ],
+)
+def test_what_there_is_instead_of_the_rows_is_named(field, body, there, meant):
+    error = refusal(body, data_field=field)
+    assert f'there is no "{field}" in the response' in error.message
+    assert there in error.message
+    assert ("Did you mean" in error.fix, meant in error.fix) == (bool(meant), True)
+    assert "secret" not in error.message
+
+
+def test_at_most_ten_names_are_told():
+    names = ", ".join(f'"n{number}": 0' for number in range(14))
+    error = refusal(b"{%b}" % names.encode(), data_field="rows")
+    assert error.message.endswith("n8, n9 and 4 more")
