@@ -54,6 +54,7 @@ def chain(
     """Return the chain of a job; ``conversion`` are members of ConversionSpec."""
     members = {name: tuple(v) if isinstance(v, list) else v for name, v in conversion.items()}
     any_class = ClassRef("acme", "Any")
+    csv = ClassRef("dil.extraction.csv.extractor", "CsvExtractor")
     job = Job(
         name="orders",
         path="orders.conf",
@@ -62,7 +63,7 @@ def chain(
         planning=PlanningSpec(),
         source=SourceSpec(any_class, "http://localhost"),
         extraction=ExtractionSpec(
-            any_class, output_schema=schema, data_field=data_field, cleansing=cleansing
+            csv, output_schema=schema, data_field=data_field, cleansing=cleansing
         ),
         conversion=ConversionSpec(**members),
         writing=WritingSpec(format=output_format),
