@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import logging
 import random
-import resource
-import sys
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -43,6 +41,7 @@ from dil.model.schema_text import schema_text
 from dil.model.task import Counters, Failure, RunContext, TaskReport
 from dil.model.work_unit import WorkUnit
 from dil.observe.logs import bind
+from dil.observe.memory import peak_rss_bytes
 from dil.observe.progress import counted
 from dil.observe.redaction import redactor, secrets_of, shortened
 from dil.publishing.staged import FORMAT, RESULT_NAME, StagedResult, write_result
@@ -459,8 +458,6 @@ def _notes(counters: WalkCounters, fallen_back: int) -> tuple[str, ...]:
 
 def _counted(counters: WalkCounters, written: int, dropped: int, seconds: float) -> Counters:
     """Return the counters of an attempt; ``dropped`` are the rows that conversion put aside."""
-    # Linux counts in KiB, macOS in bytes.
-    unit = 1 if sys.platform == "darwin" else 1024
     return Counters(
         requests=counters.requests,
         pages=counters.pages,
@@ -471,5 +468,5 @@ def _counted(counters: WalkCounters, written: int, dropped: int, seconds: float)
         warnings=counters.warnings,
         seconds=seconds,
         seconds_waited=counters.seconds_waited,
-        peak_rss_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit,
+        peak_rss_bytes=peak_rss_bytes(),
     )

@@ -37,6 +37,12 @@ def mysql_server() -> Iterator[MariadbServer]:
 
 
 @pytest.fixture(autouse=True)
+def _no_secret_of_another_test(monkeypatch) -> None:
+    """What a process learned is masked in all its messages from then on."""
+    monkeypatch.setattr("dil.secrets.learning._learned", [()])
+
+
+@pytest.fixture(autouse=True)
 def _logging_as_before() -> Iterator[None]:
     """A command configures the log of its process, which here is that of all tests."""
     root = logging.getLogger()

@@ -1,7 +1,7 @@
 """ENC(...) texts, ``env:`` and ``file:`` references: from what a job file says to a Secret."""
 
 from dil.secrets.forms import is_encrypted, is_reference
-from dil.secrets.learned import learn, learned
+from dil.secrets.learning import learn, learned
 from dil.secrets.master_key import master_password_files, read_master_passwords
 from dil.secrets.resolver import SecretError, SecretResolver
 

@@ -10,7 +10,6 @@ default. CPU seconds are the worker's, the server has its own process.
 from __future__ import annotations
 
 import json
-import resource
 import subprocess
 import sys
 import tempfile
@@ -92,7 +91,7 @@ def work(job: Path) -> None:
                 "megabytes": report.counters.bytes_read / 1e6,
                 "seconds": time.monotonic() - began,
                 "cpu_s": time.process_time() - cpu,
-                "peak_rss_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6,
+                "peak_rss_mb": report.counters.peak_rss_bytes / 1e6,
             }
         )
     )

@@ -10,7 +10,6 @@ were taken warm, in process, on a machine of this kind.
 from __future__ import annotations
 
 import json
-import resource
 import subprocess
 import sys
 import time
@@ -21,6 +20,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from dil.api import Plan, plan
+from dil.observe.memory import peak_rss_bytes
 
 NOW = datetime(2020, 1, 1, 8, tzinfo=UTC)  # midnight of 2020-01-01 in Los Angeles
 # Case: from, partition type, units, whether all have a record, grace days, limit, Java's ms.
@@ -60,7 +60,7 @@ def one(name: str, rounds: int) -> None:
         planned.append(time.process_time() - started)
         _walk(made)
         walked.append(time.process_time() - started)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    peak = peak_rss_bytes() / 2**20
     print(json.dumps([min(planned[1:]) * 1000, min(walked[1:]) * 1000, peak]))
 
 
