@@ -143,7 +143,10 @@ def token_job(tmp_path: Path, source: HttpServer, **changes: str) -> Story:
     bearer = json.dumps({"method": "bearer", "encryption": "none", "token": "{{t}}"})
     return reader(
         tmp_path, source,
-        {"path": "../token.json", "fields": ["t", "unit"], "category": "authentication"},
+        {
+            "path": "../token.json", "fields": ["t", "unit"], "category": "authentication",
+            "retry": {"delayInSec": 0, "retryCount": 1},
+        },
         {"path": "../ids.json", "fields": ["unit"]},
         **{"ms__authentication": bearer, **changes},
     )  # fmt: skip
