@@ -89,7 +89,9 @@ class Response:
     go through ``header``. ``content_type`` is the lower-case media type without parameters, empty
     when unknown. ``location`` names the request in messages, without secrets. ``uri`` is the
     address that answered, after redirects; relative links are resolved against it. ``status`` is
-    the protocol's number of the outcome, 0 where it has none.
+    the protocol's number of the outcome, 0 where it has none. ``has_more`` tells that the session
+    has another answer of its own, such as the next file of a folder: it is asked for again,
+    whatever the job's paging rules say (behaviour.md B13.4).
     """
 
     body: BinaryIO | None
@@ -100,6 +102,7 @@ class Response:
     warning: str = ""
     uri: str = field(default="", repr=False)
     status: int = 0
+    has_more: bool = False
 
     def header(self, name: str) -> str | None:
         """Return a header's value, its name in any letter case."""
