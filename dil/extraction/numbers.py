@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 
+EXACT_IN_DOUBLE = 2**53  # no integer up to here is without a double of its own
 _SHORT = 16  # a number text of at most 15 digits, a point included, survives a double
 _EXACT = Context(prec=2000, Emax=MAX_EMAX, Emin=MIN_EMIN)
 
@@ -23,8 +24,11 @@ def exact_number(text: str) -> float | Decimal:
     value = float(text)
     if len(text) <= _SHORT and "e" not in text and "E" not in text:
         return value
+    shortest = repr(value)
+    if shortest == text:
+        return value
     exact = Decimal(text)
-    return value if Decimal(repr(value)) == exact else exact
+    return value if Decimal(shortest) == exact else exact
 
 
 def plain(number: Decimal) -> Decimal:

@@ -13,7 +13,7 @@ from typing import Any
 
 from dil.errors import SourceContractError
 from dil.extraction.json_path import member_values
-from dil.extraction.numbers import plain
+from dil.extraction.numbers import EXACT_IN_DOUBLE, plain
 from dil.model.schema import (
     TYPE_SYNONYMS,
     ArrayType,
@@ -27,7 +27,6 @@ from dil.model.schema import (
 
 _INT = 2**31
 _LONG = 2**63
-_EXACT_IN_DOUBLE = 2**53
 _DIGITS = 38
 _DOUBLE_SCALE = 15
 
@@ -82,7 +81,7 @@ class Numbers:
     @property
     def _is_wide(self) -> bool:
         """Tell whether some integer has no exact double."""
-        return self.high > _EXACT_IN_DOUBLE or self.low < -_EXACT_IN_DOUBLE
+        return self.high > EXACT_IN_DOUBLE or self.low < -EXACT_IN_DOUBLE
 
     def _note(self, *, fractions: bool, decimals: bool) -> None:
         """Take note of new fractions, and whether a double still holds all numbers exactly."""

@@ -9,12 +9,12 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.json as pj
 
 from dil.errors import SourceContractError
 from dil.extraction.coercion import Place, coerced_batch
 from dil.extraction.excerpt import kind_of
 from dil.extraction.json.document import collector_paused, decode_rows, is_object
+from dil.extraction.json.familiar import FamiliarPages, joined, read_rows
 from dil.extraction.names import NameCleansing, suspicious_rows
 from dil.extraction.shapes import Shape
 from dil.model.arrow import raw_schema
@@ -69,21 +69,8 @@ class GivenColumns(RowColumns):
 
     def _read(self, rows: Sequence[msgspec.Raw]) -> pa.RecordBatch | None:
         """Return the batch, None when a value needs care."""
-        text = b"\n".join(rows)
-        if b"\nnull\n" in b"\n%b\n" % text:
-            return None
-        try:
-            table = pj.read_json(
-                pa.BufferReader(text),
-                read_options=pj.ReadOptions(use_threads=False, block_size=len(text) + 1),
-                parse_options=pj.ParseOptions(
-                    explicit_schema=self._schema, unexpected_field_behavior="ignore"
-                ),
-            )
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-            return None
-        batch = table.combine_chunks().to_batches()[0]
-        if batch.num_rows != len(rows) or (self._has_float32 and _has_infinity(batch)):
+        batch = read_rows(joined(rows), len(rows), self._schema, others="ignore")
+        if batch is None or (self._has_float32 and _has_infinity(batch)):
             return None
         if self._names and self._has_other_names(batch, rows, self._names):
             return None
@@ -122,6 +109,8 @@ class InferredColumns(RowColumns):
         self._made_up = self._given or _made_up(spec)
         self._shape = Shape()
         self._schema: pa.Schema | None = None
+        self._familiar = FamiliarPages()
+        self._is_renaming = False
 
     def schema(self, *, has_pages: bool) -> pa.Schema | None:
         """Return what the rows so far say; without rows, keys and delta fields as columns."""
@@ -132,6 +121,10 @@ class InferredColumns(RowColumns):
     def batches(self, rows: Sequence[msgspec.Raw], place: Place) -> Iterator[pa.RecordBatch]:
         """Yield batches of the schema as it is after this whole page."""
         if not rows:
+            return
+        familiar = self._familiar.read([part for _, part in _parts(rows)])
+        if familiar is not None:
+            yield from familiar
             return
         with collector_paused():
             decoded = decode_rows(rows)
@@ -153,10 +146,15 @@ class InferredColumns(RowColumns):
         if self._names and self._names.register_levels(found.levels()):
             objects = self._names.renamed_rows(objects)
             found = _shape_of(objects)
+            self._is_renaming = True
         self._shape.widen(found)
         if self._shape.holds_decimals():
             self._shape.observe(objects)
         self._schema = raw_schema(self._shape.columns(self._defaults, given=self._given))
+        if self._defaults or self._given or self._is_renaming:
+            self._familiar.forget()
+        else:
+            self._familiar.learn(self._shape, self._schema)
         return objects
 
     def _native(self, objects: list[Any], schema: pa.Schema) -> pa.RecordBatch | None:
@@ -201,7 +199,7 @@ def _made_up(spec: ExtractionSpec) -> Schema:
 
 def _parts(rows: Sequence[msgspec.Raw]) -> Iterator[tuple[int, Sequence[msgspec.Raw]]]:
     """Yield stretches of rows for one batch each, with the number of rows before."""
-    size = sum(len(memoryview(row)) for row in rows)
+    size = len(joined(rows))
     fitting = _BATCH_BYTES * len(rows) // max(size, 1)
     step = max(1, min(_BATCH_ROWS, fitting))
     for begin in range(0, len(rows), step):

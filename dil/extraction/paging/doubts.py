@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from dil.extraction.paging.notes import NO_CONTENT, SAME_ROWS, SHORT_PAGE
+from dil.extraction.paging.position import LastPage
 from dil.extraction.paging.rules import Decision
 from dil.spi.extractor import Page
 
@@ -28,16 +29,16 @@ class Doubts:
     """Looks at one walk, page after page; of rows it keeps a checksum.
 
     Args:
-        is_named: Whether the first page was named, because the walk was resumed.
+        before: The page before the first one, where the walk was resumed.
         compares: Whether two pages in a row with the same rows are odd; only then rows are read.
     """
 
-    def __init__(self, *, is_named: bool, compares: bool) -> None:
-        self._is_named = is_named
+    def __init__(self, before: LastPage, *, compares: bool) -> None:
+        self._is_named = before.names_next
         self._compares = compares
-        self._was_short = False
-        self._rows_before = self._rows = 0
-        self._number_before = self._number = 0
+        self._was_short = before.is_short
+        self._rows_before, self._rows = 0, before.rows
+        self._number_before, self._number = 0, before.checksum
 
     def watch(self, page: Page) -> None:
         """Take the rows of a page into the checksum while they are read."""
@@ -66,6 +67,16 @@ class Doubts:
         """
         self._is_named = decision.row in _NAMING
         self._was_short = is_short and decision.row in _BY_VALUES
+
+    def last_page(self, content: bytes | None) -> LastPage:
+        """Return what a later attempt has to know of the last page; ``content`` is its hash."""
+        return LastPage(
+            content=(content or b"").hex(),
+            rows=self._rows,
+            checksum=self._number,
+            names_next=self._is_named,
+            is_short=self._was_short,
+        )
 
     def _reading(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:

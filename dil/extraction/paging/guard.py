@@ -20,12 +20,19 @@ class PagingGuard:
 
     Of cursors and addresses the newest 100,000 are remembered, eight bytes of each. Polling for a
     session condition and sending payload rows may repeat themselves: nothing is refused there.
+    ``content`` is the hash of the page before the first one of this walk.
     """
 
-    def __init__(self, rules: PagingRules, *, allows_equal_pages: bool = False) -> None:
+    def __init__(
+        self,
+        rules: PagingRules,
+        *,
+        allows_equal_pages: bool = False,
+        content: bytes | None = None,
+    ) -> None:
         self._rules = rules
         self._seen: dict[bytes, None] = {}
-        self._content: bytes | None = None
+        self._content = content
         self._empty = 0
         self._allows_equal_pages = allows_equal_pages
 
@@ -35,6 +42,11 @@ class PagingGuard:
         rules = self._rules
         by_values = rules.is_paged or rules.has_total or rules.has_more
         return by_values and rules.condition is None and not self._allows_equal_pages
+
+    @property
+    def content(self) -> bytes | None:
+        """Return the hash of the last page that was checked, None where there is none."""
+        return self._content
 
     def check(self, decision: Decision, state: PageState, content: bytes | None) -> None:
         """Refuse the next request where it would only repeat what was asked before.

@@ -13,6 +13,23 @@ from dil.model.json import JsonValue, as_text, read_number
 
 
 @dataclass(frozen=True, slots=True)
+class LastPage:
+    """What the next page is compared with, so that a seam between attempts hides nothing.
+
+    ``content`` is the hash of the body in hexadecimal, empty where bodies are not compared;
+    ``rows`` and ``checksum`` are those of its rows, where rows are compared. ``names_next`` tells
+    that it named the next page, ``is_short`` that it had fewer rows than the next one's start
+    takes for granted.
+    """
+
+    content: str = ""
+    rows: int = 0
+    checksum: int = 0
+    names_next: bool = False
+    is_short: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Position:
     """The state between two pages; everything before it is read, nothing after it.
 
@@ -32,9 +49,10 @@ class Position:
     more_was_there: bool = False
     total: str | None = None
     sent_rows: str = ""
+    last: LastPage = field(default_factory=LastPage)
 
     @classmethod
-    def after(cls, state: PageState, values: PageValues, sent_rows: str) -> Position:
+    def after(cls, state: PageState, values: PageValues, last: LastPage) -> Position:
         """Return the position after a page, ``values`` being those of the next request."""
         return cls(
             number=state.asked,
@@ -45,7 +63,7 @@ class Position:
             key_was_there=state.key_was_there,
             more_was_there=state.more_was_there,
             total=None if state.total is None else _number_text(state.total),
-            sent_rows=sent_rows,
+            last=last,
         )
 
     @property

@@ -19,11 +19,12 @@ from dil.errors import (
 )
 from dil.extraction.paging.doubts import Doubts
 from dil.extraction.paging.guard import PagingGuard
+from dil.extraction.paging.last_row import LastRow
 from dil.extraction.paging.measured_body import MeasuredBody
 from dil.extraction.paging.next_page import found_at, has_place, more_flag, next_address
 from dil.extraction.paging.notes import DOUBTS, end_notes
 from dil.extraction.paging.payload_rows import PayloadRows
-from dil.extraction.paging.position import Position
+from dil.extraction.paging.position import LastPage, Position
 from dil.extraction.paging.rules import (
     Action,
     Decision,
@@ -161,12 +162,16 @@ def walk_pages(
 
 
 def walk_rows(session: RowSession, walk: Walk) -> Iterator[tuple[Page, RequestValues]]:
-    """Yield one page for each request of a row protocol, lazily; else as ``walk_pages``."""
+    """Yield one page for each request of a row protocol, lazily; else as ``walk_pages``.
+
+    Look-ups, such as that of the session key, find the columns of a page's last row.
+    """
 
     def ask(values: RequestValues) -> tuple[Page, Response]:
         walk.counters.pages += 1
-        page = Page(iter(()), _nothing)
-        page.batches = _counted(session.read(values), page)
+        last = LastRow()
+        page = Page(iter(()), last.lookup)
+        page.batches = _counted(session.read(values), page, last)
         return page, Response(body=None)
 
     return _walk(ask, walk)
@@ -209,13 +214,16 @@ def _walk(ask: _Ask, walk: Walk) -> Iterator[tuple[Page, RequestValues]]:
             guard.check_values(decision, values, following)
         doubts.go_on(decision, is_short=_is_short(walk, state, echoed, page))
         values = following
-        walk.on_page(_position(walk, state, values))
+        walk.on_page(_position(walk, state, values, doubts.last_page(guard.content)))
 
 
-def _position(walk: Walk, state: PageState, values: PageValues) -> Position:
+def _position(walk: Walk, state: PageState, values: PageValues, last: LastPage) -> Position:
     """Return where a walk goes on, ``values`` being those of its next request."""
-    position = Position.after(state, values, "" if walk.payload is None else walk.payload.sent)
-    return replace(position, dropped=walk.counters.dropped)
+    return replace(
+        Position.after(state, values, last),
+        sent_rows="" if walk.payload is None else walk.payload.sent,
+        dropped=walk.counters.dropped,
+    )
 
 
 def _is_over(
@@ -239,14 +247,17 @@ def _is_over(
 
 
 def _doubts(walk: Walk) -> Doubts:
-    is_named = walk.start is not None and walk.payload is None
     is_led = PagingRules.of(walk.spec).names_pages and walk.payload is None
-    return Doubts(is_named=is_named, compares=is_led and not walk.spec.pagination.equal_pages)
+    before = walk.start.last if walk.start and walk.payload is None else LastPage()
+    return Doubts(before, compares=is_led and not walk.spec.pagination.equal_pages)
 
 
 def _guard(walk: Walk) -> PagingGuard:
-    allows = walk.spec.pagination.equal_pages
-    return PagingGuard(PagingRules.of(walk.spec), allows_equal_pages=allows)
+    return PagingGuard(
+        PagingRules.of(walk.spec),
+        allows_equal_pages=walk.spec.pagination.equal_pages,
+        content=bytes.fromhex(walk.start.last.content) or None if walk.start else None,
+    )
 
 
 @contextmanager
@@ -373,6 +384,7 @@ def _state_after(walk: Walk, before: PageState, page: Page, response: Response) 
         key_was_there=before.key_was_there or key.is_there,
         total=total,
         payload_left=None if walk.payload is None else walk.payload.left,
+        files_left=response.has_more,
         asked=before.asked + 1,
         next_uri=next_address(paging.next, response, page.lookup) if paging.next else "",
         next_was_there=bool(paging.next) and _named_next(paging.next, before, page, response),
@@ -407,9 +419,12 @@ def _nothing(path: str) -> JsonValue | Missing:
     return MISSING
 
 
-def _counted(batches: Iterator[pa.RecordBatch], page: Page) -> Iterator[pa.RecordBatch]:
+def _counted(
+    batches: Iterator[pa.RecordBatch], page: Page, last: LastRow
+) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         page.rows += batch.num_rows
+        last.see(batch)
         yield batch
 
 

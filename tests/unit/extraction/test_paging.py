@@ -10,6 +10,7 @@ import pytest
 
 from dil.errors import SourceContractError
 from dil.extraction.json.extractor import JsonExtractor
+from dil.extraction.paging.last_row import LastRow
 from dil.extraction.paging.notes import (
     CURSOR_LEFT,
     NO_CONTENT,
@@ -282,6 +283,52 @@ def test_row_sessions_are_paged_alike():
     assert len(list(walk_rows(source, walk))) == 4
     assert [sent["o"] for sent in source.sent] == [0, 2, 4, 6]
     assert walk.counters.rows == 5
+
+
+class Keyset(RowSession):
+    """Rows after the one that is asked for, two at a time, by time and number."""
+
+    def __init__(self, column):
+        self.column = column
+        self.table = pa.table({
+            "id": pa.array(range(5)),
+            "at": pa.array(range(5), pa.timestamp("us", tz="UTC")),
+        })  # fmt: skip
+        self.asked = []
+
+    def read(self, values):
+        after = values.variables.get("after", "")
+        self.asked.append(after)
+        texts = [str(text) for text in self.table[self.column].cast(pa.string()).to_pylist()]
+        begin = texts.index(after) + 1 if after else 0
+        yield from self.table.slice(begin, 2).to_batches(max_chunksize=1)
+
+
+@pytest.mark.parametrize(
+    ("column", "asked"),
+    [
+        ("id", ["", "1", "3", "4"]),
+        ("at", ["", *(f"1970-01-01 00:00:00.00000{n}Z" for n in (1, 3, 4))]),
+    ],
+)
+def test_the_last_row_of_a_page_leads_to_the_next_one(column, asked):
+    cursor = Parameter(name="after", type="session")
+    spec = ExtractionSpec(REF, parameters=(cursor,), session=SessionKeyField(name=column))
+    source = Keyset(column)
+    walk = Walk(spec, Scope(0, 1, full_extract=True), Clock())
+    rows = [
+        row["id"] for page, _ in walk_rows(source, walk)
+        for batch in page.batches for row in batch.to_pylist()
+    ]  # fmt: skip
+    assert rows == [0, 1, 2, 3, 4]
+    assert source.asked == asked
+
+
+def test_a_column_of_bytes_leads_nowhere():
+    last = LastRow()
+    last.see(pa.RecordBatch.from_pydict({"raw": [b"x"]}))
+    with pytest.raises(SourceContractError, match='"raw" is of type binary'):
+        last.lookup("raw")
 
 
 # Odd ends

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dil.extraction.paging.position import Position
+from dil.extraction.paging.position import LastPage, Position
 from dil.extraction.paging.rules import PageState, SessionKey
 from dil.extraction.parameters import PageValues
 
@@ -25,18 +25,26 @@ STATES = st.builds(
     next_uri=TEXTS,
     more_was_there=st.booleans(),
 )
+LAST = st.builds(
+    LastPage,
+    content=st.binary(max_size=8).map(bytes.hex),
+    rows=st.integers(0, 10**9),
+    checksum=st.integers(0, 2**32 - 1),
+    names_next=st.booleans(),
+    is_short=st.booleans(),
+)
 VALUES = st.builds(PageValues, NUMBERS, NUMBERS, NUMBERS, st.none() | TEXTS)
 
 
-@given(STATES, VALUES, TEXTS)
-def test_a_position_is_the_same_after_it_was_written_down(state, values, sent):
-    position = Position.after(state, values, sent)
+@given(STATES, VALUES, LAST)
+def test_a_position_is_the_same_after_it_was_written_down(state, values, last):
+    position = Position.after(state, values, last)
     assert Position.decoded(position.encoded()) == position
 
 
 @given(STATES)
 def test_a_position_knows_what_the_pages_before_it_told(state):
-    found = Position.after(state, PageValues(), "").state
+    found = Position.after(state, PageValues(), LastPage()).state
     assert (found.processed, found.asked, found.next_uri) == (
         state.processed, state.asked, state.next_uri,
     )  # fmt: skip

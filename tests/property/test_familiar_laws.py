@@ -1,0 +1,120 @@
+"""A page that Arrow reads by itself is read as if each of its values had been looked at."""
+
+from __future__ import annotations
+
+import io
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from dil.errors import DilError
+from dil.extraction.json.extractor import JsonExtractor
+from dil.extraction.json.familiar import FamiliarPages
+from dil.model.job import ClassRef, ExtractionSpec
+from dil.spi.connector import Response
+
+WHOLE = [
+    "0",
+    "7",
+    "-5",
+    "2147483647",
+    "2147483648",
+    "9007199254740993",
+    "12345678901234567890",
+]
+BROKEN = ["0.5", "-0.0", "1e5", "1E-3", "12345.678", "0.8444218515250481", "9007199254740993.0"]
+DELICATE = ["0.12345678901234567890", "1e-320", "1e-400", "12345678901234567e-3", "1e300"]
+TEXTS = [
+    '"x"',
+    '""',
+    '"1.5"',
+    '"2020-01-01T00:00:00Z"',
+    '"12345678901234567890"',
+    '"a-e-100"',
+    '"é\\u00e9"',
+]
+numbers = st.sampled_from(WHOLE) | st.sampled_from(BROKEN)
+plain = st.sampled_from(["null", "true", "false", *TEXTS, *DELICATE]) | numbers
+
+
+def objects(*names: str, values: st.SearchStrategy[str] = plain) -> st.SearchStrategy[str]:
+    """Return JSON objects with some of these members, in any order."""
+    member = st.tuples(st.sampled_from(names), values)
+    members = st.lists(member, max_size=len(names), unique_by=lambda pair: pair[0])
+    return members.map(lambda pairs: "{" + ",".join(f'"{n}":{v}' for n, v in pairs) + "}")
+
+
+arrays = st.lists(plain | objects("p", "q"), max_size=3).map(lambda items: f"[{','.join(items)}]")
+wild = plain | objects("p", "q") | arrays
+rows = objects("a", "b", "c", values=wild)
+tame_rows = st.tuples(
+    st.sampled_from(["0", "7", "2147483648"]), numbers, st.sampled_from(TEXTS)
+).map(lambda cells: f'{{"n":{cells[0]},"f":{cells[1]},"t":{cells[2]},"in":{{"f":[{cells[1]}]}}}}')
+pages = st.lists(st.lists(rows | tame_rows, min_size=1, max_size=4), min_size=1, max_size=5)
+tame_pages = st.lists(st.lists(tame_rows, min_size=1, max_size=4), min_size=1, max_size=6)
+
+
+def told(bodies: list[list[str]], **more: object) -> list[object]:
+    """Return all that an extractor says of the pages, up to its first refusal."""
+    extractor = JsonExtractor(ExtractionSpec(ClassRef("m", "c"), output_schema=None, **more))
+    found: list[object] = []
+    for body in bodies:
+        text = f"[{','.join(body)}]".encode()
+        answer = Response(io.BytesIO(text), content_type="application/json", location="https://h/x")
+        try:
+            batches = list(extractor.extract(answer).batches)
+        except DilError as error:
+            return [*found, str(error)]
+        for batch in batches:
+            batch.validate(full=True)
+            found += [batch.schema, repr(batch.to_pylist())]
+    assert extractor.schema is None or isinstance(extractor.schema, pa.Schema)
+    return [*found, extractor.schema]
+
+
+@given(pages | tame_pages)
+@example([['{"a":1,"b":0.5}'], ['{"a":9007199254740993,"b":1}'], ['{"a":0.5}']])
+@example([['{"a":0.5}'], ['{"a":9007199254740993}']])
+@example([['{"a":0.5}'], ['{"a":0.12345678901234567890}']])
+@example([['{"a":0.5}'], ['{"a":1e-400}']])
+@example([['{"a":null}'], ['{"a":null}'], ['{"a":1}'], ['{"a":"x"}']])
+@example([['{"a":{"b":null}}'], ['{"a":{"b":null}}'], ['{"a":{"b":[]}}']])
+@example([['{"a":[null]}'], ['{"a":[null,null]}'], ['{"a":[1]}']])
+@example([['{"a":1}'], ["null"]])
+@example([['{"a":1}'], ['{"a":1,"a":2}']])
+@example([['{"a b":1}'], ['{"a_b":1}']])
+def test_columns_that_are_found_do_not_depend_on_how_a_page_is_read(
+    bodies: list[list[str]],
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(FamiliarPages, "few_rows", 0)
+        patch.setattr(FamiliarPages, "most_patience", 0)
+        fast = told(bodies)
+        patch.setattr(FamiliarPages, "few_rows", 1_000)
+        assert fast == told(bodies)
+
+
+def test_pages_of_the_same_form_are_read_by_arrow(monkeypatch) -> None:
+    monkeypatch.setattr(FamiliarPages, "few_rows", 0)
+    read, kept = [], FamiliarPages.read
+
+    def noted(self, parts):
+        read.append(kept(self, parts))
+        return read[-1]
+
+    monkeypatch.setattr(FamiliarPages, "read", noted)
+    body = ['{"n":1,"f":0.8444218515250481,"s":"x","o":{"l":[1,2],"never":null},"never":null}']
+    found = told([body, body, body])
+    assert [batches is None for batches in read] == [True, False, False]
+    assert found[1] == found[3] == found[5]
+
+
+@pytest.mark.parametrize("number", ["0.12345678901234567890", "1e-400", "9007199254740993"])
+def test_a_number_that_no_double_holds_is_kept_to_its_last_digit(monkeypatch, number) -> None:
+    monkeypatch.setattr(FamiliarPages, "few_rows", 0)
+    *_, values, _ = told([['{"a":0.5}'], [f'{{"a":{number}}}']])
+    value = eval(values, {"Decimal": Decimal})[0]["a"]
+    assert Decimal(value) == Decimal(number)
