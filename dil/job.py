@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from dil import admission, planning, plans, publishing
+from dil.coordination import in_turn
 from dil.errors import (
     DilError,
     LeaseHeldError,
@@ -277,7 +278,7 @@ class _Run:
         executor = self._options.executor or self._spark(len(units))
         self._options.progress.start(len(units))
         try:
-            return executor.execute(run, units, self._watch(len(units)))
+            return executor.execute(run, in_turn(self._job, units), self._watch(len(units)))
         finally:
             self._options.progress.finish()
 

@@ -7,7 +7,7 @@ one connection. Light to import: every task does, and few jobs share anything.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,7 @@ from dil.coordination.desk import Desk, Limits
 from dil.coordination.waiting import TaskCoordinator
 from dil.model.job import Job
 from dil.model.task import RunContext
+from dil.model.work_unit import Reason, WorkUnit
 from dil.spi.connector import Connector
 from dil.spi.coordination import Coordinator, Uncoordinated
 from dil.spi.registry import load
@@ -22,7 +23,7 @@ from dil.spi.registry import load
 if TYPE_CHECKING:
     from dil.coordination.server import Server
 
-__all__ = ["desk_of", "is_spent", "joined", "local", "served"]
+__all__ = ["desk_of", "in_turn", "is_spent", "joined", "local", "served"]
 
 
 def desk_of(job: Job) -> Desk | None:
@@ -30,6 +31,17 @@ def desk_of(job: Job) -> Desk | None:
     limits, connector = Limits.of(job), load(job.source.connector)
     source = connector.credentials(job) if issubclass(connector, Connector) else None
     return Desk(limits, source) if limits or source is not None else None
+
+
+def in_turn(job: Job, units: Sequence[WorkUnit]) -> Sequence[WorkUnit]:
+    """Return work units in the order in which they begin.
+
+    With a budget of requests those that are read again begin last: a grace period that uses up
+    the whole budget in each run would else never let a new work unit have its turn.
+    """
+    if not Limits.of(job).requests:
+        return units
+    return sorted(units, key=lambda unit: unit.reason is Reason.INCREMENTAL)
 
 
 def local(job: Job, sleep: Callable[[float], None] = time.sleep) -> Coordinator:

@@ -56,6 +56,22 @@ def test_a_budget_ends_the_run_and_the_next_ones_go_on_until_all_is_there(
     assert story.rows() == ids_of("a", "b", days=range(DAYS))
 
 
+def test_a_grace_period_that_uses_up_the_budget_does_not_hold_new_work_units_back(
+    tmp_path: Path, source: HttpServer
+) -> None:
+    story = Story(
+        tmp_path,
+        source,
+        ms__http__requests__max="4",
+        ms__grace__period__days="2",
+        ms__publish__mode="window_replace",
+        job__commit__policy="successful",
+    )
+    assert story.run(day(2)).status is RunStatus.SUCCESS
+    assert story.run(day(3)).status is RunStatus.PARTIAL
+    assert story.rows() == ids_of("a", "b", days=range(3))
+
+
 def test_under_the_policy_full_nothing_is_published_before_all_is_read_and_nothing_read_twice(
     tmp_path: Path, source: HttpServer
 ) -> None:
