@@ -42,7 +42,8 @@ MEANINGS: Mapping[str, Mapping[str, str]] = {
         "or addresses lead on, a page with the rows of the one before is else told.",
         "strict": "Whether a work unit fails where it is in doubt that every row came, and came "
         "once: the source names a page and answers it without content, pages repeat, a total is "
-        "not reached or exceeded, paging ends while more is named. Else the report tells it.",
+        "not reached or exceeded, paging ends while more is named, no answer has the place of "
+        "`next` or `more`, more rows follow a short page. Else the report tells it.",
     },
     "ms.session.key.field": {
         "name": "Response header, or path in the response, of the session key.",
@@ -51,6 +52,29 @@ MEANINGS: Mapping[str, Mapping[str, str]] = {
         "failCondition": "When the session failed: the attempt fails.",
         "failCondition.regexp": "Java regular expression that the whole key must match.",
         "initValue": "Session key of the first request; left out there is none.",
+    },
+    "ms.source.s3.parameters": {
+        "region": "Region of the bucket; left out it is the one that the host of `ms.source.uri` "
+        "names, else us-west-2.",
+        "bucket_name": "Name of the bucket, where it is not the first label of the host: a name "
+        "with dots, a host that is the service itself.",
+        "endpoint": "Address of an S3-compatible service, such as `http://minio.example:9000`. "
+        "Left out it is the rest of the host in `ms.source.uri`; for a host of AWS it is what "
+        "`AWS_ENDPOINT_URL_S3` or `AWS_ENDPOINT_URL` names, if set.",
+        "path_style": "Whether the bucket is the first part of the path and not of the host; left "
+        "out it is so outside of amazonaws.com.",
+        "credentials": "`default` looks for credentials as AWS's own tools do: environment, "
+        "shared files, the machine's role. Left out, `source.conn.username` and "
+        "`source.conn.password` are the key and its secret, and without them nothing is signed.",
+        "session_token": "Token that goes with temporary keys; may be a secret.",
+        "verify_md5": "Whether the bytes of an object are compared with its eTag where that is an "
+        "MD5; off for services whose eTag only looks like one.",
+        "connection_timeout_seconds": "Seconds to wait for a connection; left out 60.",
+        "connection_timeout": "The same, by another name.",
+        "read_timeout_seconds": "Seconds to wait for the next bytes of an answer; left out 60.",
+        "write_timeout_seconds": "Seconds that sending may stand still; left out 60.",
+        "connection_max_idle_millis": "Milliseconds after which an unused connection is not used "
+        "again; left out it is.",
     },
     "ms.derived.fields": {
         "name": "Name of the column.",
@@ -99,7 +123,8 @@ MEANINGS: Mapping[str, Mapping[str, str]] = {
         "success": "Codes whose response is read.",
         "warning": "Codes that count as a response without rows; so do all below 400 that are "
         "listed nowhere.",
-        "error": "Codes below 400 that fail the attempt; all others from 400 on do.",
+        "error": "Codes below 400 that fail the attempt; all others from 400 on do. Where rows "
+        "are sent, 408, 425, 429 and codes from 500 on that are listed refuse the row.",
         "pagination_error": "Codes that tell of a stale token where `ms.secondary.input` gives it.",
         "quota": "Codes from 400 on that tell of a spent quota: the run ends with DIL-QUOTA.",
     },
