@@ -7,11 +7,11 @@ import socket
 import socketserver
 import threading
 from http import HTTPStatus
-from types import TracebackType
-from typing import Self
+
+from tests.servers.in_thread import InThread
 
 
-class ConnectProxy:
+class ConnectProxy(InThread):
     """Answers CONNECT with a tunnel to ``server_port``; ``asked`` are the targets asked for.
 
     With a ``status`` other than 200 it refuses instead.
@@ -23,28 +23,11 @@ class ConnectProxy:
         self.asked: list[str] = []
         self._server = _Server(("127.0.0.1", 0), _Tunnel)
         self._server.proxy = self
-        self._thread = threading.Thread(
-            target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True
-        )
 
     @property
     def url(self) -> str:
         """Return ``http://127.0.0.1:<port>``."""
         return f"http://127.0.0.1:{self._server.server_address[1]}"
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
 
 
 class _Server(socketserver.ThreadingTCPServer):

@@ -40,13 +40,12 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 from urllib.parse import parse_qsl, urlsplit
 
 if __name__ == "__main__":  # run as a script: make `tests.servers` importable
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
+from tests.servers.in_thread import InThread
 from tests.servers.rows import Dataset, UnitRows, encode
 
 DEFAULT_LIMIT = 100
@@ -285,7 +284,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.connection.close()
 
 
-class HttpServer:
+class HttpServer(InThread):
     """The server in a thread of this process, on a free loopback port."""
 
     def __init__(
@@ -303,23 +302,6 @@ class HttpServer:
         self._scheme = "https" if tls else "http"
         if tls is not None:
             self._server.socket = tls.wrap_socket(self._server.socket, server_side=True)
-        self._thread = threading.Thread(
-            target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True
-        )
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
 
     @property
     def url(self) -> str:

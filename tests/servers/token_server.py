@@ -19,9 +19,9 @@ import json
 import threading
 from collections.abc import Callable, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import TracebackType
-from typing import Self
 from urllib.parse import parse_qsl, unquote_plus
+
+from tests.servers.in_thread import InThread
 
 CLIENT, CLIENT_SECRET = "dil", "client-s3cret"
 USER, PASSWORD = "ann", "pass-w0rd"
@@ -30,7 +30,7 @@ FIRST_REFRESH = "refresh-0"
 Reply = tuple[int, Mapping[str, str], bytes]
 
 
-class TokenServer:
+class TokenServer(InThread):
     """The server in a thread of this process, on a free loopback port.
 
     ``issued`` is called with each new access token before it is answered.
@@ -53,23 +53,6 @@ class TokenServer:
         self.tokens = 0
         self.lock = threading.Lock()
         self._server = _Server(self)
-        self._thread = threading.Thread(
-            target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True
-        )
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
 
     @property
     def url(self) -> str:
