@@ -24,7 +24,14 @@ from dil.model.secondary import SecondaryRows
 from dil.model.work_unit import WorkUnit
 from dil.planning import BareHistory
 from dil.secondary_access import access, has_input, renewal, validation_rows
-from dil.spi.connector import ByteSession, RequestValues, Response, RowSession, SessionContext
+from dil.spi.connector import (
+    ByteSession,
+    Connector,
+    RequestValues,
+    Response,
+    RowSession,
+    SessionContext,
+)
 from dil.spi.converter import ConverterContext, PageFacts
 from dil.spi.extractor import Page
 from dil.spi.registry import load
@@ -32,7 +39,6 @@ from dil.state import open_store
 from dil.writing.widening import Widening, conform
 
 RUN_ID = "preview"
-_QUERIES = ("", "GET", "GET_XE")
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,14 +134,10 @@ def _refuse_sending(job: Job, *, may_send: bool) -> None:
         )
     if may_send:
         return
-    method = str(job.properties.get("ms.http.request.method") or "").upper()
-    if method not in _QUERIES:
-        raise ConfigError.single(
-            "ms.http.request.method",
-            f"is {method}, which may change something at the source",
-            "Give --send when that is harmless.",
-            job.properties.origin("ms.http.request.method"),
-        )
+    connector = load(job.source.connector)
+    problem = connector.changes(job) if issubclass(connector, Connector) else None
+    if problem is not None:
+        raise ConfigError([replace(problem, fix="Give --send when that is harmless.")])
 
 
 def _chosen(

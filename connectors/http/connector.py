@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from connectors.http.session import HttpSession
 
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")  # RFC 9110 section 5.6.2
+_READING = frozenset({"", "GET", "GET_XE"})
 
 
 class HttpConnector(Connector):
@@ -48,6 +49,16 @@ class HttpConnector(Connector):
     def may_repeat_rows(cls, job: Job) -> bool:
         """Tell whether the method, a key for each row or the job itself allows it."""
         return repeats_rows(HttpSettings.of(job))
+
+    @classmethod
+    def changes(cls, job: Job) -> Problem | None:
+        """Return a problem of the method where HTTP does not call it safe."""
+        name = "ms.http.request.method"
+        method = str(job.properties.get(name) or "").upper()
+        if method in _READING:
+            return None
+        what = f"is {method}, which may change something at the source"
+        return Problem(job.properties.origin(name), name, what)
 
     def open(self, context: SessionContext) -> HttpSession:
         """Return a session with a pool of its own; nothing is sent before the first request."""

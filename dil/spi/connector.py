@@ -192,6 +192,15 @@ class Connector(ABC):
         del job
         return False
 
+    @classmethod
+    def changes(cls, job: Job) -> Problem | None:
+        """Return what tells that a request may change something at the source, None for a reader.
+
+        ``dil preview`` asks before it sends; rows of ``payload`` input need no word here.
+        """
+        del job
+        return None
+
     @abstractmethod
     def open(self, context: SessionContext) -> ByteSession | RowSession:
         """Return a session for one attempt of one work unit; runs in a task."""
