@@ -50,11 +50,35 @@ def due(
     *,
     explain: bool = False,
 ) -> Plan:
-    """Return what is due at ``now_ms`` (epoch ms UTC) with these activation rows as units."""
+    """Return what is due at ``now_ms`` (epoch ms UTC) with these activation rows as units.
+
+    Raises:
+        SourceError: the units are the source's own, and it cannot be asked.
+    """
+    activation = units_of(job, now_ms, activation)
     history = store.history() if job.state.enabled else planning.BareHistory({})
     return planning.plan(
         job.planning, now_ms=now_ms, history=history, activation=activation, explain=explain
     )
+
+
+def units_of(
+    job: Job, now_ms: int, activation: Sequence[str] | None = None
+) -> Sequence[str] | None:
+    """Return the units as compact JSON: those of the source, if it names them.
+
+    Raises:
+        SourceError: the source cannot be asked.
+    """
+    if not job.planning.of_source:
+        return activation
+    # Imported here: other jobs plan without their connector.
+    from dil.model.json import compact
+    from dil.spi.connector import Connector
+    from dil.spi.registry import load
+
+    connector: type[Connector] = load(job.source.connector)
+    return tuple(compact(unit) for unit in connector.units(job, now_ms))
 
 
 def approved(job: Job, store: StateStore, now_ms: int, saved: SavedPlan) -> Plan:

@@ -18,6 +18,7 @@ from dil.coordination import local
 from dil.errors import ConfigError
 from dil.extraction.paging.walk import Walk, WalkCounters, walk_pages, walk_rows
 from dil.extraction.parameters import Scope
+from dil.extraction.preprocessing.chain import preprocessed
 from dil.extraction.secondary import read_secondary_inputs
 from dil.model.job import Job
 from dil.model.secondary import SecondaryRows
@@ -158,9 +159,10 @@ def _chosen(
     for unit in due.work_units:
         if signature in (None, unit.signature):
             return chosen(unit, is_due=True)
+    units = plans.units_of(job, now_ms, secondary.activation)
     anew = replace(job.planning, ignore_history=True, backfill=False, limit=None)
     every = planning.plan_on_demand(
-        anew, now_ms=now_ms, history=BareHistory({}), activation=secondary.activation
+        anew, now_ms=now_ms, history=BareHistory({}), activation=units
     ).work_units
     if signature is None and every:
         return chosen(every[-1], is_due=False)
@@ -184,16 +186,22 @@ def _batches(
     session: ByteSession | RowSession, walk: Walk, chain: ConversionChain, job: Job
 ) -> Iterator[pa.RecordBatch]:
     """Yield converted batches for as long as somebody asks for more."""
-    pages: Iterator[tuple[Page, RequestValues]]
-    if isinstance(session, ByteSession):
-        pages = walk_pages(session, load(job.extraction.extractor)(extraction_of(job)), walk)
-    else:
-        pages = walk_rows(session, walk)
-    for page, values in pages:
+    for page, values in _pages(session, walk, job):
         facts = PageFacts(page, values.variables, walk.counters.pages)
         for batch in page.batches:
             yield from chain.convert(batch, facts)
     yield from chain.finish()
+
+
+def _pages(
+    session: ByteSession | RowSession, walk: Walk, job: Job
+) -> Iterator[tuple[Page, RequestValues]]:
+    if not isinstance(session, ByteSession):
+        yield from walk_rows(session, walk)
+        return
+    extractor = load(job.extraction.extractor)(extraction_of(job))
+    with preprocessed(job.extraction, extractor) as reader:
+        yield from walk_pages(session, reader, walk)
 
 
 def _first(batches: Iterator[pa.RecordBatch], rows: int) -> pa.Table:

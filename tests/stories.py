@@ -16,7 +16,7 @@ from dil.model.json import JsonObject
 from dil.model.report import RunReport
 from dil.spi.state_store import StateStore, UnitState
 from dil.state import open_store
-from dil.state.verification import verify_chain
+from dil.state.blocks.verification import verify_chain
 from dil.task import Surroundings
 from dil.testing.in_process import InProcessExecutor
 from tests.jobs import dataset, manifest_files, published_ids, visible_files, write_job

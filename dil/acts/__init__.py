@@ -10,7 +10,7 @@ from dil.acts.performing import perform
 from dil.acts.preview import Preview
 from dil.acts.proposing import propose_forget, propose_prune, propose_rewind, propose_undo
 from dil.acts.published import FileChange, FileDecision
-from dil.state.operations import Selection
+from dil.state.acts.operations import Selection
 
 __all__ = [
     "Desk",

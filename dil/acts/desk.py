@@ -14,7 +14,7 @@ from dil.model.job import Job
 from dil.planning.partitions import partition
 from dil.runs import leased
 from dil.spi.state_store import StateStore
-from dil.state.last_act import watermark_at
+from dil.state.acts.last_act import watermark_at
 from dil.storage import Filesystem, filesystem_for
 
 

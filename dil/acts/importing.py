@@ -9,9 +9,9 @@ from dil.acts.desk import Desk
 from dil.acts.preview import Preview, preview_of
 from dil.errors import ConfigError
 from dil.observe.progress import counted
-from dil.state import operations
-from dil.state.importing import ImportFile, Limits, read_import
-from dil.state.signatures import decoded, encoded, parts_of_signature
+from dil.state.acts import operations
+from dil.state.acts.importing import ImportFile, Limits, read_import
+from dil.state.work_units.signatures import decoded, encoded, parts_of_signature
 
 _JOBS_SHOWN = 5
 

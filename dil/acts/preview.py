@@ -10,8 +10,8 @@ from dil.acts.published import KEPT, NO_FILES, FileChange
 from dil.errors import DilError
 from dil.model.job import Job, PublishMode
 from dil.model.work_unit import Plan
-from dil.state.amended_history import AmendedHistory
-from dil.state.operations import Proposal
+from dil.state.acts.amended_history import AmendedHistory
+from dil.state.acts.operations import Proposal
 
 
 @dataclass(frozen=True, slots=True)

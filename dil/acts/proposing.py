@@ -10,10 +10,10 @@ from dil.acts.published import FileChange, FileDecision, file_change, files_of, 
 from dil.acts.settling import settled
 from dil.errors import StateError
 from dil.publishing import withdrawal
-from dil.state import last_act, operations
-from dil.state.canonical import system_time_text
-from dil.state.last_act import LastAct
-from dil.state.operations import Proposal, Selection
+from dil.state.acts import last_act, operations
+from dil.state.acts.last_act import LastAct
+from dil.state.acts.operations import Proposal, Selection
+from dil.state.blocks.canonical import system_time_text
 
 
 def propose_forget(

@@ -18,8 +18,8 @@ from dil.model.job import PublishMode
 from dil.model.work_unit import unit_hash
 from dil.observe.progress import counted
 from dil.publishing import withdrawal
-from dil.state.last_act import FilesSince
-from dil.state.operations import Proposal, RowChange, pending
+from dil.state.acts.last_act import FilesSince
+from dil.state.acts.operations import Proposal, RowChange, pending
 
 
 def settled(

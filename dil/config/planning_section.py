@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dil.config.findings import Findings
 from dil.config.partitions import read_composite, uses_default_zone
 from dil.config.publishing_section import publish_mode
+from dil.config.source_units import FILES_ONCE, check_units_of_source, units_of_source
 from dil.config.table import GROUPS
 from dil.config.watermarks import KEY as WATERMARK
 from dil.config.watermarks import Watermarks, read_watermarks
@@ -18,6 +19,7 @@ from dil.model.timelabels import TimelabelSpec
 _GROUPS = {"planning", "timelabels"}
 PLANNING_NAMES: tuple[str, ...] = (
     *(entry.name for group in GROUPS if group.slug in _GROUPS for entry in group.properties),
+    FILES_ONCE,
     "extract.table.type",
     "extract.is.full",
     "ms.publish.mode",
@@ -34,11 +36,13 @@ def planning_section(values: Properties, findings: Findings) -> PlanningSpec:
     marks = read_watermarks(values[WATERMARK], zone, findings)
     partition = values["ms.work.unit.partition"]
     composite = read_composite(partition, zone, findings) if isinstance(partition, Mapping) else ()
-    if "ms.timezone" not in values.explicit and findings.is_sound(
-        WATERMARK, "ms.work.unit.partition"
-    ):
+    is_named = "ms.timezone" in values.explicit or (units_of_source(values) and not marks.is_dated)
+    if not is_named and findings.is_sound(WATERMARK, "ms.work.unit.partition"):
         _note_default_zone(marks, composite, zone, findings)
     unit_name, units = _units(marks, values, findings)
+    of_source = units_of_source(values)
+    if of_source:
+        check_units_of_source(of_source, values, marks, findings)
     mode = publish_mode(values)
     limit = values.integer("ms.work.unit.parallelism.max")
     return PlanningSpec(
@@ -62,6 +66,8 @@ def planning_section(values: Properties, findings: Findings) -> PlanningSpec:
         zone=zone,
         ignore_history=mode is PublishMode.REPLACE,
         read_from_partition_start=mode is PublishMode.WINDOW_REPLACE,
+        of_source=bool(of_source),
+        once=of_source == FILES_ONCE,
         timelabel=_timelabel(values, marks, findings),
     )
 
@@ -84,6 +90,15 @@ def _units(
         for source in (inputs if isinstance(inputs, tuple) else ())
         if isinstance(source, SecondaryInput)
     }
+    of_source = units_of_source(values)
+    if of_source and categories & {"activation", "payload"}:
+        findings.problem(
+            "ms.secondary.input",
+            f"gives units or rows to send, while {of_source} takes the units from the source",
+            "Keep one of the two.",
+        )
+    if of_source:
+        return "activation", None
     if "activation" in categories:
         if marks.has_units:
             findings.problem(

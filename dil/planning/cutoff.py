@@ -31,11 +31,13 @@ class CutoffRule:
     """Grace and abstinent period, and where a due candidate is read from.
 
     ``shift_ms`` is abstinent minus grace period. ``from_partition_start`` reads due candidates
-    whole, as the publish mode window_replace needs (spec README 20).
+    whole, as the publish mode window_replace needs (spec README 20). Under ``once`` nothing that
+    succeeded is due again: the units are files, which do not grow with time.
     """
 
     shift_ms: int
     from_partition_start: bool = False
+    once: bool = False
 
     def decide(
         self, partition: Interval, record: UnitRecord | None, overall: int | None
@@ -44,7 +46,8 @@ class CutoffRule:
 
         Without a record, or with one that never succeeded, [s, e) is due. Else, with
         C = H + A - G: due when e > max(C, overall), or when the last attempt failed, and read from
-        max(s, C). What that leaves nothing to read of is not due.
+        max(s, C). What that leaves nothing to read of is not due. Under ``once`` only a failure
+        makes due again what succeeded.
 
         Args:
             partition: The candidate's [s, e).
@@ -61,7 +64,8 @@ class CutoffRule:
         low = partition.low if self.from_partition_start else max(partition.low, cutoff)
         threshold = cutoff if overall is None else max(cutoff, overall)
         is_payable = record.failed and (record.owed is None or partition.high >= record.owed)
-        is_due = (is_payable or partition.high > threshold) and low < partition.high
+        is_open = not self.once and partition.high > threshold
+        is_due = (is_payable or is_open) and low < partition.high
         return Decision(low if is_due else None, reason, cutoff, waits=record.failed)
 
     def overall(self, highs: Iterable[int | None]) -> int | None:
@@ -75,7 +79,7 @@ class CutoffRule:
         From there on all that succeeded are due again, and none before: O(u) is the newest of the
         unit's cutoffs, so that ``decide`` says the same of each of them.
         """
-        return bisect_right(ends, overall)
+        return len(ends) if self.once else bisect_right(ends, overall)
 
 
 def successful_high(record: UnitRecord) -> int | None:

@@ -112,14 +112,16 @@ class Matrix:
             index, number = divmod(candidate, len(self.units))
             unit, view, interval = self.units[number], self.views[number], self.partitions[index]
             record = view.record(index, interval.low)
-            own = None if record is None else self.rule.decide(interval, record, None).cutoff
+            decided = None if record is None or self.rule.once else record
+            own = None if decided is None else self.rule.decide(interval, decided, None).cutoff
+            cutoffs = () if self.rule.once else (c for c in (own, view.overall) if c is not None)
             yield Skip(
                 signature=unit.signature(interval.low),
                 partition=interval,
                 unit_json=unit.json,
                 last_high=None if record is None else successful_high(record),
-                cutoff=max((c for c in (own, view.overall) if c is not None), default=None),
-                why="its end is not after the cutoff",
+                cutoff=max(cutoffs, default=None),
+                why="it was read" if self.rule.once else "its end is not after the cutoff",
                 own_cutoff=own,
             )
 

@@ -61,7 +61,9 @@ def plan_on_demand(
     """Return the same plan, whose work units are made when they are looked at."""
     partitions = partition(spec, now_ms=now_ms)
     units = _units(spec, activation)
-    rule = CutoffRule(spec.abstinent_ms - spec.grace_ms, spec.read_from_partition_start)
+    rule = CutoffRule(
+        spec.abstinent_ms - spec.grace_ms, spec.read_from_partition_start or spec.once, spec.once
+    )
     ignored = spec.backfill or spec.ignore_history
     if ignored:
         views: Sequence[UnitHistory] = [without_history(partitions)] * len(units)

@@ -150,6 +150,8 @@ def look_up(
     coverage = history.coverage(unit.key)
     if coverage is None or not partitions:
         return without_history(partitions)
+    if rule.once and not fully and _was_read(coverage, partitions):
+        return UnitHistory({}, {}, None, (), ())
     lookup = _Lookup(history, unit, partitions)
     settled = _NONE if fully else _settled(coverage, partitions, rule)
     records = lookup.around(settled, coverage) if settled else {}
@@ -158,6 +160,15 @@ def look_up(
         settled = _NONE
         records = lookup.planned(0, len(partitions))
     return weigh(records, partitions, rule, settled)
+
+
+def _was_read(coverage: Coverage, partitions: Partitions) -> bool:
+    """Tell whether the one partition of a unit succeeded, from the coverage row alone.
+
+    Of many files known that saves a look-up each.
+    """
+    is_ours = coverage.covered_from == partitions.starts[0] < coverage.covered_to
+    return is_ours and len(partitions) == 1 and not coverage.open_count
 
 
 def _settled(coverage: Coverage, partitions: Partitions, rule: CutoffRule) -> range:

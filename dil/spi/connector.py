@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import TYPE_CHECKING, BinaryIO, ClassVar, Self
 
-from dil.errors import Problem
+from dil.errors import Problem, SourceContractError
 from dil.model.job import Job
 from dil.model.json import JsonObject, JsonValue
 from dil.model.properties import Properties
@@ -191,6 +191,24 @@ class Connector(ABC):
         """
         del job
         return False
+
+    @classmethod
+    def units(cls, job: Job, now_ms: int) -> Iterable[JsonObject]:
+        """Yield the units that the source itself names, in order; on the driver, before planning.
+
+        Asked only where the job takes its units from the source: the files of a folder, which
+        have the member ``file``, or the ranges of a key column. ``now_ms`` is the run's now in
+        epoch ms UTC. Equal units are the same unit in all runs.
+
+        Raises:
+            SourceError: the source refuses, or cannot be reached.
+            SourceContractError: this protocol has no such units.
+        """
+        del now_ms
+        raise SourceContractError(
+            f"{cls.__name__} names no units: it has neither files nor ranges of keys",
+            f"Declare the units of {job.name} in ms.watermark or ms.secondary.input.",
+        )
 
     @classmethod
     def changes(cls, job: Job) -> Problem | None:

@@ -9,9 +9,9 @@ from dil.errors import StateError
 from dil.model.database_address import DatabaseAddress, Server
 from dil.model.job import StateSpec
 from dil.spi.state_store import StateStore
-from dil.state.server_driver import ServerDriver
-from dil.state.sql_store import SqlStateStore
-from dil.state.sqlite_database import SqliteDatabase
+from dil.state.databases.server_driver import ServerDriver
+from dil.state.databases.sqlite_database import SqliteDatabase
+from dil.state.store.sql_store import SqlStateStore
 
 FILE_NAME = "state.db"
 
@@ -46,7 +46,7 @@ def _open_sqlite(spec: StateSpec, job_name: str, clock: Callable[[], int]) -> St
 
 
 def _open_file_log(spec: StateSpec, job_name: str, clock: Callable[[], int]) -> StateStore:
-    from dil.state.filelog import open_file_log
+    from dil.state.filelog.file_log import open_file_log
 
     if not spec.directory:
         raise StateError("no state folder is set", "Set state.store.dir.")
@@ -54,7 +54,7 @@ def _open_file_log(spec: StateSpec, job_name: str, clock: Callable[[], int]) -> 
 
 
 def _open_server(spec: StateSpec, job_name: str, clock: Callable[[], int]) -> StateStore:
-    from dil.state.server_database import ServerDatabase
+    from dil.state.databases.server_database import ServerDatabase
 
     if spec.server is None:
         raise StateError(
@@ -66,10 +66,10 @@ def _open_server(spec: StateSpec, job_name: str, clock: Callable[[], int]) -> St
 
 def _driver(address: DatabaseAddress) -> ServerDriver:
     if address.server is Server.POSTGRESQL:
-        from dil.state.postgresql_database import PostgresqlDriver
+        from dil.state.databases.postgresql_database import PostgresqlDriver
 
         return PostgresqlDriver(address)
-    from dil.state.mysql_database import MysqlDriver
+    from dil.state.databases.mysql_database import MysqlDriver
 
     return MysqlDriver(address)
 

@@ -25,9 +25,10 @@ from dil.model.job import PlanningSpec, StateSpec, TableType
 from dil.model.work_unit import Plan
 from dil.planning import plan
 from dil.planning.unit_history import Unit
-from dil.state import open_store, sql
-from dil.state.canonical import key_hash
-from dil.state.derived_planning import plan_query
+from dil.state import open_store
+from dil.state.blocks.canonical import key_hash
+from dil.state.databases import sql
+from dil.state.derived.planning import plan_query
 from tests.bench.processes import measure
 from tests.jobs import DAY_MS, DIL, write_job
 from tests.unit.state.derived_store import Store, counting

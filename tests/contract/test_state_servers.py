@@ -17,8 +17,8 @@ from dil.errors import CommitConflictError, CommitUnknownError, DilError, StateE
 from dil.model.database_address import DatabaseAddress
 from dil.model.job import StateSpec
 from dil.model.secret import Secret
-from dil.state.server_database import ServerDatabase
-from dil.state.verification import verify_chain
+from dil.state.blocks.verification import verify_chain
+from dil.state.databases.server_database import ServerDatabase
 from tests.contract.state_stores import (
     Place,
     commit_of,
@@ -46,10 +46,10 @@ class Backend:
 
     def database(self, address: DatabaseAddress | None = None, job: str = "orders"):
         if isinstance(self.server, PostgresqlServer):
-            from dil.state.postgresql_database import PostgresqlDriver
+            from dil.state.databases.postgresql_database import PostgresqlDriver
 
             return ServerDatabase(PostgresqlDriver(address or self.address), job)
-        from dil.state.mysql_database import MysqlDriver
+        from dil.state.databases.mysql_database import MysqlDriver
 
         return ServerDatabase(MysqlDriver(address or self.address), job)
 
@@ -239,7 +239,7 @@ def test_a_commit_that_never_arrived_is_looked_up_and_is_an_error(backend: Backe
 def test_a_commit_that_cannot_be_looked_up_may_have_landed(
     backend: Backend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dil.state.outage.RESTART_S", 0.5)
+    monkeypatch.setattr("dil.state.databases.outage.RESTART_S", 0.5)
     with CuttingProxy(backend.server.port) as proxy:
         database = backend.database(backend.at(proxy.port))
         with pytest.raises(CommitUnknownError) as caught:
@@ -255,9 +255,9 @@ def test_a_commit_that_cannot_be_looked_up_may_have_landed(
 def test_a_server_that_hangs_becomes_an_error_and_then_works_again(
     backend: Backend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dil.state.server_driver.ANSWER_S", 1)
-    monkeypatch.setattr("dil.state.server_driver.CONNECT_S", 2)
-    monkeypatch.setattr("dil.state.outage.RESTART_S", 0)
+    monkeypatch.setattr("dil.state.databases.server_driver.ANSWER_S", 1)
+    monkeypatch.setattr("dil.state.databases.server_driver.CONNECT_S", 2)
+    monkeypatch.setattr("dil.state.databases.outage.RESTART_S", 0)
     with CuttingProxy(backend.server.port) as proxy, backend.open(backend.at(proxy.port)) as store:
         lease = store.acquire_lease("r1", lease_s=60)
         proxy.hang()
@@ -274,7 +274,7 @@ def test_a_server_that_hangs_becomes_an_error_and_then_works_again(
 def test_a_writer_that_waits_too_long_for_another_one_is_told(
     backend: Backend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dil.state.server_driver.LOCK_S", 1)
+    monkeypatch.setattr("dil.state.databases.server_driver.LOCK_S", 1)
     first, second = backend.database(), backend.database()
     with first.write() as tx:
         tx.change(ADD, "orders", "r1", 1)

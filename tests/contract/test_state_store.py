@@ -10,7 +10,7 @@ import pytest
 from dil.errors import LeaseHeldError, LeaseLostError, StateError
 from dil.model.dataset import Intent
 from dil.spi.state_store import StateStore
-from dil.state.verification import verify_chain
+from dil.state.blocks.verification import verify_chain
 from tests.contract.state_stores import (
     DAY,
     NOW,

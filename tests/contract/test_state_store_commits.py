@@ -8,7 +8,7 @@ from dil.errors import CommitConflictError
 from dil.model.dataset import Intent, WorkUnitOutcome
 from dil.model.history import Coverage, UnitRecord
 from dil.spi.state_store import StateStore, UnitState
-from dil.state.verification import verify_chain
+from dil.state.blocks.verification import verify_chain
 from tests.contract.state_stores import (
     DAY,
     NOW,

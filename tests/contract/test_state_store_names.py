@@ -6,7 +6,7 @@ import pytest
 from msgspec import structs
 
 from dil.model.dataset import Intent
-from dil.state.verification import verify_chain
+from dil.state.blocks.verification import verify_chain
 from tests.contract.state_stores import (
     START,
     Place,

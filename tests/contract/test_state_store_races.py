@@ -9,7 +9,7 @@ import pytest
 from dil.errors import CommitConflictError
 from dil.model.history import Coverage
 from dil.spi.state_store import StateStore
-from dil.state.verification import verify_chain
+from dil.state.blocks.verification import verify_chain
 from tests.contract.state_stores import DAY, START, Place, child, commit_of, outcome
 
 COMMITS = 12
@@ -155,8 +155,8 @@ def test_threads_may_share_a_store(store: StateStore) -> None:
 @pytest.fixture
 def small_fetches(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a listing ask the server again and again."""
-    monkeypatch.setattr("dil.state.postgresql_database._ROWS_A_FETCH", 10)
-    monkeypatch.setattr("dil.state.mysql_database._ROWS_A_FETCH", 10)
+    monkeypatch.setattr("dil.state.databases.postgresql_database._ROWS_A_FETCH", 10)
+    monkeypatch.setattr("dil.state.databases.mysql_database._ROWS_A_FETCH", 10)
 
 
 @pytest.mark.usefixtures("small_fetches")

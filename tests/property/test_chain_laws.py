@@ -12,13 +12,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dil.model.dataset import Commit, Move, PublishedFile, WorkUnitOutcome
-from dil.state.as_of import units_as_of
-from dil.state.blocks import Block, Tip, advance, carried, next_block, parse_block
-from dil.state.canonical import canonical, content_hash, watermark_text
-from dil.state.database import Transaction
-from dil.state.derived_planning import SliceLimits
-from dil.state.events import Checkpoint, ConfigEvent, DataEvent, Event, InputSlice, Seed, Slice
-from dil.state.source_state import (
+from dil.state.blocks.block import Block, Tip, advance, carried, next_block, parse_block
+from dil.state.blocks.canonical import canonical, content_hash, watermark_text
+from dil.state.blocks.events import (
+    Checkpoint,
+    ConfigEvent,
+    DataEvent,
+    Event,
+    InputSlice,
+    Seed,
+    Slice,
+)
+from dil.state.blocks.source_state import (
     NO_ROWS,
     UnitRow,
     UnitSummary,
@@ -26,10 +31,13 @@ from dil.state.source_state import (
     rolled_digest,
     row_hash,
 )
-from dil.state.sql_store import SqlStateStore
-from dil.state.sqlite_database import SqliteDatabase
-from dil.state.validation import violations
-from dil.state.verification import verify_chain
+from dil.state.blocks.validation import violations
+from dil.state.blocks.verification import verify_chain
+from dil.state.chain.as_of import units_as_of
+from dil.state.databases.database import Transaction
+from dil.state.databases.sqlite_database import SqliteDatabase
+from dil.state.derived.planning import SliceLimits
+from dil.state.store.sql_store import SqlStateStore
 from tests.unit.state.derived_store import NOW, Store, schema, transform
 
 HOUR = 3_600_000

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from dil.model.job import StateSpec
 from dil.spi.state_store import StateStore
-from dil.state.verification import verify_chain
+from dil.state.blocks.verification import verify_chain
 from tests.contract.state_stores import Place, child, commit_of, file, moves, outcome
 
 # Commits work units until it is killed; tells each run whose commit returned. Runs follow one

@@ -46,7 +46,7 @@ def forget(  # noqa: PLR0913 - the options of the command
     """
     from dil.acts import Selection, propose_forget
     from dil.cli.arguments import parse_unit
-    from dil.state.signatures import encoded
+    from dil.state.work_units.signatures import encoded
 
     is_limited = bool(signatures or units or low or high)
     if is_limited == everything:

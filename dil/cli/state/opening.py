@@ -130,7 +130,7 @@ def _files(new_data: JsonObject) -> Iterator[str]:
 
 def _moment(text: object, job: Job) -> str:
     """Return an instant of a block in the job's zone, without fractions of a second."""
-    from dil.state.canonical import instant_of
+    from dil.state.blocks.canonical import instant_of
     from dil.text.zones import find_zone, moment
 
     return moment(instant_of(str(text)) // 1000 * 1000, find_zone(job.planning.zone))

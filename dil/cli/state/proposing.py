@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from dil.acts import FileChange, Preview
     from dil.model.dataset import UnitEntry
     from dil.model.json import JsonObject
-    from dil.state.operations import Proposal
+    from dil.state.acts.operations import Proposal
 
 _ROWS_SHOWN = 20
 _LINE = "  {:<10} {:<29} {:<10} {:<29} {}\n"
@@ -76,7 +76,7 @@ def _sentences(preview: Preview) -> Iterator[str]:
 
 
 def _watermark(proposal: Proposal) -> str:
-    from dil.state.canonical import watermark_text
+    from dil.state.blocks.canonical import watermark_text
 
     return "none" if proposal.watermark is None else watermark_text(proposal.watermark)
 

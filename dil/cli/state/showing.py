@@ -100,8 +100,8 @@ class _View:
 
     def states(self) -> Iterator[UnitState | UnitEntry]:
         """Yield the work units that are shown, by partition start, then signature."""
-        from dil.state.operations import Selection
-        from dil.state.source_state import COMMITTED
+        from dil.state.acts.operations import Selection
+        from dil.state.blocks.source_state import COMMITTED
 
         selection = Selection(units=self.units)
         rows: Iterable[UnitState | UnitEntry] = (
@@ -182,8 +182,8 @@ class _Reach:
 def _summary(job: Job, view: _View) -> Iterator[str]:
     """Yield, by unit, up to where all is done, and how many holes lie behind."""
     from dil.observe.logs import one_line
-    from dil.state.signatures import parts_of_signature
-    from dil.state.source_state import COMMITTED
+    from dil.state.blocks.source_state import COMMITTED
+    from dil.state.work_units.signatures import parts_of_signature
     from dil.text.zones import find_zone, moment
 
     zone = find_zone(job.planning.zone)

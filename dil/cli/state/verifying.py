@@ -15,7 +15,7 @@ from dil.cli.stdout import emit, emit_json
 
 if TYPE_CHECKING:
     from dil.model.job import Job
-    from dil.state.verification import ChainReport
+    from dil.state.blocks.verification import ChainReport
 
 
 @click.command(short_help="Recheck the chain, the work units, the published files.")
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def verify(call: JobCall) -> int:
     """Recheck the chain, the work units and the published files; exit code 1 when not sound."""
     with opened(call) as (job, store):
-        from dil.state.verification import verify_chain
+        from dil.state.blocks.verification import verify_chain
 
         report = verify_chain(store, size_of=_size_on(job.publishing.final_dir))
     if call.as_json:

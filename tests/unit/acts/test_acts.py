@@ -11,7 +11,7 @@ import pytest
 from dil import acts
 from dil.acts import Desk, FileDecision, Selection
 from dil.errors import ConfigError, LeaseHeldError, StateError
-from dil.state.verification import verify_chain
+from dil.state.blocks.verification import verify_chain
 from tests.servers.http_server import HttpServer
 from tests.servers.rows import Dataset
 from tests.stories import ROWS_PER_DAY, STEP_MS, Story, day, ids_of, work_unit

@@ -17,8 +17,8 @@ from dil.errors import StateError
 from dil.execution.executor import Execution
 from dil.model.report import RunStatus
 from dil.model.task import Failure, TaskReport
-from dil.state import amending
-from dil.state.verification import verify_chain
+from dil.state.acts import amending
+from dil.state.blocks.verification import verify_chain
 from dil.storage import LocalFilesystem
 from tests.jobs import dataset
 from tests.servers.http_server import HttpServer

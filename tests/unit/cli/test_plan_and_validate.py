@@ -147,7 +147,7 @@ def test_planning_loads_nothing_that_only_a_run_or_another_job_needs(
     loaded = set(done.stderr.split())
     assert loaded & {"pyspark", "pyarrow", "requests", "rich", "yaml", "cryptography"} == set()
     assert loaded & {"pydantic", "jsonpath_ng", "isodate", "importlib.metadata"} == set()
-    assert loaded & {"dil.publishing", "dil.extraction", "dil.state.committing"} == set()
+    assert loaded & {"dil.publishing", "dil.extraction", "dil.state.store.committing"} == set()
     assert loaded & {"dil.config.locating", "dil.text.database_url", "dil.text.cron"} == set()
     assert loaded & {"dil.text.joda", "dil.text.java_regex"} == set()
 

@@ -14,7 +14,7 @@ from dil.cli.main import main
 from dil.errors import ConfigError, WriteError
 from dil.model.dataset import Commit, WorkUnitOutcome
 from dil.model.report import RunStatus
-from dil.state.verification import verify_chain
+from dil.state.blocks.verification import verify_chain
 from dil.storage.local import LocalFilesystem
 from tests.jobs import dataset
 from tests.servers.http_server import HttpServer

@@ -5,16 +5,16 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from dil.state.blocks import advance, carried, next_block
-from dil.state.canonical import watermark_text
-from dil.state.chain import append, read_tip
-from dil.state.database import Row, SqlValue, Transaction
-from dil.state.derived import QueryCommit, append_events, append_query
-from dil.state.derived_inputs import SliceFiles, slice_files
-from dil.state.derived_planning import NO_LIMITS, QueryPlan, SliceLimits, plan_query
-from dil.state.events import ConfigEvent, DataEvent, InputSlice, Part, Seed, Slice
-from dil.state.sqlite_database import SqliteDatabase
-from dil.state.validation import require, violations
+from dil.state.blocks.block import advance, carried, next_block
+from dil.state.blocks.canonical import watermark_text
+from dil.state.blocks.events import ConfigEvent, DataEvent, InputSlice, Part, Seed, Slice
+from dil.state.blocks.validation import require, violations
+from dil.state.chain.chain_rows import append, read_tip
+from dil.state.databases.database import Row, SqlValue, Transaction
+from dil.state.databases.sqlite_database import SqliteDatabase
+from dil.state.derived.appending import QueryCommit, append_events, append_query
+from dil.state.derived.inputs import SliceFiles, slice_files
+from dil.state.derived.planning import NO_LIMITS, QueryPlan, SliceLimits, plan_query
 
 NOW = 1_704_067_200_000  # 2024-01-01T00:00:00Z
 HOUR = 3_600_000

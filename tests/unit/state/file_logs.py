@@ -9,9 +9,9 @@ from typing import BinaryIO
 
 from dil.model.dataset import Commit, Move, PublishedFile, WorkUnitOutcome
 from dil.spi.state_store import StateStore
-from dil.state.filelog import FileLogDatabase
-from dil.state.filelog_folder import JobFolder, folder_name
-from dil.state.sql_store import SqlStateStore
+from dil.state.filelog.file_log import FileLogDatabase
+from dil.state.filelog.folder import JobFolder, folder_name
+from dil.state.store.sql_store import SqlStateStore
 from dil.storage import FileInfo, Filesystem, LocalFilesystem
 
 JOB = "orders"

@@ -13,11 +13,12 @@ from hypothesis import strategies as st
 from dil.model.dataset import Commit, OperatorAct, UnitEntry, WorkUnitOutcome
 from dil.model.job import StateSpec
 from dil.spi.state_store import StateStore
-from dil.state import amending, open_store
-from dil.state.last_act import last_act
-from dil.state.operations import Selection, forget, import_highs, rewind, undo
-from dil.state.signatures import ImportedHigh, parts_of_signature
-from dil.state.verification import verify_chain
+from dil.state import open_store
+from dil.state.acts import amending
+from dil.state.acts.last_act import last_act
+from dil.state.acts.operations import Selection, forget, import_highs, rewind, undo
+from dil.state.blocks.verification import verify_chain
+from dil.state.work_units.signatures import ImportedHigh, parts_of_signature
 
 NOW = 1_735_689_600_000
 HOUR = 3_600_000

@@ -8,10 +8,10 @@ import pytest
 
 from dil.errors import StateError
 from dil.model.dataset import Commit, WorkUnitOutcome
-from dil.state.as_of import sequence_as_of, units_as_of
-from dil.state.events import ConfigEvent, Seed
-from dil.state.source_state import UnitRow
-from dil.state.sql_store import SqlStateStore
+from dil.state.blocks.events import ConfigEvent, Seed
+from dil.state.blocks.source_state import UnitRow
+from dil.state.chain.as_of import sequence_as_of, units_as_of
+from dil.state.store.sql_store import SqlStateStore
 from tests.unit.state.derived_store import HOUR, NOW, Store, counting, schema
 
 

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dil.state.canonical import (
+from dil.state.blocks.canonical import (
     canonical,
     instant_of,
     is_system_time,

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from dil.state.blocks import Block, Tip, advance, carried, parse_block, read_block
-from dil.state.canonical import canonical, content_hash, is_hash_of
-from dil.state.event_json import from_json, to_json
-from dil.state.events import (
+from dil.state.blocks.block import Block, Tip, advance, carried, parse_block, read_block
+from dil.state.blocks.canonical import canonical, content_hash, is_hash_of
+from dil.state.blocks.event_json import from_json, to_json
+from dil.state.blocks.events import (
     Checkpoint,
     ConfigEvent,
     DataEvent,
@@ -17,8 +17,8 @@ from dil.state.events import (
     Seed,
     Slice,
 )
-from dil.state.input_validation import input_violations, require_known_interval
-from dil.state.validation import violations
+from dil.state.blocks.input_validation import input_violations, require_known_interval
+from dil.state.blocks.validation import violations
 
 DAY = "2023-12-31T"
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dil.model.interval import Interval
-from dil.state.coverage import Spans, contradicts, cover, spans_of
+from dil.state.work_units.coverage import Spans, contradicts, cover, spans_of
 
 
 class KnownTiles(dict[int, int]):

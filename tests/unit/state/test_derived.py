@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from dil.errors import CommitConflictError, StateError
-from dil.state.blocks import advance, carried, next_block
-from dil.state.chain import append, read_tip
-from dil.state.derived import QueryCommit, append_query
-from dil.state.derived_planning import QueryPlan
-from dil.state.events import Checkpoint, ConfigEvent, DataEvent, InputSlice, Seed, Slice
-from dil.state.sql_store import SqlStateStore
-from dil.state.verification import verify_chain
+from dil.state.blocks.block import advance, carried, next_block
+from dil.state.blocks.events import Checkpoint, ConfigEvent, DataEvent, InputSlice, Seed, Slice
+from dil.state.blocks.verification import verify_chain
+from dil.state.chain.chain_rows import append, read_tip
+from dil.state.derived.appending import QueryCommit, append_query
+from dil.state.derived.planning import QueryPlan
+from dil.state.store.sql_store import SqlStateStore
 from tests.unit.state.derived_store import NOW, Store, mark, schema, slice_of, transform
 
 CHECKPOINT = Checkpoint("f1220c1", 64)

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from dil.state.chain import read_block_at
-from dil.state.derived import QueryCommit, append_query
-from dil.state.derived_planning import SliceLimits, plan_query
-from dil.state.events import DataEvent
+from dil.state.blocks.events import DataEvent
+from dil.state.chain.chain_rows import read_block_at
+from dil.state.derived.appending import QueryCommit, append_query
+from dil.state.derived.planning import SliceLimits, plan_query
 from tests.unit.state.derived_store import NOW, Store, counting
 from tests.unit.state.long_chains import JANUARY, ROWS, write_long_chains
 

@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 
 from dil.errors import StateError
-from dil.state import as_of, derived_inputs
-from dil.state.derived_inputs import SliceFiles, slice_files
-from dil.state.derived_planning import SliceLimits
-from dil.state.events import ConfigEvent, InputSlice, Seed
+from dil.state.blocks.events import ConfigEvent, InputSlice, Seed
+from dil.state.chain import as_of
+from dil.state.derived import inputs
+from dil.state.derived.inputs import SliceFiles, slice_files
+from dil.state.derived.planning import SliceLimits
 from tests.unit.state.derived_store import (
     Store,
     counting,
@@ -277,7 +278,7 @@ def test_a_slice_whose_end_is_unknown_has_no_files(store: Store) -> None:
         store.files(InputSlice("in", "f1220ab", "f1220ac", None, 3))
 
 
-@pytest.mark.parametrize("statement", statements_of(vars(derived_inputs), vars(as_of)))
+@pytest.mark.parametrize("statement", statements_of(vars(inputs), vars(as_of)))
 def test_each_statement_walks_an_index_and_sorts_nothing(store: Store, statement: str) -> None:
     with store.database.write() as tx:
         steps = tx.rows(f"EXPLAIN QUERY PLAN {statement}", *[1] * statement.count("?"))

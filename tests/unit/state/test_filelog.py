@@ -13,11 +13,11 @@ import pytest
 
 from dil.errors import CommitConflictError, StateError
 from dil.model.dataset import Lease
-from dil.state import sql
-from dil.state.filelog import open_file_log
-from dil.state.filelog_entry import Change, Entry, decode, encode
-from dil.state.filelog_folder import folder_name
-from dil.state.verification import verify_chain
+from dil.state.blocks.verification import verify_chain
+from dil.state.databases import sql
+from dil.state.filelog.entry import Change, Entry, decode, encode
+from dil.state.filelog.file_log import open_file_log
+from dil.state.filelog.folder import folder_name
 from tests.unit.state.file_logs import (
     JOB,
     NOW,
@@ -388,7 +388,7 @@ def test_an_entry_of_another_format_is_refused(written: Log, found: int | None, 
 
 def test_a_snapshot_of_a_newer_format_is_refused(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as later:
-        later.setattr("dil.state.tables.FORMAT", 9)
+        later.setattr("dil.state.databases.tables.FORMAT", 9)
         beat(log, 25)
     error = refusal(log)
     assert "format 9" in error.message

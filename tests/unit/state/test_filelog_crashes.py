@@ -12,8 +12,8 @@ import pytest
 from dil.errors import CommitConflictError, CommitUnknownError, DilError, StateError, WriteError
 from dil.model.dataset import Intent, Lease
 from dil.spi.state_store import StateStore
-from dil.state import sql
-from dil.state.verification import verify_chain
+from dil.state.blocks.verification import verify_chain
+from dil.state.databases import sql
 from tests.unit.state.file_logs import (
     JOB,
     Crashed,
@@ -188,7 +188,7 @@ def test_a_writer_that_was_overtaken_by_another_commit_records_nothing(
 def test_an_entry_of_a_writer_that_slept_for_too_long_to_tell_is_unknown(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dil.state.filelog_replica._REMEMBERED", 20)
+    monkeypatch.setattr("dil.state.filelog.replica._REMEMBERED", 20)
     log = Log(tmp_path, entries_per_snapshot=10)
     files = InterruptedFilesystem()
     with closing(log.database()) as other, closing(log.database(files)) as database:

@@ -9,8 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dil.errors import CommitConflictError
-from dil.state import sql
-from dil.state.filelog import FileLogDatabase
+from dil.state.databases import sql
+from dil.state.filelog.file_log import FileLogDatabase
 from tests.unit.state.file_logs import JOB, InterruptedFilesystem, Log, quick_folder
 
 WRITERS = 3

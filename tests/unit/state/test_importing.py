@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from dil.errors import ConfigError
-from dil.state.importing import Limits, read_import
+from dil.state.acts.importing import Limits, read_import
 
 SIGNATURE = '[watermark.dt.1000, watermark.unit.{""id"":""x%2Fy""}]'
 RAW = '[watermark.dt.1000, watermark.unit.{"id":"x/y"}]'

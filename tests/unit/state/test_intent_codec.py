@@ -18,7 +18,7 @@ from dil.model.dataset import (
     UnitEntry,
     WorkUnitOutcome,
 )
-from dil.state.intent_codec import decode_intent, encode_intent
+from dil.state.runs.intent_codec import decode_intent, encode_intent
 
 GOLDEN = Path(__file__).parents[2] / "golden/state/intent-v1.json"
 

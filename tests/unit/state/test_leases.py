@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from dil.model.dataset import LeaseHolder
-from dil.state import processes
-from dil.state.processes import is_gone, start_mark, this_process
+from dil.state.runs import processes
+from dil.state.runs.processes import is_gone, start_mark, this_process
 
 
 def test_this_process_is_not_gone() -> None:

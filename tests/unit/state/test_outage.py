@@ -10,14 +10,14 @@ import pytest
 from dil.errors import StateError
 from dil.model.database_address import DatabaseAddress, Server
 from dil.model.dataset import Lease, LeaseHolder
-from dil.state import outage
-from dil.state.database import Row, SqlValue
-from dil.state.keeping import LeaseKeeper
-from dil.state.outage import without_waiting
-from dil.state.server_database import ServerDatabase
-from dil.state.server_driver import AWAY, Diagnosis, Fault, ServerConnection, ServerDriver
-from dil.state.sql_store import SqlStateStore
-from dil.state.tables import FORMAT
+from dil.state.databases import outage
+from dil.state.databases.database import Row, SqlValue
+from dil.state.databases.outage import without_waiting
+from dil.state.databases.server_database import ServerDatabase
+from dil.state.databases.server_driver import AWAY, Diagnosis, Fault, ServerConnection, ServerDriver
+from dil.state.databases.tables import FORMAT
+from dil.state.runs.keeping import LeaseKeeper
+from dil.state.store.sql_store import SqlStateStore
 from tests.servers.waiting import wait_until
 
 TEXT = "refused; is the server running?"

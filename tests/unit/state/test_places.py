@@ -7,8 +7,9 @@ import pytest
 
 from dil.errors import LeaseHeldError, StateError
 from dil.model.job import StateSpec
-from dil.state import mounts, mysql_database, open_store, postgresql_database
-from dil.state.mounts import filesystem_of
+from dil.state import open_store
+from dil.state.databases import mounts, mysql_database, postgresql_database
+from dil.state.databases.mounts import filesystem_of
 from dil.text.database_url import read_database_url
 
 MOUNTS = r"""overlay / overlay rw 0 0

@@ -11,7 +11,7 @@ from dil.model.dataset import Commit, Move, OperatorAct, PublishedFile, WorkUnit
 from dil.model.job import StateSpec
 from dil.spi.state_store import StateStore
 from dil.state import open_store
-from dil.state.verification import verify_chain
+from dil.state.blocks.verification import verify_chain
 
 NOW = 1_735_689_600_000
 HOUR = 3_600_000

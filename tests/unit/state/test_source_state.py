@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dil.state.canonical import canonical
-from dil.state.events import SourceState
-from dil.state.source_state import (
+from dil.state.blocks.canonical import canonical
+from dil.state.blocks.events import SourceState
+from dil.state.blocks.source_state import (
     NO_ROWS,
     UnitRow,
     UnitSummary,

@@ -12,11 +12,12 @@ from dil.errors import CommitConflictError, StateError
 from dil.model.dataset import Commit, Lease, Move, PublishedFile, WorkUnitOutcome
 from dil.model.job import StateSpec
 from dil.spi.state_store import StateStore
-from dil.state import open_store, sql
-from dil.state.database import Row, SqlValue, Transaction
-from dil.state.sql_store import SqlStateStore
-from dil.state.sqlite_database import SqliteDatabase
-from dil.state.verification import verify_chain
+from dil.state import open_store
+from dil.state.blocks.verification import verify_chain
+from dil.state.databases import sql
+from dil.state.databases.database import Row, SqlValue, Transaction
+from dil.state.databases.sqlite_database import SqliteDatabase
+from dil.state.store.sql_store import SqlStateStore
 
 GOLDEN = Path(__file__).parents[2] / "golden/state/store-v1.sql"
 NOW = 1_735_689_600_000
@@ -198,7 +199,7 @@ def test_a_writer_in_another_process_is_waited_for_and_then_named(
 ) -> None:
     store.acquire_lease("r1", lease_s=60)
     store.close()
-    monkeypatch.setattr("dil.state.sqlite_database.BUSY_S", 0.05)
+    monkeypatch.setattr("dil.state.databases.sqlite_database.BUSY_S", 0.05)
     with closing(sqlite3.connect(folder / "state.db", isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(StateError) as caught:

@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from dil.errors import StateError
-from dil.state.blocks import Block, Tip, advance, carried, next_block
-from dil.state.canonical import instant_of, watermark_text
-from dil.state.events import (
+from dil.state.blocks.block import Block, Tip, advance, carried, next_block
+from dil.state.blocks.canonical import instant_of, watermark_text
+from dil.state.blocks.events import (
     Checkpoint,
     ConfigEvent,
     DataEvent,
@@ -16,8 +16,8 @@ from dil.state.events import (
     Slice,
     SourceState,
 )
-from dil.state.source_state import KIND, NO_ROWS, UnitRow, UnitSummary, replace_in_digest
-from dil.state.validation import MAX_FUTURE, file_violations, require, violations
+from dil.state.blocks.source_state import KIND, NO_ROWS, UnitRow, UnitSummary, replace_in_digest
+from dil.state.blocks.validation import MAX_FUTURE, file_violations, require, violations
 
 NOW = 1_704_153_600_000
 ROW = UnitRow("[a]", 0, 10, 10, "COMMITTED", 1)

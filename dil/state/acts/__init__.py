@@ -1,0 +1,1 @@
+"""What operators do to state: proposals, and the commits that they become."""

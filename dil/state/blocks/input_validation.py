@@ -1,0 +1,144 @@
+"""Rules V30 to V40 for the inputs of a derived dataset (metadata-chain.md section 4).
+
+Each input chain is seen through ``InputChain``; with a block table every lookup is one indexed
+query.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Protocol
+
+from dil.errors import StateError
+from dil.state.blocks.block import Block, Tip, carried_input, transform_inputs
+from dil.state.blocks.events import DataEvent, InputSlice
+from dil.state.blocks.validation import Violation
+
+
+class InputChain(Protocol):
+    """What must be known of one input's chain."""
+
+    def sequence_of(self, block_hash: str) -> int | None:
+        """Return the sequence number of a block, None when the chain has no such block."""
+
+    def data_at(self, block_hash: str) -> DataEvent | None:
+        """Return the nearest data event at or before a block, None when there is none."""
+
+
+def input_violations(
+    block: Block, tip: Tip, chains: Mapping[str, InputChain], *, custom_watermark: bool = False
+) -> list[Violation]:
+    """Return every rule about inputs that ``block`` breaks as the next block after ``tip``.
+
+    Args:
+        block: A block with ExecuteQuery.
+        tip: The end of the derived dataset's own chain.
+        chains: The input chains by dataset id.
+        custom_watermark: Leaves V38 out (``transform.watermark=custom``).
+    """
+    event = block.event
+    if not isinstance(event, DataEvent) or event.inputs is None:
+        return []
+    found = list(_set_rules(event.inputs, tip))
+    for item in event.inputs:
+        chain = chains.get(item.dataset_id)
+        if chain is None:
+            found.append(Violation("V39", f"input {item.dataset_id} has no chain"))
+            continue
+        found += _carry_rules(item, tip)
+        progress = list(_progress_rules(item, chain))
+        found += progress
+        # Where it is unknown what was taken, there is no watermark to compare with.
+        is_known = not {"V34", "V35"} & {broken.code for broken in progress}
+        if is_known and not custom_watermark and _is_raised(event, tip):
+            found += _watermark_rule(item, chain, event.new_watermark)
+    return found
+
+
+def require_known_interval(item: InputSlice, chain: InputChain) -> int:
+    """Return the sequence up to which an input was consumed, -1 when nothing was.
+
+    Raises:
+        StateError: that block is no longer in the input's chain (V40): the input was reset, and
+            starting again from its beginning would double rows.
+    """
+    if item.prev_block_hash is None:
+        return -1
+    sequence = chain.sequence_of(item.prev_block_hash)
+    if sequence is None:
+        raise StateError(
+            f"V40: InvalidInputInterval: input {item.dataset_id} no longer has block "
+            f"{item.prev_block_hash}, up to which it was consumed",
+            "The input was reset. Reset this dataset too, or restore the input's chain.",
+        )
+    return sequence
+
+
+def _set_rules(inputs: tuple[InputSlice, ...], tip: Tip) -> Iterator[Violation]:
+    ids = tuple(item.dataset_id for item in inputs)
+    if tip.source is None or tip.source.kind != "SetTransform":
+        yield Violation("V30", "ExecuteQuery before any SetTransform")
+        return
+    wanted = transform_inputs(tip.source)
+    if not ids or len(set(ids)) != len(ids):
+        yield Violation("V39", f"inputs {ids} are empty or named twice")
+    if ids != wanted:
+        yield Violation("V31", f"inputs are {ids}, the transform names {wanted}")
+
+
+def _carry_rules(item: InputSlice, tip: Tip) -> Iterator[Violation]:
+    last = carried_input(tip.data, item.dataset_id)
+    block_hash = last.last_block if last else None
+    offset = last.last_offset if last else None
+    if item.prev_block_hash != block_hash:
+        yield Violation("V32", f"prevBlockHash is {item.prev_block_hash}, not {block_hash}")
+    if item.prev_offset != offset:
+        yield Violation("V33", f"prevOffset is {item.prev_offset}, not {offset}")
+
+
+def _progress_rules(item: InputSlice, chain: InputChain) -> Iterator[Violation]:
+    if item.new_block_hash is None:
+        if item.new_offset is not None:
+            yield Violation("V35", f"newOffset {item.new_offset} without newBlockHash")
+        return
+    if not _is_forward(item, chain):
+        yield Violation("V34", f"block {item.new_block_hash} is not after the last one")
+        return
+    reached = -1 if item.prev_offset is None else item.prev_offset
+    if item.new_offset is not None and item.new_offset <= reached:
+        yield Violation("V36", f"newOffset {item.new_offset} is not above {item.prev_offset}")
+    data = chain.data_at(item.new_block_hash)
+    last = data.last_offset if data else None
+    expected = last if last is not None and last > reached else None
+    if item.new_offset != expected:
+        yield Violation("V37", f"newOffset is {item.new_offset}, the input gives {expected}")
+
+
+def _is_forward(item: InputSlice, chain: InputChain) -> bool:
+    new = chain.sequence_of(item.new_block_hash or "")
+    if new is None:
+        return False
+    if item.prev_block_hash is None:
+        return True
+    previous = chain.sequence_of(item.prev_block_hash)
+    return previous is not None and previous < new
+
+
+def _is_raised(event: DataEvent, tip: Tip) -> bool:
+    """Tell whether the watermark claims more than before; repeating it (C3) claims nothing.
+
+    Otherwise an input that SetTransform added, which starts with nulls (C7), would forbid every
+    commit: V17 demands the old watermark, V38 none.
+    """
+    return tip.data is None or event.new_watermark != tip.data.new_watermark
+
+
+def _watermark_rule(
+    item: InputSlice, chain: InputChain, watermark: str | None
+) -> Iterator[Violation]:
+    if watermark is None:
+        return
+    data = chain.data_at(item.last_block) if item.last_block else None
+    limit = data.new_watermark if data else None
+    if limit is None or watermark > limit:
+        yield Violation("V38", f"newWatermark {watermark} is above that of the input, {limit}")

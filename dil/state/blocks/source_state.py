@@ -1,0 +1,171 @@
+"""The work-unit index inside ``newSourceState``: bounded by the change (metadata-chain.md 8).
+
+The block holds counts, marks and a digest of the whole index, and the rows that changed. The
+digest is the sum of the rows' SHA-256 modulo 2^256, so replacing a row costs one subtraction
+and one addition. It finds mistakes, not attackers.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from json.encoder import encode_basestring
+from typing import Any
+
+from dil.model.json import JsonObject
+from dil.state.blocks.canonical import canonical
+from dil.state.blocks.events import SourceState
+
+KIND = "dil/work-units+v1"
+COMMITTED = "COMMITTED"
+FAILED = "FAILED"
+PENDING = "PENDING"  # as if never read: an operator said so
+OPEN = (FAILED, PENDING)
+NO_ROWS = "0" * 64
+_MODULUS = 1 << 256
+
+
+@dataclass(frozen=True)
+class UnitRow:
+    """One work unit as the index keeps it; times are epoch ms UTC.
+
+    ``high`` is the last successful high watermark, None when there is none. ``cursor`` says where
+    a partly read work unit goes on.
+    """
+
+    signature: str
+    low: int
+    expected_high: int
+    high: int | None
+    status: str
+    attempts: int
+    cursor: JsonObject | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the row as a block's delta shows it; its canonical bytes are what is hashed."""
+        return {
+            "sig": self.signature,
+            "low": self.low,
+            "expectedHigh": self.expected_high,
+            "high": self.high,
+            "status": self.status,
+            "attempts": self.attempts,
+            "cursor": self.cursor,
+        }
+
+    @cached_property
+    def hash(self) -> str:
+        """Return 64 hex digits."""
+        return row_hash(self.as_json())
+
+
+_ROW_MEMBERS = frozenset(
+    {"sig", "low", "expectedHigh", "high", "status", "attempts", "cursor"}
+)  # fmt: skip
+
+
+def row_hash(row: JsonObject) -> str:
+    """Return the SHA-256 of a row in its JSON form, 64 hex digits."""
+    content = _plain_row(row) if row.keys() == _ROW_MEMBERS else None
+    return hashlib.sha256(canonical(row) if content is None else content).hexdigest()
+
+
+def _plain_row(row: JsonObject) -> bytes | None:
+    """Return the canonical bytes of a row without cursor, as an import makes them by the million.
+
+    None for a row of another kind, which takes the general way.
+    """
+    attempts, end, high, low = row["attempts"], row["expectedHigh"], row["high"], row["low"]
+    if row["cursor"] is not None or not (type(attempts) is type(end) is type(low) is int):
+        return None
+    if high is not None and type(high) is not int:
+        return None
+    signature, status = row["sig"], row["status"]
+    if type(signature) is not str or type(status) is not str:
+        return None
+    return (
+        f'{{"attempts":{attempts},"cursor":null,"expectedHigh":{end},'
+        f'"high":{"null" if high is None else high},"low":{low},'
+        f'"sig":{encode_basestring(signature)},"status":{encode_basestring(status)}}}'
+    ).encode()
+
+
+def removal(signature: str) -> JsonObject:
+    """Return what a delta shows of a row that leaves the index."""
+    return {"sig": signature, "removed": True}
+
+
+def is_removal(row: JsonObject) -> bool:
+    """Tell whether a delta's row leaves the index."""
+    return row.get("removed") is True
+
+
+def hash_in_digest(row: JsonObject) -> str | None:
+    """Return the hash that a delta's row adds to the digest; None for one that leaves."""
+    return None if is_removal(row) else row_hash(row)
+
+
+def replace_in_digest(digest: str, old: str | None, new: str | None) -> str:
+    """Return the digest after one row's hash took another's place; None means no row."""
+    total = int(digest, 16) - int(old or "0", 16) + int(new or "0", 16)
+    return f"{total % _MODULUS:064x}"
+
+
+def rolled_digest(digest: str, delta: Sequence[JsonObject], replaced: Mapping[str, str]) -> str:
+    """Return the digest after all rows of a delta took the places of ``replaced``."""
+    rolled = digest
+    for row in delta:
+        rolled = replace_in_digest(rolled, replaced.get(str(row["sig"])), hash_in_digest(row))
+    return rolled
+
+
+@dataclass(frozen=True, slots=True)
+class UnitSummary:
+    """What a block says of the whole index; equality ignores what was derived (8.6).
+
+    ``max_high`` is the largest successful high. ``frontier`` is the smallest low of a work unit
+    that is not committed, else ``max_high``: all time below it is committed.
+    """
+
+    version: int = 0
+    digest: str = NO_ROWS
+    max_high: int | None = field(default=None, compare=False)
+    frontier: int | None = field(default=None, compare=False)
+    counts: Mapping[str, int] = field(default_factory=dict, compare=False)
+
+    @classmethod
+    def of(cls, state: SourceState | None) -> UnitSummary:
+        """Read the summary of a source state; an absent one is that of an empty index."""
+        if state is None:
+            return cls()
+        value: Mapping[str, Any] = state.value
+        return cls(
+            version=value["stateVersion"],
+            digest=value["digest"],
+            max_high=value["maxHigh"],
+            frontier=value["frontier"],
+            counts=dict(value["counts"]),
+        )
+
+    @staticmethod
+    def delta_of(state: SourceState) -> Sequence[JsonObject]:
+        """Return the rows that the state's event changed, in their JSON form."""
+        delta: Any = state.value["delta"]
+        rows: Sequence[JsonObject] = delta
+        return rows
+
+    def as_state(
+        self, source_name: str, delta: Sequence[UnitRow], removed: Sequence[str] = ()
+    ) -> SourceState:
+        """Return the source state to be written; rows of ``removed`` leave the index."""
+        value: JsonObject = {
+            "stateVersion": self.version,
+            "maxHigh": self.max_high,
+            "frontier": self.frontier,
+            "counts": dict(self.counts),
+            "digest": self.digest,
+            "delta": [*(row.as_json() for row in delta), *map(removal, removed)],
+        }
+        return SourceState(source_name, KIND, value)

@@ -1,0 +1,304 @@
+"""Rules that a new block must keep, from the new block and the chain's tip alone.
+
+Codes V01 to V23 are those of metadata-chain.md section 4 and are API. V06 (stored hash) and V22
+against the whole index belong to ``verification``; rules V30 to V40 for derived datasets are in
+``input_validation``. Each check costs O(1) in the length of the chain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from dil.errors import StateError
+from dil.state.blocks.block import Block, Tip, listed
+from dil.state.blocks.canonical import instant_of, is_system_time, is_watermark, watermark_text
+from dil.state.blocks.events import (
+    CONFIG_KINDS,
+    EXTENSION_PREFIX,
+    ConfigEvent,
+    DataEvent,
+    Part,
+    Seed,
+    Slice,
+    SourceState,
+)
+from dil.state.blocks.source_state import KIND, UnitSummary, rolled_digest
+
+MAX_FUTURE = 86_400_000  # milliseconds; watermark.max.future
+MAX_OFFSET = 2**63 - 1
+RESETTABLE = frozenset({"checkpoint", "sourceState", "watermark"})
+_DATASET_KINDS = {
+    "AddData": "Root",
+    "SetPollingSource": "Root",
+    "AddPushSource": "Root",
+    "ExecuteQuery": "Derivative",
+    "SetTransform": "Derivative",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """One rule that a block breaks."""
+
+    code: str
+    what: str
+
+    def __str__(self) -> str:
+        return f"{self.code}: {self.what}"
+
+
+def require(violations: Sequence[Violation], sequence: int) -> None:
+    """Raise if any rule is broken.
+
+    Raises:
+        StateError: the message begins with the first code and lists all.
+    """
+    if violations:
+        broken = "; ".join(map(str, violations))
+        raise StateError(
+            f"{broken} (block {sequence}, not written)",
+            "Nothing was recorded. Run `dil state verify` and keep a copy of the state store.",
+        )
+
+
+def violations(
+    block: Block,
+    tip: Tip | None,
+    *,
+    horizon: int | None = None,
+    replaced: Mapping[str, str] | None = None,
+    schema: str | None = None,
+) -> list[Violation]:
+    """Return every rule that ``block`` breaks as the next block after ``tip``.
+
+    Args:
+        block: The new block.
+        tip: The chain's end, None for an empty chain.
+        horizon: Latest instant, epoch ms, that a watermark may name beside the system time (V18,
+            spec README 26); None leaves V18 out, because later nobody knows it.
+        replaced: Row hashes that the delta's rows had before, by signature; None leaves V22 out.
+        schema: Schema of the new files, as text, to be the one in force (V14); None leaves it out.
+    """
+    found = list(_chain_rules(block, tip))
+    if tip is None or not isinstance(block.event, DataEvent):
+        return found
+    event = block.event
+    found += _offset_rules(event, tip)
+    found += _schema_rules(event, tip, schema)
+    found += _checkpoint_rules(event, tip)
+    found += _watermark_rules(event, tip)
+    if horizon is not None and is_system_time(block.system_time):
+        found += _future_rule(event, max(horizon, instant_of(block.system_time)))
+    try:
+        found += _source_state_rules(event, tip, replaced)
+        if _changes_nothing(event, tip):
+            found.append(Violation("V23", "the event changes nothing"))
+    except (KeyError, TypeError, ValueError) as error:
+        found.append(Violation("V21", f"newSourceState cannot be read: {error!r}"))
+    return found
+
+
+def file_violations(event: DataEvent, size_of: Callable[[str], int | None]) -> list[Violation]:
+    """Return which of the files that an event adds are not there with the stated size (V20).
+
+    Args:
+        event: The event; files that it takes away are not looked at.
+        size_of: Returns a size in bytes, None when there is no such file: of a part by its path,
+            of a checkpoint by its hash.
+    """
+    stated = (
+        {part.path: part.size for part in (event.new_data.parts or ())} if event.new_data else {}
+    )
+    if event.new_checkpoint is not None:
+        stated[event.new_checkpoint.physical_hash] = event.new_checkpoint.size
+    found = {name: size_of(name) for name in stated}
+    return [
+        Violation("V20", f"{name} has {found[name]} bytes, not {size}")
+        for name, size in stated.items()
+        if found[name] != size
+    ]
+
+
+def _chain_rules(block: Block, tip: Tip | None) -> Iterator[Violation]:
+    event = block.event
+    if not is_system_time(block.system_time):
+        yield Violation("V05", f"{block.system_time} is no UTC instant with six fraction digits")
+    if tip is None:
+        yield from _first_rules(block)
+        return
+    if isinstance(event, Seed):
+        yield Violation("V02", "Seed stands behind another block")
+    if block.previous_hash != tip.hash:
+        yield Violation("V03", f"follows {block.previous_hash}, the head is {tip.hash}")
+    if block.sequence != tip.head.sequence + 1:
+        yield Violation("V04", f"sequence {block.sequence} follows {tip.head.sequence}")
+    if block.system_time < tip.head.system_time:
+        yield Violation("V05", f"{block.system_time} is before {tip.head.system_time}")
+    yield from _kind_rules(block, tip)
+
+
+def _first_rules(block: Block) -> Iterator[Violation]:
+    event = block.event
+    if block.sequence != 0 or block.previous_hash is not None or not isinstance(event, Seed):
+        yield Violation("V01", "the first block is not Seed at sequence 0")
+    elif event.dataset_kind not in _DATASET_KINDS.values():
+        yield Violation("V01", f"dataset kind {event.dataset_kind} is unknown")
+
+
+def _kind_rules(block: Block, tip: Tip) -> Iterator[Violation]:
+    event = block.event
+    wanted = _DATASET_KINDS.get(event.kind, tip.dataset_kind)
+    if tip.dataset_kind != wanted:
+        yield Violation("V08", f"{event.kind} in a {tip.dataset_kind} dataset")
+    if isinstance(event, ConfigEvent):
+        yield from _config_rules(event)
+
+
+def _config_rules(event: ConfigEvent) -> Iterator[Violation]:
+    if event.kind not in CONFIG_KINDS and not event.kind.startswith(EXTENSION_PREFIX):
+        yield Violation("V07", f"event {event.kind} is unknown")
+    elif event.kind == "SetTransform":
+        inputs = listed(event, "inputs")
+        if not inputs or len(set(map(str, inputs))) != len(inputs):
+            yield Violation("V39", f"inputs {inputs} are empty or named twice")
+        elif not all(isinstance(name, str) and name for name in inputs):
+            yield Violation("V39", f"inputs {inputs} hold one without a name")
+    elif event.kind == "SetDataSchema" and not isinstance(event.body.get("schema"), str):
+        yield Violation("V14", "SetDataSchema names no schema")
+    elif event.kind == "ResetState":
+        fields = frozenset(map(str, listed(event, "fields")))
+        if not fields or not fields <= RESETTABLE:
+            yield Violation("V07", f"ResetState of {sorted(fields)}, not of {sorted(RESETTABLE)}")
+
+
+def _offset_rules(event: DataEvent, tip: Tip) -> Iterator[Violation]:
+    if event.prev_offset != tip.last_offset:
+        yield Violation("V10", f"prevOffset is {event.prev_offset}, not {tip.last_offset}")
+    new_data = event.new_data
+    if new_data is None:
+        return
+    first = 0 if event.prev_offset is None else event.prev_offset + 1
+    yield from _interval_rules(new_data, first)
+    yield from _part_rules(new_data, first)
+
+
+def _schema_rules(event: DataEvent, tip: Tip, schema: str | None) -> Iterator[Violation]:
+    if event.new_data is None:
+        return
+    if tip.schema is None:
+        yield Violation("V14", "data before any SetDataSchema")
+    elif schema not in (None, tip.schema):
+        yield Violation("V14", f"the files have schema {schema}, in force is {tip.schema}")
+
+
+def _interval_rules(new_data: Slice, first: int) -> Iterator[Violation]:
+    if new_data.start is None or new_data.end is None:
+        if new_data.start is not None or new_data.end is not None:
+            yield Violation("V12", f"the slice is {new_data.start} to {new_data.end}")
+        elif not new_data.removes and not new_data.parts:
+            yield Violation("V12", "newData names neither rows nor files")
+        return
+    if new_data.start != first:
+        yield Violation("V11", f"the slice starts at {new_data.start}, not at {first}")
+    if new_data.end < new_data.start:
+        yield Violation("V12", f"the slice ends at {new_data.end} before {new_data.start}")
+    if new_data.end > MAX_OFFSET:
+        yield Violation("V12", f"the slice ends at {new_data.end}, beyond 2^63-1")
+
+
+def _part_rules(new_data: Slice, first: int) -> Iterator[Violation]:
+    if new_data.parts is None:
+        return
+    rows = sum(part.rows for part in new_data.parts)
+    if rows != new_data.rows:
+        yield Violation("V13", f"parts hold {rows} rows, the interval {new_data.rows}")
+    expected = first if new_data.start is None else new_data.start
+    for part in new_data.parts:
+        if not _part_fits(part, expected):
+            yield Violation("V13", f"part {part.path} does not start at {expected}")
+            return
+        expected += part.rows
+
+
+def _part_fits(part: Part, start: int) -> bool:
+    return part.rows >= 0 and part.start == start and part.end == start + part.rows - 1
+
+
+def _checkpoint_rules(event: DataEvent, tip: Tip) -> Iterator[Violation]:
+    wanted = tip.data.checkpoint_hash if tip.data else None
+    if event.prev_checkpoint != wanted:
+        yield Violation("V15", f"prevCheckpoint is {event.prev_checkpoint}, not {wanted}")
+    dropped = wanted is not None and event.new_checkpoint is None
+    if dropped and "checkpoint" not in tip.reset:
+        yield Violation("V16", "newCheckpoint is dropped without ResetState")
+
+
+def _watermark_rules(event: DataEvent, tip: Tip) -> Iterator[Violation]:
+    if event.new_watermark is not None and not is_watermark(event.new_watermark):
+        yield Violation(
+            "V17",
+            f"newWatermark {event.new_watermark} is no UTC instant with three fraction digits",
+        )
+        return
+    before = tip.data.new_watermark if tip.data else None
+    if before is None or "watermark" in tip.reset:
+        return
+    if event.new_watermark is None or event.new_watermark < before:
+        yield Violation("V17", f"newWatermark {event.new_watermark} is below {before}")
+
+
+def _future_rule(event: DataEvent, latest: int) -> Iterator[Violation]:
+    limit = latest + MAX_FUTURE
+    mark = event.new_watermark
+    if mark is not None and is_watermark(mark) and instant_of(mark) > limit:
+        yield Violation("V18", f"newWatermark {mark} is beyond {watermark_text(limit)}")
+
+
+def _source_state_rules(
+    event: DataEvent, tip: Tip, replaced: Mapping[str, str] | None
+) -> Iterator[Violation]:
+    before = tip.data.new_source_state if tip.data else None
+    after = event.new_source_state
+    if after is None:
+        if before is not None and "sourceState" not in tip.reset:
+            yield Violation("V19", "newSourceState is dropped without ResetState")
+        return
+    if after.kind == KIND and (before is None or before.kind == KIND):
+        yield from _summary_rules(before, after, tip, replaced)
+
+
+def _summary_rules(
+    before: SourceState | None,
+    after: SourceState,
+    tip: Tip,
+    replaced: Mapping[str, str] | None,
+) -> Iterator[Violation]:
+    old = UnitSummary.of(before)
+    new = UnitSummary.of(after)
+    delta = UnitSummary.delta_of(after)
+    same = new.version == old.version and new.digest == old.digest and not delta
+    if not same and new.version != old.version + 1 and "sourceState" not in tip.reset:
+        yield Violation("V21", f"stateVersion {new.version} follows {old.version}")
+    if replaced is None:
+        return
+    digest = rolled_digest(old.digest, delta, replaced)
+    if digest != new.digest:
+        yield Violation("V22", f"digest is {new.digest}, the delta gives {digest}")
+
+
+def _changes_nothing(event: DataEvent, tip: Tip) -> bool:
+    last = tip.data or DataEvent()
+    if event.new_data is not None or event.new_watermark != last.new_watermark:
+        return False
+    if event.new_checkpoint != last.new_checkpoint:
+        return False
+    if not _same_state(event.new_source_state, last.new_source_state):
+        return False
+    return all(item.new_block_hash is None for item in event.inputs or ())
+
+
+def _same_state(one: SourceState | None, other: SourceState | None) -> bool:
+    if one is None or other is None or one.kind != KIND or other.kind != KIND:
+        return one == other
+    return UnitSummary.of(one) == UnitSummary.of(other)

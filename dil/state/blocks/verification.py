@@ -1,0 +1,196 @@
+"""Rechecks a whole chain: hashes, links, every rule, and the index against the blocks.
+
+Memory grows with the number of work units (about 150 bytes each), not with that of blocks: the
+store yields blocks newest first, rules want them oldest first, so they pass through a temporary
+file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tempfile
+from array import array
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import IO
+
+from dil.errors import StateError
+from dil.model.json import JsonObject
+from dil.spi.state_store import StateStore, UnitState
+from dil.state.blocks.block import Block, Tip, advance, read_block
+from dil.state.blocks.canonical import canonical, is_hash_of
+from dil.state.blocks.events import DataEvent, Part
+from dil.state.blocks.source_state import KIND, UnitSummary, is_removal, row_hash
+from dil.state.blocks.validation import Violation, violations
+
+_SPOOL_BYTES = 16 * 1024 * 1024
+_MAX_PROBLEMS = 100
+_MAX_READINGS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class ChainReport:
+    """What a check found; ``problems`` begin with a code where a rule is broken.
+
+    ``files`` counts those that no later block removed. At most a hundred problems are listed.
+    """
+
+    blocks: int
+    files: int
+    problems: tuple[str, ...]
+
+    @property
+    def is_sound(self) -> bool:
+        """Tell whether nothing was found."""
+        return not self.problems
+
+
+def verify_chain(
+    store: StateStore, *, size_of: Callable[[str], int | None] | None = None
+) -> ChainReport:
+    """Recheck every block of a job from the first to the last, and its work-unit index.
+
+    A run that commits meanwhile would make index and files newer than the blocks that were read:
+    then everything is read again, three times at most.
+
+    Args:
+        store: The job's store; it is only read.
+        size_of: Returns the size in bytes of a file by its URI, None when it is gone. Given, the
+            files that no later block removed must exist with the stated size (V20).
+    """
+    report = ChainReport(0, 0, ())
+    for _ in range(_MAX_READINGS):
+        try:
+            head = store.head()
+            report = _read(store, head, size_of)
+            if store.head() == head:
+                break
+        except StateError as error:
+            return ChainReport(0, 0, (error.message,))
+    return report
+
+
+def _read(
+    store: StateStore, head: JsonObject | None, size_of: Callable[[str], int | None] | None
+) -> ChainReport:
+    check = _Check()
+    for fields in _oldest_first(store.blocks()):
+        check.block(fields)
+    check.head(head)
+    if check.blocks:
+        check.index(store.unit_states())
+    if size_of is not None:
+        check.files(size_of)
+    return ChainReport(check.blocks, len(check.live), tuple(check.problems[:_MAX_PROBLEMS]))
+
+
+@dataclass(slots=True)
+class _Check:
+    blocks: int = 0
+    tip: Tip | None = None
+    problems: list[str] = field(default_factory=list)
+    units: dict[bytes, tuple[str, bytes]] = field(default_factory=dict)
+    live: dict[str, Part] = field(default_factory=dict)
+
+    def block(self, fields: JsonObject) -> None:
+        """Check one block as the next one."""
+        self.blocks += 1
+        stored_hash = str(fields["hash"])
+        bare = {name: value for name, value in fields.items() if name != "hash"}
+        sequence = bare.get("sequenceNumber")
+        try:
+            if not is_hash_of(stored_hash, canonical(bare)):
+                self.problems.append(f"V06: block {sequence} does not fit its hash {stored_hash}")
+            block = read_block(bare)
+        except (KeyError, TypeError, ValueError) as error:
+            self.problems.append(f"V06: block {sequence} cannot be read: {error!r}")
+            return
+        try:
+            found = violations(block, self.tip, replaced=self._absorb(block))
+        except (KeyError, TypeError, ValueError) as error:
+            self.problems.append(f"V21: the state in block {sequence} cannot be read: {error!r}")
+            found = []
+        self.problems += [f"{each} (block {sequence})" for each in found]
+        self.tip = advance(self.tip, block, stored_hash)
+
+    def head(self, head: JsonObject | None) -> None:
+        """Check that the head, on which the next run builds, is the last block."""
+        found = None if head is None else head["hash"]
+        last = None if self.tip is None else self.tip.hash
+        if found != last:
+            self.problems.append(f"V03: the head is {found}, the last block is {last}")
+
+    def index(self, states: Iterable[UnitState]) -> None:
+        """Check that the work-unit index holds what the blocks say, no more and no less."""
+        unseen = set(self.units)
+        for state in states:
+            key = _key(state.signature)
+            unseen.discard(key)
+            _, facts = self.units.get(key, ("", b""))
+            if facts != _facts(state.low, state.high, state.status, state.attempts):
+                self.problems.append(
+                    f"V22: work unit {state.signature} differs between index and chain"
+                )
+        if unseen:
+            self.problems.append(
+                f"V22: work units of the chain that are not in the index: {len(unseen)}"
+            )
+
+    def files(self, size_of: Callable[[str], int | None]) -> None:
+        """Check that live files exist with their size."""
+        for part in self.live.values():
+            size = size_of(part.path)
+            if size != part.size:
+                found = "is gone" if size is None else f"has {size} bytes"
+                violation = Violation("V20", f"{part.path} {found}, {part.size} were published")
+                self.problems.append(str(violation))
+
+    def _absorb(self, block: Block) -> dict[str, str]:
+        """Note what a block says of files and work units; return the row hashes it replaces."""
+        event = block.event
+        if not isinstance(event, DataEvent):
+            return {}
+        if event.new_data is not None:
+            for part in event.new_data.removes:
+                self.live.pop(part.path, None)
+            self.live.update({part.path: part for part in event.new_data.parts or ()})
+        state = event.new_source_state
+        if state is None or state.kind != KIND:
+            return {}
+        replaced = {}
+        for row in UnitSummary.delta_of(state):
+            signature = str(row["sig"])
+            key = _key(signature)
+            if key in self.units:
+                replaced[signature] = self.units[key][0]
+            if is_removal(row):
+                self.units.pop(key, None)
+                continue
+            facts = _facts(row["low"], row["high"], row["status"], row["attempts"])
+            self.units[key] = (row_hash(row), facts)
+        return replaced
+
+
+def _key(signature: str) -> bytes:
+    return hashlib.sha256(signature.encode()).digest()[:16]
+
+
+def _facts(*values: object) -> bytes:
+    return hashlib.sha256(repr(values).encode()).digest()[:8]
+
+
+def _oldest_first(blocks: Iterable[JsonObject]) -> Iterator[JsonObject]:
+    places = array("Q")
+    with tempfile.SpooledTemporaryFile(max_size=_SPOOL_BYTES) as spool:
+        for fields in blocks:
+            places.append(spool.tell())
+            spool.write(json.dumps(fields).encode() + b"\n")
+        while places:
+            yield _line_at(spool, places.pop())
+
+
+def _line_at(spool: IO[bytes], place: int) -> JsonObject:
+    spool.seek(place)
+    fields: JsonObject = json.loads(spool.readline())
+    return fields

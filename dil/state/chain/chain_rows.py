@@ -1,0 +1,212 @@
+"""The chain's rows: reading the tip, appending blocks with compare-and-set on the head."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from dil.errors import CommitConflictError, StateError
+from dil.model.json import JsonObject
+from dil.state.blocks.block import Block, Tip, listed, parse_block
+from dil.state.blocks.canonical import is_hash_of
+from dil.state.blocks.events import SOURCE_KINDS, ConfigEvent, DataEvent
+from dil.state.databases import sql
+from dil.state.databases.database import Row, Transaction
+
+_SCHEMA_KINDS = frozenset({"SetDataSchema"})
+
+
+def read_tip(tx: Transaction, job: str) -> Tip | None:
+    """Return the end of the job's chain from at most five rows, whatever its length.
+
+    Raises:
+        StateError: a block that is read is missing or damaged, or the head row contradicts it.
+    """
+    row = tx.row(sql.HEAD, job)
+    if row is None:
+        return None
+    stored_hash, data_sequence, source_sequence, schema_sequence, sequence = row
+    head = read_block_at(tx, job, sequence, stored_hash)
+    _require_pointers(job, head, row)
+    seed = read_block_at(tx, job, 0)
+    source = config_event_at(tx, job, source_sequence)
+    schema = config_event_at(tx, job, schema_sequence, _SCHEMA_KINDS)
+    return Tip(
+        hash=stored_hash,
+        head=head,
+        dataset_kind=str(getattr(seed.event, "dataset_kind", "")),
+        data=_last_data(tx, job, data_sequence, head),
+        data_sequence=data_sequence,
+        source=source,
+        source_sequence=source_sequence,
+        schema=str(schema.body.get("schema")) if schema else None,
+        schema_sequence=schema_sequence,
+        reset=resets_since(tx, job, data_sequence, sequence),
+    )
+
+
+def read_block_at(
+    tx: Transaction, job: str, sequence: int, expected_hash: str | None = None
+) -> Block:
+    """Return one block, whose bytes fit its hash.
+
+    Raises:
+        StateError: it is missing or damaged, or its hash is not the expected one.
+    """
+    row = tx.row(sql.BLOCK, job, sequence)
+    if row is None:
+        raise damaged(f"V04: block {sequence} of job {json.dumps(job)} is missing")
+    stored_hash, payload = row
+    if expected_hash not in (None, stored_hash):
+        raise damaged(
+            f"V03: the head of job {json.dumps(job)} is {expected_hash}, its block {sequence} has "
+            f"the hash {stored_hash}"
+        )
+    return read_stored(job, sequence, stored_hash, payload)
+
+
+def read_stored(job: str, sequence: int, stored_hash: str, payload: bytes | str) -> Block:
+    """Return the block of a stored row.
+
+    Raises:
+        StateError: its bytes do not fit its hash or its place, or cannot be read.
+    """
+    content = payload.encode() if isinstance(payload, str) else bytes(payload)
+    if not is_hash_of(stored_hash, content):
+        raise damaged(f"V06: block {sequence} of job {json.dumps(job)} does not fit its hash")
+    try:
+        block = parse_block(content)
+    except (KeyError, TypeError, ValueError) as error:
+        raise damaged(
+            f"block {sequence} of job {json.dumps(job)} cannot be read: {error!r}"
+        ) from error
+    if block.sequence != sequence:
+        raise damaged(
+            f"V04: block {block.sequence} of job {json.dumps(job)} is stored as {sequence}"
+        )
+    return block
+
+
+def data_event_at(tx: Transaction, job: str, sequence: int) -> DataEvent:
+    """Return the data event of a block that holds one.
+
+    Raises:
+        StateError: the block is missing or damaged, or holds another event. Going on without it
+            would begin again at offset 0.
+    """
+    event = read_block_at(tx, job, sequence).event
+    if not isinstance(event, DataEvent):
+        raise _misled(job, sequence, event.kind)
+    return event
+
+
+def config_event_at(
+    tx: Transaction, job: str, sequence: int | None, kinds: frozenset[str] = SOURCE_KINDS
+) -> ConfigEvent | None:
+    """Return the config event of a block that holds one of some kinds, None without a sequence.
+
+    Raises:
+        StateError: the block is missing or damaged, or holds another event.
+    """
+    if sequence is None:
+        return None
+    event = read_block_at(tx, job, sequence).event
+    if not isinstance(event, ConfigEvent) or event.kind not in kinds:
+        raise _misled(job, sequence, event.kind)
+    return event
+
+
+def resets_since(tx: Transaction, job: str, sequence: int | None, head: int) -> frozenset[str]:
+    """Return what ResetState events behind a block, up to the head, allow to be dropped."""
+    since = -1 if sequence is None else sequence
+    if head == since:
+        return frozenset()
+    named: set[str] = set()
+    for (payload,) in tx.rows(sql.RESETS, job, since):
+        event = parse_block(payload).event
+        if isinstance(event, ConfigEvent):
+            named.update(map(str, listed(event, "fields")))
+    return frozenset(named)
+
+
+def append(
+    tx: Transaction, job: str, before: Tip | None, blocks: Sequence[Block], after: Tip
+) -> None:
+    """Write blocks behind ``before`` and move the head, all or nothing.
+
+    Raises:
+        CommitConflictError: the head is no longer ``before``.
+    """
+    for block in blocks:
+        has_data = isinstance(block.event, DataEvent) and block.event.new_data is not None
+        tx.change(
+            sql.ADD_BLOCK,
+            job, block.sequence, block.hash, block.previous_hash, block.event.kind,
+            block.system_time, int(has_data), block.content,
+        )  # fmt: skip
+    place = (
+        after.hash, after.head.sequence, after.data_sequence, after.source_sequence,
+        after.schema_sequence,
+    )  # fmt: skip
+    if before is None:
+        tx.change(sql.FIRST_HEAD, job, *place)
+    elif tx.change(sql.MOVE_HEAD, *place, job, before.hash) != 1:
+        raise moved_head(job)
+
+
+def moved_head(job: str) -> CommitConflictError:
+    """Return the error of a writer who came second."""
+    return CommitConflictError(
+        f"the chain of job {json.dumps(job)} moved on since this run was planned",
+        "Nothing of this run was recorded; run the job again.",
+    )
+
+
+def shown(row: Row) -> JsonObject:
+    """Return a block's row as JSON with its ``hash``.
+
+    Raises:
+        StateError: the stored bytes are no JSON object.
+    """
+    stored_hash, payload = row
+    try:
+        fields: JsonObject = {**json.loads(payload), "hash": stored_hash}
+    except (ValueError, TypeError) as error:
+        raise damaged(f"V06: block {stored_hash} is no JSON object") from error
+    return fields
+
+
+def damaged(what: str) -> StateError:
+    """Return the error of a chain that dil cannot have written so."""
+    return StateError(what, "The chain was changed outside dil. Restore a copy of the state store.")
+
+
+def _last_data(tx: Transaction, job: str, sequence: int | None, head: Block) -> DataEvent | None:
+    if sequence is None:
+        return None
+    if sequence == head.sequence and isinstance(head.event, DataEvent):
+        return head.event
+    return data_event_at(tx, job, sequence)
+
+
+def _require_pointers(job: str, head: Block, row: Row) -> None:
+    """Check the head row against the head block: what that block sets is what is in force."""
+    _, data_sequence, source_sequence, schema_sequence, sequence = row
+    kind = head.event.kind
+    stated = None
+    if isinstance(head.event, DataEvent):
+        stated = data_sequence
+    elif kind in SOURCE_KINDS:
+        stated = source_sequence
+    elif kind in _SCHEMA_KINDS:
+        stated = schema_sequence
+    else:
+        return
+    if stated != sequence:
+        raise _misled(job, sequence, kind)
+
+
+def _misled(job: str, sequence: int, kind: str) -> StateError:
+    return damaged(
+        f"the head of job {json.dumps(job)} contradicts its block {sequence}, which holds {kind}"
+    )

@@ -1,0 +1,316 @@
+"""PostgreSQL through psycopg 3.
+
+Every statement is bounded in time: by the server's own time-outs, by TCP keepalive on both sides,
+and, for a server that hangs, by a limit in the client. Locks of a client that vanished are free
+after two minutes at the latest.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import time
+from collections.abc import Generator, Iterable
+from contextlib import suppress
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from dil.errors import StateError
+from dil.model.database_address import DatabaseAddress
+from dil.state.databases import server_driver, sql, tables
+from dil.state.databases.database import Row, SqlValue
+from dil.state.databases.server_driver import Diagnosis, Fault, ServerConnection, ServerDriver
+
+if TYPE_CHECKING:
+    import psycopg
+
+T = TypeVar("T")
+
+_ROWS_A_FETCH = 2000
+_DUPLICATE = {"23505"}
+_ROLLED_BACK = {"40001", "40P01"}
+# Class 08, shut-down and start-up, ended for being idle.
+_LOST = re.compile(r"08...|57P0[1-5]|25P0[34]")
+# What a failed login says; it comes without an SQLSTATE (PostgreSQL manual, Appendix A).
+_REFUSED = (
+    (re.compile(r"(?i)password|authentication|no pg_hba\.conf entry|role .* does not exist"),
+     "Check state.store.db.user and state.store.db.password, and the server's pg_hba.conf."),
+    (re.compile(r'(?i)database ".*" does not exist'),
+     "Create it: CREATE DATABASE name ENCODING 'UTF8'. Or correct state.store.db.url."),
+    (re.compile(r"(?i)too many (clients|connections)|remaining connection slots"),
+     "Raise the server's max_connections, or run fewer jobs at a time."),
+    (re.compile(r"(?i)invalid .*option|invalid .*value|certificate|ssl|tls"),
+     "Check the options in state.store.db.url; they are those of libpq."),
+)  # fmt: skip
+_NO_SCHEMA = "Create the schema that state.store.db.url names: CREATE SCHEMA name."
+_ADVICE = {
+    "55P03": "Another process kept this job's row locked; run the job again.",
+    "57014": "The server took too long. Look what it is busy with, then run the job again.",
+    "42501": "Give the user the right: GRANT USAGE, CREATE ON SCHEMA name TO user.",
+    "3F000": _NO_SCHEMA,
+    "25006": "This server takes no writes. Name the primary in state.store.db.url.",
+    "53100": "The server's disk is full.",
+    "42P01": "Tables are missing: another version of dil made the store, or they were dropped. "
+             "Restore a backup.",
+    "42703": "Another version of dil made the store: use that version, or restore a backup.",
+}  # fmt: skip
+_OTHERWISE = "Look into the server's log; then run the job again."
+
+
+class PostgresqlDriver(ServerDriver):
+    """Connects to one PostgreSQL database."""
+
+    def __init__(self, address: DatabaseAddress) -> None:
+        self.address = address
+
+    def errors(self) -> tuple[type[Exception], ...]:
+        """Return psycopg's root error."""
+        psycopg = _installed()
+        return (psycopg.Error,)
+
+    def connect(self, *, may_idle: bool) -> ServerConnection:
+        """Open a connection and set its limits.
+
+        Raises:
+            StateError: psycopg is not installed, or the database does not hold UTF-8.
+        """
+        connection = _bounded_class().connect(**self._arguments())
+        try:
+            self._require_unicode(connection)
+            connection.execute(_settings(0 if may_idle else server_driver.IDLE_S))
+        except BaseException:
+            connection.close()
+            raise
+        return _Connection(connection, self.address)
+
+    def _require_unicode(self, connection: psycopg.Connection[Row]) -> None:
+        encoding = connection.info.parameter_status("server_encoding")
+        if encoding != "UTF8":
+            raise StateError(
+                f"the state store {self.address} has the encoding {encoding}, not UTF8",
+                "Create the database with ENCODING 'UTF8'.",
+            )
+
+    def diagnose(self, error: Exception) -> Diagnosis:
+        """Tell by SQLSTATE, and where there is none by the text."""
+        text = " ".join(str(error).split())
+        state = getattr(error, "sqlstate", None)
+        if state in _DUPLICATE:
+            return Diagnosis(Fault.DUPLICATE, text, "")
+        if state in _ROLLED_BACK:
+            return Diagnosis(Fault.ROLLED_BACK, text, "")
+        if state is None:
+            return self._without_state(error, text)
+        if _LOST.fullmatch(state):
+            return Diagnosis(Fault.LOST, text, server_driver.AWAY)
+        return Diagnosis(Fault.OTHER, text, _ADVICE.get(state, _OTHERWISE))
+
+    def _without_state(self, error: Exception, text: str) -> Diagnosis:
+        psycopg = _installed()
+        if isinstance(error, psycopg.DataError):
+            return Diagnosis(Fault.OTHER, text, _OTHERWISE)
+        for pattern, advice in _REFUSED:
+            if pattern.search(text):
+                return Diagnosis(Fault.OTHER, text, advice)
+        return Diagnosis(Fault.LOST, text, server_driver.AWAY)
+
+    def _arguments(self) -> dict[str, Any]:
+        address = self.address
+        arguments: dict[str, Any] = {
+            "connect_timeout": server_driver.CONNECT_S,
+            "keepalives_idle": 30,
+            "keepalives_interval": 10,
+            "keepalives_count": 3,
+            "tcp_user_timeout": server_driver.ANSWER_S * 1000,
+            "application_name": "dil",
+            **dict(address.options),
+            "dbname": address.database,
+            "client_encoding": "UTF8",
+            "autocommit": True,
+            # A pooler between here and the server may not know statements prepared elsewhere.
+            "prepare_threshold": None,
+        }
+        if address.hosts:
+            arguments["host"] = ",".join(name for name, _ in address.hosts)
+            arguments["port"] = ",".join(str(port) for _, port in address.hosts)
+        if address.user:
+            arguments["user"] = address.user
+        if address.password:
+            arguments["password"] = address.password.reveal()
+        if address.schema:
+            path = address.schema.replace("\\", "\\\\").replace(" ", "\\ ")
+            arguments["options"] = f"{arguments.get('options', '')} -csearch_path={path}".strip()
+        return arguments
+
+
+class _Connection(ServerConnection):
+    """One psycopg connection in autocommit mode; transactions are begun by statement."""
+
+    def __init__(self, connection: psycopg.Connection[Row], address: DatabaseAddress) -> None:
+        self._connection = connection
+        self._address = address
+
+    def change(self, statement: str, *values: SqlValue) -> int:
+        """Run a statement; PostgreSQL counts the rows it matched."""
+        return self._connection.execute(_native(statement), _plain(values)).rowcount
+
+    def rows(self, statement: str, *values: SqlValue) -> list[Row]:
+        """Return all rows of a SELECT."""
+        return self._connection.execute(_native(statement), _plain(values)).fetchall()
+
+    def stream(self, statement: str, *values: SqlValue) -> Generator[Row, None, None]:
+        """Yield rows through a cursor of the server."""
+        with self._connection.cursor("dil_listing") as cursor:
+            cursor.itersize = _ROWS_A_FETCH
+            cursor.execute(_native(statement), _plain(values))
+            yield from cursor
+
+    def begin_writing(self) -> None:
+        """Begin at READ COMMITTED: once a lock is held, what was committed before it is seen."""
+        self._connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE")
+
+    def begin_reading(self) -> None:
+        """Begin at REPEATABLE READ: the first statement decides which point in time is seen."""
+        self._connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+
+    def commit(self) -> None:
+        """Commit; returns when the transaction is in the log on disk."""
+        self._connection.execute("COMMIT")
+
+    def rollback(self) -> None:
+        """Roll back; harmless outside of a transaction."""
+        if self._connection.info.transaction_status.name != "IDLE":
+            self._connection.execute("ROLLBACK")
+
+    def existing(self, names: Iterable[str]) -> frozenset[str]:
+        """Return which tables the search path finds.
+
+        Raises:
+            StateError: it names no schema that this user may look into, so that tables could
+                neither be found nor made.
+        """
+        found = self._connection.execute(
+            # A scan, and not to_regclass(), which may answer from before a lock was waited for.
+            "SELECT relname FROM pg_class WHERE relname = ANY(%s) AND pg_table_is_visible(oid)",
+            [list(names)],
+        )
+        tables_found = frozenset(row[0] for row in found)
+        if not tables_found:
+            self._require_schema()
+        return tables_found
+
+    def _require_schema(self) -> None:
+        """Tell a schema that is not there from an empty one, which looks the same."""
+        if self.rows("SELECT current_schema()") != [(None,)]:
+            return
+        which = f"no schema {self._address.schema}" if self._address.schema else "no usable schema"
+        raise StateError(
+            f"the state store {self._address} has {which}, or this user may not look into it",
+            _NO_SCHEMA,
+        )
+
+    def create(self) -> None:
+        """Make the tables in one transaction, under a lock that other processes wait for."""
+        self._connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE")
+        self._connection.execute("SELECT pg_advisory_xact_lock(%s)", [_CREATION_LOCK])
+        if not self.existing(tables.names(tables.POSTGRESQL)):
+            for statement in tables.statements(tables.POSTGRESQL):
+                self._connection.execute(statement.encode())
+            self.change(sql.WRITE_FORMAT, tables.FORMAT)
+        self._connection.execute("COMMIT")
+
+    def close(self) -> None:
+        """Close the connection."""
+        with suppress(Exception):
+            self._connection.close()
+
+
+_CREATION_LOCK = int.from_bytes(hashlib.sha256(b"dil state tables").digest()[:7], "big")
+
+
+def _settings(idle_s: int) -> bytes:
+    """Return the session's limits as statements.
+
+    ``synchronous_commit=off`` would lose acknowledged commits in a crash, so it is raised to on;
+    other values are the server's business.
+    """
+    return (
+        f"SET lock_timeout = '{server_driver.LOCK_S}s';"
+        f" SET statement_timeout = '{server_driver.STATEMENT_S}s';"
+        f" SET idle_in_transaction_session_timeout = '{idle_s}s';"
+        " SET tcp_keepalives_idle = 30; SET tcp_keepalives_interval = 10;"
+        " SET tcp_keepalives_count = 3;"
+        " SELECT set_config('synchronous_commit', 'on', false)"
+        " WHERE current_setting('synchronous_commit') = 'off'"
+    ).encode()
+
+
+@lru_cache(maxsize=256)
+def _native(statement: str) -> bytes:
+    """Return a statement with psycopg's placeholders."""
+    return statement.replace("%", "%%").replace("?", "%s").encode()
+
+
+def _plain(values: Iterable[SqlValue]) -> list[SqlValue]:
+    """Return values that the server takes: its texts hold no NUL, which errors may quote."""
+    return [
+        value.replace("\0", "\N{REPLACEMENT CHARACTER}") if isinstance(value, str) else value
+        for value in values
+    ]
+
+
+@lru_cache(maxsize=1)
+def _installed() -> Any:  # noqa: ANN401 - a module
+    """Return psycopg.
+
+    Raises:
+        StateError: it is not installed, or finds no libpq.
+    """
+    try:
+        import psycopg
+    except ImportError as error:
+        raise StateError(
+            f"state.store.type postgresql needs the package psycopg ({error})",
+            "Install it: pip install 'dil-spark[postgresql]'",
+        ) from error
+    return psycopg
+
+
+@lru_cache(maxsize=1)
+def _bounded_class() -> type[psycopg.Connection[Row]]:
+    """Return a connection class whose every wait for the server ends."""
+    psycopg = _installed()
+
+    class BoundedConnection(psycopg.Connection):  # type: ignore[misc, name-defined]
+        """Gives up on a server that is silent for too long."""
+
+        def wait(self, gen: Generator[Any, Any, T], *args: Any, **named: Any) -> T:  # noqa: ANN401
+            """Wait for an exchange with the server, and no longer than ANSWER_S."""
+            try:
+                return super().wait(_bounded(gen), *args, **named)  # type: ignore[no-any-return]
+            except _SilentServerError as error:
+                self.pgconn.finish()
+                raise psycopg.OperationalError(str(error)) from error
+
+    return BoundedConnection
+
+
+class _SilentServerError(Exception):
+    """The server did not answer in time."""
+
+
+def _bounded(exchange: Generator[Any, Any, T]) -> Generator[Any, Any, T]:
+    """Pass an exchange on, and end it when no answer came for ANSWER_S seconds."""
+    deadline = time.monotonic() + server_driver.ANSWER_S
+    try:
+        wanted = next(exchange)
+        while True:
+            ready = yield wanted
+            if ready:
+                deadline = time.monotonic() + server_driver.ANSWER_S
+            elif time.monotonic() > deadline:
+                raise _SilentServerError(f"no answer for {server_driver.ANSWER_S} s")
+            wanted = exchange.send(ready)
+    except StopIteration as end:
+        result: T = end.value
+        return result

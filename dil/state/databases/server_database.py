@@ -1,0 +1,306 @@
+"""A database server as the state store's database, over PostgreSQL's or MySQL's driver.
+
+A write transaction first takes the job's row in ``writer``: writers of one job follow each other,
+as on SQLite those of a file do, and those of different jobs do not meet. The row also keeps the
+mark of the last transaction that was committed. When the answer to a COMMIT is lost, a new
+connection waits until that transaction is over and reads the mark, so that whether it landed is
+known and not guessed.
+
+A connection that went away between two transactions is opened again, and a server that is starting
+again is waited for (see ``outage``). A connection that goes away inside of a transaction is an
+error: nothing of it landed, and whoever began it knows what to do again.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from threading import RLock
+
+from dil.errors import CommitConflictError, CommitUnknownError, StateError
+from dil.state.databases import sql, tables
+from dil.state.databases.database import Database, Row, Snapshot, SqlValue, Transaction
+from dil.state.databases.outage import Outage
+from dil.state.databases.server_driver import Fault, ServerConnection, ServerDriver
+from dil.state.databases.sqlite_database import empty_store
+
+_BEGIN_ATTEMPTS = 5
+
+_TAKE_TURN = "UPDATE writer SET mark = ? WHERE dataset_id = ?"
+_ADD_WRITER = "INSERT INTO writer (dataset_id, mark) VALUES (?, '')"
+_AWAIT_TURN = "UPDATE writer SET mark = mark WHERE dataset_id = ?"
+_LAST_MARK = "SELECT mark FROM writer WHERE dataset_id = ?"
+_OTHERWISE = (
+    "Without one, give dil another database: the next run begins without history and reads "
+    "everything again, so move the published data away, too, or it is there twice."
+)
+_UNDONE = "Nothing of this change was recorded; run the job again."
+_AGAIN = "Then run the command again."
+
+
+class ServerTransaction(Snapshot):
+    """Statements on one connection; ``is_change`` tells that they are there to change something."""
+
+    def __init__(
+        self, connection: ServerConnection, driver: ServerDriver, *, is_change: bool = False
+    ) -> None:
+        self._connection = connection
+        self._driver = driver
+        self._is_change = is_change
+
+    def change(self, statement: str, *values: SqlValue) -> int:
+        """Run an INSERT, UPDATE or DELETE and return how many rows it matched."""
+        with translated(self._driver, is_change=self._is_change):
+            return self._connection.change(statement, *values)
+
+    def rows(self, statement: str, *values: SqlValue) -> list[Row]:
+        """Return all rows of a SELECT."""
+        with translated(self._driver, is_change=self._is_change):
+            return self._connection.rows(statement, *values)
+
+    def close(self) -> None:
+        """Close the connection, which ends its transaction."""
+        self._connection.close()
+
+
+class ServerDatabase(Database):
+    """The tables of one database on a server, as one job uses them.
+
+    Nothing is created before the first write. ``job`` is whose turn a write transaction takes:
+    it changes rows of this job only.
+    """
+
+    def __init__(self, driver: ServerDriver, job: str) -> None:
+        self._driver = driver
+        self._job = job
+        self._lock = RLock()
+        self._connection: ServerConnection | None = None
+        self._has_tables = False
+        self._outage = Outage(str(driver.address))
+
+    @contextmanager
+    def write(self) -> Iterator[Transaction]:
+        """Open a transaction that holds the job's turn; commits unless the block raises.
+
+        Raises:
+            CommitUnknownError: the connection was lost during COMMIT and the server did not come
+                back, so that it cannot be known whether the transaction landed.
+        """
+        with self._lock, translated(self._driver, is_change=True):
+            mark = uuid.uuid4().hex
+            connection = self._begun(mark)
+            try:
+                yield ServerTransaction(connection, self._driver, is_change=True)
+            except BaseException:
+                self._undo()
+                raise
+            self._commit(connection, mark)
+
+    @contextmanager
+    def read(self) -> Iterator[Transaction]:
+        """Open a reading transaction; a store without tables reads as an empty one."""
+        with self._lock, translated(self._driver):
+            connection = self._reading()
+            if connection is None:
+                with closing(empty_store()) as nothing:
+                    yield nothing
+                return
+            try:
+                yield ServerTransaction(connection, self._driver)
+            finally:
+                self._undo()
+
+    def snapshot(self) -> Snapshot:
+        """Open a connection of its own whose first read was already made."""
+        with translated(self._driver):
+            connection = self._own_reader()
+            return empty_store() if connection is None else ServerTransaction(
+                connection, self._driver
+            )  # fmt: skip
+
+    def stream(self, statement: str, *values: SqlValue) -> Iterator[Row]:
+        """Yield rows from a connection of its own, which lives as long as the iterator."""
+        with translated(self._driver):
+            connection = self._own_reader()
+            if connection is None:
+                return
+            with closing(connection), closing(connection.stream(statement, *values)) as rows:
+                yield from rows
+
+    def close(self) -> None:
+        """Close the shared connection; iterators and snapshots close their own."""
+        with self._lock:
+            self._drop()
+
+    # Transactions
+
+    def _begun(self, mark: str) -> ServerConnection:
+        """Return the shared connection inside a transaction that holds the job's turn.
+
+        Nothing of the caller's has happened yet, so whatever passes is tried again.
+        """
+        attempts = 1
+        while True:
+            try:
+                return self._turn(mark)
+            except self._driver.errors() as error:
+                fault = self._driver.diagnose(error).fault
+                self._undo()
+                # A connection may have gone stale since it was used; a new one has not.
+                limit = {Fault.OTHER: 1, Fault.LOST: 2}.get(fault, _BEGIN_ATTEMPTS)
+                if attempts >= limit:
+                    raise
+                attempts += 1
+
+    def _turn(self, mark: str) -> ServerConnection:
+        connection = self._connected()
+        if not self._is_ready(connection):
+            connection.create()
+            if not self._is_ready(connection):
+                raise tables.refused_format(None, str(self._driver.address), _OTHERWISE)
+        connection.begin_writing()
+        if connection.change(_TAKE_TURN, mark, self._job) == 0:
+            connection.rollback()
+            connection.change(_ADD_WRITER, self._job)
+            connection.begin_writing()
+            connection.change(_TAKE_TURN, mark, self._job)
+        return connection
+
+    def _commit(self, connection: ServerConnection, mark: str) -> None:
+        try:
+            connection.commit()
+        except self._driver.errors() as error:
+            fault = self._driver.diagnose(error).fault
+            self._undo()
+            if fault is not Fault.LOST or not self._has_landed(mark, error):
+                raise
+
+    def _has_landed(self, mark: str, lost: Exception) -> bool:
+        """Tell whether the transaction with a mark was committed before its connection broke."""
+        try:
+            connection = self._connected()
+            connection.begin_writing()
+            connection.change(_AWAIT_TURN, self._job)
+            found = connection.rows(_LAST_MARK, self._job)
+            connection.rollback()
+        except self._driver.errors() as error:
+            self._drop()
+            raise CommitUnknownError(
+                f"the state store {self._driver.address} went away while a change was committed "
+                f"({self._driver.diagnose(lost).text}), and cannot be asked whether it landed",
+                "Bring the server back and run the job again: the next run looks first. Delete "
+                "nothing.",
+            ) from error
+        return found == [(mark,)]
+
+    def _undo(self) -> None:
+        """End the transaction of the shared connection, or the connection itself."""
+        if self._connection is None:
+            return
+        try:
+            self._connection.rollback()
+        except self._driver.errors():
+            self._drop()
+
+    def _reading(self) -> ServerConnection | None:
+        """Return the shared connection inside a reading transaction, None without tables."""
+        try:
+            return self._read_from(self._connected())
+        except self._driver.errors() as error:
+            self._drop()
+            if self._driver.diagnose(error).fault is not Fault.LOST:
+                raise
+        return self._read_from(self._connected())
+
+    def _read_from(self, connection: ServerConnection) -> ServerConnection | None:
+        if not self._is_ready(connection):
+            return None
+        connection.begin_reading()
+        return connection
+
+    def _own_reader(self) -> ServerConnection | None:
+        connection = self._opened(may_idle=True)
+        try:
+            with self._lock:
+                is_ready = self._is_ready(connection)
+            if is_ready:
+                connection.begin_reading()
+                connection.rows(sql.READ_FORMAT)
+                return connection
+        except BaseException:
+            connection.close()
+            raise
+        connection.close()
+        return None
+
+    # Connections
+
+    def _connected(self) -> ServerConnection:
+        if self._connection is None:
+            self._connection = self._opened(may_idle=False)
+        return self._connection
+
+    def _opened(self, *, may_idle: bool) -> ServerConnection:
+        """Open a connection; a server that was there before gets time to come back."""
+        self._outage.refuse()
+        while True:
+            try:
+                connection = self._driver.connect(may_idle=may_idle)
+            except self._driver.errors() as error:
+                found = self._driver.diagnose(error)
+                if found.fault is not Fault.LOST or not self._outage.pause(error, found.text):
+                    raise
+            else:
+                self._outage.end()
+                return connection
+
+    def _drop(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _is_ready(self, connection: ServerConnection) -> bool:
+        """Tell whether the tables are there and of our format.
+
+        Raises:
+            StateError: they are of another format, or another program's.
+        """
+        if self._has_tables:
+            return True
+        place = str(self._driver.address)
+        wanted = tables.names(tables.POSTGRESQL)
+        found = connection.existing(wanted)
+        if wanted[0] not in found:
+            if found:
+                raise StateError(
+                    f"{place} holds a table {min(found)} that is not of a state store of dil",
+                    "Give dil a database or a schema of its own in state.store.db.url.",
+                )
+            return False
+        formats = connection.rows(sql.READ_FORMAT)
+        if not formats:
+            return False  # MySQL cannot make tables in a transaction: another process is at it
+        if formats[0][0] != tables.FORMAT:
+            raise tables.refused_format(formats[0][0], place, _OTHERWISE)
+        self._has_tables = True
+        return True
+
+
+@contextmanager
+def translated(driver: ServerDriver, *, is_change: bool = False) -> Iterator[None]:
+    """Turn the driver's errors into ours; the only place that does."""
+    try:
+        yield
+    except driver.errors() as error:
+        found, place = driver.diagnose(error), f"the state store {driver.address}"
+        if found.fault in {Fault.DUPLICATE, Fault.ROLLED_BACK}:
+            raise CommitConflictError(
+                f"another writer changed {place} first ({found.text})", _UNDONE
+            ) from error
+        if found.fault is Fault.LOST:
+            raise StateError(
+                f"{place} cannot be reached: {found.text}",
+                f"{found.advice} {_UNDONE if is_change else _AGAIN}",
+            ) from error
+        raise StateError(f"{place}: {found.text}", found.advice) from error

@@ -1,0 +1,110 @@
+"""What one database server's driver supplies to the state store."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Generator, Iterable
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from dil.model.database_address import DatabaseAddress
+from dil.state.databases.database import Row, SqlValue
+
+# How long to wait, in seconds: for a connection; for another writer's lock; for one statement, as
+# the server counts; for any answer, as the client counts, which ends waiting for a server that
+# hangs; and how long a client may be silent inside a transaction before the server ends it.
+CONNECT_S = 10
+LOCK_S = 20
+STATEMENT_S = 30
+ANSWER_S = 45
+IDLE_S = 120
+
+AWAY = "Check that the server runs and that state.store.db.url names its host and port."
+
+
+class Fault(Enum):
+    """What an error of a driver means for a transaction."""
+
+    DUPLICATE = auto()  # a row with this key is already there
+    ROLLED_BACK = auto()  # the server undid the transaction because another one was in the way
+    LOST = auto()  # the connection is gone, or there is no server
+    OTHER = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """An error in words: what the server said, on one line, and what to do."""
+
+    fault: Fault
+    text: str
+    advice: str
+
+
+class ServerConnection(ABC):
+    """One connection outside of any transaction; methods raise the driver's own errors."""
+
+    @abstractmethod
+    def change(self, statement: str, *values: SqlValue) -> int:
+        """Run a statement and return how many rows it matched; ``?`` stands for a value."""
+
+    @abstractmethod
+    def rows(self, statement: str, *values: SqlValue) -> list[Row]:
+        """Return all rows of a SELECT."""
+
+    @abstractmethod
+    def stream(self, statement: str, *values: SqlValue) -> Generator[Row, None, None]:
+        """Yield the rows of a SELECT in bounded memory, inside a transaction."""
+
+    @abstractmethod
+    def begin_writing(self) -> None:
+        """Begin a transaction each of whose statements sees all that is committed by then."""
+
+    @abstractmethod
+    def begin_reading(self) -> None:
+        """Begin a transaction that sees one point in time and locks nothing."""
+
+    @abstractmethod
+    def commit(self) -> None:
+        """End the transaction; what it changed is on the server's disk."""
+
+    @abstractmethod
+    def rollback(self) -> None:
+        """End the transaction; nothing of it stays."""
+
+    @abstractmethod
+    def existing(self, names: Iterable[str]) -> frozenset[str]:
+        """Return which of some tables are there."""
+
+    @abstractmethod
+    def create(self) -> None:
+        """Make the tables, once, however many processes do so at the same moment."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Close the connection; may be called twice, and never fails."""
+
+
+class ServerDriver(ABC):
+    """One server's way to connect and to say what went wrong."""
+
+    address: DatabaseAddress
+
+    @abstractmethod
+    def connect(self, *, may_idle: bool) -> ServerConnection:
+        """Open a connection.
+
+        Args:
+            may_idle: It only reads, and may pause inside a transaction for as long as it likes.
+                Another one is ended by the server after IDLE_S seconds, with its locks.
+
+        Raises:
+            StateError: the driver is not installed, or the server cannot keep a store.
+        """
+
+    @abstractmethod
+    def errors(self) -> tuple[type[Exception], ...]:
+        """Return the root of the driver's errors; none where it is not installed."""
+
+    @abstractmethod
+    def diagnose(self, error: Exception) -> Diagnosis:
+        """Say what one of those errors means."""

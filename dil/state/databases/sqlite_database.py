@@ -1,0 +1,272 @@
+"""SQLite as the state store's database: one file, write-ahead log, full synchronisation.
+
+Readers never block the writer, and the writer never blocks them, so a long listing in another
+process cannot make a heartbeat late. Every commit is on disk when it returns.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from threading import RLock
+
+from dil.errors import CommitConflictError, StateError
+from dil.state.databases import sql, tables
+from dil.state.databases.database import Database, Row, Snapshot, SqlValue, Transaction
+from dil.state.databases.mounts import network_mount_of
+
+BUSY_S = 5.0
+_WAL_ATTEMPTS = 50
+_WITHOUT_HISTORY = (
+    "Without one, move the file away: the next run begins without history and reads everything "
+    "again, so move the published data away, too, or it is there twice."
+)
+_OTHER_LAYOUT = ("no such table", "no such column", "has no column", "values for")
+
+
+class SqliteTransaction(Snapshot):
+    """Statements on one connection."""
+
+    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
+        self._connection = connection
+        self._path = path
+
+    def change(self, statement: str, *values: SqlValue) -> int:
+        """Run an INSERT, UPDATE or DELETE and return how many rows it matched."""
+        with translated(self._path):
+            return self._connection.execute(statement, values).rowcount
+
+    def rows(self, statement: str, *values: SqlValue) -> list[Row]:
+        """Return all rows of a SELECT."""
+        with translated(self._path):
+            return self._connection.execute(statement, values).fetchall()
+
+    def close(self) -> None:
+        """Close the connection, which ends its transaction."""
+        self._connection.close()
+
+
+class SqliteDatabase(Database):
+    """One database file; nothing is created before the first write."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lock = RLock()
+        self._connection: sqlite3.Connection | None = None
+
+    @contextmanager
+    def write(self) -> Iterator[Transaction]:
+        """Open a transaction that holds the write lock; commits unless the block raises."""
+        with self._lock, translated(self.path):
+            connection = self._connected(for_writing=True)
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                _create_or_check(connection, self.path)
+                yield SqliteTransaction(connection, self.path)
+                connection.execute("COMMIT")
+            except BaseException:
+                with suppress(sqlite3.Error):
+                    connection.execute("ROLLBACK")
+                raise
+
+    @contextmanager
+    def read(self) -> Iterator[Transaction]:
+        """Open a reading transaction; a missing file reads as an empty store."""
+        with self._lock, translated(self.path):
+            connection = self._connection
+            if connection is None and self._is_there():
+                connection = self._connected(for_writing=False)
+            if connection is None:
+                with closing(empty_store()) as nothing:
+                    yield nothing
+                return
+            connection.execute("BEGIN")
+            try:
+                yield SqliteTransaction(connection, self.path)
+            finally:
+                connection.execute("ROLLBACK")
+
+    def snapshot(self) -> Snapshot:
+        """Open a connection of its own whose first read was already made."""
+        with translated(self.path):
+            connection = self._reader()
+            if connection is None:
+                return empty_store()
+            connection.execute("BEGIN")
+            connection.execute(sql.READ_FORMAT).fetchall()
+            return SqliteTransaction(connection, self.path)
+
+    def stream(self, statement: str, *values: SqlValue) -> Iterator[Row]:
+        """Yield rows from a connection of its own, which lives as long as the iterator."""
+        with translated(self.path):
+            connection = self._reader()
+            if connection is None:
+                return
+            with closing(connection):
+                yield from connection.execute(statement, values)
+
+    def close(self) -> None:
+        """Close the shared connection; iterators and snapshots close their own."""
+        with self._lock:
+            if self._connection is not None:
+                self._connection.close()
+                self._connection = None
+
+    def _is_there(self) -> bool:
+        if not self.path.exists():
+            return False
+        self._refuse_network()
+        with closing(_open(self.path, create=False)) as connection:
+            return _has_tables(connection)
+
+    def _reader(self) -> sqlite3.Connection | None:
+        with self._lock:
+            if not self._is_there():
+                return None
+        connection = _open(self.path, create=False)
+        try:
+            _check_format(connection, self.path)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _connected(self, *, for_writing: bool) -> sqlite3.Connection:
+        if self._connection is None:
+            if for_writing:
+                self._refuse_network()
+                _make_durable_folder(self.path.parent)
+            connection = _open(self.path, create=for_writing)
+            try:
+                # Before anything is changed: the file may be another program's.
+                if not for_writing or _has_tables(connection):
+                    _check_format(connection, self.path)
+                if for_writing:
+                    _use_write_ahead_log(connection)
+            except BaseException:
+                connection.close()
+                raise
+            self._connection = connection
+        return self._connection
+
+    def _refuse_network(self) -> None:
+        kind = network_mount_of(self.path.parent)
+        if kind is not None:
+            raise StateError(
+                f"the state folder {self.path.parent} is on a network mount ({kind}), where file "
+                "locks cannot be trusted",
+                "Set state.store.type=filelog, which needs no locks, or state.store.dir to a local "
+                "folder.",
+            )
+
+
+@contextmanager
+def translated(path: Path) -> Iterator[None]:
+    """Turn the driver's errors into ours; the only place that does."""
+    try:
+        yield
+    except sqlite3.IntegrityError as error:
+        raise CommitConflictError(
+            f"another writer changed the state store {path} first ({error})",
+            "Nothing of this run was recorded; run the job again.",
+        ) from error
+    except sqlite3.Error as error:
+        raise StateError(f"the state store {path}: {error}", _advice(error)) from error
+
+
+def _advice(error: sqlite3.Error) -> str:
+    text = str(error)
+    if "locked" in text or "busy" in text:
+        return f"Another process kept it locked for {BUSY_S:.0f} s; run the job again."
+    if "not a database" in text or "malformed" in text:
+        return f"The file is damaged. Restore a copy of it. {_WITHOUT_HISTORY}"
+    if any(sign in text for sign in _OTHER_LAYOUT):
+        return f"Another version of dil made the file: use that version. {_WITHOUT_HISTORY}"
+    return "Check that the folder exists, is writable and has free space."
+
+
+def _open(path: Path, *, create: bool) -> sqlite3.Connection:
+    mode = "rwc" if create else "rw"
+    connection = sqlite3.connect(
+        f"{path.absolute().as_uri()}?mode={mode}",
+        uri=True,
+        timeout=BUSY_S,
+        isolation_level=None,
+        check_same_thread=False,
+    )
+    connection.execute("PRAGMA synchronous = FULL")
+    connection.execute("PRAGMA fullfsync = 1")
+    return connection
+
+
+def _use_write_ahead_log(connection: sqlite3.Connection) -> None:
+    """Switch the journal; SQLite does not wait here for another process that does the same."""
+    for attempt in range(_WAL_ATTEMPTS):
+        try:
+            connection.execute("PRAGMA journal_mode = WAL").fetchall()
+        except sqlite3.OperationalError as error:
+            if attempt == _WAL_ATTEMPTS - 1 or "locked" not in str(error):
+                raise
+            time.sleep(BUSY_S / _WAL_ATTEMPTS)
+        else:
+            return
+
+
+def empty_store() -> Snapshot:
+    """Return what a store reads as that does not exist yet, on any server."""
+    connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+    _create(connection)
+    return SqliteTransaction(connection, Path(":memory:"))
+
+
+def _create(connection: sqlite3.Connection) -> None:
+    for statement in tables.statements(tables.SQLITE):
+        connection.execute(statement)
+    connection.execute(sql.WRITE_FORMAT, (tables.FORMAT,))
+
+
+def _create_or_check(connection: sqlite3.Connection, path: Path) -> None:
+    if _has_tables(connection):
+        _check_format(connection, path)
+    else:
+        _create(connection)
+
+
+def _has_tables(connection: sqlite3.Connection) -> bool:
+    found = connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
+    return found is not None
+
+
+def _check_format(connection: sqlite3.Connection, path: Path) -> None:
+    try:
+        found = connection.execute(sql.READ_FORMAT).fetchone()
+    except sqlite3.OperationalError as error:
+        raise StateError(
+            f"{path} is an SQLite file, but not a state store of dil ({error})",
+            "Set state.store.dir to another folder.",
+        ) from error
+    number = None if found is None else found[0]
+    if number != tables.FORMAT:
+        raise tables.refused_format(number, str(path), _WITHOUT_HISTORY)
+
+
+def _make_durable_folder(folder: Path) -> None:
+    """Create the folder, and see that its name outlives a power cut."""
+    try:
+        missing = [place for place in (folder, *folder.parents) if not place.exists()]
+        folder.mkdir(parents=True, exist_ok=True)
+        for place in missing:
+            descriptor = os.open(place.parent, os.O_RDONLY)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+    except OSError as error:
+        raise StateError(
+            f"the state folder {folder} cannot be created: {error.strerror}",
+            "Set state.store.dir to a folder that this user may write.",
+        ) from error

@@ -1,0 +1,1 @@
+"""Chains of derived datasets: blocks of queries, and which input is next."""

@@ -1,0 +1,171 @@
+"""The input chains of derived datasets, read from the same store by indexed queries.
+
+Blocks never change and a chain has no branches, so one block is an ancestor of another when both
+are in the chain and its sequence is smaller (V34).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dil.errors import StateError
+from dil.state.blocks.event_json import EXECUTE_TRANSFORM
+from dil.state.blocks.events import DataEvent, InputSlice, Part
+from dil.state.blocks.input_validation import InputChain, require_known_interval
+from dil.state.chain.chain_rows import damaged, data_event_at, read_stored
+from dil.state.databases import sql
+from dil.state.databases.database import Row, Transaction
+
+SEQUENCE_OF = "SELECT seq FROM mc_block WHERE dataset_id = ? AND block_hash = ?"
+HASH_AT = "SELECT block_hash FROM mc_block WHERE dataset_id = ? AND seq = ?"
+LAST_OF_KIND = (
+    "SELECT seq FROM mc_block WHERE dataset_id = ? AND event_kind = ? AND seq <= ?"
+    " ORDER BY seq DESC LIMIT 1"
+)
+FIRST_OF_KIND = (
+    "SELECT seq FROM mc_block WHERE dataset_id = ? AND event_kind = ? AND seq > ?"
+    " ORDER BY seq LIMIT 1"
+)
+BLOCKS_WITH_DATA = (
+    "SELECT seq, block_hash, payload FROM mc_block"
+    " WHERE dataset_id = ? AND seq > ? AND seq <= ? AND has_data = 1 ORDER BY seq"
+)
+# A dataset holds only one of them (V08), a root the first.
+DATA_EVENTS = ("AddData", "ExecuteQuery", EXECUTE_TRANSFORM)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredInput(InputChain):
+    """One input's chain inside a transaction; each lookup costs the same in a chain of any length.
+
+    ``sequence`` is that of its head; ``data_sequence``, ``source_sequence`` and
+    ``schema_sequence`` are those of the newest block of their sort, None without one.
+    """
+
+    tx: Transaction
+    dataset_id: str
+    sequence: int
+    data_sequence: int | None
+    source_sequence: int | None
+    schema_sequence: int | None
+
+    def sequence_of(self, block_hash: str) -> int | None:
+        """Return the sequence number of a block, None when the chain has no such block."""
+        return _only(self.tx.row(SEQUENCE_OF, self.dataset_id, block_hash))
+
+    def hash_at(self, sequence: int) -> str:
+        """Return the hash of a block.
+
+        Raises:
+            StateError: the chain has no such block.
+        """
+        row = self.tx.row(HASH_AT, self.dataset_id, sequence)
+        if row is None:
+            raise damaged(f"V04: block {sequence} of job {json.dumps(self.dataset_id)} is missing")
+        return str(row[0])
+
+    def data_at(self, block_hash: str) -> DataEvent | None:
+        """Return the nearest data event at or before a block, None when there is none."""
+        sequence = self.sequence_of(block_hash)
+        return None if sequence is None else self.data_until(sequence)
+
+    def data_until(self, sequence: int) -> DataEvent | None:
+        """Return the nearest data event at or before a sequence, None when there is none."""
+        nearest = self.data_sequence
+        if nearest is not None and nearest > sequence:
+            nearest = self._first_found(LAST_OF_KIND, DATA_EVENTS, sequence)
+        return None if nearest is None else data_event_at(self.tx, self.dataset_id, nearest)
+
+    def first_after(self, sequence: int, kinds: Sequence[str]) -> int | None:
+        """Return the sequence of the first block of some kinds behind a sequence."""
+        found = [
+            _only(self.tx.row(FIRST_OF_KIND, self.dataset_id, kind, sequence)) for kind in kinds
+        ]
+        return min((each for each in found if each is not None), default=None)
+
+    def _first_found(self, statement: str, kinds: Sequence[str], sequence: int) -> int | None:
+        for kind in kinds:
+            found = _only(self.tx.row(statement, self.dataset_id, kind, sequence))
+            if found is not None:
+                return found
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class SliceFiles:
+    """The files of one input slice, in the order of their offsets.
+
+    ``removed`` are files of earlier slices that the input took away in this one; what was both
+    added and taken away inside it is in neither.
+    """
+
+    added: tuple[Part, ...] = ()
+    removed: tuple[Part, ...] = ()
+
+
+def open_input(tx: Transaction, dataset_id: str) -> StoredInput | None:
+    """Return an input's chain, None when the store holds none of this name."""
+    row = tx.row(sql.HEAD, dataset_id)
+    if row is None:
+        return None
+    _, data_sequence, source_sequence, schema_sequence, sequence = row
+    return StoredInput(tx, dataset_id, sequence, data_sequence, source_sequence, schema_sequence)
+
+
+def require_input(tx: Transaction, dataset_id: str) -> StoredInput:
+    """Return an input's chain.
+
+    Raises:
+        StateError: the store holds none of this name (V39).
+    """
+    found = open_input(tx, dataset_id)
+    if found is None:
+        raise StateError(
+            f"V39: input {json.dumps(dataset_id)} has no chain in this store",
+            "Run the job that writes it first, or mend its name in the transform.",
+        )
+    return found
+
+
+def slice_files(tx: Transaction, item: InputSlice) -> SliceFiles:
+    """Return the files of an input slice by one range query over its blocks (5.3).
+
+    Raises:
+        StateError: an end of the slice is not in the chain (V40, V34), or a block with rows names
+            no files.
+    """
+    if item.new_block_hash is None:
+        return SliceFiles()
+    chain = require_input(tx, item.dataset_id)
+    first = require_known_interval(item, chain)
+    last = chain.sequence_of(item.new_block_hash)
+    if last is None:
+        raise damaged(f"V34: input {item.dataset_id} has no block {item.new_block_hash}")
+    added: dict[str, Part] = {}
+    removed: list[Part] = []
+    for row in tx.rows(BLOCKS_WITH_DATA, item.dataset_id, first, last):
+        event = read_stored(item.dataset_id, *row).event
+        if isinstance(event, DataEvent) and event.new_data is not None:
+            removes = event.new_data.removes
+            removed.extend(part for part in removes if added.pop(part.path, None) is None)
+            added.update((part.path, part) for part in _parts(item.dataset_id, event))
+    return SliceFiles(tuple(added.values()), tuple(removed))
+
+
+def _parts(dataset_id: str, event: DataEvent) -> Sequence[Part]:
+    new_data = event.new_data
+    if new_data is None:
+        return ()
+    if new_data.parts is None:
+        raise StateError(
+            f"input {json.dumps(dataset_id)} has a slice from offset {new_data.start} that names "
+            "no files",
+            "It was written by another tool. Its rows cannot be read through the chain.",
+        )
+    return new_data.parts
+
+
+def _only(row: Row | None) -> int | None:
+    return None if row is None else int(row[0])

@@ -1,0 +1,194 @@
+"""The next ExecuteQuery of a derived dataset, from the last data block of each chain alone.
+
+Work grows with the number of inputs, never with the length of a chain (metadata-chain.md 5.2):
+what was consumed stands in the dataset's own last data block, and what there is to consume in
+that of each input.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from dil.errors import StateError
+from dil.state.blocks.block import carried_on, transform_inputs
+from dil.state.blocks.events import DataEvent, InputSlice
+from dil.state.blocks.input_validation import require_known_interval
+from dil.state.chain.chain_rows import config_event_at, data_event_at
+from dil.state.databases import sql
+from dil.state.databases.database import Row, Transaction
+from dil.state.derived.inputs import DATA_EVENTS, StoredInput, require_input
+
+_SHAPE_EVENTS = ("SetDataSchema", "SetTransform")
+
+
+@dataclass(frozen=True, slots=True)
+class SliceLimits:
+    """How much of each input one transaction takes at most (5.5); None is no limit.
+
+    A block is never split: one that alone holds more than ``rows`` is taken whole.
+    """
+
+    blocks: int | None = None
+    rows: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("blocks", "rows"):
+            limit = getattr(self, name)
+            if limit is not None and limit < 1:
+                raise ValueError(f"max.input.{name} is {limit}, at least 1 is needed")
+
+
+NO_LIMITS = SliceLimits()
+
+
+@dataclass(frozen=True, slots=True)
+class QueryPlan:
+    """A transaction that was planned on the head ``head``, at ``head_sequence``.
+
+    ``event`` carries over all that a writer must copy (C1 to C5), takes the inputs' slices, and
+    raises the watermark to ``watermark_limit`` unless it is the caller's. The caller replaces
+    ``new_data``, ``new_checkpoint``, and lowers ``new_watermark`` where it must.
+    ``watermark_limit`` is the least watermark of the inputs (V38), None while one has none.
+    """
+
+    head: str
+    head_sequence: int
+    data_sequence: int | None
+    event: DataEvent
+    watermark_limit: str | None
+
+    @property
+    def rows(self) -> int:
+        """Return how many input records are taken."""
+        return sum(item.rows for item in self.event.inputs or ())
+
+
+def plan_query(
+    tx: Transaction,
+    dataset_id: str,
+    limits: SliceLimits = NO_LIMITS,
+    *,
+    custom_watermark: bool = False,
+) -> QueryPlan | None:
+    """Return the next transaction of a derived dataset, None when there is nothing to do (5.4).
+
+    Args:
+        tx: A transaction of one point in time, over a store that also holds the inputs.
+        dataset_id: The derived dataset.
+        limits: What one transaction may take.
+        custom_watermark: Leaves the watermark to the caller (``transform.watermark=custom``).
+
+    Raises:
+        StateError: there is no transform (V30), an input has no chain (V39), or was reset since it
+            was consumed (V40), or a block that is read is damaged.
+    """
+    row = tx.row(sql.HEAD, dataset_id)
+    if row is None:
+        raise _no_transform(dataset_id)
+    head, data_sequence, _, _, sequence = row
+    last = None if data_sequence is None else data_event_at(tx, dataset_id, data_sequence)
+    base = carried_on(last, _input_ids(tx, dataset_id, row, last))
+    taken = [_taken(tx, item, limits) for item in base.inputs or ()]
+    limit = _least([watermark for _, watermark in taken])
+    event = replace(base, inputs=tuple(item for item, _ in taken))
+    if not custom_watermark and limit is not None:
+        event = replace(event, new_watermark=max(limit, base.new_watermark or limit))
+    if event == base:
+        return None
+    return QueryPlan(head, sequence, data_sequence, event, limit)
+
+
+def _input_ids(
+    tx: Transaction, dataset_id: str, head: Row, last: DataEvent | None
+) -> Sequence[str]:
+    """Return the inputs in force: those of the last data block, unless a transform is newer."""
+    _, data_sequence, source_sequence, _, _ = head
+    if source_sequence is None:
+        raise _no_transform(dataset_id)
+    if last is not None and last.inputs is not None and source_sequence < data_sequence:
+        return [item.dataset_id for item in last.inputs]
+    found = transform_inputs(config_event_at(tx, dataset_id, source_sequence))
+    if not found:
+        raise _no_transform(dataset_id)
+    return found
+
+
+def _taken(tx: Transaction, item: InputSlice, limits: SliceLimits) -> tuple[InputSlice, str | None]:
+    """Return the slice to take of one input, and the input's watermark at its end."""
+    chain = require_input(tx, item.dataset_id)
+    first = require_known_interval(item, chain)
+    end = _end(chain, item, first, limits)
+    data = chain.data_until(end)
+    watermark = data.new_watermark if data else None
+    if end == first:
+        return item, watermark
+    last = data.last_offset if data else None
+    is_new = last is not None and last > _reached(item)
+    new_offset = last if is_new else None
+    return replace(item, new_block_hash=chain.hash_at(end), new_offset=new_offset), watermark
+
+
+def _end(chain: StoredInput, item: InputSlice, first: int, limits: SliceLimits) -> int:
+    """Return the sequence of the slice's last block, at least ``first``."""
+    end = _before_new_shape(chain, first)
+    if limits.blocks is not None:
+        end = min(end, first + limits.blocks)
+    if limits.rows is not None:
+        end = _within_rows(chain, first, end, _reached(item) + limits.rows)
+    return end
+
+
+def _before_new_shape(chain: StoredInput, first: int) -> int:
+    """Return the head, or the block before the first change of schema or transform (5.6).
+
+    A change that stands before all data of the slice does not end it: its rows are all of the new
+    shape, and ending there would take nothing for ever.
+    """
+    newest = max(chain.schema_sequence or 0, chain.source_sequence or 0)
+    data = chain.first_after(first, DATA_EVENTS) if newest > first else None
+    if data is None:
+        return chain.sequence
+    change = chain.first_after(data, _SHAPE_EVENTS)
+    return chain.sequence if change is None else change - 1
+
+
+def _within_rows(chain: StoredInput, first: int, end: int, limit: int) -> int:
+    """Return the last block up to which no offset is beyond ``limit``, by binary search.
+
+    When already the first block with rows is too large, it is taken all the same.
+    """
+    if _last_offset(chain, end) <= limit:
+        return end
+    low, high = first + 1, end
+    while low < high:
+        middle = (low + high) // 2
+        if _last_offset(chain, middle) > limit:
+            high = middle
+        else:
+            low = middle + 1
+    has_rows = low - 1 > first and _last_offset(chain, low - 1) > _last_offset(chain, first)
+    return low - 1 if has_rows else low
+
+
+def _last_offset(chain: StoredInput, sequence: int) -> int:
+    """Return the last offset at a block, -1 (not 0) before the first row."""
+    data = chain.data_until(sequence)
+    return -1 if data is None or data.last_offset is None else data.last_offset
+
+
+def _reached(item: InputSlice) -> int:
+    return -1 if item.prev_offset is None else item.prev_offset
+
+
+def _least(watermarks: Sequence[str | None]) -> str | None:
+    known = [each for each in watermarks if each is not None]
+    return min(known) if known and len(known) == len(watermarks) else None
+
+
+def _no_transform(dataset_id: str) -> StateError:
+    return StateError(
+        f"V30: dataset {json.dumps(dataset_id)} has no SetTransform in this store",
+        "It is no derived dataset, or was not created yet.",
+    )

@@ -1,0 +1,1 @@
+"""The state store over a folder of files, for places without a server and without file locks."""

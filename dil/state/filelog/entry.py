@@ -1,0 +1,142 @@
+"""One entry of a file log's journal: the changes of one transaction, as JSON.
+
+An entry holds the statements themselves, not their names in ``dil.state.databases.sql``, so that a
+later dil, whose statements differ, still replays what an earlier one wrote. How many rows each one
+matched is kept as well: a replay that matches another number is not on the state it was made on.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dil.errors import StateError
+from dil.state.blocks.canonical import content_hash
+from dil.state.databases import tables
+from dil.state.databases.database import SqlValue
+
+NO_ENTRY = ""
+WITHOUT_COPY = (
+    "Without one, move the job's folder away: the next run begins without history and reads "
+    "everything again, so move the published data away, too, or it is there twice."
+)
+_CHANGES = ("INSERT INTO ", "UPDATE ", "DELETE FROM ")
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A statement that changed rows, its values, and how many rows it matched."""
+
+    statement: str
+    matched: int
+    values: tuple[SqlValue, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One transaction of a job.
+
+    ``previous`` is the hash of the entry before, ``NO_ENTRY`` for the first, whose number is 1.
+    ``writer`` is unique to the attempt to write it, so that a writer knows its own entry again.
+    """
+
+    job: str
+    number: int
+    previous: str
+    writer: str
+    changes: tuple[Change, ...]
+
+
+def encode(entry: Entry) -> bytes:
+    """Return an entry as UTF-8 JSON; each statement is written once, however often it is used."""
+    statements = list(dict.fromkeys(change.statement for change in entry.changes))
+    places = {statement: place for place, statement in enumerate(statements)}
+    fields = {
+        "format": tables.FORMAT,
+        "job": entry.job,
+        "number": entry.number,
+        "previous": entry.previous,
+        "writer": entry.writer,
+        "statements": statements,
+        "changes": [
+            [places[change.statement], change.matched, [_shown(value) for value in change.values]]
+            for change in entry.changes
+        ],
+    }
+    return json.dumps(fields, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def decode(content: bytes, place: str) -> Entry:
+    """Return the entry that ``encode`` wrote.
+
+    Args:
+        content: The whole file.
+        place: Its name, for messages.
+
+    Raises:
+        StateError: the content is damaged, or of another format.
+    """
+    try:
+        fields = json.loads(content)
+        found = fields["format"]
+        if found == tables.FORMAT:
+            return _entry(fields)
+    except (ValueError, KeyError, TypeError, IndexError) as error:
+        raise damaged(place, f"it cannot be read ({error!r})") from error
+    raise tables.refused_format(found if isinstance(found, int) else None, place, WITHOUT_COPY)
+
+
+def entry_hash(content: bytes) -> str:
+    """Return what the next entry names as ``previous``."""
+    return content_hash(content)
+
+
+def damaged(place: str, what: str) -> StateError:
+    """Return the error of a file that is not what was written."""
+    return StateError(
+        f"the state file {place} is damaged: {what}",
+        f"Restore the job's folder from a copy. {WITHOUT_COPY}",
+    )
+
+
+def _entry(fields: Mapping[str, Any]) -> Entry:
+    statements = fields["statements"]
+    return Entry(
+        job=_text(fields["job"]),
+        number=int(fields["number"]),
+        previous=_text(fields["previous"]),
+        writer=_text(fields["writer"]),
+        changes=tuple(_changes(statements, fields["changes"])),
+    )
+
+
+def _changes(statements: list[str], changes: Iterable[Any]) -> Iterable[Change]:
+    for place, matched, values in changes:
+        statement = _text(statements[place])
+        if not statement.startswith(_CHANGES):
+            # What a file says is run as SQL: it may change rows, and do nothing else.
+            raise ValueError(f"{statement!r} is no change of rows")
+        yield Change(statement, int(matched), tuple(_value(value) for value in values))
+
+
+def _shown(value: SqlValue) -> object:
+    if isinstance(value, bytes):
+        return {"base64": base64.b64encode(value).decode("ascii")}
+    return value
+
+
+def _value(shown: object) -> SqlValue:
+    if shown is None or isinstance(shown, str | int):
+        return shown
+    if isinstance(shown, dict):
+        return base64.b64decode(shown["base64"], validate=True)
+    raise ValueError(f"{shown!r} is no value")
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r} is no text")
+    return value

@@ -1,0 +1,254 @@
+"""The files of one job's log: names, durability, and what a failed write means.
+
+<state.store.dir>/<job>/journal/<20-digit number>.json         one per transaction
+<state.store.dir>/<job>/snapshots/<20-digit number>-<sha>.db   SQLite file after that entry
+<state.store.dir>/<job>/_chain/blocks/<20-digit sequence>.json  canonical bytes of a block
+<state.store.dir>/<job>/_chain/head.json                       a hint, trusted by nobody
+
+An entry exists when its file does: the file is complete, and nobody can create it again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from dil.errors import CommitUnknownError, StateError, WriteError
+from dil.state.filelog.entry import damaged
+from dil.storage import Filesystem
+
+_ENTRY = re.compile(r"(\d{20})\.json")
+_SNAPSHOT = re.compile(r"(\d{20})-([0-9a-f]{64})\.db")
+_KEPT_SNAPSHOTS = 2
+_TORN_MS = 24 * 60 * 60 * 1000
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class SnapshotFile:
+    """A snapshot by the number of the last entry that it holds, and the SHA-256 of its bytes."""
+
+    number: int
+    digest: str
+
+    @property
+    def name(self) -> str:
+        """Return the file's name."""
+        return f"{self.number:020}-{self.digest}.db"
+
+
+class JobFolder:
+    """One job's folder on a filesystem whose ``put_if_absent`` lets exactly one writer win.
+
+    Storage errors leave as StateError.
+    """
+
+    def __init__(self, files: Filesystem, directory: str, job: str) -> None:
+        self.path = f"{directory.rstrip('/')}/{folder_name(job)}"
+        self._above = directory
+        self._files = files
+        self._journal = f"{self.path}/journal"
+        self._snapshots = f"{self.path}/snapshots"
+        self._chain = f"{self.path}/_chain"
+
+    def prepare(self) -> None:
+        """Create the folders, and see that their names outlive a power cut."""
+        with _translated(self.path):
+            for folder in (self._journal, self._snapshots, f"{self._chain}/blocks"):
+                self._files.make_folder(folder)
+            # Another process may have created them a moment ago, and not yet done this.
+            self._files.sync_folders([self._above, self.path, self._chain])
+
+    # Journal
+
+    def entry_path(self, number: int) -> str:
+        """Return the file of an entry."""
+        return f"{self._journal}/{number:020}.json"
+
+    def entry(self, number: int) -> bytes | None:
+        """Return an entry's content, None when there is none."""
+        return self._content(self.entry_path(number))
+
+    def last_entry(self) -> int:
+        """Return the largest number that is listed, 0 without any."""
+        return max(self._entries(), default=0)
+
+    def put_entry(self, number: int, content: bytes) -> bool:
+        """Create an entry; tell whether this content is the one that is there now.
+
+        Raises:
+            StateError: it could not be written.
+            CommitUnknownError: it could not be learned whether it was written.
+        """
+        path = self.entry_path(number)
+        try:
+            if self._files.put_if_absent(path, content):
+                return True
+        except WriteError as error:
+            return self._landed(path, content, error)
+        # On a network mount the reply may have been lost, and the repeated request be refused.
+        return self._content(path) == content
+
+    # Snapshots
+
+    def snapshots(self) -> list[SnapshotFile]:
+        """Return the snapshots that are listed, newest first."""
+        found = (_SNAPSHOT.fullmatch(name) for name in self._names(self._snapshots))
+        return sorted((SnapshotFile(int(each[1]), each[2]) for each in found if each), reverse=True)
+
+    def newest_snapshot(self) -> int:
+        """Return the number of the newest snapshot, 0 without any."""
+        return max((each.number for each in self.snapshots()), default=0)
+
+    def snapshot_path(self, snapshot: SnapshotFile) -> str:
+        """Return the file of a snapshot."""
+        return f"{self._snapshots}/{snapshot.name}"
+
+    def snapshot(self, snapshot: SnapshotFile) -> bytes | None:
+        """Return a snapshot's content, None when it is gone or is not what was written."""
+        path = self.snapshot_path(snapshot)
+        content = self._content(path)
+        if content is None or hashlib.sha256(content).hexdigest() == snapshot.digest:
+            return content
+        log.warning("%s is damaged: it does not fit its name", path)
+        return None
+
+    def put_snapshot(self, number: int, content: bytes) -> None:
+        """Write a snapshot and read it back.
+
+        Raises:
+            StateError: what is there is not what was written.
+        """
+        snapshot = SnapshotFile(number, hashlib.sha256(content).hexdigest())
+        path = self.snapshot_path(snapshot)
+        with _translated(path):
+            self._files.put_if_absent(path, content)
+            if self.snapshot(snapshot) is None:
+                self._files.delete_file(path)
+                raise damaged(path, "it was not read as it was written")
+
+    def sweep(self, now: int) -> None:
+        """Delete what two snapshots made superfluous, and torn files of writers that crashed.
+
+        Args:
+            now: Epoch ms; files that are being written are told from torn ones by their age.
+        """
+        kept = sorted({each.number for each in self.snapshots()}, reverse=True)[:_KEPT_SNAPSHOTS]
+        floor = kept[-1] if len(kept) == _KEPT_SNAPSHOTS else 0
+        with _translated(self.path):
+            for number in sorted(self._entries()):
+                if number <= floor:
+                    self._files.delete_file(self.entry_path(number))
+            for snapshot in self.snapshots():
+                if snapshot.number < floor:
+                    self._files.delete_file(self.snapshot_path(snapshot))
+            for folder in (self._journal, self._snapshots):
+                self._sweep_torn(folder, now)
+
+    # The chain for readers without dil (metadata-chain.md 11)
+
+    def block(self, sequence: int) -> bytes | None:
+        """Return the content of a block's file, None when there is none."""
+        return self._content(self._block_path(sequence))
+
+    def put_block(self, sequence: int, content: bytes) -> None:
+        """Create a block's file.
+
+        Raises:
+            StateError: another content is there.
+        """
+        path = self._block_path(sequence)
+        with _translated(path):
+            written = self._files.put_if_absent(path, content)
+        if not written and self._content(path) != content:
+            raise self.other_block(sequence)
+
+    def other_block(self, sequence: int) -> StateError:
+        """Return the error of a block's file that differs from the journal."""
+        return StateError(
+            f"{self._block_path(sequence)} holds another block than the journal",
+            f"The journal is what counts. Move {self._chain} away: it is written again.",
+        )
+
+    def put_head(self, content: bytes) -> None:
+        """Overwrite the hint."""
+        path = f"{self._chain}/head.json"
+        with _translated(path):
+            self._files.put(path, content)
+
+    def _block_path(self, sequence: int) -> str:
+        return f"{self._chain}/blocks/{sequence:020}.json"
+
+    def _landed(self, path: str, content: bytes, error: WriteError) -> bool:
+        """Learn what became of a write that failed at some point."""
+        try:
+            found = self._content(path)
+            if found == content:
+                # Visible is not yet durable.
+                self._files.sync_folders([self._journal])
+                return True
+        except (StateError, WriteError) as second:
+            raise CommitUnknownError(
+                f"{path} may have been written: {error.message}",
+                "Nothing was deleted. Once the folder can be read, run the job again: it looks "
+                "first.",
+            ) from second
+        if found is None:
+            raise _unreachable(path, error) from error
+        return False
+
+    def _entries(self) -> Iterator[int]:
+        for name in self._names(self._journal):
+            found = _ENTRY.fullmatch(name)
+            if found:
+                yield int(found[1])
+
+    def _names(self, folder: str) -> list[str]:
+        with _translated(folder):
+            return [each.path.rpartition("/")[2] for each in self._files.files(folder)]
+
+    def _content(self, path: str) -> bytes | None:
+        with _translated(path):
+            try:
+                with self._files.open_input(path) as stream:
+                    return stream.read()
+            except FileNotFoundError:
+                return None
+
+    def _sweep_torn(self, folder: str, now: int) -> None:
+        for each in self._files.files(folder):
+            name = each.path.rpartition("/")[2]
+            is_torn = name.startswith(".") and name.endswith(".tmp")
+            if is_torn and each.modified < now - _TORN_MS:
+                self._files.delete_file(each.path)
+
+
+def folder_name(job: str) -> str:
+    """Return a name that is safe on every filesystem and differs for jobs that differ.
+
+    Case, blanks at the end and other scripts are lost on some: the hash keeps them apart.
+    """
+    readable = re.sub(r"[^A-Za-z0-9-]+", "_", job)[:40].strip("_")
+    return f"{readable}-{hashlib.sha256(job.encode()).hexdigest()[:16]}".lstrip("-")
+
+
+@contextmanager
+def _translated(path: str) -> Iterator[None]:
+    try:
+        yield
+    except WriteError as error:
+        raise _unreachable(path, error) from error
+    except OSError as error:
+        raise StateError(
+            f"the state file {error.filename or path}: {error.strerror or error}",
+            "Check that state.store.dir is there and may be read and written.",
+        ) from error
+
+
+def _unreachable(path: str, error: WriteError) -> StateError:
+    return StateError(f"the state file {path} cannot be written: {error.message}", error.fix)

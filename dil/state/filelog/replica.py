@@ -1,0 +1,266 @@
+"""The job's tables in memory, as they are after some entry of its journal.
+
+The tables are those of the SQL stores, and SQLite runs the statements: a file log has no rules of
+its own.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from dil.errors import CommitConflictError, DilError, StateError
+from dil.state.databases import sql, tables
+from dil.state.databases.database import Row, Snapshot, SqlValue, Transaction
+from dil.state.filelog.entry import NO_ENTRY, WITHOUT_COPY, Change, Entry, damaged
+
+_REMEMBERED = 1000
+_PLACE_TABLES = (
+    "CREATE TABLE journal_job (job TEXT NOT NULL)",
+    "CREATE TABLE journal_entry (number INTEGER PRIMARY KEY, entry_hash TEXT NOT NULL)",
+)
+
+
+class ReplicaTransaction(Snapshot):
+    """Statements on a connection in memory."""
+
+    def __init__(self, connection: sqlite3.Connection, place: str) -> None:
+        self._connection = connection
+        self._place = place
+
+    def change(self, statement: str, *values: SqlValue) -> int:
+        """Run an INSERT, UPDATE or DELETE and return how many rows it matched."""
+        with _translated(self._place):
+            return self._connection.execute(statement, values).rowcount
+
+    def rows(self, statement: str, *values: SqlValue) -> list[Row]:
+        """Return all rows of a SELECT."""
+        with _translated(self._place):
+            return self._connection.execute(statement, values).fetchall()
+
+    def each(self, statement: str, values: tuple[SqlValue, ...]) -> Iterator[Row]:
+        """Yield the rows of a SELECT one by one."""
+        with _translated(self._place):
+            yield from self._connection.execute(statement, values)
+
+    def close(self) -> None:
+        """Release the memory; may be called twice."""
+        self._connection.close()
+
+
+class Replica:
+    """State after the entry ``number`` with the hash ``entry_hash``; 0 is the empty store."""
+
+    def __init__(self, connection: sqlite3.Connection, job: str, place: str) -> None:
+        self.job = job
+        self.number, self.entry_hash = _position(connection)
+        self._connection = connection
+        self._place = place
+
+    @classmethod
+    def empty(cls, job: str, place: str) -> Replica:
+        """Return the state before the first entry."""
+        connection = _connected()
+        for statement in (*tables.statements(tables.SQLITE), *_PLACE_TABLES):
+            connection.execute(statement)
+        connection.execute(sql.WRITE_FORMAT, (tables.FORMAT,))
+        connection.execute("INSERT INTO journal_job (job) VALUES (?)", (job,))
+        return cls(connection, job, place)
+
+    @classmethod
+    def loaded(cls, content: bytes, job: str, place: str) -> Replica:
+        """Return the state that ``dumped`` wrote.
+
+        Raises:
+            StateError: the content is damaged, of another format, or of another job.
+        """
+        connection = _connected()
+        try:
+            # Through a second connection, because a deserialised one cannot grow beyond 1 GiB.
+            source = _connected()
+            source.deserialize(content)
+            source.backup(connection)
+            source.close()
+            found = connection.execute(sql.READ_FORMAT).fetchone()
+            of_job = connection.execute("SELECT job FROM journal_job").fetchone()
+        except sqlite3.Error as error:
+            connection.close()
+            raise damaged(place, f"it is no snapshot ({error})") from error
+        if found != (tables.FORMAT,):
+            connection.close()
+            raise tables.refused_format(found and found[0], place, WITHOUT_COPY)
+        if of_job != (job,):
+            connection.close()
+            raise of_another_job(place, str(of_job and of_job[0]), job)
+        return cls(connection, job, place)
+
+    def dumped(self) -> bytes:
+        """Return the state as an SQLite file."""
+        return self._connection.serialize()
+
+    @property
+    def size(self) -> int:
+        """Return the bytes that ``dumped`` has."""
+        (pages,) = self._connection.execute("PRAGMA page_count").fetchone()
+        (page_size,) = self._connection.execute("PRAGMA page_size").fetchone()
+        return int(pages * page_size)
+
+    def copied(self) -> ReplicaTransaction:
+        """Return a copy that later entries leave alone."""
+        connection = _connected()
+        self._connection.backup(connection)
+        return ReplicaTransaction(connection, self._place)
+
+    def close(self) -> None:
+        """Release the memory."""
+        self._connection.close()
+
+    def begin(self) -> ReplicaTransaction:
+        """Begin a transaction; it ends with ``commit`` or ``roll_back``."""
+        with _translated(self._place):
+            self._connection.execute("BEGIN")
+        return ReplicaTransaction(self._connection, self._place)
+
+    def commit(self, number: int, entry_hash: str) -> None:
+        """End the transaction as the one that this entry holds."""
+        # Kept for a while, so that a writer that slept can tell whether its entry counts.
+        self._connection.execute("INSERT INTO journal_entry VALUES (?, ?)", (number, entry_hash))
+        self._connection.execute(
+            "DELETE FROM journal_entry WHERE number <= ?", (number - _REMEMBERED,)
+        )
+        self._connection.execute("COMMIT")
+        self.number, self.entry_hash = number, entry_hash
+
+    def roll_back(self) -> None:
+        """Undo the open transaction, if there is one."""
+        if self._connection.in_transaction:
+            self._connection.execute("ROLLBACK")
+
+    def apply(self, entry: Entry, entry_hash: str, place: str) -> None:
+        """Go on to the next entry.
+
+        Raises:
+            StateError: it is not the next one, or does not fit this state.
+        """
+        if entry.job != self.job:
+            raise of_another_job(place, entry.job, self.job)
+        if (entry.number, entry.previous) != (self.number + 1, self.entry_hash):
+            raise damaged(place, f"it does not follow entry {self.number}")
+        tx = self.begin()
+        try:
+            for change in entry.changes:
+                _redo(tx, change, place)
+            self.commit(entry.number, entry_hash)
+        finally:
+            self.roll_back()
+
+    def hash_of(self, number: int) -> str | None:
+        """Return the hash of an entry that led here, None when it is none of the last thousand."""
+        row = self._connection.execute(
+            "SELECT entry_hash FROM journal_entry WHERE number = ?", (number,)
+        ).fetchone()
+        return None if row is None else str(row[0])
+
+
+@dataclass(frozen=True, slots=True)
+class _Act:
+    """A statement of a block and the digest of what it answered."""
+
+    statement: str
+    values: tuple[SqlValue, ...]
+    is_change: bool
+    answer: bytes
+
+
+class Recording(Transaction):
+    """A transaction that remembers all that was asked and answered.
+
+    A block of code cannot be run again, but it need not be: when a later state gives the same
+    answers, the block would have done the same there.
+    """
+
+    def __init__(self, tx: Transaction) -> None:
+        self.changes: list[Change] = []
+        self._tx = tx
+        self._acts: list[_Act] = []
+
+    def change(self, statement: str, *values: SqlValue) -> int:
+        """Run an INSERT, UPDATE or DELETE and return how many rows it matched."""
+        matched = self._tx.change(statement, *values)
+        self._acts.append(_Act(statement, values, is_change=True, answer=_digest(matched)))
+        if matched:
+            self.changes.append(Change(statement, matched, values))
+        return matched
+
+    def rows(self, statement: str, *values: SqlValue) -> list[Row]:
+        """Return all rows of a SELECT."""
+        found = self._tx.rows(statement, *values)
+        self._acts.append(_Act(statement, values, is_change=False, answer=_digest(found)))
+        return found
+
+    def holds_on(self, tx: Transaction) -> bool:
+        """Do it all again in another transaction; tell whether every answer was the same."""
+        for act in self._acts:
+            ask = tx.change if act.is_change else tx.rows
+            try:
+                answer = ask(act.statement, *act.values)
+            except CommitConflictError:
+                return False
+            if _digest(answer) != act.answer:
+                return False
+        return True
+
+
+def of_another_job(place: str, found: str, job: str) -> StateError:
+    """Return the error of a folder that was renamed or copied by hand."""
+    return StateError(
+        f"{place} is of job {json.dumps(found)}, not of {json.dumps(job)}",
+        "The folder was moved or copied by hand: put it back, or set another state.store.dir.",
+    )
+
+
+def _redo(tx: Transaction, change: Change, place: str) -> None:
+    try:
+        matched = tx.change(change.statement, *change.values)
+    except DilError as error:
+        raise damaged(place, error.message) from error
+    if matched != change.matched:
+        raise damaged(
+            place, f"{change.statement!r} matched {matched} rows, not {change.matched} as before"
+        )
+
+
+def _position(connection: sqlite3.Connection) -> tuple[int, str]:
+    row = connection.execute(
+        "SELECT number, entry_hash FROM journal_entry ORDER BY number DESC LIMIT 1"
+    ).fetchone()
+    return (0, NO_ENTRY) if row is None else (row[0], row[1])
+
+
+def _digest(answer: object) -> bytes:
+    return hashlib.blake2b(repr(answer).encode(), digest_size=16).digest()
+
+
+def _connected() -> sqlite3.Connection:
+    return sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+
+
+@contextmanager
+def _translated(place: str) -> Iterator[None]:
+    """Turn SQLite's errors into ours."""
+    try:
+        yield
+    except sqlite3.IntegrityError as error:
+        raise CommitConflictError(
+            f"another writer changed the state in {place} first ({error})",
+            "Nothing of this run was recorded; run the job again.",
+        ) from error
+    except sqlite3.Error as error:
+        raise StateError(
+            f"the state in {place}: {error}",
+            "Another version of dil may have made it: use that version, or a newer one.",
+        ) from error

@@ -1,0 +1,1 @@
+"""Runs, their leases, and what they intend to publish."""

@@ -1,0 +1,101 @@
+"""The job's lease: one row with a fencing token that only grows (spec README 19)."""
+
+from __future__ import annotations
+
+import json
+
+from dil.errors import LeaseHeldError, LeaseLostError
+from dil.model.dataset import Lease, LeaseHolder
+from dil.state.blocks.canonical import watermark_text
+from dil.state.databases import sql
+from dil.state.databases.database import Row, Transaction
+from dil.state.runs.processes import is_gone, is_in_sight, this_process
+
+
+def acquire(tx: Transaction, job: str, run_id: str, now: int, lease_s: int) -> Lease:
+    """Take the lease when it is free, expired, or its holder on this host is gone.
+
+    Raises:
+        LeaseHeldError: another run holds it.
+    """
+    row = tx.row(sql.LEASE, job)
+    if row is not None:
+        _require_free(row, job, now)
+    token = 1 if row is None else row[0] + 1
+    holder = this_process(run_id, now)
+    length = lease_s * 1000
+    tx.change(
+        sql.FIRST_LEASE if row is None else sql.TAKE_LEASE,
+        token, run_id, holder.host, holder.pid, holder.process_start,
+        now, now, now + length, length, job,
+    )  # fmt: skip
+    return Lease(job, token, holder)
+
+
+def holder(tx: Transaction, job: str, now: int) -> LeaseHolder | None:
+    """Return who holds the lease, None when it is free, expired, or its holder is gone."""
+    row = tx.row(sql.LEASE, job)
+    return None if row is None else _holder(row, now)
+
+
+def prolong(tx: Transaction, lease: Lease, now: int) -> None:
+    """Record a heartbeat.
+
+    Raises:
+        LeaseLostError: the lease was given back or taken over.
+    """
+    if tx.change(sql.PROLONG_LEASE, now, now, lease.job, lease.token) != 1:
+        raise _lost(tx, lease)
+
+
+def release(tx: Transaction, lease: Lease) -> None:
+    """Give the lease back; the token stays, so that the next one is larger."""
+    tx.change(sql.RELEASE_LEASE, lease.job, lease.token)
+
+
+def require_newest(tx: Transaction, job: str, lease: Lease) -> None:
+    """Lock the lease's row until the transaction ends.
+
+    Raises:
+        LeaseLostError: a newer token exists, or the lease is of another job.
+    """
+    if lease.job != job:
+        raise LeaseLostError(
+            f"the lease is of job {json.dumps(lease.job)}, not of {json.dumps(job)}"
+        )
+    if tx.change(sql.HOLD_LEASE, lease.job, lease.token) != 1:
+        raise _lost(tx, lease)
+
+
+def _require_free(row: Row, job: str, now: int) -> None:
+    found = _holder(row, now)
+    if found is None:
+        return
+    advice = "Wait for it to end."
+    if not is_in_sight(found):
+        # Of another one it is known that it lives.
+        advice += f" Should that host have crashed, the lease is free at {watermark_text(row[7])}."
+    raise LeaseHeldError(
+        f"job {json.dumps(job)} is being run by {found.run_id}: process {found.pid} on "
+        f"{found.host}, since {watermark_text(found.since)}",
+        advice,
+    )
+
+
+def _holder(row: Row, now: int) -> LeaseHolder | None:
+    _, run_id, host, pid, process_start, since, heartbeat, expires, released = row
+    if released or now >= expires:
+        return None
+    found = LeaseHolder(run_id, host, pid, process_start, since, heartbeat)
+    return None if is_gone(found) else found
+
+
+def _lost(tx: Transaction, lease: Lease) -> LeaseLostError:
+    row = tx.row(sql.LEASE, lease.job)
+    newer = "it was given back"
+    if row is not None and row[0] != lease.token:
+        newer = f"run {row[1]} took it over at {watermark_text(row[5])}"
+    return LeaseLostError(
+        f"the lease of job {json.dumps(lease.job)} is lost: {newer}",
+        "This run changed nothing more. Its finished work is recovered by the next run.",
+    )

@@ -1,0 +1,151 @@
+"""Runs, the one pending intent, and the job's counters."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+
+from dil.errors import CommitConflictError, StateError
+from dil.model.dataset import Intent, RunRecord
+from dil.state.databases import sql
+from dil.state.databases.database import Row, Transaction
+from dil.state.runs.intent_codec import decode_intent, encode_intent
+
+
+@dataclass(frozen=True, slots=True)
+class Counters:
+    """One row a job.
+
+    ``shape`` is the text of from, zone and partition type, ``era`` counts its changes.
+    ``last_rows`` is what the last run published that published rows.
+    """
+
+    shape: str | None = None
+    era: int = 0
+    last_rows: int | None = None
+
+
+def read_counters(tx: Transaction, job: str) -> Counters:
+    """Return the job's counters, those of a new job when it has none."""
+    row = tx.row(sql.SHAPE, job)
+    return Counters() if row is None else Counters(*row)
+
+
+def write_counters(tx: Transaction, job: str, counters: Counters) -> None:
+    """Keep the job's counters."""
+    values = (counters.shape, counters.era, counters.last_rows, job)
+    if tx.change(sql.CHANGE_SHAPE, *values) == 0:
+        tx.change(sql.ADD_SHAPE, *values)
+
+
+def keep_shape(tx: Transaction, job: str, shape: str) -> None:
+    """Keep a shape; another one begins a new era, in which nothing counts as covered yet."""
+    counters = read_counters(tx, job)
+    if counters.shape == shape:
+        return
+    era = counters.era if counters.shape is None else counters.era + 1
+    write_counters(tx, job, replace(counters, shape=shape, era=era))
+
+
+def begin(tx: Transaction, job: str, run: RunRecord) -> None:
+    """Record a run; one that is begun again starts over."""
+    values = (
+        run.started, run.now, run.policy, run.digest, run.staging_dir, run.status, run.rows,
+        run.files, job, run.run_id,
+    )  # fmt: skip
+    if tx.change(sql.CHANGE_RUN, *values) == 0:
+        tx.change(sql.ADD_RUN, *values)
+
+
+def end(tx: Transaction, job: str, run_id: str, status: str, published: tuple[int, int]) -> None:
+    """Record how a run ended; ``published`` are rows and files.
+
+    Raises:
+        StateError: the run was never begun.
+    """
+    rows, files = published
+    if tx.change(sql.END_RUN, status, rows, files, job, run_id) != 1:
+        raise StateError(
+            f"run {run_id} of job {json.dumps(job)} was never begun",
+            "Was the state store replaced during the run? Restore it, or run the job again.",
+        )
+
+
+def unfinished(tx: Transaction, job: str) -> list[RunRecord]:
+    """Return the runs whose staging was not swept, oldest first.
+
+    Those that were committed are among them, so that their staging can be swept.
+    """
+    return [as_run(job, row) for row in tx.rows(sql.STAGED_RUNS, job)]
+
+
+def drop_swept(tx: Transaction, job: str, before: int) -> None:
+    """Delete the rows of runs that began before an instant (epoch ms UTC) and left no staging.
+
+    The newest run keeps its row: a job that ran never looks as if it had not.
+    """
+    row = tx.row(sql.NEWEST_RUN, job)
+    if row is None or row[0] is None:
+        return
+    limit = min(before, row[0])
+    tx.change(sql.DROP_SWEPT_COMMITS, job, job, limit)
+    tx.change(sql.DROP_SWEPT_RUNS, job, limit)
+
+
+def as_run(job: str, row: Row) -> RunRecord:
+    """Return the record that a row of ``STAGED_RUNS`` or ``RUNS`` holds."""
+    run_id, started, now, policy, digest, folder, status, rows, files, committed, staged = row
+    return RunRecord(
+        run_id, job, started, now, policy, digest, folder, status, rows, files,
+        committed=bool(committed), staged=bool(staged),
+    )  # fmt: skip
+
+
+def keep_intent(tx: Transaction, job: str, intent: Intent) -> None:
+    """Record the job's one intent; the same one again changes nothing.
+
+    Raises:
+        StateError: another intent is still there.
+        CommitConflictError: the run is already committed.
+    """
+    run_id = intent.commit.run_id
+    if tx.row(sql.COMMITTED, job, run_id) is not None:
+        raise CommitConflictError(
+            f"run {run_id} of job {json.dumps(job)} is already committed",
+            "Nothing was published again; run the job again to plan what is due.",
+        )
+    text = encode_intent(intent)
+    pending = tx.row(sql.INTENT, job)
+    if pending is None:
+        tx.change(sql.ADD_INTENT, job, run_id, text)
+    elif pending[1] != text:
+        raise unfinished_intent(job, pending[0])
+
+
+def replace_intent(tx: Transaction, job: str, intent: Intent) -> None:
+    """Put an intent in the place of the pending one of the same run.
+
+    Raises:
+        StateError: none of this run is pending.
+    """
+    run_id = intent.commit.run_id
+    if tx.change(sql.DROP_INTENT, job, run_id) != 1:
+        raise StateError(
+            f"run {run_id} of job {json.dumps(job)} has no publish to finish",
+            "Somebody finished it meanwhile: look with `dil runs list`.",
+        )
+    tx.change(sql.ADD_INTENT, job, run_id, encode_intent(intent))
+
+
+def pending(tx: Transaction, job: str) -> Intent | None:
+    """Return the intent that waits to be finished."""
+    row = tx.row(sql.INTENT, job)
+    return None if row is None else decode_intent(row[1])
+
+
+def unfinished_intent(job: str, run_id: str) -> StateError:
+    """Return the error of a change that would pass over an unfinished intent."""
+    return StateError(
+        f"job {json.dumps(job)}: run {run_id} began to publish and was not finished",
+        "It is finished by the next `dil run`, before anything else.",
+    )

@@ -1,0 +1,1 @@
+"""The state store over a database."""

@@ -1,0 +1,253 @@
+"""The state store over an SQL database: one job's view of a store that many jobs share."""
+
+from __future__ import annotations
+
+import logging
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+
+from dil.errors import CommitConflictError
+from dil.model.dataset import (
+    Commit,
+    Intent,
+    Lease,
+    LeaseHolder,
+    PublishedFile,
+    RunRecord,
+    UnitEntry,
+)
+from dil.model.history import History
+from dil.model.json import JsonObject
+from dil.spi.state_store import StateStore, UnitState
+from dil.state.blocks.source_state import UnitRow
+from dil.state.chain import chain_rows, slices
+from dil.state.chain.rebasing import Planned, planned_now, still_holds
+from dil.state.databases import sql
+from dil.state.databases.database import Database, Transaction
+from dil.state.runs import leases, run_rows
+from dil.state.work_units.sql_history import SqlHistory
+
+log = logging.getLogger(__name__)
+
+
+class SqlStateStore(StateStore):
+    """State of one job in a database.
+
+    ``clock`` returns epoch ms of the real clock; only leases ask it. May be shared by threads.
+    A plan that was made on ``history`` is fenced by the head it saw: when another writer moved
+    the head since, its commit goes behind what is there now if that leaves the plan true, else
+    recording its intent, or committing it without one, is a conflict (metadata-chain.md 9.3).
+    """
+
+    def __init__(self, database: Database, job: str, *, clock: Callable[[], int]) -> None:
+        self._database = database
+        self._job = job
+        self._clock = clock
+        self._planned_on: Planned | None = None
+
+    def close(self) -> None:
+        """Release the connection; what ``history`` returned may still be read."""
+        self._database.close()
+
+    # Lease
+
+    def acquire_lease(self, run_id: str, *, lease_s: int) -> Lease:
+        """Take the job's lease with a new, larger fencing token."""
+        try:
+            return self._acquire(run_id, lease_s)
+        except CommitConflictError:
+            # Another took the free lease at the same moment: look again, to tell who.
+            return self._acquire(run_id, lease_s)
+
+    def _acquire(self, run_id: str, lease_s: int) -> Lease:
+        with self._database.write() as tx:
+            return leases.acquire(tx, self._job, run_id, self._clock(), lease_s)
+
+    def heartbeat(self, lease: Lease) -> None:
+        """Prolong the lease by its length from now."""
+        with self._database.write() as tx:
+            leases.prolong(tx, lease, self._clock())
+
+    def release_lease(self, lease: Lease) -> None:
+        """Give the lease back; a lease that is no longer ours is left alone."""
+        with self._database.write() as tx:
+            leases.release(tx, lease)
+
+    def lease_holder(self) -> LeaseHolder | None:
+        """Return who holds the job's lease; None when it is free to be taken."""
+        with self._database.read() as tx:
+            return leases.holder(tx, self._job, self._clock())
+
+    # Planning
+
+    def history(self) -> History:
+        """Return the view that planning needs, of one point in time."""
+        snapshot = self._database.snapshot()
+        self._planned_on = planned_now(snapshot, self._job)
+        history = SqlHistory(snapshot, self._job)
+        weakref.finalize(history, snapshot.close)
+        return history
+
+    # Runs, intent, commit
+
+    def begin_run(self, lease: Lease, run: RunRecord) -> None:
+        """Record that a run started."""
+        with self._database.write() as tx:
+            leases.require_newest(tx, self._job, lease)
+            run_rows.begin(tx, self._job, run)
+
+    def end_run(self, lease: Lease, run_id: str, status: str, *, rows: int, files: int) -> None:
+        """Record how a run ended."""
+        with self._database.write() as tx:
+            leases.require_newest(tx, self._job, lease)
+            run_rows.end(tx, self._job, run_id, status, (rows, files))
+
+    def unfinished_runs(self) -> Sequence[RunRecord]:
+        """Return runs whose staging is to be recovered or swept, oldest first."""
+        with self._database.read() as tx:
+            return run_rows.unfinished(tx, self._job)
+
+    def runs(self, *, limit: int | None = None) -> Iterator[RunRecord]:
+        """Yield the recorded runs, newest first; of one point in time."""
+        for row in islice(self._database.stream(sql.RUNS, self._job), limit):
+            yield run_rows.as_run(self._job, row)
+
+    def mark_swept(self, lease: Lease, run_id: str) -> None:
+        """Record that a run's staging folder is gone."""
+        with self._database.write() as tx:
+            leases.require_newest(tx, self._job, lease)
+            tx.change(sql.SWEPT_RUN, self._job, run_id)
+
+    def record_intent(self, lease: Lease, intent: Intent) -> None:
+        """Keep the one intent of this job until it is committed.
+
+        Raises:
+            LeaseLostError: a newer token exists.
+            CommitConflictError: the run is committed, or was planned on an older head.
+            StateError: another intent is still there, or this one could not be committed.
+        """
+        from dil.state.store import committing
+
+        committing.check_commit(intent.commit)
+        with self._database.write() as tx:
+            leases.require_newest(tx, self._job, lease)
+            self._require_plan(tx, intent.commit)
+            run_rows.keep_intent(tx, self._job, intent)
+
+    def replace_intent(self, lease: Lease, intent: Intent) -> None:
+        """Keep what is left of the pending intent of the same run, in its place."""
+        from dil.state.store import committing
+
+        committing.check_commit(intent.commit)
+        with self._database.write() as tx:
+            leases.require_newest(tx, self._job, lease)
+            run_rows.replace_intent(tx, self._job, intent)
+
+    def pending_intent(self) -> Intent | None:
+        """Return the intent that was recorded and not yet committed."""
+        with self._database.read() as tx:
+            return run_rows.pending(tx, self._job)
+
+    def commit(self, lease: Lease, commit: Commit) -> JsonObject | None:
+        """Record what a run published and learned, in one transaction; once, however often."""
+        from dil.state.store import committing
+
+        with self._database.write() as tx:
+            leases.require_newest(tx, self._job, lease)
+            done, sequence = committing.committed_block(tx, self._job, commit.run_id)
+            if not done:
+                if tx.row(sql.INTENT, self._job) is None:
+                    self._require_plan(tx, commit)
+                sequence = committing.record(tx, self._job, commit)
+            after = planned_now(tx, self._job)
+            block = None if sequence is None else tx.row(sql.BLOCK, self._job, sequence)
+        if not done:
+            log.info("committed %s", committing.describe(self._job, commit))
+            self._planned_on = self._planned_on and after
+        return None if block is None else chain_rows.shown(block)
+
+    def last_rows(self) -> int | None:
+        """Return the rows published by the last run that published any."""
+        with self._database.read() as tx:
+            return run_rows.read_counters(tx, self._job).last_rows
+
+    # Inspection
+
+    def head(self) -> JsonObject | None:
+        """Return the newest block with its ``hash``, None for an empty chain."""
+        with self._database.read() as tx:
+            row = tx.row(sql.HEAD_BLOCK, self._job)
+        return None if row is None else chain_rows.shown(row)
+
+    def blocks(self) -> Iterator[JsonObject]:
+        """Yield all blocks, newest first, each with its ``hash``; of one point in time."""
+        for row in self._database.stream(sql.BLOCKS, self._job):
+            yield chain_rows.shown(row)
+
+    def blocks_of_kind(self, kind: str) -> Iterator[JsonObject]:
+        """Yield the blocks of one kind of event, newest first; of one point in time."""
+        for row in self._database.stream(sql.BLOCKS_OF_KIND, self._job, kind):
+            yield chain_rows.shown(row)
+
+    def own_files(self, files: Iterable[PublishedFile]) -> frozenset[str]:
+        """Return the URIs of those files that the chain holds, or that a recorded run published."""
+        with self._database.read() as tx:
+            return slices.own_of(tx, self._job, files)
+
+    def unit_states(self) -> Iterator[UnitState]:
+        """Yield the work-unit index, ordered by partition start, then signature."""
+        for signature, low, high, status, attempts in self._database.stream(
+            sql.UNIT_STATES, self._job
+        ):
+            yield UnitState(signature, low, high, status, attempts)
+
+    def unit_entries(self, *, as_of: int | None = None) -> Iterator[UnitEntry]:
+        """Yield the rows of the index, of now or of just after a block, ordered like states."""
+        from dil.state.chain.as_of import units_as_of
+
+        if as_of is not None:
+            with self._database.read() as tx:
+                rows = units_as_of(tx, self._job, as_of).values()
+            for row in sorted(rows, key=lambda each: (each.low, each.signature)):
+                yield _entry(row)
+            return
+        for signature, low, expected_high, high, status, attempts in self._database.stream(
+            sql.UNIT_ENTRIES, self._job
+        ):
+            yield UnitEntry(signature, low, expected_high, high, status, attempts)
+
+    def sequence_as_of(self, instant: int) -> int | None:
+        """Return the sequence of the last block that was written until ``instant``."""
+        from dil.state.chain.as_of import sequence_as_of
+
+        with self._database.read() as tx:
+            return sequence_as_of(tx, self._job, instant)
+
+    def count_swept_runs(self, before: int) -> int:
+        """Return how many runs began before an instant and left no staging."""
+        with self._database.read() as tx:
+            row = tx.row(sql.COUNT_SWEPT_RUNS, self._job, before)
+        return 0 if row is None else int(row[0])
+
+    # Shape
+
+    def recorded_shape(self) -> str | None:
+        """Return the text that was last kept of from, zone and partition type."""
+        with self._database.read() as tx:
+            return run_rows.read_counters(tx, self._job).shape
+
+    def record_shape(self, lease: Lease, shape: str) -> None:
+        """Keep the shape of this run's watermark; under a new one nothing counts as covered."""
+        with self._database.write() as tx:
+            leases.require_newest(tx, self._job, lease)
+            run_rows.keep_shape(tx, self._job, shape)
+
+    def _require_plan(self, tx: Transaction, commit: Commit) -> None:
+        planned = self._planned_on
+        if planned is not None and not still_holds(tx, self._job, planned, commit):
+            raise chain_rows.moved_head(self._job)
+
+
+def _entry(row: UnitRow) -> UnitEntry:
+    return UnitEntry(row.signature, row.low, row.expected_high, row.high, row.status, row.attempts)

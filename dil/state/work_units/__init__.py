@@ -1,0 +1,1 @@
+"""The index of work units, and what planning asks of it."""

@@ -1,0 +1,264 @@
+"""The work-unit index and its coverage rows: what one commit changes, at O(changed)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from dil.model.dataset import WorkUnitOutcome
+from dil.model.history import Coverage
+from dil.model.interval import Interval
+from dil.state.blocks.canonical import key_hash
+from dil.state.blocks.source_state import (
+    COMMITTED,
+    FAILED,
+    OPEN,
+    UnitRow,
+    UnitSummary,
+    replace_in_digest,
+)
+from dil.state.databases import sql
+from dil.state.databases.database import Transaction
+from dil.state.work_units.coverage import Spans, contradicts, cover
+
+
+@dataclass(slots=True)
+class UnitChanges:
+    """What a commit changed in the index: new rows and, by signature, the replaced hashes.
+
+    Signatures of ``removed`` are no longer in the index; their hashes are in ``replaced``.
+    """
+
+    rows: dict[str, UnitRow] = field(default_factory=dict)
+    replaced: dict[str, str] = field(default_factory=dict)
+    moved: dict[str, int] = field(default_factory=dict)
+    removed: list[str] = field(default_factory=list)
+
+    def count(self, status: str, by: int) -> None:
+        """Note that the number of rows with this status changes."""
+        self.moved[status] = self.moved.get(status, 0) + by
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A row as it is stored, with what the block does not show."""
+
+    row: UnitRow
+    row_hash: str
+    era: int
+    unit_key: str
+    timelabel: str | None
+
+    def tile_end(self, era: int) -> int | None:
+        """Return where its tile ends, None when it never succeeded under the present shape."""
+        if self.era != era or self.row.high is None:
+            return None
+        return min(self.row.high, self.row.expected_high)
+
+
+@dataclass(frozen=True, slots=True)
+class CoverageRow:
+    """One unit over all its partitions; ``lowest`` is the smallest start ever recorded."""
+
+    spans: Spans
+    max_high: int | None
+    lowest: int
+    open_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class _StoredTiles:
+    """The successes of one unit (by its key's hash) under the present shape."""
+
+    tx: Transaction
+    job: str
+    unit: str
+    era: int
+
+    def end_of_tile_at(self, low: int) -> int | None:
+        """Return where the tile ends that starts at ``low``."""
+        row = self.tx.row(sql.TILE_AT, self.job, self.unit, low, self.era)
+        return None if row is None else min(row)
+
+    def start_of_tile_until(self, high: int) -> int | None:
+        """Return where the tile starts that ends at ``high``; looks at one row only."""
+        row = self.tx.row(sql.ROW_BEFORE, self.job, self.unit, high)
+        if row is None or row[1] is None or row[3] != self.era:
+            return None
+        return row[0] if min(row[1], row[2]) == high else None
+
+
+class UnitIndex:
+    """The work units of one job inside one transaction.
+
+    ``era`` counts the shapes that the job's watermark had; only successes of the present one
+    count as covered. It grows when a partition shows that the grid changed unannounced.
+    """
+
+    def __init__(self, tx: Transaction, job: str, era: int) -> None:
+        self._tx = tx
+        self._job = job
+        self.era = era
+
+    def apply(self, outcomes: Iterable[WorkUnitOutcome], sequence: int) -> UnitChanges:
+        """Record outcomes; a row that does not change is not written.
+
+        Args:
+            outcomes: What a run found, in any order.
+            sequence: The block that will carry the change.
+        """
+        changes = UnitChanges()
+        for outcome in sorted(outcomes, key=lambda each: (each.unit_key, each.low)):
+            known = read_known(self._tx, self._job, outcome.signature)
+            row = _merged(known.row if known else None, outcome)
+            if known is not None and row == known.row:
+                continue
+            note(changes, known, row)
+            self._write(outcome, row, sequence, known)
+            self._cover(outcome, known, row)
+        return changes
+
+    def summary(self, before: UnitSummary, changes: UnitChanges) -> UnitSummary:
+        """Return the summary after the changes, from the one before and one indexed lookup."""
+        if not changes.rows and not changes.removed:
+            return before
+        digest = before.digest
+        for signature, row in changes.rows.items():
+            digest = replace_in_digest(digest, changes.replaced.get(signature), row.hash)
+        for signature in changes.removed:
+            digest = replace_in_digest(digest, changes.replaced[signature], None)
+        counts = dict(before.counts)
+        for status, by in changes.moved.items():
+            counts[status] = counts.get(status, 0) + by
+        highs = [row.high for row in changes.rows.values() if row.high is not None]
+        if before.max_high is not None:
+            highs.append(before.max_high)
+        max_high = max(highs, default=None)
+        lowest_open = lowest_open_of(self._tx, self._job)
+        return UnitSummary(
+            version=before.version + 1,
+            digest=digest,
+            max_high=max_high,
+            frontier=max_high if lowest_open is None else lowest_open,
+            counts={status: count for status, count in sorted(counts.items()) if count},
+        )
+
+    def _write(
+        self, outcome: WorkUnitOutcome, row: UnitRow, sequence: int, known: Known | None
+    ) -> None:
+        # A failure leaves the era of the success that the row still stands for.
+        era = known.era if known is not None and not outcome.succeeded else self.era
+        self._tx.change(
+            sql.ADD_UNIT if known is None else sql.CHANGE_UNIT,
+            key_hash(outcome.unit_key), row.signature, row.low, row.expected_high, row.high,
+            row.status, row.attempts, None, outcome.error, outcome.timelabel, sequence, row.hash,
+            era, self._job, key_hash(row.signature),
+        )  # fmt: skip
+
+    def _cover(self, outcome: WorkUnitOutcome, known: Known | None, row: UnitRow) -> None:
+        unit = key_hash(outcome.unit_key)
+        old = read_coverage(self._tx, self._job, unit, self.era)
+        was_failed = known is not None and known.row.status == FAILED
+        spans = old.spans if old else Spans()
+        if outcome.succeeded:
+            spans = self._covered(spans, unit, known, row)
+        coverage = CoverageRow(
+            spans=spans,
+            max_high=_larger(old.max_high if old else None, row.high),
+            lowest=min(old.lowest, row.low) if old else row.low,
+            open_count=(old.open_count if old else 0) - was_failed + (row.status == FAILED),
+        )
+        write_coverage(self._tx, self._job, unit, coverage, self.era)
+
+    def _covered(self, spans: Spans, unit: str, known: Known | None, row: UnitRow) -> Spans:
+        tile = Interval(row.low, min(row.high or row.low, row.expected_high))
+        earlier_end = known.tile_end(self.era) if known else None
+        if contradicts(spans, tile, earlier_end):
+            self.era += 1
+            return Spans(tile)
+        return cover(spans, tile, earlier_end, _StoredTiles(self._tx, self._job, unit, self.era))
+
+
+def read_known(tx: Transaction, job: str, signature: str) -> Known | None:
+    """Return a work unit's row, None when the index has none."""
+    found = tx.row(sql.UNIT, job, key_hash(signature))
+    if found is None:
+        return None
+    _, low, expected_high, high, status, attempts, cursor, row_hash, era, key, label = found
+    row = UnitRow(
+        signature, low, expected_high, high, status, attempts, cursor and json.loads(cursor)
+    )
+    return Known(row, row_hash, era, key, label)
+
+
+def lowest_open_of(tx: Transaction, job: str) -> int | None:
+    """Return the smallest start of a work unit that is not committed, by one index step each."""
+    rows = (tx.row(sql.LOWEST_OPEN, job, status) for status in OPEN)
+    return min((row[0] for row in rows if row is not None), default=None)
+
+
+def write_coverage(tx: Transaction, job: str, unit: str, row: CoverageRow, era: int) -> None:
+    """Keep the coverage row of a unit key's hash."""
+    main, tail = row.spans.main, row.spans.tail
+    values = (
+        main.low, main.high, tail.low, tail.high, era, row.max_high, row.lowest, row.open_count,
+        job, unit,
+    )  # fmt: skip
+    if tx.change(sql.CHANGE_COVERAGE, *values) == 0:
+        tx.change(sql.ADD_COVERAGE, *values)
+
+
+def read_coverage(tx: Transaction, job: str, unit: str, era: int) -> CoverageRow | None:
+    """Return the coverage row of a unit key's hash; spans of an earlier era count as empty."""
+    row = tx.row(sql.COVERAGE, job, unit)
+    if row is None:
+        return None
+    low, high, tail_low, tail_high, row_era, max_high, lowest, open_count = row
+    spans = Spans(Interval(low, high), Interval(tail_low, tail_high))
+    return CoverageRow(spans if row_era == era else Spans(), max_high, lowest, open_count)
+
+
+def as_coverage(row: CoverageRow) -> Coverage:
+    """Return what planning sees of a coverage row.
+
+    A unit that never succeeded has no largest high; its smallest partition start stands there.
+    """
+    main = row.spans.main
+    known_high = row.lowest if row.max_high is None else row.max_high
+    if main.is_empty:
+        return Coverage(row.lowest, row.lowest, known_high, row.open_count)
+    return Coverage(main.low, main.high, known_high, row.open_count)
+
+
+def _merged(known: UnitRow | None, outcome: WorkUnitOutcome) -> UnitRow:
+    """Return the row after an outcome: a success is never lowered, a failure keeps it.
+
+    A work unit that failed stays failed until a success reaches the end that it failed to reach:
+    a shorter reading must not hide what is still missing behind it.
+    """
+    owed = known.expected_high if known is not None and known.status == FAILED else None
+    is_paid = owed is None or (outcome.high is not None and outcome.high >= owed)
+    return UnitRow(
+        signature=outcome.signature,
+        low=outcome.low,
+        expected_high=outcome.expected_high if owed is None else max(owed, outcome.expected_high),
+        high=_larger(known.high if known else None, outcome.high),
+        status=COMMITTED if outcome.succeeded and is_paid else FAILED,
+        attempts=outcome.attempts + (known.attempts if known else 0),
+    )
+
+
+def note(changes: UnitChanges, known: Known | None, row: UnitRow) -> None:
+    """Note that a row takes the place of the known one, of none where it is new."""
+    if known is not None:
+        changes.count(known.row.status, -1)
+        if row.signature not in changes.rows:
+            changes.replaced[row.signature] = known.row_hash
+    changes.count(row.status, +1)
+    changes.rows[row.signature] = row
+
+
+def _larger(one: int | None, other: int | None) -> int | None:
+    known = [value for value in (one, other) if value is not None]
+    return max(known, default=None)

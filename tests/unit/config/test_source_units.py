@@ -1,0 +1,40 @@
+"""``ms.source.files.once``: what goes with units that the source names."""
+
+from __future__ import annotations
+
+import pytest
+
+from dil.errors import ConfigError
+
+ONCE = {"ms.source.files.once": "version"}
+RANGE = '[{{"name":"t","type":"datetime","range":{{"from":"{}","to":"-"}}}}]'
+
+
+@pytest.mark.parametrize(
+    ("changes", "key", "what"),
+    [
+        ({"ms.work.unit.partition": "daily"}, "ms.work.unit.partition", "cuts time"),
+        ({"ms.watermark": RANGE.format("P3D")}, "ms.watermark", "another time in each run"),
+        (
+            {"ms.watermark": '[{"name":"u","type":"unit","units":"a,b"}]'},
+            "ms.watermark",
+            "declares units while",
+        ),
+        ({"ms.publish.mode": "replace"}, "ms.source.files.once", "reads only files that are new"),
+        (
+            {"ms.secondary.input": '[{"path":"/ids","fields":["id"]}]'},
+            "ms.secondary.input",
+            "takes the units from the source",
+        ),
+    ],
+)
+def test_what_contradicts_reading_each_file_once_is_refused(job_file, changes, key, what):
+    with pytest.raises(ConfigError) as caught:
+        job_file.load({**ONCE, **changes})
+    found = [problem for problem in caught.value.problems if problem.key == key]
+    assert any(what in problem.what for problem in found)
+
+
+def test_a_job_that_reads_each_file_once_has_its_units_from_the_source(job_file):
+    planning = job_file.load({**ONCE, "ms.watermark": RANGE.format("2024-01-01")}).job.planning
+    assert (planning.units, planning.of_source, planning.once) == (None, True, True)
