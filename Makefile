@@ -50,7 +50,7 @@ unit: setup ## Run the fast tests: no Spark, no whole jobs, under a minute
 torture: setup java servers ## Run the long form of the kill tests: every step, 40 drivers
 	@DIL_KILLS=1000000 DIL_SPARK_KILLS=40 DIL_STATE_KILLS=50 $(BIN)/python -m pytest -q \
 	  tests/integration/test_kill_matrix.py tests/integration/test_spark_kills.py \
-	  tests/integration/test_state_kills.py
+	  tests/integration/test_state_kills.py tests/integration/test_dump_kills.py
 	@DIL_KILLS=400 $(BIN)/python -m pytest -q tests/integration/test_resume_kills.py \
 	  tests/integration/test_egress_kills.py
 
@@ -61,6 +61,8 @@ bench: setup java ## Measure: planning, state, start-up, throughput against a pl
 	@$(BIN)/python tests/bench/bench_start.py
 	@$(BIN)/python tests/bench/bench_rest.py
 	@$(BIN)/python tests/bench/bench_dlt.py
+	@$(BIN)/python tests/bench/bench_files.py
+	@$(BIN)/python tests/bench/bench_csv.py
 
 .PHONY: lint
 lint: setup ## Check style, import direction and module size

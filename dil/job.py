@@ -127,12 +127,7 @@ class _Run:
         plan = self._planned()
         if not plan.work_units:
             self._sweep()
-            note = f"nothing is due, up to date: {counted(plan.skipped, 'work unit')}"
-            if not plan.skipped:
-                note = "nothing is due: the range is empty, its from is not before its to"
-            if not plan.skipped and plan.partitions:
-                note = "nothing is due: the activation input has no rows"
-            notes = (note, *self._secondary.notes)
+            notes = (run_report.nothing_due(plan, self._job), *self._secondary.notes)
             return self._report(RunStatus.NOTHING_DUE, recovered=recovered, notes=notes)
         self._begin(plan)
         self._known_schema = publishing.recorded_schema(self._store)
@@ -140,7 +135,7 @@ class _Run:
         reports: tuple[TaskReport, ...] = adopted
         try:
             execution = self._execute(plan, fresh)
-            reports = (*adopted, *execution.reports)
+            reports = publishing.without_clashes((*adopted, *execution.reports))
             report = self._conclude(plan, reports, execution.stopped)
         except (RunInterruptedError, KeyboardInterrupt) as signal:
             report = self._interrupted(plan, adopted, signal)

@@ -41,5 +41,6 @@ def has_input(job: Job, category: str) -> bool:
     """Tell whether a job has secondary input of a category."""
     inputs = job.properties.get("ms.secondary.input")
     return isinstance(inputs, tuple) and any(
-        isinstance(each, SecondaryInput) and each.category == category for each in inputs
+        isinstance(each, SecondaryInput) and each.category == category and each.format is None
+        for each in inputs
     )

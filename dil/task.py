@@ -36,14 +36,16 @@ from dil.extraction.paging.walk import (
     walk_rows,
 )
 from dil.extraction.parameters import Scope
-from dil.model.job import Job
+from dil.extraction.preprocessing.chain import preprocessed
+from dil.model.job import Job, PublishingSpec
 from dil.model.schema_text import schema_text
-from dil.model.task import Counters, Failure, RunContext, TaskReport
+from dil.model.task import Counters, Failure, RunContext, StagedFile, TaskReport
 from dil.model.work_unit import WorkUnit
 from dil.observe.logs import bind
 from dil.observe.memory import peak_rss_bytes
 from dil.observe.progress import counted
 from dil.observe.redaction import redactor, secrets_of, shortened
+from dil.publishing.dumps import check_places
 from dil.publishing.staged import FORMAT, RESULT_NAME, StagedResult, write_result
 from dil.secondary_access import has_input, renewal, validation_rows
 from dil.sending import AttemptPlace, Outbox, must_not_repeat, sent_before
@@ -53,6 +55,7 @@ from dil.spi.coordination import Coordinator
 from dil.spi.extractor import Page
 from dil.spi.registry import load
 from dil.storage import Filesystem, filesystem_for
+from dil.writing.dump import DumpWriter
 from dil.writing.formats import writer_for
 from dil.writing.quarantine import Origin, QuarantinePlace, QuarantineWriter
 from dil.writing.staging import StagedWriter
@@ -158,15 +161,15 @@ def _attempt(
         )
         with _going_on(run.job, checkpoints):
             for batch in _rows(run, unit, attempt, chain, walk, out.outbox):
-                out.writer.write(batch)
+                out.sink.write(batch)
             _check_enough(counters, run.job.extraction.min_records)
             report = TaskReport(
                 signature=unit.signature,
                 low=unit.low,
                 high=unit.high,
                 attempts=attempt,
-                files=out.writer.finish(),
-                schema="" if out.writer.schema is None else schema_text(out.writer.schema),
+                files=out.finish(run.job.publishing),
+                schema="" if out.sink.schema is None else schema_text(out.sink.schema),
                 notes=(*_notes(counters, chain.warnings), *chain.notes, *out.outbox.notes),
                 quarantined=out.rejects.finish(),
                 rejects=out.rejects.reasons(),
@@ -328,6 +331,24 @@ class _Outputs:
     writer: StagedWriter
     rejects: QuarantineWriter
     outbox: Outbox
+    dump: DumpWriter | None = None
+
+    @property
+    def sink(self) -> StagedWriter | DumpWriter:
+        """Return where converted batches go."""
+        return self.writer if self.dump is None else self.dump
+
+    def finish(self, spec: PublishingSpec) -> tuple[StagedFile, ...]:
+        """Finish and return the files to publish.
+
+        Raises:
+            WriteError: the file system refused, or a dumped file could not be where it has to be.
+            ConversionError: rows do not fit each other.
+        """
+        files = self.sink.finish()
+        if self.dump is not None:
+            check_places(spec, self.filesystem, files)
+        return files
 
     def close(self) -> None:
         """Close the files of a failed attempt that no later one takes over."""
@@ -340,7 +361,7 @@ class _Outputs:
         try:
             self.filesystem.delete_file(f"{self.folder}/{RESULT_NAME}")
             self.close()
-            self.writer.abort()
+            self.sink.abort()
             self.filesystem.delete_tree(folder)
         except WriteError as error:
             log.warning("a failed attempt is left for a later sweep: %s", error.message)
@@ -367,6 +388,7 @@ def _outputs(
             Origin(unit.signature, run.run_id, attempt),
         ),
         Outbox(run, unit, place),
+        DumpWriter(filesystem, folder) if spec.file_name else None,
     )
 
 
@@ -384,9 +406,12 @@ def _stage(
 def _pages(
     session: ByteSession | RowSession, job: Job, walk: Walk
 ) -> Iterator[tuple[Page, RequestValues]]:
-    if isinstance(session, ByteSession):
-        return walk_pages(session, load(job.extraction.extractor)(extraction_of(job)), walk)
-    return walk_rows(session, walk)
+    if not isinstance(session, ByteSession):
+        yield from walk_rows(session, walk)
+        return
+    extractor = load(job.extraction.extractor)(extraction_of(job))
+    with preprocessed(job.extraction, extractor) as reader:
+        yield from walk_pages(session, reader, walk)
 
 
 def _check_enough(counters: WalkCounters, least: int) -> None:

@@ -4,6 +4,9 @@
     POST /v2/exports              begins an export: 202 {"location": "/v2/exports/<id>"}
     GET  /v2/exports/<id>         {"id", "state": "running" | "ready", "parts"}; ready at poll 3
     GET  /v2/exports/<id>/rows    ?limit=N&cursor=C: {"rows": [...], "paging": {"next", "total"}}
+    GET  /v2/exports/<id>/file    all rows of an export as one gzipped CSV file
+    GET  /files                   ?page=1&per_page=N: [{"path"}, ...] of a day's files
+    GET  /files/<path>            one of them, gzipped CSV
     GET  /api/surveys             ?page=1&per_page=N: [...], empty after the last page
     GET  /api/surveys/<id>/answers
                                   ?since=T&until=T&offset=0&limit=N:
@@ -12,7 +15,7 @@
     POST /v1/conversions:upload   {"conversions": [...]}: {"results": [{"clickId", "error"}]}
     GET  /v1/conversions:results  what became of all that was sent, as an array
 
-The surveys ask for user ``lake`` and its password, everything else for a bearer token of
+The surveys and files ask for user ``lake`` and its password, everything else for a bearer token of
 /oauth2/token. There is an answer a day to each survey, at noon UTC, from 2023-01-01 on.
 
     python conf/patterns/vendor.py --port 8770
@@ -24,6 +27,7 @@ from __future__ import annotations
 
 import argparse
 import base64
+import gzip
 import json
 import re
 import signal
@@ -35,7 +39,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import FrameType
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 SECRET = "password"  # noqa: S105 - of a service that is invented
 FIRST_DAY = datetime(2023, 1, 1, 12, tzinfo=UTC)
@@ -51,6 +55,12 @@ CONVERSIONS = [
 ]
 # Clicks that the vendor does not know: 4 % of all.
 UNKNOWN = {f"click-{number}" for number in range(0, 450, 25)}
+
+FILES = {
+    f"outbound/sales_2024010{day}.csv.gz": "id,amount\n"
+    + "".join(f"{day}-{number},{number / 100}\n" for number in range(1000))
+    for day in range(5, 8)
+}
 
 Answer = tuple[int, object]
 
@@ -82,13 +92,14 @@ class Acme:
     surveys: dict[str, str] = field(default_factory=lambda: dict(SURVEYS))
     user: str = "lake"
     end: str = "ready"
+    files: dict[str, str] = field(default_factory=lambda: dict(FILES))
     polls: dict[str, int] = field(default_factory=dict)
     uploaded: list[dict[str, object]] = field(default_factory=list)
     asked: list[Asked] = field(default_factory=list)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def answer(self, asked: Asked) -> Answer:
-        """Answer a request: status and JSON body."""
+        """Answer a request: status and JSON body, or bytes."""
         with self.lock:
             self.asked.append(asked)
             for method, pattern, scheme, route in _ROUTES:
@@ -133,6 +144,26 @@ class Acme:
         self.polls[name] += 1
         is_ready = self.polls[name] >= POLLS
         return 200, {"id": name, "state": self.end if is_ready else "running", "parts": 1}
+
+    def file(self, _asked: Asked, name: str) -> Answer:
+        """Give all of an export at once."""
+        if name not in self.polls:
+            return 404, {"error": "no such export"}
+        lines = (f"{row['id']},{row['email']},{row['updated']}\n" for row in CONTACTS)
+        return 200, gzip.compress(("id,email,updated\n" + "".join(lines)).encode(), mtime=0)
+
+    def file_list(self, asked: Asked) -> Answer:
+        """List the files."""
+        size = asked.number("per_page", 100)
+        start = (asked.number("page", 1) - 1) * size
+        return 200, [{"path": path} for path in sorted(self.files)][start : start + size]
+
+    def one_file(self, _asked: Asked, path: str) -> Answer:
+        """Give one file."""
+        text = self.files.get(unquote(path))
+        if text is None:
+            return 404, {"error": "no such file"}
+        return 200, gzip.compress(text.encode(), mtime=0)
 
     def rows(self, asked: Asked, name: str) -> Answer:
         """Return a page of an export."""
@@ -199,6 +230,9 @@ _ROUTES: tuple[_Route, ...] = tuple(
         ("POST", "/v2/exports", "Bearer", Acme.export),
         ("GET", "/v2/exports/([0-9a-f-]+)", "Bearer", Acme.state),
         ("GET", "/v2/exports/([0-9a-f-]+)/rows", "Bearer", Acme.rows),
+        ("GET", "/v2/exports/([0-9a-f-]+)/file", "Bearer", Acme.file),
+        ("GET", "/files", "Basic", Acme.file_list),
+        ("GET", "/files/(.+)", "Basic", Acme.one_file),
         ("GET", "/api/surveys", "Basic", Acme.listed),
         ("GET", "/api/surveys/([0-9]+)/answers", "Basic", Acme.answers),
         ("GET", "/v1/conversions", "Bearer", Acme.conversions),
@@ -238,9 +272,10 @@ class Handler(BaseHTTPRequestHandler):
             authorization=self.headers.get("Authorization", ""),
         )
         status, answer = self.server.acme.answer(asked)
-        text = json.dumps(answer).encode()
+        is_file = isinstance(answer, bytes)
+        text = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
         self.send_response(status)
-        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Type", "application/gzip" if is_file else "application/json")
         self.send_header("Content-Length", str(len(text)))
         self.end_headers()
         self.wfile.write(text)

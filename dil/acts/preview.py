@@ -62,7 +62,7 @@ def _next_plan(desk: Desk, proposal: Proposal) -> tuple[Plan | None, str]:
         if refusal is not None:
             return None, f"it would be refused: {_on_one_line(refusal.message)}"
         if spec.units is None:
-            return None, "the job's units come from its activation input, which was not asked"
+            return None, "the job's units come from its input or its source, which was not asked"
         return planning.plan(spec, now_ms=desk.now_ms, history=history), ""
     except DilError as error:
         return None, _on_one_line(error.message)

@@ -12,6 +12,7 @@ from dil.config.entry import Entry
 from dil.config.findings import Findings
 from dil.config.lenient_json import JsonError, parse
 from dil.config.paths import local_path
+from dil.config.preprocessing import names_file_dump
 from dil.config.property import Property, Support, ValueType
 from dil.config.shape import ShapeError, Surroundings
 from dil.config.table import TABLE
@@ -28,6 +29,7 @@ _KEY_FILE_FIX = "Name a file whose first line is the master password."
 _STATE_SECRETS = "state.store."
 # An empty array is an error here, not "blank": behaviour.md B19, checks 9 and 14.
 _NEVER_EMPTY = {"ms.parameters", "ms.output.schema"}
+_TABLE = "extract.table.name"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,11 +91,19 @@ def report_missing(
     for entry in TABLE.values():
         if not entry.required or entry.name in entries:
             continue
+        if entry.name == _TABLE and _dumps_files(entries):
+            continue
         if entry.name in blanks:
             origin = blanks[entry.name].origin
             findings.problem(entry.name, "is required and blank", entry.meaning, origin)
         else:
             findings.problem(entry.name, "is required and not set", entry.meaning, Origin(path))
+
+
+def _dumps_files(entries: Mapping[str, Entry]) -> bool:
+    """Tell whether a job has no rows, so that its dataset needs no name."""
+    written = entries.get("ms.extractor.class")
+    return written is not None and names_file_dump(written.text.strip())
 
 
 def _resolver(

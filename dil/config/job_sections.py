@@ -7,6 +7,7 @@ from pathlib import Path
 from dil.config.csv_json import csv_section
 from dil.config.egress_checks import egress_section, resumes
 from dil.config.findings import Findings
+from dil.config.preprocessing import dump_name, expansion
 from dil.config.publishing_section import path_of
 from dil.config.state_server import SERVER_KINDS, note_unused_server, state_server
 from dil.model.contract import ContractMode, QuarantineSpec
@@ -16,6 +17,7 @@ from dil.model.job import (
     ConversionSpec,
     ExtractionSpec,
     OutputFormat,
+    PreprocessorSpec,
     RunningSpec,
     SourceSpec,
     StateSpec,
@@ -37,7 +39,9 @@ def source_section(values: Properties, connector: ClassRef) -> SourceSpec:
     )
 
 
-def extraction_section(values: Properties, extractor: ClassRef) -> ExtractionSpec:
+def extraction_section(
+    values: Properties, extractor: ClassRef, preprocessors: tuple[PreprocessorSpec, ...] = ()
+) -> ExtractionSpec:
     """Return how responses become rows and how pages are walked."""
     session = values["ms.session.key.field"]
     cleansing = values.typed("ms.schema.cleansing", SchemaCleansing)
@@ -61,6 +65,8 @@ def extraction_section(values: Properties, extractor: ClassRef) -> ExtractionSpe
         delta_fields=values.typed("extract.delta.fields", tuple),
         min_records=values.integer("ms.work.unit.min.records"),
         egress=egress_section(values),
+        preprocessors=preprocessors,
+        expansion=expansion(values),
     )
 
 
@@ -105,6 +111,7 @@ def writing_section(values: Properties) -> WritingSpec:
         epoch_seconds=values.boolean("converter.is.epoch.time.in.seconds"),
         record_name=values.text("extract.table.name"),
         record_namespace=values.text("extract.namespace"),
+        file_name=dump_name(values),
     )
 
 

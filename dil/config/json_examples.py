@@ -27,6 +27,8 @@ EXAMPLES: Mapping[str, str] = {
 {"error": ["Not Ready"]}""",
     "ms.http.response.type": """\
 {"Content-Type": "application/vnd.api+json"}""",
+    "ms.source.s3.parameters": """\
+{"region": "eu-central-1", "read_timeout_seconds": 120}""",
     "ms.parameters": """\
 [
   {"name": "kind", "value": "order"},
@@ -80,6 +82,9 @@ EXAMPLES: Mapping[str, str] = {
   {"columnName": "address", "dataType": {"type": "record", "name": "address", "values": [
     {"columnName": "city", "isNullable": false, "dataType": {"type": "string"}},
     {"columnName": "line", "dataType": {"type": ["int", "null"]}}]}}]""",
+    "ms.extract.preprocessor.parameters": """\
+{"gpg-decrypt": {"keystore_path": "/secure/acme/secring.gpg"},
+ "zip": {"member": ".*[.]csv"}}""",
     "ms.encryption.fields": """\
 ["address.city"]""",
     "ms.target.schema": """\

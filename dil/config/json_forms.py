@@ -18,6 +18,7 @@ from dil.config.json_meanings import MEANINGS, WITHOUT_MODEL
 from dil.model.authentication import Authentication
 from dil.model.csv_settings import CsvSettings
 from dil.model.json import compact
+from dil.model.s3_settings import S3Settings
 from dil.model.secret import Secret
 from dil.model.settings import (
     DerivedField,
@@ -42,6 +43,7 @@ _MODELS: Mapping[str, type[Setting]] = {
     "ms.http.statuses": HttpStatuses,
     "ms.http.status.reasons": HttpStatusReasons,
     "ms.ssl": TlsSettings,
+    "ms.source.s3.parameters": S3Settings,
     "ms.csv": CsvSettings,
     "ms.schema.cleansing": SchemaCleansing,
     "ms.secondary.input": SecondaryInput,

@@ -16,6 +16,7 @@ from dil.config import (
     egress_checks,
     paging_checks,
     parameter_checks,
+    preprocessing,
     publishing_checks,
     row_checks,
     secondary_checks,
@@ -206,10 +207,14 @@ class _Builder(Struct):
         parameter_checks.check_parameters(properties, planning, findings)
         row_checks.check_rows(properties, planning, findings)
         csv_json.check_csv(properties, plugins.extractor, findings)
+        preprocessing.check_preprocessors(plugins.preprocessors, properties, findings)
+        preprocessing.check_dump(properties, findings)
         contract_checks.check_contract(properties, findings)
         conversion_checks.check_conversion(properties, plugins.converters, findings)
         publishing_checks.check_publishing(
-            publishing_checks.Parts(planning, publishing, state), properties, findings
+            publishing_checks.Parts(planning, publishing, state, is_dump=bool(writing.file_name)),
+            properties,
+            findings,
         )
         self._raise_problems()
         if plugins.connector is None or plugins.extractor is None:
@@ -224,7 +229,7 @@ class _Builder(Struct):
             properties=properties,
             planning=planning,
             source=source_section(properties, plugins.connector),
-            extraction=extraction_section(properties, plugins.extractor),
+            extraction=extraction_section(properties, plugins.extractor, plugins.preprocessors),
             conversion=conversion_section(properties, plugins.converters),
             writing=writing,
             publishing=publishing,

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dil.config.findings import Findings
 from dil.config.partitions import read_composite, uses_default_zone
 from dil.config.publishing_section import publish_mode
-from dil.config.source_units import FILES_ONCE, check_units_of_source, units_of_source
+from dil.config.source_units import FILES_ONCE, KEY_RANGES, check_units_of_source, units_of_source
 from dil.config.table import GROUPS
 from dil.config.watermarks import KEY as WATERMARK
 from dil.config.watermarks import Watermarks, read_watermarks
@@ -20,6 +20,8 @@ _GROUPS = {"planning", "timelabels"}
 PLANNING_NAMES: tuple[str, ...] = (
     *(entry.name for group in GROUPS if group.slug in _GROUPS for entry in group.properties),
     FILES_ONCE,
+    KEY_RANGES,
+    "ms.jdbc.cursor.delay",
     "extract.table.type",
     "extract.is.full",
     "ms.publish.mode",
@@ -56,6 +58,7 @@ def planning_section(values: Properties, findings: Findings) -> PlanningSpec:
         partial=values.boolean("ms.work.unit.partial.partition"),
         grace_ms=_period(values, "ms.grace.period", "ms.grace.period.days", findings),
         abstinent_ms=_period(values, "ms.abstinent.period", "ms.abstinent.period.days", findings),
+        delay_ms=values.integer("ms.jdbc.cursor.delay"),
         backfill=values.boolean("ms.backfill"),
         table_type=TableType(values.text("extract.table.type")),
         is_full=values.boolean("extract.is.full"),

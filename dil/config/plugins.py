@@ -10,10 +10,11 @@ from dil.config.effective import at_entry
 from dil.config.entry import Entry
 from dil.config.findings import Findings, suggestion
 from dil.config.java_names import current_name
+from dil.config.preprocessing import find_preprocessors
 from dil.config.shape import ShapeError, Surroundings
 from dil.config.table import PLUGIN_PREFIX
 from dil.errors import PluginError, Problem
-from dil.model.job import ClassRef
+from dil.model.job import ClassRef, PreprocessorSpec
 from dil.model.properties import Properties
 from dil.spi.connector import Connector, PluginProperty
 from dil.spi.converter import Converter
@@ -42,12 +43,14 @@ class Plugins:
     connector: ClassRef | None = None
     extractor: ClassRef | None = None
     converters: tuple[ClassRef, ...] = ()
+    preprocessors: tuple[PreprocessorSpec, ...] = ()
     values: dict[str, object] = field(default_factory=dict)
 
     @property
     def refs(self) -> tuple[ClassRef, ...]:
         """Return all classes that were found."""
-        return tuple(ref for ref in (self.connector, self.extractor, *self.converters) if ref)
+        found = (self.connector, self.extractor, *self.converters)
+        return (*filter(None, found), *(spec.filter for spec in self.preprocessors))
 
 
 def find_plugins(values: Properties, findings: Findings) -> Plugins:
@@ -64,6 +67,7 @@ def find_plugins(values: Properties, findings: Findings) -> Plugins:
             PluginKind.EXTRACTOR, "ms.extractor.class", values.text("ms.extractor.class"), findings
         ),
         tuple(ref for ref in converters if ref is not None),
+        find_preprocessors(values, findings),
     )
 
 

@@ -18,16 +18,17 @@ _HOURS_AGO = re.compile(r"P[0-9]+DT[0-9]+H(?:\..+)?")
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What these checks compare."""
+    """What these checks compare; ``is_dump`` tells that files replace those of their own names."""
 
     planning: PlanningSpec
     publishing: PublishingSpec
     state: StateSpec
+    is_dump: bool = False
 
     @property
     def appends(self) -> bool:
         """Tell whether each run only adds files."""
-        return self.publishing.mode is PublishMode.APPEND
+        return self.publishing.mode is PublishMode.APPEND and not self.is_dump
 
 
 def check_publishing(parts: Parts, values: Properties, findings: Findings) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path, PurePosixPath
 
 from dil.config.findings import Findings
 from dil.config.paths import PathError, local_path
+from dil.config.preprocessing import dump_mode, is_file_dump
 from dil.model.job import PathType, PublishingSpec, PublishMode
 from dil.model.properties import Properties
 
@@ -15,8 +16,11 @@ _REPLACING = (PublishMode.REPLACE, PublishMode.WINDOW_REPLACE)
 def publish_mode(values: Properties) -> PublishMode:
     """Return the mode; unset it follows ``data.publisher.replace.final.dir``.
 
-    Where each run has a folder of its own there is nothing to replace.
+    Where each run has a folder of its own there is nothing to replace. Of dumped files each
+    replaces the one of its own name, no other.
     """
+    if is_file_dump(values):
+        return PublishMode.APPEND
     word = values["ms.publish.mode"]
     if isinstance(word, str):
         return PublishMode(word)
@@ -32,6 +36,8 @@ def has_run_folder(values: Properties) -> bool:
     written out.
     """
     path_type = "writer.file.path.type"
+    if is_file_dump(values):
+        return False
     if values["ms.publish.mode"] in _REPLACING and path_type not in values.explicit:
         return False
     return (
@@ -43,6 +49,8 @@ def has_run_folder(values: Properties) -> bool:
 
 def publishing_section(values: Properties, folder: Path, findings: Findings) -> PublishingSpec:
     """Return where and how files are published; what is wrong goes to findings."""
+    if is_file_dump(values):
+        return _dump_section(values, folder, findings)
     dir_mode = values["writer.dir.permissions"]
     if dir_mode is None:
         dir_mode = values["data.publisher.permissions"]
@@ -55,6 +63,18 @@ def publishing_section(values: Properties, folder: Path, findings: Findings) -> 
         extract_id_zone=values.text("extract.extractIdTimeZone"),
         dir_mode=dir_mode if isinstance(dir_mode, int) else None,
         file_mode=file_mode if isinstance(file_mode, int) else None,
+    )
+
+
+def _dump_section(values: Properties, folder: Path, findings: Findings) -> PublishingSpec:
+    """Return where dumped files go: their names alone say where below the final directory."""
+    dir_mode = values["data.publisher.permissions"]
+    return PublishingSpec(
+        final_dir=path_of(values, "data.publisher.final.dir", folder, findings),
+        dataset_path="",
+        mode=PublishMode.APPEND,
+        dir_mode=dir_mode if isinstance(dir_mode, int) else None,
+        file_mode=dump_mode(values),
     )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 
 from dil.config.findings import Findings, nearest
+from dil.config.preprocessing import is_file_dump
 from dil.model.job import PlanningSpec
 from dil.model.properties import Properties
 from dil.model.schema import ArrayType, Column, DataType, MapType, RecordType
@@ -23,11 +24,11 @@ _TYPED = {"AVRO", "OTHER", "PARQUET", "ORC"}
 def check_rows(values: Properties, planning: PlanningSpec, findings: Findings) -> None:
     """Check the sources of derived fields, and whether the types of files can differ."""
     schema = values[_SCHEMA]
-    if not findings.is_sound(_SCHEMA):
+    if not findings.is_sound(_SCHEMA) or is_file_dump(values):
         return
     if isinstance(schema, tuple) and schema:
         _check_sources(values, schema, findings)
-    elif _has_several_work_units(planning) and values.text("writer.output.format") in _TYPED:
+    elif _types_may_differ(values, planning):
         findings.notice(
             _SCHEMA,
             "is not set: each work unit infers its types from its own rows, so files of different "
@@ -36,8 +37,14 @@ def check_rows(values: Properties, planning: PlanningSpec, findings: Findings) -
         )
 
 
-def _has_several_work_units(planning: PlanningSpec) -> bool:
-    return planning.units is None or len(planning.units) > 1 or planning.partition != "none"
+def _types_may_differ(values: Properties, planning: PlanningSpec) -> bool:
+    units = planning.units
+    are_several = units is None or len(units) > 1 or planning.partition != "none"
+    uri = values.text("ms.source.uri").lower()
+    # Databases have types of their own, but for SQLite, where each value has one.
+    has_types = uri.startswith("jdbc:") and not uri.startswith("jdbc:sqlite")
+    is_typed = values.text("writer.output.format") in _TYPED
+    return are_several and is_typed and not has_types
 
 
 def _check_sources(values: Properties, schema: tuple[Column, ...], findings: Findings) -> None:

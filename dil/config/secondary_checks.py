@@ -9,8 +9,10 @@ from dil.config.findings import Findings
 from dil.config.paths import PathError, local_path
 from dil.model.properties import Properties
 from dil.model.settings import SecondaryInput
+from dil.spi.registry import JAVA_NAMES, PluginKind, simple_name
 
 KEY = "ms.secondary.input"
+_TAKE_FILES = frozenset({"s3", "sftp"})
 
 
 def check_secondary_input(values: Properties, folder: Path, findings: Findings) -> None:
@@ -18,12 +20,14 @@ def check_secondary_input(values: Properties, folder: Path, findings: Findings) 
 
     Planning alone does not need this: its caller brings the rows.
     """
+    name = simple_name(values.text("source.class"))
+    takes_files = JAVA_NAMES[PluginKind.CONNECTOR].get(name, name) in _TAKE_FILES
     for index, source in enumerate(_entries(values)):
-        if source.format == "binary":
+        if source.format == "binary" and not takes_files:
             findings.problem(
                 KEY,
-                f"[{index}].format is binary, which is not supported yet",
-                "Leave it out to send rows.",
+                f"[{index}].format is binary, and source.class takes no whole files",
+                "Leave it out to send rows; s3 and sftp take files.",
             )
         try:
             local_path(source.path, folder)
@@ -33,7 +37,7 @@ def check_secondary_input(values: Properties, folder: Path, findings: Findings) 
 
 def has_payload(values: Properties) -> bool:
     """Tell whether there are rows to send."""
-    return any(source.category == "payload" for source in _entries(values))
+    return any(each.category == "payload" and each.format is None for each in _entries(values))
 
 
 def variables_given(values: Properties) -> frozenset[str]:

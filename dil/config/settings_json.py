@@ -7,7 +7,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from dil.config import conversion_json, csv_json, http_json, paging_json
+from dil.config import conversion_json, csv_json, http_json, paging_json, preprocessing, s3_json
 from dil.config.derived_json import derived_fields
 from dil.config.findings import REGEX_FIX, suggestion
 from dil.config.parameters_json import parameters
@@ -145,6 +145,8 @@ _READERS: Mapping[str, Callable[[JsonValue, Surroundings], object]] = {
     **csv_json.READERS,
     **http_json.READERS,
     **paging_json.READERS,
+    **preprocessing.READERS,
+    **s3_json.READERS,
     "ms.parameters": parameters,
     "ms.derived.fields": derived_fields,
     "ms.output.schema": output_schema,
@@ -158,6 +160,8 @@ _EMPTY: Mapping[str, Callable[[], object]] = {
     **csv_json.EMPTY,
     **http_json.EMPTY,
     **paging_json.EMPTY,
+    **preprocessing.EMPTY,
+    **s3_json.EMPTY,
     "ms.retention": _RETENTION.copy,
     "ms.parameters": tuple,
     "ms.derived.fields": tuple,

@@ -10,13 +10,16 @@ from dil.model.job import PublishMode
 from dil.model.properties import Properties
 
 FILES_ONCE = "ms.source.files.once"
+KEY_RANGES = "ms.jdbc.partition.column"
 _PARTITION = "ms.work.unit.partition"
 _REREAD = ("ms.grace.period", "ms.grace.period.days", "ms.abstinent.period")
 
 
 def units_of_source(values: Properties) -> str:
     """Return the property by which a job takes its units from the source, empty text for none."""
-    return "" if values.text(FILES_ONCE) == "none" else FILES_ONCE
+    if values.text(FILES_ONCE) != "none":
+        return FILES_ONCE
+    return KEY_RANGES if values.text(KEY_RANGES) else ""
 
 
 def check_units_of_source(
@@ -24,8 +27,9 @@ def check_units_of_source(
 ) -> None:
     """Report what contradicts units of the source; ``name`` is the property that asks for them.
 
-    Each unit is one work unit that is read once, so a time partition, or a range that begins at
-    another time in each run, would give the same file another signature and read it again.
+    Each unit is one work unit that is read whole, so no time partition goes with it. A file would
+    have another signature where the range begins at another time in each run; ranges of keys have
+    others whenever the table has grown.
     """
     if marks.has_units:
         findings.problem(
@@ -33,8 +37,23 @@ def check_units_of_source(
         )
     if values[_PARTITION] != "none":
         findings.problem(
-            _PARTITION, f"cuts time, and {name} reads each file whole, once", "Leave it out."
+            _PARTITION, f"cuts time, and each unit of {name} is read whole", "Leave it out."
         )
+    is_replaced = publish_mode(values) is PublishMode.REPLACE
+    if name == KEY_RANGES and not is_replaced:
+        findings.problem(
+            name,
+            "cuts a table that grows into other ranges in each run, whose rows would be doubled",
+            "Set ms.publish.mode=replace.",
+        )
+    if name == FILES_ONCE:
+        _check_files(values, marks, findings, is_replaced=is_replaced)
+
+
+def _check_files(
+    values: Properties, marks: Watermarks, findings: Findings, *, is_replaced: bool
+) -> None:
+    name = FILES_ONCE
     if marks.start.upper().startswith(("P", "-")):
         findings.problem(
             WATERMARK,
@@ -44,7 +63,7 @@ def check_units_of_source(
     for other in _REREAD:
         if other in values.explicit:
             findings.notice(other, f"has no effect: {name} reads each file once")
-    if publish_mode(values) is PublishMode.REPLACE:
+    if is_replaced:
         findings.problem(
             name,
             "reads only files that are new, while the whole dataset is replaced in each run",

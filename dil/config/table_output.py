@@ -7,6 +7,7 @@ from dil.config.property import Group, Property, Scope, Support, ValueType
 _T = Scope.TASK
 _J = Scope.JOB
 _PUBLISHER = "org.apache.gobblin.publisher.BaseDataPublisher"
+_NOOP = "org.apache.gobblin.publisher.NoopPublisher"
 
 WRITING = Group(
     "writing",
@@ -237,10 +238,9 @@ PUBLISHING = Group(
         Property(
             "data.publisher.type",
             ValueType.ENUM,
-            "Gobblin's publisher.",
+            "Gobblin's publisher; NoopPublisher for file dumps only.",
             default=_PUBLISHER,
-            words=(_PUBLISHER, "BaseDataPublisher"),
-            later_words=("org.apache.gobblin.publisher.NoopPublisher", "NoopPublisher"),
+            words=(_PUBLISHER, "BaseDataPublisher", _NOOP, "NoopPublisher"),
             scope=_J,
             support=Support.NO_EFFECT,
             identity=False,
@@ -248,9 +248,8 @@ PUBLISHING = Group(
         Property(
             "data.publisher.job.type",
             ValueType.ENUM,
-            "Gobblin's publisher at the end of a run.",
-            words=(_PUBLISHER, "BaseDataPublisher"),
-            later_words=("org.apache.gobblin.publisher.NoopPublisher", "NoopPublisher"),
+            "Gobblin's publisher at the end of a run; NoopPublisher for file dumps only.",
+            words=(_PUBLISHER, "BaseDataPublisher", _NOOP, "NoopPublisher"),
             scope=_J,
             support=Support.NO_EFFECT,
             identity=False,

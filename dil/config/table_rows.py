@@ -64,33 +64,51 @@ EXTRACTION = Group(
         Property(
             "ms.extract.preprocessors",
             ValueType.CLASS_LIST,
-            "Filters over the bytes of each response, left to right.",
+            "Filters over the bytes of each response, left to right: `gunzip`, `bzip2`, `xz`, "
+            "`zstd`, `deflate`, `zip`, `tar`, `gpg-decrypt`, `aggregated-json`, for dumped files "
+            "`gpg-encrypt`, Java names of DIL's, or `package.module:Class`.",
             scope=_T,
-            support=Support.LATER,
         ),
         Property(
             "ms.extract.preprocessor.parameters",
             ValueType.JSON_OBJECT,
-            "Preprocessor name to its parameters.",
+            "Preprocessor, named as in `ms.extract.preprocessors`, to its parameters.",
             hidden_members="every value",
             scope=_T,
-            support=Support.LATER,
+        ),
+        Property(
+            "ms.extract.expansion.max.ratio",
+            ValueType.INT,
+            "How many times the received bytes preprocessors may make of a response, once they "
+            "made more than 64 MiB; 0 is no limit.",
+            default="250",
+            low=0,
+            scope=_T,
+            identity=False,
+        ),
+        Property(
+            "ms.extract.expansion.max.bytes",
+            ValueType.LONG,
+            "How many bytes preprocessors may make of one response; 0 is no limit.",
+            default="107374182400",
+            low=0,
+            scope=_T,
+            identity=False,
         ),
         Property(
             "ms.extractor.target.file.name",
             ValueType.URI_TEMPLATE,
-            "File name of a file dump below `data.publisher.final.dir`.",
+            "File name of a file dump below `data.publisher.final.dir`. For S3 and SFTP, with any "
+            "extractor, it also says that one file is read; without it files are listed.",
             variables=True,
             scope=_T,
-            support=Support.LATER,
         ),
         Property(
             "ms.extractor.target.file.permission",
             ValueType.OCTAL,
-            "Permission of a dumped file.",
+            "Permission of a dumped file, whatever the umask.",
             default="755",
             scope=_T,
-            support=Support.LATER,
         ),
         Property(
             "ms.encryption.fields",

@@ -13,8 +13,10 @@ SOURCE = Group(
         Property(
             "ms.source.uri",
             ValueType.URI_TEMPLATE,
-            "Where the data is, for HTTP `https://host/path?query`. Values put in for `{{name}}` "
-            "are URL-encoded.",
+            "Where the data is: `https://host/path?query` for HTTP, `https://bucket.host/prefix` "
+            "or `s3://bucket/prefix` for S3, `sftp://host:port/path` for SFTP, a path or "
+            "`hdfs://host/path` for files. Values put in for `{{name}}` are URL-encoded for HTTP, "
+            "and put in as they are for the others.",
             required=True,
             variables=True,
             scope=Scope.TASK,
@@ -38,7 +40,8 @@ SOURCE = Group(
         Property(
             "source.conn.username",
             ValueType.STRING,
-            "User name, for `ms.authentication` without a token.",
+            "User name: for `ms.authentication` without a token, of an SFTP source; the access key "
+            "of an S3 source.",
             secret=True,
             scope=Scope.TASK,
         ),
@@ -79,57 +82,108 @@ SOURCE = Group(
         Property(
             "source.conn.host",
             ValueType.STRING,
-            "Host of an SFTP source.",
+            "Host of an SFTP source, where `ms.source.uri` names none.",
             scope=Scope.TASK,
-            support=Support.LATER,
         ),
         Property(
             "source.conn.port",
             ValueType.INT,
-            "Port of an SFTP source.",
+            "Port of an SFTP source, where `ms.source.uri` names none.",
             default="22",
             low=1,
             high=65535,
             scope=Scope.TASK,
-            support=Support.LATER,
+            identity=False,
         ),
         Property(
             "source.conn.private.key",
             ValueType.STRING,
-            "Private key file of an SFTP source.",
+            "Private key of an SFTP source: the path of its file on every executor, or the key "
+            "itself (`file:`, `env:`, `ENC(...)`).",
             secret=True,
             scope=Scope.TASK,
-            support=Support.LATER,
         ),
         Property(
             "source.conn.known.hosts",
             ValueType.STRING,
-            "Known hosts file of an SFTP source.",
+            "File with the host keys of SFTP servers, in the form of OpenSSH; left out, "
+            "`~/.ssh/known_hosts` of the user that runs the task.",
             scope=Scope.TASK,
-            support=Support.LATER,
+            identity=False,
+        ),
+        Property(
+            "ms.sftp.private.key.passphrase",
+            ValueType.STRING,
+            "Passphrase of `source.conn.private.key`.",
+            secret=True,
+            scope=Scope.TASK,
+        ),
+        Property(
+            "ms.sftp.host.key.fingerprint",
+            ValueType.STRING,
+            "Fingerprint of the SFTP server's host key, as `ssh-keygen -l` shows it: `SHA256:...`; "
+            "takes the place of `source.conn.known.hosts`.",
+            scope=Scope.TASK,
+            identity=False,
+        ),
+        Property(
+            "ms.sftp.host.key.check",
+            ValueType.BOOL,
+            "Whether the SFTP server has to show a known host key. Off, whoever answers is taken "
+            "for the server, and gets the password.",
+            default="true",
+            scope=Scope.TASK,
+            identity=False,
         ),
         Property(
             "source.filebased.fs.uri",
-            ValueType.FILE_SYSTEM,
-            "File system of an HDFS source.",
+            ValueType.STRING,
+            "File system of the paths of a file source that name none, such as "
+            "`hdfs://namenode:8020` or `webhdfs://namenode:9870`; left out, this machine.",
             scope=Scope.TASK,
-            support=Support.LATER,
+        ),
+        Property(
+            "ms.source.files.settle",
+            ValueType.DURATION,
+            "How long a file must not have been written to before a file source takes it, such as "
+            "`PT10M`. A list leaves younger ones out; reading fails, and is tried again later.",
+            default="PT0S",
+            scope=Scope.TASK,
+            identity=False,
+        ),
+        Property(
+            "ms.source.files.once",
+            ValueType.ENUM,
+            "Whether each file of a file source is a work unit of its own that is read once. "
+            "`version`: a file is another one when its size, its time or its version at the source "
+            "changed, and is read again, whole. `path`: a path is read once, whatever becomes of "
+            "it. `none`: work units read all files that there are.",
+            default="none",
+            words=("none", "version", "path"),
+        ),
+        Property(
+            "ms.source.files.decompress",
+            ValueType.BOOL,
+            "Whether a file source unpacks files whose names end in `.gz`, `.bz2`, `.xz`, `.zst`, "
+            "`.deflate` or `.snappy`. A file dump copies them as they are unless this is set.",
+            default="true",
+            scope=Scope.TASK,
         ),
         Property(
             "ms.source.files.pattern",
             ValueType.REGEX,
-            "Keeps the listed objects (S3) or files (SFTP) whose whole path matches.",
+            "Keeps the objects (S3) or files (SFTP, HDFS, local) whose whole path matches.",
             default=".*",
             scope=Scope.TASK,
-            support=Support.LATER,
         ),
         Property(
             "ms.jdbc.statement",
             ValueType.STRING,
-            "SQL of a database source.",
+            "SQL of a database source, run once for each page. Values put in for `{{name}}` are "
+            "bound, inside quotes escaped; they can never become SQL. A statement that is no query "
+            "is run for its effect and gives no rows.",
             variables=True,
             scope=Scope.TASK,
-            support=Support.LATER,
         ),
         Property(
             "ms.jdbc.schema.refactor",
@@ -138,14 +192,62 @@ SOURCE = Group(
             default="none",
             words=("none", "toupper", "tolower"),
             scope=Scope.TASK,
-            support=Support.LATER,
+        ),
+        Property(
+            "ms.jdbc.invalid.dates",
+            ValueType.ENUM,
+            "What a database source makes of dates that no calendar has, such as `0000-00-00` of "
+            "MySQL and `infinity` of PostgreSQL: an error (`fail`), or null.",
+            default="fail",
+            words=("fail", "null"),
+            scope=Scope.TASK,
+        ),
+        Property(
+            "ms.jdbc.partition.column",
+            ValueType.STRING,
+            "Key column by which the rows of `ms.jdbc.statement` are cut into ranges, one work "
+            "unit each; rows without a key are a range of their own. The bounds move as the table "
+            "grows, so the dataset has to be replaced as a whole (`ms.publish.mode=replace`).",
+            scope=Scope.BOTH,
+        ),
+        Property(
+            "ms.jdbc.partitions",
+            ValueType.INT,
+            "How many ranges `ms.jdbc.partition.column` is cut into.",
+            default="8",
+            low=1,
+            high=10_000,
+        ),
+        Property(
+            "ms.jdbc.partition.by",
+            ValueType.ENUM,
+            "How `ms.jdbc.partition.column` is cut: into ranges of equal width (`range`, whole "
+            "numbers only), or of equal numbers of rows (`quantile`).",
+            default="range",
+            words=("range", "quantile"),
+        ),
+        Property(
+            "ms.jdbc.cursor.delay",
+            ValueType.DURATION,
+            "How long before now the datetime watermark ends at the latest, such as `PT10M`: "
+            "longer than transactions that write rows with an earlier time are open.",
+            default="PT0S",
+        ),
+        Property(
+            "ms.jdbc.read.only",
+            ValueType.BOOL,
+            "Whether queries of a database source run in a transaction, or on a file, that cannot "
+            "be written to.",
+            default="true",
+            scope=Scope.TASK,
+            identity=False,
         ),
         Property(
             "ms.source.s3.parameters",
             ValueType.JSON_OBJECT,
-            "Region, bucket, endpoint and time-outs of an S3 source.",
+            "Region, bucket, endpoint, kind of credentials and time-outs of an S3 source.",
+            hidden_members="`session_token`",
             scope=Scope.TASK,
-            support=Support.LATER,
         ),
         Property(
             "ms.s3.list.max.keys",
@@ -154,16 +256,16 @@ SOURCE = Group(
             default="1000",
             low=1,
             scope=Scope.TASK,
-            support=Support.LATER,
+            identity=False,
         ),
         Property(
             "ms.sftp.conn.timeout.millis",
             ValueType.INT,
-            "Time-out of an SFTP source, 0 for none.",
+            "Milliseconds to wait for an SFTP source to answer, 0 for as long as it takes.",
             default="60000",
             low=0,
             scope=Scope.TASK,
-            support=Support.LATER,
+            identity=False,
         ),
     ),
 )

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from dil.conversion.contract import dataset_contract, source_contract
 from dil.conversion.derived_fields import DerivedFields
+from dil.conversion.file_names import FileNames
 from dil.conversion.kept_columns import KeptColumns
 from dil.conversion.normalizer import AvroNormalizer, JsonNormalizer
 from dil.conversion.ranges import RangeGenerator
@@ -89,6 +90,9 @@ def build_chain(context: ConverterContext) -> ConversionChain:
         ConfigError: a derived field's formula or a date pattern cannot be understood.
         PluginFailureError: a converter class cannot be made.
     """
+    if context.job.writing.file_name:
+        # Bytes of files are no rows; all there is to do is to name the files.
+        return ConversionChain([FileNames(context)], context.rejects)
     steps: list[Converter] = []
     if context.job.conversion.encrypted_fields:
         # Loading cryptography takes longer than many a task; few jobs need it.

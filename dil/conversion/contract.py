@@ -17,7 +17,7 @@ from dil.conversion.failures import Reason, RowFailures, keep_good
 from dil.conversion.fitting import Fitting
 from dil.conversion.known_types import KnownTypes
 from dil.errors import ConversionError
-from dil.model.arrow import raw_schema
+from dil.model.arrow import raw_schema, type_word
 from dil.model.contract import ContractMode
 from dil.model.job import ExtractionSpec, Job
 from dil.model.schema import ArrayType, DataType, MapType, RecordType, Schema
@@ -25,6 +25,7 @@ from dil.model.schema_text import parse_schema
 from dil.spi.converter import Converter, ConverterContext, PageFacts
 from dil.spi.registry import load
 
+_TEXTS = {"string", "enum"}
 _KEY = "ms.schema.contract"
 _FIX = (
     f"If the source changed for good, run once with -D {_KEY}=evolve: the new schema is recorded."
@@ -109,7 +110,7 @@ class SchemaContract(Converter):
             column = found.pop(field.name, None)
             if column is None:
                 column = pa.nulls(batch.num_rows)
-            elif not self._known.checks_types:
+            elif not self._known.checks_types or self._is_native(column, field):
                 columns.append(column)
                 fields.append(batch.schema.field(field.name))
                 continue
@@ -119,6 +120,14 @@ class SchemaContract(Converter):
             if column.null_count < len(column):
                 unknown(name, column, rows)
         return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
+
+    def _is_native(self, column: pa.Array, field: pa.Field) -> bool:
+        """Tell whether a column has a type of its own where the raw form has the source's text.
+
+        Dates of a database are no text: the typing behind this step judges them.
+        """
+        is_text = pa.types.is_string(field.type) and type_word(field) not in _TEXTS
+        return self._known.is_declared and is_text and not pa.types.is_string(column.type)
 
     def _unknown(self, path: str, values: pa.Array, rows: pa.Array, failures: RowFailures) -> None:
         """Act on a column that is not in the schema and holds values."""

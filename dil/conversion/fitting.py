@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dil.conversion.failures import Reason, RowFailures
+from dil.model.exact_decimals import exact_cast
 from dil.model.widening import is_number
 
 _INTEGER_TEXT = r"^-?(0|[1-9][0-9]*)$"
@@ -159,7 +160,7 @@ def _from_text(array: pa.Array, target: pa.DataType) -> pa.Array:
 def _cast(array: pa.Array, target: pa.DataType) -> pa.Array:
     """Cast exactly, value by value where one of them does not fit."""
     try:
-        return array.cast(target)
+        return exact_cast(array, target)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         encoded = array.dictionary_encode()
         values = [_cast_one(value, target) for value in encoded.dictionary]
@@ -168,7 +169,7 @@ def _cast(array: pa.Array, target: pa.DataType) -> pa.Array:
 
 def _cast_one(value: pa.Scalar, target: pa.DataType) -> object:
     try:
-        return value.cast(target).as_py()
+        return exact_cast(pa.array([value.as_py()], value.type), target)[0].as_py()
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         return None
 

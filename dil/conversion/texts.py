@@ -23,6 +23,7 @@ _LOCAL = rf"^{_DATE}({_TIME})?$"
 _WITH_OFFSET = rf"^{_DATE}{_TIME}(Z|[+-]\d{{2}}:?\d{{2}})$"
 _BEGINS_WITH_DATE = re.compile(_DATE, re.ASCII)
 _DATE_LENGTH = 10
+_ARROWS_OWN = {"%Y-%m-%d %H:%M:%S": pa.timestamp("s"), "%Y-%m-%d": pa.date32()}
 
 
 def text_of(array: pa.Array) -> pa.Array:
@@ -102,11 +103,29 @@ def _instant(text: str, zone: str) -> int | None:
 
 
 def _strptime(texts: pa.Array, fields: str, zone: str) -> pa.Array:
-    parsed = pc.strptime(texts, format=fields, unit="s", error_is_null=True)
-    # Arrow's strptime takes blanks before a number and the 30th of February: print it to be sure.
-    is_exact = pc.equal(pc.strftime(parsed, format=fields), texts)
+    parsed = _parsed(texts, fields)
+    # Arrow takes blanks before a number, the 30th of February, and dates without a time where
+    # there should be one: print it to be sure.
+    is_exact = pc.equal(_printed(parsed, fields), texts)
     exact = pc.if_else(is_exact, parsed, pa.scalar(None, parsed.type))
     return _epoch_ms(_in_zone(exact.cast(pa.timestamp("us")), zone))
+
+
+def _parsed(texts: pa.Array, fields: str) -> pa.Array:
+    """Return whole seconds, null where a text does not fit; by a cast where all texts fit."""
+    if fields in _ARROWS_OWN:
+        try:
+            return texts.cast(pa.timestamp("s"))
+        except pa.ArrowInvalid:
+            pass
+    return pc.strptime(texts, format=fields, unit="s", error_is_null=True)
+
+
+def _printed(parsed: pa.Array, fields: str) -> pa.Array:
+    """Return whole seconds as text; what Arrow itself writes takes a tenth of the time."""
+    if fields not in _ARROWS_OWN:
+        return pc.strftime(parsed, format=fields)
+    return parsed.cast(_ARROWS_OWN[fields]).cast(pa.string())
 
 
 def _iso(texts: pa.Array, zone: str) -> pa.Array:
@@ -123,6 +142,8 @@ def _iso(texts: pa.Array, zone: str) -> pa.Array:
 
 def _in_zone(local: pa.Array, zone: str) -> pa.Array:
     """Return instants of local times, the earlier one in an overlap, null in a gap."""
+    if zone == "UTC":
+        return local.cast(pa.timestamp("us", tz="UTC"))
     try:
         placed = pc.assume_timezone(local, zone, ambiguous="earliest", nonexistent="earliest")
         exists = pc.equal(pc.local_timestamp(placed), local)

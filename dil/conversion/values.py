@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from dil.conversion.failures import Reason
 from dil.conversion.native_types import INSTANT, typed_form
 from dil.conversion.texts import parse_pattern, per_unique, text_of
+from dil.model.exact_decimals import exact_cast
 from dil.model.job import ConversionSpec, OutputFormat
 from dil.model.schema import DataType, Primitive
 from dil.text.joda import JodaPattern, compile_pattern
@@ -159,26 +160,56 @@ def _encode(texts: pa.Array, charset: str) -> pa.Array:
 
 def _cast(array: pa.Array, target: pa.DataType, zone: str) -> pa.Array:
     """Return exactly equal values; times finer than a microsecond are cut."""
+    if pa.types.is_boolean(target) and not pa.types.is_boolean(array.type):
+        return _flags(array)
     try:
         if pa.types.is_string(target):
             return text_of(array)
         if pa.types.is_temporal(target):
             return _cast_time(array, target, zone)
-        return array.cast(target)
+        return exact_cast(array, target)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         return _cast_each(array, target)
+
+
+def _flags(array: pa.Array) -> pa.Array:
+    """Return 0 and 1, and the words for them, as booleans; other values are not theirs."""
+    texts = array.cast(pa.string())
+    known = pc.is_in(texts, pa.array(["0", "1", "false", "true"]))
+    return pc.if_else(known, texts, None).cast(pa.bool_())
 
 
 def _cast_time(array: pa.Array, target: pa.DataType, zone: str) -> pa.Array:
     source = array.type
     if pa.types.is_integer(source):
         return _cast_time(array.cast(pa.int64()).cast(_MILLIS), target, zone)
-    if pa.types.is_timestamp(source) and source.tz is None and pa.types.is_timestamp(target):
-        local = array.cast(pa.timestamp("us"), safe=False)
-        return pc.assume_timezone(local, zone, ambiguous="earliest", nonexistent="earliest").cast(
-            target
-        )
-    return array.cast(target, safe=False)
+    if not pa.types.is_timestamp(source):
+        return array.cast(target, safe=False)
+    if not pa.types.is_timestamp(target):
+        return _part_of(array, target)
+    return (
+        _instants(array, zone).cast(target) if source.tz is None else array.cast(target, safe=False)
+    )
+
+
+def _instants(array: pa.Array, zone: str) -> pa.Array:
+    """Return times without a zone as instants; null for one that the zone's clocks skipped.
+
+    Of a time that came twice it is the first.
+    """
+    local = array.cast(pa.timestamp("us"), safe=False)
+    found = pc.assume_timezone(local, zone, ambiguous="earliest", nonexistent="earliest")
+    is_kept = pc.equal(pc.local_timestamp(found), local)
+    return found if pc.all(is_kept).as_py() is not False else pc.if_else(is_kept, found, None)
+
+
+def _part_of(array: pa.Array, target: pa.DataType) -> pa.Array:
+    """Return the date of times at midnight; any other part of a time would lose the rest."""
+    if not pa.types.is_date(target):
+        return pa.nulls(len(array), target)
+    moments = array.cast(pa.timestamp("us"), safe=False)
+    days = moments.cast(target, safe=False)
+    return pc.if_else(pc.equal(days.cast(moments.type), moments), days, None)
 
 
 def _cast_each(array: pa.Array, target: pa.DataType) -> pa.Array:
@@ -186,7 +217,7 @@ def _cast_each(array: pa.Array, target: pa.DataType) -> pa.Array:
 
     def cast(value: pa.Scalar) -> pa.Scalar:
         try:
-            return value.cast(target)
+            return exact_cast(pa.array([value.as_py()], value.type), target)[0]
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
             return pa.scalar(None, target)
 

@@ -17,7 +17,8 @@ _OURS = frozenset({"dil", "connectors"})
 
 def plugin_modules(job: Job) -> tuple[str, ...]:
     """Return the top-level modules of the classes that the job names and we do not ship."""
-    classes = (job.source.connector, job.extraction.extractor, *job.conversion.converters)
+    filters = (each.filter for each in job.extraction.preprocessors)
+    classes = (job.source.connector, job.extraction.extractor, *job.conversion.converters, *filters)
     names = {reference.module.partition(".")[0] for reference in classes}
     return tuple(sorted(names - _OURS))
 

@@ -18,6 +18,7 @@ class PublishedFile(msgspec.Struct, frozen=True, omit_defaults=True):
     """One live file of a dataset. ``uri`` is absolute (``file:///...``).
 
     ``timelabel`` is that of its work unit, where the job has timelabels (timelabels.md 3.5).
+    ``is_dump`` tells that the source or the job named it: a later file of that name replaces it.
     """
 
     uri: str
@@ -27,11 +28,12 @@ class PublishedFile(msgspec.Struct, frozen=True, omit_defaults=True):
     sha256: str
     run_id: str
     timelabel: str | None = None
+    is_dump: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """One staged file and its final place; redoing it where the target exists changes nothing."""
+    """One staged file and its final place; redone once the source is gone, it changes nothing."""
 
     source: str
     target: PublishedFile

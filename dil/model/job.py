@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -84,7 +85,9 @@ class PlanningSpec:
     ``start`` and ``end`` are the watermark's from and to. ``units`` are compact JSON objects in
     order, None when activation rows define them. ``composite`` holds (word, from, to) in the order
     written and is empty for a plain partition. ``limit`` is the parallelism maximum, None for none.
-    ``zone`` is the zone of texts that name none.
+    ``delay_ms`` is how far the range ends before now. ``zone`` is the zone of texts that name
+    none. ``of_source`` tells that the source itself names the units, and ``once`` that each of
+    them is read once.
     """
 
     datetime_name: str = "datetime"
@@ -97,6 +100,7 @@ class PlanningSpec:
     partial: bool = True
     grace_ms: int = 0
     abstinent_ms: int = 0
+    delay_ms: int = 0
     backfill: bool = False
     table_type: TableType = TableType.SNAPSHOT_ONLY
     is_full: bool = False
@@ -107,6 +111,8 @@ class PlanningSpec:
     zone: str = DEFAULT_ZONE
     ignore_history: bool = False
     read_from_partition_start: bool = False
+    of_source: bool = False
+    once: bool = False
     timelabel: TimelabelSpec | None = None
 
 
@@ -118,6 +124,27 @@ class SourceSpec:
     uri: str
     username: Secret | None = None
     password: Secret | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PreprocessorSpec:
+    """One filter over the bytes of responses; ``name`` is how the job file names it."""
+
+    name: str
+    filter: ClassRef
+    parameters: Mapping[str, str | Secret] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ExpansionSpec:
+    """How much preprocessors may make of what was received; None is no limit.
+
+    ``ratio`` counts once more than ``floor`` bytes were made.
+    """
+
+    ratio: int | None = 250
+    bytes: int | None = 100 * 1024**3
+    floor: int = 64 * 1024**2
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +170,8 @@ class ExtractionSpec:
     delta_fields: tuple[str, ...] = ()
     min_records: int = 0
     egress: EgressSpec = field(default_factory=EgressSpec)
+    preprocessors: tuple[PreprocessorSpec, ...] = ()
+    expansion: ExpansionSpec = field(default_factory=ExpansionSpec)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +200,10 @@ class ConversionSpec:
 
 @dataclass(frozen=True, slots=True)
 class WritingSpec:
-    """How rows become files. ``codec`` is a property word: DEFLATE, SNAPPY, NOCOMPRESSION."""
+    """How rows become files. ``codec`` is a property word: DEFLATE, SNAPPY, NOCOMPRESSION.
+
+    ``file_name`` is the template of the names of dumped files, empty for a job of rows.
+    """
 
     format: OutputFormat = OutputFormat.AVRO
     codec: str = ""
@@ -182,6 +214,7 @@ class WritingSpec:
     epoch_seconds: bool = False
     record_name: str = ""
     record_namespace: str = ""
+    file_name: str = ""
 
 
 @dataclass(frozen=True, slots=True)

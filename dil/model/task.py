@@ -53,12 +53,17 @@ class RunContext:
 
 @dataclass(frozen=True, slots=True)
 class StagedFile:
-    """One finished file of an attempt. ``path`` is absolute."""
+    """One finished file of an attempt. ``path`` is absolute.
+
+    ``name`` is where a dumped file goes below ``data.publisher.final.dir``; files of rows are named
+    when they are published.
+    """
 
     path: str
     rows: int
     bytes: int
     sha256: str
+    name: str = ""
 
 
 @dataclass(frozen=True, slots=True)

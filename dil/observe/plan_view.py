@@ -122,7 +122,8 @@ def _sentence(plan: Plan, job: Job) -> str:
     if not plan.work_units and not plan.skipped and not plan.left:
         spec = job.planning
         if plan.partitions:
-            return "Nothing is due: the activation input has no rows."
+            where = "the source" if spec.of_source else "the activation input"
+            return f"Nothing is due: {where} has no units."
         return f"Nothing is due: the range is empty, from {spec.start} is not before to {spec.end}."
     due = f"{len(plan.work_units):,} due" if plan.work_units else "Nothing is due"
     parts = [due, f"{plan.skipped:,} not due (already done, or not yet)"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+from dil.model.job import Job
 from dil.model.report import ReportedFailure, RunStatus, UnitCounts
 from dil.model.task import Failure, TaskReport
 from dil.model.work_unit import Plan, Reason, WorkUnit
@@ -46,6 +47,17 @@ def zero_rows(status: RunStatus, rows: int, usual: int | None) -> tuple[str, ...
         f"{counted(usual, 'row')}. Look at the source; ms.work.unit.min.records=1 makes this a "
         "failure.",
     )
+
+
+def nothing_due(plan: Plan, job: Job) -> str:
+    """Return why a plan has no work units."""
+    if plan.skipped:
+        return f"nothing is due, up to date: {counted(plan.skipped, 'work unit')}"
+    if not plan.partitions:
+        return "nothing is due: the range is empty, its from is not before its to"
+    if job.planning.of_source:
+        return "nothing is due: the source has nothing to read"
+    return "nothing is due: the activation input has no rows"
 
 
 def no_progress(plan: Plan) -> tuple[str, ...]:

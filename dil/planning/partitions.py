@@ -68,22 +68,25 @@ def partition(spec: PlanningSpec, *, now_ms: int) -> Partitions:
 
     Boundary k is from plus k steps on the local calendar, clipped on its own (spec README 2). One
     that falls into a DST gap moves forward by the gap, that one only; hourly steps are elapsed
-    hours. What is shorter than its type at the end is kept if ``spec.partial``.
+    hours. What is shorter than its type at the end is kept if ``spec.partial``. The range ends
+    ``spec.delay_ms`` before now at the latest.
 
     Raises:
         ConfigError: a text is no point in time, a partition word is unknown, sub-ranges overlap or
             none has any time in it.
     """
     start = _instant(spec.start, WATERMARK_KEY, spec.zone, now_ms=now_ms, end=False)
-    end = _instant(spec.end, WATERMARK_KEY, spec.zone, now_ms=now_ms, end=True)
+    end = _instant(spec.end, WATERMARK_KEY, spec.zone, now_ms=now_ms, end=True).ms
+    if spec.delay_ms:
+        end = min(end, now_ms - spec.delay_ms)
     if not spec.composite:
         word = _known(spec.partition)
-        starts, ends = _cut(word, start, end.ms, partial=spec.partial)
+        starts, ends = _cut(word, start, end, partial=spec.partial)
         return Partitions(starts, ends, start.zone)
     starts, ends = [], []
     for word, low, high in _sub_ranges(spec, now_ms):
         first = low if low.ms > start.ms else start
-        more_starts, more_ends = _cut(word, first, min(high, end.ms), partial=spec.partial)
+        more_starts, more_ends = _cut(word, first, min(high, end), partial=spec.partial)
         starts += more_starts
         ends += more_ends
     return Partitions(starts, ends, start.zone)

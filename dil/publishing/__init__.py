@@ -1,6 +1,7 @@
 """Staged files to a visible dataset."""
 
 from dil.publishing.decision import Finished, Target, decide
+from dil.publishing.dumps import check_places, without_clashes
 from dil.publishing.layout import (
     audit_dir,
     dataset_dir,
@@ -39,6 +40,7 @@ __all__ = [
     "StandIn",
     "Target",
     "audit_dir",
+    "check_places",
     "claim",
     "dataset_dir",
     "decide",
@@ -62,6 +64,7 @@ __all__ = [
     "staged_work",
     "strays",
     "sweep",
+    "without_clashes",
     "write_plan",
     "write_result",
 ]

@@ -11,7 +11,7 @@ from dil.model.dataset import Commit, Move, PublishedFile, WorkUnitOutcome, sour
 from dil.model.job import Job, PublishMode
 from dil.model.task import StagedFile, TaskReport
 from dil.model.work_unit import WorkUnit
-from dil.publishing.layout import final_name, quarantine_dir, refused_dir
+from dil.publishing.layout import dump_path, final_name, quarantine_dir, refused_dir
 from dil.storage import Filesystem
 
 log = logging.getLogger(__name__)
@@ -60,7 +60,7 @@ def decide(
         config_digest=job.digest,
         source_name=source_name(job.name),
         moves=moves,
-        removes=_removes(job.publishing.mode, target, good),
+        removes=(*_removes(job.publishing.mode, target, good), *_replaced(target, moves)),
         outcomes=tuple(_outcome(each) for each in finished),
         schema=_schema(job.publishing.mode, target, good),
         system_time=target.system_time,
@@ -119,6 +119,9 @@ def _quarantine_removes(
 
 def _moves(job: Job, target: Target, each: Finished, filesystem: Filesystem) -> Iterable[Move]:
     for number, file in enumerate(each.report.files):
+        if file.name:
+            yield _move(file, dump_path(job.publishing, file.name), target, each, filesystem)
+            continue
         name = final_name(
             target.run_id,
             each.work_unit.hash,
@@ -142,6 +145,7 @@ def _move(
             sha256=file.sha256,
             run_id=target.run_id,
             timelabel=each.work_unit.timelabel,
+            is_dump=bool(file.name),
         ),
     )
 
@@ -157,6 +161,12 @@ def _removes(
         lost = (file for file in target.strays if _names_one(file.uri, hashes))
         return (*(file for file in target.live if file.signature in redone), *lost)
     return ()
+
+
+def _replaced(target: Target, moves: Sequence[Move]) -> tuple[PublishedFile, ...]:
+    """Return the dumped files whose names this run writes again."""
+    again = {move.target.uri for move in moves if move.target.is_dump}
+    return tuple(file for file in target.live if file.uri in again) if again else ()
 
 
 def _names_one(uri: str, hashes: tuple[str, ...]) -> bool:

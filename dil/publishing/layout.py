@@ -46,6 +46,11 @@ def refused_dir(spec: PublishingSpec) -> str:
     return _join(dataset_dir(spec), REFUSED)
 
 
+def dump_path(spec: PublishingSpec, name: str) -> str:
+    """Return where a dumped file of this name goes."""
+    return _join(spec.final_dir, name)
+
+
 def audit_dir(spec: PublishingSpec) -> str:
     """Return the folder where requests are recorded unless the job names another one."""
     return _join(dataset_dir(spec), AUDIT)

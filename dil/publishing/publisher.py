@@ -14,6 +14,7 @@ from dil.model.dataset import Commit, Intent, Lease, PublishedFile
 from dil.model.job import PublishingSpec, PublishMode
 from dil.model.json import JsonObject
 from dil.publishing import layout, manifest, start_marker
+from dil.publishing.dumps import is_lost
 from dil.spi.state_store import StateStore
 from dil.storage import Filesystem
 
@@ -59,7 +60,7 @@ def _refuse_lost_files(intent: Intent, filesystem: Filesystem) -> None:
     """Stop when a file that was to be published is neither staged nor published any more."""
     for move in intent.commit.all_moves:
         target = filesystem.path_of(move.target.uri)
-        if not filesystem.exists(move.source) and not filesystem.exists(target):
+        if is_lost(move, filesystem):
             raise CommitUnknownError(
                 f"run {intent.commit.run_id} began to publish, and its file {move.source} is gone; "
                 f"it is not at {target} either",
@@ -72,17 +73,21 @@ def _refuse_lost_files(intent: Intent, filesystem: Filesystem) -> None:
 def carry_out(intent: Intent, spec: PublishingSpec, filesystem: Filesystem) -> None:
     """Move files in, switch the manifest, take files away; every step may be done again."""
     commit = intent.commit
-    targets = [(move.source, filesystem.path_of(move.target.uri)) for move in commit.all_moves]
+    targets = [(move, filesystem.path_of(move.target.uri)) for move in commit.all_moves]
     folders = {path.rpartition("/")[0] for _, path in targets}
     for folder in sorted(folders):
         filesystem.make_folder(folder, mode=spec.dir_mode)
-    for source, path in targets:
-        filesystem.move(source, path, mode=spec.file_mode)
+    for move, path in targets:
+        put = filesystem.replace if move.target.is_dump else filesystem.move
+        put(move.source, path, mode=spec.file_mode)
     filesystem.sync_folders(folders)
     if commit.moves or commit.removes:
         manifest.advance(filesystem, intent.dataset_dir, commit, intent.sequence)
+    # A dumped file took the place of the one that it replaces.
+    written = {move.target.uri for move in commit.moves}
     for uri in (*(file.uri for file in commit.removes), *commit.quarantine_removes):
-        filesystem.delete_file(filesystem.path_of(uri))
+        if uri not in written:
+            filesystem.delete_file(filesystem.path_of(uri))
 
 
 def quarantined_files(spec: PublishingSpec, filesystem: Filesystem) -> tuple[str, ...]:

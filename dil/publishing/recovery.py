@@ -10,6 +10,7 @@ from dil.model.dataset import RunRecord
 from dil.model.task import Failure, TaskReport
 from dil.model.work_unit import Plan, Reason, WorkUnit
 from dil.publishing.decision import Finished
+from dil.publishing.dumps import without_clashes
 from dil.publishing.page_log import PageLog, page_logs
 from dil.publishing.staged import StagedPlan, StagedResult, read_results
 from dil.storage import Filesystem
@@ -22,7 +23,11 @@ def staged_work(filesystem: Filesystem, run: RunRecord) -> tuple[StagedResult, .
 
 def finished(results: Iterable[StagedResult]) -> tuple[Finished, ...]:
     """Return staged results in the form that publishing decides on."""
-    return tuple(Finished(each.work_unit, each.report) for each in results)
+    kept = tuple(results)
+    reports = without_clashes([each.report for each in kept])
+    return tuple(
+        Finished(each.work_unit, report) for each, report in zip(kept, reports, strict=True)
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from dataclasses import replace
 from dil.model.dataset import Intent, Lease, Move, OperatorAct, PublishedFile
 from dil.model.job import PublishingSpec, PublishMode
 from dil.model.work_unit import unit_hash
+from dil.publishing.dumps import is_lost
 from dil.publishing.publisher import carry_out
 from dil.spi.state_store import StateStore
 from dil.storage import Filesystem
@@ -19,12 +20,7 @@ from dil.storage import Filesystem
 
 def lost_moves(intent: Intent, filesystem: Filesystem) -> tuple[Move, ...]:
     """Return the moves whose file is neither staged nor published any more."""
-    return tuple(
-        move
-        for move in intent.commit.all_moves
-        if not filesystem.exists(move.source)
-        and not filesystem.exists(filesystem.path_of(move.target.uri))
-    )
+    return tuple(move for move in intent.commit.all_moves if is_lost(move, filesystem))
 
 
 def finish_without_lost(
@@ -50,7 +46,9 @@ def finish_without_lost(
     for move in intent.commit.all_moves:
         if move.source not in kept:
             filesystem.delete_file(move.source)
-            filesystem.delete_file(filesystem.path_of(move.target.uri))
+            # A name that was dumped before still holds what an earlier run put there.
+            if not move.target.is_dump:
+                filesystem.delete_file(filesystem.path_of(move.target.uri))
     store.replace_intent(lease, rest)
     carry_out(rest, spec, filesystem)
     store.commit(lease, rest.commit)
@@ -68,6 +66,11 @@ def _without(intent: Intent, lost: set[str], mode: PublishMode) -> Intent:
         else outcome
         for outcome in commit.outcomes
     )
+    dumped = {
+        move.target.uri
+        for move in commit.moves
+        if move.target.is_dump and move.target.signature in lost
+    }
     starts = [outcome.low for outcome in outcomes if outcome.signature in lost]
     if commit.left_low is not None:
         starts.append(commit.left_low)
@@ -78,7 +81,9 @@ def _without(intent: Intent, lost: set[str], mode: PublishMode) -> Intent:
             moves=tuple(move for move in commit.moves if move.target.signature not in lost),
             # The old files of what was lost stay.
             removes=tuple(
-                file for file in commit.removes if not gives_up and not _is_of(file, lost)
+                file
+                for file in commit.removes
+                if not gives_up and not _is_of(file, lost) and file.uri not in dumped
             ),
             quarantine=tuple(
                 move for move in commit.quarantine if move.target.signature not in lost

@@ -66,7 +66,7 @@ def bring_back(
     """Return the moves that bring the files of an act back into the dataset.
 
     Raises:
-        StateError: a copy is gone.
+        StateError: a copy is gone, or a later dumped file has taken the name of one.
     """
     folder = _folder(spec, act_id)
     moves = tuple(move for move in _kept(filesystem, folder) if move.target.uri in uris)
@@ -76,6 +76,13 @@ def bring_back(
             f"{folder} any more",
             "Restore that folder from a copy, or use `dil state rewind`: it lets the work units "
             "that lost files be read again. Nothing was changed.",
+        )
+    taken = [move.target.uri for move in moves if _is_taken(filesystem, move)]
+    if taken:
+        raise StateError(
+            f"{taken[0]} was dumped again since {act_id}",
+            "A file that was brought back would take its place. Nothing was changed; the copy is"
+            f" in {folder}.",
         )
     return moves
 
@@ -91,7 +98,7 @@ def copies(
         move.target.uri: move
         for act_id in filesystem.folders(root)
         for move in _kept(filesystem, f"{root}/{act_id}")
-        if move.target.uri in uris
+        if move.target.uri in uris and not _is_taken(filesystem, move)
     }
 
 
@@ -110,6 +117,11 @@ def _kept(filesystem: Filesystem, folder: str) -> tuple[Move, ...]:
     except FileNotFoundError:
         return ()
     return tuple(Move(copy.path, copy.file) for copy in known if filesystem.exists(copy.path))
+
+
+def _is_taken(filesystem: Filesystem, move: Move) -> bool:
+    """Tell whether a later dumped file has the name of a withdrawn one."""
+    return move.target.is_dump and filesystem.exists(filesystem.path_of(move.target.uri))
 
 
 def _kind(block: JsonObject) -> object:

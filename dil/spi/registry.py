@@ -32,13 +32,24 @@ class PluginKind(StrEnum):
 
 
 BUILT_IN: dict[PluginKind, dict[str, str]] = {
-    PluginKind.CONNECTOR: {"http": "connectors.http:HttpConnector"},
+    PluginKind.CONNECTOR: {
+        "http": "connectors.http:HttpConnector",
+        "jdbc": "connectors.jdbc:JdbcConnector",
+        "hdfs": "connectors.hdfs:HdfsConnector",
+        "file": "connectors.hdfs:HdfsConnector",
+        "local": "connectors.hdfs:HdfsConnector",
+        "s3": "connectors.s3:S3Connector",
+        "sftp": "connectors.sftp:SftpConnector",
+    },
     PluginKind.EXTRACTOR: {
         "json": "dil.extraction.json.extractor:JsonExtractor",
         "csv": "dil.extraction.csv.extractor:CsvExtractor",
         "avro": "dil.extraction.avro.extractor:AvroExtractor",
         "xml": "dil.extraction.xml.extractor:XmlExtractor",
         "text": "dil.extraction.text_extractor:TextExtractor",
+        "filedump": "dil.extraction.dump_extractor:FileDumpExtractor",
+        "parquet": "dil.extraction.columnar.parquet_extractor:ParquetExtractor",
+        "orc": "dil.extraction.columnar.orc_extractor:OrcExtractor",
     },
     PluginKind.CONVERTER: {
         "json-normalizer": "dil.conversion.normalizer:JsonNormalizer",
@@ -46,17 +57,35 @@ BUILT_IN: dict[PluginKind, dict[str, str]] = {
         "in-flow-validation": "dil.conversion.validation:InFlowValidation",
         "csv-range-generator": "dil.conversion.ranges:RangeGenerator",
     },
-    PluginKind.PREPROCESSOR: {},
+    PluginKind.PREPROCESSOR: {
+        "gunzip": "dil.extraction.preprocessing.compression:GunzipProcessor",
+        "bzip2": "dil.extraction.preprocessing.compression:Bzip2",
+        "xz": "dil.extraction.preprocessing.compression:Xz",
+        "zstd": "dil.extraction.preprocessing.compression:Zstd",
+        "deflate": "dil.extraction.preprocessing.compression:Deflate",
+        "zip": "dil.extraction.preprocessing.archives:Zip",
+        "tar": "dil.extraction.preprocessing.archives:Tar",
+        "gpg-decrypt": "dil.extraction.preprocessing.gpg:GpgDecryptProcessor",
+        "gpg-encrypt": "dil.extraction.preprocessing.gpg:GpgEncryptProcessor",
+        "aggregated-json": "dil.extraction.preprocessing.aggregated_json:AggregatedJsonProcessor",
+    },
 }
 
 # DIL's and Gobblin's names, by simple name; the package in front is not looked at further.
 JAVA_NAMES: dict[PluginKind, dict[str, str]] = {
-    PluginKind.CONNECTOR: {"HttpSource": "http"},
+    PluginKind.CONNECTOR: {
+        "HttpSource": "http",
+        "JdbcSource": "jdbc",
+        "HdfsSource": "hdfs",
+        "S3SourceV2": "s3",
+        "SftpSource": "sftp",
+    },
     PluginKind.EXTRACTOR: {
         "JsonExtractor": "json",
         "CsvExtractor": "csv",
         "AvroExtractor": "avro",
         "TextExtractor": "text",
+        "FileDumpExtractor": "filedump",
     },
     PluginKind.CONVERTER: {
         "JsonNormalizerConverter": "json-normalizer",
@@ -64,17 +93,20 @@ JAVA_NAMES: dict[PluginKind, dict[str, str]] = {
         "InFlowValidationConverter": "in-flow-validation",
         "CsvRangeGenerator": "csv-range-generator",
     },
-    PluginKind.PREPROCESSOR: {},
-}
-# What DIL has and this project does not have yet: simple Java names, and the short names that they
-# will get.
-LATER: dict[PluginKind, frozenset[str]] = {
-    PluginKind.CONNECTOR: frozenset(
-        {"JdbcSource", "S3SourceV2", "SftpSource", "HdfsSource", "jdbc", "s3", "sftp", "hdfs"}
-    ),
-    PluginKind.EXTRACTOR: frozenset({"FileDumpExtractor", "filedump"}),
-    PluginKind.CONVERTER: frozenset(),
-    PluginKind.PREPROCESSOR: frozenset(),
+    # Behind DIL's names those of the programs that undo a format.
+    PluginKind.PREPROCESSOR: {
+        "GunzipProcessor": "gunzip",
+        "GpgDecryptProcessor": "gpg-decrypt",
+        "GpgEncryptProcessor": "gpg-encrypt",
+        "AggregatedJsonProcessor": "aggregated-json",
+        "gzip": "gunzip",
+        "bunzip2": "bzip2",
+        "unxz": "xz",
+        "unzstd": "zstd",
+        "inflate": "deflate",
+        "unzip": "zip",
+        "untar": "tar",
+    },
 }
 JAVA_PACKAGES = ("com.linkedin.cdi.", "org.apache.gobblin.")
 
@@ -111,8 +143,6 @@ def resolve(kind: PluginKind, text: str, base: type) -> ClassRef:
     if short in BUILT_IN[kind]:
         return _split(BUILT_IN[kind][short])
     ref = _installed(kind, short)
-    if ref is None and java in LATER[kind]:
-        raise _problem(f'"{text}" is not supported yet', _supported(kind))
     if java != text:
         raise _problem(f'"{text}" has no counterpart here', _supported(kind))
     ref = ref or _dotted(kind, short)

@@ -64,6 +64,25 @@ class Filesystem(ABC):
         """
 
     @abstractmethod
+    def replace(self, source: str, target: str, *, mode: int | None = None) -> None:
+        """Move a file, in the place of one that may be there; readers see the one or the other.
+
+        Where ``source`` is gone it was moved before, and nothing changes. ``mode`` are the
+        permission bits of the moved file.
+
+        Raises:
+            WriteError: neither exists, or the target is a folder.
+        """
+
+    @abstractmethod
+    def is_folder(self, path: str) -> bool:
+        """Tell whether a folder is there, or a link to one."""
+
+    @abstractmethod
+    def real_path(self, path: str) -> str:
+        """Return a path without links in it; what does not exist is taken as it is."""
+
+    @abstractmethod
     def make_folder(self, path: str, *, mode: int | None = None) -> None:
         """Create a folder and its missing parents, with these permission bits."""
 

@@ -93,6 +93,26 @@ class LocalFilesystem(Filesystem):
                 return
             Path(source).unlink()
 
+    def replace(self, source: str, target: str, *, mode: int | None = None) -> None:
+        """Rename over the target; unlike ``move``, which never does."""
+        with _as_write_error(target):
+            try:
+                if mode is not None:
+                    Path(source).chmod(mode)
+                Path(source).replace(target)
+            except FileNotFoundError:
+                if not Path(target).is_file():
+                    raise
+
+    def is_folder(self, path: str) -> bool:
+        """Tell whether a folder is there, or a link to one."""
+        return Path(path).is_dir()
+
+    def real_path(self, path: str) -> str:
+        """Return a path without links in it; what does not exist is taken as it is."""
+        with _as_write_error(path):
+            return str(Path(path).resolve())
+
     def make_folder(self, path: str, *, mode: int | None = None) -> None:
         """Create what is missing of a path; existing folders keep their permissions."""
         with _as_write_error(path):

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from dil.errors import ConversionError
 from dil.model.arrow import TYPE_KEY
+from dil.model.exact_decimals import exact_cast
 from dil.model.widening import widened_word, wider_flat
 from dil.writing.nested import items_of, rebuild_batch
 
@@ -182,8 +183,8 @@ def _widen_values(array: pa.Array, target: pa.DataType) -> pa.Array:
         return _members(array, target)
     if pa.types.is_floating(array.type) and pa.types.is_decimal(target):
         # By way of the shortest text: a direct cast would round silently.
-        return array.cast(pa.string()).cast(target)
-    return array.cast(target)
+        array = array.cast(pa.string())
+    return exact_cast(array, target)
 
 
 def _members(array: pa.MapArray, target: pa.StructType) -> pa.Array:

@@ -205,6 +205,29 @@ def test_a_survey_that_is_new_is_read_from_the_first_month_on(flow: Flow, acme: 
     assert len(answers) == len(set(answers)) == 4 * DAYS_UNTIL_NOW
 
 
+def test_files_of_a_list_are_downloaded_once_and_unpacked(flow: Flow, acme: Acme) -> None:
+    flow.quick("two_step/files.pull")
+    report = flow.quick("two_step/download.pull")
+    assert (report.status, report.rows) == (RunStatus.SUCCESS, 3)
+    found = {path.name: path.read_text() for path in (flow.lake / "files/outbound").iterdir()}
+    assert found == {Path(name).stem: text for name, text in acme.files.items()}
+
+    acme.files["outbound/sales_20240108.csv.gz"] = "id,amount\n8-0,1\n"
+    later = "2024-01-11T12:00:00Z"
+    flow.quick("two_step/files.pull", now=later)
+    report = flow.quick("two_step/download.pull", now=later)
+    assert [uri.rpartition("/")[2] for uri in report.files] == ["sales_20240108.csv"]
+
+
+def test_an_export_can_be_downloaded_as_one_file(flow: Flow) -> None:
+    for job in ("request", "status", "download"):
+        report = flow.quick(f"async_export/{job}.pull")
+    (uri,) = report.files
+    (file,) = (flow.lake / "exports").iterdir()
+    assert file.as_uri() == uri
+    assert len(file.read_text().splitlines()) == 1 + len(CONTACTS)
+
+
 def test_a_backfill_reads_its_period_again_and_leaves_the_rest_alone(
     flow: Flow, acme: Acme
 ) -> None:

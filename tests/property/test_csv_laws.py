@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Iterator
 from decimal import Decimal
 from itertools import chain
 
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 from dil.errors import SourceContractError
 from dil.extraction.csv.cells import Cells
 from dil.extraction.csv.dialect import Dialect
-from dil.extraction.csv.records import RecordBlocks
+from dil.extraction.csv.records import Block, RecordBlocks
 from dil.extraction.csv.values import measured, observed, values_of
 from dil.model.arrow import raw_schema
 from dil.model.schema import Column
@@ -134,9 +135,28 @@ def cells_of(dialect: Dialect) -> st.SearchStrategy[str]:
     return st.one_of(plain, quoted, escaped) if dialect.escape else st.one_of(plain, quoted)
 
 
-def blocks_of(text: str, dialect: Dialect, chunk: int) -> list[bytes]:
+def lazy_blocks(text: str, dialect: Dialect, chunk: int) -> Iterator[Block]:
     stream = io.BytesIO(text.encode())
-    return list(RecordBlocks(stream, "UTF-8", dialect, chunk_bytes=chunk).blocks())
+    return RecordBlocks(stream, "UTF-8", dialect, chunk_bytes=chunk).blocks()
+
+
+def blocks_of(text: str, dialect: Dialect, chunk: int) -> list[bytes]:
+    found = [block.records for block in lazy_blocks(text, dialect, chunk)]
+    return [block for block in found if block]
+
+
+def read_by_columns(text: str, dialect: Dialect, chunk: int) -> list[list[str | None]]:
+    """Read as the extractor does: the end of a block is proved by reading it, where that goes."""
+    cells = Cells(dialect, keeps_null_text=True)
+    rows: list[list[str | None]] = []
+    for block in lazy_blocks(text, dialect, chunk):
+        found = cells.texts(block, 0, range)
+        if found is None:
+            rows += cells.rows(block.records)
+        else:
+            columns = [column.to_pylist() for column in found.values()]
+            rows += [list(row) for row in zip(*columns, strict=True)]
+    return rows
 
 
 @given(texts_and_dialects, st.integers(1, 50))
@@ -155,6 +175,40 @@ def test_rows_are_what_the_state_machine_tells_however_the_stream_is_cut(pair, c
     blocks = blocks_of(text, dialect, chunk)
     found = list(chain.from_iterable(cells.rows(block) for block in blocks))
     assert [[cell or "" for cell in row] for row in found] == wanted
+
+
+@given(st.one_of(texts_and_dialects, regular), st.integers(1, 50))
+@example(('a,"b\n","c\nd"\ne,f\n', DIALECTS[0]), 4)
+@example(('a,"b\n\1\n"\n', DIALECTS[0]), 5)
+@example(("a,'b\n|'\nc'\n", Dialect(",", "'", "|")), 5)
+def test_blocks_that_end_where_it_seems_are_read_as_the_state_machine_tells(pair, chunk):
+    text, dialect = pair
+    text = text.lstrip("\ufeff")
+    try:
+        wanted = told(text, dialect)
+    except NeverClosedError:
+        with pytest.raises(SourceContractError):
+            read_by_columns(text, dialect, chunk)
+        return
+    found = read_by_columns(text, dialect, chunk)
+    assert [[cell or "" for cell in row] for row in found] == wanted
+
+
+@given(regular, st.data())
+def test_an_end_within_quotes_is_never_taken_for_the_end_of_a_record(pair, data):
+    text, dialect = pair
+    breaks = [at + 1 for at, character in enumerate(text) if character == "\n"]
+    end = data.draw(st.sampled_from(breaks))
+    cells = Cells(dialect, keeps_null_text=True)
+    plain = dialect.plain(text[:end].encode())
+    width = cells.width(dialect.plain(text.encode()))
+    try:
+        told(text[:end], dialect)
+    except NeverClosedError:
+        assert cells.columns(plain, width, range(width), proves_end=True) is None
+        return
+    proved = cells.columns(plain, width, range(width), proves_end=True)
+    assert proved is None or proved == cells.columns(plain, width, range(width))
 
 
 @given(regular, st.booleans())
@@ -205,7 +259,8 @@ numbers = st.one_of(
 @given(st.lists(numbers, min_size=1, max_size=5))
 def test_numbers_that_are_found_keep_their_exact_value(texts):
     cells = pa.array([text or None for text in texts], pa.string())
-    shape = observed(cells)
+    shape, numbers = observed(cells)
+    assert numbers is None or numbers.equals(values_of(cells, numbers.type, cuts=False))
     if shape.holds_decimals():
         shape.observe(measured(cells))
     kind = raw_schema((Column("a", shape.data_type("a", {}, "a")),)).field(0).type

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import reduce
 from itertools import product
 
 import pyarrow as pa
@@ -16,13 +17,19 @@ import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 
 from dil.extraction.csv.dialect import LITERAL_QUOTE, NO_TEXT, Dialect
+from dil.extraction.csv.records import Block
 
 _NULLS = frozenset({"", *map("".join, product(*zip("null", "NULL", strict=True)))})
 _BLANK_LINES = (b"\n\n", b"\r\r", b"\n\r")
 _BOM = b"\xef\xbb\xbf"
 _LIMIT = 2**31 - 1
 
+# A try that fails costs as much as a few that go well save; with so many doubts care is cheaper.
+_DOUBT = 4
+_MOST_DOUBTS = 32
+
 Row = list[str | None]
+Pick = Callable[[int], Sequence[int]]
 
 
 class Cells:
@@ -32,43 +39,94 @@ class Cells:
         self._dialect = dialect
         self._nulls = frozenset({""}) if keeps_null_text else _NULLS
         self._can_vectorise = not dialect.is_wide and "\0" not in dialect.separator
+        taken = dialect.separator + dialect.quote
+        self._end_mark = next(each for each in "\1\2\3" if each not in taken).encode() * 32
+        self._doubts = 0
 
-    def columns(self, block: bytes, width: int, wanted: Sequence[int]) -> list[pa.Array] | None:
-        """Return the wanted positions as text, None where the block has to be read by rows.
+    def texts(self, block: Block, width: int, pick: Pick) -> dict[int, pa.Array] | None:
+        """Return the text of each wanted position, None where the block has to be read by rows.
 
-        Every record has ``width`` cells then, and ``wanted`` names positions below it.
+        Every record has ``width`` cells then, as many as the first one if that is 0. ``pick``
+        tells the wanted positions below a width, none where such records are to be read by rows.
+        That a block ends where it is likely to end is proved by reading it, mostly.
         """
-        if not self._can_vectorise or not wanted or (width > 1 and _has_blank_line(block)):
+        if not block.is_settled and self._doubts < _MOST_DOUBTS:
+            found = self._texts(block.likely, width, pick, proves_end=True)
+            if found is not None:
+                block.settle()
+                self._doubts = max(0, self._doubts - 1)
+                return found
+            self._doubts += _DOUBT
+        return self._texts(block.records, width, pick, proves_end=False)
+
+    def _texts(
+        self, text: bytes, width: int, pick: Pick, *, proves_end: bool
+    ) -> dict[int, pa.Array] | None:
+        if not text:
             return None
-        if block.startswith(_BOM):
-            return None  # Arrow would drop it, in every block
-        names = [str(position) for position in range(width)]
-        has_literal = LITERAL_QUOTE in block
+        width = width or self.width(text)
+        wanted = pick(width)
+        found = self.columns(text, width, wanted, proves_end=proves_end)
+        return None if found is None else dict(zip(wanted, found, strict=True))
+
+    def columns(
+        self, text: bytes, width: int, wanted: Sequence[int], *, proves_end: bool = False
+    ) -> list[pa.Array] | None:
+        """Return the wanted positions of a text as ``texts`` does.
+
+        ``proves_end``: None, too, where the text may end within quotes.
+        """
+        if not self._can_vectorise or not wanted:
+            return None
+        if text.startswith(_BOM) or (proves_end and self._end_mark in text):
+            return None  # Arrow would drop a byte order mark, in every block
+        has_literal = LITERAL_QUOTE in text
         kind = pa.binary() if has_literal else pa.string()
+        marked = text + self._end_record(width) if proves_end else text
         try:
-            table = pacsv.read_csv(
-                pa.BufferReader(block),
-                pacsv.ReadOptions(use_threads=False, block_size=len(block) + 1, column_names=names),
-                pacsv.ParseOptions(
-                    delimiter=self._dialect.separator,
-                    quote_char=self._dialect.quote or False,
-                    double_quote=bool(self._dialect.quote),
-                    escape_char=False,
-                    newlines_in_values=True,
-                    ignore_empty_lines=False,
-                ),
-                pacsv.ConvertOptions(
-                    column_types=dict.fromkeys(names, kind),
-                    include_columns=[str(position) for position in wanted],
-                    null_values=sorted(self._nulls),
-                    strings_can_be_null=True,
-                    quoted_strings_can_be_null=True,
-                ),
-            )
-            arrays = [_single(column) for column in table.columns]
-            return [self._with_quotes(array) for array in arrays] if has_literal else arrays
+            columns = self._arrow(marked, width, wanted, kind)
         except pa.ArrowInvalid:
             return None
+        if proves_end:
+            if columns[0][-1] != pa.scalar(self._end_mark, kind):
+                return None
+            columns = [column[:-1] for column in columns]
+        if width > 1 and _has_empty_row(columns) and _has_blank_line(text):
+            return None
+        return [self._with_quotes(column) for column in columns] if has_literal else columns
+
+    def _arrow(
+        self, text: bytes, width: int, wanted: Sequence[int], kind: pa.DataType
+    ) -> list[pa.Array]:
+        names = [str(position) for position in range(width)]
+        table = pacsv.read_csv(
+            pa.BufferReader(text),
+            pacsv.ReadOptions(use_threads=False, block_size=len(text) + 1, column_names=names),
+            pacsv.ParseOptions(
+                delimiter=self._dialect.separator,
+                quote_char=self._dialect.quote or False,
+                double_quote=bool(self._dialect.quote),
+                escape_char=False,
+                newlines_in_values=True,
+                ignore_empty_lines=False,
+            ),
+            pacsv.ConvertOptions(
+                column_types=dict.fromkeys(names, kind),
+                include_columns=[str(position) for position in wanted],
+                null_values=sorted(self._nulls),
+                strings_can_be_null=True,
+                quoted_strings_can_be_null=True,
+            ),
+        )
+        return [_single(column) for column in table.columns]
+
+    def _end_record(self, width: int) -> bytes:
+        """Return a record to read behind a text.
+
+        Its cells come out as they are where the text before ends outside of quotes; else they are
+        part of the cell whose quote is open.
+        """
+        return self._dialect.separator_byte.join([self._end_mark] * width) + b"\n"
 
     def rows(self, block: bytes) -> list[Row]:
         """Return the records, each with as many cells as it has; a blank line has one.
@@ -93,7 +151,7 @@ class Cells:
         """Return the number of cells of the first record."""
         return len(next(self._reader(block.decode("utf-8", "surrogateescape"))) or [""])
 
-    def texts(self, record: bytes) -> list[str]:
+    def names(self, record: bytes) -> list[str]:
         """Return the cells of one record as text, for a header."""
         return [cell or "" for cell in Cells(self._dialect, keeps_null_text=True).rows(record)[0]]
 
@@ -112,6 +170,13 @@ class Cells:
     def _with_quotes(self, array: pa.Array) -> pa.Array:
         quote = self._dialect.quote.encode()
         return pc.replace_substring(array, LITERAL_QUOTE, quote).cast(pa.string())
+
+
+def _has_empty_row(columns: Sequence[pa.Array]) -> bool:
+    """Tell whether all cells of a row are null, as those of a blank line are."""
+    if not all(column.null_count for column in columns):
+        return False
+    return bool(pc.any(reduce(pc.and_, map(pc.is_null, columns))).as_py())
 
 
 def _has_blank_line(block: bytes) -> bool:

@@ -14,6 +14,7 @@ import pyarrow as pa
 from dil.errors import SourceContractError
 from dil.extraction.csv.cells import Cells, Row
 from dil.extraction.csv.failures import BadRow, bad_cells
+from dil.extraction.csv.records import Block
 from dil.extraction.csv.values import measured, observed, values_of
 from dil.extraction.json.rows import InferredColumns
 from dil.extraction.names import NameCleansing
@@ -59,8 +60,8 @@ class CsvColumns(ABC):
         """
 
     @abstractmethod
-    def read(self, block: bytes) -> ReadBlock:
-        """Return the rows of a block.
+    def read(self, block: Block) -> ReadBlock:
+        """Return the rows of a block, none where it holds no whole record.
 
         Raises:
             UnicodeDecodeError: the text is not UTF-8.
@@ -114,7 +115,7 @@ class GivenColumns(CsvColumns):
             picks = [None if at < 0 else picks[at] for at in order]
         self._picks = tuple(picks)
 
-    def read(self, block: bytes) -> ReadBlock:
+    def read(self, block: Block) -> ReadBlock:
         """Return the rows of a block in the given schema."""
         texts, rows = self._texts(block)
         bad = [] if rows is None else self._too_long(rows)
@@ -153,22 +154,24 @@ class GivenColumns(CsvColumns):
             )
         return found[0] if found else None
 
-    def _texts(self, block: bytes) -> tuple[list[pa.Array], list[Row] | None]:
+    def _texts(self, block: Block) -> tuple[list[pa.Array], list[Row] | None]:
         """Return the cell of each column as text, and the rows where they were read as such."""
-        width = self._width or self._cells.width(block)
-        wanted = sorted({at for at in self._picks if at is not None and at < width})
-        is_whole = self._most is None or width == self._most
-        found = self._cells.columns(block, width, wanted) if is_whole else None
+        found = self._cells.texts(block, self._width, self._wanted)
         if found is not None:
-            by_position = dict(zip(wanted, found, strict=True))
-            empty = pa.nulls(len(found[0]), pa.string())
-            return [empty if at is None else by_position.get(at, empty) for at in self._picks], None
-        rows = self._cells.rows(block)
+            empty = pa.nulls(len(next(iter(found.values()))), pa.string())
+            return [empty if at is None else found.get(at, empty) for at in self._picks], None
+        rows = self._cells.rows(block.records)
         return [
             pa.array([row[at] if at is not None and at < len(row) else None for row in rows],
                      pa.string())
             for at in self._picks
         ], rows  # fmt: skip
+
+    def _wanted(self, width: int) -> Sequence[int]:
+        """Return the positions to take of records of a width; none: read them by rows."""
+        if self._most is not None and width != self._most:
+            return ()
+        return sorted({at for at in self._picks if at is not None and at < width})
 
     def _too_long(self, rows: Sequence[Row]) -> list[BadRow]:
         """Return the rows with more cells than there may be; fewer count without picking too."""
@@ -228,10 +231,12 @@ class FoundColumns(CsvColumns):
             )
         self._header = tuple(names)
 
-    def read(self, block: bytes) -> ReadBlock:
+    def read(self, block: Block) -> ReadBlock:
         """Return the rows of a block in the schema as it is after this block."""
         texts, notes = self._texts(block)
-        became_text = self._learn(texts)
+        if not texts:
+            return ReadBlock(pa.RecordBatch.from_arrays([], names=[]))
+        became_text, numbers = self._learn(texts)
         columns = (Column(name, self._type(name)) for name in self._shapes)
         self._schema = raw_schema(tuple(columns))
         count = len(next(iter(texts.values())))
@@ -240,20 +245,24 @@ class FoundColumns(CsvColumns):
         arrays = []
         for column in self._schema:
             cells = texts.get(column.name, empty)
-            values = values_of(cells, column.type, cuts=False)
+            known = numbers.get(column.name)
+            values = _in_type(known, column.type) or values_of(cells, column.type, cuts=False)
             bad += bad_cells(cells, values, column.name, type_word(column))
             arrays.append(values)
         batch = pa.RecordBatch.from_arrays(arrays, schema=self._schema)
         return ReadBlock(batch, bad, (*notes, *((BECAME_TEXT,) if became_text else ())))
 
-    def _texts(self, block: bytes) -> tuple[dict[str, pa.Array], tuple[str, ...]]:
+    def _texts(self, block: Block) -> tuple[dict[str, pa.Array], tuple[str, ...]]:
         """Return the text of each column that the block has."""
-        width = len(self._header) if self._header else self._cells.width(block)
-        names = self._header or _numbered(width)
-        found = self._cells.columns(block, width, range(width))
+        found = self._cells.texts(block, len(self._header or ()), range)
         if found is not None:
-            return dict(zip(names, found, strict=True)), ()
-        rows = self._cells.rows(block)
+            names = self._header or _numbered(len(found))
+            return dict(zip(names, found.values(), strict=True)), ()
+        rows = self._cells.rows(block.records)
+        if not rows:
+            return {}, ()
+        names = self._header or _numbered(len(rows[0]))
+        width = len(names)
         is_ragged = self._header is not None and any(len(row) != width for row in rows)
         columns: dict[str, list[str | None]] = {}
         for at, row in enumerate(rows):
@@ -263,19 +272,24 @@ class FoundColumns(CsvColumns):
         texts = {name: pa.array(cells, pa.string()) for name, cells in columns.items()}
         return texts, (RAGGED,) if is_ragged else ()
 
-    def _learn(self, texts: dict[str, pa.Array]) -> bool:
-        """Let the shapes learn; tell whether a column that had a type became text."""
+    def _learn(self, texts: dict[str, pa.Array]) -> tuple[bool, dict[str, pa.Array]]:
+        """Let the shapes learn; tell whether a column that had a type became text.
+
+        Numbers that had to be read for that come with it.
+        """
         became_text = False
+        numbers: dict[str, pa.Array] = {}
         for name, cells in texts.items():
             shape = self._shapes.setdefault(name, Shape())
             if "text" in shape.kinds or self._forced_word(name):
                 continue
             had_type = bool(shape.kinds) and self._type(name) != _STRING
-            shape.widen(observed(cells))
+            here, numbers[name] = observed(cells)
+            shape.widen(here)
             if shape.holds_decimals():
                 shape.observe(measured(cells))
             became_text = became_text or (had_type and self._type(name) == _STRING)
-        return became_text
+        return became_text, numbers
 
     def _type(self, name: str) -> Primitive:
         word = self._forced_word(name)
@@ -289,6 +303,14 @@ class FoundColumns(CsvColumns):
 
 
 _STRING = Primitive("string")
+
+
+def _in_type(numbers: pa.Array | None, kind: pa.DataType) -> pa.Array | None:
+    """Return numbers in the type that their column has, None where they have to be read again."""
+    if numbers is None or numbers.type == kind:
+        return numbers
+    is_narrower = pa.types.is_int64(numbers.type) and pa.types.is_int32(kind)
+    return numbers.cast(kind) if is_narrower else None
 
 
 def _cleansed(name: str, names: NameCleansing | None) -> str:

@@ -85,18 +85,34 @@ class RecordPatterns:
 
 
 def record_patterns(dialect: Dialect) -> RecordPatterns:
-    """Return the patterns of a dialect; nothing in them ever steps back, so they take linear time.
+    """Return the patterns of a dialect; nothing in them steps back far, so they take linear time.
 
     CR, LF and CRLF outside of quotes end a record. The pattern ``last`` needs no such end.
     """
     separator, quote = re.escape(dialect.separator_byte), re.escape(dialect.quote_byte)
     rest = rb"[^%b\r\n]*+" % separator
-    cell = rest
+    cell, quoted = rest, rb""
     if quote:
         quoted = rb"%b[^%b]*+(?:%b%b[^%b]*+)*+%b" % ((quote,) * 6)
         cell = rb"(?:%b%b|(?!%b)%b)" % (quoted, rest, quote, rest)
     cells = rb"%b(?:%b%b)*+" % (cell, separator, cell)
     record = rb"%b(?:\r\n?|\n)" % cells
     return RecordPatterns(
-        re.compile(record), re.compile(rb"(?:%b)*+" % record), re.compile(rb"%b\Z" % cells)
+        re.compile(record),
+        re.compile(_records(separator, quote, quoted) if quote else rb"(?:%b)*+" % record),
+        re.compile(rb"%b\Z" % cells),
     )
+
+
+def _records(separator: bytes, quote: bytes, quoted: bytes) -> bytes:
+    """Return the pattern of many records, which looks at quotes and line breaks, not at each cell.
+
+    A quote opens a cell where a separator or a line break stands before it, or nothing. Whatever
+    was looked at is outside of quotes or ends a quoted cell, so that these are what they seem.
+    """
+    opening = rb"(?:\A|(?<=[%b\r\n]))" % separator
+    inside = rb"(?!\A)(?<![%b\r\n])%b" % (separator, quote)
+    first = rb"(?:[^%b\r\n]++|%b%b|%b)*+[\r\n]" % (quote, opening, quoted, inside)
+    # Two literals, not one set: the engine steps back to a literal without trying all the rest.
+    without_quotes = rb"(?>[^%b]*\n|[^%b]*\r)?+" % (quote, quote)
+    return rb"(?:%b%b)*+" % (first, without_quotes)

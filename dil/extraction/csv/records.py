@@ -3,16 +3,58 @@
 from __future__ import annotations
 
 import codecs
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import BinaryIO
 
 from dil.errors import SourceContractError
 from dil.extraction.csv.dialect import NO_TEXT, Dialect, record_patterns
 
-_CHUNK_BYTES = 4 * 1024 * 1024
+_CHUNK_BYTES = 2 * 1024 * 1024
 _RECORD_BYTES = 64 * 1024 * 1024
 _UTF8 = {"utf-8", "ascii"}
 _BOM = "\ufeff"
+
+
+class Block:
+    """A stretch of text that begins with a record; where its last whole record ends is told late.
+
+    ``likely`` is the text up to its last line break. That may lie within quotes: who can tell that
+    it does not calls ``settle``. Else ``records`` are the whole records, found with care, perhaps
+    none; they cost a look at every quote.
+    """
+
+    def __init__(self, text: bytes, end: int, careful_end: Callable[[], int] | None = None) -> None:
+        self._text = text
+        self._end = end
+        self._careful_end = careful_end
+
+    @property
+    def is_settled(self) -> bool:
+        """Tell whether all of ``likely`` are whole records."""
+        return self._careful_end is None
+
+    @property
+    def likely(self) -> bytes:
+        """Return the text up to the last line break."""
+        return self._text[: self._end]
+
+    @property
+    def records(self) -> bytes:
+        """Return the whole records."""
+        return self._text[: self.end]
+
+    @property
+    def end(self) -> int:
+        """Return where the last whole record ends, 0 without one."""
+        if self._careful_end is not None:
+            self._end = self._careful_end()
+            self.settle()
+        return self._end
+
+    def settle(self) -> None:
+        """Take note that the last line break is the end of a record."""
+        self._careful_end = None
 
 
 class RecordBlocks:
@@ -57,25 +99,31 @@ class RecordBlocks:
             taken.append(self._last())
         return taken
 
-    def blocks(self) -> Iterator[bytes]:
-        """Yield all that is left, in blocks of whole records, none of them empty.
+    def blocks(self) -> Iterator[Block]:
+        """Yield all that is left, in blocks, which are to be read before the next one comes.
 
         Raises:
             SourceContractError: a quote is never closed, or a record is too long.
         """
         while not self._is_at_end:
             self._fill()
-            end = self._end_of_records()
-            if end:
-                block, self._rest = self._rest[:end], self._rest[end:]
-                yield block
+            yield from self._block()
         # What was read together with the skipped lines, when that was all there is.
-        end = self._end_of_records()
-        if end:
-            block, self._rest = self._rest[:end], self._rest[end:]
-            yield block
+        yield from self._block()
         if self._rest:
-            yield self._last()
+            last = self._last()
+            yield Block(last, len(last))
+
+    def _block(self) -> Iterator[Block]:
+        """Yield the text that is there up to its last line break, if there is one."""
+        text, certain = self._rest, self._certain
+        end = max(text.rfind(b"\n", 0, certain), text.rfind(b"\r", 0, certain)) + 1
+        if not end:
+            return
+        has_quotes = bool(self._quote) and self._quote in text
+        block = Block(text, end, partial(self._end_of_records, text, end) if has_quotes else None)
+        yield block
+        self._rest = text[block.end :]
 
     @property
     def _certain(self) -> int:
@@ -94,11 +142,8 @@ class RecordBlocks:
         else:
             self._rest += chunk
 
-    def _end_of_records(self) -> int:
-        text, certain = self._rest, self._certain
-        if not self._quote or self._quote not in text:
-            return max(text.rfind(b"\n", 0, certain), text.rfind(b"\r", 0, certain)) + 1
-        found = self._patterns.records.match(text, 0, certain)
+    def _end_of_records(self, text: bytes, most: int) -> int:
+        found = self._patterns.records.match(text, 0, most)
         return found.end() if found else 0
 
     def _last(self) -> bytes:

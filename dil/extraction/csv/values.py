@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from dil.extraction.numbers import exact_number, plain
 from dil.extraction.shapes import Numbers, Shape
+from dil.model.exact_decimals import exact_cast
 
 _INTEGER = re.compile(r"-?[0-9]+")
 _NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
@@ -32,18 +33,21 @@ _BITS = {pa.int32(): 31, pa.int64(): 63}
 Read = Callable[[str], object]
 
 
-def observed(cells: pa.Array) -> Shape:
-    """Return what the cells of a column say about its type; null says nothing."""
-    texts = cells.drop_null() if cells.null_count else cells
-    if not len(texts):
-        return Shape()
-    sample = texts.slice(0, _SAMPLE).to_pylist()
-    if all(_NUMBER.fullmatch(text) for text in sample):
-        return _shape_of_numbers(texts)
-    words = {text.lower() for text in sample}
-    if words <= {"true", "false"} and _are_booleans(texts):
-        return Shape({"boolean"})
-    return Shape({"text"})
+def observed(cells: pa.Array) -> tuple[Shape, pa.Array | None]:
+    """Return what the cells of a column say about its type; null says nothing.
+
+    With them come the numbers that had to be read to know it, as ``values_of`` gives them.
+    """
+    sample = cells.slice(0, _SAMPLE).drop_null() or cells.drop_null().slice(0, _SAMPLE)
+    texts = sample.to_pylist()
+    if not texts:
+        return Shape(), None
+    if all(_NUMBER.fullmatch(text) for text in texts):
+        return _observed_numbers(cells)
+    words = {text.lower() for text in texts}
+    if words <= {"true", "false"} and _are_booleans(cells.drop_null()):
+        return Shape({"boolean"}), None
+    return Shape({"text"}), None
 
 
 def measured(cells: pa.Array) -> list[object]:
@@ -74,9 +78,9 @@ def _quick(cells: pa.Array, kind: pa.DataType) -> pa.Array | None:
     """Return what Arrow reads, None where it cannot or takes what is no number here."""
     try:
         # A cast that fails makes an error for every cell: try a few first.
-        cells.slice(0, _SAMPLE).cast(kind)
+        exact_cast(cells.slice(0, _SAMPLE), kind)
         if not pa.types.is_floating(kind):
-            return None if _has(cells, "x") else cells.cast(kind)
+            return None if _has(cells, "x") else exact_cast(cells, kind)
         numbers = cells.cast(pa.float64())
         numbers = numbers if kind == pa.float64() else numbers.cast(kind)
     except pa.ArrowInvalid:
@@ -86,7 +90,14 @@ def _quick(cells: pa.Array, kind: pa.DataType) -> pa.Array | None:
 
 def _has(cells: pa.Array, letter: str) -> bool:
     """Tell whether a letter is in a cell, small or capital."""
+    texts = cells.buffers()[-1]
+    if texts is None or not _in_bytes(texts.to_pybytes(), letter):
+        return False
     return bool(pc.any(_holds(cells, letter), min_count=0).as_py())
+
+
+def _in_bytes(texts: bytes, letter: str) -> bool:
+    return letter.encode() in texts or letter.upper().encode() in texts
 
 
 def _holds(cells: pa.Array, letter: str) -> pa.Array:
@@ -97,24 +108,24 @@ def _are_booleans(texts: pa.Array) -> bool:
     return bool(pc.all(pc.is_in(pc.ascii_lower(texts), pa.array(["true", "false"]))).as_py())
 
 
-def _shape_of_numbers(texts: pa.Array) -> Shape:
-    """Return the shape of a column whose first cells are numbers."""
+def _observed_numbers(texts: pa.Array) -> tuple[Shape, pa.Array | None]:
+    """Return the shape of a column whose first cells are numbers, and its numbers."""
     shape = Shape({"number"})
     if (whole := _whole(texts)) is not None:
         bounds = pc.min_max(whole)
         shape.numbers.observe([bounds["min"].as_py(), bounds["max"].as_py()], {int})
-        return shape
+        return shape, whole
     doubles = _quick(texts, pa.float64())
     if doubles is not None and _are_exact(doubles, texts):
         shape.numbers.widen(_numbers(doubles))
-        return shape
+        return shape, doubles
     if doubles is None and not pc.all(pc.match_substring_regex(texts, _RE2_NUMBER)).as_py():
-        return Shape({"text"})
+        return Shape({"text"}), None
     exact = measured(texts)
     if any(isinstance(value, str) for value in exact):
-        return Shape({"text"})  # more digits than any number type holds
+        return Shape({"text"}), None  # more digits than any number type holds
     shape.numbers.observe(exact, set(map(type, exact)))
-    return shape
+    return shape, None
 
 
 def _are_exact(doubles: pa.Array, texts: pa.Array) -> bool:
@@ -125,7 +136,9 @@ def _are_exact(doubles: pa.Array, texts: pa.Array) -> bool:
     """
     if pc.max(pc.abs(doubles)).as_py() >= _EXACT_IN_DOUBLE:
         return False
-    is_long = pc.or_(pc.greater(pc.binary_length(texts), _SHORT), _holds(texts, "e"))
+    is_long = pc.greater(pc.binary_length(texts), _SHORT)
+    if _has(texts, "e"):
+        is_long = pc.or_(is_long, _holds(texts, "e"))
     if not pc.any(is_long).as_py():
         return True
     written = doubles.filter(is_long).cast(pa.string())

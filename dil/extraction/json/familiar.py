@@ -5,21 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.json as pj
 
+from dil.extraction.json.reader import RUNS, joined, read_rows
 from dil.extraction.numbers import EXACT_IN_DOUBLE, exact_number
 from dil.extraction.shapes import Numbers, Shape
 
-# Digits and points become "0", all else "_": a long run may be a number that no double holds.
-_RUNS = bytes(ord("0") if chr(byte) in "0123456789." else ord("_") for byte in range(256))
+# A run of digits and points that may be a number that no double holds.
 _LONG_RUN = b"0" * 16
-_EXPONENT_LETTERS = (b"e", b"E")
-_EXPONENT = re.compile(rb"[eE][-+]?[0-9]+")
+_LONG_NUMBER = re.compile(rb"[0-9.]+(?:[eE][-+]?[0-9]+)?")
 _TINY = re.compile(rb"[eE]-[0-9]{3}")
 _TINY_NUMBER = re.compile(rb"[0-9.]+[eE]-[0-9]{3,}")
 
@@ -90,32 +88,6 @@ class FamiliarPages:
         return batch.cast(self._schema)
 
 
-def joined(rows: Sequence[msgspec.Raw]) -> bytes:
-    """Return raw rows as the text that ``read_rows`` takes."""
-    return b"\n".join(rows)
-
-
-def read_rows(
-    text: bytes, count: int, schema: pa.Schema, *, others: Literal["error", "ignore"]
-) -> pa.RecordBatch | None:
-    """Read rows with Arrow's own reader; None when something in them is not of the schema.
-
-    ``others`` says what becomes of members that are no columns.
-    """
-    if b"\nnull\n" in b"\n%b\n" % text:  # the reader skips such a row
-        return None
-    try:
-        table = pj.read_json(
-            pa.BufferReader(text),
-            read_options=pj.ReadOptions(use_threads=False, block_size=len(text) + 1),
-            parse_options=pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior=others),
-        )
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        return None
-    batch: pa.RecordBatch = table.combine_chunks().to_batches()[0]
-    return batch if batch.num_rows == count else None
-
-
 def _readable_type(shape: Shape, kind: pa.DataType) -> pa.DataType | None:
     """Return the type to read a column with: null where nothing but null was seen.
 
@@ -163,14 +135,12 @@ def _loses_digits(text: bytes) -> bool:
 
 def _long_numbers(text: bytes) -> list[bytes]:
     """Return what looks like a number of 16 characters or more, inside strings too."""
-    runs = text.translate(_RUNS) + b"_"
     numbers = []
+    runs = text.translate(RUNS)
     begin = runs.find(_LONG_RUN)
     while begin >= 0:
-        end = runs.index(b"_", begin)
-        if text[end : end + 1] in _EXPONENT_LETTERS:
-            exponent = _EXPONENT.match(text, end)
-            end = exponent.end() if exponent else end
+        found = _LONG_NUMBER.match(text, begin)
+        end = found.end() if found else begin + len(_LONG_RUN)
         numbers.append(text[begin:end])
         begin = runs.find(_LONG_RUN, end)
     return numbers

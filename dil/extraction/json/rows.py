@@ -14,7 +14,8 @@ from dil.errors import SourceContractError
 from dil.extraction.coercion import Place, coerced_batch
 from dil.extraction.excerpt import kind_of
 from dil.extraction.json.document import collector_paused, decode_rows, is_object
-from dil.extraction.json.familiar import FamiliarPages, joined, read_rows
+from dil.extraction.json.familiar import FamiliarPages
+from dil.extraction.json.reader import joined, read_rows
 from dil.extraction.names import NameCleansing, suspicious_rows
 from dil.extraction.shapes import Shape
 from dil.model.arrow import raw_schema

@@ -27,13 +27,17 @@ class LastRow:
     def lookup(self, name: str) -> JsonValue | Missing:
         """Return a column's value; times as text in ISO 8601, with all digits.
 
+        Of several columns, their names parted by commas, it is an array of their values.
+
         Raises:
             SourceContractError: the column holds bytes, a list or a structure.
         """
         import pyarrow as pa
 
-        if self._row is None or name not in self._row.schema.names:
+        if self._row is None:
             return MISSING
+        if name not in self._row.schema.names:
+            return self._several(name) if "," in name else MISSING
         column = self._row.column(name)
         if pa.types.is_temporal(column.type):
             column = column.cast(pa.string())
@@ -44,3 +48,12 @@ class LastRow:
                 "Name a column of numbers, text or times in ms.session.key.field.",
             )
         return value
+
+    def _several(self, names: str) -> JsonValue | Missing:
+        values: list[JsonValue] = []
+        for name in names.split(","):
+            value = self.lookup(name.strip())
+            if isinstance(value, Missing):
+                return MISSING
+            values.append(value)
+        return values

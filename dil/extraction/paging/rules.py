@@ -7,7 +7,7 @@ decided by rows 16 to 20; the order of all rows is::
     4 5      payload rows
     6        the total is reached: stop
     7        polling without any paging: next request
-    8        files left
+    8        the session has another answer of its own: next request; it had and has no more: stop
     16       `more` says no: stop
     17       `next`: an address is named: next request, even after an empty page; none: stop
     18       `more` says yes: next request, even after an empty page; with a cursor, rows 11 and 12
@@ -155,9 +155,10 @@ class PageState:
     that this page or an earlier one had a key. ``total`` is None until a page has told it.
     ``elapsed_s`` counts from the first request of the attempt. ``payload_left`` is None when the
     job has no payload. ``asked`` counts requests so far. ``page_size`` is how many rows a full page
-    has, None where nobody says. ``next_uri`` and ``more`` are what this answer says about the page
-    after it; ``next_was_there`` and ``more_was_there`` tell that this answer or an earlier one had
-    the place of the address, or the flag.
+    has, None where nobody says. ``files_left`` tells that the session has another answer of its
+    own, ``had_files`` that it had one before. ``next_uri`` and ``more`` are what this answer says
+    about the page after it; ``next_was_there`` and ``more_was_there`` tell that this answer or an
+    earlier one had the place of the address, or the flag.
     """
 
     rows: int = 0
@@ -169,6 +170,7 @@ class PageState:
     elapsed_s: float = 0.0
     payload_left: int | None = None
     files_left: bool = False
+    had_files: bool = False
     asked: int = 1
     page_size: int | None = None
     next_uri: str = field(default="", repr=False)
@@ -221,7 +223,9 @@ def _by_work_left(rules: PagingRules, state: PageState) -> Decision | None:
         return Decision(Action.STOP, 6)
     if rules.condition and not (rules.is_paged or rules.has_next or rules.has_more):
         return Decision(Action.NEXT, 7)
-    return Decision(Action.NEXT, 8) if state.files_left else None
+    if state.files_left or state.had_files:
+        return Decision(Action.NEXT if state.files_left else Action.STOP, 8)
+    return None
 
 
 def _by_answer(rules: PagingRules, state: PageState) -> Decision | None:

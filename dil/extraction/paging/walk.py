@@ -54,6 +54,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _LOG = logging.getLogger(__name__)
+# A page of it is one file, however many rows the job asks for.
+_DUMP = "FileDumpExtractor"
 
 
 @dataclass(slots=True)
@@ -385,6 +387,7 @@ def _state_after(walk: Walk, before: PageState, page: Page, response: Response) 
         total=total,
         payload_left=None if walk.payload is None else walk.payload.left,
         files_left=response.has_more,
+        had_files=before.had_files or before.files_left,
         asked=before.asked + 1,
         next_uri=next_address(paging.next, response, page.lookup) if paging.next else "",
         next_was_there=bool(paging.next) and _named_next(paging.next, before, page, response),
@@ -395,7 +398,7 @@ def _state_after(walk: Walk, before: PageState, page: Page, response: Response) 
 
 def _is_short(walk: Walk, state: PageState, echoed: EchoedPage, page: Page) -> bool:
     """Tell whether rows may lie between a page and the next one, and no total would show it."""
-    if state.total is not None:
+    if state.total is not None or walk.spec.extractor.qualname == _DUMP:
         return False
     return skips_rows(walk.spec, state.page_size, echoed, page.rows + page.dropped)
 

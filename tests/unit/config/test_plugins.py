@@ -51,9 +51,14 @@ def test_built_in_classes_have_short_simple_and_java_names(job_file, text):
     assert str(source.connector) == "connectors.http:HttpConnector"
 
 
-@pytest.mark.parametrize("text", ["JdbcSource", "com.linkedin.cdi.source.SftpSource"])
-def test_connectors_that_come_later_are_told_apart_from_unknown_ones(job_file, text):
-    assert "not supported yet" in job_file.problem("source.class", text).what
+@pytest.mark.parametrize("text", ["JdbcSource", "com.linkedin.cdi.source.JdbcSource", "jdbc"])
+def test_a_database_has_all_its_names(job_file, text):
+    given = {
+        "source.class": text,
+        "ms.source.uri": "jdbc:sqlite:a.db",
+        "ms.jdbc.statement": "select 1",
+    }
+    assert str(job_file.load(given).job.source.connector) == "connectors.jdbc:JdbcConnector"
 
 
 @pytest.mark.parametrize("separator", [":", "."])

@@ -102,7 +102,7 @@ def test_a_path_that_is_not_local_is_refused_by_a_run_and_taken_by_planning(job_
 
 def test_whole_files_as_payload_are_refused_by_a_run(job_file):
     entry = {"path": "/x", "category": "payload", "format": "binary"}
-    with pytest.raises(ConfigError, match="not supported yet"):
+    with pytest.raises(ConfigError, match="takes no whole files"):
         checked(job_file, entry).raise_problems()
 
 

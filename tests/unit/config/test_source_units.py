@@ -1,4 +1,4 @@
-"""``ms.source.files.once``: what goes with units that the source names."""
+"""Files read once, ranges of keys: what goes with units that the source names."""
 
 from __future__ import annotations
 
@@ -38,3 +38,20 @@ def test_what_contradicts_reading_each_file_once_is_refused(job_file, changes, k
 def test_a_job_that_reads_each_file_once_has_its_units_from_the_source(job_file):
     planning = job_file.load({**ONCE, "ms.watermark": RANGE.format("2024-01-01")}).job.planning
     assert (planning.units, planning.of_source, planning.once) == (None, True, True)
+
+
+RANGES = {
+    "source.class": "jdbc",
+    "ms.source.uri": "jdbc:postgresql://db/shop",
+    "ms.jdbc.statement": "select * from orders",
+    "ms.jdbc.partition.column": "id",
+}
+
+
+def test_a_job_that_is_cut_into_ranges_of_a_key_replaces_its_dataset(job_file):
+    planning = job_file.load({**RANGES, "ms.publish.mode": "replace"}).job.planning
+    assert (planning.units, planning.of_source, planning.once) == (None, True, False)
+    with pytest.raises(ConfigError) as caught:
+        job_file.load({**RANGES, "ms.publish.mode": "append"})
+    (found,) = caught.value.problems
+    assert (found.key, found.fix) == ("ms.jdbc.partition.column", "Set ms.publish.mode=replace.")

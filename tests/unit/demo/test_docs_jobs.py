@@ -8,38 +8,64 @@ import pytest
 from dil.config import load
 
 ROOT = Path(__file__).parents[3]
-PAGES = ("http", "paging", "formats", "rows", "egress")
+HTTP = "source.class=http\nms.source.uri=https://api.example.com/v1/orders\n"
+UNITS = """\
+ms.watermark=[{"name": "shop", "type": "unit", "units": [{"region": "eu", "id": "1"}]}]
+"""
+SCHEMA = 'ms.output.schema=[{"columnName": "id", "dataType": {"type": "long"}}]\n'
+# What the snippets of a page leave out; their own keys win, because nearer files do.
+PAGES = {
+    **dict.fromkeys(("http", "paging", "formats", "rows", "egress"), HTTP + UNITS),
+    "databases": """\
+source.class=jdbc
+ms.source.uri=jdbc:postgresql://db.example.com/shop
+ms.jdbc.statement=select * from orders where updated >= {{low}} and updated < {{high}}
+ms.parameters=[
+  {"name": "low", "type": "watermark", "value": "low", "format": "datetime",
+   "pattern": "yyyy-MM-dd HH:mm:ssZZ"},
+  {"name": "high", "type": "watermark", "value": "high", "format": "datetime",
+   "pattern": "yyyy-MM-dd HH:mm:ssZZ"}]
+ms.watermark=[{"name": "time", "type": "datetime", "range": {"from": "2024-01-01", "to": "-"}}]
+""",
+    "files": "source.class=file\nms.source.uri=/data/in\n",
+    "object-stores": "source.class=s3\nms.source.uri=s3://bucket/in\n" + SCHEMA,
+    "sftp": "source.class=sftp\nms.source.uri=sftp://files.example.com/in\n" + SCHEMA,
+    "preprocessors": HTTP
+    + 'ms.watermark=[{"name": "name", "type": "unit", "units": "january.csv.gz.gpg"}]\n',
+    "file-dump": HTTP,
+}
 SNIPPET = re.compile(r"^```properties\n(.*?)^```", re.MULTILINE | re.DOTALL)
-# What a snippet leaves out; its own keys win, because nearer files do.
 SMALLEST = """\
 job.name=orders
 extract.table.name=orders
-source.class=http
-ms.source.uri=https://api.example.com/v1/orders
 ms.extractor.class=json
 ms.timezone=UTC
-ms.watermark=[{"name": "shop", "type": "unit", "units": [{"region": "eu", "id": "1"}]}]
 data.publisher.final.dir=lake
 """
-SECRETS = ("API_KEY", "API_TOKEN", "CLIENT_SECRET", "STORE_PASSWORD")
+SECRETS = (
+    "ACME_KEY_PASSWORD", "API_KEY", "API_TOKEN", "CLIENT_SECRET", "S3_KEY", "S3_SECRET",
+    "SHOP_PASSWORD", "STORE_PASSWORD",
+)  # fmt: skip
 
 
-def snippets() -> list[tuple[str, str]]:
+def snippets() -> list[tuple[str, str, str]]:
     found = []
-    for page in PAGES:
+    for page, rest in PAGES.items():
         path = ROOT / "docs" / f"{page}.md"
         text = path.read_text(encoding="utf-8") if path.exists() else ""
-        found += [(f"{page}-{at}", one) for at, one in enumerate(SNIPPET.findall(text), 1)]
+        found += [(f"{page}-{at}", rest, one) for at, one in enumerate(SNIPPET.findall(text), 1)]
     return found
 
 
 @pytest.mark.parametrize(
-    "snippet", [text for _, text in snippets()], ids=[name for name, _ in snippets()]
+    ("rest", "snippet"),
+    [(rest, text) for _, rest, text in snippets()],
+    ids=[name for name, _, _ in snippets()],
 )
 def test_a_snippet_of_the_docs_is_valid_and_questionable_in_nothing(
-    snippet: str, tmp_path: Path
+    rest: str, snippet: str, tmp_path: Path
 ) -> None:
-    (tmp_path / "smallest.properties").write_text(SMALLEST, encoding="utf-8")
+    (tmp_path / "smallest.properties").write_text(SMALLEST + rest, encoding="utf-8")
     (tmp_path / "master.txt").write_text("a master password", encoding="utf-8")
     job = tmp_path / "orders.conf"
     job.write_text(snippet, encoding="utf-8")

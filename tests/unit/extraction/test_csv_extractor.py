@@ -2,6 +2,7 @@
 
 import gzip
 import io
+from collections import Counter
 from decimal import Decimal
 
 import pyarrow as pa
@@ -208,6 +209,11 @@ def test_types_widen_over_the_rows_and_an_empty_cell_says_nothing():
         "col3": "boolean",
         "col4": "int",
     }
+
+
+def test_a_column_of_booleans_may_have_empty_cells_anywhere():
+    assert types_of("true,1\n,2\nFALSE,3\n") == {"col0": "boolean", "col1": "int"}
+    assert types_of(",1\n" * 100 + "true,\n2,x\n") == {"col0": "string", "col1": "string"}
 
 
 def test_text_keeps_its_digits_when_another_cell_of_the_page_is_no_number():
@@ -481,8 +487,10 @@ def test_a_packed_body_is_unpacked_when_its_type_says_so():
 def test_a_packed_body_that_is_cut_off_or_damaged_fails():
     packed = gzip.compress(b"1,a\n" * 1000)
     damaged = packed[:20] + b"\0\0" + packed[22:]
-    for body in (packed[:-10], damaged):
-        with pytest.raises(SourceContractError, match="cannot be unpacked"):
+    for body, wrong in ((packed[:-10], "ends too early"), (damaged, "is damaged")):
+        with pytest.raises(
+            SourceContractError, match=f"https://h/x, page 1: the gzip data {wrong}"
+        ):
             rows_of(extractor().extract(response(body, "application/gzip")))
 
 
@@ -517,6 +525,38 @@ def test_a_large_body_is_read_piece_by_piece_and_closed_at_its_end():
     assert sum(batch.num_rows for batch in page.batches) + first.num_rows == 1_000_000
     assert page.rows == 1_000_000
     assert body.closed
+
+
+def lines_with_breaks(count, *, every):
+    """Return records of which each n-th holds line breaks and quotes in a cell."""
+    breaks = '"first\nsecond,""third""\r\n"'
+    return "".join(
+        f"{number},{breaks if number % every == 0 else 'note'},end\n" for number in range(count)
+    )
+
+
+@pytest.mark.parametrize("every", [1, 7, 100_000])
+def test_records_with_line_breaks_are_whole_wherever_the_pieces_of_a_large_body_end(every):
+    count = 200_000
+    columns = column("id", "long"), column("note"), column("end")
+    body = lines_with_breaks(count, every=every)
+    ids, notes = [], set()
+    for batch in extractor(*columns).extract(response(body)).batches:
+        ids += batch.column("id").to_pylist()
+        notes |= set(batch.column("note").unique().to_pylist())
+        assert batch.column("end").unique().to_pylist() == ["end"]
+    assert ids == list(range(count))
+    assert notes <= {"note", 'first\nsecond,"third"\r\n'}
+
+
+def test_records_of_other_lengths_and_blank_lines_are_found_deep_in_a_large_body():
+    lines = ["1,a\n"] * 1_500_000
+    lines[1_000_000], lines[1_200_000], lines[700_000] = "\n", '2,"x\n"\n', "3\n"
+    reader = extractor(column("n", "int"), column("t"))
+    counted = Counter()
+    for batch in reader.extract(response("".join(lines))).batches:
+        counted.update(zip(*batch.to_pydict().values(), strict=True))
+    assert counted == {(1, "a"): 1_499_997, (None, None): 1, (2, "x\n"): 1, (3, None): 1}
 
 
 def test_given_batches_have_the_raw_schema_to_the_letter():

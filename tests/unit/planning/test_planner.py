@@ -348,3 +348,12 @@ def test_a_coverage_row_of_another_watermark_name_is_not_believed() -> None:
     made = plan(replace(SPEC, datetime_name="other"), now_ms=NOW, history=CountingHistory(10))
 
     assert len(made.work_units) == 10
+
+
+def test_a_delay_holds_the_end_of_the_range_back() -> None:
+    spec = replace(SPEC, end="-", delay_ms=DAY_MS // 2)
+    made = make(spec)
+    assert made.work_units[-1].high == NOW - DAY_MS // 2
+    assert make(replace(spec, partial=False)).work_units[-1].high == NOW - DAY_MS
+    early = replace(SPEC, end="2020-01-05 00:00:00Z", delay_ms=DAY_MS // 2)
+    assert make(early).work_units[-1].high == START + 4 * DAY_MS

@@ -10,7 +10,7 @@ from dil.spi.connector import Connector
 from dil.spi.converter import Converter
 from dil.spi.extractor import Extractor
 from dil.spi.preprocessor import Preprocessor
-from dil.spi.registry import BUILT_IN, JAVA_NAMES, LATER, PluginKind, is_built_in, load, resolve
+from dil.spi.registry import BUILT_IN, JAVA_NAMES, PluginKind, is_built_in, load, resolve
 
 BASES = {
     PluginKind.CONNECTOR: Connector,
@@ -28,7 +28,7 @@ def test_the_table_of_built_in_names_and_the_entry_points_agree() -> None:
 
 
 def test_every_kind_has_its_names_and_its_base_class() -> None:
-    assert set(BUILT_IN) == set(JAVA_NAMES) == set(LATER) == set(BASES) == set(PluginKind)
+    assert set(BUILT_IN) == set(JAVA_NAMES) == set(BASES) == set(PluginKind)
 
 
 @pytest.mark.parametrize(
@@ -48,26 +48,6 @@ def test_every_java_name_stands_for_a_built_in_one(kind: PluginKind, name: str) 
     assert short in BUILT_IN[kind]
     for text in (name, f"com.linkedin.cdi.any.{name}", f"org.apache.gobblin.any.{name}"):
         assert resolve(kind, text, BASES[kind]) == resolve(kind, short, BASES[kind])
-
-
-@pytest.mark.parametrize("prefix", ["", "com.linkedin.cdi.any."])
-@pytest.mark.parametrize(
-    ("kind", "name"), [(kind, n) for kind in LATER for n in sorted(LATER[kind])]
-)
-def test_what_is_still_to_come_is_called_not_supported_yet(
-    kind: PluginKind, name: str, prefix: str
-) -> None:
-    with pytest.raises(PluginError) as caught:
-        resolve(kind, prefix + name, BASES[kind])
-    (problem,) = caught.value.problems
-    assert problem.what == f'"{prefix}{name}" is not supported yet'
-    assert problem.fix
-
-
-def test_no_name_is_both_there_and_still_to_come() -> None:
-    for kind in PluginKind:
-        assert LATER[kind].isdisjoint(BUILT_IN[kind])
-        assert LATER[kind].isdisjoint(JAVA_NAMES[kind])
 
 
 def test_a_java_class_of_dil_that_will_never_come_says_so() -> None:

@@ -171,3 +171,33 @@ def test_a_folder_is_deleted_only_when_it_is_empty(tmp_path):
     for name in ("full", "empty", "missing"):
         files.delete_empty_folder(str(tmp_path / name))
     assert files.folders(str(tmp_path)) == ["full"]
+
+
+def test_replace_moves_over_an_older_file_and_does_nothing_the_second_time(tmp_path):
+    filesystem = LocalFilesystem()
+    source, target = tmp_path / "new", tmp_path / "target"
+    source.write_text("new")
+    target.write_text("old")
+    filesystem.replace(str(source), str(target), mode=0o604)
+    filesystem.replace(str(source), str(target), mode=0o600)
+    assert target.read_text() == "new"
+    assert target.stat().st_mode & 0o777 == 0o604
+
+
+def test_replace_refuses_a_folder_and_what_is_nowhere(tmp_path):
+    filesystem = LocalFilesystem()
+    (tmp_path / "new").write_text("new")
+    (tmp_path / "folder").mkdir()
+    for source, target in (("new", "folder"), ("none", "nowhere"), ("none", "folder")):
+        with pytest.raises(WriteError):
+            filesystem.replace(str(tmp_path / source), str(tmp_path / target))
+
+
+def test_links_are_followed_to_folders_and_out_of_paths(tmp_path):
+    filesystem = LocalFilesystem()
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    (tmp_path / "file").write_text("")
+    assert filesystem.is_folder(str(tmp_path / "link"))
+    assert not filesystem.is_folder(str(tmp_path / "file"))
+    assert filesystem.real_path(str(tmp_path / "link" / "x")) == str(tmp_path.resolve() / "real/x")

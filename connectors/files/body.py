@@ -1,0 +1,171 @@
+"""The bytes of a file that is fetched from afar: complete, unchanged, or an error.
+
+A connection that is cut is opened again where it was cut, a bounded number of times. That the
+bytes before and behind the cut are of the same file is the business of ``RemoteFile.open_at``.
+"""
+
+from __future__ import annotations
+
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Protocol
+
+from dil.errors import SourceContractError, TransientSourceError
+from dil.extraction.streams import ReadStream
+
+_LOG = logging.getLogger(__name__)
+_CHUNK = 1 << 20
+# What one call asks for: of a call that fails everything is asked for once more.
+_PIECE = 1 << 16
+# Tries in a row that bring less than a MiB each; a transfer that goes on is not given up.
+_TRIES = 5
+_PROGRESS = 1 << 20
+CHANGED_FIX = (
+    "Somebody writes to it. Let writers write under another name and rename, or read it later."
+)
+
+
+class Part(Protocol):
+    """An open stream over the rest of a file; every error of its own is one of ours."""
+
+    def read(self, size: int, /) -> bytes:
+        """Return up to ``size`` bytes, empty where the stream ends.
+
+        Raises:
+            TransientSourceError: the connection is gone; going on from here may help.
+        """
+
+    def close(self) -> None:
+        """Free the connection."""
+
+
+class RemoteFile(ABC):
+    """One state of one file: ``size`` bytes, of which any part may be asked for."""
+
+    size: int
+    shown: str
+
+    @abstractmethod
+    def open_at(self, position: int) -> Part:
+        """Open the file's rest.
+
+        Raises:
+            TransientSourceError: it cannot be reached now.
+            SourceContractError: it is another state of the file.
+            SourceError: it is gone, or refused.
+        """
+
+    @abstractmethod
+    def taken(self, data: bytes) -> None:
+        """Take note of the bytes that were read, in order, each once."""
+
+    @abstractmethod
+    def check_end(self) -> None:
+        """Check what can be checked once all bytes were read.
+
+        Raises:
+            SourceContractError: they are not those of the file.
+        """
+
+
+class FileBody(ReadStream):
+    """A file as one stream. The last bytes are given only when the whole was checked.
+
+    ``wait`` takes the seconds to wait before the connection is opened once more.
+    """
+
+    def __init__(self, file: RemoteFile, wait: Callable[[float], None], first: Part) -> None:
+        self._file = file
+        self._wait = wait
+        self._part: Part | None = first
+        self._ready = memoryview(b"")
+        self._position = 0
+        self._tries = 0
+        self._last_try_at = 0
+        if not file.size:
+            file.check_end()
+
+    def read(self, size: int = -1, /) -> bytes:
+        """Return up to ``size`` bytes, all that is left with -1.
+
+        Raises:
+            TransientSourceError: the connection is cut again and again.
+            SourceContractError: the file changed while it was read, or is damaged.
+            SourceError: it is gone, or refused.
+        """
+        if size < 0:
+            return b"".join(iter(lambda: self.read(_CHUNK), b""))
+        left = self._file.size - self._position
+        while size and left and not self._ready:
+            self._ready = memoryview(self._some(min(left, _PIECE)))
+        taken, self._ready = self._ready[:size], self._ready[size:]
+        return bytes(taken)
+
+    def close(self) -> None:
+        """Free the connection, wherever the reading stands."""
+        if not self.closed:
+            self._drop()
+        super().close()
+
+    def _some(self, wanted: int) -> bytes:
+        """Return some bytes; none where the connection was cut and is to be opened again."""
+        try:
+            data = self._taken(wanted)
+        except TransientSourceError as error:
+            self._drop()
+            self._go_on(error)
+            return b""
+        self._position += len(data)
+        self._file.taken(data)
+        if self._position == self._file.size:
+            self._file.check_end()
+        return data
+
+    def _taken(self, wanted: int) -> bytes:
+        if self._part is None:
+            self._part = self._file.open_at(self._position)
+        data = self._part.read(wanted)
+        if not data:
+            raise TransientSourceError(
+                f"{self._file.shown}: the stream ends after {self._position} of"
+                f" {self._file.size} bytes"
+            )
+        return data
+
+    def _go_on(self, error: TransientSourceError) -> None:
+        """Wait before the next try; the first one follows at once."""
+        if self._position - self._last_try_at >= _PROGRESS:
+            self._tries = 0
+        self._tries += 1
+        self._last_try_at = self._position
+        if self._tries >= _TRIES:
+            raise TransientSourceError(
+                f"{error.message}; given up after {_TRIES} tries at byte {self._position} of"
+                f" {self._file.size}",
+                error.fix or "Check the source, the network and what stands between.",
+            ) from None
+        _LOG.warning("%s; going on from byte %d", error.message, self._position)
+        if self._tries > 1:
+            self._wait(2.0 ** (self._tries - 2))
+
+    def _drop(self) -> None:
+        part, self._part = self._part, None
+        if part is not None:
+            part.close()
+
+
+@contextmanager
+def closing_on_error(part: Part) -> Iterator[None]:
+    """Free a connection when what comes next fails."""
+    try:
+        yield
+    except BaseException:
+        part.close()
+        raise
+
+
+def changed(shown: str, what: str) -> SourceContractError:
+    """Return the error of a file that is not what it was when its reading began."""
+    return SourceContractError(f"{shown}: the file changed while it was read: {what}", CHANGED_FIX)

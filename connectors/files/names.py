@@ -1,0 +1,140 @@
+"""Names of files: templates with values, the pattern that keeps some, kinds of content."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from connectors.files.once import reads_once
+from dil.errors import ConfigError, SourceError, TransientSourceError
+from dil.model.json import JsonValue
+from dil.model.properties import Properties
+from dil.text.java_regex import compile_java
+from dil.text.variables import substitute
+
+_LOG = logging.getLogger(__name__)
+_URI = "ms.source.uri"
+_PATTERN = "ms.source.files.pattern"
+_SETTLE = "ms.source.files.settle"
+_TARGET = "ms.extractor.target.file.name"
+# By the end of the name; what is not here is left to the extractor.
+_KINDS = {
+    ".gz": "application/gzip",
+    ".json": "application/json",
+    ".jsonl": "application/x-ndjson",
+    ".ndjson": "application/x-ndjson",
+    ".csv": "text/csv",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A file of a list: its full name, and when it was written last, epoch ms UTC if known.
+
+    ``version`` tells its content from an earlier one's.
+    """
+
+    name: str
+    modified_ms: int | None = None
+    version: str = ""
+
+
+def filled(template: str, variables: Mapping[str, JsonValue]) -> str:
+    """Return ``ms.source.uri`` or a part of it with its variables, put in as they are (B6.5).
+
+    Raises:
+        ConfigError: nothing gives a value to one of them; the name would lead elsewhere.
+    """
+    result = substitute(template, variables)
+    if result.missing:
+        names = ", ".join(f"{{{{{name}}}}}" for name in sorted(result.missing))
+        raise ConfigError.single(
+            _URI,
+            f"uses {names}, which nothing gives a value",
+            "Declare it in ms.parameters, or as a unit.",
+        )
+    return result.text
+
+
+def reads_one_file(properties: Properties) -> bool:
+    """Tell whether a job reads files, one in a work unit; else it lists names (B13.2, B13.3)."""
+    return bool(properties.text(_TARGET).strip()) or reads_once(properties)
+
+
+def matching(items: Iterable[Listed], properties: Properties) -> Iterator[Listed]:
+    """Yield the files whose name ``ms.source.files.pattern`` matches as a whole, in their order."""
+    pattern = properties.text(_PATTERN)
+    if pattern == ".*":
+        # A name may have a line break, which a dot does not match; no job means that.
+        yield from items
+        return
+    matches = compile_java(pattern).fullmatch
+    for item in items:
+        if matches(item.name):
+            yield item
+
+
+def settled(
+    items: Iterable[Listed], properties: Properties, location: str, now_ms: int
+) -> Iterator[Listed]:
+    """Yield the files that were not written to for ``ms.source.files.settle``; tell of others.
+
+    ``now_ms`` is the real time, epoch ms UTC. A file whose time the source does not tell has
+    settled.
+    """
+    left_ms = properties.integer(_SETTLE)
+    young = 0
+    for item in items:
+        if _is_young(item, left_ms, now_ms):
+            young += 1
+        else:
+            yield item
+    if young:
+        _LOG.warning("%s: files left for later by %s: %d", location, _SETTLE, young)
+
+
+def chosen(
+    items: Iterable[Listed], asked: str, properties: Properties, location: str, now_ms: int
+) -> Listed:
+    """Return the one file to read: that named ``asked``, else the first; several are told (D-44).
+
+    Args:
+        items: What is there and the pattern keeps, sorted; no more is taken than needed.
+        asked: The path that the job names; sorted, it comes before all that begin with it.
+        properties: The job's.
+        location: Names the place in messages.
+        now_ms: The real time, epoch ms UTC.
+
+    Raises:
+        SourceError: there is none. Taken for success it would move the watermark past a file that
+            was never read.
+        TransientSourceError: it was written to just now (``ms.source.files.settle``).
+    """
+    found = iter(items)
+    first = next(found, None)
+    if first is None:
+        raise SourceError(
+            f"{location}: no object",
+            f"Nothing there has this name or matches {_PATTERN}. Check {_URI}; without"
+            f" {_TARGET} the job lists what is there.",
+        )
+    if first.name != asked and next(found, None) is not None:
+        _LOG.warning("%s: there are several files; the first is read: %s", location, first.name)
+    if _is_young(first, properties.integer(_SETTLE), now_ms):
+        raise TransientSourceError(
+            f"{location}: {first.name} was written to just now ({_SETTLE})",
+            "Run again when it has settled.",
+        )
+    return first
+
+
+def _is_young(item: Listed, settle_ms: int, now_ms: int) -> bool:
+    modified = item.modified_ms
+    return bool(settle_ms) and modified is not None and modified > now_ms - settle_ms
+
+
+def media_type(name: str) -> str:
+    """Return the media type that the end of a name tells, empty text for none."""
+    lower = name.lower()
+    return next((kind for ending, kind in _KINDS.items() if lower.endswith(ending)), "")

@@ -1,0 +1,81 @@
+"""Files as units: each is a work unit of its own and read once (``ms.source.files.once``)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from dil.errors import Problem, SourceContractError
+from dil.model.json import JsonObject, as_text
+from dil.model.properties import Properties
+from dil.model.work_unit import WorkUnit
+
+ONCE = "ms.source.files.once"
+_FILE, _VERSION = "file", "version"
+
+
+@dataclass(frozen=True, slots=True)
+class UnitFile:
+    """The file of a work unit; ``version`` is empty where any version of it will do."""
+
+    path: str
+    version: str = ""
+
+    def check(self, version: str) -> None:
+        """Compare with the version that is there now.
+
+        Raises:
+            SourceContractError: it is another one.
+        """
+        if self.version and self.version != version:
+            raise SourceContractError(
+                f"{self.path}: the file changed after it was listed",
+                "The next run lists it anew: its new version is a work unit of its own.",
+            )
+
+
+def reads_once(properties: Properties) -> bool:
+    """Tell whether each file is a work unit."""
+    return properties.text(ONCE) != "none"
+
+
+def file_unit(path: str, version: str, properties: Properties) -> JsonObject:
+    """Return the unit of a file; equal units are read once in all runs."""
+    if properties.text(ONCE) == "path":
+        return {_FILE: path}
+    return {_FILE: path, _VERSION: version}
+
+
+def unit_file(properties: Properties, work_unit: WorkUnit) -> UnitFile | None:
+    """Return the file of a work unit, None where work units are no files."""
+    if not reads_once(properties):
+        return None
+    unit = work_unit.unit
+    return UnitFile(as_text(unit[_FILE]), as_text(unit.get(_VERSION, "")))
+
+
+def once_problems(properties: Properties, *, lists: bool, place: str) -> Iterator[Problem]:
+    """Yield what keeps files from being units, before any I/O.
+
+    Args:
+        properties: Those of the job.
+        lists: Whether the job asks for names instead of contents.
+        place: The address; it is asked before there is any work unit, so without variables.
+    """
+    if not reads_once(properties):
+        return
+    origin = properties.origin(ONCE)
+    if lists:
+        yield Problem(
+            origin,
+            ONCE,
+            "reads files, while the job lists names",
+            "Keep one. ms.source.files.pattern chooses among the files that are read.",
+        )
+    if "{{" in place:
+        yield Problem(
+            properties.origin("ms.source.uri"),
+            "ms.source.uri",
+            f"has variables, and {ONCE} lists the files before there is any work unit",
+            "Write the folder as it is, and choose by ms.source.files.pattern.",
+        )

@@ -1,0 +1,155 @@
+"""Whole files to send: the payload entry of format binary (behaviour.md B16.3)."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from dil.errors import Problem, SourceContractError, SourceError
+from dil.model.json import JsonObject, as_text
+from dil.model.properties import Properties
+from dil.model.settings import SecondaryInput
+from dil.spi.connector import RequestValues, Response
+from dil.text.variables import substitute
+
+_KEY = "ms.secondary.input"
+_NAME = "uploadS3Key"
+
+
+@dataclass(frozen=True, slots=True)
+class PayloadFile:
+    """A file of this machine that is to be sent, and the name that it gets."""
+
+    path: str
+    name: str
+
+    @contextmanager
+    def opened(self) -> Iterator[OpenPayload]:
+        """Open the file.
+
+        Raises:
+            SourceError: it is not there or cannot be read.
+        """
+        try:
+            with Path(self.path).open("rb") as stream:
+                yield OpenPayload(self.path, stream)
+        except OSError as error:
+            raise SourceError(
+                f"the file to send, {self.path}, cannot be read: {error.strerror or error}",
+                f"Check the path in {_KEY}; every executor has to have the file.",
+            ) from None
+
+
+class OpenPayload:
+    """An open file to send; ``size`` is its length in bytes when it was opened."""
+
+    def __init__(self, path: str, stream: BinaryIO) -> None:
+        self._path = path
+        self._stream = stream
+        self._state = self._status()
+        self.size = self._state[0]
+        self.digest = hashlib.md5(usedforsecurity=False)
+
+    def blocks(self, size: int) -> Iterator[bytes]:
+        """Yield the content in blocks of ``size`` bytes, the last one shorter.
+
+        Raises:
+            SourceContractError: the file changed meanwhile; what was sent must not stay.
+        """
+        left = self.size
+        while left:
+            block = self._stream.read(min(size, left))
+            if not block:
+                break
+            left -= len(block)
+            self.digest.update(block)
+            yield block
+        if left or self._status() != self._state:
+            raise SourceContractError(
+                f"the file to send, {self._path}, changed while it was read",
+                "Let writers write under another name and rename.",
+            )
+
+    def _status(self) -> tuple[int, int]:
+        status = os.fstat(self._stream.fileno())
+        return status.st_size, status.st_mtime_ns
+
+
+def sends_file(properties: Properties) -> bool:
+    """Tell whether a job sends a file."""
+    return bool(_entries(properties))
+
+
+def sending_problem(properties: Properties) -> Problem | None:
+    """Return what tells that a look at the source would send a file, None for other jobs."""
+    if not sends_file(properties):
+        return None
+    return Problem(
+        properties.origin(_KEY),
+        _KEY,
+        "has a file to send, which a look would put there",
+        "Give --send when that is harmless.",
+    )
+
+
+def payload_file(properties: Properties, values: RequestValues) -> PayloadFile | None:
+    """Return the file that a request sends, None where the job sends none.
+
+    Raises:
+        SourceContractError: a variable of its path has no value.
+    """
+    entries = _entries(properties)
+    if not entries:
+        return None
+    path = substitute(entries[0].path, values.variables)
+    if path.missing:
+        names = ", ".join(f"{{{{{name}}}}}" for name in sorted(path.missing))
+        raise SourceContractError(
+            f"the payload path {entries[0].path} uses {names}, which nothing gives a value",
+            "Declare it in ms.parameters, or as a unit.",
+        )
+    given = values.variables.get(_NAME)
+    name = "" if given is None else as_text(given)
+    return PayloadFile(path.text, name or path.text.rstrip("/").rpartition("/")[2])
+
+
+def payload_problems(properties: Properties) -> Iterator[Problem]:
+    """Yield what is wrong with the files to send, before any I/O."""
+    entries = [each for each in _inputs(properties) if each.category == "payload"]
+    if entries and not all(each.format == "binary" for each in entries):
+        yield Problem(
+            properties.origin(_KEY),
+            _KEY,
+            "has rows to send, and this source takes whole files",
+            'Add "format": "binary" to send the file that the path names.',
+        )
+    elif len(entries) > 1:
+        what = f"has {len(entries)} files to send, and a work unit sends one"
+        fix = "Let a unit or an activation entry name the files, one work unit for each."
+        yield Problem(properties.origin(_KEY), _KEY, what, fix)
+
+
+def sent_response(facts: JsonObject, location: str) -> Response:
+    """Return the answer that tells what was sent, one row."""
+    body = io.BytesIO(json.dumps(facts).encode())
+    return Response(body, content_type="application/json", location=location, status=200)
+
+
+def _entries(properties: Properties) -> list[SecondaryInput]:
+    return [e for e in _inputs(properties) if e.category == "payload" and e.format == "binary"]
+
+
+def _inputs(properties: Properties) -> list[SecondaryInput]:
+    found = properties.get(_KEY)
+    return [
+        each
+        for each in (found if isinstance(found, tuple) else ())
+        if isinstance(each, SecondaryInput)
+    ]

@@ -1,0 +1,83 @@
+"""Files of HDFS by libhdfs, and of every other system that Arrow has a client for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import fs
+
+from connectors.files.body import Part
+from connectors.hdfs.store import FileStatus, FileStore
+from dil.errors import SourceError
+
+
+class ArrowStore(FileStore):
+    """One of Arrow's file systems; ``root`` is the part of its paths that ours leave out."""
+
+    def __init__(self, filesystem: fs.FileSystem, prefix: str, root: str = "") -> None:
+        self._filesystem = filesystem
+        self._root = root
+        self.prefix = prefix
+
+    def status(self, path: str) -> FileStatus:
+        """Return the state of a file or folder."""
+        found = self._filesystem.get_file_info(f"{self._root}{path}")
+        if found.type == fs.FileType.NotFound:
+            raise FileNotFoundError(path)
+        return self._status(found)
+
+    def entries(self, path: str) -> list[FileStatus]:
+        """Return files and folders."""
+        found = self._filesystem.get_file_info(fs.FileSelector(f"{self._root}{path}"))
+        kinds = (fs.FileType.File, fs.FileType.Directory)
+        return [self._status(each) for each in found if each.type in kinds]
+
+    def open(self, path: str, position: int) -> Part:
+        """Open a file from a position on."""
+        # As it is: Arrow would look at the name and unpack.
+        if not position:
+            whole: Part = self._filesystem.open_input_stream(
+                f"{self._root}{path}", compression=None
+            )
+            return whole
+        file = self._filesystem.open_input_file(f"{self._root}{path}")
+        file.seek(position)
+        rest: Part = file
+        return rest
+
+    def _status(self, found: Any) -> FileStatus:  # noqa: ANN401 - pyarrow ships no types
+        return FileStatus(
+            found.path.removeprefix(self._root) or "/",
+            found.type == fs.FileType.Directory,
+            found.size or 0,
+            found.mtime_ns or 0,
+        )
+
+
+def hadoop_store(host: str, port: int, user: str, prefix: str) -> ArrowStore | None:
+    """Return HDFS by libhdfs, None where the library or its Java is not there."""
+    try:
+        found = fs.HadoopFileSystem(host, port, user=user or None)
+    except OSError as error:
+        if "load lib" in str(error):  # libhdfs or libjvm, now or in an earlier try
+            return None
+        raise
+    return ArrowStore(found, prefix)
+
+
+def store_of_uri(scheme: str, authority: str, prefix: str) -> ArrowStore:
+    """Return the file system that Arrow has for a scheme, such as gs and abfss.
+
+    Raises:
+        SourceError: it has none, or cannot begin to speak to it.
+    """
+    uri = f"{scheme}://{authority}/"
+    try:
+        found, root = fs.FileSystem.from_uri(uri)
+    except (pa.ArrowException, OSError) as error:
+        raise SourceError(
+            f"{uri}: Arrow cannot open this file system ({type(error).__name__})",
+            "Check the address, and the credentials that Arrow takes from the environment.",
+        ) from error
+    return ArrowStore(found, prefix, root.rstrip("/"))

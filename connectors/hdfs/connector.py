@@ -1,0 +1,66 @@
+"""The connector for files; cheap to import, clients are loaded when a place is opened."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from connectors.files.once import once_problems, unit_file
+from connectors.hdfs.place import URI, lists, place_problems
+from connectors.listing import listing_problems
+from dil.errors import Problem
+from dil.model.job import Job
+from dil.model.json import JsonObject
+from dil.model.properties import Properties
+from dil.model.settings import SecondaryInput
+from dil.spi.connector import Connector, SessionContext
+
+if TYPE_CHECKING:
+    from connectors.hdfs.session import FilesSession
+
+_INPUT = "ms.secondary.input"
+
+
+class HdfsConnector(Connector):
+    """Lists and reads files of this machine, of HDFS, and of what Arrow reaches (B13.4)."""
+
+    @classmethod
+    def check(cls, properties: Properties) -> Iterable[Problem]:
+        """Return problems of the address, of listing, and of rows to send."""
+        uri = properties.text(URI)
+        problems = [
+            *place_problems(properties),
+            *_payload_problems(properties),
+            *once_problems(properties, lists=lists(uri), place=uri),
+        ]
+        if lists(uri):
+            problems += listing_problems(properties)
+        return problems
+
+    @classmethod
+    def units(cls, job: Job, now_ms: int) -> Iterable[JsonObject]:
+        """Yield the files as units, where each is read once."""
+        del now_ms
+        from connectors.hdfs.session import FileSettings, FilesSession
+
+        with FilesSession(FileSettings.of(job)) as session:
+            yield from session.units()
+
+    def open(self, context: SessionContext) -> FilesSession:
+        """Return a session; nothing is looked at before the first request."""
+        from connectors.hdfs.session import FileSettings, FilesSession
+
+        file = unit_file(context.job.properties, context.work_unit)
+        return FilesSession(FileSettings.of(context.job), file)
+
+
+def _payload_problems(properties: Properties) -> Iterable[Problem]:
+    found = properties.get(_INPUT)
+    for each in found if isinstance(found, tuple) else ():
+        if isinstance(each, SecondaryInput) and each.category == "payload":
+            yield Problem(
+                properties.origin(_INPUT),
+                _INPUT,
+                "has payload rows, and files are only read",
+                "Leave the payload entry out, or send to http, s3 or sftp.",
+            )

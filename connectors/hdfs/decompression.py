@@ -1,0 +1,65 @@
+"""Files that are packed, as their names tell, to plain bytes (behaviour.md B13.4)."""
+
+from __future__ import annotations
+
+from typing import BinaryIO, cast
+
+from connectors.hdfs.snappy import unsnapped
+from dil.errors import SourceContractError
+from dil.extraction.preprocessing.compression import Bzip2, Deflate, GunzipProcessor, Xz, Zstd
+from dil.extraction.preprocessing.decoded import PieceStream
+from dil.extraction.streams import ReadStream
+from dil.spi.preprocessor import Preprocessor, PreprocessorContext
+
+_FORMATS: dict[str, type[Preprocessor]] = {
+    ".gz": GunzipProcessor,
+    ".bz2": Bzip2,
+    ".deflate": Deflate,
+    ".xz": Xz,
+    ".zst": Zstd,
+}
+_SNAPPY = ".snappy"
+
+
+def plain_name(name: str) -> str:
+    """Return a file name without the ending of a compression, the name itself where it has none.
+
+    >>> plain_name("a.csv.GZ"), plain_name("a.snappy.parquet")
+    ('a.csv', 'a.snappy.parquet')
+    """
+    stem, point, ending = name.rpartition(".")
+    return stem if f"{point}{ending}".lower() in {*_FORMATS, _SNAPPY} else name
+
+
+def decompressed(stream: BinaryIO, name: str, shown: str) -> BinaryIO:
+    """Return the plain bytes of a file; it owns ``stream``. Data that is cut is an error."""
+    ending = name[len(plain_name(name)) :].lower()
+    if not ending:
+        return stream
+    if ending == _SNAPPY:
+        plain = cast("BinaryIO", PieceStream(unsnapped(stream), stream))
+    else:
+        plain = _FORMATS[ending](PreprocessorContext(ending[1:])).process(stream)
+    return cast("BinaryIO", _Placed(plain, shown))
+
+
+class _Placed(ReadStream):
+    """A stream whose errors name the file."""
+
+    def __init__(self, stream: BinaryIO, shown: str) -> None:
+        self._stream = stream
+        self._shown = shown
+
+    def read(self, size: int = -1, /) -> bytes:
+        """Return up to ``size`` bytes, all that is left with -1."""
+        try:
+            return self._stream.read(size)
+        except SourceContractError as error:
+            if error.message.startswith(self._shown):
+                raise
+            raise SourceContractError(f"{self._shown}: {error.message}", error.fix) from error
+
+    def close(self) -> None:
+        """Close the stream."""
+        self._stream.close()
+        super().close()

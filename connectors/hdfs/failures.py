@@ -1,0 +1,45 @@
+"""Why a file cannot be read, in words; errors of systems become ours here and nowhere else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from dil.errors import AuthenticationError, SourceError, TransientSourceError
+
+_MISSING_FIX = (
+    "Check ms.source.uri. Where it may be missing, let the job read the folder above and keep"
+    " files by ms.source.files.pattern."
+)
+_GONE_FIX = (
+    "Somebody removed or renamed it, or it is a link that leads nowhere. The next attempt lists"
+    " anew."
+)
+_RIGHTS_FIX = "Let the user that runs tasks read it, and the folders on the way."
+
+
+@contextmanager
+def told(shown: str, *, listed: bool = False) -> Iterator[None]:
+    """Translate what a system raises; ``listed`` tells that the file was there a moment ago."""
+    try:
+        yield
+    except (FileNotFoundError, NotADirectoryError) as error:
+        if listed:
+            raise TransientSourceError(
+                f"{_named(error, shown)}: it was there when its folder was listed, and is gone",
+                _GONE_FIX,
+            ) from None
+        raise SourceError(f"{shown}: there is no such file or folder", _MISSING_FIX) from None
+    except PermissionError as error:
+        where = _named(error, shown)
+        raise AuthenticationError(f"{where}: permission denied", _RIGHTS_FIX) from None
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise TransientSourceError(
+            f"{shown}: {reason}", "Look whether the file system is there and healthy."
+        ) from error
+
+
+def _named(error: OSError, shown: str) -> str:
+    """Return the path that the system says; it may be one in the folder that was asked for."""
+    return error.filename if isinstance(error.filename, str) else shown

@@ -1,0 +1,157 @@
+"""``ms.source.uri`` of a job that reads files: which system, which path, which pattern (B13.4)."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from urllib.parse import unquote
+
+from connectors.files.names import filled
+from dil.errors import ConfigError, Problem
+from dil.model.json import JsonValue, as_text
+from dil.model.properties import Properties
+from dil.text.java_regex import compile_java
+from dil.text.variables import placeholders, substitute
+
+URI = "ms.source.uri"
+BASE = "source.filebased.fs.uri"
+WEB_SCHEMES = {"webhdfs": "http", "swebhdfs": "https"}
+# By Arrow's own clients; their credentials come from the environment.
+ARROW_SCHEMES = ("gs", "gcs", "abfs", "abfss")
+_SCHEMES = ("file", "hdfs", "viewfs", *WEB_SCHEMES, *ARROW_SCHEMES)
+_LIST = "?RE="
+_WRITTEN = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?=/)(?://([^/]*))?(.*)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A path of a file system.
+
+    ``scheme`` is ``file`` for this machine. ``prefix`` is what stands before paths that are
+    listed: scheme and host where the job's URI has them. ``pattern`` is what whole paths of a
+    listing must match, None where files are read.
+    """
+
+    scheme: str
+    authority: str
+    path: str
+    prefix: str = ""
+    pattern: re.Pattern[str] | None = None
+
+
+def lists(template: str) -> bool:
+    """Tell whether a job lists files instead of reading them."""
+    return _LIST in template
+
+
+def place_of(
+    template: str, variables: Mapping[str, JsonValue], folder: Path, base: str = ""
+) -> Place:
+    """Return the place of one work unit.
+
+    Args:
+        template: ``ms.source.uri``. Values are put into the path as they are, into a pattern as
+            text that matches itself.
+        variables: What ``{{name}}`` may stand for.
+        folder: Where relative paths of this machine begin.
+        base: ``source.filebased.fs.uri``, for paths without a scheme.
+
+    Raises:
+        ConfigError: a value is missing or leads out of its folder, or the system is not known.
+    """
+    written, is_list, expression = template.partition(_LIST)
+    _refuse_way_out(written, variables)
+    place = _place(filled(written, variables), folder, base)
+    if not is_list:
+        return place
+    text = substitute(unquote(expression), variables, re.escape).text
+    return Place(place.scheme, place.authority, place.path, place.prefix, _pattern(text))
+
+
+def place_problems(properties: Properties) -> Iterator[Problem]:
+    """Yield what is wrong with the address, as far as it is written out."""
+    template, base = properties.text(URI), properties.text(BASE)
+    written, is_list, expression = template.partition(_LIST)
+    checks: list[tuple[str, Callable[[], object]]] = []
+    if not written.startswith("{{"):
+        checks.append((URI, partial(_place, _exemplified(written), Path("/"), "")))
+    if base:
+        checks.append((BASE, partial(_place, base, Path("/"), "", BASE)))
+    if is_list:
+        checks.append((URI, partial(_pattern, _exemplified(unquote(expression)))))
+    for key, check in checks:
+        try:
+            check()
+        except ConfigError as error:
+            for found in error.problems:
+                yield Problem(properties.origin(key), key, found.what, found.fix)
+
+
+def _exemplified(text: str) -> str:
+    """Return a text with something in place of each variable."""
+    return substitute(text, dict.fromkeys(placeholders(text), "0")).text
+
+
+def _place(text: str, folder: Path, base: str, key: str = URI) -> Place:
+    match = _WRITTEN.fullmatch(text)
+    if match is not None:
+        scheme, authority, path = match[1].lower(), match[2] or "", match[3]
+        _check_scheme(scheme, authority, key)
+        if scheme == "file":
+            return Place("file", "", _normal(unquote(path)))
+        prefix = f"{scheme}://{authority}"
+        return Place(scheme, authority, _normal(path), prefix)
+    if text.startswith("~"):
+        raise ConfigError.single(key, "begins with ~, which is not expanded", "Write ${env:HOME}.")
+    system = _place(base, folder, "", BASE) if base else None
+    if system is not None and system.scheme != "file":
+        return Place(system.scheme, system.authority, _normal(text))
+    whole = text if text.startswith("/") else f"{folder.as_posix()}/{text}"
+    return Place("file", "", _normal(whole))
+
+
+def _check_scheme(scheme: str, authority: str, key: str) -> None:
+    if scheme in {"s3", "s3a", "s3n"}:
+        raise ConfigError.single(key, "is on S3", "Write source.class=s3.")
+    if scheme not in _SCHEMES:
+        raise ConfigError.single(
+            key,
+            f"is on {scheme}:, which is not known",
+            f"Known: paths, {', '.join(f'{each}:' for each in _SCHEMES)}.",
+        )
+    if scheme == "file" and authority not in {"", "localhost"}:
+        raise ConfigError.single(
+            key, f"names the host {authority}", "Files of this machine are file:///path."
+        )
+    if scheme not in {"file", "hdfs", "viewfs"} and not authority:
+        raise ConfigError.single(key, "names no host", f"Write {scheme}://host/path.")
+
+
+def _normal(path: str) -> str:
+    return posixpath.normpath(f"/{path.lstrip('/')}")
+
+
+def _refuse_way_out(written: str, variables: Mapping[str, JsonValue]) -> None:
+    """Refuse a value with a part ``..``, which would lead where the job does not point."""
+    for name in placeholders(written):
+        if name in variables and ".." in as_text(variables[name]).split("/"):
+            raise ConfigError.single(
+                URI,
+                f"gets a value for {{{{{name}}}}} that leads out of its folder (..)",
+                "Correct the value where it comes from.",
+            )
+
+
+def _pattern(text: str) -> re.Pattern[str]:
+    try:
+        return compile_java(text)
+    except ValueError as error:
+        raise ConfigError.single(
+            URI,
+            f"has a regular expression that cannot be used: {error}",
+            "It is what follows ?RE=, in Java's form; percent escapes are decoded.",
+        ) from error

@@ -1,0 +1,92 @@
+"""Snappy streams to plain bytes: Hadoop's blocks, and the framing format.
+
+Source: Hadoop's SnappyCodec (BlockCompressorStream); "Snappy framing format description".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import BinaryIO
+
+import cramjam
+
+from dil.errors import SourceContractError
+from dil.extraction.preprocessing.decoded import Pieces, cut, damaged
+
+_FRAMED = b"\xff\x06\x00\x00sNaPpY"
+_COMPRESSED, _PLAIN, _FIRST_SKIPPABLE = 0, 1, 0x80
+_MOST_BYTES = 256 * 1024 * 1024  # of one block; Hadoop makes them of 256 KiB
+_NUMBER = 4
+
+
+def unsnapped(source: BinaryIO) -> Pieces:
+    """Yield the bytes of a snappy stream.
+
+    Raises:
+        SourceContractError: it is damaged or cut. A cut between blocks cannot be told.
+    """
+    begin = _up_to(source, _NUMBER)
+    if not begin:
+        return
+    try:
+        if begin == _FRAMED[:_NUMBER]:
+            yield from _frames(source, begin)
+        else:
+            yield from _blocks(source, begin)
+    except cramjam.DecompressionError as error:
+        raise damaged("snappy", str(error)) from error
+
+
+def _blocks(source: BinaryIO, begin: bytes) -> Generator[bytes, None, None]:
+    """Yield Hadoop's blocks: the plain length, then chunks, each behind its own length."""
+    while begin:
+        left = _length(begin)
+        while left > 0:
+            packed = _whole(source, _length(_whole(source, _NUMBER)))
+            piece = bytes(cramjam.snappy.decompress_raw(packed))
+            left -= len(piece)
+            yield piece
+        if left:
+            raise damaged("snappy", "a block is longer than it says")
+        begin = _up_to(source, _NUMBER)
+
+
+def _frames(source: BinaryIO, begin: bytes) -> Generator[bytes, None, None]:
+    """Yield the chunks of the framing format; the library checks their checksums."""
+    while begin:
+        kind, length = begin[0], int.from_bytes(begin[1:], "little")
+        data = _whole(source, length)
+        if len(begin) < _NUMBER:
+            raise cut("snappy")
+        if kind in {_COMPRESSED, _PLAIN}:
+            yield bytes(cramjam.snappy.decompress(_FRAMED + begin + data))
+        elif kind < _FIRST_SKIPPABLE:
+            raise damaged("snappy", f"a chunk is of the unknown type {kind}")
+        begin = _up_to(source, _NUMBER)
+
+
+def _length(number: bytes) -> int:
+    if len(number) < _NUMBER:
+        raise cut("snappy")
+    length = int.from_bytes(number, "big")
+    if length > _MOST_BYTES:
+        raise SourceContractError(
+            "this is no snappy data, or it has blocks of more than 256 MiB",
+            "ms.source.files.decompress=false reads files as they are.",
+        )
+    return length
+
+
+def _whole(source: BinaryIO, size: int) -> bytes:
+    data = _up_to(source, size)
+    if len(data) < size:
+        raise cut("snappy")
+    return data
+
+
+def _up_to(source: BinaryIO, size: int) -> bytes:
+    """Return so many bytes, fewer at the end only."""
+    data = b""
+    while len(data) < size and (more := source.read(size - len(data))):
+        data += more
+    return data

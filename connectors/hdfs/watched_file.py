@@ -1,0 +1,67 @@
+"""A file that must be, when it was read, what it was when it was listed."""
+
+from __future__ import annotations
+
+from connectors.files.body import Part, RemoteFile, changed
+from connectors.hdfs.failures import told
+from connectors.hdfs.store import FileStatus, FileStore
+
+
+class WatchedFile(RemoteFile):
+    """One state of a file of a store."""
+
+    def __init__(self, store: FileStore, status: FileStatus) -> None:
+        self._store = store
+        self._status = status
+        self._part: Part | None = None
+        self.size = status.size
+        self.shown = store.shown(status.path)
+
+    def open_at(self, position: int) -> Part:
+        """Open the file; later on only when it is still the same."""
+        if position:
+            self._compare()
+        with told(self.shown, listed=True):
+            self._part = _ToldPart(self._store.open(self._status.path, position), self.shown)
+        return self._part
+
+    def taken(self, data: bytes) -> None:
+        """Take no note: file systems tell no checksum of the whole."""
+
+    def check_end(self) -> None:
+        """Look whether the file is still what was listed, and has no byte more.
+
+        A file of HDFS that is still written to has more bytes than it tells.
+
+        Raises:
+            SourceContractError: it changed.
+            TransientSourceError: it is gone.
+        """
+        if self._part is not None and self._part.read(1):
+            raise changed(self.shown, f"it has more than the {self.size} bytes that were listed")
+        self._compare()
+
+    def _compare(self) -> None:
+        with told(self.shown, listed=True):
+            now = self._store.status(self._status.path)
+        if now.size != self.size:
+            raise changed(self.shown, f"{self.size} bytes when listed, {now.size} now")
+        if now != self._status:
+            raise changed(self.shown, "it was written to, or another file took its place")
+
+
+class _ToldPart:
+    """An open stream whose errors are ours."""
+
+    def __init__(self, part: Part, shown: str) -> None:
+        self._part = part
+        self._shown = shown
+
+    def read(self, size: int, /) -> bytes:
+        """Return up to ``size`` bytes."""
+        with told(self._shown):
+            return self._part.read(size)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._part.close()

@@ -1,0 +1,140 @@
+"""HDFS over HTTP, without Java. Source: Apache Hadoop 3, "WebHDFS REST API"."""
+
+from __future__ import annotations
+
+import http
+from typing import Any, cast
+from urllib.parse import quote, urlencode
+
+import requests
+import urllib3
+
+from connectors.files.body import Part
+from connectors.hdfs.store import FileStatus, FileStore
+from dil.errors import AuthenticationError, SourceError, TransientSourceError
+from dil.spi.messages import shortened
+
+_TIMEOUTS_S = (60, 60)  # to connect, to wait for the next bytes
+_NS_PER_MS = 1_000_000
+_SERVER_ERROR = 500
+_FIX = "Check the host, and the port of the name node's web address (9870 in Hadoop 3)."
+_NETWORK_FIX = "Check the name node, the data nodes and the network."
+_PASSING = frozenset({"StandbyException", "RetriableException", "SafeModeException"})
+_REFUSED = frozenset({"AccessControlException", "SecurityException", "AuthorizationException"})
+
+
+class WebHdfsStore(FileStore):
+    """A name node's REST interface; data nodes are reached by its redirects.
+
+    ``base`` is ``http://host:port``. ``user`` is sent as ``user.name``; Kerberos is not spoken.
+    """
+
+    def __init__(self, base: str, user: str, prefix: str) -> None:
+        self._base = f"{base}/webhdfs/v1"
+        self._user = user
+        self.prefix = prefix
+        self._client = requests.Session()
+        self._client.trust_env = False
+        self._client.headers["Accept-Encoding"] = "identity"
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._client.close()
+
+    def status(self, path: str) -> FileStatus:
+        """Return the state of a file or folder."""
+        found = self._json(path, "GETFILESTATUS", "FileStatus")
+        return _status(path, found)
+
+    def entries(self, path: str) -> list[FileStatus]:
+        """Return files and folders; symbolic links are errors, as nothing says where they lead."""
+        found = self._json(path, "LISTSTATUS", "FileStatuses")["FileStatus"]
+        folder = path.rstrip("/")
+        return [_status(f"{folder}/{each['pathSuffix']}", each) for each in found]
+
+    def open(self, path: str, position: int) -> Part:
+        """Open a file from a position on."""
+        return cast("Part", _WebPart(self._asked(path, "OPEN", offset=position), self.shown(path)))
+
+    def _json(self, path: str, operation: str, member: str) -> dict[str, Any]:
+        with self._asked(path, operation) as answer:
+            try:
+                return cast("dict[str, Any]", answer.json()[member])
+            except (requests.RequestException, ValueError, LookupError, TypeError):
+                raise SourceError(
+                    f"{self.shown(path)}: {self._base} does not speak WebHDFS", _FIX
+                ) from None
+
+    def _asked(self, path: str, operation: str, **more: int) -> requests.Response:
+        query = {"op": operation, **({"user.name": self._user} if self._user else {}), **more}
+        uri = f"{self._base}{quote(path)}?{urlencode(query)}"
+        try:
+            answer = self._client.get(uri, stream=True, timeout=_TIMEOUTS_S)
+        except requests.RequestException as error:
+            raise TransientSourceError(
+                f"{self.shown(path)}: {self._base} cannot be reached ({type(error).__name__})",
+                _FIX,
+            ) from None
+        if answer.status_code != http.HTTPStatus.OK:
+            with answer:
+                raise _refusal(answer, self.shown(path))
+        return answer
+
+
+class _WebPart:
+    """The body of an answer, whose cut is an error that may pass."""
+
+    def __init__(self, answer: requests.Response, shown: str) -> None:
+        self._answer = answer
+        self._shown = shown
+
+    def read(self, size: int, /) -> bytes:
+        """Return up to ``size`` bytes."""
+        try:
+            return cast("bytes", self._answer.raw.read(size, decode_content=False))
+        except (urllib3.exceptions.HTTPError, OSError) as error:
+            raise TransientSourceError(
+                f"{self._shown}: the data node broke off ({type(error).__name__})", _NETWORK_FIX
+            ) from None
+
+    def close(self) -> None:
+        """Free the connection."""
+        self._answer.close()
+
+
+def _status(path: str, found: dict[str, Any]) -> FileStatus:
+    if found["type"] == "SYMLINK":
+        raise SourceError(f"{path}: it is a symbolic link", "Name the file that it leads to.")
+    return FileStatus(
+        path,
+        found["type"] == "DIRECTORY",
+        int(found["length"]),
+        int(found["modificationTime"]) * _NS_PER_MS,
+        str(found.get("fileId", "")),
+    )
+
+
+def _refusal(answer: requests.Response, shown: str) -> Exception:
+    """Return the error of an answer that is none; what HDFS says of it is a JSON object."""
+    kind, words = _remote_exception(answer)
+    status = answer.status_code
+    what = f"{shown}: HTTP status {status}" + (f", {kind}: {words}" if kind else "")
+    if kind == "FileNotFoundException":
+        return FileNotFoundError(shown)
+    if kind in _REFUSED:
+        return PermissionError(shown)
+    if kind in _PASSING or status >= _SERVER_ERROR:
+        return TransientSourceError(what, _NETWORK_FIX)
+    if status in {http.HTTPStatus.UNAUTHORIZED, http.HTTPStatus.FORBIDDEN}:
+        return AuthenticationError(
+            what, "Set source.conn.username. Clusters with Kerberos need libhdfs and a ticket."
+        )
+    return SourceError(what, _FIX)
+
+
+def _remote_exception(answer: requests.Response) -> tuple[str, str]:
+    try:
+        found = answer.json()["RemoteException"]
+        return str(found["exception"]), shortened(str(found.get("message", "")))
+    except (requests.RequestException, ValueError, LookupError, TypeError):
+        return "", ""

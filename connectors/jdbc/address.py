@@ -1,0 +1,224 @@
+"""Where a database is, as a ``jdbc:`` URL of a Java job file names it; pure.
+
+No error shows the URL, because it may hold a password. Options of the URL have their meaning here
+or are refused by name; tuning of the Java driver that changes no row is ignored.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field, replace
+from urllib.parse import parse_qsl, unquote, urlencode
+
+from connectors.jdbc.dialects import Kind
+from dil.model.database_address import DatabaseAddress
+from dil.model.secret import Secret
+from dil.text.database_url import DatabaseUrlError, read_database_url
+
+FORMS = (
+    "Write jdbc:postgresql://host:5432/database, jdbc:mysql://host:3306/database,"
+    " jdbc:mariadb://host:3306/database, jdbc:sqlite:/path/to/file, jdbc:duckdb:/path/to/file,"
+    " jdbc:sqlserver://host:1433;databaseName=name or jdbc:oracle:thin:@//host:1521/service."
+)
+_KINDS = ", ".join(f"jdbc:{kind}:" for kind in Kind)
+# What tunes the Java driver and changes no value that is read.
+_TUNING = frozenset(
+    name.lower()
+    for name in (
+        "prepareThreshold", "preparedStatementCacheQueries", "preparedStatementCacheSizeMiB",
+        "defaultRowFetchSize", "rewriteBatchedStatements", "reWriteBatchedInserts", "useUnicode",
+        "characterEncoding", "characterSetResults", "connectionCollation", "autoReconnect",
+        "allowPublicKeyRetrieval", "cachePrepStmts", "prepStmtCacheSize", "prepStmtCacheSqlLimit",
+        "useServerPrepStmts", "useCursorFetch", "useLocalSessionState", "useCompression",
+        "maintainTimeStats", "cacheServerConfiguration", "cacheResultSetMetadata",
+        "elideSetAutoCommits", "allowMultiQueries", "tcpKeepAlive", "binaryTransfer",
+        "loggerLevel", "readOnly", "assumeMinServerVersion", "stringtype", "defaultFetchSize",
+        "useLegacyDatetimeCode", "yearIsDateType", "transformedBitIsBoolean",
+        "noAccessToProcedureBodies", "disableMariaDbDriver", "permitMysqlScheme", "log4jLogger",
+    )
+)  # fmt: skip
+_ZONES = {"servertimezone", "connectiontimezone", "timezone"}
+_UTC = {"utc", "gmt", "z", "+00:00", "etc/utc", "gmt+0", "gmt+00:00"}
+_SERVER = re.compile(
+    r"//(?P<host>[^\\:;/]+)(?:\\[^:;]*)?(?::(?P<port>[0-9]+))?(?P<rest>(?:;.*)?)", re.DOTALL
+)
+_ORACLE = re.compile(
+    r"thin:(?:(?P<user>[^/@]*)/(?P<password>[^@]*))?@(?://)?(?P<host>[^:/?]+)"
+    r"(?::(?P<port>[0-9]+))?(?P<mark>[:/])(?P<name>[^?/:]+)"
+)
+
+
+class AddressError(ValueError):
+    """A text that names no database; ``fix`` says what to write. Neither shows the text."""
+
+    def __init__(self, what: str, fix: str = FORMS) -> None:
+        super().__init__(what, fix)
+        self.what = what
+        self.fix = fix
+
+
+@dataclass(frozen=True, slots=True)
+class JdbcAddress:
+    """One database. ``path`` is a file's, empty for one in memory; ``server`` is a server's.
+
+    ``timeout_s`` is the longest silence of a server, 0 where the URL does not say. ``nulls_dates``
+    tells that dates no calendar has become null, ``has_flags`` that a tinyint(1) is a boolean.
+    ``options`` are for drivers of other servers.
+    ``ignored`` are names of options without a meaning here.
+    """
+
+    kind: Kind
+    server: DatabaseAddress | None = None
+    path: str = ""
+    user: str = ""
+    password: Secret | None = None
+    timeout_s: float = 0.0
+    nulls_dates: bool = False
+    has_flags: bool = False
+    options: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    ignored: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        """Return the address without user, password and options."""
+        if self.server is not None:
+            place = str(self.server).partition("://")[2]
+            return f"jdbc:{self.kind}://{place}"
+        return f"jdbc:{self.kind}:{self.path}"
+
+
+def read_address(text: str) -> JdbcAddress:
+    """Return the database that a ``jdbc:`` URL names.
+
+    Raises:
+        AddressError: it names none, or has an option that cannot be kept.
+    """
+    match = re.fullmatch(r"jdbc:([A-Za-z0-9]+):(.*)", text.strip(), re.DOTALL)
+    if match is None:
+        is_bare = text.strip().lower().startswith("jdbc://")
+        what = "does not say which database it is" if is_bare else "is no address of a database"
+        raise AddressError(what)
+    word = match[1].lower()
+    if word not in set(Kind):
+        raise AddressError(f"begins with jdbc:{word}:, which is not known", f"Known: {_KINDS}.")
+    kind = Kind(word)
+    if kind.is_file:
+        return _file(kind, match[2])
+    if kind is Kind.SQLSERVER:
+        return _sqlserver(match[2])
+    return _oracle(match[2]) if kind is Kind.ORACLE else _server(kind, match[2])
+
+
+def _server(kind: Kind, rest: str) -> JdbcAddress:
+    if kind is Kind.POSTGRESQL and not rest.startswith("//"):
+        rest = f"//localhost/{rest.lstrip('/')}"
+    if not rest.startswith("//"):
+        raise AddressError("has a form of several servers, or none")
+    place, mark, query = rest.partition("?")
+    given = dict(parse_qsl(query, keep_blank_values=True))
+    timeout_s = _timeout(kind, given)
+    nulls_dates = _nulls_dates(given)
+    has_flags = given.pop("tinyInt1isBit", "").lower() == "true"
+    _refuse_zones(given)
+    kept = {name: value for name, value in given.items() if name.lower() not in _TUNING}
+    try:
+        read = read_database_url(f"jdbc:{kind}:{place}{mark}{urlencode(kept)}")
+    except DatabaseUrlError as error:
+        raise AddressError(error.what, error.fix) from None
+    if read.ignored:
+        raise AddressError(
+            f"has the option {read.ignored[0]}, which is not known here",
+            "Leave it out if it changes no value; docs/databases.md lists the options.",
+        )
+    tuning = tuple(sorted(set(given) - set(kept)))
+    server = read.address
+    return JdbcAddress(
+        kind,
+        replace(server, user="", password=None),
+        user=server.user,
+        password=server.password,
+        timeout_s=timeout_s,
+        nulls_dates=nulls_dates,
+        has_flags=has_flags,
+        ignored=tuning,
+    )
+
+
+def _timeout(kind: Kind, given: dict[str, str]) -> float:
+    """Take the time-out of reading out of the options: seconds, or milliseconds for MySQL."""
+    text = given.pop("socketTimeout", "")
+    if text and not text.isdecimal():
+        raise AddressError("has a socketTimeout that is no number", "Write a whole number.")
+    return int(text or 0) / (1000 if kind.is_mysql else 1)
+
+
+def _nulls_dates(given: dict[str, str]) -> bool:
+    text = given.pop("zeroDateTimeBehavior", "").lower().replace("_", "")
+    if text not in {"", "converttonull", "exception"}:
+        raise AddressError(
+            "has a zeroDateTimeBehavior that changes values", "Write CONVERT_TO_NULL or EXCEPTION."
+        )
+    return text == "converttonull"
+
+
+def _refuse_zones(given: dict[str, str]) -> None:
+    for name in [each for each in given if each.lower() in _ZONES]:
+        if given.pop(name).lower() not in _UTC:
+            raise AddressError(
+                f"has the option {name} with another zone than UTC",
+                "Sessions speak UTC here. Leave it out, and give times in UTC, by `timezone` of"
+                " the parameter in ms.parameters.",
+            )
+
+
+def _file(kind: Kind, rest: str) -> JdbcAddress:
+    path, _, query = rest.partition("?")
+    path, _, semicolons = path.partition(";")
+    options = [name for name, _ in parse_qsl(query, keep_blank_values=True)]
+    if options or semicolons:
+        name = options[0] if options else semicolons.partition("=")[0]
+        raise AddressError(
+            f"has the option {name}, which is not known here", f"Write jdbc:{kind}:/path/to/file."
+        )
+    if path == ":memory:":
+        path = ""
+    if path.startswith("file:"):
+        path = unquote(path.removeprefix("file:"))
+        path = re.sub(r"\A//(?=/)", "", path)
+    return JdbcAddress(kind, path=path)
+
+
+def _sqlserver(rest: str) -> JdbcAddress:
+    match = _SERVER.fullmatch(rest)
+    if match is None:
+        raise AddressError("cannot be read as an address of SQL Server")
+    options = dict(part.split("=", 1) for part in match["rest"].split(";") if "=" in part)
+    lower = {name.strip().lower(): value.strip() for name, value in options.items()}
+    user, password = lower.pop("user", ""), lower.pop("password", "")
+    database = lower.pop("databasename", "") or lower.pop("database", "")
+    known = {"encrypt", "trustservercertificate"}
+    unknown = sorted(set(lower) - known)
+    if unknown:
+        raise AddressError(f"has the option {unknown[0]}, which is not known here")
+    place = (("host", match["host"]), ("port", match["port"] or "1433"), ("database", database))
+    return JdbcAddress(
+        Kind.SQLSERVER,
+        path=f"//{match['host']}:{match['port'] or 1433}/{database}",
+        user=user,
+        password=Secret(password) if password else None,
+        options=(*place, *sorted(lower.items())),
+    )
+
+
+def _oracle(rest: str) -> JdbcAddress:
+    match = _ORACLE.fullmatch(rest)
+    if match is None:
+        raise AddressError("cannot be read as an address of Oracle")
+    name = "sid" if match["mark"] == ":" else "service_name"
+    place = (("host", match["host"]), ("port", match["port"] or "1521"), (name, match["name"]))
+    return JdbcAddress(
+        Kind.ORACLE,
+        path=f"//{match['host']}:{match['port'] or 1521}/{match['name']}",
+        user=match["user"] or "",
+        password=Secret(match["password"]) if match["password"] else None,
+        options=place,
+    )

@@ -1,0 +1,192 @@
+"""The connector of databases; cheap to import, drivers are loaded by the first request."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from connectors.jdbc.address import AddressError, read_address
+from connectors.jdbc.cursor import key_columns
+from connectors.jdbc.dialects import Kind, dialect_of
+from connectors.jdbc.sql_text import SqlTextError, pieces, statements
+from connectors.jdbc.statement import KEY, Statement, names_in
+from dil.errors import Problem
+from dil.extraction.parameters import flat
+from dil.model.job import Job
+from dil.model.json import JsonObject
+from dil.model.properties import Properties
+from dil.model.settings import Pagination, Parameter, SecondaryInput, SessionKeyField
+from dil.spi.connector import Connector, SessionContext
+from dil.text.variables import placeholders
+
+if TYPE_CHECKING:
+    from connectors.jdbc.session import JdbcSession
+
+_URI = "ms.source.uri"
+_SESSION = "ms.session.key.field"
+_PAGES = "ms.pagination"
+_SPLIT = "ms.jdbc.partition.column"
+_EXTRACTORS = {"json", "csv"}
+
+
+class JdbcConnector(Connector):
+    """Reads the rows of a SQL statement (behaviour.md B13.1)."""
+
+    @classmethod
+    def check(cls, properties: Properties) -> Iterable[Problem]:
+        """Return problems of the address, the statement, and how it asks for pages."""
+        found = [*_uri_problems(properties), *_statement_problems(properties)]
+        if properties.text(KEY).strip():
+            found += [*_cursor_problems(properties), *_page_problems(properties)]
+        return [*found, *_other_problems(properties)]
+
+    @classmethod
+    def changes(cls, job: Job) -> Problem | None:
+        """Return a problem of a statement that is no query."""
+        kind = _kind(job.source.uri) or Kind.POSTGRESQL
+        with suppress(SqlTextError):
+            if Statement(job.properties.text(KEY), dialect_of(kind)).reads:
+                return None
+        return Problem(job.properties.origin(KEY), KEY, "is no query: it may change something")
+
+    def open(self, context: SessionContext) -> JdbcSession:
+        """Return a session; it connects with the first request."""
+        from connectors.jdbc.session import JdbcSession
+        from connectors.jdbc.settings import JdbcSettings
+
+        return JdbcSession(JdbcSettings.of(context.job, context.work_unit.unit))
+
+    @classmethod
+    def units(cls, job: Job, now_ms: int) -> Iterable[JsonObject]:
+        """Yield the ranges of ``ms.jdbc.partition.column`` as units, each with member ``range``.
+
+        Raises:
+            SourceError: the database cannot be asked.
+            SourceContractError: the column cannot be cut.
+        """
+        del now_ms
+        from connectors.jdbc.session import key_ranges
+        from connectors.jdbc.settings import JdbcSettings
+
+        count = job.properties.integer("ms.jdbc.partitions")
+        by_quantile = job.properties.text("ms.jdbc.partition.by") == "quantile"
+        parts = key_ranges(JdbcSettings.of(job), count, by_quantile=by_quantile)
+        return [{"range": part} for part in parts]
+
+
+def _uri_problems(properties: Properties) -> Iterator[Problem]:
+    uri = properties.text(_URI)
+    if not uri or uri.startswith("ENC(") or placeholders(uri):
+        return
+    try:
+        read_address(uri)
+    except AddressError as error:
+        yield Problem(properties.origin(_URI), _URI, error.what, error.fix)
+
+
+def _statement_problems(properties: Properties) -> Iterator[Problem]:
+    statement = properties.text(KEY)
+    origin = properties.origin(KEY)
+    if not statement.strip():
+        yield Problem(origin, KEY, "is not set", "Write the SQL that gives the rows.")
+        return
+    kind = _kind(properties.text(_URI))
+    if kind is None:
+        return
+    try:
+        count = statements(pieces(statement, dialect_of(kind)))
+    except SqlTextError as error:
+        yield Problem(origin, KEY, str(error))
+        return
+    if properties.text(_SPLIT) and names_in(statement):
+        name = min(names_in(statement))
+        yield Problem(
+            properties.origin(_SPLIT),
+            _SPLIT,
+            f"cuts the rows of a statement that has the variable {{{{{name}}}}}, which has no value"
+            " when work units are planned",
+            "Write the statement without variables.",
+        )
+    if count > 1:
+        yield Problem(origin, KEY, f"has {count} statements", "One statement is run for each page.")
+
+
+def _kind(uri: str) -> Kind | None:
+    """Return the kind of database; None where it is encrypted, or a variable."""
+    word = uri.split(":")[1].lower() if uri.count(":") > 1 else ""
+    return Kind(word) if word in set(Kind) else None
+
+
+def _cursor_problems(properties: Properties) -> Iterator[Problem]:
+    session = properties[_SESSION]
+    if not isinstance(session, SessionKeyField) or session.condition is not None:
+        return
+    names = _used(properties, {"session"})
+    if not names:
+        yield Problem(
+            properties.origin(_SESSION),
+            _SESSION,
+            "leads from page to page, and ms.jdbc.statement uses no parameter of type session: each"
+            " page would be the same",
+            'Declare one, {"name": "cursor", "type": "session"}, and compare the key with'
+            " {{cursor}}.",
+        )
+    elif session.init_value is None:
+        example = '"[0, 0]"' if len(key_columns(session.name)) > 1 else '"0"'
+        yield Problem(
+            properties.origin(_SESSION),
+            _SESSION,
+            f"has no initValue, and the first statement needs {{{{{min(names)}}}}}",
+            f'Add what comes before all keys, for example "initValue": {example}.',
+        )
+
+
+def _page_problems(properties: Properties) -> Iterator[Problem]:
+    pages = properties[_PAGES]
+    if not isinstance(pages, Pagination) or not pages.is_on:
+        return
+    if _used(properties, {"pagesize"}) and not _used(
+        properties, {"pagestart", "pageno", "session"}
+    ):
+        yield Problem(
+            properties.origin(_PAGES),
+            _PAGES,
+            "ms.jdbc.statement uses the page size and nothing that says which page: only the first"
+            " rows would be read",
+            "Use a parameter of type pagestart as the offset, or a session key.",
+        )
+
+
+def _other_problems(properties: Properties) -> Iterator[Problem]:
+    inputs = properties["ms.secondary.input"]
+    for each in inputs if isinstance(inputs, tuple) else ():
+        if isinstance(each, SecondaryInput) and each.category == "payload":
+            yield Problem(
+                properties.origin("ms.secondary.input"),
+                "ms.secondary.input",
+                "has rows to send (category payload), which a database source does not send",
+                "Send rows with source.class=http.",
+            )
+    extractor = re.split(r"[.:]", str(properties["ms.extractor.class"] or "json"))[-1]
+    if extractor.lower().removesuffix("extractor") not in _EXTRACTORS:
+        yield Problem(
+            properties.origin("ms.extractor.class"),
+            "ms.extractor.class",
+            "does not go with a database, whose rows come as they are",
+            "Write ms.extractor.class=json.",
+        )
+
+
+def _used(properties: Properties, types: set[str]) -> set[str]:
+    """Return the parameters of some types that the statement uses, by itself or in others."""
+    given = properties["ms.parameters"]
+    parameters = [each for each in given if isinstance(each, Parameter)] if isinstance(
+        given, tuple
+    ) else []  # fmt: skip
+    used = {name.partition(".")[0] for name in names_in(properties.text(KEY))}
+    for each in parameters:
+        if each.name in used:
+            used |= set(placeholders(str(each.value)))
+    return {each.name for each in flat(parameters) if each.type in types and each.name in used}

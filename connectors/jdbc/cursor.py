@@ -1,0 +1,158 @@
+"""Keyset paging: the key of a page's last row as the cursor of the next page.
+
+``ms.session.key.field`` names a column of the result, or several separated by commas. The cursor
+of one column is its value; that of several is a JSON array, of which a statement takes the parts
+as ``{{cursor.column}}``.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+from dil.errors import ConfigError, SourceContractError
+from dil.model.json import JsonValue
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_KEY = "ms.session.key.field"
+_NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?")
+
+
+class KeyText(str):
+    """A part of a key that is a text, and stays one where its letters are digits."""
+
+    __slots__ = ()
+
+
+class KeyWatch:
+    """Looks at the keys of the last rows of a page, so that no row is lost between two pages.
+
+    A null names no next page; rows that share the key of the last row may lie on both sides of
+    the edge, and those behind it would be passed over.
+    """
+
+    def __init__(self, columns: tuple[str, ...], page_size: int | None) -> None:
+        self._columns = columns
+        self._page_size = page_size
+        self._last: list[pa.RecordBatch] = []
+        self._rows = 0
+
+    def see(self, batch: pa.RecordBatch) -> None:
+        """Take note of a batch that was handed on.
+
+        Raises:
+            SourceContractError: the result has no such column.
+        """
+        if not self._columns or not batch.num_rows:
+            return
+        for column in self._columns:
+            if column not in batch.schema.names:
+                raise SourceContractError(
+                    f'the result has no column "{column}", which {_KEY} names',
+                    f"Its columns are {', '.join(batch.schema.names)}.",
+                )
+        self._rows += batch.num_rows
+        keys = batch.select(list(self._columns))
+        self._last = [*self._last[-1:], keys.slice(max(0, batch.num_rows - 2))]
+
+    @property
+    def kind(self) -> type | None:
+        """Return what a key of one column is: float, Decimal, int or str; None without a row."""
+        import pyarrow as pa
+
+        if not self._last:
+            return None
+        found = self._last[-1].schema.types[0]
+        if pa.types.is_floating(found):
+            return float
+        if pa.types.is_decimal(found):
+            return Decimal
+        return int if pa.types.is_integer(found) else str
+
+    def check(self) -> None:
+        """Refuse a page that another page cannot be asked for behind.
+
+        Raises:
+            SourceContractError: the last key is null, or is that of the row before too.
+        """
+        rows = [row for batch in self._last for row in batch.to_pylist()][-2:]
+        if not rows or (self._page_size is not None and self._rows < self._page_size):
+            return
+        names = ", ".join(self._columns)
+        if any(value is None for value in rows[-1].values()):
+            raise SourceContractError(
+                f"the key of the last row of a page, {names}, is null: it cannot lead to the next"
+                " page",
+                "Leave such rows out in ms.jdbc.statement, or give them a value with coalesce.",
+            )
+        if len(rows) > 1 and rows[0] == rows[1]:
+            raise SourceContractError(
+                f"the last two rows of a page have the same {names}: others with that key may lie"
+                " behind the edge of the page, and would never be read",
+                f'Add a unique column to the key: {{"name": "{names}, id"}} in {_KEY}.',
+            )
+
+
+def key_columns(name: str) -> tuple[str, ...]:
+    """Return the columns of a session key's name."""
+    return tuple(part.strip() for part in name.split(",") if part.strip())
+
+
+def with_keys(
+    variables: Mapping[str, JsonValue],
+    parameters: Iterable[str],
+    columns: tuple[str, ...],
+    *,
+    kind: type | None,
+) -> dict[str, JsonValue]:
+    """Return the variables with cursors of the kind that the key has.
+
+    Args:
+        variables: The values of one request.
+        parameters: The names of the parameters of type session.
+        columns: The columns of the key.
+        kind: What a key of one column is, see ``KeyWatch``; None where nobody knows yet.
+
+    Raises:
+        ConfigError: a cursor is no JSON array with a value for each of several columns.
+    """
+    known = dict(variables)
+    for parameter in parameters:
+        text = variables.get(parameter)
+        if not isinstance(text, str) or not columns:
+            continue
+        if len(columns) > 1:
+            known.update(_by_column(parameter, text, columns))
+        elif kind is not None:
+            known[parameter] = KeyText(text) if kind is str else kind(text)
+    return known
+
+
+def looks_like_number(text: JsonValue) -> bool:
+    """Tell whether a cursor may be a number as well as a text."""
+    return isinstance(text, str) and bool(_NUMBER.fullmatch(text))
+
+
+def _by_column(parameter: str, text: str, columns: tuple[str, ...]) -> dict[str, JsonValue]:
+    values = _parts(text)
+    if len(values) != len(columns):
+        raise ConfigError.single(
+            _KEY,
+            f"has {len(columns)} columns, and its cursor is no JSON array of as many values",
+            'For example "initValue": "[\\"1970-01-01\\", 0]".',
+        )
+    typed = [KeyText(value) if isinstance(value, str) else value for value in values]
+    return {f"{parameter}.{name}": value for name, value in zip(columns, typed, strict=True)}
+
+
+def _parts(text: str) -> list[JsonValue]:
+    try:
+        found = json.loads(text, parse_float=Decimal)
+    except ValueError:
+        return []
+    return found if isinstance(found, list) else []

@@ -1,0 +1,83 @@
+"""What the kinds of databases call a text, a name and a comment; pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+
+class Kind(StrEnum):
+    """A kind of database; the value is the word behind ``jdbc:``."""
+
+    POSTGRESQL = "postgresql"
+    MYSQL = "mysql"
+    MARIADB = "mariadb"
+    SQLITE = "sqlite"
+    DUCKDB = "duckdb"
+    SQLSERVER = "sqlserver"
+    ORACLE = "oracle"
+
+    @property
+    def is_mysql(self) -> bool:
+        """Tell whether it speaks MySQL's protocol."""
+        return self in {Kind.MYSQL, Kind.MARIADB}
+
+    @property
+    def is_file(self) -> bool:
+        """Tell whether the database is a file of this machine."""
+        return self in {Kind.SQLITE, Kind.DUCKDB}
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """How SQL is written there.
+
+    ``backslashes`` tells that a backslash escapes inside texts, ``double_quoted_texts`` that
+    ``"..."`` is a text and no name. ``names`` maps what opens a quoted name to what closes it.
+    ``dollars`` are PostgreSQL's dollar quotes, ``prefixed`` the letters whose texts have escapes
+    of their own (``E'..'``), ``refused`` those whose texts are not understood. ``hashes`` are
+    comments that begin with ``#``; ``dashes_need_blank`` that ``--`` begins one only before a
+    blank. ``nested`` comments may hold comments. ``executable`` comments (``/*! */``) are SQL.
+    """
+
+    backslashes: bool = False
+    double_quoted_texts: bool = False
+    names: tuple[tuple[str, str], ...] = (('"', '"'),)
+    dollars: bool = False
+    prefixed: str = ""
+    refused: str = ""
+    hashes: bool = False
+    dashes_need_blank: bool = False
+    nested: bool = False
+    executable: bool = False
+
+
+_MYSQL = Dialect(
+    backslashes=True,
+    double_quoted_texts=True,
+    names=(("`", "`"),),
+    hashes=True,
+    dashes_need_blank=True,
+    executable=True,
+)
+_DIALECTS = {
+    Kind.POSTGRESQL: Dialect(dollars=True, prefixed="eE", nested=True),
+    Kind.MYSQL: _MYSQL,
+    Kind.MARIADB: _MYSQL,
+    Kind.SQLITE: Dialect(names=(('"', '"'), ("`", "`"), ("[", "]"))),
+    Kind.DUCKDB: Dialect(dollars=True, prefixed="eE", nested=True),
+    Kind.SQLSERVER: Dialect(names=(('"', '"'), ("[", "]")), nested=True),
+    Kind.ORACLE: Dialect(refused="qQ"),
+}
+
+
+def dialect_of(kind: Kind, *, sql_mode: str = "") -> Dialect:
+    """Return how SQL is written there; ``sql_mode`` is that of a MySQL session."""
+    dialect = _DIALECTS[kind]
+    modes = sql_mode.upper().split(",")
+    if "NO_BACKSLASH_ESCAPES" in modes:
+        dialect = replace(dialect, backslashes=False)
+    if "ANSI_QUOTES" in modes:
+        names = (*dialect.names, ('"', '"'))
+        dialect = replace(dialect, double_quoted_texts=False, names=names)
+    return dialect

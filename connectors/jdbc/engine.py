@@ -1,0 +1,125 @@
+"""What the session asks of a database; each kind has a module of its own in ``engines``."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from connectors.jdbc.address import JdbcAddress
+from connectors.jdbc.dialects import Dialect
+from connectors.jdbc.statement import Statement
+from dil.errors import SourceContractError
+from dil.model.json import JsonValue
+from dil.model.secret import Secret
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+# A batch has at most so many rows and, as far as rows are not huge, bytes.
+BATCH_ROWS = 64 * 1024
+BATCH_BYTES = 8 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Login:
+    """How to reach one database.
+
+    ``user`` and ``password`` are those of the job, else of the URL. ``folder`` is where relative
+    paths begin. ``nulls_dates`` makes dates that no calendar has null, else they are errors.
+    ``is_read_only`` has queries run in a transaction that cannot write.
+    """
+
+    address: JdbcAddress
+    user: str = ""
+    password: Secret | None = None
+    folder: Path = Path()
+    nulls_dates: bool = False
+    is_read_only: bool = True
+
+    @property
+    def path(self) -> Path:
+        """Return the database's file."""
+        return self.folder / self.address.path
+
+
+class Connection(ABC):
+    """One connection, that of one attempt; all queries see one state of the data, where it can be.
+
+    What drivers raise leaves as errors of ``dil.errors``.
+    """
+
+    @property
+    @abstractmethod
+    def dialect(self) -> Dialect:
+        """Return how SQL is written there."""
+
+    @abstractmethod
+    def run(
+        self, statement: Statement, variables: Mapping[str, JsonValue]
+    ) -> Iterator[pa.RecordBatch]:
+        """Run a statement and yield its rows; a statement without rows is committed.
+
+        Raises:
+            TransientSourceError: the server is gone, or was too slow.
+            AuthenticationError: the server refused the user.
+            SourceContractError: a value has no form that would keep it.
+            SourceError: the server refused the statement.
+        """
+
+    @abstractmethod
+    def look_again(self) -> None:
+        """End the transaction: the next query sees what was changed meanwhile."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Close the connection, whatever state it is in."""
+
+
+def connect(login: Login) -> Connection:
+    """Connect to a database; its driver is imported here.
+
+    Raises:
+        TransientSourceError: there is no answer.
+        AuthenticationError: the server refused the user.
+        SourceError: anything else, such as a file that does not exist.
+    """
+    kind = login.address.kind
+    if kind.is_mysql:
+        from connectors.jdbc.engines.mysql import MysqlConnection
+
+        return MysqlConnection(login)
+    if kind == "postgresql":
+        from connectors.jdbc.engines.postgresql import PostgresqlConnection
+
+        return PostgresqlConnection(login)
+    if kind == "duckdb":
+        from connectors.jdbc.engines.duckdb import DuckdbConnection
+
+        return DuckdbConnection(login)
+    if kind == "sqlite":
+        from connectors.jdbc.engines.sqlite import SqliteConnection
+
+        return SqliteConnection(login)
+    from connectors.jdbc.engines.alchemy import AlchemyConnection
+
+    return AlchemyConnection(login)
+
+
+def distinct(names: list[str]) -> list[str]:
+    """Return the names of a result's columns.
+
+    Raises:
+        SourceContractError: two columns have the same name.
+    """
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise SourceContractError(
+                f'the result has two columns "{name}"',
+                "Give each a name of its own with AS in ms.jdbc.statement.",
+            )
+        seen.add(name)
+    return names

@@ -1,0 +1,154 @@
+"""SQL Server and Oracle through SQLAlchemy, with the driver that the user installs.
+
+Not tested against such servers: there is none for this project's tests. The tests run it on
+another database that SQLAlchemy speaks to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any
+
+from connectors.jdbc import failures
+from connectors.jdbc.dialects import Dialect, Kind, dialect_of
+from connectors.jdbc.engine import Connection, Login, distinct
+from connectors.jdbc.python_values import column_of
+from connectors.jdbc.statement import Statement
+from dil.errors import DilError
+from dil.model.json import JsonValue, as_text
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_ROWS = 16 * 1024
+_DRIVERS = {Kind.SQLSERVER: "mssql+pyodbc", Kind.ORACLE: "oracle+oracledb"}
+_ODBC = "ODBC Driver 18 for SQL Server"
+_REFUSED_WORDS = ("login failed", "ora-01017", "ora-28000", "password")
+_LOST_WORDS = ("ora-03113", "ora-03114", "ora-12170", "ora-12541", "communication link failure",
+               "connection is closed", "timeout", "timed out")  # fmt: skip
+
+
+class AlchemyConnection(Connection):
+    """One connection and one transaction; rows come in parts where the driver can stream."""
+
+    def __init__(self, login: Login, url: Any = None) -> None:  # noqa: ANN401 - SQLAlchemy's
+        self._login = login
+        try:
+            import sqlalchemy
+        except ModuleNotFoundError:
+            raise failures.missing_driver("sqlalchemy", login.address.kind) from None
+        self._library: Any = sqlalchemy
+        try:
+            self._engine: Any = sqlalchemy.create_engine(
+                url or _url(sqlalchemy, login), poolclass=sqlalchemy.NullPool
+            )
+        except ModuleNotFoundError as error:
+            raise failures.missing_driver(
+                error.name or "of the database", login.address.kind
+            ) from None
+        with self._translated():
+            self._connection: Any = self._engine.connect().execution_options(
+                stream_results=True, max_row_buffer=_ROWS
+            )
+
+    @property
+    def dialect(self) -> Dialect:
+        """Return how the database writes SQL."""
+        return dialect_of(self._login.address.kind)
+
+    def run(
+        self, statement: Statement, variables: Mapping[str, JsonValue]
+    ) -> Iterator[pa.RecordBatch]:
+        """Run a statement and yield its rows; one that is no query is committed."""
+        values: dict[str, object] = {}
+
+        def bind(value: JsonValue) -> str:
+            name = f"dil_{len(values)}"
+            values[name] = _bindable(value)
+            return f":{name}"
+
+        sql = statement.bound(variables, bind, lambda code: code.replace(":", "\\:"))
+        with self._translated():
+            result = self._connection.execute(self._library.text(sql), values)
+            if result.returns_rows:
+                yield from _batches(result)
+            if not statement.reads:
+                self._connection.commit()
+
+    def look_again(self) -> None:
+        """Let the next query see a newer state."""
+        with self._translated():
+            self._connection.rollback()
+
+    def close(self) -> None:
+        """Close the connection."""
+        with suppress(Exception):
+            self._connection.close()
+        with suppress(Exception):
+            self._engine.dispose()
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+        except (DilError, GeneratorExit):
+            raise
+        except self._library.exc.SQLAlchemyError as error:
+            raise self._failure(error) from None
+
+    def _failure(self, error: Any) -> DilError:  # noqa: ANN401 - SQLAlchemy's
+        address = self._login.address
+        reason = str(getattr(error, "orig", None) or error)
+        lower = reason.lower()
+        if any(word in lower for word in _REFUSED_WORDS):
+            return failures.refused_login(address, reason)
+        if getattr(error, "connection_invalidated", False) or any(
+            word in lower for word in _LOST_WORDS
+        ):
+            return failures.lost(address, reason)
+        return failures.refused(address, reason)
+
+
+def _batches(result: Any) -> Iterator[pa.RecordBatch]:  # noqa: ANN401 - SQLAlchemy's
+    import pyarrow as pa
+
+    names = distinct(list(result.keys()))
+    for rows in result.partitions(_ROWS):
+        columns = [
+            column_of(name, column)
+            for name, column in zip(names, zip(*rows, strict=True), strict=True)
+        ]
+        yield pa.RecordBatch.from_arrays(columns, names=names)
+
+
+def _bindable(value: JsonValue) -> object:
+    return as_text(value) if isinstance(value, list | tuple | Mapping) else value
+
+
+def _url(library: Any, login: Login) -> Any:  # noqa: ANN401 - SQLAlchemy's
+    options = dict(login.address.options)
+    driver = _DRIVERS[login.address.kind]
+    host, port = options.pop("host"), int(options.pop("port"))
+    database = options.pop("database", None)
+    query: dict[str, str] = {}
+    if login.address.kind is Kind.SQLSERVER:
+        query = {"driver": _ODBC}
+        if "encrypt" in options:
+            query["Encrypt"] = "yes" if options["encrypt"].lower() in {"true", "strict"} else "no"
+        if "trustservercertificate" in options:
+            trusts = options["trustservercertificate"].lower() == "true"
+            query["TrustServerCertificate"] = "yes" if trusts else "no"
+    elif "service_name" in options:
+        query = {"service_name": options["service_name"]}
+    else:
+        database = options["sid"]
+    return library.URL.create(
+        driver,
+        username=login.user or None,
+        password=login.password.reveal() if login.password else None,
+        host=host,
+        port=port,
+        database=database,
+        query=query,
+    )

@@ -1,0 +1,161 @@
+"""DuckDB through its own driver, which speaks Arrow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any
+
+from connectors.jdbc import failures
+from connectors.jdbc.dialects import Dialect, Kind, dialect_of
+from connectors.jdbc.engine import Connection, Login, distinct
+from connectors.jdbc.numbers import DecimalColumn
+from connectors.jdbc.statement import Statement
+from dil.errors import DilError
+from dil.model.json import JsonValue, as_text
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_ROWS = 16 * 1024
+_WHOLE = ("HUGEINT", "UHUGEINT", "BIGNUM")
+_AS_TEXT = ("INTERVAL", "UUID", "BIT", "TIME WITH TIME ZONE", "TIME_NS", "TIMESTAMP_NS", "UNION")
+_SETTINGS = {"autoinstall_known_extensions": "false", "TimeZone": "UTC"}
+
+
+class DuckdbConnection(Connection):
+    """One connection, in one transaction from the first query to the end."""
+
+    def __init__(self, login: Login) -> None:
+        self._login = login
+        self._connection: Any = None
+        try:
+            import duckdb
+        except ModuleNotFoundError:
+            raise failures.missing_driver("duckdb", "duckdb") from None
+        self._driver: Any = duckdb
+
+    @property
+    def dialect(self) -> Dialect:
+        """Return how DuckDB writes SQL."""
+        return dialect_of(Kind.DUCKDB)
+
+    def run(
+        self, statement: Statement, variables: Mapping[str, JsonValue]
+    ) -> Iterator[pa.RecordBatch]:
+        """Run a statement and yield its rows; one that is no query is committed."""
+        values: list[object] = []
+
+        def bind(value: JsonValue) -> str:
+            values.append(as_text(value) if isinstance(value, dict) else value)
+            return "?"
+
+        sql = statement.bound(variables, bind)
+        with self._translated():
+            self._open(reads=statement.reads)
+            if not statement.is_query:
+                yield from self._other(sql, values, reads=statement.reads)
+                return
+            plan = _Plan(self._connection.execute(f"DESCRIBE {sql}", values).fetchall())
+            reader = self._connection.sql(plan.rewritten(sql), params=values or None)
+            for batch in reader.to_arrow_reader(_ROWS):
+                yield plan.read(batch)
+
+    def look_again(self) -> None:
+        """Let the next query see a newer state, as far as a file can change meanwhile."""
+        with self._translated():
+            self._connection.rollback()
+            self._connection.begin()
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._connection is not None:
+            with suppress(Exception):
+                self._connection.close()
+
+    def _other(self, sql: str, values: list[object], *, reads: bool) -> Iterator[pa.RecordBatch]:
+        if not reads:
+            self._connection.execute(sql, values)
+            self._connection.commit()
+            self._connection.begin()
+            return
+        relation = self._connection.sql(sql, params=values or None)
+        distinct(list(relation.columns))
+        yield from relation.to_arrow_reader(_ROWS)
+
+    def _open(self, *, reads: bool) -> None:
+        if self._connection is not None:
+            return
+        path = str(self._login.path) if self._login.address.path else ":memory:"
+        is_read_only = reads and self._login.is_read_only and path != ":memory:"
+        if path != ":memory:" and not self._login.path.exists():
+            raise failures.refused(
+                self._login.address, "there is no such file",
+                "The file must exist where tasks run; see ms.source.uri.",
+            )  # fmt: skip
+        self._connection = self._driver.connect(path, read_only=is_read_only, config=_SETTINGS)
+        self._connection.begin()
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+        except (DilError, GeneratorExit):
+            raise
+        except (self._driver.Error, OSError) as error:
+            raise self._failure(error) from None
+
+    def _failure(self, error: Exception) -> DilError:
+        address = self._login.address
+        reason = str(error).partition("\nLINE ")[0]
+        if isinstance(error, self._driver.IOException):
+            if "lock" in reason.lower():
+                return failures.busy(address, reason)
+            return failures.refused(address, reason, "Check the file that ms.source.uri names.")
+        if "read-only mode" in reason:
+            return failures.writes(address, reason)
+        return failures.refused(address, reason)
+
+
+class _Plan:
+    """How the columns of one result are asked for: those that Arrow cannot keep as their text."""
+
+    def __init__(self, described: list[tuple[Any, ...]]) -> None:
+        self._names = distinct([row[0] for row in described])
+        words = [str(row[1]) for row in described]
+        self._texts = {
+            name
+            for name, word in zip(self._names, words, strict=True)
+            if any(part in word for part in (*_WHOLE, *_AS_TEXT))
+        }
+        self._wholes = {
+            name: DecimalColumn(None, 0)
+            for name, word in zip(self._names, words, strict=True)
+            if word in _WHOLE
+        }
+
+    def rewritten(self, sql: str) -> str:
+        """Return the query with casts where they are needed; mostly the query itself."""
+        if not self._texts:
+            return sql
+        wanted = ", ".join(
+            f"q.{_quoted(name)}::VARCHAR AS {_quoted(name)}"
+            if name in self._texts
+            else f"q.{_quoted(name)}"
+            for name in self._names
+        )
+        return f"SELECT {wanted} FROM (\n{sql}\n) AS q\n"  # noqa: S608
+
+    def read(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return a batch with the whole numbers beyond 64 bits as decimals."""
+        import pyarrow as pa
+
+        columns = [
+            self._wholes[name].read(column) if name in self._wholes else column
+            for name, column in zip(self._names, batch.columns, strict=True)
+        ]
+        return pa.RecordBatch.from_arrays(columns, names=self._names)
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'

@@ -1,0 +1,212 @@
+"""MySQL and MariaDB through PyMySQL, unbuffered: rows come as the server sends them.
+
+The server writes each value as text; columns of texts are cast by Arrow, not value by value.
+"""
+
+from __future__ import annotations
+
+import re
+import ssl
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any
+
+from connectors.jdbc import failures
+from connectors.jdbc.dialects import Dialect, dialect_of
+from connectors.jdbc.engine import Connection, Login, distinct
+from connectors.jdbc.engines.mysql_columns import MysqlColumn
+from connectors.jdbc.statement import Statement
+from dil.errors import DilError
+from dil.model.json import JsonValue, as_text
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_ROWS = 16 * 1024
+_CONNECT_S = 30
+_SILENCE_S = 3600
+_CURSOR_TIME = re.compile(r"(\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?)Z")
+_NO_LOGIN = {1044, 1045, 1142, 1143, 1227, 1251, 1370, 1698, 1862, 3118, 4151}
+_BUSY = {1040, 1203, 1205, 1213, 1226, 1317, 1969, 3024}
+_LOST = {1053, 1077, 1079, 1152, 1153, 1158, 1159, 1160, 1161, 1184, 1927, 2006, 2013, 2014, 2055}
+_UNREACHABLE = {2002, 2003, 2005, 2026}
+_WRITES = {1290, 1792, 1836}
+
+
+class MysqlConnection(Connection):
+    """One connection, in one consistent snapshot from the first query to the end."""
+
+    def __init__(self, login: Login) -> None:
+        self._login = login
+        self._is_begun = False
+        try:
+            import pymysql
+            from pymysql.cursors import SSCursor
+        except ModuleNotFoundError:
+            raise failures.missing_driver("pymysql", login.address.kind) from None
+        self._driver: Any = pymysql
+        self._cursor_class: Any = SSCursor
+        with self._translated():
+            self._connection: Any = pymysql.connect(**_arguments(login))
+            self._connection.decoders = {}  # values stay as the server writes them
+            with self._connection.cursor() as cursor:
+                # A TIMESTAMP is an instant: written in UTC it has one reading.
+                cursor.execute("SET time_zone = '+00:00'")
+                cursor.execute("SELECT @@sql_mode")
+                self._sql_mode = cursor.fetchone()[0]
+
+    @property
+    def dialect(self) -> Dialect:
+        """Return how this session reads SQL."""
+        return dialect_of(self._login.address.kind, sql_mode=self._sql_mode)
+
+    def run(
+        self, statement: Statement, variables: Mapping[str, JsonValue]
+    ) -> Iterator[pa.RecordBatch]:
+        """Run a statement and yield its rows; one that is no query is committed."""
+        values: list[object] = []
+
+        def bind(value: JsonValue) -> str:
+            values.append(_bindable(value))
+            return "%s"
+
+        sql = statement.bound(variables, bind, lambda code: code.replace("%", "%%"))
+        with self._translated():
+            if statement.reads:
+                self._begin()
+            cursor = self._connection.cursor(self._cursor_class)
+            try:
+                cursor.execute(sql, values)
+                if cursor.description:
+                    yield from self._batches(cursor)
+            except BaseException:
+                self._give_up(cursor)
+                raise
+            cursor.close()
+            if not statement.reads:
+                self._connection.commit()
+                self._is_begun = False
+
+    def look_again(self) -> None:
+        """Let the next query see a newer state."""
+        with self._translated():
+            self._connection.rollback()
+        self._is_begun = False
+
+    def close(self) -> None:
+        """Close the connection; it waits for nothing."""
+        with suppress(Exception):
+            self._connection._force_close()  # noqa: SLF001 - close() says farewell and may hang
+
+    def _give_up(self, cursor: Any) -> None:  # noqa: ANN401 - PyMySQL's
+        """Close a connection in the middle of a result, without reading the rest of it."""
+        result, cursor.connection = cursor._result, None  # noqa: SLF001 - close() would read it
+        if result is not None:
+            result.unbuffered_active, result.connection = False, None
+        self.close()
+
+    def _begin(self) -> None:
+        if self._is_begun:
+            return
+        access = "READ ONLY" if self._login.is_read_only else "READ WRITE"
+        with self._connection.cursor() as cursor:
+            cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+            cursor.execute(f"START TRANSACTION WITH CONSISTENT SNAPSHOT, {access}")
+        self._is_begun = True
+
+    def _batches(self, cursor: Any) -> Iterator[pa.RecordBatch]:  # noqa: ANN401 - PyMySQL's
+        import pyarrow as pa
+
+        names = distinct([fact[0] for fact in cursor.description])
+        # The description leaves out what tells signs and character sets.
+        columns = [
+            MysqlColumn(field, self._login)
+            for field in cursor._result.fields  # noqa: SLF001
+        ]
+        while rows := cursor.fetchmany(_ROWS):
+            arrays = [
+                column.read(values)
+                for column, values in zip(columns, zip(*rows, strict=True), strict=True)
+            ]
+            yield pa.RecordBatch.from_arrays(arrays, names=names)
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+        except (DilError, GeneratorExit):
+            raise
+        except (self._driver.MySQLError, OSError, ssl.SSLError) as error:
+            raise self._failure(error) from None
+
+    def _failure(self, error: Exception) -> DilError:
+        address = self._login.address
+        code = error.args[0] if error.args and isinstance(error.args[0], int) else 0
+        reason = f"{error.args[-1]} (error {code})" if code else str(error)
+        families = (
+            (_NO_LOGIN, failures.refused_login),
+            (_BUSY, failures.busy),
+            (_LOST, failures.lost),
+            (_UNREACHABLE, failures.unreachable),
+            (_WRITES, failures.writes),
+        )
+        for codes, make in families:
+            if code in codes:
+                return make(address, reason)
+        is_cut = isinstance(error, self._driver.InterfaceError | OSError)
+        return failures.lost(address, reason) if is_cut else failures.refused(address, reason)
+
+
+def _bindable(value: JsonValue) -> object:
+    """Return a value as PyMySQL writes it; a cursor's instant without the letter for UTC."""
+    if isinstance(value, str):
+        match = _CURSOR_TIME.fullmatch(value)
+        return match.group(1) if match else value
+    return as_text(value) if isinstance(value, list | tuple | Mapping) else value
+
+
+def _arguments(login: Login) -> dict[str, Any]:
+    server = login.address.server
+    if server is None:
+        raise TypeError("an address of a server is needed")
+    options = dict(server.options)
+    host, port = server.hosts[0] if server.hosts else (None, 0)
+    facts: dict[str, Any] = {
+        "host": host,
+        "port": port,
+        "user": login.user,
+        "password": login.password.reveal().encode() if login.password else b"",
+        "database": server.database,
+        "unix_socket": options.get("unix-socket"),
+        "charset": "utf8mb4",
+        "connect_timeout": int(options.get("connect-timeout", _CONNECT_S)),
+        "read_timeout": login.address.timeout_s or _SILENCE_S,
+        "autocommit": False,
+        "local_infile": False,
+        **_tls(login, options),
+    }
+    return {name: value for name, value in facts.items() if value is not None}
+
+
+def _tls(login: Login, options: Mapping[str, str]) -> dict[str, object]:
+    """Return what an ssl-mode means to PyMySQL, in the words of the MySQL client."""
+    mode = options.get("ssl-mode", "verify_ca" if "ssl-ca" in options else "preferred")
+    if mode == "disabled":
+        return {"ssl_disabled": True}
+    if mode == "preferred" and "ssl-cert" not in options:
+        return {}
+    try:
+        context = ssl.create_default_context(cafile=options.get("ssl-ca"))
+        # Servers' own certificates are rarely made to the letter of RFC 5280.
+        context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+        context.check_hostname = mode == "verify_identity"
+        if mode in {"preferred", "required"}:
+            context.verify_mode = ssl.CERT_NONE
+        if "ssl-cert" in options:
+            context.load_cert_chain(options["ssl-cert"], options.get("ssl-key"))
+    except OSError as error:
+        raise failures.refused(
+            login.address, f"its certificates cannot be read: {error}",
+            "ssl-ca, ssl-cert and ssl-key name PEM files.",
+        ) from None  # fmt: skip
+    return {"ssl": context}

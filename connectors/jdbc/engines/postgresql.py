@@ -1,0 +1,226 @@
+"""PostgreSQL through ADBC: COPY in binary form, straight into Arrow.
+
+COPY takes no bound values, so values are written as literals of the one form that the session
+fixes (``standard_conforming_strings``): in quotes, quotes doubled, typed by where they stand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from connectors.jdbc import failures
+from connectors.jdbc.dialects import Dialect, Kind, dialect_of
+from connectors.jdbc.engine import BATCH_BYTES, Connection, Login, distinct
+from connectors.jdbc.engines.postgresql_columns import ResultPlan
+from connectors.jdbc.statement import KEY, Statement
+from dil.errors import ConfigError, DilError
+from dil.model.json import JsonValue, as_text
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_READING = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ"
+# What values look like, whatever the server, the database or the role is set to.
+_SESSION = (
+    "SET LOCAL standard_conforming_strings = on",
+    "SET LOCAL TimeZone = 'UTC'",
+    "SET LOCAL DateStyle = 'ISO'",
+    "SET LOCAL IntervalStyle = 'iso_8601'",
+)
+_CONNECT_S = "30"
+_KEEPALIVE = {"keepalives_idle": "30", "keepalives_interval": "10", "keepalives_count": "6"}
+
+
+class PostgresqlConnection(Connection):
+    """One connection, in one transaction from the first query to the end."""
+
+    def __init__(self, login: Login) -> None:
+        self._login = login
+        self._is_begun = False
+        try:
+            # No stubs.
+            import adbc_driver_postgresql.dbapi as driver  # type: ignore[import-untyped]
+        except ModuleNotFoundError:
+            raise failures.missing_driver("adbc-driver-postgresql", "postgresql") from None
+        try:
+            self._connection: Any = driver.connect(_conninfo(login))
+        except driver.Error as error:
+            raise _refusal(login, str(error)) from None
+        self._cursor: Any = self._connection.cursor()
+
+    @property
+    def dialect(self) -> Dialect:
+        """Return how PostgreSQL writes SQL."""
+        return dialect_of(Kind.POSTGRESQL)
+
+    def run(
+        self, statement: Statement, variables: Mapping[str, JsonValue]
+    ) -> Iterator[pa.RecordBatch]:
+        """Run a statement and yield its rows; one that is no query is committed."""
+        sql = statement.bound(variables, literal)
+        with self._translated():
+            self._begin(reads=statement.reads)
+            plan = ResultPlan(
+                self._cursor.adbc_execute_schema(sql), nulls_dates=self._login.nulls_dates
+            )
+            distinct(plan.names)
+            if statement.is_query:
+                sql = plan.rewritten(sql)
+            self._cursor.adbc_statement.set_options(
+                **{
+                    "adbc.postgresql.use_copy": "true" if statement.is_query else "false",
+                    "adbc.postgresql.batch_size_hint_bytes": str(BATCH_BYTES),
+                }
+            )
+            self._cursor.execute(sql)
+            if plan.names:
+                for batch in self._cursor.fetch_record_batch():
+                    yield plan.read(batch)
+            if not statement.reads:
+                self._connection.commit()
+                self._is_begun = False
+
+    def look_again(self) -> None:
+        """Let the next query see a newer state."""
+        with self._translated():
+            self._connection.rollback()
+        self._is_begun = False
+
+    def close(self) -> None:
+        """Close the connection; a transaction that only read ends with it."""
+        with suppress(Exception):
+            self._cursor.close()
+        with suppress(Exception):
+            self._connection.close()
+
+    def _begin(self, *, reads: bool) -> None:
+        if self._is_begun:
+            return
+        self._is_begun = True
+        if reads:
+            is_read_only = self._login.is_read_only
+            self._cursor.execute(_READING + (" READ ONLY" if is_read_only else ""))
+        for setting in _SESSION:
+            self._cursor.execute(setting)
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+        except (DilError, GeneratorExit):
+            raise
+        except Exception as error:  # noqa: BLE001 - ADBC's and pyarrow's have no common root
+            raise _failure(self._login, error) from None
+
+
+def literal(value: JsonValue) -> str:
+    """Return a value as PostgreSQL reads it, of the type that its place asks for."""
+    if value is None:
+        return "NULL"
+    if isinstance(value, bool):
+        return "TRUE" if value else "FALSE"
+    if isinstance(value, int | float | Decimal):
+        text = as_text(value)
+        return f"({text})" if text.startswith("-") else text
+    text = as_text(value)
+    if "\x00" in text:
+        raise ConfigError.single(
+            KEY, "has a value with the character code 0, which PostgreSQL cannot hold"
+        )
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _conninfo(login: Login) -> str:
+    address, server = login.address, login.address.server
+    if server is None:
+        raise TypeError("an address of a server is needed")
+    facts = {
+        "connect_timeout": _CONNECT_S,
+        "application_name": "dil",
+        **_KEEPALIVE,
+        **dict(server.options),
+        "client_encoding": "UTF8",
+        "dbname": server.database,
+        "user": login.user,
+        "password": login.password.reveal() if login.password else "",
+    }
+    if server.hosts:
+        facts["host"] = ",".join(name for name, _ in server.hosts)
+        facts["port"] = ",".join(str(port) for _, port in server.hosts)
+    if address.timeout_s:
+        facts["tcp_user_timeout"] = str(int(address.timeout_s * 1000))
+    if server.schema:
+        schema = server.schema.replace("\\", "\\\\").replace(" ", "\\ ")
+        facts["options"] = f"{facts.get('options', '')} -c search_path={schema}".strip()
+    return " ".join(f"{name}={_quoted(value)}" for name, value in facts.items() if value)
+
+
+def _quoted(text: str) -> str:
+    """Return a value of a connection string (PostgreSQL manual, 34.1.1.1)."""
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
+
+
+_NO_LOGIN = ("password", "authentication", "pg_hba.conf", "role ", "permission denied for database")
+_NO_ANSWER = ("translate host name", "connection refused", "timeout expired", "no route")
+_NO_SLOT = ("too many clients", "too many connections", "remaining connection slots",
+            "starting up", "shutting down")  # fmt: skip
+
+
+_CUT = (
+    "closed the connection", "terminating connection", "no connection to the server",
+    "Connection reset", "SSL connection", "could not receive data", "connection not open",
+    "lost synchronization",
+)  # fmt: skip
+
+
+def _refusal(login: Login, text: str) -> DilError:
+    """Return why no connection came about; such an error has no code."""
+    reason = text.partition("failed: ")[2] or text
+    lower = reason.lower()
+    if any(word in lower for word in _NO_ANSWER):
+        return failures.unreachable(login.address, reason)
+    if any(word in lower for word in _NO_SLOT):
+        return failures.busy(login.address, reason)
+    if any(word in lower for word in _NO_LOGIN):
+        return failures.refused_login(login.address, reason)
+    if "does not exist" in lower or "invalid" in lower or "certificate" in lower:
+        return failures.refused(login.address, reason, "Check ms.source.uri and its options.")
+    return failures.unreachable(login.address, reason)
+
+
+def _failure(login: Login, error: Exception) -> DilError:
+    state = str(getattr(error, "sqlstate", None) or "")
+    reason = _reason(error)
+    is_cut = any(word in reason for word in _CUT)
+    if state.startswith(("08", "57P")) or is_cut:
+        return failures.lost(login.address, reason)
+    if state in {"57014", "40001", "40P01", "55P03", "53300", "53400"} or "timeout" in reason:
+        return failures.busy(login.address, reason)
+    if "conflict with recovery" in reason:
+        return failures.busy(login.address, reason)
+    if state == "25006" or "in a read-only transaction" in reason:
+        return failures.writes(login.address, reason)
+    if state == "42501":
+        return failures.refused(
+            login.address, reason, "Give the user the right: GRANT SELECT ON table TO user."
+        )
+    return failures.refused(login.address, reason)
+
+
+def _reason(error: Exception) -> str:
+    """Return what the server says, without the statement and so without its values."""
+    facts = dict(getattr(error, "details", None) or ())
+    words = [
+        facts.get("PG_DIAG_MESSAGE_PRIMARY", b""), facts.get("PG_DIAG_MESSAGE_HINT", b"")
+    ]  # fmt: skip
+    said = ". ".join(word.decode(errors="replace") for word in words if word)
+    if said:
+        return f"{said} (SQLSTATE {getattr(error, 'sqlstate', '')})"
+    text = str(error)
+    for mark in ("\nLINE ", "\nQuery was:", "\nCONTEXT:"):
+        text = text.partition(mark)[0]
+    return text.partition("]: ")[2] or text

@@ -1,0 +1,177 @@
+"""What becomes of each column of a PostgreSQL result.
+
+Types that Arrow has come as they are. All others come as their text, by a cast in the server, so
+that nobody has to know the wire form of a range or a point.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from connectors.jdbc.failures import unfit
+from connectors.jdbc.numbers import DecimalColumn
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_NATIVE = frozenset(
+    {"int2", "int4", "int8", "float4", "float8", "bool", "text", "varchar", "bpchar", "name",
+     "char", "bytea", "date", "time", "timestamp", "timestamptz", "json", "jsonb"}
+)  # fmt: skip
+_OTHER_CASTS = {"oid": "int8", "money": "numeric", "xid": "text", "cid": "text"}
+_DIMENSIONS = "dil array dimensions"
+# What ADBC makes of infinity and -infinity: days and microseconds of no calendar.
+_LAST_BAD_DAY = -2147472691
+_LAST_BAD_MICROSECOND = -9222425352054775808
+_MODIFIER_OFFSET = 4
+
+Read = Callable[["pa.Array"], "pa.Array"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    name: str
+    cast: str = ""
+    read: Read | None = None
+    is_array: bool = False
+
+
+class ResultPlan:
+    """How the columns of one result are asked for, and read."""
+
+    def __init__(self, schema: pa.Schema, *, nulls_dates: bool) -> None:
+        self._nulls_dates = nulls_dates
+        self._columns = [self._column(field) for field in schema]
+
+    @property
+    def names(self) -> list[str]:
+        """Return the names of the columns."""
+        return [column.name for column in self._columns]
+
+    def rewritten(self, sql: str) -> str:
+        """Return the query with the casts that its columns need; mostly the query itself."""
+        if not any(column.cast or column.is_array for column in self._columns):
+            return sql
+        wanted = [
+            f"q.{_quoted(column.name)}{column.cast and f'::{column.cast}'}"
+            f" AS {_quoted(column.name)}"
+            for column in self._columns
+        ]
+        arrays = [_quoted(column.name) for column in self._columns if column.is_array]
+        if arrays:
+            sizes = ", ".join(f"array_ndims(q.{name})" for name in arrays)
+            wanted.append(f"greatest({sizes}) AS {_quoted(_DIMENSIONS)}")
+        return f"SELECT {', '.join(wanted)} FROM (\n{sql}\n) AS q\n"  # noqa: S608
+
+    def read(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return a batch of the result in types that keep its values.
+
+        Raises:
+            SourceContractError: an array has several dimensions, or a date is infinite.
+        """
+        import pyarrow as pa
+
+        if len(batch.schema) > len(self._columns):
+            self._refuse_dimensions(batch.column(_DIMENSIONS))
+        columns = [
+            column.read(array) if column.read else array
+            for column, array in zip(self._columns, batch.columns, strict=False)
+        ]
+        return pa.RecordBatch.from_arrays(columns, names=self.names)
+
+    def _refuse_dimensions(self, dimensions: pa.Array) -> None:
+        import pyarrow.compute as pc
+
+        if (pc.max(dimensions).as_py() or 0) > 1:
+            names = ", ".join(column.name for column in self._columns if column.is_array)
+            raise unfit(
+                names,
+                "an array has several dimensions, for which no column has a type",
+                "Write to_jsonb(column) AS column in ms.jdbc.statement.",
+            )
+
+    def _column(self, field: pa.Field) -> _Column:
+        facts = field.metadata or {}
+        word = facts.get(b"POSTGRESQL:type", b"").decode()
+        is_array = word.startswith("_") and _is_list(field.type)
+        element = word[1:] if is_array else word
+        ending = "[]" if is_array else ""
+        if element == "numeric":
+            modifier = int(facts.get(b"POSTGRESQL:typmod", b"-1"))
+            return _Column(field.name, "", _nested(_decimals(modifier), is_array), is_array)
+        if element in _OTHER_CASTS:
+            read = _nested(_decimals(-1), is_array) if element == "money" else None
+            return _Column(field.name, f"{_OTHER_CASTS[element]}{ending}", read, is_array)
+        if element not in _NATIVE:
+            return _Column(field.name, f"text{ending}", None, is_array)
+        if element == "date" or element.startswith("timestamp"):
+            return _Column(field.name, "", _nested(self._dates(field.name), is_array), is_array)
+        if element in {"json", "jsonb"}:
+            return _Column(field.name, "", _nested(_storage, is_array), is_array)
+        return _Column(field.name, is_array=is_array)
+
+    def _dates(self, name: str) -> Read:
+        def read(array: pa.Array) -> pa.Array:
+            import pyarrow as pa
+            import pyarrow.compute as pc
+
+            is_date = pa.types.is_date(array.type)
+            numbers = array.cast(pa.int32() if is_date else pa.int64())
+            last = _LAST_BAD_DAY if is_date else _LAST_BAD_MICROSECOND
+            least = pc.min(numbers).as_py()
+            if least is None or least > last:
+                return array
+            if not self._nulls_dates:
+                raise unfit(
+                    name,
+                    "a date is infinity, which no calendar has",
+                    f"Write nullif({name}, 'infinity') in ms.jdbc.statement, or set"
+                    " ms.jdbc.invalid.dates=null.",
+                )
+            return pc.if_else(pc.less_equal(numbers, last), pa.scalar(None, array.type), array)
+
+        return read
+
+
+def _decimals(modifier: int) -> Read:
+    """Return what reads numeric of a type modifier, -1 for none."""
+    if modifier < _MODIFIER_OFFSET:
+        column = DecimalColumn()
+    else:
+        packed = modifier - _MODIFIER_OFFSET
+        # The scale has 11 bits and a sign, since PostgreSQL 15.
+        column = DecimalColumn((packed >> 16) & 0xFFFF, ((packed & 0x7FF) ^ 0x400) - 0x400)
+    return lambda array: column.read(_storage(array))
+
+
+def _nested(read: Read, is_array: bool) -> Read:  # noqa: FBT001 - one of two forms
+    """Return what reads a column, or the items of its arrays."""
+    if not is_array:
+        return read
+
+    def items(array: pa.Array) -> pa.Array:
+        import pyarrow as pa
+
+        inner = read(array.values)
+        mask = array.is_null() if array.null_count else None
+        return pa.ListArray.from_arrays(array.offsets, inner, mask=mask)
+
+    return items
+
+
+def _storage(array: pa.Array) -> pa.Array:
+    import pyarrow as pa
+
+    return array.storage if isinstance(array, pa.ExtensionArray) else array
+
+
+def _is_list(data_type: pa.DataType) -> bool:
+    import pyarrow as pa
+
+    return bool(pa.types.is_list(data_type))
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'

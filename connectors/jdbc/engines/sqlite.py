@@ -1,0 +1,140 @@
+"""SQLite through Python's own driver.
+
+ADBC's driver fixes the type of a column by its first rows; SQLite's columns keep no type, so a
+later value would be an error or lose digits. Here each batch has the types of its own values.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from connectors.jdbc import failures
+from connectors.jdbc.dialects import Dialect, Kind, dialect_of
+from connectors.jdbc.engine import Connection, Login, distinct
+from connectors.jdbc.python_values import column_of
+from connectors.jdbc.statement import Statement
+from dil.errors import DilError
+from dil.model.json import JsonValue, as_text
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_ROWS = 16 * 1024
+_BUSY_S = 30.0
+_LONG = 2**63
+_NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,17})(\.[0-9]{1,15})?")
+
+
+class SqliteConnection(Connection):
+    """One connection; queries are one read transaction, which sees one state of the file."""
+
+    def __init__(self, login: Login) -> None:
+        self._login = login
+        self._connection: sqlite3.Connection | None = None
+
+    @property
+    def dialect(self) -> Dialect:
+        """Return how SQLite writes SQL."""
+        return dialect_of(Kind.SQLITE)
+
+    def run(
+        self, statement: Statement, variables: Mapping[str, JsonValue]
+    ) -> Iterator[pa.RecordBatch]:
+        """Run a statement and yield its rows; one that is no query is committed."""
+        values: list[Any] = []
+
+        def bind(value: JsonValue) -> str:
+            values.append(_bindable(value))
+            return "?"
+
+        sql = statement.bound(variables, bind)
+        with self._translated():
+            connection = self._opened(reads=statement.reads and self._login.is_read_only)
+            if not connection.in_transaction:
+                connection.execute("BEGIN")
+            cursor = connection.execute(sql, values)
+            if cursor.description:
+                yield from _batches(cursor)
+            if not statement.reads:
+                connection.commit()
+
+    def look_again(self) -> None:
+        """Let the next query see a newer state."""
+        with self._translated():
+            if self._connection is not None:
+                self._connection.rollback()
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._connection is not None:
+            with suppress(sqlite3.Error):
+                self._connection.close()
+
+    def _opened(self, *, reads: bool) -> sqlite3.Connection:
+        """Open the file; one that does not exist is an error and not an empty database."""
+        if self._connection is None:
+            if self._login.address.path:
+                mode = "ro" if reads else "rw"
+                place = f"{self._login.path.absolute().as_uri()}?mode={mode}"
+            else:
+                place = "file::memory:"
+            self._connection = sqlite3.connect(
+                place, uri=True, timeout=_BUSY_S, isolation_level=None
+            )
+        return self._connection
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+        except (DilError, GeneratorExit):
+            raise
+        except (sqlite3.Error, sqlite3.Warning, OverflowError) as error:
+            raise self._failure(error) from None
+
+    def _failure(self, error: Exception) -> DilError:
+        address, reason = self._login.address, str(error)
+        code = getattr(error, "sqlite_errorname", "") or ""
+        if code.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+            return failures.busy(address, reason)
+        if code.startswith("SQLITE_CANTOPEN"):
+            return failures.refused(
+                address, reason, "The file must exist where tasks run; see ms.source.uri."
+            )
+        if code.startswith("SQLITE_READONLY"):
+            return failures.writes(address, reason)
+        if code.startswith(("SQLITE_NOTADB", "SQLITE_CORRUPT", "SQLITE_IOERR")):
+            return failures.refused(address, reason, "Check the file that ms.source.uri names.")
+        return failures.refused(address, reason)
+
+
+def _batches(cursor: sqlite3.Cursor) -> Iterator[pa.RecordBatch]:
+    import pyarrow as pa
+
+    names = distinct([fact[0] for fact in cursor.description])
+    while rows := cursor.fetchmany(_ROWS):
+        columns = [
+            column_of(name, column)
+            for name, column in zip(names, zip(*rows, strict=True), strict=True)
+        ]
+        yield pa.RecordBatch.from_arrays(columns, names=names)
+
+
+def _bindable(value: JsonValue) -> object:
+    """Return a value as SQLite compares it; a text that is a number is one.
+
+    Beside a column it takes the column's kind anyway. Beside an expression a text is above all
+    numbers, whatever it says.
+    """
+    if type(value) is str and _NUMBER.fullmatch(value):
+        value = Decimal(value) if "." in value else int(value)
+    if isinstance(value, Decimal):
+        return float(value) if Decimal(repr(float(value))) == value else as_text(value)
+    if isinstance(value, int) and not -_LONG <= value < _LONG:
+        return float(value)  # as SQLite itself holds it
+    return value if value is None or isinstance(value, str | int | float) else as_text(value)

@@ -1,0 +1,83 @@
+"""What went wrong with a database, in the errors that tell what happens next."""
+
+from __future__ import annotations
+
+import re
+
+from connectors.jdbc.address import JdbcAddress
+from dil.errors import (
+    AuthenticationError,
+    SourceContractError,
+    SourceError,
+    TransientSourceError,
+)
+from dil.spi.messages import shortened
+
+_LONGEST = 300
+
+
+def unreachable(address: JdbcAddress, reason: str) -> TransientSourceError:
+    """Return the error for a server that does not answer."""
+    return TransientSourceError(
+        f"{address} cannot be reached: {_line(reason)}",
+        "Check that the server runs and that ms.source.uri names its host and port.",
+    )
+
+
+def lost(address: JdbcAddress, reason: str) -> TransientSourceError:
+    """Return the error for a connection that broke; rows that came are not published."""
+    return TransientSourceError(
+        f"the connection to {address} broke: {_line(reason)}",
+        "The rows read so far are not used, the attempt is repeated. Look into the server's log.",
+    )
+
+
+def busy(address: JdbcAddress, reason: str) -> TransientSourceError:
+    """Return the error for a server that gave up for now: a time-out, a deadlock, no slot."""
+    return TransientSourceError(
+        f"{address} gave up: {_line(reason)}",
+        "Raise the server's limit, ask for less in one statement, or run fewer work units at once"
+        " (ms.work.unit.parallelism.max).",
+    )
+
+
+def refused_login(address: JdbcAddress, reason: str) -> AuthenticationError:
+    """Return the error for a user that the server does not let in."""
+    return AuthenticationError(
+        f"{address} refused the user: {_line(reason)}",
+        "Check source.conn.username and source.conn.password, and the user's rights.",
+    )
+
+
+def refused(address: JdbcAddress, reason: str, fix: str = "") -> SourceError:
+    """Return the error for a statement that the server does not take."""
+    return SourceError(
+        f"{address} refused the statement: {_line(reason)}", fix or "Correct ms.jdbc.statement."
+    )
+
+
+def writes(address: JdbcAddress, reason: str) -> SourceError:
+    """Return the error for a query that changes something."""
+    return refused(
+        address,
+        reason,
+        "Queries run in a transaction that cannot write. If it is to write, set"
+        " ms.jdbc.read.only=false.",
+    )
+
+
+def missing_driver(package: str, kind: str) -> SourceError:
+    """Return the error for a driver that is not installed."""
+    return SourceError(
+        f"the driver for jdbc:{kind}: is not installed: there is no module {package}",
+        f"Install it where tasks run: pip install {package}.",
+    )
+
+
+def unfit(column: str, what: str, fix: str) -> SourceContractError:
+    """Return the error for a value that no type keeps."""
+    return SourceContractError(f'column "{column}": {what}', fix)
+
+
+def _line(reason: str) -> str:
+    return shortened(re.sub(r"\s+", " ", reason).strip(), _LONGEST)

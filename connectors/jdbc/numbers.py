@@ -1,0 +1,61 @@
+"""Exact decimals out of their text, as a database writes them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dil.model.exact_decimals import cast_texts
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+MAX_DIGITS = 38
+_USUAL_SCALE = 18
+
+
+class DecimalColumn:
+    """Turns the texts of one column into decimals, batch after batch.
+
+    With a declared precision of up to 38 digits the type is the declared one. Otherwise it is
+    decimal(38, 18), or with the ``scale`` that is known; where the values of a batch do not fit,
+    decimal(38, s) with the scale s that they need, and text where nothing else keeps them: more
+    digits, ``NaN``, ``Infinity``. Writers widen the column then, so nothing is lost.
+    """
+
+    def __init__(self, precision: int | None = None, scale: int | None = None) -> None:
+        import pyarrow as pa
+
+        declared = precision is not None and precision <= MAX_DIGITS and scale is not None
+        if declared and 0 <= (scale or 0) <= (precision or 0):
+            self._types: list[pa.DataType] = [pa.decimal128(precision or 1, scale or 0)]
+        elif declared and (scale or 0) < 0:
+            digits = (precision or 0) - (scale or 0)
+            self._types = [pa.decimal128(digits, 0)] if digits <= MAX_DIGITS else []
+        else:
+            usual = _USUAL_SCALE if scale is None else min(max(scale, 0), MAX_DIGITS)
+            self._types = [pa.decimal128(MAX_DIGITS, usual)]
+
+    def read(self, texts: pa.Array) -> pa.Array:
+        """Return the values of a batch in the first type that holds them exactly."""
+        import pyarrow as pa
+
+        for data_type in (*self._types, None):
+            target = data_type or _needed(texts)
+            if pa.types.is_string(target):
+                return texts
+            try:
+                return cast_texts(texts, target)
+            except pa.ArrowInvalid:
+                continue
+        self._types = [pa.string()]  # what once was text stays text
+        return texts
+
+
+def _needed(texts: pa.Array) -> pa.DataType:
+    """Return decimal(38, s) with the scale that these texts need; text where that is too much."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    fractions = pc.extract_regex(texts, r"\.(?P<digits>[0-9]+)$").field("digits")
+    scale = pc.max(pc.utf8_length(fractions)).as_py() or 0
+    return pa.decimal128(MAX_DIGITS, scale) if scale <= MAX_DIGITS else pa.decimal128(1, 0)

@@ -1,0 +1,127 @@
+"""Columns out of Python values, for drivers that know nothing of Arrow.
+
+The type of a column is that of its values in a batch. Batches may differ: writers widen.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import uuid
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from connectors.jdbc.failures import unfit
+from connectors.jdbc.numbers import DecimalColumn
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_EXACT_FLOAT = 2**53
+_LONG = 2**63
+
+
+def column_of(name: str, values: Sequence[Any]) -> pa.Array:
+    """Return the values of one column as an Arrow array that keeps each of them.
+
+    int is long, or decimal beyond 64 bits; int among floats is double where it fits exactly.
+    Unlike values become text, as does what Arrow has no type for.
+
+    Raises:
+        SourceContractError: bytes and other values are in one column.
+    """
+    import pyarrow as pa
+
+    kinds = {type(value) for value in values} - {type(None)}
+    if not kinds:
+        return pa.nulls(len(values))
+    if kinds <= {int, bool} and kinds != {bool}:
+        return _integers(values)
+    if kinds == {int, float} and _fit_doubles(values):
+        return pa.array([None if value is None else float(value) for value in values])
+    if len(kinds) == 1:
+        make = next((make for kind, make in _MAKERS if issubclass(next(iter(kinds)), kind)), None)
+        if make is not None:
+            return make(values)
+    if any(issubclass(kind, bytes | bytearray | memoryview) for kind in kinds):
+        raise unfit(
+            name,
+            "holds bytes in some rows and other values in others",
+            f"Write hex({name}) or cast({name} as text) in ms.jdbc.statement.",
+        )
+    if kinds <= {int, Decimal}:
+        return _decimals(values)
+    return pa.array([None if value is None else _text(value) for value in values], pa.string())
+
+
+def _integers(values: Sequence[Any]) -> pa.Array:
+    import pyarrow as pa
+
+    if all(value is None or -_LONG <= value < _LONG for value in values):
+        return pa.array([None if value is None else int(value) for value in values], pa.int64())
+    return DecimalColumn(None, 0).read(_texts(values))
+
+
+def _fit_doubles(values: Sequence[Any]) -> bool:
+    return all(abs(value) <= _EXACT_FLOAT for value in values if isinstance(value, int))
+
+
+def _decimals(values: Sequence[Any]) -> pa.Array:
+    return DecimalColumn().read(_texts(values))
+
+
+def _texts(values: Sequence[Any]) -> pa.Array:
+    import pyarrow as pa
+
+    return pa.array([None if value is None else _text(value) for value in values], pa.string())
+
+
+def _binary(values: Sequence[Any]) -> pa.Array:
+    import pyarrow as pa
+
+    return pa.array([None if value is None else bytes(value) for value in values], pa.binary())
+
+
+def _moments(values: Sequence[Any]) -> pa.Array:
+    import pyarrow as pa
+
+    zoned = {value.tzinfo is not None for value in values if value is not None}
+    if len(zoned) > 1:
+        return _texts(values)
+    return pa.array(values, pa.timestamp("us", tz="UTC" if zoned == {True} else None))
+
+
+def _typed(word: str) -> Callable[[Sequence[Any]], pa.Array]:
+    def make(values: Sequence[Any]) -> pa.Array:
+        import pyarrow as pa
+
+        return pa.array(values, pa.type_for_alias(word))
+
+    return make
+
+
+def _text(value: object) -> str:
+    if isinstance(value, Decimal):
+        return format(value, "f") if value.is_finite() else str(value)
+    if isinstance(value, float):
+        return repr(value)
+    if isinstance(value, dict | list | tuple):
+        return json.dumps(value, ensure_ascii=False, default=str)
+    return str(value)
+
+
+# A kind comes before those it inherits from: a datetime is a date, a bool an int.
+_MAKERS: tuple[tuple[type, Callable[[Sequence[Any]], pa.Array]], ...] = (
+    (str, _typed("string")),
+    (float, _typed("double")),
+    (bool, _typed("bool")),
+    (dt.datetime, _moments),
+    (dt.date, _typed("date32")),
+    (dt.time, _typed("time64[us]")),
+    (Decimal, _decimals),
+    (bytes, _binary),
+    (bytearray, _binary),
+    (memoryview, _binary),
+    (uuid.UUID, _texts),
+)

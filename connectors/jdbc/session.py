@@ -1,0 +1,190 @@
+"""One attempt's statements: sent, their rows handed on in types that keep them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from connectors.jdbc.address import AddressError, read_address
+from connectors.jdbc.cursor import KeyWatch, looks_like_number, with_keys
+from connectors.jdbc.engine import BATCH_BYTES, BATCH_ROWS, Connection, Login, connect
+from connectors.jdbc.settings import JdbcSettings
+from connectors.jdbc.shape import ResultShape
+from connectors.jdbc.splitting import narrowed, ranges_of, unit_of
+from connectors.jdbc.sql_text import SqlTextError
+from connectors.jdbc.statement import KEY, Statement, names_in
+from dil.errors import ConfigError, SourceError
+from dil.model.json import JsonObject, JsonValue
+from dil.secrets import learn
+from dil.spi.connector import RequestValues, RowSession
+from dil.text.variables import substitute
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_LOG = logging.getLogger(__name__)
+
+
+class JdbcSession(RowSession):
+    """Runs the statement once for each page, over one connection, in one transaction.
+
+    It connects with the first request.
+    """
+
+    def __init__(self, settings: JdbcSettings) -> None:
+        self._settings = settings
+        self._connection: Connection | None = None
+        self._statement: Statement | None = None
+        self._key_kind: type | None = None
+        self._asked: list[tuple[str, str]] | None = None
+
+    def close(self) -> None:
+        """Close the connection."""
+        if self._connection is not None:
+            self._connection.close()
+
+    def read(self, values: RequestValues) -> Iterator[pa.RecordBatch]:
+        """Run the statement with the values of a request and yield its rows.
+
+        A statement with the same values as the page before brings the same rows: it is not run
+        again, and the page is empty, which ends the walk (behaviour.md B8.2, X-51). Not so for a
+        job that waits for a condition.
+
+        Raises:
+            TransientSourceError: the server is gone, or was too slow.
+            AuthenticationError: the server refused the user.
+            SourceContractError: a value cannot be kept, or columns are not as the job says.
+            SourceError: the server refused the statement.
+            ConfigError: the address or the statement is wrong, or a variable has no value.
+        """
+        settings = self._settings
+        known = self._with_keys(values)
+        if self._is_repeated(known):
+            _LOG.warning("the statement asks for no other page; its rows came with the first one")
+            return
+        connection, statement = self._opened(known)
+        watch = KeyWatch(settings.key_columns, settings.page_size(known))
+        shape = ResultShape(settings)
+        for batch in connection.run(statement, known):
+            for part in _parts(shape.shaped(batch)):
+                watch.see(part)
+                yield part
+        watch.check()
+        self._key_kind = watch.kind
+        if settings.is_polling:
+            connection.look_again()
+
+    def _with_keys(self, values: RequestValues) -> dict[str, JsonValue]:
+        """Return the variables, cursors of the kind that the keys of the page before had.
+
+        Where this attempt goes on from an earlier one, the kind is not known. PostgreSQL and DuckDB
+        take a text as what it is compared with; the others would compare it otherwise.
+
+        Raises:
+            SourceError: the kind matters and is not known: the walk starts over.
+        """
+        settings = self._settings
+        cursors = [values.variables.get(name) for name in settings.cursors]
+        if (
+            values.page
+            and self._key_kind is None
+            and len(settings.key_columns) == 1
+            and any(map(looks_like_number, cursors))
+            and not settings.uri.startswith(("jdbc:postgresql", "jdbc:duckdb"))
+        ):
+            raise SourceError(
+                "the kind of the session key is not known from an earlier attempt",
+                "Nothing is to do: the pages are read from the first one.",
+            )
+        ends = {f"range.{name}": end for name, end in (settings.part or {}).items()}
+        return with_keys(
+            {**values.variables, **ends},
+            settings.cursors,
+            settings.key_columns,
+            kind=self._key_kind,
+        )
+
+    def _is_repeated(self, known: dict[str, JsonValue]) -> bool:
+        wanted = names_in(self._settings.statement)
+        asked = sorted((name, repr(known.get(name))) for name in wanted)
+        is_same, self._asked = asked == self._asked, asked
+        return is_same and not self._settings.is_polling
+
+    def _opened(self, known: dict[str, JsonValue]) -> tuple[Connection, Statement]:
+        if self._connection is None or self._statement is None:
+            settings, login = self._settings, _login(self._settings, known)
+            self._connection = connect(login)
+            self._statement = _statement(settings.statement, self._connection)
+            if settings.part is not None:
+                sql = narrowed(
+                    login.address.kind,
+                    self._statement.template,
+                    settings.split_column,
+                    settings.part,
+                )
+                self._statement = _statement(sql, self._connection)
+        return self._connection, self._statement
+
+
+def key_ranges(settings: JdbcSettings, count: int, *, by_quantile: bool) -> list[JsonObject]:
+    """Return the ranges of the split column, as JSON.
+
+    Raises:
+        SourceError: the database cannot be asked.
+        SourceContractError: the column cannot be cut.
+    """
+    login = _login(settings, {})
+    connection = connect(login)
+    try:
+        found = ranges_of(
+            connection,
+            login.address.kind,
+            _statement(settings.statement, connection).template,
+            settings.split_column,
+            count,
+            by_quantile=by_quantile,
+        )
+    finally:
+        connection.close()
+    return [unit_of(part) for part in found]
+
+
+def _login(settings: JdbcSettings, known: dict[str, JsonValue]) -> Login:
+    found = substitute(settings.uri, known)
+    if found.missing:
+        name = min(found.missing)
+        raise ConfigError.single(
+            "ms.source.uri", f"needs {{{{{name}}}}}, which has no value in this request"
+        )
+    try:
+        address = read_address(found.text)
+    except AddressError as error:
+        raise ConfigError.single("ms.source.uri", error.what, error.fix) from None
+    if address.password is not None:
+        learn(address.password)  # masked in all messages from now on
+    return Login(
+        address,
+        settings.user or address.user,
+        settings.password or address.password,
+        folder=Path(settings.folder),
+        nulls_dates=settings.nulls_dates,
+        is_read_only=settings.is_read_only,
+    )
+
+
+def _statement(sql: str, connection: Connection) -> Statement:
+    try:
+        return Statement(sql, connection.dialect)
+    except SqlTextError as error:
+        raise ConfigError.single(KEY, str(error)) from None
+
+
+def _parts(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """Cut a batch so that none is large; the parts share its memory."""
+    rows = BATCH_ROWS
+    if batch.num_rows and batch.nbytes > 4 * BATCH_BYTES:
+        rows = min(rows, max(1, batch.num_rows * 4 * BATCH_BYTES // batch.nbytes))
+    for start in range(0, batch.num_rows, rows):
+        yield batch.slice(start, rows)

@@ -1,0 +1,103 @@
+"""What the job says about its database, read once for each attempt."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from connectors.jdbc.cursor import key_columns
+from dil.errors import ConfigError
+from dil.extraction.parameters import flat
+from dil.model.job import Job
+from dil.model.json import JsonObject, JsonValue
+from dil.model.secret import Secret
+from dil.model.settings import SchemaCleansing
+from dil.secrets import SecretError, SecretResolver
+
+
+@dataclass(frozen=True, slots=True)
+class JdbcSettings:
+    """The connector's view of a job.
+
+    ``folder`` is where relative paths of database files begin: that of the job file. ``cursors``
+    are the parameters that hold the session key, ``sizes`` those that hold the page size.
+    ``is_polling`` tells that the same statement is asked until the key meets a condition.
+    ``letters`` is how column names are written: none, toupper, tolower. ``columns`` are those of
+    ``ms.output.schema``, empty without it; ``drops_others`` leaves other columns out.
+    ``part`` is the range of ``split_column`` that is read, None for all rows.
+    """
+
+    uri: str
+    statement: str
+    user: str = ""
+    password: Secret | None = None
+    folder: str = "."
+    cursors: tuple[str, ...] = ()
+    sizes: tuple[str, ...] = ()
+    key_columns: tuple[str, ...] = ()
+    is_polling: bool = False
+    letters: str = "none"
+    cleansing: SchemaCleansing | None = None
+    columns: tuple[str, ...] = ()
+    drops_others: bool = True
+    nulls_dates: bool = False
+    is_read_only: bool = True
+    split_column: str = ""
+    part: JsonObject | None = None
+
+    @classmethod
+    def of(cls, job: Job, unit: JsonObject | None = None) -> JdbcSettings:
+        """Read the properties of B13.1 from a parsed job; an encrypted address is decrypted.
+
+        Args:
+            job: The job.
+            unit: The unit of the work unit, which may be a range of keys.
+        """
+        properties, extraction = job.properties, job.extraction
+        parameters = list(flat(extraction.parameters))
+        session = extraction.session
+        is_polling = session is not None and session.condition is not None
+        is_cursor = session is not None and not is_polling
+        user = job.source.username
+        return cls(
+            uri=_decrypted(job),
+            statement=properties.text("ms.jdbc.statement"),
+            user=user.reveal() if user else "",
+            password=job.source.password,
+            folder=str(Path(job.path).resolve().parent),
+            cursors=tuple(each.name for each in parameters if each.type == "session"),
+            sizes=tuple(each.name for each in parameters if each.type == "pagesize"),
+            key_columns=key_columns(session.name) if session and is_cursor else (),
+            is_polling=is_polling,
+            letters=properties.text("ms.jdbc.schema.refactor").lower(),
+            cleansing=extraction.cleansing,
+            columns=tuple(column.name for column in extraction.output_schema or ()),
+            drops_others=extraction.filters_by_schema,
+            nulls_dates=properties.text("ms.jdbc.invalid.dates").lower() == "null",
+            is_read_only=properties.boolean("ms.jdbc.read.only"),
+            split_column=properties.text("ms.jdbc.partition.column"),
+            part=_part(unit or {}) if properties.text("ms.jdbc.partition.column") else None,
+        )
+
+    def page_size(self, variables: dict[str, JsonValue]) -> int | None:
+        """Return how many rows a full page has, None where nobody says."""
+        found = [variables.get(name) for name in self.sizes]
+        return next((size for size in found if isinstance(size, int)), None)
+
+
+def _part(unit: JsonObject) -> JsonObject | None:
+    found = unit.get("range")
+    return dict(found) if isinstance(found, Mapping) else None
+
+
+def _decrypted(job: Job) -> str:
+    """Return the address; the whole of it may be ENC() text (behaviour.md B2.2)."""
+    if not job.source.uri.startswith("ENC("):
+        return job.source.uri
+    passwords = tuple(password.reveal() for password in job.keys.passwords)
+    resolver = SecretResolver({}, Path(), passwords, job.keys.strong)
+    try:
+        return resolver.resolve(job.source.uri).reveal()
+    except SecretError as error:
+        raise ConfigError.single("ms.source.uri", error.what, error.fix) from None

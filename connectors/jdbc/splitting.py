@@ -1,0 +1,114 @@
+"""The queries that find the ranges of a key column, and those that read one range.
+
+The bounds are those of the rows at the time of planning. ``quantile`` bounds hold equal numbers of
+rows, at the price of one pass over the column; ``range`` bounds need only its least and greatest
+key, which an index knows.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+from connectors.jdbc.dialects import Kind
+from connectors.jdbc.engine import Connection
+from connectors.jdbc.ranges import Key, KeyRange, between, even_ranges
+from connectors.jdbc.statement import Statement
+from dil.errors import SourceContractError
+from dil.model.json import JsonObject
+
+
+def ranges_of(
+    connection: Connection, kind: Kind, sql: str, column: str, count: int, *, by_quantile: bool
+) -> tuple[KeyRange, ...]:
+    """Return the ranges into which the rows of a query are cut.
+
+    Args:
+        connection: Where the query runs.
+        kind: The kind of database.
+        sql: A query that has the column, without variables.
+        column: The key column.
+        count: How many ranges are wanted.
+        by_quantile: Whether each is to hold the same number of rows.
+
+    Raises:
+        SourceContractError: the column cannot be cut.
+        SourceError: the database refuses.
+    """
+    name = quoted(kind, column)
+    source = f"(\n{sql}\n) q"
+    sql = f"SELECT min({name}) AS least, max({name}) AS most, count(*) - count({name}) AS nulls"
+    facts = _rows(connection, f"{sql} FROM {source}")[0]
+    least, most, nulls = _key(facts["least"]), _key(facts["most"]), bool(facts["nulls"])
+    if least is None:
+        return between((), nulls=nulls)
+    if by_quantile:
+        return between(_quantiles(connection, source, name, count), nulls=nulls)
+    if not isinstance(least, int) or not isinstance(most, int):
+        raise SourceContractError(
+            f'the column "{column}" holds no whole numbers, so its keys have no even ranges',
+            "Set ms.jdbc.partition.by=quantile.",
+        )
+    return even_ranges(least, most, count, nulls=nulls)
+
+
+def narrowed(kind: Kind, sql: str, column: str, unit: JsonObject) -> str:
+    """Return a query for the rows of one range, with ``{{range.low}}``, ``{{range.high}}``.
+
+    Args:
+        kind: The kind of database.
+        sql: The query of the job.
+        column: The key column.
+        unit: What ``unit_of`` made of the range.
+    """
+    name = quoted(kind, column)
+    if unit.get("null"):
+        where = f"{name} IS NULL"
+    else:
+        low = f"{name} >= {{{{range.low}}}}" if "low" in unit else ""
+        high = f"{name} < {{{{range.high}}}}" if "high" in unit else ""
+        where = " AND ".join(part for part in (low, high) if part) or f"{name} IS NOT NULL"
+    return f"SELECT * FROM (\n{sql}\n) q WHERE {where}"  # noqa: S608
+
+
+def unit_of(part: KeyRange) -> JsonObject:
+    """Return a range as JSON, which ``narrowed`` reads; ends that are not there are left out."""
+    if part.is_null:
+        return {"null": True}
+    ends = {"low": part.low, "high": part.high}
+    return {name: end for name, end in ends.items() if end is not None}
+
+
+def quoted(kind: Kind, name: str) -> str:
+    """Return a column's name as the database quotes it."""
+    if kind.is_mysql:
+        return "`" + name.replace("`", "``") + "`"
+    if kind is Kind.SQLSERVER:
+        return "[" + name.replace("]", "]]") + "]"
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _quantiles(connection: Connection, source: str, name: str, count: int) -> list[Key]:
+    """Return the first key of each part but the first, each part having as many rows.
+
+    A key with so many rows that it fills a part counts once.
+    """
+    sql = (
+        f"SELECT min(k) AS k FROM (SELECT {name} AS k, ntile({count}) OVER (ORDER BY {name}) AS n"  # noqa: S608
+        f" FROM {source} WHERE {name} IS NOT NULL) parts GROUP BY n ORDER BY n"
+    )
+    found = [_key(row["k"]) for row in _rows(connection, sql)]
+    distinct = dict.fromkeys(key for key in found if key is not None)
+    return [*distinct][1:]
+
+
+def _key(value: Any) -> Key | None:  # noqa: ANN401 - a value of any column
+    """Return a key as JSON holds it: whole numbers, and text of everything else."""
+    if isinstance(value, Decimal) and value == value.to_integral_value():
+        return int(value)
+    return value if value is None or isinstance(value, int) else str(value)
+
+
+def _rows(connection: Connection, sql: str) -> list[dict[str, Any]]:
+    found = connection.run(Statement(sql, connection.dialect), {})
+    return [row for batch in found for row in batch.to_pylist()]

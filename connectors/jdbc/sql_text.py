@@ -1,0 +1,193 @@
+"""A statement cut into code, texts, quoted names, comments and placeholders; pure.
+
+Only as much of SQL is understood as tells where a value would stand (spec README 21).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import Enum
+
+from connectors.jdbc.dialects import Dialect
+
+PLACEHOLDER = re.compile(r"\{\{([A-Za-z0-9_.$-]+)\}\}")
+_DOLLAR = re.compile(r"\$(?:[A-Za-z_\x80-\U0010FFFF][A-Za-z0-9_\x80-\U0010FFFF]*)?\$")
+_WORD_CHARACTER = re.compile(r"[A-Za-z0-9_$\x80-\U0010FFFF]")
+_LINE = re.compile(r"[^\n]*")
+
+
+class SqlTextError(ValueError):
+    """A statement that cannot be cut up, with the reason as a sentence's end."""
+
+
+class Part(Enum):
+    """What a piece of a statement is."""
+
+    CODE = "code"
+    TEXT = "text"
+    NAME = "name"
+    COMMENT = "comment"
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A piece of a statement as it is written, its quotes included.
+
+    ``opening`` is what it begins with: a quote, a dollar quote. ``escapes`` tells that a backslash
+    in it escapes. Placeholders are not cut out of texts, names and comments; in code they are
+    pieces of their own, ``is_placeholder``.
+    """
+
+    part: Part
+    text: str
+    opening: str = ""
+    escapes: bool = False
+    is_placeholder: bool = False
+
+
+def pieces(sql: str, dialect: Dialect) -> tuple[Piece, ...]:
+    """Cut a statement into its pieces; joined they are the statement.
+
+    Raises:
+        SqlTextError: a text, a name or a comment has no end, or a kind of text is not understood.
+    """
+    return tuple(_Cutter(sql, dialect).pieces())
+
+
+def statements(cut: tuple[Piece, ...]) -> int:
+    """Return how many statements there are, separated by semicolons."""
+    count, is_there = 0, False
+    for piece in cut:
+        if piece.part is Part.COMMENT:
+            continue
+        if piece.part is not Part.CODE or piece.is_placeholder:
+            is_there = True
+            continue
+        for part in re.split("(;)", piece.text):
+            if part == ";":
+                count, is_there = count + is_there, False
+            elif part.strip():
+                is_there = True
+    return count + is_there
+
+
+def words(cut: tuple[Piece, ...]) -> list[str]:
+    """Return the words of the code in lower case: keywords and plain names, in order."""
+    found: list[str] = []
+    for piece in cut:
+        if piece.part is Part.CODE and not piece.is_placeholder:
+            found += re.findall(r"[a-z_]+", piece.text.lower())
+    return found
+
+
+class _Cutter:
+    def __init__(self, sql: str, dialect: Dialect) -> None:
+        self._sql = sql
+        self._dialect = dialect
+        self._at = 0
+
+    def pieces(self) -> list[Piece]:
+        found: list[Piece] = []
+        code = 0
+        while self._at < len(self._sql):
+            begin = self._at
+            piece = self._special()
+            if piece is None:
+                self._at += 1
+                continue
+            if begin > code:
+                found.append(Piece(Part.CODE, self._sql[code:begin]))
+            found.append(piece)
+            code = self._at
+        if code < len(self._sql):
+            found.append(Piece(Part.CODE, self._sql[code:]))
+        return found
+
+    def _special(self) -> Piece | None:
+        """Return what begins here if that is no plain code, and go behind it."""
+        match = PLACEHOLDER.match(self._sql, self._at)
+        if match:
+            self._at = match.end()
+            return Piece(Part.CODE, match.group(), is_placeholder=True)
+        return self._comment() or self._quoted() or self._dollar_quoted()
+
+    def _comment(self) -> Piece | None:
+        rest = self._sql[self._at : self._at + 3]
+        is_dashed = rest.startswith("--") and not (
+            self._dialect.dashes_need_blank and rest[2:].strip()
+        )
+        if is_dashed or (self._dialect.hashes and rest.startswith("#")):
+            line = _LINE.match(self._sql, self._at)
+            return self._taken(Part.COMMENT, line.end() if line else len(self._sql))
+        if not rest.startswith("/*"):
+            return None
+        if self._dialect.executable and self._sql[self._at + 2 :].startswith(("!", "M!")):
+            raise SqlTextError("has a comment of the form /*! */, which MySQL runs")
+        return self._taken(Part.COMMENT, self._end_of_block())
+
+    def _end_of_block(self) -> int:
+        depth, at = 0, self._at
+        while at < len(self._sql):
+            if self._sql.startswith("/*", at) and (depth == 0 or self._dialect.nested):
+                depth, at = depth + 1, at + 2
+            elif self._sql.startswith("*/", at):
+                depth, at = depth - 1, at + 2
+                if depth == 0:
+                    return at
+            else:
+                at += 1
+        raise SqlTextError("has a comment without an end")
+
+    def _quoted(self) -> Piece | None:
+        mark = self._sql[self._at]
+        if mark == "'" or (mark == '"' and self._dialect.double_quoted_texts):
+            prefix = self._prefix()
+            if prefix and prefix in self._dialect.refused:
+                raise SqlTextError(f"has a text of the form {prefix}'...'")
+            escapes = self._dialect.backslashes or bool(prefix and prefix in self._dialect.prefixed)
+            return self._taken(
+                Part.TEXT, self._end_of(mark, escapes=escapes), mark, escapes=escapes
+            )
+        for opening, closing in self._dialect.names:
+            if mark == opening:
+                return self._taken(Part.NAME, self._end_of(closing, escapes=False), mark)
+        return None
+
+    def _prefix(self) -> str:
+        """Return the letter right before a quote, if it is a word of its own."""
+        before = self._sql[max(0, self._at - 2) : self._at]
+        if not before or not before[-1].isalpha():
+            return ""
+        return "" if len(before) > 1 and _WORD_CHARACTER.match(before[0]) else before[-1]
+
+    def _end_of(self, mark: str, *, escapes: bool) -> int:
+        at = self._at + 1
+        while at < len(self._sql):
+            if escapes and self._sql[at] == "\\":
+                at += 2
+            elif self._sql[at] != mark:
+                at += 1
+            elif self._sql.startswith(mark, at + 1):
+                at += 2
+            else:
+                return at + 1
+        raise SqlTextError(f"has a {mark} without its counterpart")
+
+    def _dollar_quoted(self) -> Piece | None:
+        if not self._dialect.dollars or self._sql[self._at] != "$":
+            return None
+        if self._at and _WORD_CHARACTER.match(self._sql[self._at - 1]):
+            return None
+        match = _DOLLAR.match(self._sql, self._at)
+        if match is None:
+            return None
+        end = self._sql.find(match.group(), match.end())
+        if end < 0:
+            raise SqlTextError(f"has a {match.group()} without its counterpart")
+        return self._taken(Part.TEXT, end + len(match.group()), match.group())
+
+    def _taken(self, part: Part, end: int, opening: str = "", *, escapes: bool = False) -> Piece:
+        piece = Piece(part, self._sql[self._at : end], opening, escapes)
+        self._at = end
+        return piece

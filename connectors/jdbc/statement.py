@@ -1,0 +1,230 @@
+"""``ms.jdbc.statement`` with the values of one request (spec README 21); pure.
+
+A value can never become SQL: inside a text it is put in with the text's own quotes doubled, as a
+part of a name only when it can be nothing else, and anywhere else it is bound.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from connectors.jdbc.dialects import Dialect
+from connectors.jdbc.sql_text import PLACEHOLDER, Part, Piece, pieces, words
+from dil.errors import ConfigError
+from dil.model.json import JsonValue, as_text
+
+KEY = "ms.jdbc.statement"
+_NAME = re.compile(r"[A-Za-z0-9_$.]+")
+_NAME_CHARACTER = re.compile(r"[A-Za-z0-9_$.\x80-\U0010FFFF]")
+_AS_NAME = re.compile(r"(?i)(?<![\w$.])(?:from|join|into|update|table)\s*\Z")
+_DISTINCT_FROM = re.compile(r"(?i)\bdistinct\s+from\s*\Z")
+# The functions whose arguments have a FROM.
+_FROM_FUNCTIONS = {"extract", "substring", "trim", "overlay", "position"}
+_READING = {"select", "with", "values", "table", "show", "explain", "describe", "desc", "pragma",
+            "from", "summarize"}  # fmt: skip
+_WRITING = {"insert", "update", "delete", "merge"}
+
+Bind = Callable[[JsonValue], str]
+"""Takes a value that is to be bound and returns what stands for it in the statement."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A statement with its values, for one request; never shown."""
+
+    sql: str = field(repr=False)
+    values: tuple[JsonValue, ...] = field(default=(), repr=False)
+
+
+class Statement:
+    """A statement with placeholders.
+
+    Raises:
+        SqlTextError: the statement cannot be cut up.
+    """
+
+    def __init__(self, sql: str, dialect: Dialect) -> None:
+        self._pieces = _without_end(pieces(sql, dialect))
+
+    @property
+    def template(self) -> str:
+        """Return the statement as it is written, without a semicolon at its end."""
+        return "".join(piece.text for piece in self._pieces)
+
+    @property
+    def reads(self) -> bool:
+        """Tell whether it is a query, as far as its words tell."""
+        found = words(self._pieces)
+        if not found or found[0] not in _READING:
+            return False
+        return found[0] != "with" or not _WRITING & set(found)
+
+    @property
+    def is_query(self) -> bool:
+        """Tell whether it can stand in parentheses, as a table of another query."""
+        found = words(self._pieces)
+        return self.reads and found[0] in {"select", "with", "values", "table", "from"}
+
+    def bound(
+        self,
+        variables: Mapping[str, JsonValue],
+        bind: Bind,
+        written: Callable[[str], str] = lambda code: code,
+    ) -> str:
+        """Return the SQL of one request.
+
+        Args:
+            variables: The values that placeholders stand for.
+            bind: Takes each value that is bound, in order.
+            written: Applied to all that stands in the statement itself, such as the doubling of
+                percent signs.
+
+        Raises:
+            ConfigError: a placeholder has no value, or its value cannot stand where it is.
+        """
+        parts: list[str] = []
+        for number, piece in enumerate(self._pieces):
+            if piece.is_placeholder:
+                value = _value(piece.text[2:-2], variables)
+                parts.append(self._in_code(number, value, bind))
+            elif piece.part is Part.COMMENT:
+                parts.append(written(piece.text))
+            else:
+                parts.append(written(_filled(piece, variables)))
+        # A comment at the end would hide what is put behind the statement.
+        return "".join(parts) + "\n"
+
+    def _in_code(self, number: int, value: JsonValue, bind: Bind) -> str:
+        name = self._pieces[number].text
+        if self._is_part_of_name(number):
+            return _as_name(name, value)
+        text = as_text(value)
+        if self._is_whole_name(number) and isinstance(value, str) and _NAME.fullmatch(text):
+            return text
+        if isinstance(value, list | tuple):
+            return _bound_list(name, value, bind)
+        # Blanks keep a minus or a quote apart from what stands beside it.
+        return f" {bind(value)} "
+
+    def _is_part_of_name(self, number: int) -> bool:
+        before = self._pieces[number - 1] if number else None
+        after = self._pieces[number + 1] if number + 1 < len(self._pieces) else None
+        return (before is not None and _touches(before, -1)) or (
+            after is not None and _touches(after, 0)
+        )
+
+    def _is_whole_name(self, number: int) -> bool:
+        """Tell whether a placeholder stands where only the name of a table can stand."""
+        code = "".join(
+            piece.text if piece.part is Part.CODE and not piece.is_placeholder else " x "
+            for piece in self._pieces[:number]
+            if piece.part is not Part.COMMENT
+        )
+        if not _AS_NAME.search(code) or _DISTINCT_FROM.search(code):
+            return False
+        return _function_around(code) not in _FROM_FUNCTIONS
+
+
+def names_in(sql: str) -> set[str]:
+    """Return the names of all placeholders of a statement."""
+    return set(PLACEHOLDER.findall(sql))
+
+
+def _without_end(cut: Sequence[Piece]) -> tuple[Piece, ...]:
+    """Return the pieces without a semicolon at the end, which no driver wants."""
+    kept = list(cut)
+    for number in reversed(range(len(kept))):
+        piece = kept[number]
+        if piece.part is Part.COMMENT:
+            continue
+        if piece.part is Part.CODE and not piece.is_placeholder:
+            end = re.search(r"[\s;]*\Z", piece.text)
+            at = end.start() if end else len(piece.text)
+            kept[number] = Piece(Part.CODE, piece.text[:at] + piece.text[at:].replace(";", ""))
+            if not at:
+                continue
+        break
+    return tuple(piece for piece in kept if piece.text)
+
+
+def _touches(piece: Piece, end: int) -> bool:
+    """Tell whether a neighbour continues a name: with a letter, a dot, or as a quoted name."""
+    if piece.is_placeholder or piece.part is Part.NAME:
+        return True
+    return piece.part is Part.CODE and bool(_NAME_CHARACTER.match(piece.text[end]))
+
+
+def _function_around(code: str) -> str:
+    """Return the word before the parenthesis that is open at the end of some code."""
+    depth = 0
+    for at in range(len(code) - 1, -1, -1):
+        if code[at] == ")":
+            depth += 1
+        elif code[at] == "(":
+            if depth == 0:
+                match = re.search(r"([A-Za-z_]+)\s*\Z", code[:at])
+                return match.group(1).lower() if match else ""
+            depth -= 1
+    return ""
+
+
+def _filled(piece: Piece, variables: Mapping[str, JsonValue]) -> str:
+    """Return a text or a quoted name with its placeholders replaced."""
+
+    def replacement(match: re.Match[str]) -> str:
+        value = _value(match.group(1), variables)
+        if piece.part is Part.NAME:
+            return _as_name(match.group(), value)
+        return _inside_text(match.group(), as_text(value), piece)
+
+    if piece.part is Part.CODE:
+        return piece.text
+    return PLACEHOLDER.sub(replacement, piece.text)
+
+
+def _inside_text(name: str, text: str, piece: Piece) -> str:
+    if "\x00" in text:
+        raise _wrong(f"{name} holds a character with the code 0, which no text of SQL can hold")
+    if piece.opening.startswith("$"):
+        if "$" in text:
+            raise _wrong(f"the value of {name} has a dollar sign, and stands in a dollar quote")
+        return text
+    if piece.escapes:
+        text = text.replace("\\", "\\\\")
+    return text.replace(piece.opening, piece.opening * 2)
+
+
+def _as_name(name: str, value: JsonValue) -> str:
+    text = as_text(value)
+    if isinstance(value, list | tuple | Mapping) or not _NAME.fullmatch(text):
+        raise _wrong(
+            f"{name} is a part of a name, and its value has other characters than letters, digits,"
+            " _, $ and the dot",
+            "Stand alone it is bound as a value.",
+        )
+    return text
+
+
+def _bound_list(name: str, values: Sequence[JsonValue], bind: Bind) -> str:
+    """Return a list of values as SQL writes it between parentheses."""
+    if not values:
+        raise _wrong(f"{name} is an empty list, for which SQL has no form")
+    if any(isinstance(value, list | tuple | Mapping) for value in values):
+        raise _wrong(f"{name} is a list of other than plain values")
+    return ", ".join(f" {bind(value)} " for value in values)
+
+
+def _value(name: str, variables: Mapping[str, JsonValue]) -> JsonValue:
+    if name not in variables:
+        raise _wrong(
+            f"needs {{{{{name}}}}}, which has no value in this request",
+            "Declare it in ms.parameters. A session key needs an initValue in"
+            " ms.session.key.field, page values need initialvalues in ms.pagination.",
+        )
+    return variables[name]
+
+
+def _wrong(what: str, fix: str = "") -> ConfigError:
+    return ConfigError.single(KEY, what, fix)

@@ -1,0 +1,181 @@
+"""The names of files as the body of an answer, in the form that the job's extractor reads.
+
+Source: behaviour.md B9.1, B13.2 to B13.4. Names are taken while the body is read, so a list of
+any length needs little memory.
+"""
+
+from __future__ import annotations
+
+import codecs
+import json
+from collections.abc import Callable, Generator, Iterable, Iterator
+from typing import cast
+
+from dil.errors import PluginError, Problem, SourceContractError
+from dil.extraction.streams import ReadStream
+from dil.model.csv_settings import CsvSettings
+from dil.model.job import ClassRef, ExtractionSpec, Job
+from dil.model.properties import Properties
+from dil.spi.connector import Response
+from dil.spi.extractor import Extractor
+from dil.spi.messages import shortened
+from dil.spi.registry import PluginKind, load, resolve
+
+_JSON, _CSV, _TEXT = "application/json", "text/csv", "text/plain"
+_BLOCK_NAMES = 1_000
+_FORMS = {"JsonExtractor": _JSON, "CsvExtractor": _CSV, "TextExtractor": _TEXT}
+_FIX = "Take ms.extractor.class=json, csv or text for a list of names."
+_RENAME = "Rename the file, or read the list with ms.extractor.class=json."
+
+
+def listing_response(names: Iterable[str], job: Job, location: str = "") -> Response:
+    """Return the answer that has these names: a JSON array of ``values``, or one in each line.
+
+    No name gives no row. ``names`` is consumed while the body is read, and closed with it when it
+    is a generator; what it raises leaves through ``read``.
+
+    Args:
+        names: The names, in the order in which they become rows.
+        job: The job; its extractor, character set and ``ms.csv`` decide the form.
+        location: Names the list in messages, without secrets.
+
+    Raises:
+        SourceContractError: the extractor reads no list of names (``listing_problems`` tells it
+            before the run). From the body: a name cannot be written in this form.
+    """
+    form = _form(job.extraction.extractor)
+    if form is None:
+        what = f"{location}: {job.extraction.extractor.qualname} reads no list of names"
+        raise SourceContractError(what, _FIX)
+    pieces = _array(names) if form == _JSON else _lines(names, _line_writer(form, job.extraction))
+    body = _Listing(names, pieces, job.extraction.charset, location)
+    return Response(body, content_type=form, location=location)  # type: ignore[arg-type]
+
+
+def listing_problems(properties: Properties) -> Iterator[Problem]:
+    """Yield what keeps the job's extractor from reading a list of names, before any I/O."""
+    name = properties.text("ms.extractor.class")
+    try:
+        form = _form(resolve(PluginKind.EXTRACTOR, name, Extractor))
+    except PluginError:
+        return  # told with the other classes
+    if form is None:
+        origin = properties.origin("ms.extractor.class")
+        what = f'is "{name}", which reads no list of names'
+        yield Problem(origin, "ms.extractor.class", what, _FIX)
+    csv = properties["ms.csv"]
+    if form == _CSV and isinstance(csv, CsvSettings) and csv.skipped:
+        yield Problem(
+            properties.origin("ms.csv"),
+            "ms.csv",
+            f"skips the first {csv.skipped} lines, and a list of names has no header",
+            "Leave out columnHeaderIndex and linesToSkip: the names there would be lost.",
+        )
+
+
+def _form(extractor: ClassRef) -> str | None:
+    """Return the media type of the form that an extractor reads, None when it reads none.
+
+    One of a user's own tells by its content types, text/csv or else JSON.
+    """
+    if extractor.module.startswith("dil."):
+        return _FORMS.get(extractor.qualname)
+    found = load(extractor)
+    kinds = found.content_types if issubclass(found, Extractor) else ()
+    return _CSV if _CSV in kinds and _JSON not in kinds else _JSON
+
+
+def _array(names: Iterable[str]) -> Iterator[str]:
+    """Yield the pieces of ``[{"values": name}, ...]``, in ASCII."""
+    before = "["
+    for name in names:
+        name.isascii() or name.encode()  # a half of a character would pass json.dumps
+        yield f'{before}{{"values":{json.dumps(name)}}}'
+        before = ",\n"
+    yield "]" if before != "[" else "[]"
+
+
+def _lines(names: Iterable[str], line: Callable[[str], str]) -> Iterator[str]:
+    for name in names:
+        yield f"{line(name)}\n"
+
+
+def _line_writer(form: str, spec: ExtractionSpec) -> Callable[[str], str]:
+    return _csv_cell(spec.csv.settings) if form == _CSV else _text_line
+
+
+def _text_line(name: str) -> str:
+    if "\n" in name or "\r" in name:
+        raise _unwritable(name, "has a line break")
+    return name
+
+
+def _csv_cell(settings: CsvSettings) -> Callable[[str], str]:
+    """Return what writes a name as the one cell of a record, such that the same name is read."""
+    separator, quote = settings.field_separator, settings.quote_character
+    escape = settings.escape_character
+    special = ("\n", "\r", *filter(None, (separator, quote)))
+
+    def cell(name: str) -> str:
+        if name.lower() == "null" and not settings.keep_null_string:
+            raise _unwritable(name, "reads as null in CSV, without keepNullString in ms.csv")
+        text = name if escape in {"", quote} else name.replace(escape, escape * 2)
+        if not any(character in name for character in special):
+            return text
+        if not quote:
+            raise _unwritable(name, "has a separator, and ms.csv has no quoteCharacter")
+        return f"{quote}{text.replace(quote, quote * 2)}{quote}"
+
+    return cell
+
+
+def _unwritable(name: str, why: str) -> SourceContractError:
+    return SourceContractError(f'the name "{shortened(ascii(name)[1:-1])}" {why}', _RENAME)
+
+
+class _Listing(ReadStream):
+    """Text in pieces as a stream of bytes."""
+
+    def __init__(
+        self, names: Iterable[str], pieces: Iterator[str], charset: str, location: str
+    ) -> None:
+        self._names = names
+        self._pieces: Iterator[str] | None = pieces
+        self._encoder = codecs.getincrementalencoder(charset)()
+        self._location = location
+        self._ready = memoryview(b"")
+
+    def read(self, size: int = -1, /) -> bytes:
+        """Return up to ``size`` bytes, taking as many names as that needs."""
+        if size < 0:
+            return b"".join(iter(lambda: self.read(1 << 20), b""))
+        while not self._ready and self._pieces is not None and size:
+            self._ready = memoryview(self._block())
+        taken, self._ready = self._ready[:size], self._ready[size:]
+        return bytes(taken)
+
+    def close(self) -> None:
+        """Close what the names come from."""
+        if not self.closed and hasattr(self._names, "close"):
+            cast("Generator[str]", self._names).close()
+        super().close()
+
+    def _block(self) -> bytes:
+        """Return the next names as bytes; empty at the end, which ``_pieces`` tells as well."""
+        pieces = cast("Iterator[str]", self._pieces)
+        text = []
+        try:
+            for piece in pieces:
+                text.append(piece)
+                if len(text) == _BLOCK_NAMES:
+                    break
+            else:
+                self._pieces = None
+            return self._encoder.encode("".join(text), self._pieces is None)
+        except UnicodeEncodeError as error:
+            name = error.object[error.start : error.end]
+            raise SourceContractError(
+                f"{self._location}: a name has characters that are not in {error.encoding}:"
+                f" {name!a}",
+                "Set ms.source.data.character.set=UTF-8, or rename the file.",
+            ) from None

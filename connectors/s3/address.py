@@ -1,0 +1,119 @@
+"""``ms.source.uri`` of an S3 source: bucket, service, prefix (behaviour.md B13.2, README 17)."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from dataclasses import dataclass
+
+from dil.model.s3_settings import S3Settings
+
+DEFAULT_REGION = "us-west-2"
+_URI = re.compile(
+    r"(?P<scheme>s3|https?)://(?P<host>[^/]*)/?(?P<prefix>.*)", re.IGNORECASE | re.DOTALL
+)
+# Hosts of AWS that the client library makes itself from the region, in either form.
+_AWS = re.compile(
+    r"s3(?:[.-](?P<region>[a-z]{2}(?:-[a-z]+)+-\d))?\.amazonaws\.com(?P<china>\.cn)?",
+    re.IGNORECASE,
+)
+_AWS_DOMAIN = re.compile(r"(?:.*\.)?amazonaws\.com(?:\.cn)?(?::\d+)?", re.IGNORECASE)
+
+
+class AddressError(ValueError):
+    """A text that names no place in S3: what is wrong, and what to do."""
+
+    def __init__(self, what: str, fix: str) -> None:
+        super().__init__(what, fix)
+        self.what = what
+        self.fix = fix
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """One S3 service; an empty ``endpoint`` is AWS's own of the region."""
+
+    endpoint: str
+    region: str
+    path_style: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """A bucket of a service, and the beginning of the keys that are meant."""
+
+    service: Service
+    bucket: str
+    prefix: str
+
+    @property
+    def shown(self) -> str:
+        """Return the place for messages."""
+        return f"s3://{self.bucket}/{self.prefix}"
+
+
+def address_of(uri: str, settings: S3Settings) -> Address:
+    """Read an address; nothing of the path is decoded, it is the key's beginning as it stands.
+
+    Raises:
+        AddressError: it is none.
+    """
+    match = _URI.fullmatch(uri)
+    if match is None:
+        raise AddressError(
+            f'is "{uri}", which is no S3 address',
+            "Write https://<bucket>.<host>/<prefix> or s3://<bucket>/<prefix>.",
+        )
+    host = match["host"]
+    if "@" in host:
+        raise AddressError(
+            "has a user in its address", "Write it into source.conn.username and .password."
+        )
+    if settings.bucket_name:
+        bucket, rest = settings.bucket_name, _without_bucket(host, settings.bucket_name)
+    elif _is_number(host):
+        raise AddressError(
+            f"has the host {host}, of which no part is a bucket",
+            'Name the bucket: ms.source.s3.parameters={"bucket_name":"..."}.',
+        )
+    else:
+        bucket, _, rest = host.partition(".")
+        if "." not in host:
+            bucket = host.partition(":")[0]
+    if not bucket:
+        raise AddressError("names no bucket", "Write s3://<bucket>/<prefix>.")
+    return Address(_service(match["scheme"].lower(), rest, settings), bucket, match["prefix"])
+
+
+def is_of_aws(host: str) -> bool:
+    """Tell whether a host, with or without a port, is one of AWS."""
+    return _AWS_DOMAIN.fullmatch(host) is not None
+
+
+def _without_bucket(host: str, bucket: str) -> str:
+    """Return the service's host; the bucket's name may be the host's first part, or all of it."""
+    if host == bucket:
+        return ""
+    return host.removeprefix(f"{bucket}.")
+
+
+def _is_number(host: str) -> bool:
+    name = host.rpartition(":")[0] or host
+    try:
+        ipaddress.ip_address(name.strip("[]"))
+    except ValueError:
+        return False
+    return True
+
+
+def _service(scheme: str, host: str, settings: S3Settings) -> Service:
+    """Return the service; ``endpoint`` goes before the URI's own host."""
+    endpoint = settings.endpoint.rstrip("/")
+    region, aws = settings.region, _AWS.fullmatch(host)
+    if not endpoint and host and aws is None:
+        endpoint = f"{'http' if scheme == 'http' else 'https'}://{host}"
+    if not region and aws is not None and not endpoint:
+        region = (aws["region"] or ("cn-north-1" if aws["china"] else "")).lower()
+    is_foreign = bool(endpoint) and not is_of_aws(endpoint.partition("://")[2])
+    path_style = is_foreign if settings.path_style is None else settings.path_style
+    return Service(endpoint, region or DEFAULT_REGION, path_style)

@@ -1,0 +1,85 @@
+"""A client of botocore with our rules: the job's credentials and proxy, time-outs, signing."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import botocore.session
+from botocore import UNSIGNED
+from botocore.config import Config
+from botocore.loaders import create_loader
+
+from connectors.s3.address import Service, is_of_aws
+from connectors.s3.settings import JobSettings
+from dil import __version__
+
+if TYPE_CHECKING:
+    from dil.model.s3_settings import S3Settings
+
+_SECONDS = 60  # a request without a time-out could block a task for ever
+
+
+def make_client(settings: JobSettings, service: Service) -> Any:  # noqa: ANN401 - no types
+    """Return a client of a service; nothing is sent yet.
+
+    Requests are tried three times. Proxies of the environment are not looked at; its endpoint is,
+    where the job names none, and unless the job says otherwise it is asked by path.
+    """
+    client = _client(settings, service, by_path=service.path_style)
+    if service.path_style or settings.s3.path_style is not None:
+        return client
+    if is_of_aws(client.meta.endpoint_url.partition("://")[2]):
+        return client
+    return _client(settings, service, by_path=True)
+
+
+def _client(settings: JobSettings, service: Service, *, by_path: bool) -> Any:  # noqa: ANN401
+    session = botocore.session.Session()
+    session.register_component("data_loader", _models())
+    return session.create_client(
+        "s3",
+        region_name=service.region,
+        endpoint_url=service.endpoint or None,
+        verify=settings.tls.trust_store_path or None,
+        config=Config(
+            signature_version=None if _signs(settings) else UNSIGNED,
+            connect_timeout=_connect_timeout(settings.s3),
+            read_timeout=settings.s3.read_timeout_s or _SECONDS,
+            proxies={"http": settings.proxy, "https": settings.proxy} if settings.proxy else {},
+            retries={"total_max_attempts": 3, "mode": "standard"},
+            s3={"addressing_style": "path" if by_path else "virtual"},
+            user_agent_extra=f"dil-spark/{__version__}",
+            # What is sent carries its MD5, which every service compares.
+            request_checksum_calculation="when_required",
+        ),
+        **_credentials(settings),
+    )
+
+
+@cache
+def _models() -> Any:  # noqa: ANN401
+    """Return what reads the library's description of S3; once, for it takes 0.1 s each time."""
+    return create_loader()
+
+
+def _connect_timeout(s3: S3Settings) -> int:
+    """Return the seconds to connect; the client library bounds each sending by it as well."""
+    asked = s3.connect_timeout_s or s3.connect_timeout_old_s or _SECONDS
+    return max(asked, s3.write_timeout_s or 0)
+
+
+def _signs(settings: JobSettings) -> bool:
+    return bool(settings.key or settings.secret) or settings.s3.credentials == "default"
+
+
+def _credentials(settings: JobSettings) -> dict[str, str]:
+    """Return the job's own credentials; none for the chain, and where nothing is signed."""
+    if not (settings.key or settings.secret):
+        return {}
+    found = {
+        "aws_access_key_id": settings.key.reveal() if settings.key else "",
+        "aws_secret_access_key": settings.secret.reveal() if settings.secret else "",
+    }
+    token = settings.s3.session_token
+    return {**found, "aws_session_token": token.reveal()} if token else found

@@ -1,0 +1,117 @@
+"""The S3 connector; cheap to import, the client library is loaded by ``open``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from connectors.files.names import reads_one_file
+from connectors.files.once import once_problems, unit_file
+from connectors.files.payload import payload_problems, sending_problem, sends_file
+from connectors.listing import listing_problems
+from connectors.s3.address import AddressError, address_of
+from dil.errors import Problem
+from dil.model.job import Job
+from dil.model.json import JsonObject
+from dil.model.properties import Properties
+from dil.model.s3_settings import S3Settings
+from dil.model.settings import TlsSettings
+from dil.spi.connector import Connector, SessionContext
+from dil.text.variables import placeholders
+
+if TYPE_CHECKING:
+    from connectors.s3.session import S3Session
+
+_URI = "ms.source.uri"
+_USER, _PASSWORD = "source.conn.username", "source.conn.password"
+
+
+class S3Connector(Connector):
+    """Lists, reads and puts objects; one client for each attempt (behaviour.md B13.2, B16.3)."""
+
+    @classmethod
+    def check(cls, properties: Properties) -> Iterable[Problem]:
+        """Return problems of the address, the credentials, and what is listed or sent."""
+        problems = [
+            *_uri_problems(properties),
+            *_credential_problems(properties),
+            *_trust_problems(properties),
+            *payload_problems(properties),
+            *once_problems(properties, lists=False, place=properties.text(_URI)),
+        ]
+        if not reads_one_file(properties) and not sends_file(properties):
+            problems += listing_problems(properties)
+        return problems
+
+    @classmethod
+    def units(cls, job: Job, now_ms: int) -> Iterable[JsonObject]:
+        """Yield the files as units, where each is read once."""
+        del now_ms
+        from connectors.s3.session import S3Session
+        from connectors.s3.settings import JobSettings
+
+        with S3Session(JobSettings.of(job)) as session:
+            yield from session.units()
+
+    @classmethod
+    def changes(cls, job: Job) -> Problem | None:
+        """Tell that a job which sends a file changes what is there."""
+        return sending_problem(job.properties)
+
+    @classmethod
+    def may_repeat_rows(cls, job: Job) -> bool:
+        """Tell that a put may be repeated: the same file under the same key."""
+        del job
+        return True
+
+    def open(self, context: SessionContext) -> S3Session:
+        """Return a session; nothing is sent before the first request."""
+        from connectors.s3.session import S3Session
+        from connectors.s3.settings import JobSettings
+
+        unit = unit_file(context.job.properties, context.work_unit)
+        return S3Session(JobSettings.of(context.job), unit)
+
+
+def _uri_problems(properties: Properties) -> Iterator[Problem]:
+    """Yield what is wrong with the address, as far as no variable hides it."""
+    uri, settings = properties.text(_URI), properties["ms.source.s3.parameters"]
+    host = uri.partition("://")[2].partition("/")[0]
+    if uri.startswith("{{") or placeholders(host) or not isinstance(settings, S3Settings):
+        return
+    try:
+        address_of(uri, settings)
+    except AddressError as error:
+        yield Problem(properties.origin(_URI), _URI, error.what, error.fix)
+
+
+def _credential_problems(properties: Properties) -> Iterator[Problem]:
+    given = {name: bool(properties.secret(name)) for name in (_USER, _PASSWORD)}
+    names = [name for name, is_given in given.items() if is_given]
+    if len(names) == 1:
+        name = names[0]
+        yield Problem(
+            properties.origin(name),
+            name,
+            "is one half of the credentials",
+            f"Give {_USER} (the access key) and {_PASSWORD} (its secret), or neither.",
+        )
+    settings = properties["ms.source.s3.parameters"]
+    if names and isinstance(settings, S3Settings) and settings.credentials == "default":
+        yield Problem(
+            properties.origin("ms.source.s3.parameters"),
+            "ms.source.s3.parameters",
+            f"asks for the default credentials, and {names[0]} gives others",
+            "Keep one of them.",
+        )
+
+
+def _trust_problems(properties: Properties) -> Iterator[Problem]:
+    tls = properties["ms.ssl"]
+    if isinstance(tls, TlsSettings) and tls.trust_store_path.endswith((".p12", ".pfx", ".jks")):
+        yield Problem(
+            properties.origin("ms.ssl"),
+            "ms.ssl",
+            "has a trust store that is not PEM, which S3 clients do not read",
+            "openssl pkcs12 -in FILE.p12 -nokeys -out FILE.pem",
+        )

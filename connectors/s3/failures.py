@@ -1,0 +1,154 @@
+"""Why S3 refused, in words; the client library's errors become ours here and nowhere else."""
+
+from __future__ import annotations
+
+import http.client
+import socket
+import ssl
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+import botocore.exceptions as aws
+import urllib3
+
+from dil.errors import AuthenticationError, SourceError, TransientSourceError
+from dil.spi.messages import shortened
+
+_NETWORK_FIX = "Check the source, the network and the proxies in between."
+_ADDRESS_FIX = "Check ms.source.uri, and region and endpoint of ms.source.s3.parameters."
+_KEYS_FIX = (
+    "Check source.conn.username (the access key) and source.conn.password (its secret), or write"
+    ' ms.source.s3.parameters={"credentials":"default"} to use those of the machine.'
+)
+_CLOCK_FIX = "Set the clock of this machine; requests are signed with its time."
+_RIGHTS_FIX = (
+    "The key needs s3:ListBucket on the bucket and s3:GetObject (or s3:PutObject) below it."
+)
+_CREDENTIALS = frozenset(
+    {"InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken",
+     "TokenRefreshRequired", "InvalidSecurity", "RequestTimeTooSkewed", "NotSignedUp", "401"}
+)  # fmt: skip
+_RIGHTS = frozenset({"AccessDenied", "AllAccessDisabled", "AccountProblem", "Forbidden", "403"})
+_GONE = frozenset({"NoSuchKey", "NoSuchVersion", "NotFound", "404"})
+# The last two: it became shorter, where the service does not look at If-Match.
+_CHANGED = frozenset({"PreconditionFailed", "412", "InvalidRange", "416"})
+_PASSING = frozenset(
+    {"SlowDown", "RequestTimeout", "RequestTimeoutException", "Throttling", "ThrottlingException",
+     "TooManyRequests", "InternalError", "ServiceUnavailable", "OperationAborted", "BadDigest",
+     "RequestLimitExceeded", "BandwidthLimitExceeded", "IncompleteBody"}
+)  # fmt: skip
+_REGION = frozenset({"PermanentRedirect", "AuthorizationHeaderMalformed", "301", "307", "308",
+                     "TemporaryRedirect", "IllegalLocationConstraintException"})  # fmt: skip
+_FIXES = {
+    "NoSuchBucket": "Check the bucket: the first label of the host, or bucket_name.",
+    "InvalidObjectState": "The object is archived: restore it first.",
+    "RequestTimeTooSkewed": _CLOCK_FIX,
+}
+_SERVER_ERRORS = range(500, 600)
+_TOO_MANY = 429
+_DEPTH = 20  # causes may form a ring
+
+
+class ObjectGoneError(SourceError):
+    """There is no such object (any more)."""
+
+
+class ObjectChangedError(SourceError):
+    """The object is not the one that was asked for (any more)."""
+
+
+@contextmanager
+def told(shown: str) -> Iterator[None]:
+    """Translate what the client library raises; ``shown`` names the place, without secrets."""
+    try:
+        yield
+    except aws.ClientError as error:
+        raise _refusal(error, shown) from None
+    except (aws.BotoCoreError, urllib3.exceptions.HTTPError, http.client.HTTPException,
+            OSError) as error:  # fmt: skip
+        raise _failure(error, shown) from None
+
+
+def _refusal(error: aws.ClientError, shown: str) -> SourceError:
+    """Return our error for an answer that is a refusal."""
+    about = error.response.get("Error", {})
+    code = str(about.get("Code", "")) or "an unknown error"
+    if code in _GONE:
+        return ObjectGoneError(f"{shown}: there is no such object ({code})")
+    if code in _CHANGED:
+        return ObjectChangedError(f"{shown}: it is another object now ({code})")
+    words = shortened(str(about.get("Message", "")))
+    what = f"{shown}: the service answers {code}" + (f" ({words})" if words else "")
+    if code in _CREDENTIALS:
+        return AuthenticationError(what, _FIXES.get(code, _KEYS_FIX))
+    if code in _RIGHTS:
+        return AuthenticationError(what, _RIGHTS_FIX)
+    facts = error.response.get("ResponseMetadata", {})
+    status = int(facts.get("HTTPStatusCode", 0) or 0)
+    if code in _PASSING or status in _SERVER_ERRORS or status == _TOO_MANY:
+        return TransientSourceError(what, _NETWORK_FIX)
+    return SourceError(what, _fix(code, facts.get("HTTPHeaders", {})))
+
+
+def _fix(code: str, headers: Mapping[str, str]) -> str:
+    if code not in _REGION:
+        return _FIXES.get(code, _ADDRESS_FIX)
+    region = headers.get("x-amz-bucket-region", "")
+    named = f'The bucket is in {region}: write "region":"{region}"' if region else "Set region"
+    return f"{named} in ms.source.s3.parameters."
+
+
+def _failure(error: Exception, shown: str) -> SourceError:
+    """Return our error for a request that got no answer, or one that broke off."""
+    if isinstance(error, aws.NoCredentialsError | aws.PartialCredentialsError):
+        return AuthenticationError(f"{shown}: there are no credentials", _KEYS_FIX)
+    if isinstance(error, aws.CredentialRetrievalError | aws.TokenRetrievalError):
+        return AuthenticationError(f"{shown}: the credentials cannot be read", _KEYS_FIX)
+    if isinstance(error, aws.ParamValidationError):
+        return SourceError(f"{shown}: {shortened(str(error))}", _ADDRESS_FIX)
+    causes = list(_causes(error))
+    if isinstance(error, aws.SSLError) or any(isinstance(c, ssl.SSLError) for c in causes):
+        if "CERTIFICATE_VERIFY_FAILED" in str(error):
+            return SourceError(
+                f"{shown}: the server's certificate is not trusted",
+                "Name the file of its authority (PEM) in trustStorePath of ms.ssl.",
+            )
+        return TransientSourceError(f"{shown}: TLS failed", _ADDRESS_FIX)
+    reason, fix = _reason(error, causes)
+    return TransientSourceError(f"{shown}: {reason}", fix)
+
+
+def _reason(error: Exception, causes: list[BaseException]) -> tuple[str, str]:
+    place = "the proxy: " if isinstance(error, aws.ProxyConnectionError) else ""
+    timeouts = (TimeoutError, urllib3.exceptions.TimeoutError, aws.ConnectTimeoutError,
+                aws.ReadTimeoutError)  # fmt: skip
+    for kinds, words, fix in (
+        ((socket.gaierror,), "host name not found", _ADDRESS_FIX),
+        ((ConnectionRefusedError,), "connection refused", _ADDRESS_FIX),
+        ((aws.FlexibleChecksumError,), "the bytes do not fit their checksum", _NETWORK_FIX),
+        ((aws.IncompleteReadError, http.client.IncompleteRead), "the body broke off", _NETWORK_FIX),
+        ((ConnectionError, http.client.RemoteDisconnected), "connection reset", _NETWORK_FIX),
+        (timeouts, "timed out", f"{_NETWORK_FIX} read_timeout_seconds gives it longer."),
+    ):
+        if any(isinstance(each, kinds) for each in causes):
+            return f"{place}{words}", fix
+    return f"{place}the connection failed ({type(error).__name__})", _NETWORK_FIX
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """Yield an error and what it came from; urllib3 keeps that in ``reason`` or in arguments."""
+    waiting = [error]
+    for _ in range(_DEPTH):
+        if not waiting:
+            return
+        found = waiting.pop(0)
+        yield found
+        kept = getattr(found, "kwargs", {}).get("error") if hasattr(found, "kwargs") else None
+        inner = (
+            *found.args,
+            kept,
+            getattr(found, "reason", None),
+            found.__cause__,
+            found.__context__,
+        )
+        waiting += [each for each in inner if isinstance(each, BaseException)]

@@ -1,0 +1,179 @@
+"""Listing a bucket and reading one object of it."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
+
+from connectors.files.body import Part, RemoteFile, changed
+from connectors.files.names import Listed
+from connectors.s3.address import Address
+from connectors.s3.failures import ObjectChangedError, ObjectGoneError, told
+from dil.errors import SourceContractError, TransientSourceError
+
+_MD5 = re.compile(r'"?([0-9a-f]{32})"?')
+_RANGE = re.compile(r"bytes (\d+)-(\d+)/(\d+)")
+# Encryptions whose eTag is no MD5 of the content.
+_NO_MD5 = frozenset({"aws:kms", "aws:kms:dsse"})
+
+
+def listed_objects(client: Any, address: Address, most: int) -> Iterator[Listed]:  # noqa: ANN401
+    """Yield the objects whose key begins with the prefix, in the service's order; all pages.
+
+    Raises:
+        SourceError: the service refuses.
+        SourceContractError: it says that there is more and not where: a part would be missing.
+    """
+    token = ""
+    while True:
+        options = {"ContinuationToken": token} if token else {}
+        with told(address.shown):
+            page = client.list_objects_v2(
+                Bucket=address.bucket, Prefix=address.prefix, MaxKeys=min(most, 1000), **options
+            )
+        for entry in page.get("Contents", ()):
+            etag = entry.get("ETag", "").strip('"')
+            yield Listed(entry["Key"], _epoch_ms(entry.get("LastModified")), etag)
+        if not page.get("IsTruncated"):
+            return
+        following = page.get("NextContinuationToken", "")
+        if not following or following == token:
+            raise SourceContractError(
+                f"{address.shown}: the list goes on, and the service does not say where",
+                "Nothing was published. The service does not speak list-type=2 as S3 does.",
+            )
+        token = following
+
+
+def _length(answer: dict[str, Any], shown: str) -> int:
+    length = answer.get("ContentLength")
+    if length is None:
+        answer["Body"].close()
+        raise SourceContractError(
+            f"{shown}: the service does not say how long the object is",
+            "A body that is cut would look whole. The service does not speak S3's protocol.",
+        )
+    return int(length)
+
+
+def _epoch_ms(instant: datetime | None) -> int | None:
+    return None if instant is None else int(instant.timestamp() * 1000)
+
+
+class S3Object(RemoteFile):
+    """One version of one object: what is read later is what was found first, or an error.
+
+    ``first`` is the open stream from its beginning.
+    """
+
+    def __init__(
+        self,
+        client: Any,  # noqa: ANN401 - botocore has no types
+        bucket: str,
+        key: str,
+        *,
+        verifies_md5: bool = True,
+    ) -> None:
+        self._client = client
+        self._bucket = bucket
+        self._key = key
+        self.etag = ""
+        self._version = ""
+        self.size = -1
+        self.content_type = ""
+        self.shown = f"s3://{bucket}/{key}"
+        self.first = self.open_at(0)
+        self._digest = hashlib.md5(usedforsecurity=False) if self._md5 and verifies_md5 else None
+
+    def open_at(self, position: int) -> Part:
+        """Ask for the object from a position on, if it is still the same one."""
+        options: dict[str, str] = {"Range": f"bytes={position}-"} if position else {}
+        if self.etag:
+            options["IfMatch"] = self.etag
+        if self._version:
+            options["VersionId"] = self._version
+        try:
+            with told(self.shown):
+                answer = self._client.get_object(Bucket=self._bucket, Key=self._key, **options)
+        except ObjectGoneError as error:
+            when = "while it was read" if self.size >= 0 else "after it was listed"
+            raise SourceContractError(
+                f"{self.shown}: the object vanished {when}",
+                "Somebody deletes there. The next attempt lists anew.",
+            ) from error
+        except ObjectChangedError as error:
+            raise changed(self.shown, "another object took its place") from error
+        part = _Part(answer["Body"], self.shown)
+        if self.size < 0:
+            self._begin(answer)
+        else:
+            self._check_part(answer, part, position)
+        return part
+
+    def taken(self, data: bytes) -> None:
+        """Add to the digest."""
+        if self._digest is not None:
+            self._digest.update(data)
+
+    def check_end(self) -> None:
+        """Compare the bytes with the eTag where it is their MD5."""
+        if self._digest is not None and self._digest.hexdigest() != self._md5:
+            raise SourceContractError(
+                f"{self.shown}: the bytes do not have the MD5 {self._md5} of the object's eTag",
+                "They were damaged on the way. Where the service's eTag is no MD5 at all, write"
+                ' "verify_md5":false into ms.source.s3.parameters.',
+            )
+
+    def _begin(self, answer: dict[str, Any]) -> None:
+        """Keep what tells this object from others."""
+        self.etag = answer.get("ETag", "")
+        self._version = answer.get("VersionId", "") or ""
+        if self._version == "null":
+            self._version = ""  # what is not versioned is told by its eTag alone
+        self.size = _length(answer, self.shown)
+        self.content_type = str(answer.get("ContentType") or "")
+        if answer.get("ContentEncoding", "") == "gzip":
+            self.content_type = "application/gzip"
+        match = _MD5.fullmatch(self.etag)
+        is_plain = answer.get("ServerSideEncryption") not in _NO_MD5
+        is_plain = is_plain and not answer.get("SSECustomerAlgorithm")
+        self._md5 = match[1] if match and is_plain else ""
+
+    def _check_part(self, answer: dict[str, Any], part: _Part, position: int) -> None:
+        """Check that the rest is the rest of the same object: not every service obeys If-Match."""
+        found = _RANGE.fullmatch(answer.get("ContentRange", ""))
+        asked = (position, self.size - 1, self.size)
+        is_same = not self.etag or answer.get("ETag", self.etag) == self.etag
+        if is_same and found is not None and tuple(map(int, found.groups())) == asked:
+            return
+        part.close()
+        if is_same and found is None:
+            raise SourceContractError(
+                f"{self.shown}: the service does not give the rest of an object after a cut",
+                "It ignores Range. The next attempt reads from the beginning.",
+            )
+        raise changed(self.shown, "another object took its place")
+
+
+class _Part(Part):
+    """The body of one answer."""
+
+    def __init__(self, body: Any, shown: str) -> None:  # noqa: ANN401
+        self._body = body
+        self._shown = shown
+
+    def read(self, size: int, /) -> bytes:
+        """Return up to ``size`` bytes."""
+        with told(self._shown):
+            data: bytes = self._body.read(size)
+        return data
+
+    def close(self) -> None:
+        """Close the answer, and with it the connection where the body was not read to its end."""
+        try:
+            self._body.close()
+        except OSError as error:
+            raise TransientSourceError(f"{self._shown}: closing failed") from error

@@ -1,0 +1,132 @@
+"""One attempt's requests to S3: list, get or put (behaviour.md B13.2, B16.3)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, BinaryIO, cast
+
+from connectors.files.body import FileBody, closing_on_error
+from connectors.files.names import Listed, chosen, filled, matching, media_type, settled
+from connectors.files.once import UnitFile, file_unit
+from connectors.files.payload import payload_file, sent_response
+from connectors.listing import listing_response
+from connectors.s3.address import Address, AddressError, Service, address_of
+from connectors.s3.client import make_client
+from connectors.s3.failures import told
+from connectors.s3.objects import S3Object, listed_objects
+from connectors.s3.settings import JobSettings
+from connectors.s3.upload import Upload
+from dil.errors import ConfigError
+from dil.model.json import JsonObject
+from dil.spi.connector import ByteSession, RequestValues, Response
+
+
+class S3Session(ByteSession):
+    """Lists the keys of a prefix, reads one object, or puts a file.
+
+    ``seconds_waited`` are the waits before a cut body was asked for again.
+    """
+
+    def __init__(
+        self,
+        settings: JobSettings,
+        unit: UnitFile | None = None,
+        *,
+        sleep: Callable[[float], None] = time.sleep,
+        monotonic: Callable[[], float] = time.monotonic,
+        now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+    ) -> None:
+        self._settings = settings
+        self._unit = unit
+        self._sleep = sleep
+        self._monotonic = monotonic
+        self._now_ms = now_ms
+        self._clients: dict[Service, Any] = {}
+        self._used_at = 0.0
+        self.seconds_waited = 0.0
+
+    def close(self) -> None:
+        """Close all connections."""
+        for client in self._clients.values():
+            client.close()
+
+    def fetch(self, values: RequestValues) -> Response:
+        """Put the payload file; else list the keys, or open the one object that is asked for.
+
+        Raises:
+            TransientSourceError: no connection, time-outs, a busy service.
+            AuthenticationError: the key is unknown, or may not do this.
+            SourceContractError: the object vanished or changed.
+            SourceError: there is no object, or any other refusal.
+            ConfigError: the address needs a value that this request has not.
+        """
+        address = self._address(values)
+        job = self._settings.job
+        payload = payload_file(job.properties, values)
+        if payload is not None:
+            key = f"{address.prefix.rstrip('/')}/{payload.name}".lstrip("/")
+            facts = Upload(self._client(address.service), address.bucket).put(payload, key)
+            return sent_response(facts, f"s3://{address.bucket}/{key}")
+        if job.extraction.pagination.is_on and job.extraction.session is None and values.page:
+            return Response(None, location=address.shown)  # B8.6: there are no pages here
+        if self._unit is not None:
+            return self._object(address, self._unit.path)
+        if not self._settings.reads_one:
+            found = settled(self._listed(address), job.properties, address.shown, self._now_ms())
+            return listing_response((each.name for each in found), job, address.shown)
+        listed, now_ms = self._listed(address), self._now_ms()
+        one = chosen(listed, address.prefix, job.properties, address.shown, now_ms)
+        return self._object(address, one.name)
+
+    def units(self) -> Iterator[JsonObject]:
+        """Yield a unit for each object that is wanted and has settled, in the order of the list.
+
+        Raises:
+            SourceError: the service refuses, or cannot be reached.
+        """
+        address, properties = self._address(RequestValues({}, {})), self._settings.job.properties
+        for each in settled(self._listed(address), properties, address.shown, self._now_ms()):
+            yield file_unit(each.name, each.version, properties)
+
+    def _listed(self, address: Address) -> Iterator[Listed]:
+        found = listed_objects(self._client(address.service), address, self._settings.list_keys)
+        return matching(found, self._settings.job.properties)
+
+    def _object(self, address: Address, key: str) -> Response:
+        verifies = self._settings.s3.verify_md5
+        opened = S3Object(self._client(address.service), address.bucket, key, verifies_md5=verifies)
+        if self._unit is not None:
+            with closing_on_error(opened.first):
+                self._unit.check(opened.etag.strip('"'))
+        body = FileBody(opened, self._wait, opened.first)
+        kind = opened.content_type.partition(";")[0].strip().lower()
+        return Response(
+            cast("BinaryIO", body),
+            content_type=media_type(key) or kind,
+            headers={"Content-Length": str(opened.size), "ETag": opened.etag},
+            location=opened.shown,
+            uri=opened.shown,
+        )
+
+    def _wait(self, seconds: float) -> None:
+        self._sleep(seconds)
+        self.seconds_waited += seconds
+
+    def _address(self, values: RequestValues) -> Address:
+        uri = filled(self._settings.job.source.uri, values.variables)
+        try:
+            return address_of(uri, self._settings.s3)
+        except AddressError as error:
+            raise ConfigError.single("ms.source.uri", error.what, error.fix) from None
+
+    def _client(self, service: Service) -> Any:  # noqa: ANN401 - botocore has no types
+        """Return the client of a service, its unused connections closed when they are too old."""
+        now, most = self._monotonic(), self._settings.s3.max_idle_ms
+        if service not in self._clients:
+            with told(service.endpoint or f"S3 in {service.region}"):
+                self._clients[service] = make_client(self._settings, service)
+        elif most is not None and (now - self._used_at) * 1000 > most:
+            self._clients[service].close()
+        self._used_at = now
+        return self._clients[service]

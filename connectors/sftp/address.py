@@ -1,0 +1,106 @@
+"""``ms.source.uri`` of an SFTP source: server and path (behaviour.md B13.3)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from urllib.parse import unquote
+
+from connectors.files.names import filled
+from dil.model.json import JsonValue
+
+_URI = re.compile(r"sftp://(?P<authority>[^/]*)(?P<path>.*)", re.IGNORECASE | re.DOTALL)
+_AUTHORITY = re.compile(
+    r"(?:(?P<user>[^@]*)@)?(?P<host>\[[0-9A-Fa-f:.]+\]|[^:@\[\]]*)(?::(?P<port>\d{1,5}))?"
+)
+_HIGHEST_PORT = 65535
+
+
+class AddressError(ValueError):
+    """A text that names no place on an SFTP server: what is wrong, and what to do."""
+
+    def __init__(self, what: str, fix: str) -> None:
+        super().__init__(what, fix)
+        self.what = what
+        self.fix = fix
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """Whom to ask; ``user`` is empty where the address names none."""
+
+    host: str
+    port: int
+    user: str = ""
+
+    @property
+    def shown(self) -> str:
+        """Return the server for messages."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"sftp://{host}" if self.port == 22 else f"sftp://{host}:{self.port}"  # noqa: PLR2004
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """A path on a server; one that does not begin with a slash starts at the user's folder."""
+
+    server: Server
+    path: str
+
+
+def address_of(template: str, variables: Mapping[str, JsonValue], default: Server) -> Address:
+    """Return the address that a template gives.
+
+    What is written of an ``sftp://`` address may hold ``%20`` and the like; values of variables
+    are taken as they are, and without ``sftp://`` the whole is the path.
+
+    Args:
+        template: ``ms.source.uri``.
+        variables: What stands for ``{{name}}``.
+        default: The server where the template names none; its port also where no port is named.
+
+    Raises:
+        AddressError: it is no address, or names no server.
+        ConfigError: nothing gives a value to one of its variables.
+    """
+    match = _URI.fullmatch(template)
+    if match is not None:
+        authority = filled(match["authority"], variables)
+        path = filled(unquote(match["path"]), variables)
+    else:
+        text = filled(template, variables)
+        match = _URI.fullmatch(text)
+        authority, path = (match["authority"], match["path"]) if match else ("", text)
+    server = server_of(authority, default)
+    if not path.strip("/"):
+        path = "/" if path else "."
+    return Address(server, re.sub(r"\A/+", "/", path))
+
+
+def server_of(authority: str, default: Server) -> Server:
+    """Read ``user@host:port``.
+
+    Raises:
+        AddressError: it is none.
+    """
+    match = _AUTHORITY.fullmatch(authority)
+    if match is None:
+        raise AddressError(
+            f'has "{authority.rpartition("@")[2]}" in place of a host and a port',
+            "Write sftp://<host>:<port>/<path>.",
+        )
+    user = match["user"] or ""
+    if ":" in user:
+        raise AddressError(
+            "has a password in its address", "Write it into source.conn.password, as a secret."
+        )
+    port = int(match["port"]) if match["port"] else default.port
+    if not 0 < port <= _HIGHEST_PORT:
+        raise AddressError(f"has the port {port}", "Ports are 1 to 65535.")
+    host = match["host"].strip("[]") or default.host
+    if not host:
+        raise AddressError(
+            "names no server", "Write sftp://<host>/<path>, or give source.conn.host."
+        )
+    return Server(host, port, unquote(user) or default.user)

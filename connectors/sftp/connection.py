@@ -1,0 +1,132 @@
+"""One connection to an SFTP server, made again when it is gone."""
+
+from __future__ import annotations
+
+import http.client
+import logging
+import socket
+from contextlib import suppress
+
+import paramiko
+
+from connectors.sftp.address import Server
+from connectors.sftp.failures import told
+from connectors.sftp.host_keys import KnownHost
+from connectors.sftp.private_key import private_key
+from connectors.sftp.settings import SftpSettings
+from dil.errors import AuthenticationError, SourceError, TransientSourceError
+
+# Its errors are told by ours; its own log would tell them once more, with a stack.
+logging.getLogger("paramiko").setLevel(logging.CRITICAL)
+
+_WINDOW = 16 * 1024 * 1024
+_LOGIN_FIX = (
+    "Check source.conn.username, source.conn.password and source.conn.private.key; the server's"
+    " log tells what it did not like."
+)
+_PROXY_FIX = "Check source.conn.use.proxy.url, and whether the proxy lets this host through."
+
+
+class Connection:
+    """A server, and the connection to it while there is one."""
+
+    def __init__(self, settings: SftpSettings, server: Server) -> None:
+        self._settings = settings
+        self.server = server
+        self._transport: paramiko.Transport | None = None
+        self._client: paramiko.SFTPClient | None = None
+
+    def client(self) -> paramiko.SFTPClient:
+        """Return the open connection, made when there is none.
+
+        Raises:
+            TransientSourceError: the server cannot be reached.
+            AuthenticationError: the server is not known, or refuses the user.
+            ConfigError: the file of known hosts or the private key cannot be read.
+        """
+        if self._client is not None and self._transport is not None:
+            if self._transport.is_active():
+                return self._client
+            self.drop()
+        with told(self.server.shown):
+            self._client = self._opened()
+        return self._client
+
+    def drop(self) -> None:
+        """Close the connection; the next use makes another one."""
+        transport, self._transport, self._client = self._transport, None, None
+        if transport is not None:
+            with suppress(OSError, EOFError, paramiko.SSHException):
+                transport.close()
+            transport.sock.close()
+
+    def _opened(self) -> paramiko.SFTPClient:
+        known = KnownHost(self._settings.host_keys, self.server)
+        timeout = self._settings.timeout_s
+        transport = self._transport = paramiko.Transport(self._socket())
+        try:
+            self._begin(transport, known)
+            self._log_in(transport)
+            channel = transport.open_session(window_size=_WINDOW, timeout=timeout)
+            channel.settimeout(timeout)
+            channel.invoke_subsystem("sftp")
+            return paramiko.SFTPClient(channel)
+        except BaseException:
+            self.drop()
+            raise
+
+    def _socket(self) -> socket.socket:
+        """Connect, through the proxy where there is one (D-72)."""
+        timeout, proxy = self._settings.timeout_s, self._settings.proxy
+        place = (self.server.host, self.server.port)
+        if proxy is None:
+            return socket.create_connection(place, timeout)
+        through = http.client.HTTPConnection(*proxy, timeout=timeout)
+        through.set_tunnel(*place)
+        try:
+            through.connect()
+        except OSError as error:
+            through.close()
+            words = f"{self.server.shown}: the proxy: {error.strerror or error}"
+            if str(error).startswith("Tunnel connection failed: 4"):
+                raise SourceError(words, _PROXY_FIX) from None
+            raise TransientSourceError(words, _PROXY_FIX) from None
+        return through.sock
+
+    def _begin(self, transport: paramiko.Transport, known: KnownHost) -> None:
+        """Agree on keys, and look at the server's."""
+        timeout = self._settings.timeout_s or 0
+        if timeout:
+            transport.banner_timeout = transport.auth_timeout = transport.handshake_timeout = (
+                timeout
+            )
+        options = transport.get_security_options()
+        options.key_types = known.order(options.key_types)
+        # The cipher and the checksum in one: less time for each byte.
+        options.ciphers = sorted(options.ciphers, key=lambda name: "gcm" not in name)
+        transport.start_client(timeout=timeout or None)
+        known.check(transport.get_remote_server_key())
+
+    def _log_in(self, transport: paramiko.Transport) -> None:
+        """Show the key, then the password (B13.3); a server may ask for both."""
+        settings, user = self._settings, self.server.user
+        asked: list[str] = []
+        if settings.private_key:
+            key = private_key(settings.private_key, settings.passphrase)
+            with suppress(paramiko.AuthenticationException):
+                asked.append("the private key")
+                transport.auth_publickey(user, key)
+        if settings.password and not transport.is_authenticated():
+            with suppress(paramiko.AuthenticationException):
+                asked.append("the password")
+                transport.auth_password(user, settings.password.reveal())
+        if not transport.is_active():
+            raise TransientSourceError(
+                f"{self.server.shown}: the server closed the connection during the login",
+                _LOGIN_FIX,
+            )
+        if not transport.is_authenticated():
+            shown = " and ".join(asked) or "a user without key and password"
+            raise AuthenticationError(
+                f"{self.server.shown}: the server refuses {shown}", _LOGIN_FIX
+            )

@@ -1,0 +1,132 @@
+"""The SFTP connector; cheap to import, the client library is loaded by ``open``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from connectors.files.names import reads_one_file
+from connectors.files.once import once_problems, unit_file
+from connectors.files.payload import payload_problems, sending_problem, sends_file
+from connectors.listing import listing_problems
+from connectors.sftp.address import AddressError, server_of
+from connectors.sftp.settings import default_server
+from dil.errors import Problem
+from dil.model.job import Job
+from dil.model.json import JsonObject
+from dil.model.properties import Properties
+from dil.spi.connector import Connector, SessionContext
+from dil.text.variables import placeholders
+
+if TYPE_CHECKING:
+    from connectors.sftp.session import SftpSession
+
+_URI = "ms.source.uri"
+_USER = "source.conn.username"
+_FINGERPRINT = "ms.sftp.host.key.fingerprint"
+_PROXY = "source.conn.use.proxy.url"
+_SHA256 = re.compile(r"SHA256:[A-Za-z0-9+/]{43}=?")
+_OTHER = re.compile(r"(?!sftp:)[A-Za-z][A-Za-z0-9+.-]*://", re.IGNORECASE)
+
+
+class SftpConnector(Connector):
+    """Lists, reads and puts files; one connection for each attempt (behaviour.md B13.3)."""
+
+    @classmethod
+    def check(cls, properties: Properties) -> Iterable[Problem]:
+        """Return problems of the address, the login, and what is listed or sent."""
+        problems = [
+            *_uri_problems(properties),
+            *_login_problems(properties),
+            *payload_problems(properties),
+            *once_problems(properties, lists=False, place=properties.text(_URI)),
+        ]
+        if not reads_one_file(properties) and not sends_file(properties):
+            problems += listing_problems(properties)
+        return problems
+
+    @classmethod
+    def units(cls, job: Job, now_ms: int) -> Iterable[JsonObject]:
+        """Yield the files as units, where each is read once."""
+        del now_ms
+        from connectors.sftp.session import SftpSession
+        from connectors.sftp.settings import SftpSettings
+
+        with SftpSession(SftpSettings.of(job)) as session:
+            yield from session.units()
+
+    @classmethod
+    def changes(cls, job: Job) -> Problem | None:
+        """Tell that a job which sends a file changes what is there."""
+        return sending_problem(job.properties)
+
+    @classmethod
+    def may_repeat_rows(cls, job: Job) -> bool:
+        """Tell that a put may be repeated: the same file under the same name."""
+        del job
+        return True
+
+    def open(self, context: SessionContext) -> SftpSession:
+        """Return a session; nothing is sent before the first request."""
+        from connectors.sftp.session import SftpSession
+        from connectors.sftp.settings import SftpSettings
+
+        unit = unit_file(context.job.properties, context.work_unit)
+        return SftpSession(SftpSettings.of(context.job), unit)
+
+
+def _uri_problems(properties: Properties) -> Iterator[Problem]:
+    """Yield what is wrong with the address, as far as no variable hides it."""
+    uri = properties.text(_URI)
+    authority = uri.partition("://")[2].partition("/")[0] if "://" in uri else ""
+    if uri.startswith("{{") or placeholders(authority):
+        if "://" not in uri and not properties.text("source.conn.host"):
+            yield Problem(
+                properties.origin(_URI),
+                _URI,
+                "names no server, unless its variable does",
+                "Give source.conn.host.",
+            )
+        return
+    if _OTHER.match(uri):
+        yield Problem(
+            properties.origin(_URI),
+            _URI,
+            "is no SFTP address",
+            "Write sftp://<host>:<port>/<path>, or a path and source.conn.host.",
+        )
+        return
+    try:
+        server = server_of(authority, default_server(properties))
+    except AddressError as error:
+        yield Problem(properties.origin(_URI), _URI, error.what, error.fix)
+        return
+    if not server.user:
+        yield Problem(properties.origin(_USER), _USER, "is missing", "Name the user of the server.")
+
+
+def _login_problems(properties: Properties) -> Iterator[Problem]:
+    secrets = ("source.conn.private.key", "source.conn.password")
+    if not any(properties.secret(name) for name in secrets):
+        yield Problem(
+            properties.origin(secrets[0]),
+            secrets[0],
+            "and source.conn.password are both missing",
+            "Give the one that the server asks for, as a secret.",
+        )
+    fingerprint = properties.text(_FINGERPRINT)
+    if fingerprint and not _SHA256.fullmatch(fingerprint):
+        yield Problem(
+            properties.origin(_FINGERPRINT),
+            _FINGERPRINT,
+            f'is "{fingerprint}"',
+            "Write it as ssh-keyscan <host> | ssh-keygen -lf - shows it: SHA256:<43 characters>.",
+        )
+    if properties.text(_PROXY).lower().startswith(("https:", "socks")):
+        yield Problem(
+            properties.origin(_PROXY),
+            _PROXY,
+            "is a proxy of a kind that SFTP cannot go through",
+            "Name an HTTP proxy that has CONNECT.",
+        )

@@ -1,0 +1,59 @@
+"""Why an SFTP server refused, in words; the client library's errors become ours here."""
+
+from __future__ import annotations
+
+import errno
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import paramiko
+
+from dil.errors import AuthenticationError, SourceError, TransientSourceError
+from dil.spi.messages import shortened
+
+_NETWORK_FIX = "Check the server, the network and what stands between."
+_ADDRESS_FIX = "Check ms.source.uri, source.conn.host and source.conn.port."
+_TIMEOUT_FIX = f"{_NETWORK_FIX} ms.sftp.conn.timeout.millis gives it longer."
+_RIGHTS_FIX = "Give the user the right on the server, or check the path in ms.source.uri."
+# What the library says of a channel that is gone; it has no class of its own.
+_CLOSED = "Socket is closed"
+_REASONS: tuple[tuple[tuple[type[BaseException], ...], str, str], ...] = (
+    ((socket.gaierror,), "host name not found", _ADDRESS_FIX),
+    ((ConnectionRefusedError,), "connection refused", _ADDRESS_FIX),
+    ((TimeoutError,), "timed out", _TIMEOUT_FIX),
+    ((ConnectionError,), "connection reset", _NETWORK_FIX),
+    ((EOFError,), "the connection was closed", _NETWORK_FIX),
+)
+
+
+class NotThereError(SourceError):
+    """There is no such file or folder."""
+
+
+@contextmanager
+def told(shown: str) -> Iterator[None]:
+    """Translate what the client library raises; ``shown`` names the place, without secrets."""
+    try:
+        yield
+    except UnicodeDecodeError:
+        raise SourceError(
+            f"{shown}: a name there is not UTF-8", "Rename the file on the server."
+        ) from None
+    except (paramiko.SSHException, OSError, EOFError) as error:
+        raise _failure(error, shown) from None
+
+
+def _failure(error: Exception, shown: str) -> SourceError:
+    if isinstance(error, OSError) and error.errno == errno.ENOENT:
+        return NotThereError(f"{shown}: no such file or folder", "Check ms.source.uri.")
+    if isinstance(error, OSError) and error.errno == errno.EACCES:
+        return AuthenticationError(f"{shown}: permission denied", _RIGHTS_FIX)
+    for kinds, reason, fix in _REASONS:
+        if isinstance(error, kinds):
+            return TransientSourceError(f"{shown}: {reason}", fix)
+    words = shortened(str(error))
+    if isinstance(error, OSError) and error.errno is None and words != _CLOSED:
+        # A status of the protocol that says no more than its words.
+        return SourceError(f"{shown}: the server answers: {words}", _RIGHTS_FIX)
+    return TransientSourceError(f"{shown}: the connection failed ({words})", _NETWORK_FIX)

@@ -1,0 +1,138 @@
+"""Whether the server that answers is the one that is meant (defects.md X-05)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import paramiko
+
+from connectors.sftp.address import Server
+from connectors.sftp.settings import HostKeyRules
+from dil.errors import AuthenticationError, ConfigError
+
+_KEY = "source.conn.known.hosts"
+_OWN_FILE = "~/.ssh/known_hosts"
+_DEFAULT_PORT = 22
+_SWITCH = "ms.sftp.host.key.check=false takes whoever answers for the server."
+_RSA = ("rsa-sha2-512", "rsa-sha2-256")
+
+
+class KnownHost:
+    """What is known of one server's keys.
+
+    Raises:
+        ConfigError: the file that is named cannot be read.
+    """
+
+    def __init__(self, rules: HostKeyRules, server: Server) -> None:
+        self._rules = rules
+        self._server = server
+        self._name = server.host
+        if server.port != _DEFAULT_PORT:
+            self._name = f"[{server.host}]:{server.port}"
+        self._shown = rules.known_hosts or _OWN_FILE
+        self._path = Path(self._shown).expanduser()
+        self._keys: dict[str, list[paramiko.PKey]] = {}
+        self._revoked: frozenset[str] = frozenset()
+        if rules.checks and not rules.fingerprint:
+            self._read()
+
+    def order(self, offered: Sequence[str]) -> list[str]:
+        """Return the kinds of keys to ask the server for, those that are known first."""
+        known = [kind for name in self._keys for kind in (_RSA if name == "ssh-rsa" else (name,))]
+        return [*(kind for kind in offered if kind in known),
+                *(kind for kind in offered if kind not in known)]  # fmt: skip
+
+    def check(self, key: paramiko.PKey) -> None:
+        """Refuse a server whose key is not the one that is known.
+
+        Raises:
+            AuthenticationError: it is unknown, or another one.
+        """
+        if not self._rules.checks:
+            return
+        found = f"{key.get_name()} {key.fingerprint}"
+        if self._rules.fingerprint:
+            if key.fingerprint != self._rules.fingerprint.rstrip("="):
+                raise AuthenticationError(
+                    f"{self._server.shown}: the server's host key is {found}, and"
+                    f" ms.sftp.host.key.fingerprint is {self._rules.fingerprint}",
+                    "Somebody may stand between, or the server has a new key: ask its owner.",
+                )
+            return
+        if key.get_base64() in self._revoked:
+            raise AuthenticationError(
+                f"{self._server.shown}: {self._shown} says that the host key {found} is revoked",
+                "Ask the owner of the server for its new key.",
+            )
+        known = self._keys.get(key.get_name(), [])
+        if not known:
+            self._refuse_unknown(key, found)
+        if key.asbytes() not in [each.asbytes() for each in known]:
+            has = " and ".join(each.fingerprint for each in known)
+            raise AuthenticationError(
+                f"{self._server.shown}: the server's host key is {found}, and {self._shown} has"
+                f" {has}",
+                "Somebody may stand between, or the server was set up anew: ask its owner, then"
+                f" replace the line of {self._name}.",
+            )
+
+    def _refuse_unknown(self, key: paramiko.PKey, found: str) -> None:
+        line = f"{self._name} {key.get_name()} {key.get_base64()}"
+        raise AuthenticationError(
+            f"{self._server.shown}: the host key {found} is not known",
+            f"Make sure that it is the server's own, then add this line to {self._shown}: {line}"
+            f" (or set ms.sftp.host.key.fingerprint={key.fingerprint}). {_SWITCH}",
+        )
+
+    def _read(self) -> None:
+        """Read the entries of the server; a missing file that nobody named has none."""
+        try:
+            text = self._path.read_text("utf-8", "replace")
+        except FileNotFoundError:
+            if self._rules.known_hosts:
+                raise _unreadable(self._path, "there is no such file") from None
+            return
+        except OSError as error:
+            raise _unreadable(self._path, error.strerror or type(error).__name__) from None
+        revoked = set()
+        for line in text.splitlines():
+            words = line.split()
+            if words[:1] == ["@revoked"]:
+                revoked.update(words[3:4])
+            elif words and not words[0].startswith(("#", "@")):
+                self._add(" ".join(words))
+        self._revoked = frozenset(revoked)
+
+    def _add(self, line: str) -> None:
+        """Take the key of a line that means this server; a damaged line spoils no other one."""
+        with suppress(paramiko.SSHException, paramiko.hostkeys.InvalidHostKey, ValueError):
+            entry = paramiko.hostkeys.HostKeyEntry.from_line(line)
+            if entry is not None and _means(entry.hostnames, self._name):
+                self._keys.setdefault(entry.key.get_name(), []).append(entry.key)
+
+
+def _means(patterns: Sequence[str], name: str) -> bool:
+    """Tell whether the names of a line, hashed or with wildcards, mean a host (man sshd)."""
+    found = False
+    for pattern in patterns:
+        if pattern.startswith("|"):
+            found |= paramiko.HostKeys.hash_host(name, pattern) == pattern
+            continue
+        wanted = re.escape(pattern.lstrip("!")).replace(r"\*", ".*").replace(r"\?", ".")
+        if re.fullmatch(wanted, name, re.IGNORECASE):
+            if pattern.startswith("!"):
+                return False
+            found = True
+    return found
+
+
+def _unreadable(path: Path, why: str) -> ConfigError:
+    return ConfigError.single(
+        _KEY,
+        f"names {path}, which cannot be read ({why})",
+        f"Every executor has to have it: ssh-keyscan <host> > {path}. {_SWITCH}",
+    )

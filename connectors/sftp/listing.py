@@ -1,0 +1,87 @@
+"""What is in a folder of an SFTP server (behaviour.md B13.3)."""
+
+from __future__ import annotations
+
+import re
+import stat
+from operator import attrgetter
+from typing import TYPE_CHECKING
+
+from connectors.files.names import Listed
+from connectors.sftp.failures import NotThereError, told
+
+if TYPE_CHECKING:
+    import paramiko
+
+
+def listed_files(client: paramiko.SFTPClient, path: str, shown: str) -> list[Listed]:
+    """Return the files that a path means by their full paths, sorted; never folders.
+
+    A folder means the files in it, a file itself. In the last part of what is neither, ``*`` and
+    ``?`` stand for characters; names that begin with a dot need one that is written.
+
+    Raises:
+        SourceError: there is no such file or folder, or it may not be read.
+    """
+    with told(shown):
+        full = _absolute(client, path)
+        try:
+            with told(shown):
+                itself = client.stat(full)
+        except NotThereError:
+            folder, _, last = full.rpartition("/")
+            if "*" not in last and "?" not in last:
+                raise
+            found = _files(client, folder)
+            return [each for each in found if _is_meant(last, each.name.rpartition("/")[2])]
+        if stat.S_ISDIR(itself.st_mode or 0):
+            return _files(client, full.rstrip("/"))
+        return [_listed(full, itself)]
+
+
+def _absolute(client: paramiko.SFTPClient, path: str) -> str:
+    if path.startswith("/"):
+        return path if path == "/" else path.rstrip("/")
+    home = (client.normalize(".") or "").rstrip("/")
+    return home + "/" + path.rstrip("/") if path != "." else home or "/"
+
+
+def _files(client: paramiko.SFTPClient, folder: str) -> list[Listed]:
+    """Return the files in a folder, sorted; links are what they lead to. No slash at its end."""
+    files: list[Listed] = []
+    unsure: list[str] = []
+    for entry in client.listdir_iter(folder or "/"):
+        mode, path = entry.st_mode or 0, f"{folder}/{entry.filename}"
+        if stat.S_ISREG(mode):
+            files.append(_listed(path, entry))
+        elif not mode or stat.S_ISLNK(mode):
+            unsure.append(path)
+    files += [found for path in unsure if (found := _looked_at(client, path)) is not None]
+    return sorted(files, key=attrgetter("name"))
+
+
+def _looked_at(client: paramiko.SFTPClient, path: str) -> Listed | None:
+    """Return a file of which the list does not say what it is, None when it is none."""
+    try:
+        status = client.stat(path)
+    except FileNotFoundError:
+        return None  # a link to nothing, or a file that went meanwhile
+    is_file = status.st_mode is None or stat.S_ISREG(status.st_mode)
+    return _listed(path, status) if is_file else None
+
+
+def _listed(path: str, status: paramiko.SFTPAttributes) -> Listed:
+    modified_ms = None if status.st_mtime is None else status.st_mtime * 1000
+    return Listed(path, modified_ms, version_of(status))
+
+
+def version_of(status: paramiko.SFTPAttributes) -> str:
+    """Return what tells a file's content from an earlier one's, as far as the protocol tells."""
+    return f"{status.st_size}-{status.st_mtime}"
+
+
+def _is_meant(pattern: str, name: str) -> bool:
+    if name.startswith(".") and not pattern.startswith("."):
+        return False
+    wanted = re.escape(pattern).replace(r"\*", ".*").replace(r"\?", ".")
+    return re.fullmatch(wanted, name, re.DOTALL) is not None

@@ -1,0 +1,64 @@
+"""The private key of an SFTP user: a file, or the key itself."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import paramiko
+
+from dil.errors import ConfigError
+from dil.model.secret import Secret
+
+_KEY = "source.conn.private.key"
+_BEGIN = "-----BEGIN"
+_PUTTY = "PuTTY-User-Key-File"
+_KINDS = (paramiko.Ed25519Key, paramiko.ECDSAKey, paramiko.RSAKey)
+
+
+def private_key(given: Secret, passphrase: Secret | None) -> paramiko.PKey:
+    """Return the key.
+
+    Raises:
+        ConfigError: there is no such file, it is no key, or its passphrase is missing or wrong.
+    """
+    text = given.reveal()
+    if not text.lstrip().startswith(_BEGIN):
+        text = _content(text.strip())
+    if _PUTTY in text:
+        raise _problem(
+            "is a key of PuTTY",
+            "puttygen KEY.ppk -O private-openssh -o KEY makes one that is read.",
+        )
+    password = passphrase.reveal() if passphrase else None
+    for kind in _KINDS:
+        try:
+            return kind.from_private_key(io.StringIO(text.strip() + "\n"), password)
+        except paramiko.PasswordRequiredException:
+            fix = "Write its passphrase into ms.sftp.private.key.passphrase, as a secret."
+            raise _problem("is encrypted", fix) from None
+        except (paramiko.SSHException, ValueError, IndexError, TypeError):
+            continue
+    if passphrase:
+        what = "is no private key, or its passphrase is another one"
+        raise _problem(
+            what, "Check ms.sftp.private.key.passphrase: ssh-keygen -y -f KEY asks for it."
+        )
+    raise _problem("is no private key", "Write the path of a key that ssh-keygen made.")
+
+
+def _content(path: str) -> str:
+    try:
+        return Path(path).expanduser().read_text("utf-8", "replace")
+    except OSError as error:
+        # The text may be a key that lost its first line: it is not repeated.
+        why = error.strerror or type(error).__name__
+        raise _problem(
+            f"names a file that cannot be read ({why})",
+            "Every executor has to have it, readable for the user that runs the task. The key"
+            f" itself goes in as {_KEY}=file:<path beside the job file>, env:<name> or ENC(...).",
+        ) from None
+
+
+def _problem(what: str, fix: str) -> ConfigError:
+    return ConfigError.single(_KEY, what, fix)

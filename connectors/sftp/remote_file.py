@@ -1,0 +1,114 @@
+"""Reading one file of an SFTP server."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from connectors.files.body import Part, RemoteFile, changed
+from connectors.sftp.connection import Connection
+from connectors.sftp.failures import NotThereError, told
+from connectors.sftp.listing import version_of
+from connectors.sftp.read_ahead import ReadAhead
+from dil.errors import SourceContractError, SourceError, TransientSourceError
+
+if TYPE_CHECKING:
+    import paramiko
+
+
+class SftpFile(RemoteFile):
+    """One state of one file: its size and time of change when it was opened first.
+
+    The protocol tells times in whole seconds. ``first`` is the open stream from its beginning.
+    """
+
+    def __init__(self, connection: Connection, path: str) -> None:
+        self._connection = connection
+        self._path = path
+        self._state: tuple[int, str] | None = None
+        self._handle: paramiko.SFTPFile | None = None
+        self.size = 0
+        self.shown = f"{connection.server.shown}{path}"
+        self.version = ""
+        self.first = self.open_at(0)
+
+    def open_at(self, position: int) -> Part:
+        """Open the file and look whether it is still the same."""
+        try:
+            with told(self.shown):
+                handle = self._connection.client().open(self._path, "rb")
+                state = _state(handle)
+        except NotThereError as error:
+            when = "after it was listed" if self._state is None else "while it was read"
+            raise SourceContractError(
+                f"{self.shown}: the file vanished {when}",
+                "Somebody deletes or renames there. The next attempt lists anew.",
+            ) from error
+        if self._state is None:
+            self._state = state
+            self.size, self.version = state
+        elif state != self._state:
+            handle.close()
+            raise changed(self.shown, self._difference(state))
+        self._handle = handle
+        return _Part(self, handle, position)
+
+    def taken(self, data: bytes) -> None:
+        """Take no note: the protocol has no checksum to compare with."""
+
+    def check_end(self) -> None:
+        """Look whether the file is what it was."""
+        if self._handle is None:
+            return
+        with told(self.shown):
+            state = _state(self._handle)
+        if state != self._state:
+            raise changed(self.shown, self._difference(state))
+
+    def drop(self) -> None:
+        """Give up a connection that failed."""
+        self._connection.drop()
+
+    def _difference(self, state: tuple[int, str]) -> str:
+        if state[0] != self.size:
+            return f"it had {self.size} bytes and has {state[0]}"
+        return "it was written again"
+
+
+class _Part(Part):
+    """An open file from a position on."""
+
+    def __init__(self, file: SftpFile, handle: paramiko.SFTPFile, position: int) -> None:
+        self._file = file
+        self._handle = handle
+        self._ahead = ReadAhead(handle.sftp, handle.handle, position, file.size)
+        self._is_broken = False
+
+    def read(self, size: int, /) -> bytes:
+        """Return up to ``size`` bytes."""
+        try:
+            with told(self._file.shown):
+                return self._read(size)
+        except TransientSourceError:
+            self._is_broken = True
+            raise
+
+    def close(self) -> None:
+        """Close the file, or the connection where that is gone."""
+        if self._is_broken:
+            self._file.drop()
+            return
+        with suppress(SourceError), told(self._file.shown):
+            self._handle.close()
+
+    def _read(self, size: int) -> bytes:
+        try:
+            return self._ahead.read(size)
+        except EOFError:
+            self._file.check_end()  # it became shorter, or the connection is gone
+            raise
+
+
+def _state(handle: paramiko.SFTPFile) -> tuple[int, str]:
+    status = handle.stat()
+    return status.st_size or 0, version_of(status)

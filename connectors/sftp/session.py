@@ -1,0 +1,131 @@
+"""One attempt's requests to an SFTP server: list, get or put (behaviour.md B13.3)."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator
+from typing import BinaryIO, cast
+
+from connectors.files.body import FileBody, closing_on_error
+from connectors.files.names import Listed, chosen, matching, media_type, settled
+from connectors.files.once import UnitFile, file_unit
+from connectors.files.payload import payload_file, sent_response
+from connectors.listing import listing_response
+from connectors.sftp.address import Address, AddressError, Server, address_of
+from connectors.sftp.connection import Connection
+from connectors.sftp.listing import listed_files
+from connectors.sftp.remote_file import SftpFile
+from connectors.sftp.settings import SftpSettings
+from connectors.sftp.upload import put
+from dil.errors import ConfigError, TransientSourceError
+from dil.model.json import JsonObject
+from dil.spi.connector import ByteSession, RequestValues, Response
+
+_LOG = logging.getLogger(__name__)
+
+
+class SftpSession(ByteSession):
+    """Lists the files of a folder, reads one, or puts one.
+
+    ``seconds_waited`` are the waits before a cut transfer went on.
+    """
+
+    def __init__(
+        self,
+        settings: SftpSettings,
+        unit: UnitFile | None = None,
+        *,
+        sleep: Callable[[float], None] = time.sleep,
+        now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+    ) -> None:
+        self._settings = settings
+        self._unit = unit
+        self._sleep = sleep
+        self._now_ms = now_ms
+        self._connections: dict[Server, Connection] = {}
+        self.seconds_waited = 0.0
+
+    def close(self) -> None:
+        """Close all connections."""
+        for connection in self._connections.values():
+            connection.drop()
+
+    def fetch(self, values: RequestValues) -> Response:
+        """Put the payload file; else list the paths, or open the one file that is asked for.
+
+        Raises:
+            TransientSourceError: no connection, time-outs.
+            AuthenticationError: the server is not known, or refuses the user or the path.
+            SourceContractError: the file vanished or changed.
+            SourceError: there is no file, or any other refusal.
+            ConfigError: the address needs a value that this request has not.
+        """
+        job = self._settings.job
+        address = self._address(values)
+        connection = self._connection(address.server)
+        shown = f"{address.server.shown}/{address.path.lstrip('/')}"
+        payload = payload_file(job.properties, values)
+        if payload is not None:
+            return sent_response(put(connection, payload, address.path), shown)
+        if job.extraction.pagination.is_on and job.extraction.session is None and values.page:
+            return Response(None, location=shown)  # B8.6: there are no pages here
+        if self._unit is not None:
+            return self._opened(connection, self._unit.path)
+        files = matching(self._listed(connection, address, shown), job.properties)
+        if not self._settings.reads_one:
+            files = settled(files, job.properties, shown, self._now_ms())
+            return listing_response((each.name for each in files), job, shown)
+        found = chosen(files, address.path, job.properties, shown, self._now_ms())
+        return self._opened(connection, found.name)
+
+    def units(self) -> Iterator[JsonObject]:
+        """Yield a unit for each file that is wanted and has settled, in the order of their paths.
+
+        Raises:
+            SourceError: the server refuses, or cannot be reached.
+        """
+        address, properties = self._address(RequestValues({}, {})), self._settings.job.properties
+        shown = f"{address.server.shown}/{address.path.lstrip('/')}"
+        found = self._listed(self._connection(address.server), address, shown)
+        for each in settled(matching(found, properties), properties, shown, self._now_ms()):
+            yield file_unit(each.name, each.version, properties)
+
+    def _opened(self, connection: Connection, path: str) -> Response:
+        file = SftpFile(connection, path)
+        if self._unit is not None:
+            with closing_on_error(file.first):
+                self._unit.check(file.version)
+        body = FileBody(file, self._wait, file.first)
+        return Response(
+            cast("BinaryIO", body),
+            content_type=media_type(path),
+            headers={"Content-Length": str(file.size)},
+            location=file.shown,
+            uri=file.shown,
+        )
+
+    def _listed(self, connection: Connection, address: Address, shown: str) -> list[Listed]:
+        """List; once more over a new connection where that fails (B13.3)."""
+        try:
+            return listed_files(connection.client(), address.path, shown)
+        except TransientSourceError as error:
+            _LOG.warning("%s; listing once more", error.message)
+            connection.drop()
+            return listed_files(connection.client(), address.path, shown)
+
+    def _wait(self, seconds: float) -> None:
+        self._sleep(seconds)
+        self.seconds_waited += seconds
+
+    def _address(self, values: RequestValues) -> Address:
+        settings = self._settings
+        try:
+            return address_of(settings.job.source.uri, values.variables, settings.default)
+        except AddressError as error:
+            raise ConfigError.single("ms.source.uri", error.what, error.fix) from None
+
+    def _connection(self, server: Server) -> Connection:
+        if server not in self._connections:
+            self._connections[server] = Connection(self._settings, server)
+        return self._connections[server]

@@ -1,0 +1,77 @@
+"""Putting a file: under another name, verified, then renamed."""
+
+from __future__ import annotations
+
+import uuid
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from connectors.files.payload import OpenPayload, PayloadFile
+from connectors.sftp.connection import Connection
+from connectors.sftp.failures import NotThereError, told
+from dil.errors import SourceError, TransientSourceError
+from dil.model.json import JsonObject
+
+if TYPE_CHECKING:
+    import paramiko
+
+_BLOCK = 1024 * 1024
+
+
+def put(connection: Connection, payload: PayloadFile, folder: str) -> JsonObject:
+    """Send one file into a folder; return its path, size and MD5.
+
+    Readers of the folder see the whole file under its name, or what was there before.
+
+    Raises:
+        SourceError: the file is not there, or the server refuses.
+        SourceContractError: it changed meanwhile.
+        TransientSourceError: the connection broke off; the file's name is as it was.
+    """
+    target = f"{folder.rstrip('/')}/{payload.name}".removeprefix("./")
+    parent, _, name = target.rpartition("/")
+    temporary = f"{parent}/" * bool(parent or target.startswith("/"))
+    temporary += f".{name}.{uuid.uuid4().hex[:8]}.part"
+    shown = f"{connection.server.shown}/{target.lstrip('/')}"
+    client = connection.client()
+    try:
+        with payload.opened() as opened:
+            _write(client, opened, temporary, shown)
+            with told(shown):
+                _rename(client, temporary, target)
+            return {"path": target, "size": opened.size, "md5": opened.digest.hexdigest()}
+    except NotThereError:
+        raise SourceError(
+            f"{shown}: there is no such folder on the server", "Make it, or check ms.source.uri."
+        ) from None
+    except BaseException:
+        with suppress(SourceError), told(shown):
+            client.remove(temporary)
+        raise
+
+
+def _write(client: paramiko.SFTPClient, opened: OpenPayload, path: str, shown: str) -> None:
+    """Write a new file and look whether all of it is there."""
+    with told(shown):
+        with client.open(path, "wx") as handle:
+            handle.set_pipelined(True)
+            for block in opened.blocks(_BLOCK):
+                handle.write(block)
+        size = client.stat(path).st_size
+    if size != opened.size:
+        raise TransientSourceError(
+            f"{shown}: the server has {size} bytes of {opened.size}",
+            "Check the space and the quota of the user on the server.",
+        )
+
+
+def _rename(client: paramiko.SFTPClient, temporary: str, target: str) -> None:
+    """Rename over what is there; servers without OpenSSH's extension need it out of the way."""
+    try:
+        client.posix_rename(temporary, target)
+    except OSError as error:
+        if error.errno is not None:
+            raise
+        with suppress(FileNotFoundError):
+            client.remove(target)
+        client.rename(temporary, target)

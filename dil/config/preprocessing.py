@@ -1,0 +1,194 @@
+"""Preprocessors and file dumps: what a job names, and what cannot go together.
+
+Source: behaviour.md B12, B14.2, B9.1.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+
+from dil.config.findings import Findings, suggestion
+from dil.config.shape import ShapeError, Surroundings, as_object, is_scalar
+from dil.errors import PluginError
+from dil.model.job import ExpansionSpec, PreprocessorSpec, PublishMode
+from dil.model.json import JsonValue, as_text
+from dil.model.properties import Properties
+from dil.model.secret import Secret
+from dil.secrets import is_reference
+from dil.spi.preprocessor import Preprocessor
+from dil.spi.registry import JAVA_NAMES, PluginKind, is_built_in, load, resolve, simple_name
+
+NAMES = "ms.extract.preprocessors"
+PARAMETERS = "ms.extract.preprocessor.parameters"
+_FILE_NAME = "ms.extractor.target.file.name"
+_FILE_MODE = "ms.extractor.target.file.permission"
+_EXTRACTOR = "ms.extractor.class"
+_GPG = "GpgProcessor"
+_SECRET = re.compile(r"passw|passphrase|secret|token", re.IGNORECASE)
+_PUBLISHERS = ("data.publisher.type", "data.publisher.job.type")
+_MAX_BYTES = "ms.extract.expansion.max.bytes"
+_MAX_RATIO = "ms.extract.expansion.max.ratio"
+
+
+def is_file_dump(values: Properties) -> bool:
+    """Tell whether responses become files as they are."""
+    return names_file_dump(str(values.get(_EXTRACTOR) or ""))  # planning alone does not know it
+
+
+def names_file_dump(extractor: str) -> bool:
+    """Tell whether a text names the extractor of file dumps."""
+    text = simple_name(extractor)
+    return JAVA_NAMES[PluginKind.EXTRACTOR].get(text, text) == "filedump"
+
+
+def _parameters(value: JsonValue, around: Surroundings) -> dict[str, dict[str, str | Secret]]:
+    """Return the parameters of each preprocessor; those that are secret as such."""
+    found: dict[str, dict[str, str | Secret]] = {}
+    for name, members in as_object(value).items():
+        found[name] = {}
+        for member, item in as_object(members, f'"{name}"').items():
+            where = f'"{name}": {member}'
+            if item is None:
+                continue
+            if not is_scalar(item):
+                raise ShapeError((f"{where} is no text", "Write a text, a number or a boolean."))
+            text = as_text(item)
+            is_secret = is_reference(text) or _SECRET.search(member)
+            found[name][member] = around.secret(text, where) if is_secret else text
+    return found
+
+
+READERS: Mapping[str, Callable[[JsonValue, Surroundings], object]] = {PARAMETERS: _parameters}
+EMPTY: Mapping[str, Callable[[], object]] = {PARAMETERS: dict}
+
+
+def find_preprocessors(values: Properties, findings: Findings) -> tuple[PreprocessorSpec, ...]:
+    """Return the preprocessors that a job names; what cannot be found goes to findings."""
+    parameters = values.typed(PARAMETERS, dict)
+    names = values.typed(NAMES, tuple)
+    found, used = [], set()
+    for name in names:
+        key = _key(name, parameters)
+        own = parameters.get(key, {})
+        used.add(key)
+        try:
+            ref = resolve(PluginKind.PREPROCESSOR, _meant(name, own), Preprocessor)
+        except PluginError as error:
+            for problem in error.problems:
+                findings.problem(NAMES, problem.what, problem.fix)
+            continue
+        found.append(PreprocessorSpec(name, ref, own))
+    for name in parameters:
+        if names and name not in used:
+            fix = suggestion(name, names) or f"Name it as in {NAMES}."
+            findings.notice(PARAMETERS, f'"{name}" is none of the job\'s preprocessors', fix)
+    return tuple(found)
+
+
+def expansion(values: Properties) -> ExpansionSpec:
+    """Return how much preprocessors may make of what was received; 0 is no limit."""
+    return ExpansionSpec(values.integer(_MAX_RATIO) or None, values.integer(_MAX_BYTES) or None)
+
+
+def dump_name(values: Properties) -> str:
+    """Return the template of the names of dumped files, empty for a job of rows."""
+    return values.text(_FILE_NAME).strip() if is_file_dump(values) else ""
+
+
+def dump_mode(values: Properties) -> int:
+    """Return the permission bits of dumped files."""
+    return values.integer(_FILE_MODE)
+
+
+def check_preprocessors(
+    found: tuple[PreprocessorSpec, ...], values: Properties, findings: Findings
+) -> None:
+    """Let each preprocessor say what is wrong with its parameters, and where it stands."""
+    for spec in found:
+        kind: type[Preprocessor] = load(spec.filter)
+        if kind.is_output and not is_file_dump(values):
+            findings.problem(
+                NAMES,
+                f'names "{spec.name}", which prepares dumped files, and this job dumps none',
+                "Leave it out, or set ms.extractor.class=filedump.",
+            )
+        if not findings.is_sound(PARAMETERS):
+            continue
+        for what, fix in _problems(spec, kind):
+            findings.problem(PARAMETERS, f'"{spec.name}": {what}', fix)
+
+
+def check_dump(values: Properties, findings: Findings) -> None:
+    """Check what belongs to a file dump, and what cannot go with one."""
+    if not is_file_dump(values):
+        _check_publishers(values, findings)
+        return
+    if not dump_name(values):
+        findings.problem(
+            _FILE_NAME,
+            "is required by a file dump and not set",
+            "Name the file below data.publisher.final.dir; {{variables}} tell work units apart.",
+        )
+    if values["ms.publish.mode"] not in (None, PublishMode.APPEND):
+        findings.problem(
+            "ms.publish.mode",
+            "is nothing for a file dump: a file replaces the one of the same name, no other",
+            "Leave it out.",
+        )
+    for key, is_set in (
+        ("ms.state.cursor.commit", values.text("ms.state.cursor.commit") == "page"),
+        ("ms.egress.resume", values.boolean("ms.egress.resume")),
+    ):
+        if is_set:
+            findings.problem(key, "is for rows, not for a file dump", "Leave it out.")
+
+
+def _check_publishers(values: Properties, findings: Findings) -> None:
+    for key in _PUBLISHERS:
+        if simple_name(values.text(key)) == "NoopPublisher":
+            findings.problem(
+                key,
+                "is NoopPublisher, and rows that are not published are lost",
+                "Leave it out; it is for file dumps.",
+            )
+
+
+def _key(name: str, parameters: Mapping[str, object]) -> str:
+    """Return under which name the parameters stand: as listed, else an alias (B12)."""
+    simple = simple_name(name)
+    java = JAVA_NAMES[PluginKind.PREPROCESSOR].get(simple, simple)
+    known = [name, simple]
+    known += [key for key in parameters if _short(key) == java]
+    if "gpg" in java.lower():
+        known += [key for key in parameters if simple_name(key) == _GPG]
+    return next((key for key in known if key in parameters), name)
+
+
+def _short(name: str) -> str:
+    simple = simple_name(name)
+    return JAVA_NAMES[PluginKind.PREPROCESSOR].get(simple, simple)
+
+
+def _meant(name: str, parameters: Mapping[str, str | Secret]) -> str:
+    """Return the class's name; GpgProcessor stands for one of two (properties.yaml, aliases)."""
+    if simple_name(name) != _GPG:
+        return name
+    encrypts = str(parameters.get("action", "")).strip().lower() == "encrypt"
+    return "gpg-encrypt" if encrypts else "gpg-decrypt"
+
+
+def _problems(spec: PreprocessorSpec, kind: type[Preprocessor]) -> Iterator[tuple[str, str]]:
+    known = kind.parameters
+    for name in spec.parameters:
+        if is_built_in(spec.filter) and name not in known:
+            fix = suggestion(name, known) or _known(known)
+            yield f'has no parameter "{name}"', fix
+    for what in kind.check(spec.parameters):
+        yield what, _known(known)
+
+
+def _known(parameters: Mapping[str, str]) -> str:
+    if not parameters:
+        return "It has no parameters."
+    return " ".join(f"{name}: {meaning}" for name, meaning in parameters.items())

@@ -1,0 +1,88 @@
+"""Where the bytes of a response go: the name of a dumped file (behaviour.md B14.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+import pyarrow as pa
+
+from dil.errors import SourceContractError
+from dil.spi.converter import Converter, ConverterContext, PageFacts
+from dil.spi.preprocessor import Preprocessor
+from dil.spi.registry import load
+from dil.text.file_names import fitted, relative_name
+from dil.text.variables import substitute
+
+KEY = "ms.extractor.target.file.name"
+ALONE, NUMBERED, DATA = "file", "numbered_file", "data"
+CUT = "a file name was longer than 255 bytes and was cut; a hash of the whole name is in it"
+
+
+class FileNames(Converter):
+    """Adds to each piece the name of its file: as the only one, and as one of several.
+
+    Preprocessors change names as they change bytes; what prepares output comes after the number.
+    """
+
+    def __init__(self, context: ConverterContext) -> None:
+        super().__init__(context)
+        spec = context.job.extraction
+        self._template = context.job.writing.file_name
+        self._is_paged = spec.pagination.is_on
+        classes: list[type[Preprocessor]] = [load(each.filter) for each in spec.preprocessors]
+        self._before = [each.file_name for each in classes if not each.is_output]
+        self._after = [each.file_name for each in classes if each.is_output]
+        self._was_cut = False
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Return that a name was cut, if one was."""
+        return (CUT,) if self._was_cut else ()
+
+    def convert(self, batch: pa.RecordBatch, facts: PageFacts) -> Iterator[pa.RecordBatch]:
+        """Yield the pieces with their names.
+
+        Raises:
+            SourceContractError: the values of this request make no name that can be used.
+        """
+        base = self._base(facts)
+        numbered = self._final(f"{base}_{max(facts.number - 1, 0)}")
+        alone = numbered if self._is_paged else self._final(base)
+        size = batch.num_rows
+        yield pa.RecordBatch.from_arrays(
+            [pa.array([alone] * size), pa.array([numbered] * size), batch.column(0)],
+            names=[ALONE, NUMBERED, DATA],
+        )
+
+    def _base(self, facts: PageFacts) -> str:
+        """Return the name before it is numbered."""
+        found = substitute(self._template, facts.variables)
+        if found.missing:
+            names = ", ".join(sorted(found.missing))
+            raise SourceContractError(
+                f'{KEY} is "{self._template}", and {names} has no value',
+                "Name a parameter, a variable of the unit, or one of the authentication input.",
+            )
+        return self._checked(_through(self._before, found.text))
+
+    def _final(self, name: str) -> str:
+        whole = _through(self._after, name)
+        cut = fitted(whole)
+        self._was_cut = self._was_cut or cut != whole
+        return self._checked(cut)
+
+    def _checked(self, name: str) -> str:
+        try:
+            return relative_name(name)
+        except ValueError as error:
+            raise SourceContractError(
+                f'the file name "{name}" {error}',
+                f"It comes from {KEY} with the values of this work unit. Files are written below"
+                " data.publisher.final.dir only.",
+            ) from None
+
+
+def _through(changes: Iterable[Callable[[str], str]], name: str) -> str:
+    for change in changes:
+        name = change(name)
+    return name

@@ -1,0 +1,1 @@
+"""Columnar files, Parquet and ORC, as Arrow rows."""

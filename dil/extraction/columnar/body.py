@@ -1,0 +1,63 @@
+"""The bytes of a columnar file, whose reader goes to and fro: in memory, or in a temporary file."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from itertools import chain
+from typing import BinaryIO
+
+import pyarrow as pa
+
+from dil.errors import WriteError
+
+_CHUNK = 1024 * 1024
+_IN_MEMORY = 16 * _CHUNK
+
+
+def seekable_body(body: BinaryIO) -> tuple[pa.NativeFile, int]:
+    """Read a body to its end and close it; return a file of its bytes, and how many they are.
+
+    Reading to the end is what lets the source tell a body that was cut off. A long body is kept
+    in the folder of temporary files, which TMPDIR names, and is gone when the file is closed.
+
+    Raises:
+        WriteError: that folder is full.
+    """
+    with closing(body):
+        begin = _up_to(body, _IN_MEMORY)
+        more = body.read(_CHUNK) if len(begin) == _IN_MEMORY else b""
+        if not more:
+            return pa.BufferReader(begin), len(begin)
+        with _disk_errors():
+            file = tempfile.NamedTemporaryFile(buffering=0)  # noqa: SIM115 - closed below
+        with closing(file):
+            size = 0
+            for chunk in chain((begin, more), iter(lambda: body.read(_CHUNK), b"")):
+                with _disk_errors():
+                    file.write(chunk)
+                size += len(chunk)
+            with _disk_errors():
+                # Arrow opens it once more, and reads without Python in between; the name goes.
+                return pa.OSFile(file.name), size
+
+
+def _up_to(body: BinaryIO, size: int) -> bytes:
+    """Return the first bytes, fewer than ``size`` when the body ends before."""
+    taken = bytearray()
+    while len(taken) < size and (chunk := body.read(min(_CHUNK, size - len(taken)))):
+        taken += chunk
+    return bytes(taken)
+
+
+@contextmanager
+def _disk_errors() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise WriteError(
+            f"a file is too long for memory and cannot be kept in {tempfile.gettempdir()}:"
+            f" {error.strerror or error}",
+            "Make room there, or name another folder in the environment variable TMPDIR.",
+        ) from None

@@ -1,0 +1,203 @@
+"""One columnar file for each response; what Parquet and ORC share.
+
+Source: behaviour.md B9.1, B9.6; spec README 36.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from typing import BinaryIO, Protocol
+
+import pyarrow as pa
+
+from dil.errors import SourceContractError
+from dil.extraction.columnar.body import seekable_body
+from dil.extraction.columnar.shapes import RowShape, Shaping
+from dil.extraction.excerpt import glimpse
+from dil.extraction.names import NameCleansing
+from dil.model.arrow import raw_schema
+from dil.model.job import ExtractionSpec
+from dil.model.json import JsonValue
+from dil.spi.connector import Response
+from dil.spi.extractor import MISSING, Missing, Page
+
+BATCH_ROWS = 65_536
+_BATCH_BYTES = 32 * 1024 * 1024
+# What the library raises for bytes that it does not understand.
+_DAMAGED = (pa.ArrowException, OSError, EOFError, ValueError, LookupError)
+
+
+class OpenFile(Protocol):
+    """A file whose rows can be read; ``rows`` is what it says of their number."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Return the Arrow schema of the file."""
+
+    @property
+    def rows(self) -> int:
+        """Return the number of rows."""
+
+    def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Yield all rows with these columns, in the file's order."""
+
+
+class Format(Protocol):
+    """A columnar format: its name, and the bytes with which a file begins.
+
+    ``may_be_empty`` tells that a file of no bytes is one without rows.
+    """
+
+    name: str
+    magic: bytes
+    may_be_empty: bool
+
+    def open(self, file: pa.NativeFile, size: int) -> OpenFile:
+        """Read what the file says of itself; ``size`` are its bytes."""
+
+
+def batch_rows(size: int, rows: int) -> int:
+    """Return how many rows of a file of ``size`` bytes, decoded, are read at once.
+
+    >>> batch_rows(1000, 10), batch_rows(32 << 30, 32), batch_rows(0, 0)
+    (65536, 1, 65536)
+    """
+    each = max(1, size // max(1, rows))
+    return max(1, min(BATCH_ROWS, _BATCH_BYTES // each))
+
+
+class ColumnarFiles:
+    """The files of one attempt, page after page."""
+
+    def __init__(self, spec: ExtractionSpec, file_format: Format) -> None:
+        self._spec = spec
+        self._format = file_format
+        cleansing = spec.cleansing
+        names = NameCleansing(cleansing) if cleansing and cleansing.enabled else None
+        self._shaping = Shaping(names)
+        given = spec.output_schema
+        self.schema: pa.Schema | None = raw_schema(given) if given is not None else None
+        self._pages = 0
+
+    def page(self, response: Response) -> Page:
+        """Begin one file; it is read while the batches are consumed.
+
+        Raises:
+            SourceContractError: (from the batches) the body is no whole file of the format, or
+                its columns are not what the job says.
+            WriteError: (from the batches) there is no room to keep a long file in.
+        """
+        self._pages += 1
+        page = Page(iter(()), _nothing)
+        if response.body is not None:
+            place = f"{response.location}, " if response.location else ""
+            told = _Told(f"{place}page {self._pages}: ", self._format.name)
+            page.batches = self._batches(response.body, told, page)
+        return page
+
+    def _batches(self, body: BinaryIO, told: _Told, page: Page) -> Iterator[pa.RecordBatch]:
+        file, size = seekable_body(body)
+        with closing(file), told.problems():
+            if not size and self._format.may_be_empty:
+                return
+            self._check_begin(file, size)
+            opened = self._format.open(file, size)
+            yield from self._rows(opened, page)
+            if page.rows != opened.rows:
+                raise SourceContractError(
+                    f"the file tells of {opened.rows} rows and gave {page.rows}",
+                    "It is damaged: write it again at the source.",
+                )
+
+    def _check_begin(self, file: pa.NativeFile, size: int) -> None:
+        begin = file.read(1024)
+        file.seek(0)
+        if begin.startswith(self._format.magic):
+            return
+        what = f'it begins: "{glimpse(begin)}"' if size else "it is empty"
+        raise SourceContractError(
+            f"the body is no {self._format.name} file; {what}",
+            "Look at what is there. Files of other formats can be kept out by"
+            " ms.source.files.pattern.",
+        )
+
+    def _rows(self, opened: OpenFile, page: Page) -> Iterator[pa.RecordBatch]:
+        field = self._spec.data_field
+        found, path = opened.schema, field.split(".") if field else []
+        if path:
+            found = pa.schema([pa.field(path[-1], _type_at(found, path))])
+        shape = self._shaping.rows(found, self._spec.output_schema)
+        self.schema = shape.schema
+        columns = (path[0],) if path and shape.columns else shape.columns
+        for batch in opened.batches(columns):
+            picked = _picked(batch, path) if path else batch
+            page.rows += batch.num_rows
+            yield from _in_parts(shape, picked)
+
+
+def _in_parts(shape: RowShape, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    for begin in range(0, batch.num_rows, BATCH_ROWS):
+        yield shape.batch(batch.slice(begin, BATCH_ROWS))
+
+
+def _type_at(schema: pa.Schema, path: Sequence[str]) -> pa.DataType:
+    """Return the type at a dot path through members of records."""
+    found = pa.struct(list(schema))
+    for segment in path:
+        place = found.get_field_index(segment) if pa.types.is_struct(found) else -1
+        if place < 0:
+            raise SourceContractError(
+                f'there is no "{".".join(path)}" in the schema of the file',
+                "Check ms.data.field: it leads through members of records.",
+            )
+        found = found.field(place).type
+    return found
+
+
+def _picked(batch: pa.RecordBatch, path: Sequence[str]) -> pa.RecordBatch:
+    """Return rows of one column, the value at the path."""
+    if path[0] not in batch.schema.names:
+        return batch
+    found = batch.column(path[0])
+    for segment in path[1:]:
+        if found.null_count:
+            raise SourceContractError(
+                f'a record has no value at "{".".join(path)}"', "Check ms.data.field."
+            )
+        found = found.field(segment)
+    return pa.RecordBatch.from_arrays([found], names=[path[-1]])
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """Where a file is, in messages."""
+
+    where: str
+    format: str
+
+    @contextmanager
+    def problems(self) -> Iterator[None]:
+        """Translate what the library raises; its texts may quote rows, so they are left out."""
+        try:
+            yield
+        except SourceContractError as error:
+            raise SourceContractError(f"{self.where}{error.message}", error.fix) from None
+        except _DAMAGED as error:
+            if "out of range for nanosecond" in str(error):
+                raise SourceContractError(
+                    f"{self.where}the file has timestamps outside of the years 1678 to 2261",
+                    f"The reader of {self.format} cannot hold them. Leave the column out of"
+                    " ms.output.schema, or write it as text or Parquet at the source.",
+                ) from None
+            raise SourceContractError(
+                f"{self.where}the body is no whole {self.format} file that can be read"
+                f" ({type(error).__name__})",
+                "It may have been cut off, be encrypted, or need a codec that is not there.",
+            ) from error
+
+
+def _nothing(path: str) -> JsonValue | Missing:
+    del path
+    return MISSING

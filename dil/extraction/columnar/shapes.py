@@ -1,0 +1,169 @@
+"""What columns of a file become: with clean names, and only the members that the job asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dil.errors import SourceContractError
+from dil.extraction.names import NameCleansing
+from dil.model.arrow import raw_schema
+from dil.model.schema import ArrayType, Column, DataType, MapType, RecordType
+
+_NESTED = (RecordType, ArrayType, MapType)
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """The type that values get. ``inside`` are the shapes of a record's members, or of the items.
+
+    ``places`` tells for each member where it is among those of the file, None where it is not.
+    """
+
+    type: pa.DataType
+    inside: tuple[Shape, ...] = ()
+    places: tuple[int | None, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RowShape:
+    """The rows of one file: their schema, and the column of the file that each column is.
+
+    ``columns`` are those that have to be read, by their names in the file.
+    """
+
+    schema: pa.Schema
+    columns: tuple[str, ...]
+    shapes: dict[str, tuple[str, Shape]] = field(default_factory=dict)
+
+    def batch(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return rows of the file in this schema."""
+        arrays = [
+            shaped(batch.column(self.shapes[name][0]), self.shapes[name][1])
+            if name in self.shapes
+            else pa.nulls(batch.num_rows, self.schema.field(name).type)
+            for name in self.schema.names
+        ]
+        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+
+class Shaping:
+    """Makes the shapes of one job's files; names that become equal are told over all of them."""
+
+    def __init__(self, names: NameCleansing | None) -> None:
+        self._names = names
+
+    def rows(self, schema: pa.Schema, given: Sequence[Column] | None) -> RowShape:
+        """Return what becomes of rows of a file; all they have, or exactly the ``given`` columns.
+
+        Raises:
+            SourceContractError: two names become equal or are equal, or a nested column is
+                declared for plain values.
+        """
+        sources = self._clean_names(schema.names, "")
+        shapes, fields = {}, []
+        for name, declared, absent in _wanted(sources, given):
+            if absent is not None:
+                fields.append(absent)
+                continue
+            source = schema.field(sources[name])
+            shape = self.of(source.type, declared, name)
+            shapes[name] = (source.name, shape)
+            fields.append(pa.field(name, shape.type))
+        columns = tuple(source for source, _ in shapes.values())
+        return RowShape(pa.schema(fields), columns, shapes)
+
+    def of(self, kind: pa.DataType, declared: DataType | None, path: str) -> Shape:
+        """Return the shape of a column; of records only the ``declared`` members, all of them."""
+        if pa.types.is_struct(kind):
+            return self._record(kind, declared, path)
+        if pa.types.is_map(kind):
+            inner = declared.values if isinstance(declared, MapType) else None
+            item = self.of(kind.item_type, inner, f"{path}.*")
+            return Shape(pa.map_(kind.key_type, item.type), (item,))
+        if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+            inner = declared.items if isinstance(declared, ArrayType) else None
+            item = self.of(kind.value_type, inner, f"{path}[]")
+            return Shape(pa.list_(item.type), (item,))
+        if isinstance(declared, _NESTED):
+            raise SourceContractError(
+                f'column "{path}" is declared as nested, and its type in the file is {kind}',
+                "Correct its type in ms.output.schema.",
+            )
+        return Shape(kind)
+
+    def _record(self, kind: pa.StructType, declared: DataType | None, path: str) -> Shape:
+        names = [kind.field(place).name for place in range(kind.num_fields)]
+        sources = self._clean_names(names, f"{path}.")
+        columns = declared.columns if isinstance(declared, RecordType) else None
+        members: list[tuple[pa.Field, Shape, int | None]] = []
+        for name, inner, absent in _wanted(sources, columns):
+            if absent is not None:
+                members.append((absent, Shape(absent.type), None))
+                continue
+            place = names.index(sources[name])
+            shape = self.of(kind.field(place).type, inner, f"{path}.{name}")
+            members.append((pa.field(name, shape.type), shape, place))
+        return Shape(
+            pa.struct([field for field, _, _ in members]),
+            tuple(shape for _, shape, _ in members),
+            tuple(place for _, _, place in members),
+        )
+
+    def _clean_names(self, names: Sequence[str], path: str) -> dict[str, str]:
+        """Return the names of one level in the file, by what they become."""
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise SourceContractError(
+                f'the file has more than one column "{path}{twice}"',
+                "Write it with different names.",
+            )
+        if self._names is None:
+            return dict(zip(names, names, strict=True))
+        self._names.register(names, path)
+        return {self._names.clean(name): name for name in names}
+
+
+def shaped(array: pa.Array, shape: Shape) -> pa.Array:
+    """Return values in the type of their shape."""
+    if array.type == shape.type:
+        return array
+    if pa.types.is_struct(shape.type):
+        members = [
+            pa.nulls(len(array), inner.type) if place is None else shaped(array.field(place), inner)
+            for place, inner in zip(shape.places, shape.inside, strict=True)
+        ]
+        mask = array.is_null() if array.null_count else None
+        if not members:
+            return pa.array([None if null else {} for null in array.is_null()], shape.type)
+        return pa.StructArray.from_arrays(members, fields=list(shape.type), mask=mask)
+    return _shaped_items(array, shape)
+
+
+def _shaped_items(array: pa.Array, shape: Shape) -> pa.Array:
+    start, end = array.offsets[0].as_py(), array.offsets[-1].as_py()
+    # Offsets of their own: a mask cannot be given for those of a slice.
+    offsets = pc.subtract(array.offsets, start).cast(pa.int32())
+    mask = array.is_null() if array.null_count else None
+    (inner,) = shape.inside
+    if pa.types.is_map(shape.type):
+        keys = array.keys.slice(start, end - start)
+        items = shaped(array.items.slice(start, end - start), inner)
+        return pa.MapArray.from_arrays(offsets, keys, items, type=shape.type, mask=mask)
+    items = shaped(array.values.slice(start, end - start), inner)
+    return pa.ListArray.from_arrays(offsets, items, type=shape.type, mask=mask)
+
+
+def _wanted(
+    there: Collection[str], given: Sequence[Column] | None
+) -> Iterator[tuple[str, DataType | None, pa.Field | None]]:
+    """Yield each name of one level, its declared type, and its field where the file lacks it."""
+    if given is None:
+        yield from ((name, None, None) for name in there)
+        return
+    for column in given:
+        absent = None if column.name in there else raw_schema((column,)).field(0)
+        yield column.name, column.type, absent

@@ -1,0 +1,68 @@
+"""A response as it is: its bytes in pieces, for one file (behaviour.md B14.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from typing import BinaryIO
+
+import pyarrow as pa
+
+from dil.model.arrow import typed_schema
+from dil.model.job import ExtractionSpec
+from dil.model.json import JsonValue
+from dil.model.schema import Column, Primitive
+from dil.spi.connector import Response
+from dil.spi.extractor import MISSING, Extractor, Missing, Page
+
+MOST_BYTES = 4 * 1024 * 1024
+ENOUGH_BYTES = 1024 * 1024
+
+
+class FileDumpExtractor(Extractor):
+    """One page for each response: rows are pieces of it, and the page counts as one row.
+
+    An empty response is one empty piece. Content types are not checked, look-ups find nothing.
+    With ``ms.pagination`` an empty response counts as no row: it is the end of the pages.
+    """
+
+    def __init__(self, spec: ExtractionSpec) -> None:
+        super().__init__(spec)
+        self._schema = typed_schema((Column("data", Primitive("bytes"), nullable=False),))
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Return the one column, at any time."""
+        return self._schema
+
+    def extract(self, response: Response) -> Page:
+        """Return the pieces of a response; its body is read when they are asked for."""
+        page = Page(iter(()), _nothing)
+        if response.body is not None:
+            page.batches = self._batches(response.body, page)
+        return page
+
+    def _batches(self, body: BinaryIO, page: Page) -> Iterator[pa.RecordBatch]:
+        with closing(body):
+            piece = _piece(body)
+            page.rows = 1 if piece or not self.spec.pagination.is_on else 0
+            yield self._batch(piece)
+            while piece := _piece(body):
+                yield self._batch(piece)
+
+    def _batch(self, piece: bytes) -> pa.RecordBatch:
+        return pa.RecordBatch.from_arrays([pa.array([piece], pa.binary())], schema=self._schema)
+
+
+def _piece(body: BinaryIO) -> bytes:
+    """Return what comes next, empty at the end; small reads are put together."""
+    parts, size = [], 0
+    while size < ENOUGH_BYTES and (data := body.read(MOST_BYTES - size)):
+        parts.append(data)
+        size += len(data)
+    return b"".join(parts)
+
+
+def _nothing(path: str) -> JsonValue | Missing:
+    del path
+    return MISSING

@@ -1,0 +1,143 @@
+"""Names here and values there, to rows: DIL's AggregatedJsonProcessor (behaviour.md B12)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import BinaryIO, ClassVar, TypeVar, cast
+
+import msgspec
+
+from dil.errors import SourceContractError
+from dil.extraction.excerpt import glimpse
+from dil.extraction.json_path import index
+from dil.extraction.preprocessing.decoded import CHUNK, Pieces, PieceStream
+from dil.spi.preprocessor import Parameters, Preprocessor
+
+T = TypeVar("T")
+
+# The whole body is in memory while its rows are written.
+MOST_BYTES = 128 * 1024 * 1024
+_FIX = "Compare the parameters of the preprocessor with what the source answers."
+
+
+class AggregatedJsonProcessor(Preprocessor):
+    """``{"h": [names], "d": [[values], ...]}`` to ``{"count": n, "results": [{...}, ...]}``.
+
+    Numbers keep their text. A body of more than 128 MiB is refused.
+    """
+
+    parameters: ClassVar[Mapping[str, str]] = {
+        "header": "Dot path of the array of column names.",
+        "data": "Dot path of the array of rows, each an array of values.",
+        "unwrap": "Dot path that is followed first.",
+        "fields": "Dot paths, comma separated, that are copied under their last segment.",
+    }
+
+    @classmethod
+    def check(cls, parameters: Parameters) -> Iterable[str]:
+        """Return which of the two paths is missing."""
+        return [f"{name} is missing" for name in ("header", "data") if not parameters.get(name)]
+
+    def process(self, stream: BinaryIO) -> BinaryIO:
+        """Return the stream of the document with rows."""
+        return cast("BinaryIO", PieceStream(self._pieces(stream), stream))
+
+    def _pieces(self, stream: BinaryIO) -> Pieces:
+        root = _find(_document(stream), self.context.text("unwrap"))
+        if root is None or _first(root) != b"{":
+            raise SourceContractError("the body is no JSON object to take rows from", _FIX)
+        rows = self._rows(root)
+        names = self._names(root, is_needed=bool(rows))
+        yield f'{{"count":{len(rows)},"results":['.encode()
+        piece = bytearray()
+        for number, row in enumerate(rows):
+            if number:
+                piece += b","
+            piece += _object(names, row, number)
+            if len(piece) >= CHUNK:
+                yield bytes(piece)
+                piece.clear()
+        yield bytes(piece) + b"]"
+        for name, value in self._copied(root):
+            yield b"," + name + b":" + bytes(value)
+        yield b"}"
+
+    def _rows(self, root: msgspec.Raw) -> list[msgspec.Raw]:
+        found = _find(root, self.context.text("data"))
+        if found is None or _first(found) == b"n":
+            return []
+        return _decoded(found, list[msgspec.Raw], f'"{self.context.text("data")}" is no array')
+
+    def _names(self, root: msgspec.Raw, *, is_needed: bool) -> list[bytes]:
+        path = self.context.text("header")
+        found = _find(root, path)
+        if found is None and not is_needed:
+            return []
+        what = f'"{path}" is no array of names'
+        names = [] if found is None else _decoded(found, list[str], what)
+        if not names and is_needed:
+            raise SourceContractError(what, _FIX)
+        if len(set(names)) < len(names):
+            raise SourceContractError(f'"{path}" holds a name twice', _FIX)
+        return [msgspec.json.encode(name) for name in names]
+
+    def _copied(self, root: msgspec.Raw) -> Iterable[tuple[bytes, msgspec.Raw]]:
+        paths = [path.strip() for path in self.context.text("fields").split(",")]
+        for path in filter(None, paths):
+            value = _find(root, path)
+            if value is not None:
+                yield msgspec.json.encode(path.rpartition(".")[2]), value
+
+
+def _document(stream: BinaryIO) -> msgspec.Raw:
+    body = bytearray()
+    while data := stream.read(CHUNK):
+        body += data
+        if len(body) > MOST_BYTES:
+            raise SourceContractError(
+                f"the body has more than {MOST_BYTES:,} bytes, too much to be turned into rows",
+                "Ask for smaller pages.",
+            )
+    what = f'the body is no JSON; it begins: "{glimpse(bytes(body[:1024]))}"'
+    return _decoded(body.removeprefix(b"\xef\xbb\xbf"), msgspec.Raw, what)
+
+
+def _object(names: list[bytes], row: msgspec.Raw, number: int) -> bytes:
+    cells = _decoded(row, list[msgspec.Raw], f"row {number + 1} is no array")
+    if len(cells) < len(names):
+        raise SourceContractError(
+            f"row {number + 1} has {len(cells)} values, the header has {len(names)} names", _FIX
+        )
+    members = zip(names, cells, strict=False)
+    return b"{" + b",".join(name + b":" + bytes(cell) for name, cell in members) + b"}"
+
+
+def _find(root: msgspec.Raw, path: str) -> msgspec.Raw | None:
+    """Follow a dot path (B9.1), None where it leads to nothing."""
+    value: msgspec.Raw | None = root
+    for segment in path.split(".") if path else ():
+        if value is None:
+            return None
+        begin = _first(value)
+        if begin == b"{":
+            value = _decoded(value, dict[str, msgspec.Raw], "").get(segment)
+        elif begin == b"[":
+            items = _decoded(value, list[msgspec.Raw], "")
+            position = index(segment, len(items))
+            value = None if position is None else items[position]
+        else:
+            return None
+    return value
+
+
+def _first(value: msgspec.Raw) -> bytes:
+    """Return the first byte of a value, which tells its type; blanks before it are gone."""
+    return bytes(memoryview(value)[:1])
+
+
+def _decoded(data: msgspec.Raw | bytearray, kind: type[T], what: str) -> T:
+    """Return JSON as a type; what is inside is only looked at as far as the type says."""
+    try:
+        return msgspec.json.decode(data, type=kind)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise SourceContractError(what or "the body is damaged JSON", _FIX) from error

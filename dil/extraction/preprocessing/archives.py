@@ -1,0 +1,286 @@
+"""The one data file inside a zip or tar archive.
+
+A response is one file, so an archive has to hold exactly one: the only one, or the only one whose
+path matches the parameter ``member``. Nothing is unpacked to disk under a name of the archive's.
+"""
+
+from __future__ import annotations
+
+import re
+import tarfile
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import IO, BinaryIO, ClassVar, cast
+
+from dil.errors import SourceContractError, WriteError
+from dil.extraction.preprocessing.decoded import (
+    CHUNK,
+    Pieces,
+    PieceStream,
+    cut,
+    damaged,
+    garbage,
+    not_of,
+    nothing,
+)
+from dil.extraction.streams import ReadStream
+from dil.spi.preprocessor import Parameters, Preprocessor, without_suffix
+from dil.text.java_regex import compile_java
+
+_MEMBER = "member"
+_PARAMETERS = {
+    _MEMBER: "Java regular expression that the whole path of the file inside has to match."
+}
+_SHOWN = 5
+_BLOCK = 512
+_MAGIC_AT = 257
+# Behind the last member of a zip archive: record, comment (APPNOTE.TXT 4.3.16).
+_END_RECORD = b"PK\x05\x06"
+_END_SIZE = 22
+_MOST_COMMENT = 65_535
+# The list of members is read into memory.
+_MOST_LIST = 64 * 1024 * 1024
+_IN_ZIP64 = 0xFFFFFFFF
+_ENCRYPTED = 1
+
+
+class Zip(Preprocessor):
+    """A zip archive to the bytes of its one file; kept on disk while it is read."""
+
+    parameters: ClassVar[Mapping[str, str]] = _PARAMETERS
+
+    @classmethod
+    def check(cls, parameters: Parameters) -> Iterable[str]:
+        """Return what is wrong with the pattern."""
+        return _pattern_problems(parameters)
+
+    @classmethod
+    def file_name(cls, name: str) -> str:
+        """Return the name without the ending of the format."""
+        return without_suffix(name, {".zip": ""})
+
+    def process(self, stream: BinaryIO) -> BinaryIO:
+        """Return the stream of the file inside."""
+        wanted = _wanted(self.context.text(_MEMBER))
+        return cast("BinaryIO", PieceStream(_unzipped(stream, wanted), stream))
+
+
+class Tar(Preprocessor):
+    """A tar archive to the bytes of its one file, read as it comes; links and folders are no files.
+
+    That there is another file shows only behind the first one; then the task fails.
+    """
+
+    parameters: ClassVar[Mapping[str, str]] = _PARAMETERS
+
+    @classmethod
+    def check(cls, parameters: Parameters) -> Iterable[str]:
+        """Return what is wrong with the pattern."""
+        return _pattern_problems(parameters)
+
+    @classmethod
+    def file_name(cls, name: str) -> str:
+        """Return the name without the ending of the format."""
+        return without_suffix(name, {".tar": ""})
+
+    def process(self, stream: BinaryIO) -> BinaryIO:
+        """Return the stream of the file inside."""
+        wanted = _wanted(self.context.text(_MEMBER))
+        return cast("BinaryIO", PieceStream(_untarred(stream, wanted), stream))
+
+
+def _pattern_problems(parameters: Parameters) -> Iterator[str]:
+    try:
+        _wanted(str(parameters.get(_MEMBER, "")))
+    except ValueError as error:
+        yield f"{_MEMBER} is no regular expression that can be used: {error}"
+
+
+def _wanted(pattern: str) -> Callable[[str], bool]:
+    """Return what tells whether a path inside an archive is the one to read."""
+    if not pattern:
+        return _is_data
+    compiled: re.Pattern[str] = compile_java(pattern)
+    return lambda path: compiled.fullmatch(path) is not None
+
+
+def _is_data(path: str) -> bool:
+    """Tell whether a path is no by-product of the program that packed it."""
+    parts = path.split("/")
+    return parts[0] != "__MACOSX" and not parts[-1].startswith("._") and parts[-1] != ".DS_Store"
+
+
+def _only(word: str, found: list[str]) -> SourceContractError:
+    """Return the error of an archive that does not hold one file to read."""
+    names = ", ".join(repr(name) for name in found[:_SHOWN])
+    more = "" if len(found) <= _SHOWN else f" and {len(found) - _SHOWN} more"
+    what = f"{len(found)} files to read: {names}{more}" if found else "no file to read"
+    return SourceContractError(
+        f"the {word} archive holds {what}",
+        f'Exactly one is needed; name it with the parameter "{_MEMBER}", a regular expression.',
+    )
+
+
+def _unzipped(source: BinaryIO, wanted: Callable[[str], bool]) -> Pieces:
+    with tempfile.TemporaryFile(prefix="dil-zip-") as kept:
+        _keep(source, kept)
+        _check_ends(kept)
+        try:
+            with zipfile.ZipFile(kept) as archive:
+                paths = [
+                    info
+                    for info in archive.infolist()
+                    if not info.is_dir() and wanted(info.filename)
+                ]
+                if len(paths) != 1:
+                    raise _only("zip", [info.filename for info in paths])
+                yield from _member(archive, paths[0])
+        except (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError) as error:
+            raise damaged("zip", str(error)) from error
+        except NotImplementedError as error:
+            raise SourceContractError(
+                f"the zip archive is packed in a way that is not known here: {error}",
+                "Known: stored, deflate, bzip2, lzma.",
+            ) from error
+
+
+def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Pieces:
+    if info.flag_bits & _ENCRYPTED:
+        raise SourceContractError(
+            "the file inside the zip archive is encrypted", "Ask the source for another form."
+        )
+    made = 0
+    with archive.open(info) as member:
+        while piece := member.read(CHUNK):
+            made += len(piece)
+            yield piece
+    if made != info.file_size:
+        raise cut("zip")
+
+
+def _keep(source: BinaryIO, kept: IO[bytes]) -> None:
+    while data := source.read(CHUNK):
+        try:
+            kept.write(data)
+            kept.flush()
+        except OSError as error:
+            raise WriteError(
+                f"{tempfile.gettempdir()}: a zip archive cannot be kept: {error.strerror}",
+                "It is read from its end, so it is on disk for a while. Free space there, or set"
+                " TMPDIR.",
+            ) from error
+
+
+def _check_ends(kept: IO[bytes]) -> None:
+    """Refuse what is no archive, was cut, or has something behind its end."""
+    size = kept.seek(0, 2)
+    kept.seek(0)
+    begin = kept.read(1024)
+    if not begin:
+        raise nothing("zip")
+    if not begin.startswith((b"PK\x03\x04", _END_RECORD)):
+        raise not_of("zip", begin)
+    kept.seek(max(0, size - _END_SIZE - _MOST_COMMENT))
+    tail = kept.read()
+    at = tail.rfind(_END_RECORD)
+    if at < 0 or len(tail) - at < _END_SIZE:
+        raise cut("zip")
+    record = tail[at : at + _END_SIZE]
+    end = at + _END_SIZE + int.from_bytes(record[20:22], "little")
+    if end != len(tail):
+        raise cut("zip") if end > len(tail) else garbage("zip")
+    length = int.from_bytes(record[12:16], "little")
+    offset = int.from_bytes(record[16:20], "little")
+    if _IN_ZIP64 in (length, offset):
+        return
+    if length > _MOST_LIST:
+        raise damaged("zip", f"its list of files has {length:,} bytes")
+    if offset + length != size - len(tail) + at:
+        raise damaged("zip", "something that is no part of it stands before or in it")
+
+
+def _untarred(source: BinaryIO, wanted: Callable[[str], bool]) -> Pieces:
+    watched = _WatchedStream(source)
+    found: list[str] = []
+    try:
+        with tarfile.open(fileobj=watched, mode="r|", bufsize=CHUNK) as archive:
+            for info in _members(archive):
+                if not wanted(info.name):
+                    continue
+                found.append(info.name)
+                if len(found) == 1:
+                    yield from _pieces(archive, info)
+            end = archive.offset
+    except tarfile.TarError as error:
+        raise _tar_error(watched, error) from error
+    _check_tail(watched, end)
+    if len(found) != 1:
+        raise _only("tar", found)
+
+
+def _members(archive: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
+    """Yield the files of an archive."""
+    while (info := archive.next()) is not None:
+        # Else the library keeps every member that it saw.
+        archive.members = []  # type: ignore[attr-defined]
+        if info.isfile():
+            yield info
+
+
+def _check_tail(watched: _WatchedStream, end: int) -> None:
+    """Refuse an archive that was cut or damaged: the library takes that for the end.
+
+    Only zeros from ``end`` on prove that it is.
+    """
+    while watched.read(CHUNK):
+        pass
+    if watched.data_end > end:
+        raise damaged("tar", "a header cannot be read, or something follows the archive")
+    if watched.size < end + _BLOCK:
+        raise cut("tar")
+
+
+def _pieces(archive: tarfile.TarFile, info: tarfile.TarInfo) -> Pieces:
+    member = archive.extractfile(info)
+    left = info.size
+    while member is not None and (piece := member.read(CHUNK)):
+        left -= len(piece)
+        yield piece
+    if left:
+        raise cut("tar")
+
+
+def _tar_error(watched: _WatchedStream, error: tarfile.TarError) -> SourceContractError:
+    if not watched.size:
+        return nothing("tar")
+    if watched.begin[_MAGIC_AT:].startswith(b"ustar"):
+        return cut("tar") if watched.is_at_end else damaged("tar", str(error))
+    return cut("tar") if watched.size < _BLOCK else not_of("tar", watched.begin)
+
+
+class _WatchedStream(ReadStream):
+    """Passes on a stream; knows where the last byte was that is not zero."""
+
+    def __init__(self, source: BinaryIO) -> None:
+        self._source = source
+        self.begin = b""
+        self.size = 0
+        self.data_end = 0
+        self.is_at_end = False
+
+    def read(self, size: int = -1, /) -> bytes:
+        """Return ``size`` bytes, fewer only at the end: the library takes less for the end."""
+        pieces, left = [], size
+        while left and (data := self._source.read(left)):
+            pieces.append(data)
+            left -= len(data)
+        whole = b"".join(pieces)
+        self.is_at_end = self.is_at_end or len(whole) < size
+        self.begin = self.begin or whole[:1024]
+        kept = len(whole.rstrip(b"\0"))
+        if kept:
+            self.data_end = self.size + kept
+        self.size += len(whole)
+        return whole

@@ -1,0 +1,235 @@
+"""The preprocessors of one attempt, between connector and extractor (behaviour.md B9.1, B12)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, BinaryIO, cast
+
+from dil.errors import DilError, PluginFailureError, SourceContractError
+from dil.extraction.preprocessing.limits import CountedStream, LimitedStream, Received
+from dil.extraction.streams import ReadStream
+from dil.model.job import ExtractionSpec, PreprocessorSpec
+from dil.spi.connector import Response
+from dil.spi.extractor import Extractor, Page
+from dil.spi.messages import shortened
+from dil.spi.preprocessor import Preprocessor, PreprocessorContext
+from dil.spi.registry import load
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_CHUNK = 1 << 20
+# What a server calls packed bytes; it says nothing of what is inside.
+_PACKED = frozenset(
+    {
+        "application/octet-stream", "binary/octet-stream", "application/gzip",
+        "application/x-gzip", "application/zip", "application/x-zip-compressed",
+        "application/x-bzip2", "application/zstd", "application/x-xz", "application/x-tar",
+        "application/zlib", "application/pgp-encrypted", "application/x-compressed",
+    }
+)  # fmt: skip
+
+
+@contextmanager
+def preprocessed(spec: ExtractionSpec, extractor: Extractor) -> Iterator[Extractor]:
+    """Yield an extractor that reads responses through the job's preprocessors.
+
+    Those that prepare output come after all others, each in the order in which they are listed.
+
+    Raises:
+        PluginFailureError: a class cannot be made.
+    """
+    if not spec.preprocessors:
+        yield extractor
+        return
+    chain = _Chain(spec)
+    try:
+        yield _Preprocessed(spec, extractor, chain)
+    finally:
+        chain.close()
+
+
+class _Chain:
+    """One instance of each preprocessor; streams run through all of them."""
+
+    def __init__(self, spec: ExtractionSpec) -> None:
+        self._limit = spec.expansion
+        self._open: _WholeStream | None = None
+        made = [(each.name, _made(each)) for each in spec.preprocessors]
+        self._steps: Sequence[tuple[str, Preprocessor]] = sorted(
+            made, key=lambda step: step[1].is_output
+        )
+
+    def stream(self, body: BinaryIO) -> _WholeStream:
+        """Return what the preprocessors make of a body."""
+        try:
+            stream = self._through(body)
+        except BaseException:
+            body.close()
+            raise
+        self._open = whole = _WholeStream(stream, body)
+        return whole
+
+    def _through(self, body: BinaryIO) -> BinaryIO:
+        received = Received()
+        stream = cast("BinaryIO", CountedStream(body, received))
+        for name, step in self._steps:
+            place = _Place(name, received)
+            with place.named():
+                made = step.process(stream)
+            limited = LimitedStream(made, name, received, self._limit)
+            stream = cast("BinaryIO", _NamedStream(limited, place))
+        return stream
+
+    def close(self) -> None:
+        """End the stream at hand and release what the preprocessors hold."""
+        try:
+            if self._open is not None:
+                self._open.end()
+        finally:
+            for _, step in self._steps:
+                step.close()
+
+
+class _Preprocessed(Extractor):
+    """An extractor behind preprocessors."""
+
+    def __init__(self, spec: ExtractionSpec, extractor: Extractor, chain: _Chain) -> None:
+        super().__init__(spec)
+        self._extractor = extractor
+        self._chain = chain
+
+    @property
+    def schema(self) -> pa.Schema | None:
+        """Return the schema of the extractor."""
+        return self._extractor.schema
+
+    def extract(self, response: Response) -> Page:
+        """Decode one response; its page ends when the preprocessors came to their ends.
+
+        Raises:
+            SourceContractError: as the extractor, or a preprocessor cannot read the body.
+        """
+        if response.body is None:
+            return self._extractor.extract(response)
+        with _located(response.location):
+            stream = self._chain.stream(response.body)
+        checks = response.checks_content_type and response.content_type not in _PACKED
+        read = replace(response, body=cast("BinaryIO", stream), checks_content_type=checks)
+        try:
+            with _located(response.location):
+                page = self._extractor.extract(read)
+        except BaseException:
+            stream.end()
+            raise
+        page.batches = _to_the_end(page.batches, stream, response.location)
+        return page
+
+
+def _to_the_end(
+    batches: Iterator[pa.RecordBatch], stream: _WholeStream, where: str
+) -> Iterator[pa.RecordBatch]:
+    """Yield the batches, then read what the extractor had no use for: damage may show there."""
+    try:
+        with _located(where):
+            yield from batches
+            stream.drain()
+    finally:
+        stream.end()
+
+
+@contextmanager
+def _located(where: str) -> Iterator[None]:
+    """Name the request in errors that do not do it yet."""
+    try:
+        yield
+    except SourceContractError as error:
+        if where in error.message or error.refused is not None:
+            raise
+        raise SourceContractError(f"{where}: {error.message}", error.fix) from error
+
+
+class _WholeStream(ReadStream):
+    """A stream that outlives the extractor's ``close``, so that its end can be seen."""
+
+    def __init__(self, stream: BinaryIO, body: BinaryIO) -> None:
+        self._stream = stream
+        self._body = body
+        self._is_ended = False
+
+    def read(self, size: int = -1, /) -> bytes:
+        """Return up to ``size`` bytes, all that is left with -1."""
+        return self._stream.read(size)
+
+    def drain(self) -> None:
+        """Read to the end."""
+        while self._stream.read(_CHUNK):
+            pass
+
+    def end(self) -> None:
+        """Close the streams beneath, whether they close each other or not; safe to call twice."""
+        if not self._is_ended:
+            self._is_ended = True
+            try:
+                self._stream.close()
+            finally:
+                self._body.close()
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """One preprocessor at work: its name, and what it has received so far."""
+
+    name: str
+    received: Received
+
+    @contextmanager
+    def named(self) -> Iterator[None]:
+        """Translate what the preprocessor raises; what comes from beneath it is let through."""
+        try:
+            yield
+        except Exception as error:
+            if error is self.received.failure:
+                raise
+            self.received.failure = found = self._translated(error)
+            raise found from error
+
+    def _translated(self, error: Exception) -> Exception:
+        if isinstance(error, SourceContractError):
+            return SourceContractError(f"{self.name}: {error.message}", error.fix)
+        if isinstance(error, DilError):
+            return error
+        return PluginFailureError(
+            f"preprocessor {self.name} failed: {type(error).__name__}: {shortened(str(error))}",
+            "Run again with -v to see where; the preprocessor's author can tell what it means.",
+        )
+
+
+class _NamedStream(ReadStream):
+    """What one preprocessor makes; its failures name it and the request."""
+
+    def __init__(self, stream: LimitedStream, place: _Place) -> None:
+        self._stream = stream
+        self._place = place
+
+    def read(self, size: int = -1, /) -> bytes:
+        """Return up to ``size`` bytes, all that is left with -1."""
+        with self._place.named():
+            return self._stream.read(size)
+
+    def close(self) -> None:
+        """Close the stream."""
+        self._stream.close()
+        super().close()
+
+
+def _made(spec: PreprocessorSpec) -> Preprocessor:
+    with _Place(spec.name, Received()).named():
+        made = load(spec.filter)(PreprocessorContext(spec.name, spec.parameters))
+    if not isinstance(made, Preprocessor):
+        raise PluginFailureError(
+            f"{spec.filter} is not a Preprocessor", "Inherit dil.spi.preprocessor.Preprocessor."
+        )
+    return made

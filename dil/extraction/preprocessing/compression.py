@@ -1,0 +1,221 @@
+"""gzip, bzip2, xz, zstd and deflate to plain bytes (behaviour.md B12; RFC 1950 to 1952)."""
+
+from __future__ import annotations
+
+import bz2
+import lzma
+import zlib
+from collections.abc import Callable
+from functools import partial
+from typing import Any, BinaryIO, cast
+
+from isal import isal_zlib
+
+from dil.extraction.preprocessing.decoded import (
+    CHUNK,
+    Format,
+    Pieces,
+    PieceStream,
+    cut,
+    damaged,
+    decoded,
+    garbage,
+    not_of,
+    nothing,
+)
+from dil.extraction.streams import ReadStream
+from dil.spi.preprocessor import Preprocessor, without_suffix
+
+# What a file may ask for, so that a worker stays small; xz -9 asks for 65 MiB.
+_MOST_XZ_MEMORY = 128 * 1024 * 1024
+_ZSTD = b"\x28\xb5\x2f\xfd"
+_ZSTD_SKIPPED = b"\x2a\x4d\x18"  # behind a byte 0x50 to 0x5f
+
+
+class _ZlibMember:
+    """A member of zlib's formats, with the face of the other libraries."""
+
+    def __init__(self, make: Callable[[int], Any], window: int) -> None:
+        self._object = make(window)
+        self._is_full = False
+
+    def decompress(self, data: bytes, max_length: int = -1) -> bytes:
+        """Return up to ``max_length`` bytes."""
+        made: bytes = self._object.decompress(
+            data or self._object.unconsumed_tail, max(max_length, 0)
+        )
+        self._is_full = len(made) == max_length
+        return made
+
+    @property
+    def needs_input(self) -> bool:
+        """Tell whether all was taken; after a full piece the library may hold more."""
+        return not self._object.unconsumed_tail and not self._is_full
+
+    @property
+    def eof(self) -> bool:
+        """Tell whether the member came to its end, its checksum included."""
+        return bool(self._object.eof)
+
+    @property
+    def unused_data(self) -> bytes:
+        """Return what was given behind the member's end."""
+        return bytes(self._object.unused_data)
+
+
+_GZIP = Format(
+    "gzip",
+    # Three times as fast as zlib, and as strict.
+    partial(_ZlibMember, isal_zlib.decompressobj, 16 + zlib.MAX_WBITS),
+    (cast("type[Exception]", isal_zlib.error),),  # its stub calls the class an instance
+    b"\x1f\x8b",
+)
+_BZIP2 = Format("bzip2", bz2.BZ2Decompressor, (OSError, ValueError), b"BZh")
+_XZ = Format(
+    "xz",
+    partial(lzma.LZMADecompressor, lzma.FORMAT_XZ, _MOST_XZ_MEMORY),
+    (lzma.LZMAError,),
+    b"\xfd7zXZ\0",
+    padding=4,
+)
+_FRAMED = Format(
+    "deflate",
+    partial(_ZlibMember, zlib.decompressobj, zlib.MAX_WBITS),
+    (zlib.error,),
+    may_repeat=False,
+)
+_RAW = Format(
+    "deflate",
+    partial(_ZlibMember, zlib.decompressobj, -zlib.MAX_WBITS),
+    (zlib.error,),
+    may_repeat=False,
+)
+
+
+class GunzipProcessor(Preprocessor):
+    """gzip to plain; members that follow each other are one stream."""
+
+    @classmethod
+    def file_name(cls, name: str) -> str:
+        """Return the name without the ending of the format."""
+        return without_suffix(name, {".gz": "", ".gzip": "", ".tgz": ".tar"})
+
+    def process(self, stream: BinaryIO) -> BinaryIO:
+        """Return the plain stream."""
+        return _stream(decoded(stream, _GZIP), stream)
+
+
+class Bzip2(Preprocessor):
+    """bzip2 to plain; streams that follow each other are one."""
+
+    @classmethod
+    def file_name(cls, name: str) -> str:
+        """Return the name without the ending of the format."""
+        return without_suffix(name, {".bz2": "", ".bzip2": "", ".tbz2": ".tar"})
+
+    def process(self, stream: BinaryIO) -> BinaryIO:
+        """Return the plain stream."""
+        return _stream(decoded(stream, _BZIP2), stream)
+
+
+class Xz(Preprocessor):
+    """xz to plain; data that needs more than 128 MiB of memory is refused."""
+
+    @classmethod
+    def file_name(cls, name: str) -> str:
+        """Return the name without the ending of the format."""
+        return without_suffix(name, {".xz": "", ".txz": ".tar"})
+
+    def process(self, stream: BinaryIO) -> BinaryIO:
+        """Return the plain stream."""
+        return _stream(decoded(stream, _XZ), stream)
+
+
+class Deflate(Preprocessor):
+    """deflate to plain: with zlib's frame (RFC 1950), which has a checksum, or raw (RFC 1951)."""
+
+    @classmethod
+    def file_name(cls, name: str) -> str:
+        """Return the name without the ending of the format."""
+        return without_suffix(name, {".deflate": "", ".zz": ""})
+
+    def process(self, stream: BinaryIO) -> BinaryIO:
+        """Return the plain stream."""
+        return _stream(_inflated(stream), stream)
+
+
+class Zstd(Preprocessor):
+    """Zstandard to plain; data that needs a window of more than 128 MiB is refused."""
+
+    @classmethod
+    def file_name(cls, name: str) -> str:
+        """Return the name without the ending of the format."""
+        return without_suffix(name, {".zst": "", ".zstd": "", ".tzst": ".tar"})
+
+    def process(self, stream: BinaryIO) -> BinaryIO:
+        """Return the plain stream."""
+        return _stream(_unzstd(stream), stream)
+
+
+def _stream(pieces: Pieces, source: BinaryIO) -> BinaryIO:
+    return cast("BinaryIO", PieceStream(pieces, source))
+
+
+def _inflated(source: BinaryIO) -> Pieces:
+    ahead = _Ahead(source, 2)
+    # RFC 1950 section 2.2: method 8, and both bytes together are a multiple of 31.
+    is_framed = ahead.begin[:1] and ahead.begin[0] & 15 == 8  # noqa: PLR2004
+    is_framed = is_framed and int.from_bytes(ahead.begin, "big") % 31 == 0
+    yield from decoded(cast("BinaryIO", ahead), _FRAMED if is_framed else _RAW)
+
+
+def _unzstd(source: BinaryIO) -> Pieces:
+    import pyarrow as pa  # here: the driver loads this module to check parameters
+
+    ahead = _Ahead(source, 4)
+    if not ahead.begin:
+        raise nothing("zstd")
+    is_skipped = ahead.begin[1:] == _ZSTD_SKIPPED and ahead.begin[0] >> 4 == 5  # noqa: PLR2004
+    if not (is_skipped or _ZSTD.startswith(ahead.begin)):
+        raise not_of("zstd", ahead.begin + source.read(1024))
+    try:
+        # Arrow owns and closes what it is given.
+        with pa.CompressedInputStream(pa.PythonFile(ahead, mode="r"), "zstd") as stream:
+            while piece := stream.read(CHUNK):
+                yield piece
+    except OSError as error:
+        if ahead.failure is not None:
+            raise ahead.failure from None
+        raise _zstd_error(str(error)) from error
+
+
+def _zstd_error(reason: str) -> Exception:
+    if reason.startswith("Truncated"):
+        return cut("zstd")
+    if "Unknown frame descriptor" in reason:
+        return garbage("zstd")
+    return damaged("zstd", reason)
+
+
+class _Ahead(ReadStream):
+    """A stream whose first bytes can be looked at; keeps what its source raised."""
+
+    def __init__(self, source: BinaryIO, size: int) -> None:
+        self._source = source
+        self.failure: Exception | None = None
+        self.begin = b""
+        while len(self.begin) < size and (more := source.read(size - len(self.begin))):
+            self.begin += more
+        self._rest = self.begin
+
+    def read(self, size: int = -1, /) -> bytes:
+        """Return up to ``size`` bytes."""
+        if self._rest:
+            most = len(self._rest) if size < 0 else size
+            taken, self._rest = self._rest[:most], self._rest[most:]
+            return taken if size >= 0 else taken + self.read(-1)
+        try:
+            return self._source.read(size)
+        except Exception as error:
+            self.failure = error
+            raise

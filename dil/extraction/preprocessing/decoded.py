@@ -1,0 +1,176 @@
+"""Streams that decode what they read: bounded memory, and an early end is an error."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from typing import BinaryIO, Protocol
+
+from dil.errors import SourceContractError
+from dil.extraction.excerpt import glimpse
+from dil.extraction.streams import ReadStream
+
+CHUNK = 256 * 1024
+CUT_FIX = "The source sent only a part, or the file was still being written. Run again."
+Pieces = Generator[bytes, None, None]
+
+
+class PieceStream(ReadStream):
+    """A stream over pieces that are made one at a time; owns the stream that they come from."""
+
+    def __init__(self, pieces: Pieces, source: BinaryIO) -> None:
+        self._pieces = pieces
+        self._source = source
+        self._rest = b""
+        self._at = 0
+
+    def read(self, size: int = -1, /) -> bytes:
+        """Return up to ``size`` bytes, empty at the end; all that is left with -1."""
+        if size < 0:
+            return b"".join(iter(lambda: self.read(CHUNK), b""))
+        while self._at == len(self._rest):
+            piece = next(self._pieces, None)
+            if piece is None:
+                return b""
+            self._rest, self._at = piece, 0
+        taken = self._rest[self._at : self._at + size]
+        self._at += len(taken)
+        return taken
+
+    def close(self) -> None:
+        """End what makes the pieces, and close the stream beneath."""
+        if self.closed:
+            return
+        super().close()
+        self._rest, self._at = b"", 0
+        try:
+            self._pieces.close()
+        finally:
+            self._source.close()
+
+
+class Member(Protocol):
+    """One member of a compressed stream, as bz2 and lzma decompress it."""
+
+    def decompress(self, data: bytes, max_length: int = -1) -> bytes:
+        """Return up to ``max_length`` bytes; empty ``data`` goes on with what was given before."""
+
+    @property
+    def needs_input(self) -> bool:
+        """Tell whether nothing comes without more data."""
+
+    @property
+    def eof(self) -> bool:
+        """Tell whether the member came to its end."""
+
+    @property
+    def unused_data(self) -> bytes:
+        """Return what was given behind the member's end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A compressed format: its word in messages, what decodes one member, how a member begins.
+
+    ``faults`` are what the library raises at damaged bytes. Members may follow each other where
+    ``may_repeat``; zeros between them are filling, in units of ``padding`` bytes.
+    """
+
+    word: str
+    member: Callable[[], Member]
+    faults: tuple[type[Exception], ...]
+    magic: bytes = b""
+    may_repeat: bool = True
+    padding: int = 0
+
+
+def decoded(source: BinaryIO, form: Format) -> Pieces:
+    """Yield the bytes of all members of a compressed stream.
+
+    Raises:
+        SourceContractError: a member is damaged or cut, there is none, or something else follows.
+    """
+    data, is_first = source.read(CHUNK), True
+    if not data:
+        raise nothing(form.word)
+    while data:
+        if not (is_first or form.may_repeat):
+            raise garbage(form.word)
+        member = form.member()
+        yield from _member(source, form, member, data, is_first=is_first)
+        data, is_first = _following(source, member.unused_data, form), False
+
+
+def _member(
+    source: BinaryIO, form: Format, member: Member, data: bytes, *, is_first: bool
+) -> Pieces:
+    begin, has_made = data[:1024], False
+    while True:
+        try:
+            piece = member.decompress(data, CHUNK)
+        except form.faults as error:
+            if has_made or (form.magic and begin.startswith(form.magic)):
+                raise damaged(form.word, str(error)) from error
+            raise (not_of(form.word, begin) if is_first else garbage(form.word)) from error
+        if piece:
+            has_made = True
+            yield piece
+        if member.eof:
+            return
+        data = b""
+        if member.needs_input:
+            data = source.read(CHUNK)
+            if not data:
+                raise cut(form.word)
+
+
+def _following(source: BinaryIO, unused: bytes, form: Format) -> bytes:
+    """Return what follows a member, without the zeros that fill it up; empty at the end."""
+    data = unused or source.read(CHUNK)
+    if not form.padding:
+        return data
+    zeros = 0
+    while data:
+        rest = data.lstrip(b"\0")
+        zeros += len(data) - len(rest)
+        data = rest
+        if rest:
+            break
+        data = source.read(CHUNK)
+    if zeros % form.padding:
+        raise garbage(form.word)
+    return data
+
+
+def nothing(word: str) -> SourceContractError:
+    """Return the error of an empty stream, which no format makes."""
+    return SourceContractError(f"there is no {word} data: nothing came", CUT_FIX)
+
+
+def cut(word: str) -> SourceContractError:
+    """Return the error of a stream that ends too early."""
+    return SourceContractError(f"the {word} data ends too early", CUT_FIX)
+
+
+def damaged(word: str, reason: str) -> SourceContractError:
+    """Return the error of a stream that cannot be decoded on."""
+    return SourceContractError(
+        f"the {word} data is damaged: {reason}",
+        "Run again; if it stays, the source's file itself is damaged.",
+    )
+
+
+def not_of(word: str, begin: bytes) -> SourceContractError:
+    """Return the error of a stream that is of another format from its first bytes on."""
+    return SourceContractError(
+        f'this is no {word} data; it begins: "{glimpse(begin)}"',
+        "Check ms.extract.preprocessors, and whether the source sends what it is asked for.",
+    )
+
+
+def garbage(word: str) -> SourceContractError:
+    """Return the error of bytes behind the end."""
+    return SourceContractError(
+        f"something that is no {word} data follows the {word} data",
+        "Two transfers in one file, or the wrong preprocessor? Look at the source's file.",
+    )

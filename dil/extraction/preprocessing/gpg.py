@@ -1,0 +1,136 @@
+"""PGP decryption and encryption through GnuPG, DIL's names and parameters (behaviour.md B12)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import BinaryIO, ClassVar, cast
+
+from dil.extraction.preprocessing.gpg_process import GpgHome, GpgStream
+from dil.spi.preprocessor import Parameters, Preprocessor, PreprocessorContext, without_suffix
+
+_KEY_ID = re.compile(r"(?:0x)?(?:[0-9A-Fa-f]{8}|[0-9A-Fa-f]{16}|[0-9A-Fa-f]{40})")
+_CIPHERS = (
+    "IDEA", "3DES", "CAST5", "BLOWFISH", "AES", "AES192", "AES256", "TWOFISH", "CAMELLIA128",
+    "CAMELLIA192", "CAMELLIA256",
+)  # fmt: skip
+_SHARED = {
+    "action": "encrypt or decrypt: what the name GpgProcessor stands for.",
+    "keystore_path": "Key file: secret keys to decrypt, public keys to encrypt.",
+    "keystore_password": "Pass phrase, of the secret key or, without key file, of the message.",
+}
+
+
+class GpgDecryptProcessor(Preprocessor):
+    """A PGP message to plain; its integrity must be proven by the message itself."""
+
+    parameters: ClassVar[Mapping[str, str]] = {
+        **_SHARED,
+        "key_name": "Not used to decrypt: the message says which key it needs.",
+        "cipher": "Not used to decrypt: the message says which cipher it has.",
+    }
+
+    def __init__(self, context: PreprocessorContext) -> None:
+        super().__init__(context)
+        self._home: GpgHome | None = None
+
+    @classmethod
+    def check(cls, parameters: Parameters) -> Iterable[str]:
+        """Return what is wrong with the parameters."""
+        return _unlocking_problems(parameters)
+
+    @classmethod
+    def file_name(cls, name: str) -> str:
+        """Return the name without the ending of the format."""
+        return without_suffix(name, {".gpg": "", ".pgp": ""})
+
+    def process(self, stream: BinaryIO) -> BinaryIO:
+        """Return the decrypted stream.
+
+        Raises:
+            ConfigError: GnuPG or the key file is missing.
+        """
+        if self._home is None:
+            self._home = _home(self.context)
+        command = self._home.command("--decrypt")
+        password = self.context.text("keystore_password")
+        return cast("BinaryIO", GpgStream(stream, command, password, "DECRYPTION_OKAY"))
+
+    def close(self) -> None:
+        """Delete the key ring."""
+        if self._home is not None:
+            self._home.close()
+
+
+class GpgEncryptProcessor(Preprocessor):
+    """Plain to a PGP message: for one public key, or under a pass phrase."""
+
+    is_output: ClassVar[bool] = True
+    parameters: ClassVar[Mapping[str, str]] = {
+        **_SHARED,
+        "key_name": "Key id, 8, 16 or 40 hexadecimal digits, of the public key to encrypt for.",
+        "cipher": "Symmetric cipher; CAST5 unless told otherwise, AES256 is a better choice.",
+    }
+
+    def __init__(self, context: PreprocessorContext) -> None:
+        super().__init__(context)
+        self._home: GpgHome | None = None
+
+    @classmethod
+    def check(cls, parameters: Parameters) -> Iterable[str]:
+        """Return what is wrong with the parameters."""
+        yield from _unlocking_problems(parameters)
+        key = str(parameters.get("key_name", ""))
+        if parameters.get("keystore_path") and not _KEY_ID.fullmatch(key):
+            yield "key_name has to be the id of a key in keystore_path, 8, 16 or 40 hex digits"
+        cipher = str(parameters.get("cipher", "CAST5"))
+        if cipher.upper() not in _CIPHERS:
+            yield f'cipher is "{cipher}"; known: {", ".join(_CIPHERS)}'
+
+    @classmethod
+    def file_name(cls, name: str) -> str:
+        """Return the name with the ending of the format."""
+        return f"{name}.gpg"
+
+    def process(self, stream: BinaryIO) -> BinaryIO:
+        """Return the encrypted stream.
+
+        Raises:
+            ConfigError: GnuPG or the key file is missing.
+        """
+        if self._home is None:
+            self._home = _home(self.context)
+        cipher = ["--cipher-algo", self.context.text("cipher", "CAST5").upper()]
+        key = self.context.text("key_name")
+        if self.context.text("keystore_path"):
+            # The job file names the key, so its owner vouches for it.
+            mode = ["--trust-model", "always", "--recipient", key, "--encrypt"]
+        else:
+            mode = ["--symmetric"]
+        command = self._home.command(*cipher, *mode)
+        password = self.context.text("keystore_password")
+        return cast("BinaryIO", GpgStream(stream, command, password, "END_ENCRYPTION"))
+
+    def close(self) -> None:
+        """Delete the key ring."""
+        if self._home is not None:
+            self._home.close()
+
+
+def _unlocking_problems(parameters: Parameters) -> Iterator[str]:
+    # A plan does without secrets: one that could not be read is an empty Secret, and was given.
+    if not any(parameters.get(name, "") != "" for name in ("keystore_path", "keystore_password")):
+        yield "neither keystore_path nor keystore_password is given"
+
+
+def _home(context: PreprocessorContext) -> GpgHome:
+    """Return a new home with the keys of the job's key file."""
+    home = GpgHome()
+    path = context.text("keystore_path")
+    try:
+        if path:
+            home.take_keys(path)
+    except BaseException:
+        home.close()
+        raise
+    return home

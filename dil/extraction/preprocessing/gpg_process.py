@@ -1,0 +1,231 @@
+"""GnuPG as a process: bytes are piped through it, with a home of its own that is gone afterwards.
+
+No secret is ever part of a command line: pass phrases go through a pipe.
+"""
+
+from __future__ import annotations
+
+import os
+import selectors
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import IO, BinaryIO
+
+from dil.errors import ConfigError, SourceContractError
+from dil.extraction.preprocessing.decoded import garbage, nothing
+from dil.extraction.streams import ReadStream
+
+_PROGRAM = "gpg"
+_PREPROCESSORS = "ms.extract.preprocessors"
+_PARAMETERS = "ms.extract.preprocessor.parameters"
+_CHUNK = 64 * 1024
+_SHOWN = 300
+_QUIT_S = 10
+
+
+class GpgHome:
+    """A key ring of one attempt: a folder that only this user can read, deleted by ``close``."""
+
+    def __init__(self) -> None:
+        program = shutil.which(_PROGRAM)
+        if program is None:
+            raise ConfigError.single(
+                _PREPROCESSORS,
+                f"needs {_PROGRAM}, which was not found on {os.uname().nodename}",
+                "Install GnuPG on every machine that runs tasks: apt-get install gnupg.",
+            )
+        self._program = program
+        self._folder = tempfile.mkdtemp(prefix="dil-gpg-")
+
+    def command(self, *arguments: str) -> list[str]:
+        """Return a command line of the program that asks nobody anything."""
+        return [
+            self._program, "--homedir", self._folder, "--batch", "--no-tty", "--quiet", "--yes",
+            "--pinentry-mode", "loopback", *arguments,
+        ]  # fmt: skip
+
+    def take_keys(self, path: str) -> None:
+        """Import the keys of a file.
+
+        Raises:
+            ConfigError: it is not there, or has no key.
+        """
+        if not Path(path).is_file():
+            raise ConfigError.single(
+                _PARAMETERS,
+                f"names the key file {path}, which is not there",
+                "keystore_path has to be a file on every machine that runs tasks.",
+            )
+        found = subprocess.run(  # noqa: S603 - no shell, and a path behind --
+            self.command("--status-fd", "1", "--import", "--", path),
+            capture_output=True,
+            check=False,
+        )
+        if b" IMPORT_OK " not in found.stdout:
+            raise ConfigError.single(
+                _PARAMETERS,
+                f"names the key file {path}, and no key is in it: {reason_of(found.stderr)}",
+                "keystore_path is what `gpg --export` or `gpg --export-secret-keys` wrote.",
+            )
+
+    def close(self) -> None:
+        """End the helper processes of this home and delete it; safe to call twice."""
+        if not Path(self._folder).exists():
+            return
+        killer = shutil.which("gpgconf")
+        if killer is not None:
+            with suppress(OSError, subprocess.TimeoutExpired):
+                subprocess.run(  # noqa: S603 - no shell
+                    [killer, "--homedir", self._folder, "--kill", "all"],
+                    capture_output=True,
+                    check=False,
+                    timeout=_QUIT_S,
+                )
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def reason_of(output: bytes) -> str:
+    """Return what the program said, on one line and not too long."""
+    lines = output.decode("utf-8", "replace").splitlines()
+    # What it says about its own buffers helps nobody.
+    told = (line.removeprefix("gpg: ") for line in lines if "block_filter" not in line)
+    text = "; ".join(line.strip() for line in told)
+    return text[:_SHOWN] or "it did not say why"
+
+
+class GpgStream(ReadStream):
+    """What a GnuPG process makes of a stream, which it owns; read and fed by the same thread.
+
+    ``wanted`` is the status without which the output is not to be trusted.
+    """
+
+    def __init__(
+        self, source: BinaryIO, command: Sequence[str], passphrase: str, wanted: str
+    ) -> None:
+        self._source = source
+        self._wanted = wanted
+        self._is_over = False
+        self._left = memoryview(b"")
+        self._has_begun = False
+        self._words: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed by close
+        self._status: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115
+        self._process = self._started(list(command), passphrase)
+        self._select = selectors.DefaultSelector()
+        for stream, event in (
+            (self._process.stdin, selectors.EVENT_WRITE),
+            (self._process.stdout, selectors.EVENT_READ),
+        ):
+            if stream is not None:
+                os.set_blocking(stream.fileno(), False)
+                self._select.register(stream, event)
+
+    def _started(self, command: list[str], passphrase: str) -> subprocess.Popen[bytes]:
+        reader, writer = os.pipe()
+        try:
+            # A pipe holds 64 KiB, so that this never waits.
+            os.write(writer, passphrase.encode()[: _CHUNK - 1] + b"\n")
+            os.close(writer)
+            arguments = [
+                command[0], "--status-fd", str(self._status.fileno()),
+                "--passphrase-fd", str(reader), *command[1:],
+            ]  # fmt: skip
+            return subprocess.Popen(  # noqa: S603 - no shell
+                arguments,
+                bufsize=0,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._words,
+                pass_fds=(reader, self._status.fileno()),
+            )
+        finally:
+            os.close(reader)
+
+    def read(self, size: int = -1, /) -> bytes:
+        """Return up to ``size`` bytes, empty at the end; all that is left with -1.
+
+        Raises:
+            SourceContractError: the process failed, or did not say what it has to.
+        """
+        if size < 0:
+            return b"".join(iter(lambda: self.read(1 << 20), b""))
+        while not self._is_over:
+            for key, _ in self._select.select():
+                if key.fileobj is self._process.stdin:
+                    self._feed()
+                    continue
+                data = os.read(key.fd, min(size, 1 << 20))
+                if data:
+                    return data
+                self._is_over = True
+                self._finish()
+                break
+        return b""
+
+    def close(self) -> None:
+        """Stop the process if it still works, and close the stream beneath."""
+        if self.closed:
+            return
+        super().close()
+        self._select.close()
+        self._end_input()
+        if self._process.stdout is not None:
+            self._process.stdout.close()
+        if self._process.poll() is None:
+            self._process.kill()
+        self._process.wait()
+        self._words.close()
+        self._status.close()
+        self._source.close()
+
+    def _feed(self) -> None:
+        """Give the process what it takes now; its end when there is no more."""
+        if not self._left:
+            self._left = memoryview(self._source.read(_CHUNK))
+        if not self._left:
+            self._end_input()
+            return
+        self._has_begun = True
+        try:
+            self._left = self._left[os.write(self._input.fileno(), self._left) :]
+        except BlockingIOError:
+            return
+        except BrokenPipeError:
+            # It has seen enough; why, its status tells when its output ends.
+            self._end_input()
+
+    @property
+    def _input(self) -> IO[bytes]:
+        if self._process.stdin is None:
+            raise AssertionError("the process was started with a pipe")
+        return self._process.stdin
+
+    def _end_input(self) -> None:
+        if self._input.closed:
+            return
+        with suppress(KeyError, ValueError, RuntimeError):
+            self._select.unregister(self._input)
+        with suppress(BrokenPipeError):
+            self._input.close()
+
+    def _finish(self) -> None:
+        """See whether all went well, now that there is no more output."""
+        has_all = self._input.closed and not self._left
+        code = self._process.wait()
+        self._status.seek(0)
+        said = {line.split()[1].decode() for line in self._status if line.count(b" ")}
+        if code == 0 and self._wanted in said:
+            if has_all:
+                return
+            raise garbage("PGP")
+        if not self._has_begun:
+            raise nothing("PGP")
+        self._words.seek(0)
+        raise SourceContractError(
+            f"GnuPG failed: {reason_of(self._words.read())}",
+            "Check the keys and the pass phrase in ms.extract.preprocessor.parameters, and whether"
+            " the source sent the whole file.",
+        )

@@ -1,0 +1,86 @@
+"""A limit on what preprocessors make of a few bytes: a bomb is an error, not a full disk."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import BinaryIO
+
+from dil.errors import SourceContractError
+from dil.extraction.streams import ReadStream
+from dil.model.job import ExpansionSpec
+
+
+@dataclass(slots=True)
+class Received:
+    """What came of one response: its bytes so far, and what a stream over it has raised."""
+
+    bytes: int = 0
+    failure: Exception | None = None
+
+
+class CountedStream(ReadStream):
+    """Passes on a stream that it owns, and counts its bytes."""
+
+    def __init__(self, stream: BinaryIO, received: Received) -> None:
+        self._stream = stream
+        self._received = received
+
+    def read(self, size: int = -1, /) -> bytes:
+        """Return up to ``size`` bytes, all that is left with -1."""
+        try:
+            data = self._stream.read(size)
+        except Exception as error:
+            self._received.failure = error
+            raise
+        self._received.bytes += len(data)
+        return data
+
+    def close(self) -> None:
+        """Close the stream."""
+        self._stream.close()
+        super().close()
+
+
+class LimitedStream(ReadStream):
+    """What one preprocessor makes: never more than the job allows for what was received."""
+
+    def __init__(
+        self, stream: BinaryIO, name: str, received: Received, limit: ExpansionSpec
+    ) -> None:
+        self._stream = stream
+        self._name = name
+        self._received = received
+        self._limit = limit
+        self._made = 0
+
+    def read(self, size: int = -1, /) -> bytes:
+        """Return up to ``size`` bytes, all that is left with -1.
+
+        Raises:
+            SourceContractError: that were too many.
+        """
+        if size < 0:
+            return b"".join(iter(lambda: self.read(1 << 20), b""))
+        data = self._stream.read(size)
+        self._made += len(data)
+        limit = self._limit
+        if limit.bytes is not None and self._made > limit.bytes:
+            raise self._too_much(f"{limit.bytes:,} bytes", "ms.extract.expansion.max.bytes")
+        received = self._received.bytes
+        if limit.ratio is not None and self._made > max(limit.floor, limit.ratio * received):
+            raise self._too_much(
+                f"{limit.ratio} times the {received:,} bytes that it came from",
+                "ms.extract.expansion.max.ratio",
+            )
+        return data
+
+    def close(self) -> None:
+        """Close the stream."""
+        self._stream.close()
+        super().close()
+
+    def _too_much(self, limit: str, key: str) -> SourceContractError:
+        return SourceContractError(
+            f"{self._name} made more than {limit} and was stopped",
+            f"Where such data is expected, raise {key}; 0 is no limit.",
+        )

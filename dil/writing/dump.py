@@ -1,0 +1,126 @@
+"""Staged files with the bytes of responses, each with its final name (behaviour.md B14.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from typing import BinaryIO
+
+import pyarrow as pa
+
+from dil.errors import WriteError
+from dil.model.arrow import typed_schema
+from dil.model.schema import Column, Primitive
+from dil.model.task import StagedFile
+from dil.storage.filesystem import Filesystem
+from dil.writing.sink import MeasuredSink
+
+_COLUMNS = (
+    Column("file", Primitive("string"), nullable=False),
+    Column("data", Primitive("bytes"), nullable=False),
+)
+
+
+class DumpWriter:
+    """Writes pieces into files below ``directory``, one for each page; see ``FileNames``.
+
+    A work unit's only file has the name of an only file, else each has its numbered name. Memory is
+    bounded by a piece. A file counts as one row.
+    """
+
+    def __init__(self, filesystem: Filesystem, directory: str) -> None:
+        self._filesystem = filesystem
+        self._directory = directory.rstrip("/")
+        self._open: _OpenDump | None = None
+        self._done: list[tuple[StagedFile, str]] = []
+
+    @property
+    def schema(self) -> pa.Schema | None:
+        """Return what the dataset's chain records of dumped files, None before the first."""
+        return typed_schema(_COLUMNS) if self._done or self._open else None
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Append pieces with the columns of ``FileNames``.
+
+        Raises:
+            WriteError: the file system refused: full, forbidden, gone.
+        """
+        for alone, numbered, data in zip(*batch.columns, strict=True):
+            if self._open is None or self._open.numbered != numbered.as_py():
+                self._end_file()
+                path = f"{self._directory}/dump-{len(self._done)}"
+                self._open = _OpenDump(self._filesystem, path, alone.as_py(), numbered.as_py())
+            self._open.write(data.as_buffer())
+
+    def finish(self) -> tuple[StagedFile, ...]:
+        """Finish and return the files, durable and named. Called once, last.
+
+        Raises:
+            WriteError: as for ``write``, or a file has another size than was written.
+        """
+        self._end_file()
+        sizes = {file.path: file.size for file in self._filesystem.files(self._directory)}
+        for file, _ in self._done:
+            if sizes.get(file.path) != file.bytes:
+                raise WriteError(
+                    f"{file.path} has {sizes.get(file.path, 0):,} of {file.bytes:,} bytes",
+                    "Check the disk and the mount; nothing was published.",
+                )
+        if len(self._done) == 1:
+            return tuple(file for file, _ in self._done)
+        return tuple(replace(file, name=numbered) for file, numbered in self._done)
+
+    def abort(self) -> None:
+        """Delete everything written; safe to call at any time."""
+        if self._open is not None:
+            self._open.abandon()
+            self._open = None
+        for file, _ in self._done:
+            self._filesystem.delete_file(file.path)
+        self._done = []
+
+    def _end_file(self) -> None:
+        if self._open is not None:
+            current, self._open = self._open, None
+            self._done.append((current.finish(), current.numbered))
+
+
+class _OpenDump:
+    def __init__(self, filesystem: Filesystem, path: str, alone: str, numbered: str) -> None:
+        self._filesystem = filesystem
+        self._path = path
+        self._alone = alone
+        self.numbered = numbered
+        self._stream: BinaryIO = filesystem.open_output(path)
+        self._sink = MeasuredSink(self._stream)
+
+    def write(self, data: pa.Buffer) -> None:
+        with _write_errors(self._path):
+            self._sink.write(data)
+
+    def finish(self) -> StagedFile:
+        try:
+            with _write_errors(self._path):
+                self._stream.close()
+        except BaseException:
+            self.abandon()
+            raise
+        return StagedFile(self._path, 1, self._sink.bytes, self._sink.sha256, self._alone)
+
+    def abandon(self) -> None:
+        with suppress(OSError, WriteError):
+            self._stream.close()
+        with suppress(WriteError):
+            self._filesystem.delete_file(self._path)
+
+
+@contextmanager
+def _write_errors(path: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise WriteError(
+            f"{path}: {error.strerror or error}",
+            "Check free space and permissions there, then run again: nothing was lost.",
+        ) from error

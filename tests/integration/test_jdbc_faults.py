@@ -1,0 +1,249 @@
+"""What goes wrong with a database server, and that no row is lost or doubled by it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from connectors.jdbc.session import JdbcSession
+from connectors.jdbc.settings import JdbcSettings
+from dil.errors import AuthenticationError, SourceError, TransientSourceError
+from dil.model.secret import Secret
+from dil.spi.connector import RequestValues
+from tests.integration.jdbc_jobs import DatabaseJob, jdbc, read
+from tests.servers.mariadb import PASSWORD as MARIADB_PASSWORD
+from tests.servers.mariadb import MariadbServer
+from tests.servers.postgresql import PASSWORD as POSTGRESQL_PASSWORD
+from tests.servers.postgresql import PostgresqlServer
+
+Server = PostgresqlServer | MariadbServer
+BIG = {
+    "postgresql": "select i as id, repeat('x', 90) as pad from generate_series(1, 300000) i",
+    "mysql": "select seq as id, repeat('x', 90) as pad from seq_1_to_300000",
+}
+
+
+@pytest.fixture(params=["postgresql", "mysql"])
+def server(request: pytest.FixtureRequest) -> Server:
+    found: Server = request.getfixturevalue(f"{request.param}_server")
+    return found
+
+
+@pytest.fixture
+def url(server: Server) -> Iterator[str]:
+    name = f"t{uuid.uuid4().hex[:12]}"
+    yield jdbc(server.add_database(name))
+    server.drop_database(name)
+
+
+def kind_of(server: Server) -> str:
+    return "postgresql" if isinstance(server, PostgresqlServer) else "mysql"
+
+
+def password(server: Server) -> str:
+    return POSTGRESQL_PASSWORD if isinstance(server, PostgresqlServer) else MARIADB_PASSWORD
+
+
+def own_query(server: Server) -> str:
+    return "pg_backend_pid()" if isinstance(server, PostgresqlServer) else "connection_id()"
+
+
+def kill_connection(server: Server, number: int) -> None:
+    if isinstance(server, PostgresqlServer):
+        server.execute(f"select pg_terminate_backend({number})")
+    else:
+        server.execute(f"kill connection {number}")
+
+
+def test_a_connection_that_is_cut_while_rows_come_is_an_error(server: Server, url: str) -> None:
+    sql = f"select big.*, {own_query(server)} as me from ({BIG[kind_of(server)]}) big"
+    settings = JdbcSettings(url, sql, user="admin", password=Secret(password(server)))
+    rows = 0
+    with JdbcSession(settings) as session:
+        batches = session.read(RequestValues({}, {}))
+        first = next(batches)
+        kill_connection(server, first.column("me")[0].as_py())
+        with pytest.raises(TransientSourceError, match=r"the connection to jdbc:.* broke"):
+            rows = sum(batch.num_rows for batch in batches)
+    assert rows == 0
+
+
+def test_a_job_whose_connection_is_cut_publishes_nothing_and_then_each_row_once(
+    server: Server, url: str, tmp_path: Path
+) -> None:
+    job = DatabaseJob(
+        tmp_path, url, BIG[kind_of(server)], source__conn__username="admin",
+        source__conn__password=password(server),
+    )  # fmt: skip
+    if isinstance(server, PostgresqlServer):
+        of_others = "select pid from pg_stat_activity where query like '%%generate_series%%'" \
+            " and pid <> pg_backend_pid()"  # fmt: skip
+    else:
+        of_others = "select id from information_schema.processlist where info like" \
+            " '%seq_1_to_300000%' and id <> connection_id()"  # fmt: skip
+    cut: list[int] = []
+
+    def cut_it() -> None:
+        while not cut and not done.is_set():
+            for (number,) in server.execute(of_others.replace("%%", "%")):
+                cut.append(number)
+                kill_connection(server, number)
+
+    done = threading.Event()
+    cutter = threading.Thread(target=cut_it)
+    cutter.start()
+    report = job.run()
+    done.set()
+    cutter.join()
+    assert cut
+    assert [failure.code for failure in report.failures] == ["DIL-SRC-TRANSIENT"]
+    assert report.rows == 0
+    assert job.run().rows == 300_000
+    ids = job.table().column("id")
+    assert len(ids) == len(ids.unique()) == 300_000
+
+
+def test_what_is_refused_is_told_with_the_servers_own_words(server: Server, url: str) -> None:
+    cases = (
+        ("select * from nothing_there", SourceError, "nothing_there"),
+        ("select not_there from (select 1 as a) t", SourceError, "not_there"),
+        ("selec 1", SourceError, "syntax"),
+    )
+    for sql, kind, words in cases:
+        with pytest.raises(kind, match=words) as caught:
+            read(url, sql)
+        assert "ms.jdbc.statement" in caught.value.fix
+        assert not isinstance(caught.value, TransientSourceError)
+
+
+def test_a_wrong_password_is_no_reason_to_try_again(server: Server, url: str) -> None:
+    with pytest.raises(AuthenticationError) as caught:
+        read(url, "select 1 as a", password=Secret("s3cret-but-wrong"))
+    assert "s3cret" not in str(caught.value)
+    assert "source.conn.password" in caught.value.fix
+
+
+def test_a_server_that_is_not_there_may_come(server: Server, url: str) -> None:
+    for place in ("127.0.0.1:1", "no-such-host.invalid:5432"):
+        away = url.replace(f"127.0.0.1:{server.port}", place)
+        with pytest.raises(TransientSourceError, match="cannot be reached"):
+            read(away, "select 1 as a")
+
+
+def test_a_database_that_does_not_exist_is_named(server: Server, url: str) -> None:
+    with pytest.raises(SourceError, match="not_there"):
+        read(url.rpartition("/")[0] + "/not_there", "select 1 as a")
+
+
+def test_a_query_that_writes_is_refused_unless_the_job_says_so(
+    postgresql_server: PostgresqlServer,
+) -> None:
+    url = jdbc(postgresql_server.add_database("writes"))
+    read(url, "create sequence numbers")
+    with pytest.raises(SourceError, match="read-only") as caught:
+        read(url, "select nextval('numbers') as n")
+    assert "ms.jdbc.read.only=false" in caught.value.fix
+    found = read(url, "select nextval('numbers') as n", is_read_only=False)
+    assert found.column("n").to_pylist() == [1]
+
+
+def test_a_statement_time_out_may_pass(postgresql_server: PostgresqlServer) -> None:
+    url = jdbc(f"postgresql://127.0.0.1:{postgresql_server.port}/postgres")
+    slow = f"{url}?options=-c%20statement_timeout%3D200"
+    with pytest.raises(TransientSourceError, match="statement timeout"):
+        read(slow, "select pg_sleep(30)::text as s")
+
+
+def test_a_statement_that_changes_rows_is_committed(server: Server, url: str) -> None:
+    assert read(url, "create table changed (id int)").num_rows == 0
+    assert read(url, "insert into changed values ({{a}}), (2)", {"a": 1}).num_rows == 0
+    assert read(url, "select id from changed order by id").to_pylist() == [{"id": 1}, {"id": 2}]
+
+
+def test_all_pages_see_one_state_of_the_data(server: Server, url: str) -> None:
+    read(url, "create table moving (id int primary key)")
+    read(url, "insert into moving values (1), (2), (3)")
+    sql = "select id from moving where id > {{cursor}} order by id limit 2"
+    settings = JdbcSettings(
+        url, sql, user="admin", password=Secret(password(server)), cursors=("cursor",),
+        key_columns=("id",),
+    )  # fmt: skip
+    with JdbcSession(settings) as session:
+        first = list(session.read(RequestValues({"cursor": "0"}, {})))
+        read(url, "delete from moving where id = 3")
+        second = list(session.read(RequestValues({"cursor": "2"}, {}, page=1)))
+    assert [row["id"] for batch in (*first, *second) for row in batch.to_pylist()] == [1, 2, 3]
+
+
+def test_waiting_for_a_condition_sees_what_others_change(server: Server, url: str) -> None:
+    read(url, "create table task (status varchar(9))")
+    read(url, "insert into task values ('RUN')")
+    settings = JdbcSettings(
+        url, "select status from task", user="admin", password=Secret(password(server)),
+        is_polling=True,
+    )  # fmt: skip
+    with JdbcSession(settings) as session:
+        first = list(session.read(RequestValues({}, {})))
+        read(url, "update task set status = 'DONE'")
+        second = list(session.read(RequestValues({}, {}, page=1)))
+    seen = [row["status"] for batch in (*first, *second) for row in batch.to_pylist()]
+    assert seen == ["RUN", "DONE"]
+
+
+def test_an_attempt_that_goes_on_does_not_guess_what_a_key_is(server: Server, url: str) -> None:
+    """Compared as another kind it would lose rows: MySQL takes a text for a fraction."""
+    settings = JdbcSettings(
+        url, "select 5 as id where 5 > {{cursor}}", user="admin",
+        password=Secret(password(server)), cursors=("cursor",), key_columns=("id",),
+    )  # fmt: skip
+    with JdbcSession(settings) as session:
+        rows = session.read(RequestValues({"cursor": "4"}, {}, page=3))
+        if kind_of(server) == "postgresql":
+            assert [row for batch in rows for row in batch.to_pylist()] == [{"id": 5}]
+        else:
+            with pytest.raises(SourceError, match="kind of the session key is not known"):
+                next(rows)
+
+
+def test_pages_by_key_bring_each_row_once(server: Server, url: str, tmp_path: Path) -> None:
+    read(url, "create table seen (at timestamp(6) null, id bigint)")
+    values = ", ".join(
+        f"('2020-01-01 00:00:00.{at:06d}', {9007199254740990 + at})" for at in range(2500)
+    )
+    read(url, f"insert into seen values {values}")
+    for key, initial in (("id", "0"), ("at", "1980-01-01")):
+        job = DatabaseJob(
+            tmp_path / key, url,
+            f"select id, at from seen where {key} > {{{{cursor}}}} order by {key} limit 700",
+            ms__session__key__field=json.dumps({"name": key, "initValue": initial}),
+            ms__parameters=json.dumps([{"name": "cursor", "type": "session"}]),
+            source__conn__username="admin", source__conn__password=password(server),
+        )  # fmt: skip
+        report = job.run()
+        assert report.failures == ()
+        assert sorted(job.table().column("id").to_pylist()) == [
+            9007199254740990 + at for at in range(2500)
+        ]
+
+
+def test_a_killed_server_process_is_an_error_and_no_end(
+    postgresql_server: PostgresqlServer,
+) -> None:
+    """A backend that is killed outright takes the server down; this one is the test's own."""
+    with PostgresqlServer() as own:
+        url = jdbc(f"postgresql://127.0.0.1:{own.port}/postgres")
+        sql = f"select big.*, pg_backend_pid() as me from ({BIG['postgresql']}) big"
+        settings = JdbcSettings(url, sql, user="admin", password=Secret(POSTGRESQL_PASSWORD))
+        with JdbcSession(settings) as session:
+            batches = session.read(RequestValues({}, {}))
+            os.kill(next(batches).column("me")[0].as_py(), signal.SIGKILL)
+            with pytest.raises(TransientSourceError, match="broke"):
+                for _ in batches:
+                    pass

@@ -1,0 +1,368 @@
+"""Real GnuPG, and jobs that read and dump through preprocessors over HTTP."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, cast
+
+import pytest
+
+from dil import config
+from dil.errors import ConfigError, SourceContractError
+from dil.execution.shipping import plugin_modules
+from dil.extraction.preprocessing.gpg import GpgDecryptProcessor, GpgEncryptProcessor
+from dil.model.report import RunReport, RunStatus
+from dil.spi.preprocessor import PreprocessorContext
+from tests.dumps import dump_story, dumped, give
+from tests.jobs import write_job
+from tests.preprocessing import through
+from tests.servers.http_server import Fault, HttpServer
+from tests.servers.programs import needed_program
+from tests.servers.rows import Dataset
+from tests.stories import day
+
+NOW = day(4)
+PHRASE = "sésame öffne dich"
+DATA = os.urandom(100_000) + b"id,name\n" * 200_000
+DIL = "com.linkedin.cdi.preprocessor."
+
+
+@dataclass(frozen=True)
+class Keys:
+    """A key pair in files, made by the real program, and its id."""
+
+    public: str
+    secret: str
+    id: str
+
+
+@pytest.fixture(scope="module")
+def keys() -> Iterator[Keys]:
+    program = needed_program("gpg")
+    with tempfile.TemporaryDirectory(prefix="dil-keys-") as home:
+
+        def gpg(*arguments: str) -> bytes:
+            command = [program, "--homedir", home, "--batch", "--pinentry-mode", "loopback",
+                       "--passphrase", PHRASE, *arguments]  # fmt: skip
+            return subprocess.run(command, check=True, capture_output=True).stdout
+
+        gpg("--quick-generate-key", "lake@acme.example", "default", "default", "never")
+        listed = gpg("--list-keys", "--with-colons").decode().splitlines()
+        public, secret = Path(home, "public"), Path(home, "secret")
+        public.write_bytes(gpg("--export"))
+        secret.write_bytes(gpg("--export-secret-keys"))
+        number = next(line.split(":")[4] for line in listed if line.startswith("pub"))
+        yield Keys(str(public), str(secret), number)
+        subprocess.run(["gpgconf", "--homedir", home, "--kill", "all"], check=True)
+
+
+@pytest.fixture
+def source() -> Iterator[HttpServer]:
+    with HttpServer(Dataset.generate(1)) as server:
+        yield server
+
+
+@pytest.fixture(autouse=True)
+def no_home_is_left() -> Iterator[None]:
+    before = set(Path(tempfile.gettempdir()).glob("dil-gpg-*"))
+    yield
+    assert set(Path(tempfile.gettempdir()).glob("dil-gpg-*")) <= before
+
+
+# The real program
+
+
+def test_a_message_under_a_pass_phrase_comes_back() -> None:
+    needed_program("gpg")
+    sealed = through(
+        GpgEncryptProcessor, DATA, size=5000, keystore_password=PHRASE, cipher="AES256"
+    )
+    assert DATA[:200] not in sealed
+    assert through(GpgDecryptProcessor, sealed, size=5000, keystore_password=PHRASE) == DATA
+    with pytest.raises(SourceContractError, match="GnuPG failed"):
+        through(GpgDecryptProcessor, sealed, keystore_password="another")
+
+
+def test_a_message_for_a_key_comes_back(keys: Keys) -> None:
+    sealed = through(GpgEncryptProcessor, DATA, keystore_path=keys.public, key_name=keys.id)
+    unlock = {"keystore_path": keys.secret, "keystore_password": PHRASE}
+    assert through(GpgDecryptProcessor, sealed, size=3000, **unlock) == DATA
+    with pytest.raises(SourceContractError, match="GnuPG failed"):
+        through(GpgDecryptProcessor, sealed, keystore_path=keys.public, keystore_password="x")
+
+
+def test_a_key_that_is_not_in_the_file_is_an_error(keys: Keys) -> None:
+    with pytest.raises(SourceContractError, match="No public key"):
+        through(GpgEncryptProcessor, b"x", keystore_path=keys.public, key_name="0" * 16)
+    with pytest.raises(ConfigError, match="is not there"):
+        through(GpgDecryptProcessor, b"x", keystore_path=f"{keys.public}.none")
+
+
+@pytest.fixture(scope="module")
+def sealed() -> bytes:
+    needed_program("gpg")
+    return through(GpgEncryptProcessor, DATA, keystore_password=PHRASE)
+
+
+@pytest.mark.parametrize("part", [0.0, 0.0001, 0.01, 0.5, 0.99999])
+def test_a_message_that_was_cut_is_an_error(sealed: bytes, part: float) -> None:
+    with pytest.raises(SourceContractError):
+        through(GpgDecryptProcessor, sealed[: int(len(sealed) * part)], keystore_password=PHRASE)
+
+
+def test_a_message_that_was_changed_or_has_something_behind_it_is_an_error(sealed: bytes) -> None:
+    changed = bytearray(sealed)
+    changed[-3000] ^= 1
+    for wrong in (bytes(changed), sealed + b"x", sealed + sealed, b"plain text\n" * 100):
+        with pytest.raises(SourceContractError):
+            through(GpgDecryptProcessor, wrong, keystore_password=PHRASE)
+
+
+def test_what_is_not_encrypted_does_not_pass_as_decrypted() -> None:
+    program = needed_program("gpg")
+    stored = subprocess.run([program, "--store"], input=DATA, capture_output=True, check=True)
+    with pytest.raises(SourceContractError):
+        through(GpgDecryptProcessor, stored.stdout, keystore_password=PHRASE)
+
+
+def test_a_pass_phrase_is_on_no_command_line(sealed: bytes) -> None:
+    made = GpgDecryptProcessor(PreprocessorContext("gpg", {"keystore_password": PHRASE}))
+    stream = made.process(cast("BinaryIO", io.BytesIO(sealed)))
+    try:
+        listing = subprocess.run(["ps", "-eww", "-o", "args"], capture_output=True, check=True)
+    finally:
+        stream.close()
+        made.close()
+    lines = listing.stdout.decode()
+    assert "--decrypt" in lines
+    assert PHRASE not in lines
+
+
+# Whole jobs
+
+
+def only_failure(report: RunReport) -> str:
+    assert report.status is RunStatus.FAILED
+    (failure,) = report.failures
+    return failure.error
+
+
+def test_a_dump_is_decrypted_unpacked_and_loses_the_endings(
+    keys: Keys, source: HttpServer, tmp_path: Path
+) -> None:
+    packed = gzip.compress(DATA)
+    message = through(GpgEncryptProcessor, packed, keystore_path=keys.public, key_name=keys.id)
+    give(source, "sales.csv.gz.gpg", message, "application/octet-stream")
+    parameters = (
+        f'{{"GpgProcessor":{{"keystore_path":"{keys.secret}","keystore_password":"{PHRASE}"}}}}'
+    )
+    story = dump_story(
+        tmp_path, source, "sales.csv.gz.gpg",
+        ms__extract__preprocessors=f"{DIL}GpgDecryptProcessor,{DIL}GunzipProcessor",
+        ms__extract__preprocessor__parameters=parameters,
+    )  # fmt: skip
+    assert story.run(NOW).status is RunStatus.SUCCESS
+    assert dumped(tmp_path) == {"sales.csv": DATA}
+
+
+def test_a_dump_is_encrypted_after_all_else_and_its_name_says_so(
+    source: HttpServer, tmp_path: Path
+) -> None:
+    needed_program("gpg")
+    give(source, "sales.csv.gz", gzip.compress(DATA))
+    story = dump_story(
+        tmp_path, source, "sales.csv.gz",
+        ms__extract__preprocessors=f"{DIL}GpgProcessor,gunzip",
+        ms__extract__preprocessor__parameters=(
+            f'{{"{DIL}GpgProcessor":{{"action":"Encrypt","keystore_password":"{PHRASE}"}}}}'
+        ),
+    )  # fmt: skip
+    assert story.run(NOW).status is RunStatus.SUCCESS
+    ((name, body),) = dumped(tmp_path).items()
+    assert name == "sales.csv.gpg"
+    assert through(GpgDecryptProcessor, body, keystore_password=PHRASE) == DATA
+
+
+@pytest.mark.parametrize("kind", ["short_body", "reset_body"])
+def test_a_connection_that_is_cut_is_told_as_that_and_not_as_a_bad_key(
+    sealed: bytes, source: HttpServer, tmp_path: Path, kind: str
+) -> None:
+    give(source, "x.gpg", sealed, "application/pgp-encrypted")
+    source.faults.append(Fault(kind, path="/files/x.gpg"))
+    story = dump_story(
+        tmp_path, source, "x.gpg", ms__extract__preprocessors="gpg-decrypt",
+        ms__extract__preprocessor__parameters=(
+            f'{{"gpg-decrypt":{{"keystore_password":"{PHRASE}"}}}}'
+        ),
+    )  # fmt: skip
+    error = only_failure(story.run(NOW))
+    assert "GnuPG" not in error
+    assert PHRASE not in error
+    assert dumped(tmp_path) == {}
+
+
+def test_rows_are_read_through_preprocessors_whatever_the_packing_is_called(
+    source: HttpServer, tmp_path: Path
+) -> None:
+    body = b'{"h":["id","name"],"d":[[1,"a"],[2,"b"]]}'
+    give(source, "x", gzip.compress(body), "application/gzip")
+    story = dump_story(
+        tmp_path, source, "x", ms__extractor__class="json", extract__table__name="orders",
+        ms__extractor__target__file__name="", ms__data__field="results",
+        ms__extract__preprocessors=f"gunzip,{DIL}AggregatedJsonProcessor",
+        ms__extract__preprocessor__parameters=(
+            '{"AggregatedJsonProcessor":{"header":"h","data":"d"}}'
+        ),
+        writer__output__format="JSON",
+    )  # fmt: skip
+    assert story.run(NOW).status is RunStatus.SUCCESS
+    (file,) = (tmp_path / "lake" / "shop" / "orders").glob("part-*.json")
+    assert file.read_text() == '{"id":1,"name":"a"}\n{"id":2,"name":"b"}\n'
+
+
+def test_damage_behind_the_rows_fails_the_work_unit(source: HttpServer, tmp_path: Path) -> None:
+    packed = bytearray(gzip.compress(b"id,name\n1,a\n"))
+    packed[-5] ^= 1
+    give(source, "x", bytes(packed), "text/csv")
+    story = dump_story(
+        tmp_path, source, "x", ms__extractor__class="csv", extract__table__name="orders",
+        ms__extract__preprocessors="gunzip", ms__extractor__target__file__name="",
+        ms__csv='{"columnHeaderIndex":0}',
+    )  # fmt: skip
+    error = only_failure(story.run(NOW))
+    assert "gunzip: the gzip data is damaged" in error
+    assert error.count("/files/") == 1
+
+
+def test_a_bomb_is_stopped_long_before_the_disk_is_full(source: HttpServer, tmp_path: Path) -> None:
+    give(source, "x.gz", gzip.compress(gzip.compress(bytes(300 << 20))))
+    changes = {"ms__extract__preprocessors": "gunzip,gunzip"}
+    error = only_failure(dump_story(tmp_path, source, "x.gz", **changes).run(NOW))
+    assert "gunzip made more than 250 times" in error
+    changes |= {"ms__extract__expansion__max__ratio": "0",
+                "ms__extract__expansion__max__bytes": "1000000"}  # fmt: skip
+    error = only_failure(dump_story(tmp_path / "b", source, "x.gz", **changes).run(NOW))
+    assert "more than 1,000,000 bytes" in error
+
+
+# Classes of one's own
+
+OWN = """
+import io
+from dil.spi.preprocessor import Preprocessor
+
+class Upper(Preprocessor):
+    @classmethod
+    def check(cls, parameters):
+        return ["word is missing"] if "word" not in parameters else []
+
+    @classmethod
+    def file_name(cls, name):
+        return name + ".upper"
+
+    def process(self, stream):
+        if self.context.text("word") == "fail":
+            raise ValueError("no such word")
+        return io.BytesIO(stream.read().upper() + self.context.text("word").encode())
+"""
+
+
+@pytest.mark.parametrize(
+    ("word", "outcome"), [("!", {"x.upper": b"ABC!"}), ("fail", "preprocessor shout:Upper failed")]
+)
+def test_a_class_beside_the_job_file_is_found_and_its_failures_name_it(
+    source: HttpServer, tmp_path: Path, word: str, outcome: object
+) -> None:
+    (tmp_path / "shout.py").write_text(OWN)
+    give(source, "x", b"abc")
+    story = dump_story(
+        tmp_path, source, "x", ms__extract__preprocessors="shout:Upper",
+        ms__extract__preprocessor__parameters=f'{{"shout:Upper":{{"word":"{word}"}}}}',
+    )  # fmt: skip
+    try:
+        job = story.job()
+        report = story.run(NOW, job)
+        assert plugin_modules(job) == ("shout",)
+    finally:
+        sys.path.remove(str(tmp_path.resolve()))
+        sys.modules.pop("shout", None)
+    if isinstance(outcome, dict):
+        assert dumped(tmp_path) == outcome
+    else:
+        assert outcome in only_failure(report)
+        assert "ValueError: no such word" in report.failures[0].error
+
+
+# Start-up
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"ms.extract.preprocessors": "gunzipp"}, 'Did you mean "gunzip"'),
+        ({"ms.extract.preprocessors": "gpg-decrypt"}, "neither keystore_path nor"),
+        ({"ms.extract.preprocessors": "gpg-encrypt"}, "which prepares dumped files"),
+        (
+            {
+                "ms.extract.preprocessors": "zip",
+                "ms.extract.preprocessor.parameters": '{"zip":{"memberr":"a"}}',
+            },
+            'has no parameter "memberr"',
+        ),
+        ({"ms.extractor.class": "filedump"}, "is required by a file dump"),
+        ({"data.publisher.job.type": "NoopPublisher"}, "rows that are not published are lost"),
+    ],
+)
+def test_what_cannot_be_is_said_before_the_run(
+    tmp_path: Path, changes: dict[str, str], why: str
+) -> None:
+    given = {name.replace(".", "__"): text for name, text in changes.items()}
+    with pytest.raises(ConfigError, match=why):
+        config.load(write_job(tmp_path, "http://x", **given), environ={})
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"ms__publish__mode": "replace"},
+        {"ms__state__cursor__commit": "page"},
+    ],
+)
+def test_what_is_for_rows_is_refused_for_a_dump(
+    tmp_path: Path, source: HttpServer, changes: dict[str, str]
+) -> None:
+    with pytest.raises(ConfigError, match="file dump"):
+        dump_story(tmp_path, source, "x", **changes).job()
+
+
+def test_a_plan_does_without_the_pass_phrase_and_a_run_does_not(
+    tmp_path: Path, source: HttpServer
+) -> None:
+    story = dump_story(
+        tmp_path, source, "x", ms__extract__preprocessors="gpg-decrypt",
+        ms__extract__preprocessor__parameters=(
+            '{"gpg-decrypt":{"keystore_password":"env:NOBODY_SET_THIS"}}'
+        ),
+    )  # fmt: skip
+    with pytest.raises(ConfigError, match="NOBODY_SET_THIS"):
+        story.job()
+    loaded = config.load(tmp_path / "orders.conf", environ={}, secrets=False)
+    assert loaded.job.extraction.preprocessors[0].name == "gpg-decrypt"
+
+
+def test_a_pass_phrase_shows_in_no_text_of_the_job(tmp_path: Path, source: HttpServer) -> None:
+    job = dump_story(
+        tmp_path, source, "x", ms__extract__preprocessors="gpg-decrypt",
+        ms__extract__preprocessor__parameters=(
+            f'{{"gpg-decrypt":{{"keystore_password":"{PHRASE}"}}}}'
+        ),
+    ).job()  # fmt: skip
+    assert PHRASE not in repr(job)

@@ -1,0 +1,126 @@
+"""S3 servers on free loopback ports, processes of their own, stopped by pid.
+
+``RcloneServer`` is a real one: it keeps objects as files and verifies signatures. ``MotoServer``
+knows more of S3, versions among it.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import pytest
+
+from tests.jobs import ROOT
+from tests.servers.programs import free_port
+from tests.servers.waiting import wait_until
+
+KEY, SECRET = "AKIADILDILDILDILDIL", "s3cr/et+key/of/dil"
+REGION = "eu-test-1"
+_RCLONE = ROOT / ".cache" / "servers" / "python" / "bin" / "rclone"
+
+
+class S3Server:
+    """One server; buckets are made by ``bucket``."""
+
+    def __init__(self) -> None:
+        self.port = free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+
+    def __enter__(self) -> Self:
+        self.folder = Path(tempfile.mkdtemp(prefix="dil-s3-"))
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+        shutil.rmtree(self.folder)
+
+    def start(self) -> None:
+        with (self.folder / "log").open("ab") as log:
+            self._process = subprocess.Popen(
+                self.command(), stdout=log, stderr=log, cwd=self.folder, start_new_session=True,
+                env={**os.environ, "AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "y"},
+            )  # fmt: skip
+        wait_until(self._answers)
+
+    def stop(self) -> None:
+        os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait(timeout=30)
+
+    def command(self) -> list[str]:
+        raise NotImplementedError
+
+    def client(self, url: str = "") -> Any:
+        """Return a client of the administrator's, over which tests make and look at objects."""
+        import boto3
+        from botocore.config import Config
+
+        return boto3.client(
+            "s3", endpoint_url=url or self.url, aws_access_key_id=KEY, aws_secret_access_key=SECRET,
+            region_name=REGION,
+            config=Config(s3={"addressing_style": "path"}, proxies={},
+                          request_checksum_calculation="when_required"),
+        )  # fmt: skip
+
+    def bucket(self, name: str, **objects: bytes) -> Any:
+        """Make a bucket and return the administrator's client."""
+        client = self.client()
+        client.create_bucket(Bucket=name, CreateBucketConfiguration={"LocationConstraint": REGION})
+        for key, body in objects.items():
+            client.put_object(Bucket=name, Key=key, Body=body)
+        return client
+
+    def _answers(self) -> bool:
+        if self._process.poll() is not None:
+            raise RuntimeError((self.folder / "log").read_text(errors="replace"))
+        try:
+            socket.create_connection(("127.0.0.1", self.port), timeout=1).close()
+        except OSError:
+            return False
+        return True
+
+
+class MotoServer(S3Server):
+    """Moto's server (a development dependency)."""
+
+    def command(self) -> list[str]:
+        return [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(self.port)]
+
+
+class RcloneServer(S3Server):
+    """``rclone serve s3`` over a folder (scripts/ensure-third-party)."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        if not _RCLONE.exists():
+            how = f"{_RCLONE} is not there. Run scripts/ensure-third-party."
+            if os.environ.get("DIL_REQUIRE_SERVERS") or os.environ.get("CI"):
+                pytest.fail(how)
+            pytest.skip(how)
+
+    def command(self) -> list[str]:
+        (self.folder / "objects").mkdir(exist_ok=True)
+        return [
+            str(_RCLONE), "serve", "s3", str(self.folder / "objects"), "--config", "",
+            "--addr", f"127.0.0.1:{self.port}", "--auth-key", f"{KEY},{SECRET}",
+            "--vfs-cache-mode", "off", "--dir-cache-time", "0s",
+        ]  # fmt: skip
+
+
+def has_moto() -> bool:
+    return importlib.util.find_spec("moto") is not None

@@ -1,0 +1,187 @@
+"""Placeholders in SQL: what is bound, what is put into a text, what may be part of a name."""
+
+from __future__ import annotations
+
+import sqlite3
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from connectors.jdbc.dialects import Kind, dialect_of
+from connectors.jdbc.engines.postgresql import literal
+from connectors.jdbc.sql_text import SqlTextError, pieces, statements
+from connectors.jdbc.statement import Statement
+from dil.errors import ConfigError
+from dil.model.json import JsonValue
+
+
+def bound(
+    sql: str, kind: Kind = Kind.SQLITE, **variables: JsonValue
+) -> tuple[str, list[JsonValue]]:
+    values: list[JsonValue] = []
+
+    def bind(value: JsonValue) -> str:
+        values.append(value)
+        return "?"
+
+    text = Statement(sql, dialect_of(kind)).bound(variables, bind)
+    return " ".join(text.split()), values
+
+
+def test_a_value_that_stands_alone_is_bound() -> None:
+    assert bound("select * from t where id > {{low}}", low="1 or 1=1") == (
+        "select * from t where id > ?", ["1 or 1=1"]
+    )  # fmt: skip
+
+
+def test_a_value_inside_a_text_is_put_in_with_its_quotes_doubled() -> None:
+    sql, values = bound("select '{{a}} and {{b}}'", a="it's", b="' or ''='")
+    assert sql == "select 'it''s and '' or ''''='''"
+    assert values == []
+
+
+def test_backslashes_inside_a_text_of_mysql_are_doubled() -> None:
+    assert bound("select '{{a}}'", Kind.MYSQL, a="\\' or 1=1 -- ")[0] == (
+        "select '\\\\'' or 1=1 -- '"
+    )
+    no_escapes = dialect_of(Kind.MYSQL, sql_mode="NO_BACKSLASH_ESCAPES")
+    text = Statement("select '{{a}}'", no_escapes).bound({"a": "\\"}, str)
+    assert text == "select '\\'\n"
+
+
+def test_a_double_quoted_text_of_mysql_is_a_text_and_elsewhere_a_name() -> None:
+    assert bound('select "{{a}}"', Kind.MYSQL, a='x" y')[0] == 'select "x"" y"'
+    with pytest.raises(ConfigError, match="part of a name"):
+        bound('select "{{a}}"', Kind.POSTGRESQL, a='x" y')
+    with pytest.raises(ConfigError, match="part of a name"):
+        Statement('select "{{a}}"', dialect_of(Kind.MYSQL, sql_mode="ANSI_QUOTES")).bound(
+            {"a": 'x" y'}, str
+        )
+
+
+@pytest.mark.parametrize(
+    ("sql", "written"),
+    [
+        ("select * from sales_{{a}}", "select * from sales_2020"),
+        ("select * from {{a}}.t", "select * from 2020.t"),
+        ("select t.{{a}} from t", "select t.2020 from t"),
+        ('select * from "{{a}}"', 'select * from "2020"'),
+        ("select * from {{a}}", "select * from 2020"),
+        ("select * from x join {{a}} on true", "select * from x join 2020 on true"),
+    ],
+)
+def test_a_part_of_a_name_is_put_in_as_it_is(sql: str, written: str) -> None:
+    assert bound(sql, a="2020") == (written, [])
+
+
+@pytest.mark.parametrize("value", ["a b", "a;b", "a-b", 'a"b', "", "a\n", "é"])
+def test_a_part_of_a_name_with_other_characters_fails(value: str) -> None:
+    with pytest.raises(ConfigError, match="part of a name"):
+        bound("select * from sales_{{a}}", a=value)
+
+
+def test_a_text_behind_from_that_is_no_name_is_bound() -> None:
+    assert bound("select * from {{a}}", a="t; drop table t") == (
+        "select * from ?", ["t; drop table t"]
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "sql",
+    ["select extract(day from {{a}})", "select trim(both 'x' from {{a}})",
+     "select 1 where b is distinct from {{a}}", "select 1 where b is not distinct from {{a}}"],
+)  # fmt: skip
+def test_a_from_that_names_no_table_takes_a_bound_value(sql: str) -> None:
+    assert bound(sql, a="abc")[1] == ["abc"]
+
+
+def test_placeholders_in_comments_stay_as_they_are() -> None:
+    sql = "select 1 -- since {{a}}\n/* {{a}} */"
+    assert bound(sql)[0] == "select 1 -- since {{a}} /* {{a}} */"
+
+
+def test_a_comment_that_mysql_runs_is_refused() -> None:
+    with pytest.raises(SqlTextError, match="which MySQL runs"):
+        pieces("select /*! 1 */", dialect_of(Kind.MYSQL))
+
+
+def test_dollar_quotes_hold_values_without_dollars() -> None:
+    assert bound("select $q$ {{a}} $q$", Kind.POSTGRESQL, a="it's")[0] == "select $q$ it's $q$"
+    with pytest.raises(ConfigError, match="dollar"):
+        bound("select $q$ {{a}} $q$", Kind.POSTGRESQL, a="$q$; drop table t; $q$")
+
+
+def test_escapes_count_in_the_texts_of_postgresql_that_have_them() -> None:
+    assert bound("select E'{{a}}'", Kind.POSTGRESQL, a="\\'")[0] == "select E'\\\\'''"
+    assert bound("select '\\', {{a}}", Kind.POSTGRESQL, a="x")[1] == ["x"]
+
+
+def test_a_variable_without_a_value_is_an_error_and_never_null() -> None:
+    with pytest.raises(ConfigError, match=r"needs \{\{cursor\}\}, which has no value"):
+        bound("select * from t where id > {{cursor}}")
+
+
+def test_a_list_is_bound_value_by_value() -> None:
+    assert bound("select 1 where a in ({{ids}})", ids=[1, "x'"])[1] == [1, "x'"]
+    with pytest.raises(ConfigError, match="empty list"):
+        bound("select 1 where a in ({{ids}})", ids=[])
+
+
+@pytest.mark.parametrize(
+    ("sql", "count"),
+    [("select 1", 1), ("select 1;", 1), ("select 1; -- end", 1), ("select ';'", 1),
+     ("select 1; select 2", 2), ("/* ; */ select 1", 1), ("", 0), ("{{x}}; {{y}}", 2)],
+)  # fmt: skip
+def test_statements_are_counted_outside_of_texts_and_comments(sql: str, count: int) -> None:
+    assert statements(pieces(sql, dialect_of(Kind.SQLITE))) == count
+
+
+def test_the_semicolon_at_the_end_is_left_out() -> None:
+    assert bound("select 1 ; -- end")[0] == "select 1 -- end"
+    assert bound("select 1; /* end */ ;\n")[0] == "select 1 /* end */"
+
+
+@pytest.mark.parametrize(
+    ("sql", "reads"),
+    [("select 1", True), ("(select 1) union (select 2)", True), ("insert into t values (1)", False),
+     ("with a as (select 1) select * from a", True),
+     ("with a as (delete from t returning *) select * from a", False),
+     ("create table t (a int)", False), ("-- insert\nselect 1", True), ("call p()", False)],
+)  # fmt: skip
+def test_queries_are_told_from_statements_that_change_something(sql: str, reads: bool) -> None:
+    assert Statement(sql, dialect_of(Kind.POSTGRESQL)).reads is reads
+
+
+@given(st.text(), st.integers() | st.none() | st.text() | st.booleans())
+def test_no_value_ever_becomes_sql(inside: str, alone: JsonValue) -> None:
+    """SQLite itself tells what became of each value."""
+    values: list[JsonValue] = []
+
+    def bind(value: JsonValue) -> str:
+        values.append(str(value) if isinstance(value, int) else value)
+        return "?"
+
+    statement = Statement("select '{{a}}', {{b}} --'{{a}}", dialect_of(Kind.SQLITE))
+    try:
+        sql = statement.bound({"a": inside, "b": alone}, bind)
+    except ConfigError:
+        assert "\x00" in inside
+        return
+    with sqlite3.connect(":memory:") as connection:
+        try:
+            row = connection.execute(sql, values).fetchone()
+        except UnicodeEncodeError:
+            return
+    connection.close()
+    assert row == (inside, values[0])
+
+
+@given(st.text())
+def test_a_literal_of_postgresql_is_one_text(value: str) -> None:
+    if "\x00" in value:
+        with pytest.raises(ConfigError):
+            literal(value)
+        return
+    cut = pieces(f"select {literal(value)} x", dialect_of(Kind.POSTGRESQL))
+    assert [piece.text for piece in cut] == ["select ", literal(value), " x"]

@@ -1,0 +1,59 @@
+"""Server and path of an SFTP address (behaviour.md B13.3)."""
+
+from __future__ import annotations
+
+import pytest
+
+from connectors.sftp.address import Address, AddressError, Server, address_of
+from dil.errors import ConfigError
+
+DEFAULT = Server("files.acme", 2222, "lake")
+
+
+@pytest.mark.parametrize(
+    ("template", "wanted"),
+    [
+        ("sftp://h/in/a.csv", Address(Server("h", 2222, "lake"), "/in/a.csv")),
+        ("SFTP://h:23/in/*.csv", Address(Server("h", 23, "lake"), "/in/*.csv")),
+        ("sftp://me%40acme@h/in", Address(Server("h", 2222, "me@acme"), "/in")),
+        ("sftp://[::1]:23/in", Address(Server("::1", 23, "lake"), "/in")),
+        ("sftp://h/a%20b/%7B?", Address(Server("h", 2222, "lake"), "/a b/{?")),
+        ("sftp://h", Address(Server("h", 2222, "lake"), ".")),
+        ("sftp://h/", Address(Server("h", 2222, "lake"), "/")),
+        ("/in/a%20b", Address(DEFAULT, "/in/a%20b")),
+        ("in/a.csv", Address(DEFAULT, "in/a.csv")),
+        ("sftp:///in", Address(DEFAULT, "/in")),
+        ("{{path}}", Address(DEFAULT, "/out/a%20b.csv")),
+        ("sftp://h/{{path}}", Address(Server("h", 2222, "lake"), "/out/a%20b.csv")),
+        ("sftp://{{host}}/in", Address(Server("h2", 2222, "lake"), "/in")),
+        ("{{uri}}", Address(Server("h3", 9, "lake"), "/x%20y")),
+    ],
+)
+def test_a_template_gives_server_and_path_and_values_are_taken_as_they_are(template, wanted):
+    variables = {"path": "/out/a%20b.csv", "host": "h2", "uri": "sftp://h3:9/x%20y"}
+    assert address_of(template, variables, DEFAULT) == wanted
+
+
+@pytest.mark.parametrize(
+    ("template", "what"),
+    [
+        ("sftp://me:secret@h/in", "has a password"),
+        ("sftp://h:x/in", 'has "h:x" in place'),
+        ("sftp://h:99999/in", "has the port 99999"),
+    ],
+)
+def test_what_is_no_address_is_told_without_secrets(template, what):
+    with pytest.raises(AddressError) as caught:
+        address_of(template, {}, DEFAULT)
+    assert what in caught.value.what
+    assert "secret" not in caught.value.what
+
+
+def test_an_address_without_server_is_told():
+    with pytest.raises(AddressError, match="names no server"):
+        address_of("/in", {}, Server("", 22))
+
+
+def test_a_variable_without_value_is_told():
+    with pytest.raises(ConfigError, match=r"\{\{day\}\}, which nothing gives a value"):
+        address_of("/in/{{day}}", {}, DEFAULT)

@@ -1,0 +1,100 @@
+"""One file inside an archive, or a clear error."""
+
+from __future__ import annotations
+
+import tarfile
+import zipfile
+
+import pytest
+
+from dil.errors import SourceContractError
+from dil.extraction.preprocessing.archives import Tar, Zip
+from dil.spi.preprocessor import Preprocessor
+from tests.preprocessing import tar_of, through, zip_of
+
+DATA = bytes(range(256)) * 3000
+BOTH = pytest.mark.parametrize(("kind", "pack"), [(Tar, tar_of), (Zip, zip_of)])
+
+
+@BOTH
+def test_by_products_of_packing_programs_are_no_data(kind: type[Preprocessor], pack) -> None:
+    files = {"__MACOSX/d/._x.csv": b"1", "d/.DS_Store": b"2", "d/._x.csv": b"3", "d/x.csv": DATA}
+    assert through(kind, pack(files), size=1000) == DATA
+
+
+@BOTH
+def test_of_several_files_the_pattern_names_one(kind: type[Preprocessor], pack) -> None:
+    packed = pack({"a.csv": b"1", "b/x.json": DATA, "z": b"2"})
+    assert through(kind, packed, member=r".*\.json") == DATA
+    with pytest.raises(SourceContractError, match=r"holds 3 files to read: 'a.csv', 'b/x.json'"):
+        through(kind, packed)
+    with pytest.raises(SourceContractError, match="holds no file to read"):
+        through(kind, packed, member="x.json")
+
+
+@BOTH
+def test_what_is_no_archive_is_told_as_what_it_is(kind: type[Preprocessor], pack) -> None:
+    with pytest.raises(SourceContractError, match=r"begins: .<html>"):
+        through(kind, b"<html>log in</html>" * 100)
+    with pytest.raises(SourceContractError, match="nothing came"):
+        through(kind, b"")
+
+
+@BOTH
+def test_two_archives_in_one_file_are_an_error(kind: type[Preprocessor], pack) -> None:
+    with pytest.raises(SourceContractError):
+        through(kind, pack({"a": DATA}) * 2)
+
+
+@BOTH
+def test_a_bad_pattern_is_found_before_the_run(kind: type[Preprocessor], pack) -> None:
+    assert ["no regular expression" in what for what in kind.check({"member": "("})] == [True]
+
+
+def test_a_tar_archive_cut_between_two_files_is_an_error() -> None:
+    whole = tar_of({"a": DATA, "b": b"1"})
+    end_of_a = 512 + len(DATA)
+    with pytest.raises(SourceContractError, match="ends too early"):
+        through(Tar, whole[:end_of_a], member="a")
+
+
+def test_a_tar_archive_with_a_damaged_header_is_an_error() -> None:
+    whole = bytearray(tar_of({"a": DATA, "b": b"1"}))
+    whole[512 + len(DATA) + 3] ^= 0x55
+    with pytest.raises(SourceContractError, match="damaged"):
+        through(Tar, bytes(whole), member="a")
+
+
+@pytest.mark.parametrize("form", [tarfile.GNU_FORMAT, tarfile.PAX_FORMAT])
+def test_long_names_of_tar_archives_are_understood(form: int) -> None:
+    assert through(Tar, tar_of({"d/" * 120 + "ä.csv": DATA}, form), size=700) == DATA
+
+
+def test_links_and_folders_are_no_files() -> None:
+    link = tarfile.TarInfo("link")
+    link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
+    whole = link.tobuf() + tar_of({"a": DATA})
+    assert through(Tar, whole) == DATA
+
+
+@pytest.mark.parametrize(
+    "method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA]
+)
+def test_every_common_method_of_zip_is_read(method: int) -> None:
+    assert through(Zip, zip_of({"a": DATA}, method), size=999) == DATA
+
+
+def test_a_zip_member_with_a_wrong_checksum_is_an_error() -> None:
+    whole = bytearray(zip_of({"a": DATA}, zipfile.ZIP_STORED))
+    whole[5000] ^= 1
+    with pytest.raises(SourceContractError, match="Bad CRC-32"):
+        through(Zip, bytes(whole))
+
+
+def test_an_encrypted_zip_member_is_refused() -> None:
+    whole = bytearray(zip_of({"a": DATA}))
+    listed = whole.rfind(b"PK\x01\x02")
+    whole[6] |= 1
+    whole[listed + 8] |= 1
+    with pytest.raises(SourceContractError, match="encrypted"):
+        through(Zip, bytes(whole))
