@@ -13,12 +13,10 @@ import pyarrow as pa
 
 from dil import planning, plans, publishing
 from dil.conversion.chain import ConversionChain, build_chain
-from dil.conversion.contract import extraction_of
 from dil.coordination import local
 from dil.errors import ConfigError
-from dil.extraction.paging.walk import Walk, WalkCounters, walk_pages, walk_rows
+from dil.extraction.paging.walk import Walk, WalkCounters
 from dil.extraction.parameters import Scope
-from dil.extraction.preprocessing.chain import preprocessed
 from dil.extraction.secondary import read_secondary_inputs
 from dil.model.job import Job
 from dil.model.secondary import SecondaryRows
@@ -34,9 +32,9 @@ from dil.spi.connector import (
     SessionContext,
 )
 from dil.spi.converter import ConverterContext, PageFacts
-from dil.spi.extractor import Page
 from dil.spi.registry import load
 from dil.state import open_store
+from dil.task import pages_of
 from dil.writing.widening import Widening, conform
 
 RUN_ID = "preview"
@@ -186,22 +184,11 @@ def _batches(
     session: ByteSession | RowSession, walk: Walk, chain: ConversionChain, job: Job
 ) -> Iterator[pa.RecordBatch]:
     """Yield converted batches for as long as somebody asks for more."""
-    for page, values in _pages(session, walk, job):
+    for page, values in pages_of(session, job, walk):
         facts = PageFacts(page, values.variables, walk.counters.pages)
         for batch in page.batches:
             yield from chain.convert(batch, facts)
     yield from chain.finish()
-
-
-def _pages(
-    session: ByteSession | RowSession, walk: Walk, job: Job
-) -> Iterator[tuple[Page, RequestValues]]:
-    if not isinstance(session, ByteSession):
-        yield from walk_rows(session, walk)
-        return
-    extractor = load(job.extraction.extractor)(extraction_of(job))
-    with preprocessed(job.extraction, extractor) as reader:
-        yield from walk_pages(session, reader, walk)
 
 
 def _first(batches: Iterator[pa.RecordBatch], rows: int) -> pa.Table:

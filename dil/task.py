@@ -293,7 +293,7 @@ def _rows(
         ) as session,
     ):
         try:
-            for page, values in _pages(outbox.audited(session), job, walk):
+            for page, values in pages_of(outbox.audited(session), job, walk):
                 facts = PageFacts(page, values.variables, walk.counters.pages)
                 for batch in page.batches:
                     yield from chain.convert(batch, facts)
@@ -403,9 +403,10 @@ def _stage(
     out.outbox.complete()
 
 
-def _pages(
+def pages_of(
     session: ByteSession | RowSession, job: Job, walk: Walk
 ) -> Iterator[tuple[Page, RequestValues]]:
+    """Yield the pages of a session with the values of their requests; bytes are unpacked first."""
     if not isinstance(session, ByteSession):
         yield from walk_rows(session, walk)
         return

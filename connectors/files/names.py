@@ -83,7 +83,7 @@ def settled(
     ``now_ms`` is the real time, epoch ms UTC. A file whose time the source does not tell has
     settled.
     """
-    left_ms = properties.integer(_SETTLE)
+    left_ms = properties.milliseconds(_SETTLE)
     young = 0
     for item in items:
         if _is_young(item, left_ms, now_ms):
@@ -121,7 +121,7 @@ def chosen(
         )
     if first.name != asked and next(found, None) is not None:
         _LOG.warning("%s: there are several files; the first is read: %s", location, first.name)
-    if _is_young(first, properties.integer(_SETTLE), now_ms):
+    if _is_young(first, properties.milliseconds(_SETTLE), now_ms):
         raise TransientSourceError(
             f"{location}: {first.name} was written to just now ({_SETTLE})",
             "Run again when it has settled.",

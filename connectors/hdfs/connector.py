@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from connectors.files.once import once_problems, unit_file
+from connectors.files.once import ONCE, once_problems, unit_file
 from connectors.hdfs.place import URI, lists, place_problems
 from connectors.listing import listing_problems
 from dil.errors import Problem
@@ -23,6 +23,8 @@ _INPUT = "ms.secondary.input"
 
 class HdfsConnector(Connector):
     """Lists and reads files of this machine, of HDFS, and of what Arrow reaches (B13.4)."""
+
+    unit_properties = frozenset({ONCE})
 
     @classmethod
     def check(cls, properties: Properties) -> Iterable[Problem]:

@@ -29,7 +29,6 @@ from dil.text.java_regex import compile_java
 _LOG = logging.getLogger(__name__)
 _PATTERN = "ms.source.files.pattern"
 _DECOMPRESS = "ms.source.files.decompress"
-_DUMP = "FileDumpExtractor"
 _NS_PER_MS = 1_000_000
 
 
@@ -59,7 +58,7 @@ class FileSettings:
             job,
             base=properties.text(BASE),
             user=user.reveal() if user else "",
-            settle_ms=properties.integer("ms.source.files.settle"),
+            settle_ms=properties.milliseconds("ms.source.files.settle"),
             unpacks=_unpacks(job),
             # A name may have a line break, which a dot does not match; no job means that.
             keeps=bool if pattern == ".*" else compile_java(pattern).fullmatch,
@@ -80,18 +79,19 @@ class FilesSession(ByteSession):
         *,
         opened: Callable[[Place, str], FileStore] = open_store,
         now_ns: Callable[[], int] = time.time_ns,
-        wait: Callable[[float], None] = time.sleep,
+        sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._settings = settings
         self._only = file
         self._opened = opened
         self._now_ns = now_ns
-        self._wait = wait
+        self._sleep = sleep
         self._place: Place | None = None
         self._store: FileStore | None = None
         self._left: deque[FileStatus] = deque()
         self._shown = ""
         self._was_read = False
+        self.seconds_waited = 0.0
 
     def close(self) -> None:
         """Close what the store holds open."""
@@ -198,6 +198,10 @@ class FilesSession(ByteSession):
             has_more=bool(self._left),
         )
 
+    def _wait(self, seconds: float) -> None:
+        self._sleep(seconds)
+        self.seconds_waited += seconds
+
     @property
     def _known_store(self) -> FileStore:
         if self._store is None:
@@ -211,7 +215,7 @@ def _version(status: FileStatus) -> str:
 
 def _unpacks(job: Job) -> bool:
     """Tell whether packed files are unpacked; a dump is a copy, unless the job asks for more."""
-    is_copy = job.extraction.extractor.qualname == _DUMP
+    is_copy = bool(job.writing.file_name)
     if is_copy and _DECOMPRESS not in job.properties.explicit:
         return False
     return job.properties.boolean(_DECOMPRESS)

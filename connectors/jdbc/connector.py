@@ -34,6 +34,8 @@ _EXTRACTORS = {"json", "csv"}
 class JdbcConnector(Connector):
     """Reads the rows of a SQL statement (behaviour.md B13.1)."""
 
+    unit_properties = frozenset({_SPLIT})
+
     @classmethod
     def check(cls, properties: Properties) -> Iterable[Problem]:
         """Return problems of the address, the statement, and how it asks for pages."""

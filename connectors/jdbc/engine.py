@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from connectors.jdbc.address import JdbcAddress
-from connectors.jdbc.dialects import Dialect
+from connectors.jdbc.address import JdbcAddress, Kind
+from connectors.jdbc.dialects import Dialect, Kind
 from connectors.jdbc.statement import Statement
 from dil.errors import SourceContractError
 from dil.model.json import JsonValue
@@ -91,15 +91,15 @@ def connect(login: Login) -> Connection:
         from connectors.jdbc.engines.mysql import MysqlConnection
 
         return MysqlConnection(login)
-    if kind == "postgresql":
+    if kind is Kind.POSTGRESQL:
         from connectors.jdbc.engines.postgresql import PostgresqlConnection
 
         return PostgresqlConnection(login)
-    if kind == "duckdb":
+    if kind is Kind.DUCKDB:
         from connectors.jdbc.engines.duckdb import DuckdbConnection
 
         return DuckdbConnection(login)
-    if kind == "sqlite":
+    if kind is Kind.SQLITE:
         from connectors.jdbc.engines.sqlite import SqliteConnection
 
         return SqliteConnection(login)

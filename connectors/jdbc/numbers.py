@@ -42,7 +42,7 @@ class DecimalColumn:
         for data_type in (*self._types, None):
             target = data_type or _needed(texts)
             if pa.types.is_string(target):
-                return texts
+                break
             try:
                 return cast_texts(texts, target)
             except pa.ArrowInvalid:
@@ -58,4 +58,4 @@ def _needed(texts: pa.Array) -> pa.DataType:
 
     fractions = pc.extract_regex(texts, r"\.(?P<digits>[0-9]+)$").field("digits")
     scale = pc.max(pc.utf8_length(fractions)).as_py() or 0
-    return pa.decimal128(MAX_DIGITS, scale) if scale <= MAX_DIGITS else pa.decimal128(1, 0)
+    return pa.decimal128(MAX_DIGITS, scale) if scale <= MAX_DIGITS else pa.string()

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 
 from connectors.jdbc.dialects import Dialect
 from connectors.jdbc.sql_text import PLACEHOLDER, Part, Piece, pieces, words
@@ -28,14 +27,6 @@ _WRITING = {"insert", "update", "delete", "merge"}
 
 Bind = Callable[[JsonValue], str]
 """Takes a value that is to be bound and returns what stands for it in the statement."""
-
-
-@dataclass(frozen=True, slots=True)
-class Bound:
-    """A statement with its values, for one request; never shown."""
-
-    sql: str = field(repr=False)
-    values: tuple[JsonValue, ...] = field(default=(), repr=False)
 
 
 class Statement:

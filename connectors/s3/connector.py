@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from connectors.files.names import reads_one_file
-from connectors.files.once import once_problems, unit_file
+from connectors.files.once import ONCE, once_problems, unit_file
 from connectors.files.payload import payload_problems, sending_problem, sends_file
 from connectors.listing import listing_problems
 from connectors.s3.address import AddressError, address_of
@@ -28,6 +28,8 @@ _USER, _PASSWORD = "source.conn.username", "source.conn.password"
 
 class S3Connector(Connector):
     """Lists, reads and puts objects; one client for each attempt (behaviour.md B13.2, B16.3)."""
+
+    unit_properties = frozenset({ONCE})
 
     @classmethod
     def check(cls, properties: Properties) -> Iterable[Problem]:

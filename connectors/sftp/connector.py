@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from connectors.files.names import reads_one_file
-from connectors.files.once import once_problems, unit_file
+from connectors.files.once import ONCE, once_problems, unit_file
 from connectors.files.payload import payload_problems, sending_problem, sends_file
 from connectors.listing import listing_problems
 from connectors.sftp.address import AddressError, server_of
@@ -32,6 +32,8 @@ _OTHER = re.compile(r"(?!sftp:)[A-Za-z][A-Za-z0-9+.-]*://", re.IGNORECASE)
 
 class SftpConnector(Connector):
     """Lists, reads and puts files; one connection for each attempt (behaviour.md B13.3)."""
+
+    unit_properties = frozenset({ONCE})
 
     @classmethod
     def check(cls, properties: Properties) -> Iterable[Problem]:

@@ -72,6 +72,20 @@ def _rename(client: paramiko.SFTPClient, temporary: str, target: str) -> None:
     except OSError as error:
         if error.errno is not None:
             raise
-        with suppress(FileNotFoundError):
-            client.remove(target)
+        _swap(client, temporary, target)
+
+
+def _swap(client: paramiko.SFTPClient, temporary: str, target: str) -> None:
+    """Put a file in the place of another one, which comes back where that fails."""
+    aside = f"{temporary}.old"
+    try:
+        client.rename(target, aside)
+    except FileNotFoundError:
         client.rename(temporary, target)
+        return
+    try:
+        client.rename(temporary, target)
+    except BaseException:
+        client.rename(aside, target)
+        raise
+    client.remove(aside)

@@ -40,6 +40,7 @@ from dil.config.planning_section import PLANNING_NAMES, planning_section
 from dil.config.plugins import (
     Plugins,
     check_plugins,
+    check_unit_properties,
     find_plugins,
     read_plugin_properties,
 )
@@ -183,6 +184,7 @@ class _Builder(Struct):
         plugins = find_plugins(base, findings)
         extra = read_plugin_properties(plugins, entries, around, findings)
         properties = _properties({**values, **extra}, entries)
+        check_unit_properties(plugins, properties, findings)
         check_plugins(plugins, properties, findings)
         job = self._checked(properties, plugins, (str(self.place.folder.resolve()), *folders))
         passwords = tuple(map(Secret, around.resolver.passwords))

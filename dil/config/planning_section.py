@@ -58,7 +58,7 @@ def planning_section(values: Properties, findings: Findings) -> PlanningSpec:
         partial=values.boolean("ms.work.unit.partial.partition"),
         grace_ms=_period(values, "ms.grace.period", "ms.grace.period.days", findings),
         abstinent_ms=_period(values, "ms.abstinent.period", "ms.abstinent.period.days", findings),
-        delay_ms=values.integer("ms.jdbc.cursor.delay"),
+        delay_ms=values.milliseconds("ms.jdbc.cursor.delay"),
         backfill=values.boolean("ms.backfill"),
         table_type=TableType(values.text("extract.table.type")),
         is_full=values.boolean("extract.is.full"),

@@ -12,6 +12,7 @@ from dil.config.findings import Findings, suggestion
 from dil.config.java_names import current_name
 from dil.config.preprocessing import find_preprocessors
 from dil.config.shape import ShapeError, Surroundings
+from dil.config.source_units import asked_of_source
 from dil.config.table import PLUGIN_PREFIX
 from dil.errors import PluginError, Problem
 from dil.model.job import ClassRef, PreprocessorSpec
@@ -88,6 +89,18 @@ def read_plugin_properties(
         name: _plugin_value(declaration, entries.get(name), around, findings)
         for name, declaration in declared.items()
     }
+
+
+def check_unit_properties(plugins: Plugins, values: Properties, findings: Findings) -> None:
+    """Report properties that take units from a source which has none of that kind."""
+    names = asked_of_source(values)
+    if not names or plugins.connector is None:
+        return
+    connector: type[Connector] = load(plugins.connector)
+    for name in names:
+        if name not in connector.unit_properties:
+            what = f"asks for units that {connector.__name__} does not have"
+            findings.problem(name, what, "Leave it out.")
 
 
 def check_plugins(plugins: Plugins, values: Properties, findings: Findings) -> None:

@@ -15,11 +15,15 @@ _PARTITION = "ms.work.unit.partition"
 _REREAD = ("ms.grace.period", "ms.grace.period.days", "ms.abstinent.period")
 
 
+def asked_of_source(values: Properties) -> list[str]:
+    """Return the properties by which a job takes its units from the source; one at most works."""
+    asked = {FILES_ONCE: values.text(FILES_ONCE) != "none", KEY_RANGES: values.text(KEY_RANGES)}
+    return [name for name, is_asked in asked.items() if is_asked]
+
+
 def units_of_source(values: Properties) -> str:
     """Return the property by which a job takes its units from the source, empty text for none."""
-    if values.text(FILES_ONCE) != "none":
-        return FILES_ONCE
-    return KEY_RANGES if values.text(KEY_RANGES) else ""
+    return next(iter(asked_of_source(values)), "")
 
 
 def check_units_of_source(

@@ -147,7 +147,6 @@ SOURCE = Group(
             ValueType.DURATION,
             "How long a file must not have been written to before a file source takes it, such as "
             "`PT10M`. A list leaves younger ones out; reading fails, and is tried again later.",
-            default="PT0S",
             scope=Scope.TASK,
             identity=False,
         ),
@@ -231,7 +230,6 @@ SOURCE = Group(
             ValueType.DURATION,
             "How long before now the datetime watermark ends at the latest, such as `PT10M`: "
             "longer than transactions that write rows with an earlier time are open.",
-            default="PT0S",
         ),
         Property(
             "ms.jdbc.read.only",

@@ -10,10 +10,9 @@ import pyarrow as pa
 
 from dil.model.arrow import typed_schema
 from dil.model.job import ExtractionSpec
-from dil.model.json import JsonValue
 from dil.model.schema import Column, Primitive
 from dil.spi.connector import Response
-from dil.spi.extractor import MISSING, Extractor, Missing, Page
+from dil.spi.extractor import Extractor, Page, nothing_found
 
 MOST_BYTES = 4 * 1024 * 1024
 ENOUGH_BYTES = 1024 * 1024
@@ -37,7 +36,7 @@ class FileDumpExtractor(Extractor):
 
     def extract(self, response: Response) -> Page:
         """Return the pieces of a response; its body is read when they are asked for."""
-        page = Page(iter(()), _nothing)
+        page = Page(iter(()), nothing_found, is_whole=True)
         if response.body is not None:
             page.batches = self._batches(response.body, page)
         return page
@@ -61,8 +60,3 @@ def _piece(body: BinaryIO) -> bytes:
         parts.append(data)
         size += len(data)
     return b"".join(parts)
-
-
-def _nothing(path: str) -> JsonValue | Missing:
-    del path
-    return MISSING

@@ -12,10 +12,9 @@ from dil.errors import SourceContractError
 from dil.extraction.content import is_utf8
 from dil.model.arrow import raw_schema
 from dil.model.job import ExtractionSpec
-from dil.model.json import JsonValue
 from dil.model.schema import Column, Primitive
 from dil.spi.connector import Response
-from dil.spi.extractor import MISSING, Extractor, Missing, Page
+from dil.spi.extractor import Extractor, Page, nothing_found
 
 MOST_CHARACTERS = 1_048_576
 CUT = f"a text was longer than {MOST_CHARACTERS:,} characters and was cut there"
@@ -46,7 +45,7 @@ class TextExtractor(Extractor):
         Raises:
             SourceContractError: the body is not text in ms.source.data.character.set.
         """
-        page = Page(iter(()), _nothing)
+        page = Page(iter(()), nothing_found)
         if response.body is None:
             return page
         with closing(response.body):
@@ -84,8 +83,3 @@ class TextExtractor(Extractor):
         if text:
             page.rows += 1
             yield pa.RecordBatch.from_pydict({"output": [text]}, schema=self._schema)
-
-
-def _nothing(path: str) -> JsonValue | Missing:
-    del path
-    return MISSING

@@ -67,6 +67,11 @@ class Properties(Mapping[str, object]):
         """Return an int or long property."""
         return self.typed(name, int)
 
+    def milliseconds(self, name: str) -> int:
+        """Return a duration property in ms, 0 when it is unset."""
+        value = self._values[name]
+        return 0 if value is None else self.typed(name, int)
+
     def boolean(self, name: str) -> bool:
         """Return a bool property."""
         return self.typed(name, bool)

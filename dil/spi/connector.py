@@ -166,10 +166,12 @@ class Connector(ABC):
     """A protocol. Subclass it, name the class in ``source.class``.
 
     ``properties`` lists your own ``ms.x.*`` properties; their parsed values are found in
-    ``context.job.properties``.
+    ``context.job.properties``. ``unit_properties`` are those by which a job may take its units
+    from you, see ``units``: ``ms.source.files.once``, ``ms.jdbc.partition.column``.
     """
 
     properties: ClassVar[tuple[PluginProperty, ...]] = ()
+    unit_properties: ClassVar[frozenset[str]] = frozenset()
 
     @classmethod
     def check(cls, properties: Properties) -> Iterable[Problem]:

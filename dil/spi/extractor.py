@@ -27,6 +27,12 @@ class Missing:
 MISSING = Missing()
 
 
+def nothing_found(path: str) -> JsonValue | Missing:
+    """Find nothing: the look-up of an answer without a root."""
+    del path
+    return MISSING
+
+
 @dataclass(slots=True)
 class Page:
     """One decoded response.
@@ -37,6 +43,7 @@ class Page:
     sentences for the run's report, about what is odd and no failure; the report counts equal ones.
     ``has_content`` is False where the answer had nothing in which rows could be. ``rows`` counts
     all rows of the answer, ``dropped`` those that the extractor left out, as the job allows.
+    ``is_whole`` tells that the answer itself is the result, and not rows in it: a file.
     """
 
     batches: Iterator[pa.RecordBatch]
@@ -45,6 +52,7 @@ class Page:
     notes: tuple[str, ...] = ()
     has_content: bool = True
     dropped: int = 0
+    is_whole: bool = False
 
 
 class Extractor(ABC):

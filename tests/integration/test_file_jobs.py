@@ -230,7 +230,7 @@ class FaultyConnector(HdfsConnector):
         return FilesSession(
             FileSettings.of(context.job),
             opened=lambda place, user: FaultyStore(),
-            wait=lambda seconds: None,
+            sleep=lambda seconds: None,
         )
 
 

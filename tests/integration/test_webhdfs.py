@@ -41,7 +41,7 @@ def opened(hdfs, uri, folder, **changes):
     changes = {"source.class": "hdfs", "ms.extractor.class": "text", **changes}
     path = write_job(folder, "", **{**changes, "ms.source.uri": uri})
     settings = FileSettings.of(config.load(path, environ={}).job)
-    return FilesSession(settings, wait=lambda seconds: None)
+    return FilesSession(settings, sleep=lambda seconds: None)
 
 
 def answers(session):

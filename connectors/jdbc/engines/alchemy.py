@@ -92,8 +92,6 @@ class AlchemyConnection(Connection):
     def _translated(self) -> Iterator[None]:
         try:
             yield
-        except (DilError, GeneratorExit):
-            raise
         except self._library.exc.SQLAlchemyError as error:
             raise self._failure(error) from None
 

@@ -100,8 +100,6 @@ class DuckdbConnection(Connection):
     def _translated(self) -> Iterator[None]:
         try:
             yield
-        except (DilError, GeneratorExit):
-            raise
         except (self._driver.Error, OSError) as error:
             raise self._failure(error) from None
 

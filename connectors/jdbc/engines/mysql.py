@@ -134,8 +134,6 @@ class MysqlConnection(Connection):
     def _translated(self) -> Iterator[None]:
         try:
             yield
-        except (DilError, GeneratorExit):
-            raise
         except (self._driver.MySQLError, OSError, ssl.SSLError) as error:
             raise self._failure(error) from None
 

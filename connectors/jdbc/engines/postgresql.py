@@ -110,7 +110,7 @@ class PostgresqlConnection(Connection):
     def _translated(self) -> Iterator[None]:
         try:
             yield
-        except (DilError, GeneratorExit):
+        except DilError:
             raise
         except Exception as error:  # noqa: BLE001 - ADBC's and pyarrow's have no common root
             raise _failure(self._login, error) from None

@@ -92,8 +92,6 @@ class SqliteConnection(Connection):
     def _translated(self) -> Iterator[None]:
         try:
             yield
-        except (DilError, GeneratorExit):
-            raise
         except (sqlite3.Error, sqlite3.Warning, OverflowError) as error:
             raise self._failure(error) from None
 

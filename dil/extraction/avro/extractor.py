@@ -19,10 +19,9 @@ from dil.extraction.json_path import index, number
 from dil.extraction.streams import ReadStream
 from dil.model.arrow import raw_schema
 from dil.model.job import ExtractionSpec
-from dil.model.json import JsonValue
 from dil.model.schema import Column
 from dil.spi.connector import Response
-from dil.spi.extractor import MISSING, Extractor, Missing, Page
+from dil.spi.extractor import Extractor, Page, nothing_found
 
 _BATCH_ROWS = 65_536
 _BATCH_BYTES = 16 * 1024 * 1024
@@ -65,7 +64,7 @@ class AvroExtractor(Extractor):
                 no ms.data.field.
         """
         self._pages += 1
-        page = Page(iter(()), _nothing)
+        page = Page(iter(()), nothing_found)
         if response.body is not None:
             page.batches = self._batches(response.body, response, page)
         return page
@@ -253,8 +252,3 @@ class _Positioned:
 
     def tell(self) -> int:
         return self._position
-
-
-def _nothing(path: str) -> JsonValue | Missing:
-    del path
-    return MISSING

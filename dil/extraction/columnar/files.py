@@ -19,9 +19,8 @@ from dil.extraction.excerpt import glimpse
 from dil.extraction.names import NameCleansing
 from dil.model.arrow import raw_schema
 from dil.model.job import ExtractionSpec
-from dil.model.json import JsonValue
 from dil.spi.connector import Response
-from dil.spi.extractor import MISSING, Missing, Page
+from dil.spi.extractor import Page, nothing_found
 
 BATCH_ROWS = 65_536
 _BATCH_BYTES = 32 * 1024 * 1024
@@ -90,7 +89,7 @@ class ColumnarFiles:
             WriteError: (from the batches) there is no room to keep a long file in.
         """
         self._pages += 1
-        page = Page(iter(()), _nothing)
+        page = Page(iter(()), nothing_found)
         if response.body is not None:
             place = f"{response.location}, " if response.location else ""
             told = _Told(f"{place}page {self._pages}: ", self._format.name)
@@ -196,8 +195,3 @@ class _Told:
                 f" ({type(error).__name__})",
                 "It may have been cut off, be encrypted, or need a codec that is not there.",
             ) from error
-
-
-def _nothing(path: str) -> JsonValue | Missing:
-    del path
-    return MISSING

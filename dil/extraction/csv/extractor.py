@@ -20,9 +20,8 @@ from dil.extraction.names import NameCleansing
 from dil.extraction.preprocessing.compression import GunzipProcessor
 from dil.extraction.streams import ReadStream
 from dil.model.job import ExtractionSpec
-from dil.model.json import JsonValue
 from dil.spi.connector import Response
-from dil.spi.extractor import MISSING, Extractor, Missing, Page
+from dil.spi.extractor import Extractor, Page, nothing_found
 from dil.spi.preprocessor import PreprocessorContext
 
 _BATCH_ROWS = 65_536
@@ -77,7 +76,7 @@ class CsvExtractor(Extractor):
         """
         refuse_other_types(response, self._accepted)
         self._pages += 1
-        page = Page(iter(()), _nothing)
+        page = Page(iter(()), nothing_found)
         if response.body is not None:
             page.batches = self._batches(response.body, response, page)
         return page
@@ -162,8 +161,3 @@ class _Joined(ReadStream):
         end = len(self._begin) if size < 0 else size
         data, self._begin = self._begin[:end], self._begin[end:]
         return data + self._rest.read() if size < 0 else data
-
-
-def _nothing(path: str) -> JsonValue | Missing:
-    del path
-    return MISSING

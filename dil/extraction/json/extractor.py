@@ -26,7 +26,7 @@ from dil.extraction.paging.notes import NO_DATA_FIELD
 from dil.model.job import ExtractionSpec
 from dil.model.json import JsonValue
 from dil.spi.connector import Response
-from dil.spi.extractor import MISSING, Extractor, Missing, Page
+from dil.spi.extractor import Extractor, Missing, Page, nothing_found
 
 _AnyDocument: TypeAlias = Document | LargeDocument | LargeLines
 _LINES = ("application/x-ndjson", "application/jsonlines", "application/jsonl")
@@ -80,7 +80,7 @@ class JsonExtractor(Extractor):
         self._pages += 1
         source = _Source(response, text, self._pages)
         if isinstance(text, bytes) and not text.strip():
-            return Page(iter(()), _nothing, has_content=False)
+            return Page(iter(()), nothing_found, has_content=False)
         with source.problems():
             document = self._document(text, is_lines=self._is_lines(response))
             windows = self._windows(document, source)
@@ -203,9 +203,5 @@ class _Source:
 
 def _what_is_there(field: str, document: _AnyDocument) -> tuple[str, str]:
     """Say what there is instead of ``ms.data.field``; a long response is not read once more."""
-    return missing_field(field, document.lookup if isinstance(document, Document) else _nothing)
-
-
-def _nothing(path: str) -> JsonValue | Missing:
-    del path
-    return MISSING
+    lookup = document.lookup if isinstance(document, Document) else nothing_found
+    return missing_field(field, lookup)

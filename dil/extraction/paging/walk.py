@@ -45,17 +45,15 @@ from dil.extraction.paging.values import (
 )
 from dil.extraction.parameters import PageValues, Scope, evaluate
 from dil.model.job import ExtractionSpec
-from dil.model.json import JsonObject, JsonValue, as_text
+from dil.model.json import JsonObject, as_text
 from dil.spi.connector import ByteSession, RequestValues, Response, RowSession
 from dil.spi.egress import RefusedSink
-from dil.spi.extractor import MISSING, Extractor, Missing, Page
+from dil.spi.extractor import Extractor, Page, nothing_found
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 _LOG = logging.getLogger(__name__)
-# A page of it is one file, however many rows the job asks for.
-_DUMP = "FileDumpExtractor"
 
 
 @dataclass(slots=True)
@@ -155,7 +153,7 @@ def walk_pages(
         response = session.fetch(values)
         _count(response, walk.counters)
         if response.body is None:
-            return Page(iter(()), _nothing, has_content=False), response
+            return Page(iter(()), nothing_found, has_content=False), response
         body = MeasuredBody(response.body, walk.counters.read, hashes=hashes)
         measured = replace(response, body=cast("BinaryIO", body))
         return extractor.extract(measured), measured
@@ -323,7 +321,7 @@ def _sent(ask: _Ask, request: RequestValues, walk: Walk, number: int) -> tuple[P
         status = error.refused.status
         walk.refused.keep(request.payload, number, request.idempotency_key, error.refused)
         walk.counters.by_status[status // 100] += 1
-        return Page(iter(()), _nothing), Response(body=None, status=status)
+        return Page(iter(()), nothing_found), Response(body=None, status=status)
 
 
 def _count(response: Response, counters: WalkCounters) -> None:
@@ -398,7 +396,7 @@ def _state_after(walk: Walk, before: PageState, page: Page, response: Response) 
 
 def _is_short(walk: Walk, state: PageState, echoed: EchoedPage, page: Page) -> bool:
     """Tell whether rows may lie between a page and the next one, and no total would show it."""
-    if state.total is not None or walk.spec.extractor.qualname == _DUMP:
+    if state.total is not None or page.is_whole:
         return False
     return skips_rows(walk.spec, state.page_size, echoed, page.rows + page.dropped)
 
@@ -414,12 +412,6 @@ def _echoed(spec: ExtractionSpec, page: Page) -> EchoedPage:
     fields = [name.strip() for name in (*spec.pagination.fields, "", "", "")]
     found = [page_integer(page.lookup(path), path) if path else None for path in fields]
     return EchoedPage(found[0], found[1], found[2])
-
-
-def _nothing(path: str) -> JsonValue | Missing:
-    """Find nothing: the look-up of an answer without a body."""
-    del path
-    return MISSING
 
 
 def _counted(

@@ -21,7 +21,7 @@ from dil.extraction.xml.rows import FoundColumns, GivenColumns, XmlColumns
 from dil.model.job import ExtractionSpec
 from dil.model.json import JsonValue
 from dil.spi.connector import Response
-from dil.spi.extractor import MISSING, Extractor, Missing, Page
+from dil.spi.extractor import Extractor, Missing, Page, nothing_found
 
 LOOKED_TOO_EARLY = (
     "a path was looked up in the first part of a large XML document: what stands behind its first"
@@ -87,10 +87,10 @@ class XmlExtractor(Extractor):
         refuse_other_types(response, self._accepted, suffix="+xml")
         self._pages += 1
         if response.body is None:
-            return Page(iter(()), _nothing)
+            return Page(iter(()), nothing_found)
         encoding = None if self._is_own_charset else "utf-8"
         document = XmlDocument(self.spec.data_field, encoding, self._text_name)
-        page = Page(iter(()), _nothing)
+        page = Page(iter(()), nothing_found)
         page.lookup = self._lookup(document, page)
         page.batches = self._batches(response.body, response, document, page)
         return page
@@ -168,8 +168,3 @@ def _told(where: str) -> Iterator[None]:
         yield
     except SourceContractError as error:
         raise SourceContractError(f"{where}{error.message}", error.fix) from None
-
-
-def _nothing(path: str) -> JsonValue | Missing:
-    del path
-    return MISSING

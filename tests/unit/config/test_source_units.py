@@ -6,7 +6,7 @@ import pytest
 
 from dil.errors import ConfigError
 
-ONCE = {"ms.source.files.once": "version"}
+ONCE = {"source.class": "hdfs", "ms.source.uri": "/data/in", "ms.source.files.once": "version"}
 RANGE = '[{{"name":"t","type":"datetime","range":{{"from":"{}","to":"-"}}}}]'
 
 
@@ -55,3 +55,18 @@ def test_a_job_that_is_cut_into_ranges_of_a_key_replaces_its_dataset(job_file):
         job_file.load({**RANGES, "ms.publish.mode": "append"})
     (found,) = caught.value.problems
     assert (found.key, found.fix) == ("ms.jdbc.partition.column", "Set ms.publish.mode=replace.")
+
+
+@pytest.mark.parametrize(
+    ("properties", "key"),
+    [
+        ({"ms.source.files.once": "path"}, "ms.source.files.once"),
+        ({**RANGES, "ms.source.files.once": "path"}, "ms.source.files.once"),
+        ({**ONCE, "ms.jdbc.partition.column": "id"}, "ms.jdbc.partition.column"),
+    ],
+)
+def test_units_that_a_source_does_not_have_are_refused(job_file, properties, key):
+    with pytest.raises(ConfigError) as caught:
+        job_file.load(properties)
+    found = [problem.what for problem in caught.value.problems if problem.key == key]
+    assert any(what.startswith("asks for units that") for what in found)

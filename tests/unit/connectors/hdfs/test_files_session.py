@@ -63,7 +63,7 @@ def session(folder, make_store=LocalStore, uri=None, **changes):
         FileSettings.of(job),
         opened=lambda place, user: make_store(),
         now_ns=lambda: NOW_NS,
-        wait=lambda seconds: None,
+        sleep=lambda seconds: None,
     )
 
 
