@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from connectors.jdbc.address import JdbcAddress, Kind
+from connectors.jdbc.address import JdbcAddress
 from connectors.jdbc.dialects import Dialect, Kind
 from connectors.jdbc.statement import Statement
 from dil.errors import SourceContractError

@@ -31,7 +31,7 @@ from tests.servers.postgresql import PASSWORD, PostgresqlServer
 WORKER = Path(__file__).resolve().with_name("bench_json.py")
 JAR = Path("/usr/share/java/postgresql.jar")
 PLACE = ROOT / ".cache" / "bench-dlt-sql"
-DLT = ["dlt[parquet]==1.31.0", "sqlalchemy", "connectorx", "psycopg2-binary"]
+DLT = ["dlt[parquet]==1.31.0", "sqlalchemy", "connectorx", "psycopg[binary]"]
 TABLE = """
 CREATE TABLE orders AS SELECT n::bigint AS id, 'customer-' || (n * 7919 % 1000003) AS customer,
   'customer-' || (n * 7919 % 1000003) || '@example.com' AS email, (n % 977)::int AS quantity,
