@@ -33,11 +33,11 @@ JAR = Path("/usr/share/java/postgresql.jar")
 PLACE = ROOT / ".cache" / "bench-dlt-sql"
 DLT = ["dlt[parquet]==1.31.0", "sqlalchemy", "connectorx", "psycopg[binary]"]
 TABLE = """
-CREATE TABLE orders AS SELECT n::bigint AS id, 'customer-' || (n * 7919 % 1000003) AS customer,
+CREATE TABLE orders AS SELECT n AS id, 'customer-' || (n * 7919 % 1000003) AS customer,
   'customer-' || (n * 7919 % 1000003) || '@example.com' AS email, (n % 977)::int AS quantity,
   random() AS price, random() AS weight, (n % 10000000)::numeric(12, 2) / 100 AS amount,
   n % 3 = 0 AS active, timestamptz '2020-01-01' + n * interval '1 second' AS ordered,
-  date '2020-01-01' + (n % 1000)::int AS day FROM generate_series(1, {rows}) AS n
+  date '2020-01-01' + (n % 1000)::int AS day FROM generate_series(1::bigint, {rows}) AS n
 """
 LOOP = """
 import json, sys, time, pyarrow.parquet as pq
