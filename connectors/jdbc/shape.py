@@ -16,6 +16,8 @@ from dil.extraction.names import NameCleansing
 if TYPE_CHECKING:
     import pyarrow as pa
 
+# Days and microseconds by which databases tell infinity; the microseconds of a day.
+_BOUNDS = {"date32": 2**31 - 2, "timestamp[us": 2**63 - 2, "time64[us": 86_400_000_000}
 _LETTERS = {"toupper": str.upper, "tolower": str.lower}
 
 
@@ -36,8 +38,10 @@ class ResultShape:
         import pyarrow as pa
 
         names = distinct([self._name(name) for name in batch.schema.names])
+        nulls = self._settings.nulls_dates
         columns = [
-            _microseconds(name, column) for name, column in zip(names, batch.columns, strict=True)
+            _in_calendar(name, _microseconds(name, column), nulls=nulls)
+            for name, column in zip(names, batch.columns, strict=True)
         ]
         named = pa.RecordBatch.from_arrays(columns, names=names)
         return named.select(self._wanted(names)) if self._settings.columns else named
@@ -57,6 +61,30 @@ class ResultShape:
             )
         others = [name for name in names if name not in wanted]
         return wanted if self._settings.drops_others else [*wanted, *others]
+
+
+def _in_calendar(name: str, column: pa.Array, *, nulls: bool) -> pa.Array:
+    """Refuse what stands for infinity, or make it null, and a time at the end of the day."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    bound = next(
+        (most for kind, most in _BOUNDS.items() if str(column.type).startswith(kind)), None
+    )
+    if bound is None or column.null_count == len(column):
+        return column
+    numbers = column.cast(pa.int32() if column.type == pa.date32() else pa.int64())
+    is_beyond = pc.or_(pc.greater_equal(numbers, bound), pc.less_equal(numbers, -bound))
+    if not pc.any(is_beyond).as_py():
+        return column
+    if nulls and not pa.types.is_time(column.type):
+        return pc.if_else(is_beyond, pa.scalar(None, column.type), column)
+    raise unfit(
+        name,
+        "has infinity, or the time 24:00, which no calendar and no clock has",
+        f"Write a case for it in ms.jdbc.statement, or CAST({name} AS VARCHAR) AS {name}; for dates"
+        " ms.jdbc.invalid.dates=null makes them null.",
+    )
 
 
 def _microseconds(name: str, column: pa.Array) -> pa.Array:

@@ -8,14 +8,16 @@ key, which an index knows.
 from __future__ import annotations
 
 from decimal import Decimal
+from itertools import pairwise
 from typing import Any
 
+from connectors.jdbc.cursor import KeyText
 from connectors.jdbc.dialects import Kind
 from connectors.jdbc.engine import Connection
 from connectors.jdbc.ranges import Key, KeyRange, between, even_ranges
 from connectors.jdbc.statement import Statement
 from dil.errors import SourceContractError
-from dil.model.json import JsonObject
+from dil.model.json import JsonObject, JsonValue
 
 
 def ranges_of(
@@ -37,19 +39,21 @@ def ranges_of(
     """
     name = quoted(kind, column)
     source = f"(\n{sql}\n) q"
-    sql = f"SELECT min({name}) AS least, max({name}) AS most, count(*) - count({name}) AS nulls"
-    facts = _rows(connection, f"{sql} FROM {source}")[0]
-    least, most, nulls = _key(facts["least"]), _key(facts["most"]), bool(facts["nulls"])
+    sql = f"SELECT min({name}) AS least, max({name}) AS most FROM {source}"  # noqa: S608
+    facts = _rows(connection, sql)[0]
+    least, most = _key(facts["least"]), _key(facts["most"])
     if least is None:
-        return between((), nulls=nulls)
+        return between((), nulls=True)
     if by_quantile:
-        return between(_quantiles(connection, source, name, count), nulls=nulls)
+        bounds = _quantiles(connection, source, name, count)
+        _check_order(connection, source, name, bounds)
+        return between(bounds, nulls=True)
     if not isinstance(least, int) or not isinstance(most, int):
         raise SourceContractError(
             f'the column "{column}" holds no whole numbers, so its keys have no even ranges',
             "Set ms.jdbc.partition.by=quantile.",
         )
-    return even_ranges(least, most, count, nulls=nulls)
+    return even_ranges(least, most, count, nulls=True)
 
 
 def narrowed(kind: Kind, sql: str, column: str, unit: JsonObject) -> str:
@@ -102,11 +106,34 @@ def _quantiles(connection: Connection, source: str, name: str, count: int) -> li
     return [*distinct][1:]
 
 
+def _check_order(connection: Connection, source: str, name: str, bounds: list[Key]) -> None:
+    """Refuse keys that are sorted otherwise than they are compared, such as those of an enum.
+
+    Raises:
+        SourceContractError: a row would be in two ranges, or in none.
+    """
+    sql = f"SELECT count(*) AS n FROM {source} WHERE {name} = {{{{low}}}} AND {name} < {{{{high}}}}"  # noqa: S608
+    statement = Statement(sql, connection.dialect)
+    for low, high in pairwise(bounds):
+        ends: dict[str, JsonValue] = {"low": _bound(low), "high": _bound(high)}
+        found = [row for batch in connection.run(statement, ends) for row in batch.to_pylist()]
+        if not found or not found[0]["n"]:
+            raise SourceContractError(
+                f"the keys of {name} are sorted otherwise than they are compared: rows would be in"
+                " two ranges or in none",
+                "Cast the column to text in ms.jdbc.statement, or take another one.",
+            )
+
+
+def _bound(key: Key) -> JsonValue:
+    return KeyText(key) if isinstance(key, str) else key
+
+
 def _key(value: Any) -> Key | None:  # noqa: ANN401 - a value of any column
-    """Return a key as JSON holds it: whole numbers, and text of everything else."""
+    """Return a key as JSON holds it: numbers, and text of everything else."""
     if isinstance(value, Decimal) and value == value.to_integral_value():
         return int(value)
-    return value if value is None or isinstance(value, int) else str(value)
+    return value if value is None or isinstance(value, int | float) else str(value)
 
 
 def _rows(connection: Connection, sql: str) -> list[dict[str, Any]]:

@@ -20,8 +20,16 @@ _RANGE = re.compile(r"bytes (\d+)-(\d+)/(\d+)")
 _NO_MD5 = frozenset({"aws:kms", "aws:kms:dsse"})
 
 
-def listed_objects(client: Any, address: Address, most: int) -> Iterator[Listed]:  # noqa: ANN401
+def listed_objects(
+    client: Any,  # noqa: ANN401 - botocore has no types
+    address: Address,
+    most: int,
+    *,
+    leaves_markers: bool = False,
+) -> Iterator[Listed]:
     """Yield the objects whose key begins with the prefix, in the service's order; all pages.
+
+    ``leaves_markers`` leaves out the empty objects that stand for folders.
 
     Raises:
         SourceError: the service refuses.
@@ -35,6 +43,8 @@ def listed_objects(client: Any, address: Address, most: int) -> Iterator[Listed]
                 Bucket=address.bucket, Prefix=address.prefix, MaxKeys=min(most, 1000), **options
             )
         for entry in page.get("Contents", ()):
+            if leaves_markers and entry["Key"].endswith("/") and not entry["Size"]:
+                continue
             etag = entry.get("ETag", "").strip('"')
             yield Listed(entry["Key"], _epoch_ms(entry.get("LastModified")), etag)
         if not page.get("IsTruncated"):

@@ -75,7 +75,7 @@ class S3Session(ByteSession):
         if not self._settings.reads_one:
             found = settled(self._listed(address), job.properties, address.shown, self._now_ms())
             return listing_response((each.name for each in found), job, address.shown)
-        listed, now_ms = self._listed(address), self._now_ms()
+        listed, now_ms = self._listed(address, reads=True), self._now_ms()
         one = chosen(listed, address.prefix, job.properties, address.shown, now_ms)
         return self._object(address, one.name)
 
@@ -86,11 +86,14 @@ class S3Session(ByteSession):
             SourceError: the service refuses, or cannot be reached.
         """
         address, properties = self._address(RequestValues({}, {})), self._settings.job.properties
-        for each in settled(self._listed(address), properties, address.shown, self._now_ms()):
+        listed = self._listed(address, reads=True)
+        for each in settled(listed, properties, address.shown, self._now_ms()):
             yield file_unit(each.name, each.version, properties)
 
-    def _listed(self, address: Address) -> Iterator[Listed]:
-        found = listed_objects(self._client(address.service), address, self._settings.list_keys)
+    def _listed(self, address: Address, *, reads: bool = False) -> Iterator[Listed]:
+        most = self._settings.list_keys
+        client = self._client(address.service)
+        found = listed_objects(client, address, most, leaves_markers=reads)
         return matching(found, self._settings.job.properties)
 
     def _object(self, address: Address, key: str) -> Response:

@@ -70,7 +70,7 @@ def planning_section(values: Properties, findings: Findings) -> PlanningSpec:
         ignore_history=mode is PublishMode.REPLACE,
         read_from_partition_start=mode is PublishMode.WINDOW_REPLACE,
         of_source=bool(of_source),
-        once=of_source == FILES_ONCE,
+        once=values.text(FILES_ONCE) if of_source == FILES_ONCE else "",
         timelabel=_timelabel(values, marks, findings),
     )
 

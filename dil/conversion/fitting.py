@@ -140,9 +140,6 @@ def _numbers(array: pa.Array, target: pa.DataType, *, rounds: bool) -> pa.Array:
         back = _cast(fitted.cast(pa.string()), pa.string()) if _is_decimal(array) else fitted
         back = _cast(back, array.type)
         return pc.if_else(pc.fill_null(pc.equal(back, array), fill_value=False), fitted, None)
-    if pa.types.is_floating(array.type) and pa.types.is_decimal(target):
-        # By way of the shortest text: a direct cast would round silently.
-        return _cast(array.cast(pa.string()), target)
     return _cast(array, target)
 
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dil.conversion.failures import Reason
+from dil.conversion.fitting import fit_leaf
 from dil.conversion.native_types import INSTANT, typed_form
 from dil.conversion.texts import parse_pattern, per_unique, text_of
 from dil.model.exact_decimals import exact_cast
@@ -167,9 +168,19 @@ def _cast(array: pa.Array, target: pa.DataType, zone: str) -> pa.Array:
             return text_of(array)
         if pa.types.is_temporal(target):
             return _cast_time(array, target, zone)
+        if pa.types.is_floating(target):
+            return _doubles(array, target)
         return exact_cast(array, target)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         return _cast_each(array, target)
+
+
+def _doubles(array: pa.Array, target: pa.DataType) -> pa.Array:
+    """Return the nearest floats of floats, and those of other numbers that they hold exactly."""
+    if not pa.types.is_floating(array.type):
+        return fit_leaf(array, target)
+    made = array.cast(target, safe=False)
+    return pc.if_else(pc.and_(pc.is_inf(made), pc.is_finite(array)), None, made)
 
 
 def _flags(array: pa.Array) -> pa.Array:

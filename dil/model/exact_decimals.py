@@ -27,6 +27,8 @@ def exact_cast(array: pa.Array, target: pa.DataType) -> pa.Array:
         return array.cast(target)
     if pa.types.is_string(array.type):
         return cast_texts(array, target)
+    if pa.types.is_floating(array.type):
+        return cast_texts(array.cast(pa.string()), target)  # a direct cast would round
     if pa.types.is_integer(array.type):
         array = array.cast(_INTEGERS)
     if pa.types.is_decimal(array.type):

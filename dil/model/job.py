@@ -86,8 +86,8 @@ class PlanningSpec:
     order, None when activation rows define them. ``composite`` holds (word, from, to) in the order
     written and is empty for a plain partition. ``limit`` is the parallelism maximum, None for none.
     ``delay_ms`` is how far the range ends before now. ``zone`` is the zone of texts that name
-    none. ``of_source`` tells that the source itself names the units, and ``once`` that each of
-    them is read once.
+    none. ``of_source`` tells that the source itself names the units, and ``once`` how they
+    are told apart where each of them is read once: by ``version`` or ``path``.
     """
 
     datetime_name: str = "datetime"
@@ -112,7 +112,7 @@ class PlanningSpec:
     ignore_history: bool = False
     read_from_partition_start: bool = False
     of_source: bool = False
-    once: bool = False
+    once: str = ""
     timelabel: TimelabelSpec | None = None
 
 

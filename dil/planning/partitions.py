@@ -127,6 +127,7 @@ def shape(spec: PlanningSpec) -> str:
             "from": spec.start,
             "zone": start.zone,
             "partition": kind,
+            **({"once": spec.once} if spec.once else {}),
         }
     )
 

@@ -62,7 +62,9 @@ def plan_on_demand(
     partitions = partition(spec, now_ms=now_ms)
     units = _units(spec, activation)
     rule = CutoffRule(
-        spec.abstinent_ms - spec.grace_ms, spec.read_from_partition_start or spec.once, spec.once
+        spec.abstinent_ms - spec.grace_ms,
+        spec.read_from_partition_start or bool(spec.once),
+        bool(spec.once),
     )
     ignored = spec.backfill or spec.ignore_history
     if ignored:

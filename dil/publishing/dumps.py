@@ -7,7 +7,8 @@ by its content whether it was moved already.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from dil.errors import SourceContractError, WriteError
@@ -57,40 +58,40 @@ def _check_folders(root: str, path: str, filesystem: Filesystem) -> None:
 
 
 def without_clashes(reports: Sequence[TaskReport]) -> tuple[TaskReport, ...]:
-    """Return the reports of a run; of work units that dumped under one name the first one counts.
+    """Return the reports of a run; work units that dumped under one name become failures, all.
 
-    The others become failures: which file were to stay would be chance. A file whose name is a
-    folder of another file's name is a clash, too.
+    Which file were to stay would be chance: the first one, published, would be replaced by the
+    other one's next attempt. A file whose name is a folder of another file's name is a clash, too.
     """
-    owners: dict[str, str] = {}
-    folders: dict[str, str] = {}
-    found = []
+    owners: dict[str, set[str]] = defaultdict(set)
+    folders: dict[str, set[str]] = defaultdict(set)
     for report in reports:
-        names = [file.name for file in report.files if file.name]
-        if report.failure is not None or not names:
-            found.append(report)
-            continue
-        taken = _taken(names, owners, folders)
-        if taken is not None:
-            found.append(_clashing(report, *taken))
-            continue
-        owners.update(dict.fromkeys(names, report.signature))
-        folders.update({each: report.signature for name in names for each in _above(name)})
-        found.append(report)
-    return tuple(found)
+        for name in _names(report):
+            owners[name].add(report.signature)
+            for each in _above(name):
+                folders[each].add(report.signature)
+    return tuple(_without_clash(report, owners, folders) for report in reports)
 
 
-def _taken(
-    names: Iterable[str], owners: dict[str, str], folders: dict[str, str]
-) -> tuple[str, str] | None:
-    for name in names:
-        for place, known in ((name, owners), (name, folders)):
-            if place in known:
-                return name, known[place]
-        for each in _above(name):
-            if each in owners:
-                return name, owners[each]
-    return None
+def _names(report: TaskReport) -> list[str]:
+    if report.failure is not None:
+        return []
+    return [file.name for file in report.files if file.name]
+
+
+def _without_clash(
+    report: TaskReport, owners: Mapping[str, set[str]], folders: Mapping[str, set[str]]
+) -> TaskReport:
+    for name in _names(report):
+        known = [
+            owners[name],
+            folders.get(name, set()),
+            *(owners.get(f, set()) for f in _above(name)),
+        ]
+        others = set().union(*known) - {report.signature}
+        if others:
+            return _clashing(report, name, min(others))
+    return report
 
 
 def _above(name: str) -> Iterable[str]:

@@ -181,9 +181,6 @@ def _union(a: pa.DataType, b: pa.DataType) -> pa.DataType:
 def _widen_values(array: pa.Array, target: pa.DataType) -> pa.Array:
     if pa.types.is_map(array.type) and pa.types.is_struct(target):
         return _members(array, target)
-    if pa.types.is_floating(array.type) and pa.types.is_decimal(target):
-        # By way of the shortest text: a direct cast would round silently.
-        array = array.cast(pa.string())
     return exact_cast(array, target)
 
 

@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dil.cli.main import main
+from dil.errors import ConfigError
 from dil.model.report import RunReport, RunStatus
 from dil.state import open_store
 from tests.integration.file_jobs import NOW, FileJob
@@ -126,3 +127,26 @@ def test_a_file_that_was_forgotten_is_read_again(folder: Path) -> None:
     assert rows(folder) == Counter([2])
     assert started(job.run()) == 1
     assert rows(folder) == Counter([1, 2])
+
+
+def test_files_told_apart_in_another_way_are_not_read_again_without_a_word(folder: Path) -> None:
+    job = reading(folder)
+    put(folder, "a.jsonl", 1)
+    job.run()
+    with pytest.raises(ConfigError, match="published again"):
+        job.run(ms__source__files__once="path")
+    assert rows(folder) == Counter([1])
+
+
+def test_a_total_that_each_file_tells_is_not_that_of_all_files(folder: Path) -> None:
+    for name in "abc":
+        (folder / f"{name}.json").write_text(f'{{"total":1,"rows":[{{"id":{ord(name)}}}]}}')
+    job = reading(
+        folder,
+        ms__source__files__once="none",
+        ms__data__field="rows",
+        ms__total__count__field="total",
+        ms__publish__mode="append",
+    )
+    assert job.run().status is RunStatus.SUCCESS
+    assert rows(folder) == Counter(map(ord, "abc"))

@@ -343,3 +343,32 @@ def test_a_look_at_the_source_wants_leave_for_what_is_no_query(
     properties = Properties({**job.properties, "ms.jdbc.statement": sql})
     problem = JdbcConnector.changes(replace(job, properties=properties))
     assert (problem is not None) is changes
+
+
+def test_a_page_that_begins_with_the_row_before_it_is_an_error(tmp_path: Path) -> None:
+    url = sqlite_file(tmp_path / "a.db", *MANY)
+    sql = "select id from t where id >= {{cursor}} order by id limit 700"
+    report = DatabaseJob(tmp_path, url, sql, **cursor("id", "0")).run()
+    assert "begins with the row that the page before ended with" in report.failures[0].error
+
+
+@pytest.mark.parametrize(
+    ("value", "kind", "found"),
+    [("12.345", ("decimal", 10, 2), None), ("0.1", ("decimal", 38, 18), "0.1"),
+     ("1e300", ("float",), None), ("0.5", ("float",), "0.5")],
+)  # fmt: skip
+def test_a_number_that_the_columns_type_does_not_hold_is_an_error(
+    tmp_path: Path, value: str, kind: tuple[object, ...], found: str | None
+) -> None:
+    url = sqlite_file(
+        tmp_path / "a.db", "create table t (r real)", f"insert into t values ({value})"
+    )
+    word, *digits = kind
+    data_type = {"type": word, **dict(zip(("precision", "scale"), digits, strict=False))}
+    schema = json.dumps([{"columnName": "r", "dataType": data_type}])
+    job = DatabaseJob(tmp_path, url, "select r from t", ms__output__schema=schema)
+    report = job.run()
+    if found is None:
+        assert report.failures[0].code == "DIL-CONVERT"
+    else:
+        assert float(job.rows()[0]["r"]) == float(found)

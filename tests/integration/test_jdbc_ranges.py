@@ -134,3 +134,35 @@ def test_a_job_reads_each_row_once_one_work_unit_a_range(tmp_path: Path, by: str
         found = job.table().column("id").to_pylist()
         assert found.count(None) == 2
         assert sorted(id_ for id_ in found if id_) == [number**2 for number in range(1, 500)]
+
+
+@pytest.mark.parametrize("key", ["printf('%04d', id)", "id / 1e7", "id"])
+def test_quantiles_of_an_expression_hold_each_row_once(tmp_path: Path, key: str) -> None:
+    numbers = ", ".join(f"({number})" for number in range(1, 2001))
+    url = sqlite_file(
+        tmp_path / "a.db", "create table t (id int)", f"insert into t values {numbers}"
+    )
+    job = DatabaseJob(
+        tmp_path, url, f"select id, {key} as k from t",
+        ms__jdbc__partition__column="k", ms__jdbc__partitions="4",
+        ms__jdbc__partition__by="quantile", ms__watermark="", ms__publish__mode="replace",
+    )  # fmt: skip
+    assert job.run().rows == 2000
+
+
+def test_keys_that_are_sorted_otherwise_than_compared_are_refused(
+    tmp_path: Path, mysql_server: MariadbServer
+) -> None:
+    name = f"t{uuid.uuid4().hex[:12]}"
+    url = mysql_server.add_database(name)
+    try:
+        read(jdbc(url), "create table t (e enum('z', 'm', 'a'))")
+        read(jdbc(url), "insert into t values ('z'), ('z'), ('m'), ('m'), ('a'), ('a')")
+        settings = JdbcSettings(
+            uri=jdbc(url), statement="select * from t", user="admin",
+            password=Secret(MARIADB_PASSWORD), split_column="e",
+        )  # fmt: skip
+        with pytest.raises(SourceContractError, match="sorted otherwise than they are compared"):
+            key_ranges(settings, 3, by_quantile=True)
+    finally:
+        mysql_server.drop_database(name)

@@ -152,7 +152,7 @@ def test_a_value_that_would_lose_something_is_an_error_that_says_what_to_write(
     assert fix in caught.value.fix
 
 
-def test_flags_are_booleans_where_the_url_says_so(url: str) -> None:
+def test_flags_are_booleans_where_the_url_says_so(url: str, writing: pymysql.Connection) -> None:
     with_flags = jdbc(url) + "?tinyInt1isBit=true"
     sql = "select c1 from exact limit 0"
     assert read(with_flags, sql).num_rows == 0

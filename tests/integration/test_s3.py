@@ -122,6 +122,15 @@ def test_the_key_that_equals_the_prefix_is_read_though_others_begin_with_it(rclo
     assert sorted(ids(job)) == [1, 2]
 
 
+def test_an_empty_object_that_stands_for_a_folder_is_not_read(moto, tmp_path):
+    moto.bucket("marked", **{"in/": b"", "in/a.json": b'[{"id":1}]'})
+    uri = {"ms__source__uri": "s3://marked/in/"}
+    assert reading(tmp_path / "one", moto.url, "", **uri).run().rows == 1
+    each = {"ms__source__files__once": "path", "ms__watermark": "", **uri}
+    report = reading(tmp_path / "each", moto.url, "", **each).run()
+    assert (report.units.planned, report.rows) == (1, 1)
+
+
 def test_of_several_keys_the_first_is_read_and_that_is_told(rclone, tmp_path, caplog):
     job = reading(tmp_path, rclone.url, "in/", ms__source__files__pattern=".*[.]json")
     assert error_free(job.run())

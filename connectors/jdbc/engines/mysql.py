@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from connectors.jdbc import failures
+from connectors.jdbc.cursor import KeyText
 from connectors.jdbc.dialects import Dialect, dialect_of
 from connectors.jdbc.engine import Connection, Login, distinct
 from connectors.jdbc.engines.mysql_columns import MysqlColumn
@@ -157,7 +158,7 @@ class MysqlConnection(Connection):
 
 def _bindable(value: JsonValue) -> object:
     """Return a value as PyMySQL writes it; a cursor's instant without the letter for UTC."""
-    if isinstance(value, str):
+    if isinstance(value, KeyText):
         match = _CURSOR_TIME.fullmatch(value)
         return match.group(1) if match else value
     return as_text(value) if isinstance(value, list | tuple | Mapping) else value

@@ -5,9 +5,11 @@ decided by rows 16 to 20; the order of all rows is::
 
     1 2 3    the session condition, its opposite, its time-out
     4 5      payload rows
+    8        the session has another answer of its own: next request; before row 6, because a
+             total in a file is that of the file
     6        the total is reached: stop
     7        polling without any paging: next request
-    8        the session has another answer of its own: next request; it had and has no more: stop
+    8        the session had other answers and has no more: stop
     16       `more` says no: stop
     17       `next`: an address is named: next request, even after an empty page; none: stop
     18       `more` says yes: next request, even after an empty page; with a cursor, rows 11 and 12
@@ -219,13 +221,13 @@ def _by_work_left(rules: PagingRules, state: PageState) -> Decision | None:
     """Rows 4 to 8: payload, total count, polling, and files."""
     if state.payload_left is not None:
         return Decision(Action.NEXT, 5) if state.payload_left else Decision(Action.STOP, 4)
+    if state.files_left:
+        return Decision(Action.NEXT, 8)
     if total_reached(rules, state) is True:
         return Decision(Action.STOP, 6)
     if rules.condition and not (rules.is_paged or rules.has_next or rules.has_more):
         return Decision(Action.NEXT, 7)
-    if state.files_left or state.had_files:
-        return Decision(Action.NEXT if state.files_left else Action.STOP, 8)
-    return None
+    return Decision(Action.STOP, 8) if state.had_files else None
 
 
 def _by_answer(rules: PagingRules, state: PageState) -> Decision | None:

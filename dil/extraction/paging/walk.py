@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from itertools import chain, islice
 from typing import TYPE_CHECKING, BinaryIO, Protocol, cast
 
 from dil.errors import (
@@ -171,7 +172,9 @@ def walk_rows(session: RowSession, walk: Walk) -> Iterator[tuple[Page, RequestVa
         walk.counters.pages += 1
         last = LastRow()
         page = Page(iter(()), last.lookup)
-        page.batches = _counted(session.read(values), page, last)
+        rows = session.read(values)
+        begin = list(islice(rows, 1))  # what the session refuses shows here
+        page.batches = _counted(chain(begin, rows), page, last)
         return page, Response(body=None)
 
     return _walk(ask, walk)

@@ -37,7 +37,7 @@ def test_what_contradicts_reading_each_file_once_is_refused(job_file, changes, k
 
 def test_a_job_that_reads_each_file_once_has_its_units_from_the_source(job_file):
     planning = job_file.load({**ONCE, "ms.watermark": RANGE.format("2024-01-01")}).job.planning
-    assert (planning.units, planning.of_source, planning.once) == (None, True, True)
+    assert (planning.units, planning.of_source, planning.once) == (None, True, "version")
 
 
 RANGES = {
@@ -50,7 +50,7 @@ RANGES = {
 
 def test_a_job_that_is_cut_into_ranges_of_a_key_replaces_its_dataset(job_file):
     planning = job_file.load({**RANGES, "ms.publish.mode": "replace"}).job.planning
-    assert (planning.units, planning.of_source, planning.once) == (None, True, False)
+    assert (planning.units, planning.of_source, planning.once) == (None, True, "")
     with pytest.raises(ConfigError) as caught:
         job_file.load({**RANGES, "ms.publish.mode": "append"})
     (found,) = caught.value.problems

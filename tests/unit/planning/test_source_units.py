@@ -14,7 +14,7 @@ from dil.model.work_unit import Reason
 from dil.planning import BareHistory, plan
 
 START = 1546300800000  # 2019-01-01T00:00Z
-SPEC = PlanningSpec(units=None, of_source=True, once=True, limit=None, zone="UTC")
+SPEC = PlanningSpec(units=None, of_source=True, once="version", limit=None, zone="UTC")
 FILES = [f'{{"file":"/in/{name}.csv"}}' for name in "abcde"]
 
 
