@@ -63,6 +63,7 @@ bench: setup java ## Measure: planning, state, start-up, throughput against a pl
 	@$(BIN)/python tests/bench/bench_dlt.py
 	@$(BIN)/python tests/bench/bench_files.py
 	@$(BIN)/python tests/bench/bench_csv.py
+	@$(BIN)/python tests/bench/bench_jdbc.py
 
 .PHONY: lint
 lint: setup ## Check style, import direction and module size

@@ -17,7 +17,7 @@ from tests.servers.rows import Dataset
 from tests.stories import day
 from tests.torture.kills import KillServer, restore, steps
 
-KILLS = int(os.environ.get("DIL_KILLS", "20")) // 2
+KILLS = int(os.environ.get("DIL_KILLS", "14")) // 2
 BEFORE = {"a": b"first a", "in/b": b"first b, which is longer than the second one"}
 AFTER = {"a": b"second a, longer", "in/b": b"2nd b", "new/c": b"c" * 100_000}
 
