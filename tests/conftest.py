@@ -11,10 +11,16 @@ from tests.servers.postgresql import PostgresqlServer
 # Whole jobs, laws of many examples, crashes at every step: not for the minute of `make unit`.
 SLOW = (
     "tests/property/", "tests/unit/acts/", "tests/unit/job/", "tests/unit/task/test_resuming.py",
-    "tests/unit/cli/test_state_acts.py", "tests/unit/state/test_derived_iot.py",
+    "tests/unit/cli/test_state_acts.py", "tests/unit/cli/test_runs.py",
+    "tests/unit/cli/test_secrets.py", "tests/unit/state/test_sqlite_store.py",
+    "tests/unit/connectors/http/test_oauth.py", "tests/unit/task/test_attempts.py",
+    "tests/unit/state/test_derived_iot.py",
     "tests/unit/state/test_filelog.py", "tests/unit/state/test_filelog_crashes.py",
     "tests/unit/state/test_filelog_laws.py", "tests/unit/publishing/test_publisher.py",
     "tests/unit/coordination/test_over_the_wire.py",
+    "tests/unit/extraction/test_columnar_extractors.py", "tests/unit/demo/test_server.py",
+    "tests/unit/extraction/test_json_large.py", "tests/unit/connectors/hdfs/test_decompression.py",
+    "tests/unit/conversion/test_encryption.py", "tests/unit/config/test_every_setting_is_used.py",
 )  # fmt: skip
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -24,7 +25,12 @@ def trees(*without: Path) -> Iterator[ast.Module]:
         for path in (ROOT / folder).rglob("*.py"):
             is_table = path in TABLES or path.match("dil/config/table_*.py")
             if not is_table and not any(path.is_relative_to(one) for one in without):
-                yield ast.parse(path.read_text("utf-8"))
+                yield parsed(path)
+
+
+@cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text("utf-8"))
 
 
 def texts_read(tree: ast.Module) -> set[str]:
