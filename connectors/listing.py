@@ -148,7 +148,7 @@ class _Listing(ReadStream):
     def read(self, size: int = -1, /) -> bytes:
         """Return up to ``size`` bytes, taking as many names as that needs."""
         if size < 0:
-            return b"".join(iter(lambda: self.read(1 << 20), b""))
+            return self.readall()
         while not self._ready and self._pieces is not None and size:
             self._ready = memoryview(self._block())
         taken, self._ready = self._ready[:size], self._ready[size:]

@@ -16,7 +16,6 @@ from dil.errors import SourceContractError, TransientSourceError
 from dil.extraction.streams import ReadStream
 
 _LOG = logging.getLogger(__name__)
-_CHUNK = 1 << 20
 # What one call asks for: of a call that fails everything is asked for once more.
 _PIECE = 1 << 16
 # Tries in a row that bring less than a MiB each; a transfer that goes on is not given up.
@@ -96,7 +95,7 @@ class FileBody(ReadStream):
             SourceError: it is gone, or refused.
         """
         if size < 0:
-            return b"".join(iter(lambda: self.read(_CHUNK), b""))
+            return self.readall()
         left = self._file.size - self._position
         while size and left and not self._ready:
             self._ready = memoryview(self._some(min(left, _PIECE)))

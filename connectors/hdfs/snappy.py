@@ -12,6 +12,7 @@ import cramjam
 
 from dil.errors import SourceContractError
 from dil.extraction.preprocessing.decoded import Pieces, cut, damaged
+from dil.extraction.streams import read_up_to
 
 _FRAMED = b"\xff\x06\x00\x00sNaPpY"
 _COMPRESSED, _PLAIN, _FIRST_SKIPPABLE = 0, 1, 0x80
@@ -25,7 +26,7 @@ def unsnapped(source: BinaryIO) -> Pieces:
     Raises:
         SourceContractError: it is damaged or cut. A cut between blocks cannot be told.
     """
-    begin = _up_to(source, _NUMBER)
+    begin = read_up_to(source, _NUMBER)
     if not begin:
         return
     try:
@@ -48,7 +49,7 @@ def _blocks(source: BinaryIO, begin: bytes) -> Generator[bytes, None, None]:
             yield piece
         if left:
             raise damaged("snappy", "a block is longer than it says")
-        begin = _up_to(source, _NUMBER)
+        begin = read_up_to(source, _NUMBER)
 
 
 def _frames(source: BinaryIO, begin: bytes) -> Generator[bytes, None, None]:
@@ -62,7 +63,7 @@ def _frames(source: BinaryIO, begin: bytes) -> Generator[bytes, None, None]:
             yield bytes(cramjam.snappy.decompress(_FRAMED + begin + data))
         elif kind < _FIRST_SKIPPABLE:
             raise damaged("snappy", f"a chunk is of the unknown type {kind}")
-        begin = _up_to(source, _NUMBER)
+        begin = read_up_to(source, _NUMBER)
 
 
 def _length(number: bytes) -> int:
@@ -78,15 +79,7 @@ def _length(number: bytes) -> int:
 
 
 def _whole(source: BinaryIO, size: int) -> bytes:
-    data = _up_to(source, size)
+    data = read_up_to(source, size)
     if len(data) < size:
         raise cut("snappy")
-    return data
-
-
-def _up_to(source: BinaryIO, size: int) -> bytes:
-    """Return so many bytes, fewer at the end only."""
-    data = b""
-    while len(data) < size and (more := source.read(size - len(data))):
-        data += more
     return data

@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 import io
+import tempfile
 from abc import abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import BinaryIO
+
+from dil.errors import WriteError
+
+_CHUNK = 1024 * 1024
 
 
 class ReadStream(io.RawIOBase):
@@ -21,8 +29,8 @@ class ReadStream(io.RawIOBase):
         """Return up to ``size`` bytes, empty at the end; all that is left with -1."""
 
     def readall(self) -> bytes:
-        """Return all that is left."""
-        return self.read(-1)
+        """Return all that is left; what ``read`` may call for -1."""
+        return b"".join(iter(lambda: self.read(_CHUNK), b""))
 
     def readinto(self, buffer: object, /) -> int:
         """Fill a buffer; return the number of bytes."""
@@ -30,3 +38,31 @@ class ReadStream(io.RawIOBase):
         data = self.read(len(view))
         view[: len(data)] = data
         return len(data)
+
+
+def read_up_to(stream: BinaryIO, size: int) -> bytes:
+    """Return the first ``size`` bytes, fewer when the stream ends before."""
+    chunks = [stream.read(min(_CHUNK, size))]
+    taken = len(chunks[0])
+    while chunks[-1] and taken < size:
+        # All that is left at once: most of what makes a long page slow is copying it together.
+        chunks.append(stream.read(size - taken))
+        taken += len(chunks[-1])
+    return b"".join(chunks)
+
+
+@contextmanager
+def temporary_file_errors(what: str) -> Iterator[None]:
+    """Translate what a folder of temporary files refuses; ``what`` is too long for memory.
+
+    Raises:
+        WriteError: the folder is full, or forbidden.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise WriteError(
+            f"{what} is too long for memory and cannot be kept in {tempfile.gettempdir()}:"
+            f" {error.strerror or error}",
+            "Make room there, or name another folder in the environment variable TMPDIR.",
+        ) from None

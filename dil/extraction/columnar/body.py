@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from itertools import chain
 from typing import BinaryIO
 
 import pyarrow as pa
 
-from dil.errors import WriteError
+from dil.extraction.streams import read_up_to, temporary_file_errors
 
 _CHUNK = 1024 * 1024
 _IN_MEMORY = 16 * _CHUNK
@@ -26,38 +25,18 @@ def seekable_body(body: BinaryIO) -> tuple[pa.NativeFile, int]:
         WriteError: that folder is full.
     """
     with closing(body):
-        begin = _up_to(body, _IN_MEMORY)
+        begin = read_up_to(body, _IN_MEMORY)
         more = body.read(_CHUNK) if len(begin) == _IN_MEMORY else b""
         if not more:
             return pa.BufferReader(begin), len(begin)
-        with _disk_errors():
+        with temporary_file_errors("a file"):
             file = tempfile.NamedTemporaryFile(buffering=0)  # noqa: SIM115 - closed below
         with closing(file):
             size = 0
             for chunk in chain((begin, more), iter(lambda: body.read(_CHUNK), b"")):
-                with _disk_errors():
+                with temporary_file_errors("a file"):
                     file.write(chunk)
                 size += len(chunk)
-            with _disk_errors():
+            with temporary_file_errors("a file"):
                 # Arrow opens it once more, and reads without Python in between; the name goes.
                 return pa.OSFile(file.name), size
-
-
-def _up_to(body: BinaryIO, size: int) -> bytes:
-    """Return the first bytes, fewer than ``size`` when the body ends before."""
-    taken = bytearray()
-    while len(taken) < size and (chunk := body.read(min(_CHUNK, size - len(taken)))):
-        taken += chunk
-    return bytes(taken)
-
-
-@contextmanager
-def _disk_errors() -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise WriteError(
-            f"a file is too long for memory and cannot be kept in {tempfile.gettempdir()}:"
-            f" {error.strerror or error}",
-            "Make room there, or name another folder in the environment variable TMPDIR.",
-        ) from None

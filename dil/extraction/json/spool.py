@@ -11,13 +11,13 @@ import os
 import tempfile
 import weakref
 from collections.abc import Iterable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import dataclass
 from itertools import chain
-from typing import BinaryIO
 
-from dil.errors import SourceContractError, WriteError
+from dil.errors import SourceContractError
 from dil.extraction.content import is_utf8
+from dil.extraction.streams import read_up_to, temporary_file_errors
 from dil.spi.connector import Response
 
 _CHUNK = 1024 * 1024
@@ -54,7 +54,7 @@ class Spool:
     """
 
     def __init__(self) -> None:
-        with _disk_errors():
+        with temporary_file_errors("a response"):
             # Without a buffer: windows are larger than any.
             self._file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - closed by finalize
         self.size = 0
@@ -67,14 +67,14 @@ class Spool:
             WriteError: the disk is full.
         """
         view = memoryview(text)
-        with _disk_errors():
+        with temporary_file_errors("a response"):
             while view:
                 view = view[self._file.write(view) :]
         self.size += len(text)
 
     def read(self, span: Span) -> bytes:
         """Return a stretch; less where the text ends before."""
-        with _disk_errors():
+        with temporary_file_errors("a response"):
             return os.pread(self._file.fileno(), span.end - span.begin, span.begin)
 
 
@@ -90,7 +90,7 @@ def read_body(response: Response, charset: str, limits: Limits) -> bytes | Spool
     if response.body is None:
         return b""
     with closing(response.body) as stream:
-        begin = _up_to(stream, limits.body)
+        begin = read_up_to(stream, limits.body)
         chunks = iter(lambda: stream.read(_CHUNK), b"")
         following = next(chunks, b"")
         if not following and is_utf8(charset):
@@ -102,17 +102,6 @@ def read_body(response: Response, charset: str, limits: Limits) -> bytes | Spool
         for text in texts:
             spool.append(text)
         return spool
-
-
-def _up_to(stream: BinaryIO, size: int) -> bytes:
-    """Return the first ``size`` bytes, fewer when the stream ends before."""
-    chunks = [stream.read(min(_CHUNK, size))]
-    taken = len(chunks[0])
-    while chunks[-1] and taken < size:
-        # All that is left at once: most of what makes a long page slow is copying it together.
-        chunks.append(stream.read(size - taken))
-        taken += len(chunks[-1])
-    return b"".join(chunks)
 
 
 class _Transcoder:
@@ -150,15 +139,3 @@ class _Transcoder:
             self._has_begun = True
             text = text.removeprefix("\ufeff")
         return text.encode()
-
-
-@contextmanager
-def _disk_errors() -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise WriteError(
-            f"a response is too long for memory and cannot be kept in {tempfile.gettempdir()}:"
-            f" {error.strerror or error}",
-            "Make room there, or name another folder in the environment variable TMPDIR.",
-        ) from None

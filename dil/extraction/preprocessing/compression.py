@@ -23,7 +23,7 @@ from dil.extraction.preprocessing.decoded import (
     not_of,
     nothing,
 )
-from dil.extraction.streams import ReadStream
+from dil.extraction.streams import ReadStream, read_up_to
 from dil.spi.preprocessor import Preprocessor, without_suffix
 
 # What a file may ask for, so that a worker stays small; xz -9 asks for 65 MiB.
@@ -203,9 +203,7 @@ class _Ahead(ReadStream):
     def __init__(self, source: BinaryIO, size: int) -> None:
         self._source = source
         self.failure: Exception | None = None
-        self.begin = b""
-        while len(self.begin) < size and (more := source.read(size - len(self.begin))):
-            self.begin += more
+        self.begin = read_up_to(source, size)
         self._rest = self.begin
 
     def read(self, size: int = -1, /) -> bytes:

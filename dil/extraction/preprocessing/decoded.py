@@ -27,7 +27,7 @@ class PieceStream(ReadStream):
     def read(self, size: int = -1, /) -> bytes:
         """Return up to ``size`` bytes, empty at the end; all that is left with -1."""
         if size < 0:
-            return b"".join(iter(lambda: self.read(CHUNK), b""))
+            return self.readall()
         while self._at == len(self._rest):
             piece = next(self._pieces, None)
             if piece is None:

@@ -151,7 +151,7 @@ class GpgStream(ReadStream):
             SourceContractError: the process failed, or did not say what it has to.
         """
         if size < 0:
-            return b"".join(iter(lambda: self.read(1 << 20), b""))
+            return self.readall()
         while not self._is_over:
             for key, _ in self._select.select():
                 if key.fileobj is self._process.stdin:

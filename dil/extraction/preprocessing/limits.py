@@ -60,7 +60,7 @@ class LimitedStream(ReadStream):
             SourceContractError: that were too many.
         """
         if size < 0:
-            return b"".join(iter(lambda: self.read(1 << 20), b""))
+            return self.readall()
         data = self._stream.read(size)
         self._made += len(data)
         limit = self._limit
