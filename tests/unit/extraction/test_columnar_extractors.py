@@ -313,7 +313,7 @@ def test_a_damaged_page_is_found_by_its_checksum():
 
 def test_of_a_long_body_only_a_part_is_in_memory_whatever_its_row_groups(kind):
     chance = random.Random(1)
-    count = 300_000
+    count = 600_000
     texts = [chance.randbytes(100).hex() for _ in range(count)]
     data = file_of(kind, {"n": list(range(count)), "a": texts}, compression=UNPACKED[kind])
     del texts
@@ -326,6 +326,7 @@ def test_of_a_long_body_only_a_part_is_in_memory_whatever_its_row_groups(kind):
         most = max(most, pa.total_allocated_bytes() - before)
     assert max(sizes) <= 65_536
     assert (sum(sizes), page.rows, total) == (count, count, count * (count - 1) // 2)
+    # A reader that is ahead of its consumer holds a few batches more, not a part of the file.
     assert most < len(data) // 2
     assert body.closed
 
