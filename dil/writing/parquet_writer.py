@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 
 from dil.model.job import WritingSpec
 from dil.spi.writer import FileWriter
+from dil.writing.dictionaries import dictionary_columns
 from dil.writing.nested import rebuild_batch
 
 _CODECS = {"": "snappy", "SNAPPY": "snappy", "DEFLATE": "gzip", "NOCOMPRESSION": "none"}
@@ -29,8 +30,7 @@ class ParquetFileWriter(FileWriter):
     def __init__(self, sink: BinaryIO, schema: pa.Schema, spec: WritingSpec) -> None:
         super().__init__(sink, schema, spec)
         self._physical = pa.schema([_relaxed(field, below_null=False) for field in schema])
-        codec = _CODECS[spec.codec.upper()]
-        self._writer = pq.ParquetWriter(sink, self._physical, compression=codec)
+        self._writer: pq.ParquetWriter | None = None
         self._held: list[pa.RecordBatch] = []
         self._held_rows = 0
         self._held_bytes = 0
@@ -45,14 +45,21 @@ class ParquetFileWriter(FileWriter):
 
     def close(self) -> None:
         """Write the last row group and the footer."""
-        if self._held:
-            self._write_row_group()
-        self._writer.close()
+        self._write_row_group().close()
 
-    def _write_row_group(self) -> None:
+    def _write_row_group(self) -> pq.ParquetWriter:
         table = pa.Table.from_batches(self._held, schema=self._physical)
-        self._writer.write_table(table, row_group_size=table.num_rows)
+        if self._writer is None:
+            self._writer = pq.ParquetWriter(
+                self.sink,
+                self._physical,
+                compression=_CODECS[self.spec.codec.upper()],
+                use_dictionary=dictionary_columns(table, self.spec.row_group_rows),
+            )
+        if table.num_rows:
+            self._writer.write_table(table, row_group_size=table.num_rows)
         self._held, self._held_rows, self._held_bytes = [], 0, 0
+        return self._writer
 
 
 def read_parquet(
