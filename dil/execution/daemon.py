@@ -6,17 +6,30 @@ task needs, instead of importing it for itself.
 
 from __future__ import annotations
 
-from pyspark import daemon
+import sys
+from collections.abc import Sequence
+from pathlib import Path
 
-import dil.task
 
+def without_archives(paths: Sequence[str]) -> list[str]:
+    """Return the import path without the archives that belong to an installed pyspark.
 
-def main() -> None:
-    """Serve forks until Spark closes our standard input."""
-    # Nothing here may have started a thread: the workers are forks of this process.
-    assert dil.task is not None  # noqa: S101 - imported for its side effect on fork time
-    daemon.manager()
+    Spark puts them first: its Python code zipped, and a jar. Nothing in them is compiled, and each
+    worker reads their tables of contents again (``importlib.invalidate_caches``): a second or more
+    of each run.
+    """
+    installed = [Path(path, "pyspark") for path in paths if Path(path, "pyspark").is_dir()]
+    archives = {package / below for package in installed for below in ("python/lib", "jars")}
+    return [path for path in paths if Path(path).parent not in archives]
 
 
 if __name__ == "__main__":
-    main()
+    sys.path[:] = without_archives(sys.path)
+
+    # Nothing here may have started a thread: the workers are forks of this process.
+    import pyspark.worker  # noqa: F401 - and that of the next line: for the forks
+    from pyspark import daemon
+
+    import dil.execution.spark  # noqa: F401
+
+    daemon.manager()
