@@ -5,13 +5,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Protocol, TypeVar
 
 from connectors.files.once import reads_once
 from dil.errors import ConfigError, SourceError, TransientSourceError
-from dil.model.json import JsonValue
+from dil.model.json import JsonValue, as_text
 from dil.model.properties import Properties
 from dil.text.java_regex import compile_java
-from dil.text.variables import substitute
+from dil.text.variables import placeholders, substitute
 
 _LOG = logging.getLogger(__name__)
 _URI = "ms.source.uri"
@@ -28,14 +29,26 @@ _KINDS = {
 }
 
 
+class FoundFile(Protocol):
+    """A file of a list."""
+
+    @property
+    def path(self) -> str:
+        """Return the full path, or the key."""
+
+    @property
+    def modified_ms(self) -> int | None:
+        """Return when it was written last, epoch ms UTC; None where the source does not tell."""
+
+
+_F = TypeVar("_F", bound=FoundFile)
+
+
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A file of a list: its full name, and when it was written last, epoch ms UTC if known.
+    """A file as a server lists it; ``version`` tells its content from an earlier one's."""
 
-    ``version`` tells its content from an earlier one's.
-    """
-
-    name: str
+    path: str
     modified_ms: int | None = None
     version: str = ""
 
@@ -57,13 +70,28 @@ def filled(template: str, variables: Mapping[str, JsonValue]) -> str:
     return result.text
 
 
+def refuse_way_out(template: str, variables: Mapping[str, JsonValue]) -> None:
+    """Refuse a value with a part ``..``, which would lead where the job does not point.
+
+    Raises:
+        ConfigError: a value that ``template`` asks for has one.
+    """
+    for name in placeholders(template):
+        if name in variables and ".." in as_text(variables[name]).split("/"):
+            raise ConfigError.single(
+                _URI,
+                f"gets a value for {{{{{name}}}}} that leads out of its folder (..)",
+                "Correct the value where it comes from.",
+            )
+
+
 def reads_one_file(properties: Properties) -> bool:
     """Tell whether a job reads files, one in a work unit; else it lists names (B13.2, B13.3)."""
     return bool(properties.text(_TARGET).strip()) or reads_once(properties)
 
 
-def matching(items: Iterable[Listed], properties: Properties) -> Iterator[Listed]:
-    """Yield the files whose name ``ms.source.files.pattern`` matches as a whole, in their order."""
+def matching(items: Iterable[_F], properties: Properties) -> Iterator[_F]:
+    """Yield the files whose path ``ms.source.files.pattern`` matches as a whole, in their order."""
     pattern = properties.text(_PATTERN)
     if pattern == ".*":
         # A name may have a line break, which a dot does not match; no job means that.
@@ -71,27 +99,47 @@ def matching(items: Iterable[Listed], properties: Properties) -> Iterator[Listed
         return
     matches = compile_java(pattern).fullmatch
     for item in items:
-        if matches(item.name):
+        if matches(item.path):
             yield item
 
 
 def settled(
-    items: Iterable[Listed], properties: Properties, location: str, now_ms: int
-) -> Iterator[Listed]:
+    items: Iterable[_F], properties: Properties, location: str, now_ms: int
+) -> Iterator[_F]:
     """Yield the files that were not written to for ``ms.source.files.settle``; tell of others.
 
     ``now_ms`` is the real time, epoch ms UTC. A file whose time the source does not tell has
     settled.
     """
-    left_ms = properties.milliseconds(_SETTLE)
+    settle_ms = properties.milliseconds(_SETTLE)
     young = 0
     for item in items:
-        if _is_young(item, left_ms, now_ms):
+        if _is_young(item, settle_ms, now_ms):
             young += 1
         else:
             yield item
     if young:
         _LOG.warning("%s: files left for later by %s: %d", location, _SETTLE, young)
+
+
+def all_settled(
+    items: Iterable[_F], properties: Properties, location: str, now_ms: int
+) -> list[_F]:
+    """Return the files if all of them have settled; ``now_ms`` is the real time, epoch ms UTC.
+
+    Raises:
+        TransientSourceError: some have not. Read without them, the work unit would count as done,
+            and nobody would come back for them.
+    """
+    found, settle_ms = list(items), properties.milliseconds(_SETTLE)
+    young = sum(_is_young(item, settle_ms, now_ms) for item in found)
+    if young:
+        raise TransientSourceError(
+            f"{location}: files that were written to just now ({_SETTLE}): {young}",
+            "Run again when they have settled. A folder that files come to all the time is better"
+            " listed by one job and read, a work unit for each file, by another.",
+        )
+    return found
 
 
 def chosen(
@@ -119,17 +167,17 @@ def chosen(
             f"Nothing there has this name or matches {_PATTERN}. Check {_URI}; without"
             f" {_TARGET} the job lists what is there.",
         )
-    if first.name != asked and next(found, None) is not None:
-        _LOG.warning("%s: there are several files; the first is read: %s", location, first.name)
+    if first.path != asked and next(found, None) is not None:
+        _LOG.warning("%s: there are several files; the first is read: %s", location, first.path)
     if _is_young(first, properties.milliseconds(_SETTLE), now_ms):
         raise TransientSourceError(
-            f"{location}: {first.name} was written to just now ({_SETTLE})",
+            f"{location}: {first.path} was written to just now ({_SETTLE})",
             "Run again when it has settled.",
         )
     return first
 
 
-def _is_young(item: Listed, settle_ms: int, now_ms: int) -> bool:
+def _is_young(item: FoundFile, settle_ms: int, now_ms: int) -> bool:
     modified = item.modified_ms
     return bool(settle_ms) and modified is not None and modified > now_ms - settle_ms
 

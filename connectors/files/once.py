@@ -11,6 +11,7 @@ from dil.model.properties import Properties
 from dil.model.work_unit import WorkUnit
 
 ONCE = "ms.source.files.once"
+_URI = "ms.source.uri"
 _FILE, _VERSION = "file", "version"
 
 
@@ -54,13 +55,10 @@ def unit_file(properties: Properties, work_unit: WorkUnit) -> UnitFile | None:
     return UnitFile(as_text(unit[_FILE]), as_text(unit.get(_VERSION, "")))
 
 
-def once_problems(properties: Properties, *, lists: bool, place: str) -> Iterator[Problem]:
+def once_problems(properties: Properties, *, lists: bool) -> Iterator[Problem]:
     """Yield what keeps files from being units, before any I/O.
 
-    Args:
-        properties: Those of the job.
-        lists: Whether the job asks for names instead of contents.
-        place: The address; it is asked before there is any work unit, so without variables.
+    ``lists`` tells whether the job asks for names instead of contents.
     """
     if not reads_once(properties):
         return
@@ -72,10 +70,10 @@ def once_problems(properties: Properties, *, lists: bool, place: str) -> Iterato
             "reads files, while the job lists names",
             "Keep one. ms.source.files.pattern chooses among the files that are read.",
         )
-    if "{{" in place:
+    if "{{" in properties.text(_URI):
         yield Problem(
-            properties.origin("ms.source.uri"),
-            "ms.source.uri",
+            properties.origin(_URI),
+            _URI,
             f"has variables, and {ONCE} lists the files before there is any work unit",
             "Write the folder as it is, and choose by ms.source.files.pattern.",
         )

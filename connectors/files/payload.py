@@ -19,7 +19,7 @@ from dil.model.settings import SecondaryInput
 from dil.spi.connector import RequestValues, Response
 from dil.text.variables import substitute
 
-_KEY = "ms.secondary.input"
+SECONDARY_INPUT = "ms.secondary.input"
 _NAME = "uploadS3Key"
 
 
@@ -43,7 +43,7 @@ class PayloadFile:
         except OSError as error:
             raise SourceError(
                 f"the file to send, {self.path}, cannot be read: {error.strerror or error}",
-                f"Check the path in {_KEY}; every executor has to have the file.",
+                f"Check the path in {SECONDARY_INPUT}; every executor has to have the file.",
             ) from None
 
 
@@ -82,9 +82,19 @@ class OpenPayload:
         return status.st_size, status.st_mtime_ns
 
 
+def payload_entries(properties: Properties) -> list[SecondaryInput]:
+    """Return what a job names to be sent, rows or files."""
+    found = properties.get(SECONDARY_INPUT)
+    return [
+        each
+        for each in (found if isinstance(found, tuple) else ())
+        if isinstance(each, SecondaryInput) and each.category == "payload"
+    ]
+
+
 def sends_file(properties: Properties) -> bool:
     """Tell whether a job sends a file."""
-    return bool(_entries(properties))
+    return bool(_binary_entries(properties))
 
 
 def sending_problem(properties: Properties) -> Problem | None:
@@ -92,8 +102,8 @@ def sending_problem(properties: Properties) -> Problem | None:
     if not sends_file(properties):
         return None
     return Problem(
-        properties.origin(_KEY),
-        _KEY,
+        properties.origin(SECONDARY_INPUT),
+        SECONDARY_INPUT,
         "has a file to send, which a look would put there",
         "Give --send when that is harmless.",
     )
@@ -105,7 +115,7 @@ def payload_file(properties: Properties, values: RequestValues) -> PayloadFile |
     Raises:
         SourceContractError: a variable of its path has no value.
     """
-    entries = _entries(properties)
+    entries = _binary_entries(properties)
     if not entries:
         return None
     path = substitute(entries[0].path, values.variables)
@@ -122,18 +132,18 @@ def payload_file(properties: Properties, values: RequestValues) -> PayloadFile |
 
 def payload_problems(properties: Properties) -> Iterator[Problem]:
     """Yield what is wrong with the files to send, before any I/O."""
-    entries = [each for each in _inputs(properties) if each.category == "payload"]
+    entries = payload_entries(properties)
     if entries and not all(each.format == "binary" for each in entries):
         yield Problem(
-            properties.origin(_KEY),
-            _KEY,
+            properties.origin(SECONDARY_INPUT),
+            SECONDARY_INPUT,
             "has rows to send, and this source takes whole files",
             'Add "format": "binary" to send the file that the path names.',
         )
     elif len(entries) > 1:
         what = f"has {len(entries)} files to send, and a work unit sends one"
         fix = "Let a unit or an activation entry name the files, one work unit for each."
-        yield Problem(properties.origin(_KEY), _KEY, what, fix)
+        yield Problem(properties.origin(SECONDARY_INPUT), SECONDARY_INPUT, what, fix)
 
 
 def sent_response(facts: JsonObject, location: str) -> Response:
@@ -142,14 +152,5 @@ def sent_response(facts: JsonObject, location: str) -> Response:
     return Response(body, content_type="application/json", location=location, status=200)
 
 
-def _entries(properties: Properties) -> list[SecondaryInput]:
-    return [e for e in _inputs(properties) if e.category == "payload" and e.format == "binary"]
-
-
-def _inputs(properties: Properties) -> list[SecondaryInput]:
-    found = properties.get(_KEY)
-    return [
-        each
-        for each in (found if isinstance(found, tuple) else ())
-        if isinstance(each, SecondaryInput)
-    ]
+def _binary_entries(properties: Properties) -> list[SecondaryInput]:
+    return [each for each in payload_entries(properties) if each.format == "binary"]

@@ -5,20 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from connectors.files.once import ONCE, once_problems, unit_file
+from connectors.files.checks import file_problems
+from connectors.files.once import ONCE, unit_file
+from connectors.files.payload import SECONDARY_INPUT, payload_entries
 from connectors.hdfs.place import URI, lists, place_problems
-from connectors.listing import listing_problems
 from dil.errors import Problem
 from dil.model.job import Job
 from dil.model.json import JsonObject
 from dil.model.properties import Properties
-from dil.model.settings import SecondaryInput
 from dil.spi.connector import Connector, SessionContext
 
 if TYPE_CHECKING:
     from connectors.hdfs.session import FilesSession
-
-_INPUT = "ms.secondary.input"
 
 
 class HdfsConnector(Connector):
@@ -29,15 +27,11 @@ class HdfsConnector(Connector):
     @classmethod
     def check(cls, properties: Properties) -> Iterable[Problem]:
         """Return problems of the address, of listing, and of rows to send."""
-        uri = properties.text(URI)
-        problems = [
+        return [
             *place_problems(properties),
             *_payload_problems(properties),
-            *once_problems(properties, lists=lists(uri), place=uri),
+            *file_problems(properties, lists=lists(properties.text(URI))),
         ]
-        if lists(uri):
-            problems += listing_problems(properties)
-        return problems
 
     @classmethod
     def units(cls, job: Job, now_ms: int) -> Iterable[JsonObject]:
@@ -57,12 +51,10 @@ class HdfsConnector(Connector):
 
 
 def _payload_problems(properties: Properties) -> Iterable[Problem]:
-    found = properties.get(_INPUT)
-    for each in found if isinstance(found, tuple) else ():
-        if isinstance(each, SecondaryInput) and each.category == "payload":
-            yield Problem(
-                properties.origin(_INPUT),
-                _INPUT,
-                "has payload rows, and files are only read",
-                "Leave the payload entry out, or send to http, s3 or sftp.",
-            )
+    for _ in payload_entries(properties):
+        yield Problem(
+            properties.origin(SECONDARY_INPUT),
+            SECONDARY_INPUT,
+            "has payload rows, and files are only read",
+            "Leave the payload entry out, or send to http, s3 or sftp.",
+        )

@@ -10,9 +10,9 @@ from functools import partial
 from pathlib import Path
 from urllib.parse import unquote
 
-from connectors.files.names import filled
+from connectors.files.names import filled, refuse_way_out
 from dil.errors import ConfigError, Problem
-from dil.model.json import JsonValue, as_text
+from dil.model.json import JsonValue
 from dil.model.properties import Properties
 from dil.text.java_regex import compile_java
 from dil.text.variables import placeholders, substitute
@@ -64,7 +64,7 @@ def place_of(
         ConfigError: a value is missing or leads out of its folder, or the system is not known.
     """
     written, is_list, expression = template.partition(_LIST)
-    _refuse_way_out(written, variables)
+    refuse_way_out(written, variables)
     place = _place(filled(written, variables), folder, base)
     if not is_list:
         return place
@@ -133,17 +133,6 @@ def _check_scheme(scheme: str, authority: str, key: str) -> None:
 
 def _normal(path: str) -> str:
     return posixpath.normpath(f"/{path.lstrip('/')}")
-
-
-def _refuse_way_out(written: str, variables: Mapping[str, JsonValue]) -> None:
-    """Refuse a value with a part ``..``, which would lead where the job does not point."""
-    for name in placeholders(written):
-        if name in variables and ".." in as_text(variables[name]).split("/"):
-            raise ConfigError.single(
-                URI,
-                f"gets a value for {{{{{name}}}}} that leads out of its folder (..)",
-                "Correct the value where it comes from.",
-            )
 
 
 def _pattern(text: str) -> re.Pattern[str]:

@@ -11,6 +11,7 @@ from connectors.hdfs.failures import told
 from dil.errors import SourceError
 
 HIDDEN = (".", "_")
+_NS_PER_MS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,16 @@ class FileStatus:
     def name(self) -> str:
         """Return the last part of the path."""
         return self.path.rpartition("/")[2]
+
+    @property
+    def modified_ms(self) -> int:
+        """Return epoch milliseconds UTC, rounded up: a file is never taken for an older one."""
+        return -(-self.modified_ns // _NS_PER_MS)
+
+    @property
+    def version(self) -> str:
+        """Return what tells the content from an earlier one's."""
+        return f"{self.size}-{self.modified_ns}"
 
 
 class FileStore(ABC):

@@ -6,11 +6,11 @@ import http.client
 import re
 import socket
 import ssl
-from collections.abc import Iterator
 
 import requests
 import urllib3
 
+from connectors.causes import causes_of
 from dil.errors import SourceError, TransientSourceError, UnknownOutcomeError
 
 _ADDRESS_FIX = "Check ms.source.uri, and whether the source is up."
@@ -69,7 +69,6 @@ _CONNECTING = (
     urllib3.exceptions.ConnectTimeoutError,
     requests.exceptions.ProxyError,
 )
-_DEPTH = 20  # causes may form a ring
 
 
 def connection_failure(error: Exception, shown: str) -> SourceError:
@@ -82,7 +81,7 @@ def connection_failure(error: Exception, shown: str) -> SourceError:
     if refused:
         return SourceError(f"{shown}: the proxy answers with HTTP status {refused[1]}", _PROXY_FIX)
     place = "the proxy: " if isinstance(error, requests.exceptions.ProxyError) else ""
-    causes = list(_causes(error))
+    causes = list(causes_of(error))
     for kinds, reason, fix in _REASONS:
         if any(isinstance(cause, kinds) for cause in causes):
             return TransientSourceError(f"{shown}: {place}{reason}", fix)
@@ -93,7 +92,7 @@ def connection_failure(error: Exception, shown: str) -> SourceError:
 
 def may_have_been_done(error: Exception) -> bool:
     """Tell whether the source may have acted on a request that got no answer."""
-    return not any(isinstance(cause, _CONNECTING) for cause in _causes(error))
+    return not any(isinstance(cause, _CONNECTING) for cause in causes_of(error))
 
 
 def unknown_outcome(what: str) -> UnknownOutcomeError:
@@ -101,15 +100,3 @@ def unknown_outcome(what: str) -> UnknownOutcomeError:
     return UnknownOutcomeError(
         f"{what}; the request may have been done, so it is not sent again", _UNKNOWN_FIX
     )
-
-
-def _causes(error: BaseException) -> Iterator[BaseException]:
-    """Yield an error and what it came from; urllib3 keeps that in ``reason`` or in arguments."""
-    waiting = [error]
-    for _ in range(_DEPTH):
-        if not waiting:
-            return
-        found = waiting.pop(0)
-        yield found
-        inner = (*found.args, getattr(found, "reason", None), found.__cause__, found.__context__)
-        waiting += [each for each in inner if isinstance(each, BaseException)]

@@ -6,6 +6,7 @@ import ipaddress
 import re
 from dataclasses import dataclass
 
+from connectors.address import AddressError
 from dil.model.s3_settings import S3Settings
 
 DEFAULT_REGION = "us-west-2"
@@ -18,15 +19,6 @@ _AWS = re.compile(
     re.IGNORECASE,
 )
 _AWS_DOMAIN = re.compile(r"(?:.*\.)?amazonaws\.com(?:\.cn)?(?::\d+)?", re.IGNORECASE)
-
-
-class AddressError(ValueError):
-    """A text that names no place in S3: what is wrong, and what to do."""
-
-    def __init__(self, what: str, fix: str) -> None:
-        super().__init__(what, fix)
-        self.what = what
-        self.fix = fix
 
 
 @dataclass(frozen=True, slots=True)

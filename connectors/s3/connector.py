@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from connectors.files.names import reads_one_file
-from connectors.files.once import ONCE, once_problems, unit_file
-from connectors.files.payload import payload_problems, sending_problem, sends_file
-from connectors.listing import listing_problems
-from connectors.s3.address import AddressError, address_of
+from connectors.address import AddressError
+from connectors.files.checks import remote_file_problems
+from connectors.files.once import ONCE, unit_file
+from connectors.files.payload import sending_problem
+from connectors.s3.address import address_of
 from dil.errors import Problem
 from dil.model.job import Job
 from dil.model.json import JsonObject
@@ -34,16 +34,12 @@ class S3Connector(Connector):
     @classmethod
     def check(cls, properties: Properties) -> Iterable[Problem]:
         """Return problems of the address, the credentials, and what is listed or sent."""
-        problems = [
+        return [
             *_uri_problems(properties),
             *_credential_problems(properties),
             *_trust_problems(properties),
-            *payload_problems(properties),
-            *once_problems(properties, lists=False, place=properties.text(_URI)),
+            *remote_file_problems(properties),
         ]
-        if not reads_one_file(properties) and not sends_file(properties):
-            problems += listing_problems(properties)
-        return problems
 
     @classmethod
     def units(cls, job: Job, now_ms: int) -> Iterable[JsonObject]:

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 import botocore.exceptions as aws
 import urllib3
 
+from connectors.causes import causes_of
 from dil.errors import AuthenticationError, SourceError, TransientSourceError
 from dil.spi.messages import shortened
 
@@ -46,7 +47,6 @@ _FIXES = {
 }
 _SERVER_ERRORS = range(500, 600)
 _TOO_MANY = 429
-_DEPTH = 20  # causes may form a ring
 
 
 class ObjectGoneError(SourceError):
@@ -106,7 +106,7 @@ def _failure(error: Exception, shown: str) -> SourceError:
         return AuthenticationError(f"{shown}: the credentials cannot be read", _KEYS_FIX)
     if isinstance(error, aws.ParamValidationError):
         return SourceError(f"{shown}: {shortened(str(error))}", _ADDRESS_FIX)
-    causes = list(_causes(error))
+    causes = list(causes_of(error))
     if isinstance(error, aws.SSLError) or any(isinstance(c, ssl.SSLError) for c in causes):
         if "CERTIFICATE_VERIFY_FAILED" in str(error):
             return SourceError(
@@ -133,22 +133,3 @@ def _reason(error: Exception, causes: list[BaseException]) -> tuple[str, str]:
         if any(isinstance(each, kinds) for each in causes):
             return f"{place}{words}", fix
     return f"{place}the connection failed ({type(error).__name__})", _NETWORK_FIX
-
-
-def _causes(error: BaseException) -> Iterator[BaseException]:
-    """Yield an error and what it came from; urllib3 keeps that in ``reason`` or in arguments."""
-    waiting = [error]
-    for _ in range(_DEPTH):
-        if not waiting:
-            return
-        found = waiting.pop(0)
-        yield found
-        kept = getattr(found, "kwargs", {}).get("error") if hasattr(found, "kwargs") else None
-        inner = (
-            *found.args,
-            kept,
-            getattr(found, "reason", None),
-            found.__cause__,
-            found.__context__,
-        )
-        waiting += [each for each in inner if isinstance(each, BaseException)]

@@ -6,12 +6,13 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO, cast
 
+from connectors.address import AddressError
 from connectors.files.body import FileBody, closing_on_error
+from connectors.files.listing import listing_response
 from connectors.files.names import Listed, chosen, filled, matching, media_type, settled
 from connectors.files.once import UnitFile, file_unit
 from connectors.files.payload import payload_file, sent_response
-from connectors.listing import listing_response
-from connectors.s3.address import Address, AddressError, Service, address_of
+from connectors.s3.address import Address, Service, address_of
 from connectors.s3.client import make_client
 from connectors.s3.failures import told
 from connectors.s3.objects import S3Object, listed_objects
@@ -72,12 +73,12 @@ class S3Session(ByteSession):
             return Response(None, location=address.shown)  # B8.6: there are no pages here
         if self._unit is not None:
             return self._object(address, self._unit.path)
+        listed = self._listed(address)
         if not self._settings.reads_one:
-            found = settled(self._listed(address), job.properties, address.shown, self._now_ms())
-            return listing_response((each.name for each in found), job, address.shown)
-        listed, now_ms = self._listed(address, reads=True), self._now_ms()
-        one = chosen(listed, address.prefix, job.properties, address.shown, now_ms)
-        return self._object(address, one.name)
+            found = settled(listed, job.properties, address.shown, self._now_ms())
+            return listing_response((each.path for each in found), job, address.shown)
+        one = chosen(listed, address.prefix, job.properties, address.shown, self._now_ms())
+        return self._object(address, one.path)
 
     def units(self) -> Iterator[JsonObject]:
         """Yield a unit for each object that is wanted and has settled, in the order of the list.
@@ -86,15 +87,15 @@ class S3Session(ByteSession):
             SourceError: the service refuses, or cannot be reached.
         """
         address, properties = self._address(RequestValues({}, {})), self._settings.job.properties
-        listed = self._listed(address, reads=True)
-        for each in settled(listed, properties, address.shown, self._now_ms()):
-            yield file_unit(each.name, each.version, properties)
+        for each in settled(self._listed(address), properties, address.shown, self._now_ms()):
+            yield file_unit(each.path, each.version, properties)
 
-    def _listed(self, address: Address, *, reads: bool = False) -> Iterator[Listed]:
-        most = self._settings.list_keys
-        client = self._client(address.service)
-        found = listed_objects(client, address, most, leaves_markers=reads)
-        return matching(found, self._settings.job.properties)
+    def _listed(self, address: Address) -> Iterator[Listed]:
+        settings, client = self._settings, self._client(address.service)
+        found = listed_objects(
+            client, address, settings.list_keys, leaves_markers=settings.reads_one
+        )
+        return matching(found, settings.job.properties)
 
     def _object(self, address: Address, key: str) -> Response:
         verifies = self._settings.s3.verify_md5

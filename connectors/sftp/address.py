@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import unquote
 
-from connectors.files.names import filled
+from connectors.address import AddressError
+from connectors.files.names import filled, refuse_way_out
 from dil.model.json import JsonValue
 
 _URI = re.compile(r"sftp://(?P<authority>[^/]*)(?P<path>.*)", re.IGNORECASE | re.DOTALL)
@@ -15,15 +16,6 @@ _AUTHORITY = re.compile(
     r"(?:(?P<user>[^@]*)@)?(?P<host>\[[0-9A-Fa-f:.]+\]|[^:@\[\]]*)(?::(?P<port>\d{1,5}))?"
 )
 _HIGHEST_PORT = 65535
-
-
-class AddressError(ValueError):
-    """A text that names no place on an SFTP server: what is wrong, and what to do."""
-
-    def __init__(self, what: str, fix: str) -> None:
-        super().__init__(what, fix)
-        self.what = what
-        self.fix = fix
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +40,11 @@ class Address:
     server: Server
     path: str
 
+    @property
+    def shown(self) -> str:
+        """Return the place for messages."""
+        return f"{self.server.shown}/{self.path.lstrip('/')}"
+
 
 def address_of(template: str, variables: Mapping[str, JsonValue], default: Server) -> Address:
     """Return the address that a template gives.
@@ -62,8 +59,9 @@ def address_of(template: str, variables: Mapping[str, JsonValue], default: Serve
 
     Raises:
         AddressError: it is no address, or names no server.
-        ConfigError: nothing gives a value to one of its variables.
+        ConfigError: nothing gives a value to one of its variables, or one leads out of its folder.
     """
+    refuse_way_out(template, variables)
     match = _URI.fullmatch(template)
     if match is not None:
         authority = filled(match["authority"], variables)

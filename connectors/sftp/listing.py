@@ -14,11 +14,14 @@ if TYPE_CHECKING:
     import paramiko
 
 
-def listed_files(client: paramiko.SFTPClient, path: str, shown: str) -> list[Listed]:
+def listed_files(
+    client: paramiko.SFTPClient, path: str, shown: str, *, wildcards: bool
+) -> list[Listed]:
     """Return the files that a path means by their full paths, sorted; never folders.
 
     A folder means the files in it, a file itself. In the last part of what is neither, ``*`` and
-    ``?`` stand for characters; names that begin with a dot need one that is written.
+    ``?`` stand for characters where ``wildcards`` allows it; names that begin with a dot need one
+    that is written.
 
     Raises:
         SourceError: there is no such file or folder, or it may not be read.
@@ -30,13 +33,18 @@ def listed_files(client: paramiko.SFTPClient, path: str, shown: str) -> list[Lis
                 itself = client.stat(full)
         except NotThereError:
             folder, _, last = full.rpartition("/")
-            if "*" not in last and "?" not in last:
+            if not wildcards or not has_wildcards(last):
                 raise
             found = _files(client, folder)
-            return [each for each in found if _is_meant(last, each.name.rpartition("/")[2])]
+            return [each for each in found if _is_meant(last, each.path.rpartition("/")[2])]
         if stat.S_ISDIR(itself.st_mode or 0):
             return _files(client, full.rstrip("/"))
         return [_listed(full, itself)]
+
+
+def has_wildcards(text: str) -> bool:
+    """Tell whether a path has characters that stand for others."""
+    return "*" in text or "?" in text
 
 
 def _absolute(client: paramiko.SFTPClient, path: str) -> str:
@@ -57,7 +65,7 @@ def _files(client: paramiko.SFTPClient, folder: str) -> list[Listed]:
         elif not mode or stat.S_ISLNK(mode):
             unsure.append(path)
     files += [found for path in unsure if (found := _looked_at(client, path)) is not None]
-    return sorted(files, key=attrgetter("name"))
+    return sorted(files, key=attrgetter("path"))
 
 
 def _looked_at(client: paramiko.SFTPClient, path: str) -> Listed | None:

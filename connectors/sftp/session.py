@@ -5,16 +5,18 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import BinaryIO, cast
 
+from connectors.address import AddressError
 from connectors.files.body import FileBody, closing_on_error
+from connectors.files.listing import listing_response
 from connectors.files.names import Listed, chosen, matching, media_type, settled
 from connectors.files.once import UnitFile, file_unit
 from connectors.files.payload import payload_file, sent_response
-from connectors.listing import listing_response
-from connectors.sftp.address import Address, AddressError, Server, address_of
+from connectors.sftp.address import Address, Server, address_of
 from connectors.sftp.connection import Connection
-from connectors.sftp.listing import listed_files
+from connectors.sftp.listing import has_wildcards, listed_files
 from connectors.sftp.remote_file import SftpFile
 from connectors.sftp.settings import SftpSettings
 from connectors.sftp.upload import put
@@ -64,20 +66,19 @@ class SftpSession(ByteSession):
         job = self._settings.job
         address = self._address(values)
         connection = self._connection(address.server)
-        shown = f"{address.server.shown}/{address.path.lstrip('/')}"
         payload = payload_file(job.properties, values)
         if payload is not None:
-            return sent_response(put(connection, payload, address.path), shown)
+            return sent_response(put(connection, payload, address.path), address.shown)
         if job.extraction.pagination.is_on and job.extraction.session is None and values.page:
-            return Response(None, location=shown)  # B8.6: there are no pages here
+            return Response(None, location=address.shown)  # B8.6: there are no pages here
         if self._unit is not None:
             return self._opened(connection, self._unit.path)
-        files = matching(self._listed(connection, address, shown), job.properties)
+        files = matching(self._listed(connection, address), job.properties)
         if not self._settings.reads_one:
-            files = settled(files, job.properties, shown, self._now_ms())
-            return listing_response((each.name for each in files), job, shown)
-        found = chosen(files, address.path, job.properties, shown, self._now_ms())
-        return self._opened(connection, found.name)
+            files = settled(files, job.properties, address.shown, self._now_ms())
+            return listing_response((each.path for each in files), job, address.shown)
+        found = chosen(files, address.path, job.properties, address.shown, self._now_ms())
+        return self._opened(connection, found.path)
 
     def units(self) -> Iterator[JsonObject]:
         """Yield a unit for each file that is wanted and has settled, in the order of their paths.
@@ -86,10 +87,9 @@ class SftpSession(ByteSession):
             SourceError: the server refuses, or cannot be reached.
         """
         address, properties = self._address(RequestValues({}, {})), self._settings.job.properties
-        shown = f"{address.server.shown}/{address.path.lstrip('/')}"
-        found = self._listed(self._connection(address.server), address, shown)
-        for each in settled(matching(found, properties), properties, shown, self._now_ms()):
-            yield file_unit(each.name, each.version, properties)
+        files = matching(self._listed(self._connection(address.server), address), properties)
+        for each in settled(files, properties, address.shown, self._now_ms()):
+            yield file_unit(each.path, each.version, properties)
 
     def _opened(self, connection: Connection, path: str) -> Response:
         file = SftpFile(connection, path)
@@ -105,14 +105,18 @@ class SftpSession(ByteSession):
             uri=file.shown,
         )
 
-    def _listed(self, connection: Connection, address: Address, shown: str) -> list[Listed]:
+    def _listed(self, connection: Connection, address: Address) -> list[Listed]:
         """List; once more over a new connection where that fails (B13.3)."""
+        settings = self._settings
+        # A file that is asked for by a name with a star and is gone is not another file.
+        wildcards = not settings.reads_one or has_wildcards(settings.job.source.uri)
+        ask = partial(listed_files, path=address.path, shown=address.shown, wildcards=wildcards)
         try:
-            return listed_files(connection.client(), address.path, shown)
+            return ask(connection.client())
         except TransientSourceError as error:
             _LOG.warning("%s; listing once more", error.message)
             connection.drop()
-            return listed_files(connection.client(), address.path, shown)
+            return ask(connection.client())
 
     def _wait(self, seconds: float) -> None:
         self._sleep(seconds)

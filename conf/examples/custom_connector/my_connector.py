@@ -69,7 +69,10 @@ class CsvFileSession(ByteSession):
         try:
             body = json.dumps(list(self._rows())).encode()
         except OSError as error:
-            raise SourceError(f"cannot read {self._path}: {error.strerror}") from error
+            raise SourceError(
+                f"cannot read {self._path}: {error.strerror}",
+                "Check ms.source.uri, and that the workers may read the file.",
+            ) from error
         return Response(io.BytesIO(body), content_type="application/json", location=str(self._path))
 
     def _rows(self) -> Iterator[dict[str, str]]:

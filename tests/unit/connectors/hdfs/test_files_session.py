@@ -62,7 +62,7 @@ def session(folder, make_store=LocalStore, uri=None, **changes):
     return FilesSession(
         FileSettings.of(job),
         opened=lambda place, user: make_store(),
-        now_ns=lambda: NOW_NS,
+        now_ms=lambda: NOW_NS // 10**6,
         sleep=lambda seconds: None,
     )
 
@@ -428,7 +428,7 @@ class TreeStore(FileStore):
         return [self.status(f"{path}/{head}") for head in heads]
 
     def open(self, path, position):
-        raise NotImplementedError
+        raise AssertionError("a walk through folders opens no file")
 
 
 NAMES = st.text(st.sampled_from("ab-./_"), min_size=1).filter(

@@ -1,0 +1,29 @@
+"""What is wrong with a job that lists, reads or sends files, before any I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from connectors.files.listing import listing_problems
+from connectors.files.names import reads_one_file
+from connectors.files.once import once_problems
+from connectors.files.payload import payload_problems, sends_file
+from dil.errors import Problem
+from dil.model.properties import Properties
+
+
+def file_problems(properties: Properties, *, lists: bool) -> Iterator[Problem]:
+    """Yield what keeps files from being read once, or names from being listed.
+
+    ``lists`` tells whether the job asks for names instead of contents.
+    """
+    yield from once_problems(properties, lists=lists)
+    if lists:
+        yield from listing_problems(properties)
+
+
+def remote_file_problems(properties: Properties) -> Iterator[Problem]:
+    """Yield the same for a protocol that puts files too, and what is wrong with those to send."""
+    yield from payload_problems(properties)
+    lists = not reads_one_file(properties) and not sends_file(properties)
+    yield from file_problems(properties, lists=lists)
