@@ -5,19 +5,18 @@ from __future__ import annotations
 import logging
 import os
 import signal
-import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
-from dil.errors import ExecutionError
 from dil.execution.class_archive import ClassArchive
-from dil.execution.java import find_java
+from dil.execution.java import Java, find_java
+from dil.execution.jvm import StartingJvm, spark_home
 from dil.execution.shipping import ship
 
 log = logging.getLogger(__name__)
@@ -34,7 +33,6 @@ _LOCAL = {
 }
 # Executor loss is Spark's to heal; a task body never raises, so four failures mean real trouble.
 MAX_FAILURES = 4
-_NOISE = ("WARNING: Using incubator modules", "NOTE: Picked up ", "WARNING: package sun.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +40,7 @@ class SparkSettings:
     """How a session is made.
 
     ``threads`` is for a local one. ``plugins`` are modules of the user's own, to be shipped.
-    ``cache`` is a folder that survives the run.
+    ``cache`` is a folder that survives the run. ``reads`` tells that Spark itself reads rows.
     """
 
     app_name: str
@@ -50,6 +48,7 @@ class SparkSettings:
     environ: Mapping[str, str] = field(default_factory=dict, repr=False)
     cache: Path | None = None
     plugins: tuple[str, ...] = ()
+    reads: bool = False
 
 
 def is_submitted(environ: Mapping[str, str]) -> bool:
@@ -96,6 +95,10 @@ def _submitted(settings: SparkSettings) -> Any:  # noqa: ANN401 - pyspark comes 
 
     conf = SparkConf().setIfMissing("spark.app.name", settings.app_name)
     conf.set("spark.speculation", "false")
+    if settings.reads:
+        options = conf.get("spark.executor.extraJavaOptions", "") or ""
+        # JDBC drivers make times without a zone by that of their JVM, and UTC has all of them.
+        conf.set("spark.executor.extraJavaOptions", f"{options} -Duser.timezone=UTC".strip())
     if int(conf.get("spark.task.maxFailures", "4") or 4) < MAX_FAILURES:
         conf.set("spark.task.maxFailures", str(MAX_FAILURES))
     context = SparkContext(conf=conf)
@@ -104,52 +107,47 @@ def _submitted(settings: SparkSettings) -> Any:  # noqa: ANN401 - pyspark comes 
 
 
 def _local(settings: SparkSettings) -> Any:  # noqa: ANN401 - pyspark comes late
+    options = {
+        **_LOCAL,
+        "spark.app.name": settings.app_name,
+        "spark.master": f"local[{settings.threads},{MAX_FAILURES}]",
+    }
+    # The JVM of an earlier run of this process serves again.
+    jvm = None if "pyspark" in sys.modules and _is_running() else _launch(settings, options)
     from pyspark import SparkConf, SparkContext
 
-    master = f"local[{settings.threads},{MAX_FAILURES}]"
     running = SparkContext._active_spark_context  # noqa: SLF001 - getOrCreate ignores the master
     if running is not None:
-        if running.master == master:
+        if running.master == options["spark.master"]:
             return running
         running.stop()
-    conf = SparkConf(loadDefaults=False).setAppName(settings.app_name).setMaster(master)
-    conf.setAll(list(_LOCAL.items()))
-    if SparkContext._gateway is None:  # noqa: SLF001 - the JVM of an earlier run serves again
-        return SparkContext(conf=conf, gateway=_launch(settings, conf))
-    return SparkContext(conf=conf)
+    conf = SparkConf(loadDefaults=False).setAll(list(options.items()))
+    return SparkContext(conf=conf, gateway=jvm.gateway() if jvm is not None else None)
 
 
-def _launch(settings: SparkSettings, conf: Any) -> Any:  # noqa: ANN401 - pyspark comes late
-    """Start the JVM with options that make it start fast, its output filtered."""
-    from pyspark.java_gateway import launch_gateway
+def _is_running() -> bool:
+    from pyspark import SparkContext
 
+    return SparkContext._gateway is not None  # noqa: SLF001
+
+
+def _launch(settings: SparkSettings, options: dict[str, str]) -> StartingJvm:
+    """Start the JVM with options that make it start fast; they are added to ``options``."""
     java = find_java(settings.environ)
     archive = _archive(settings, java)
-    conf.set(
-        "spark.driver.extraJavaOptions", " ".join(f'"{option}"' for option in _jvm_options(archive))
+    options["spark.driver.extraJavaOptions"] = " ".join(
+        f'"{option}"' for option in _jvm_options(archive)
     )
-    _export(settings, java.home)
-    try:
-        start: Callable[..., Any] = launch_gateway
-        gateway = start(conf, {"stderr": subprocess.PIPE, "stdout": sys.__stderr__})
-    except Exception as error:
-        raise ExecutionError(
-            f"Spark's JVM did not start: {error}", f"The Java in use is {java.home}."
-        ) from error
-    threading.Thread(
-        target=_pass_on, args=(gateway.proc.stderr,), daemon=True, name="dil-jvm-output"
-    ).start()
+    jvm = StartingJvm(options, _exported(settings, java.home))
     if archive is not None:
-        archive.written_by(gateway.proc.pid)
-    return gateway
+        archive.written_by(jvm.pid)
+    return jvm
 
 
-def _archive(settings: SparkSettings, java: Any) -> ClassArchive | None:  # noqa: ANN401
-    import pyspark
-
+def _archive(settings: SparkSettings, java: Java) -> ClassArchive | None:
     if settings.cache is None:
         return None
-    return ClassArchive(settings.cache, java, Path(pyspark.__file__).parent / "jars")
+    return ClassArchive(settings.cache, java, spark_home() / "jars")
 
 
 def _jvm_options(archive: ClassArchive | None) -> list[str]:
@@ -159,21 +157,14 @@ def _jvm_options(archive: ClassArchive | None) -> list[str]:
     return [*options, *(archive.jvm_options() if archive else ())]
 
 
-def _export(settings: SparkSettings, java_home: str) -> None:
+def _exported(settings: SparkSettings, java_home: str) -> Mapping[str, str]:
     """Hand Java and our packages to the processes that pyspark starts: it asks the environment."""
     own = Path(__file__).resolve().parents[2]
     # An installed package is found without help; its folder must not come before the library's.
     checkout = [] if own.name == "site-packages" else [str(own)]
     paths = [*checkout, settings.environ.get("PYTHONPATH", "")]
-    os.environ["JAVA_HOME"] = java_home  # noqa: TID251 - pyspark knows no other way
-    os.environ["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)  # noqa: TID251
-    python = settings.environ.get("PYSPARK_PYTHON", sys.executable)
-    os.environ["PYSPARK_PYTHON"] = python  # noqa: TID251
-
-
-def _pass_on(stream: IO[bytes]) -> None:
-    """Pass on what the JVM and its workers print, without the launcher's own noise."""
-    for raw in stream:
-        line = raw.decode(errors="replace")
-        if not line.startswith(_NOISE):
-            sys.stderr.write(line)
+    environ = os.environ  # noqa: TID251 - pyspark knows no other way
+    environ["JAVA_HOME"] = java_home
+    environ["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
+    environ["PYSPARK_PYTHON"] = settings.environ.get("PYSPARK_PYTHON", sys.executable)
+    return dict(environ)

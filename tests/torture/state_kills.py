@@ -52,10 +52,13 @@ class StateKills:
     _started: int = 0
 
     def round(self, number: int, *, server: bool = False) -> None:
-        """Let a new process write for a random time, then kill it, or the server under it."""
+        """Let a new process write for a random time, then kill it, or the server under it.
+
+        Each second one has committed something before; the others may be killed at their start.
+        """
         with child(self.spec, WRITER, f"writer-{number}", str(self._started)) as writer:
             assert writer.stdout is not None
-            lines = self._until_started(writer)
+            lines = self._until(writer, "started" if number % 2 else "r")
             time.sleep(self.chance.uniform(0, 0.4))
             if server and self.kill_server is not None:
                 self.kill_server()
@@ -65,9 +68,10 @@ class StateKills:
         # Twice as far as any writer can have come, so that no run id is used again.
         self._started += 2 * len(lines) + 2
 
-    def _until_started(self, writer: subprocess.Popen[str]) -> list[str]:
+    def _until(self, writer: subprocess.Popen[str], begin: str) -> list[str]:
+        """Return what the writer tells, up to a line that begins so."""
         lines: list[str] = []
-        while not lines or lines[-1] != "started":
+        while not lines or not lines[-1].startswith(begin):
             line = writer.stdout.readline()
             assert line, f"the writer ended by itself: {writer.wait()}"
             lines.append(line.strip())

@@ -1,0 +1,110 @@
+"""The JVM of a local session: it boots while pyspark is imported."""
+
+from __future__ import annotations
+
+import os
+import runpy
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from typing import IO, Any
+
+from dil.errors import ExecutionError
+
+_GLANCE_S = 0.02
+_NOISE = ("WARNING: Using incubator modules", "NOTE: Picked up ", "WARNING: package sun.")
+
+
+class StartingJvm:
+    """A JVM on its way; it ends when this process closes its pipe, or is gone.
+
+    ``conf`` are Spark's settings, ``environ`` is the JVM's whole environment. Its output goes to
+    standard error, without the launcher's own noise.
+    """
+
+    def __init__(self, conf: Mapping[str, str], environ: Mapping[str, str]) -> None:
+        self._java = environ.get("JAVA_HOME", "")
+        self._folder = tempfile.TemporaryDirectory(prefix="dil-jvm-")
+        self._answer = Path(self._folder.name, "gateway")
+        settings = (f"--conf={name}={value}" for name, value in conf.items())
+        self._process = subprocess.Popen(  # noqa: S603 - of the pyspark that is installed
+            [f"{spark_home()}/bin/spark-submit", *settings, "pyspark-shell"],
+            env={
+                **environ,
+                "SPARK_CONNECT_MODE": "0",
+                "_PYSPARK_DRIVER_CONN_INFO_PATH": str(self._answer),
+            },
+            stdin=subprocess.PIPE,
+            stdout=sys.__stderr__,
+            stderr=subprocess.PIPE,
+            # Ctrl-C is for this process, which knows how a run ends.
+            process_group=0,
+        )
+        self._output = threading.Thread(
+            target=_pass_on, args=(self._process.stderr,), daemon=True, name="dil-jvm-output"
+        )
+        self._output.start()
+
+    @property
+    def pid(self) -> int:
+        """Return the process, of the script at first and then of the JVM."""
+        return self._process.pid
+
+    def gateway(self) -> Any:  # noqa: ANN401 - pyspark comes late
+        """Wait until it is there; return pyspark's connection to it.
+
+        Raises:
+            ExecutionError: it ended instead.
+        """
+        from pyspark.java_gateway import launch_gateway
+
+        with self._folder:
+            while not self._answer.exists():
+                if self._process.poll() is not None:
+                    self._output.join()
+                    self._process.communicate()  # closes the pipes
+                    raise ExecutionError(
+                        f"Spark's JVM did not start: it ended with code {self._process.returncode}",
+                        f"It may have printed why. The Java in use is {self._java}.",
+                    )
+                time.sleep(_GLANCE_S)
+            told = self._answer.read_bytes()
+        # Two numbers of four bytes, the port and the length of the secret, and the secret.
+        door = {
+            "PYSPARK_GATEWAY_PORT": str(int.from_bytes(told[:4])),
+            "PYSPARK_GATEWAY_SECRET": told[8:].decode(),
+        }
+        os.environ.update(door)  # noqa: TID251 - pyspark knows no other way
+        try:
+            connect: Callable[[], Any] = launch_gateway
+            gateway = connect()
+        finally:
+            for name in door:
+                del os.environ[name]  # noqa: TID251
+        gateway.proc = self._process
+        return gateway
+
+
+def spark_home() -> Path:
+    """Return where Spark is, as pyspark finds it, but without its import, which takes long.
+
+    Raises:
+        ExecutionError: pyspark is not installed.
+    """
+    spec = find_spec("pyspark")
+    if spec is None or spec.origin is None:
+        raise ExecutionError("pyspark is not installed", "Install it: pip install pyspark.")
+    finder = runpy.run_path(str(Path(spec.origin).with_name("find_spark_home.py")))
+    return Path(finder["_find_spark_home"]())
+
+
+def _pass_on(stream: IO[bytes]) -> None:
+    for raw in stream:
+        line = raw.decode(errors="replace")
+        if not line.startswith(_NOISE):
+            sys.stderr.write(line)

@@ -1,0 +1,50 @@
+"""The JVM of a local session, in the place of which a script stands here."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from dil.errors import ExecutionError
+from dil.execution.jvm import StartingJvm
+
+
+@pytest.fixture
+def script(tmp_path, monkeypatch):
+    """Return a function that lets a text of bash be Spark's launcher."""
+
+    def place(text):
+        launcher = tmp_path / "bin" / "spark-submit"
+        launcher.parent.mkdir()
+        launcher.write_text(f"#!/bin/bash\n{text}\n")
+        launcher.chmod(0o755)
+        monkeypatch.setenv("SPARK_HOME", str(tmp_path))
+
+    return place
+
+
+def started():
+    return StartingJvm({"spark.app.name": "a job"}, {**os.environ, "JAVA_HOME": "/some/java"})
+
+
+def test_one_that_ends_at_once_is_an_error_that_names_the_java(script):
+    script("exit 3")
+    with pytest.raises(ExecutionError, match="it ended with code 3") as caught:
+        started().gateway()
+    assert "/some/java" in caught.value.fix
+
+
+def test_its_output_is_passed_on_without_the_noise_of_the_launcher(script, capfd):
+    script('echo "WARNING: Using incubator modules" >&2; echo "no such option" >&2; exit 1')
+    with pytest.raises(ExecutionError):
+        started().gateway()
+    assert capfd.readouterr().err == "no such option\n"
+
+
+def test_settings_reach_it_as_they_are(script, tmp_path):
+    script(f'printf "%s\\n" "$@" > {tmp_path}/arguments; exit 1')
+    with pytest.raises(ExecutionError):
+        started().gateway()
+    arguments = (tmp_path / "arguments").read_text().splitlines()
+    assert arguments == ["--conf=spark.app.name=a job", "pyspark-shell"]
