@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass, field, replace
 from urllib.parse import parse_qsl, unquote, urlencode
 
+from connectors.address import AddressError
 from connectors.jdbc.dialects import Kind
 from dil.model.database_address import DatabaseAddress
 from dil.model.secret import Secret
@@ -46,15 +47,6 @@ _ORACLE = re.compile(
     r"thin:(?:(?P<user>[^/@]*)/(?P<password>[^@]*))?@(?://)?(?P<host>[^:/?]+)"
     r"(?::(?P<port>[0-9]+))?(?P<mark>[:/])(?P<name>[^?/:]+)"
 )
-
-
-class AddressError(ValueError):
-    """A text that names no database; ``fix`` says what to write. Neither shows the text."""
-
-    def __init__(self, what: str, fix: str = FORMS) -> None:
-        super().__init__(what, fix)
-        self.what = what
-        self.fix = fix
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +88,7 @@ def read_address(text: str) -> JdbcAddress:
     if match is None:
         is_bare = text.strip().lower().startswith("jdbc://")
         what = "does not say which database it is" if is_bare else "is no address of a database"
-        raise AddressError(what)
+        raise AddressError(what, FORMS)
     word = match[1].lower()
     if word not in set(Kind):
         raise AddressError(f"begins with jdbc:{word}:, which is not known", f"Known: {_KINDS}.")
@@ -112,7 +104,7 @@ def _server(kind: Kind, rest: str) -> JdbcAddress:
     if kind is Kind.POSTGRESQL and not rest.startswith("//"):
         rest = f"//localhost/{rest.lstrip('/')}"
     if not rest.startswith("//"):
-        raise AddressError("has a form of several servers, or none")
+        raise AddressError("has a form of several servers, or none", FORMS)
     place, mark, query = rest.partition("?")
     given = dict(parse_qsl(query, keep_blank_values=True))
     timeout_s = _timeout(kind, given)
@@ -190,7 +182,7 @@ def _file(kind: Kind, rest: str) -> JdbcAddress:
 def _sqlserver(rest: str) -> JdbcAddress:
     match = _SERVER.fullmatch(rest)
     if match is None:
-        raise AddressError("cannot be read as an address of SQL Server")
+        raise AddressError("cannot be read as an address of SQL Server", FORMS)
     options = dict(part.split("=", 1) for part in match["rest"].split(";") if "=" in part)
     lower = {name.strip().lower(): value.strip() for name, value in options.items()}
     user, password = lower.pop("user", ""), lower.pop("password", "")
@@ -198,7 +190,7 @@ def _sqlserver(rest: str) -> JdbcAddress:
     known = {"encrypt", "trustservercertificate"}
     unknown = sorted(set(lower) - known)
     if unknown:
-        raise AddressError(f"has the option {unknown[0]}, which is not known here")
+        raise AddressError(f"has the option {unknown[0]}, which is not known here", FORMS)
     place = (("host", match["host"]), ("port", match["port"] or "1433"), ("database", database))
     return JdbcAddress(
         Kind.SQLSERVER,
@@ -212,7 +204,7 @@ def _sqlserver(rest: str) -> JdbcAddress:
 def _oracle(rest: str) -> JdbcAddress:
     match = _ORACLE.fullmatch(rest)
     if match is None:
-        raise AddressError("cannot be read as an address of Oracle")
+        raise AddressError("cannot be read as an address of Oracle", FORMS)
     name = "sid" if match["mark"] == ":" else "service_name"
     place = (("host", match["host"]), ("port", match["port"] or "1521"), (name, match["name"]))
     return JdbcAddress(

@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
-from connectors.jdbc.address import AddressError, read_address
+from connectors.address import AddressError
+from connectors.jdbc import spark_reader
+from connectors.jdbc.address import read_address
 from connectors.jdbc.cursor import key_columns
 from connectors.jdbc.dialects import Kind, dialect_of
+from connectors.jdbc.spark_reader import kind_of
 from connectors.jdbc.sql_text import SqlTextError, pieces, statements
 from connectors.jdbc.statement import KEY, Statement, names_in
 from dil.errors import Problem
@@ -18,11 +20,8 @@ from dil.model.job import Job
 from dil.model.json import JsonObject
 from dil.model.properties import Properties
 from dil.model.settings import Pagination, Parameter, SecondaryInput, SessionKeyField
-from dil.spi.connector import Connector, SessionContext
+from dil.spi.connector import Connector, RowSession, SessionContext, SparkReader
 from dil.text.variables import placeholders
-
-if TYPE_CHECKING:
-    from connectors.jdbc.session import JdbcSession
 
 _URI = "ms.source.uri"
 _SESSION = "ms.session.key.field"
@@ -39,26 +38,37 @@ class JdbcConnector(Connector):
     @classmethod
     def check(cls, properties: Properties) -> Iterable[Problem]:
         """Return problems of the address, the statement, and how it asks for pages."""
+        if spark_reader.is_chosen(properties):
+            return [*spark_reader.problems(properties), *_other_problems(properties)]
         found = [*_uri_problems(properties), *_statement_problems(properties)]
         if properties.text(KEY).strip():
             found += [*_cursor_problems(properties), *_page_problems(properties)]
-        return [*found, *_other_problems(properties)]
+        return [*found, *_other_problems(properties), *spark_reader.needless(properties)]
 
     @classmethod
     def changes(cls, job: Job) -> Problem | None:
         """Return a problem of a statement that is no query."""
-        kind = _kind(job.source.uri) or Kind.POSTGRESQL
+        kind = kind_of(job.source.uri) or Kind.POSTGRESQL
         with suppress(SqlTextError):
             if Statement(job.properties.text(KEY), dialect_of(kind)).reads:
                 return None
         return Problem(job.properties.origin(KEY), KEY, "is no query: it may change something")
 
-    def open(self, context: SessionContext) -> JdbcSession:
-        """Return a session; it connects with the first request."""
+    @classmethod
+    def spark_reader(cls, job: Job) -> SparkReader | None:
+        """Return how Spark reads the rows where ``ms.jdbc.reader`` says so."""
+        return spark_reader.reader_of(job) if spark_reader.is_chosen(job.properties) else None
+
+    def open(self, context: SessionContext) -> RowSession:
+        """Return a session; it connects with the first request, or hands on what Spark reads."""
         from connectors.jdbc.session import JdbcSession
         from connectors.jdbc.settings import JdbcSettings
+        from connectors.jdbc.spark_rows import SparkRows
 
-        return JdbcSession(JdbcSettings.of(context.job, context.work_unit.unit))
+        settings = JdbcSettings.of(context.job, context.work_unit.unit)
+        if spark_reader.is_chosen(context.job.properties):
+            return SparkRows(settings, context.rows)
+        return JdbcSession(settings)
 
     @classmethod
     def units(cls, job: Job, now_ms: int) -> Iterable[JsonObject]:
@@ -94,7 +104,7 @@ def _statement_problems(properties: Properties) -> Iterator[Problem]:
     if not statement.strip():
         yield Problem(origin, KEY, "is not set", "Write the SQL that gives the rows.")
         return
-    kind = _kind(properties.text(_URI))
+    kind = kind_of(properties.text(_URI))
     if kind is None:
         return
     try:
@@ -113,12 +123,6 @@ def _statement_problems(properties: Properties) -> Iterator[Problem]:
         )
     if count > 1:
         yield Problem(origin, KEY, f"has {count} statements", "One statement is run for each page.")
-
-
-def _kind(uri: str) -> Kind | None:
-    """Return the kind of database; None where it is encrypted, or a variable."""
-    word = uri.split(":")[1].lower() if uri.count(":") > 1 else ""
-    return Kind(word) if word in set(Kind) else None
 
 
 def _cursor_problems(properties: Properties) -> Iterator[Problem]:

@@ -29,6 +29,11 @@ class KeyText(str):
     __slots__ = ()
 
 
+def key_part(value: JsonValue) -> JsonValue:
+    """Return a part of a key as it is bound: a text as ``KeyText``, all else as it is."""
+    return KeyText(value) if isinstance(value, str) else value
+
+
 class KeyWatch:
     """Looks at the keys of the last rows of a page, so that no row is lost between two pages.
 
@@ -167,8 +172,9 @@ def _by_column(parameter: str, text: str, columns: tuple[str, ...]) -> dict[str,
             f"has {len(columns)} columns, and its cursor is no JSON array of as many values",
             'For example "initValue": "[\\"1970-01-01\\", 0]".',
         )
-    typed = [KeyText(value) if isinstance(value, str) else value for value in values]
-    return {f"{parameter}.{name}": value for name, value in zip(columns, typed, strict=True)}
+    return {
+        f"{parameter}.{name}": key_part(value) for name, value in zip(columns, values, strict=True)
+    }
 
 
 def _parts(text: str) -> list[JsonValue]:

@@ -27,17 +27,23 @@ class Kind(StrEnum):
         """Tell whether the database is a file of this machine."""
         return self in {Kind.SQLITE, Kind.DUCKDB}
 
+    @property
+    def adapts_texts(self) -> bool:
+        """Tell whether a bound text is compared as whatever stands beside it, even a number."""
+        return self in {Kind.POSTGRESQL, Kind.DUCKDB}
+
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
     """How SQL is written there.
 
     ``backslashes`` tells that a backslash escapes inside texts, ``double_quoted_texts`` that
-    ``"..."`` is a text and no name. ``names`` maps what opens a quoted name to what closes it.
-    ``dollars`` are PostgreSQL's dollar quotes, ``prefixed`` the letters whose texts have escapes
-    of their own (``E'..'``), ``refused`` those whose texts are not understood. ``hashes`` are
-    comments that begin with ``#``; ``dashes_need_blank`` that ``--`` begins one only before a
-    blank. ``nested`` comments may hold comments. ``executable`` comments (``/*! */``) are SQL.
+    ``"..."`` is a text and no name. ``names`` maps what opens a quoted name to what closes it;
+    ``quoted`` writes the first of them. ``dollars`` are PostgreSQL's dollar quotes, ``prefixed``
+    the letters whose texts have escapes of their own (``E'..'``), ``refused`` those whose texts are
+    not understood. ``hashes`` are comments that begin with ``#``; ``dashes_need_blank`` that ``--``
+    begins one only before a blank. ``nested`` comments may hold comments. ``executable`` comments
+    (``/*! */``) are SQL.
     """
 
     backslashes: bool = False
@@ -50,6 +56,11 @@ class Dialect:
     dashes_need_blank: bool = False
     nested: bool = False
     executable: bool = False
+
+    def quoted(self, name: str) -> str:
+        """Return a name in quotes, whatever characters it has."""
+        opening, closing = self.names[0]
+        return opening + name.replace(closing, closing * 2) + closing
 
 
 _MYSQL = Dialect(
@@ -66,7 +77,7 @@ _DIALECTS = {
     Kind.MARIADB: _MYSQL,
     Kind.SQLITE: Dialect(names=(('"', '"'), ("`", "`"), ("[", "]"))),
     Kind.DUCKDB: Dialect(dollars=True, prefixed="eE", nested=True),
-    Kind.SQLSERVER: Dialect(names=(('"', '"'), ("[", "]")), nested=True),
+    Kind.SQLSERVER: Dialect(names=(("[", "]"), ('"', '"')), nested=True),
     Kind.ORACLE: Dialect(refused="qQ"),
 }
 

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 # A batch has at most so many rows and, as far as rows are not huge, bytes.
 BATCH_ROWS = 64 * 1024
 BATCH_BYTES = 8 * 1024 * 1024
+# So many rows are taken from a driver at once where the driver does not count in bytes.
+FETCH_ROWS = 16 * 1024
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,11 @@ from __future__ import annotations
 import datetime as dt
 import json
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+from connectors.jdbc.engine import distinct
 from connectors.jdbc.failures import unfit
 from connectors.jdbc.numbers import DecimalColumn
 
@@ -20,6 +21,29 @@ if TYPE_CHECKING:
 
 _EXACT_FLOAT = 2**53
 _LONG = 2**63
+
+
+def batches_of(
+    names: list[str], parts: Iterable[Sequence[Sequence[Any]]]
+) -> Iterator[pa.RecordBatch]:
+    """Yield a batch for each part of the rows of a result.
+
+    Args:
+        names: The names of the columns.
+        parts: Rows as tuples, at least one in each part.
+
+    Raises:
+        SourceContractError: two columns have the same name, or one cannot be kept.
+    """
+    import pyarrow as pa
+
+    distinct(names)
+    for rows in parts:
+        columns = [
+            column_of(name, values)
+            for name, values in zip(names, zip(*rows, strict=True), strict=True)
+        ]
+        yield pa.RecordBatch.from_arrays(columns, names=names)
 
 
 def column_of(name: str, values: Sequence[Any]) -> pa.Array:

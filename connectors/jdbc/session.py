@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from connectors.jdbc.address import AddressError, read_address
-from connectors.jdbc.cursor import KeyText, KeyWatch, looks_like_number, with_keys
+from connectors.address import AddressError
+from connectors.jdbc.address import JdbcAddress, read_address
+from connectors.jdbc.cursor import KeyWatch, key_part, looks_like_number, with_keys
 from connectors.jdbc.engine import BATCH_BYTES, BATCH_ROWS, Connection, Login, connect
 from connectors.jdbc.settings import JdbcSettings
 from connectors.jdbc.shape import ResultShape
@@ -88,28 +89,21 @@ class JdbcSession(RowSession):
             SourceError: the kind matters and is not known: the walk starts over.
         """
         settings = self._settings
-        cursors = [values.variables.get(name) for name in settings.cursors]
+        ends = {f"range.{name}": key_part(end) for name, end in (settings.part or {}).items()}
+        variables = {**values.variables, **ends}
+        cursors = [variables.get(name) for name in settings.cursors]
         if (
             values.page
             and self._key_kind is None
             and len(settings.key_columns) == 1
             and any(map(looks_like_number, cursors))
-            and not settings.uri.startswith(("jdbc:postgresql", "jdbc:duckdb"))
+            and not _address(settings, variables).kind.adapts_texts
         ):
             raise SourceError(
                 "the kind of the session key is not known from an earlier attempt",
                 "Nothing is to do: the pages are read from the first one.",
             )
-        ends = {
-            f"range.{name}": KeyText(end) if isinstance(end, str) else end
-            for name, end in (settings.part or {}).items()
-        }
-        return with_keys(
-            {**values.variables, **ends},
-            settings.cursors,
-            settings.key_columns,
-            kind=self._key_kind,
-        )
+        return with_keys(variables, settings.cursors, settings.key_columns, kind=self._key_kind)
 
     def _is_repeated(self, known: dict[str, JsonValue]) -> bool:
         wanted = names_in(self._settings.statement)
@@ -119,12 +113,12 @@ class JdbcSession(RowSession):
 
     def _opened(self, known: dict[str, JsonValue]) -> tuple[Connection, Statement]:
         if self._connection is None or self._statement is None:
-            settings, login = self._settings, _login(self._settings, known)
-            self._connection = connect(login)
+            settings = self._settings
+            self._connection = connect(_login(settings, known))
             self._statement = _statement(settings.statement, self._connection)
             if settings.part is not None:
                 sql = narrowed(
-                    login.address.kind,
+                    self._connection.dialect,
                     self._statement.template,
                     settings.split_column,
                     settings.part,
@@ -140,12 +134,10 @@ def key_ranges(settings: JdbcSettings, count: int, *, by_quantile: bool) -> list
         SourceError: the database cannot be asked.
         SourceContractError: the column cannot be cut.
     """
-    login = _login(settings, {})
-    connection = connect(login)
+    connection = connect(_login(settings, {}))
     try:
         found = ranges_of(
             connection,
-            login.address.kind,
             _statement(settings.statement, connection).template,
             settings.split_column,
             count,
@@ -156,7 +148,12 @@ def key_ranges(settings: JdbcSettings, count: int, *, by_quantile: bool) -> list
     return [unit_of(part) for part in found]
 
 
-def _login(settings: JdbcSettings, known: dict[str, JsonValue]) -> Login:
+def _address(settings: JdbcSettings, known: dict[str, JsonValue]) -> JdbcAddress:
+    """Return the address with the values of its variables.
+
+    Raises:
+        ConfigError: a variable has no value, or the text is no address.
+    """
     found = substitute(settings.uri, known)
     if found.missing:
         name = min(found.missing)
@@ -164,9 +161,13 @@ def _login(settings: JdbcSettings, known: dict[str, JsonValue]) -> Login:
             "ms.source.uri", f"needs {{{{{name}}}}}, which has no value in this request"
         )
     try:
-        address = read_address(found.text)
+        return read_address(found.text)
     except AddressError as error:
         raise ConfigError.single("ms.source.uri", error.what, error.fix) from None
+
+
+def _login(settings: JdbcSettings, known: dict[str, JsonValue]) -> Login:
+    address = _address(settings, known)
     if address.password is not None:
         learn(address.password)  # masked in all messages from now on
     return Login(

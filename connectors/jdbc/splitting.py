@@ -11,8 +11,8 @@ from decimal import Decimal
 from itertools import pairwise
 from typing import Any
 
-from connectors.jdbc.cursor import KeyText
-from connectors.jdbc.dialects import Kind
+from connectors.jdbc.cursor import key_part
+from connectors.jdbc.dialects import Dialect
 from connectors.jdbc.engine import Connection
 from connectors.jdbc.ranges import Key, KeyRange, between, even_ranges
 from connectors.jdbc.statement import Statement
@@ -21,13 +21,12 @@ from dil.model.json import JsonObject, JsonValue
 
 
 def ranges_of(
-    connection: Connection, kind: Kind, sql: str, column: str, count: int, *, by_quantile: bool
+    connection: Connection, sql: str, column: str, count: int, *, by_quantile: bool
 ) -> tuple[KeyRange, ...]:
     """Return the ranges into which the rows of a query are cut.
 
     Args:
         connection: Where the query runs.
-        kind: The kind of database.
         sql: A query that has the column, without variables.
         column: The key column.
         count: How many ranges are wanted.
@@ -37,7 +36,7 @@ def ranges_of(
         SourceContractError: the column cannot be cut.
         SourceError: the database refuses.
     """
-    name = quoted(kind, column)
+    name = connection.dialect.quoted(column)
     source = f"(\n{sql}\n) q"
     sql = f"SELECT min({name}) AS least, max({name}) AS most FROM {source}"  # noqa: S608
     facts = _rows(connection, sql)[0]
@@ -56,16 +55,16 @@ def ranges_of(
     return even_ranges(least, most, count, nulls=True)
 
 
-def narrowed(kind: Kind, sql: str, column: str, unit: JsonObject) -> str:
+def narrowed(dialect: Dialect, sql: str, column: str, unit: JsonObject) -> str:
     """Return a query for the rows of one range, with ``{{range.low}}``, ``{{range.high}}``.
 
     Args:
-        kind: The kind of database.
+        dialect: How SQL is written there.
         sql: The query of the job.
         column: The key column.
         unit: What ``unit_of`` made of the range.
     """
-    name = quoted(kind, column)
+    name = dialect.quoted(column)
     if unit.get("null"):
         where = f"{name} IS NULL"
     else:
@@ -81,15 +80,6 @@ def unit_of(part: KeyRange) -> JsonObject:
         return {"null": True}
     ends = {"low": part.low, "high": part.high}
     return {name: end for name, end in ends.items() if end is not None}
-
-
-def quoted(kind: Kind, name: str) -> str:
-    """Return a column's name as the database quotes it."""
-    if kind.is_mysql:
-        return "`" + name.replace("`", "``") + "`"
-    if kind is Kind.SQLSERVER:
-        return "[" + name.replace("]", "]]") + "]"
-    return '"' + name.replace('"', '""') + '"'
 
 
 def _quantiles(connection: Connection, source: str, name: str, count: int) -> list[Key]:
@@ -115,7 +105,7 @@ def _check_order(connection: Connection, source: str, name: str, bounds: list[Ke
     sql = f"SELECT count(*) AS n FROM {source} WHERE {name} = {{{{low}}}} AND {name} < {{{{high}}}}"  # noqa: S608
     statement = Statement(sql, connection.dialect)
     for low, high in pairwise(bounds):
-        ends: dict[str, JsonValue] = {"low": _bound(low), "high": _bound(high)}
+        ends: dict[str, JsonValue] = {"low": key_part(low), "high": key_part(high)}
         found = [row for batch in connection.run(statement, ends) for row in batch.to_pylist()]
         if not found or not found[0]["n"]:
             raise SourceContractError(
@@ -123,10 +113,6 @@ def _check_order(connection: Connection, source: str, name: str, bounds: list[Ke
                 " two ranges or in none",
                 "Cast the column to text in ms.jdbc.statement, or take another one.",
             )
-
-
-def _bound(key: Key) -> JsonValue:
-    return KeyText(key) if isinstance(key, str) else key
 
 
 def _key(value: Any) -> Key | None:  # noqa: ANN401 - a value of any column

@@ -18,9 +18,12 @@ from connectors.jdbc.address import JdbcAddress
 from connectors.jdbc.dialects import Kind, dialect_of
 from connectors.jdbc.engine import Login
 from connectors.jdbc.engines.alchemy import AlchemyConnection
+from connectors.jdbc.session import JdbcSession
+from connectors.jdbc.settings import JdbcSettings
 from connectors.jdbc.statement import Statement
 from dil.errors import SourceContractError, SourceError, TransientSourceError
 from dil.model.settings import SchemaCleansing
+from dil.spi.connector import RequestValues
 from tests.integration.jdbc_jobs import read
 
 _VALUES = (
@@ -131,6 +134,28 @@ def test_a_statement_without_rows_is_committed(kind: str, tmp_path: Path) -> Non
     url = make(tmp_path / "a.db", "create table t (id int)")
     assert read(url, "insert into t values ({{v}})", {"v": 7}).num_rows == 0
     assert read(url, "select id from t").to_pylist() == [{"id": 7}]
+
+
+def test_an_attempt_that_goes_on_knows_the_database_by_an_address_with_variables(
+    tmp_path: Path,
+) -> None:
+    """DuckDB takes a key as what it is compared with; SQLite would compare it otherwise."""
+
+    def page(kind: str) -> pa.Table:
+        make = duckdb_file if kind == "duckdb" else sqlite_file
+        path = tmp_path / kind
+        make(path)
+        variables = {"cursor": "4", "kind": kind, "path": str(path)}
+        settings_ = JdbcSettings(
+            "jdbc:{{kind}}:{{path}}", "select 5 as id where 5 > {{cursor}}",
+            cursors=("cursor",), key_columns=("id",),
+        )  # fmt: skip
+        with JdbcSession(settings_) as session:
+            return pa.Table.from_batches(session.read(RequestValues(variables, {}, page=3)))
+
+    assert page("duckdb").to_pylist() == [{"id": 5}]
+    with pytest.raises(SourceError, match="kind of the session key is not known"):
+        page("sqlite")
 
 
 def test_a_locked_sqlite_file_may_pass(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from connectors.jdbc import failures
 from connectors.jdbc.dialects import Dialect, Kind, dialect_of
-from connectors.jdbc.engine import Connection, Login, distinct
-from connectors.jdbc.python_values import column_of
+from connectors.jdbc.engine import FETCH_ROWS, Connection, Login
+from connectors.jdbc.python_values import batches_of
 from connectors.jdbc.statement import Statement
 from dil.errors import DilError
 from dil.model.json import JsonValue, as_text
@@ -21,7 +21,6 @@ from dil.model.json import JsonValue, as_text
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_ROWS = 16 * 1024
 _DRIVERS = {Kind.SQLSERVER: "mssql+pyodbc", Kind.ORACLE: "oracle+oracledb"}
 _ODBC = "ODBC Driver 18 for SQL Server"
 _REFUSED_WORDS = ("login failed", "ora-01017", "ora-28000", "password")
@@ -49,7 +48,7 @@ class AlchemyConnection(Connection):
             ) from None
         with self._translated():
             self._connection: Any = self._engine.connect().execution_options(
-                stream_results=True, max_row_buffer=_ROWS
+                stream_results=True, max_row_buffer=FETCH_ROWS
             )
 
     @property
@@ -72,7 +71,7 @@ class AlchemyConnection(Connection):
         with self._translated():
             result = self._connection.execute(self._library.text(sql), values)
             if result.returns_rows:
-                yield from _batches(result)
+                yield from batches_of(list(result.keys()), result.partitions(FETCH_ROWS))
             if not statement.reads:
                 self._connection.commit()
 
@@ -106,18 +105,6 @@ class AlchemyConnection(Connection):
         ):
             return failures.lost(address, reason)
         return failures.refused(address, reason)
-
-
-def _batches(result: Any) -> Iterator[pa.RecordBatch]:  # noqa: ANN401 - SQLAlchemy's
-    import pyarrow as pa
-
-    names = distinct(list(result.keys()))
-    for rows in result.partitions(_ROWS):
-        columns = [
-            column_of(name, column)
-            for name, column in zip(names, zip(*rows, strict=True), strict=True)
-        ]
-        yield pa.RecordBatch.from_arrays(columns, names=names)
 
 
 def _bindable(value: JsonValue) -> object:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from connectors.jdbc import failures
 from connectors.jdbc.dialects import Dialect, Kind, dialect_of
-from connectors.jdbc.engine import Connection, Login, distinct
+from connectors.jdbc.engine import FETCH_ROWS, Connection, Login, distinct
 from connectors.jdbc.numbers import DecimalColumn
 from connectors.jdbc.statement import Statement
 from dil.errors import DilError
@@ -17,7 +17,7 @@ from dil.model.json import JsonValue, as_text
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_ROWS = 16 * 1024
+_DIALECT = dialect_of(Kind.DUCKDB)
 _WHOLE = ("HUGEINT", "UHUGEINT", "BIGNUM")
 _AS_TEXT = ("INTERVAL", "UUID", "BIT", "TIME WITH TIME ZONE", "TIME_NS", "TIMESTAMP_NS", "UNION")
 _SETTINGS = {"autoinstall_known_extensions": "false", "TimeZone": "UTC"}
@@ -38,7 +38,7 @@ class DuckdbConnection(Connection):
     @property
     def dialect(self) -> Dialect:
         """Return how DuckDB writes SQL."""
-        return dialect_of(Kind.DUCKDB)
+        return _DIALECT
 
     def run(
         self, statement: Statement, variables: Mapping[str, JsonValue]
@@ -58,7 +58,7 @@ class DuckdbConnection(Connection):
                 return
             plan = _Plan(self._connection.execute(f"DESCRIBE {sql}", values).fetchall())
             reader = self._connection.sql(plan.rewritten(sql), params=values or None)
-            for batch in reader.to_arrow_reader(_ROWS):
+            for batch in reader.to_arrow_reader(FETCH_ROWS):
                 yield plan.read(batch)
 
     def look_again(self) -> None:
@@ -81,7 +81,7 @@ class DuckdbConnection(Connection):
             return
         relation = self._connection.sql(sql, params=values or None)
         distinct(list(relation.columns))
-        yield from relation.to_arrow_reader(_ROWS)
+        yield from relation.to_arrow_reader(FETCH_ROWS)
 
     def _open(self, *, reads: bool) -> None:
         if self._connection is not None:
@@ -136,11 +136,9 @@ class _Plan:
         """Return the query with casts where they are needed; mostly the query itself."""
         if not self._texts:
             return sql
+        quoted = [(_DIALECT.quoted(name), name in self._texts) for name in self._names]
         wanted = ", ".join(
-            f"q.{_quoted(name)}::VARCHAR AS {_quoted(name)}"
-            if name in self._texts
-            else f"q.{_quoted(name)}"
-            for name in self._names
+            f"q.{name}::VARCHAR AS {name}" if is_text else f"q.{name}" for name, is_text in quoted
         )
         return f"SELECT {wanted} FROM (\n{sql}\n) AS q\n"  # noqa: S608
 
@@ -153,7 +151,3 @@ class _Plan:
             for name, column in zip(self._names, batch.columns, strict=True)
         ]
         return pa.RecordBatch.from_arrays(columns, names=self._names)
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from connectors.jdbc import failures
 from connectors.jdbc.cursor import KeyText
 from connectors.jdbc.dialects import Dialect, dialect_of
-from connectors.jdbc.engine import Connection, Login, distinct
+from connectors.jdbc.engine import FETCH_ROWS, Connection, Login, distinct
 from connectors.jdbc.engines.mysql_columns import MysqlColumn
 from connectors.jdbc.statement import Statement
 from dil.errors import DilError
@@ -23,7 +23,6 @@ from dil.model.json import JsonValue, as_text
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_ROWS = 16 * 1024
 _CONNECT_S = 30
 _SILENCE_S = 3600
 _CURSOR_TIME = re.compile(r"(\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?)Z")
@@ -124,7 +123,7 @@ class MysqlConnection(Connection):
             MysqlColumn(field, self._login)
             for field in cursor._result.fields  # noqa: SLF001
         ]
-        while rows := cursor.fetchmany(_ROWS):
+        while rows := cursor.fetchmany(FETCH_ROWS):
             arrays = [
                 column.read(values)
                 for column, values in zip(columns, zip(*rows, strict=True), strict=True)

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from connectors.jdbc import failures
 from connectors.jdbc.dialects import Dialect, Kind, dialect_of
-from connectors.jdbc.engine import Connection, Login, distinct
-from connectors.jdbc.python_values import column_of
+from connectors.jdbc.engine import FETCH_ROWS, Connection, Login
+from connectors.jdbc.python_values import batches_of
 from connectors.jdbc.statement import Statement
 from dil.errors import DilError
 from dil.model.json import JsonValue, as_text
@@ -24,7 +24,6 @@ from dil.model.json import JsonValue, as_text
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_ROWS = 16 * 1024
 _BUSY_S = 30.0
 _LONG = 2**63
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,17})(\.[0-9]{1,15})?")
@@ -59,7 +58,9 @@ class SqliteConnection(Connection):
                 connection.execute("BEGIN")
             cursor = connection.execute(sql, values)
             if cursor.description:
-                yield from _batches(cursor)
+                names = [fact[0] for fact in cursor.description]
+                parts = iter(lambda: cursor.fetchmany(FETCH_ROWS), [])
+                yield from batches_of(names, parts)
             if not statement.reads:
                 connection.commit()
 
@@ -109,18 +110,6 @@ class SqliteConnection(Connection):
         if code.startswith(("SQLITE_NOTADB", "SQLITE_CORRUPT", "SQLITE_IOERR")):
             return failures.refused(address, reason, "Check the file that ms.source.uri names.")
         return failures.refused(address, reason)
-
-
-def _batches(cursor: sqlite3.Cursor) -> Iterator[pa.RecordBatch]:
-    import pyarrow as pa
-
-    names = distinct([fact[0] for fact in cursor.description])
-    while rows := cursor.fetchmany(_ROWS):
-        columns = [
-            column_of(name, column)
-            for name, column in zip(names, zip(*rows, strict=True), strict=True)
-        ]
-        yield pa.RecordBatch.from_arrays(columns, names=names)
 
 
 def _bindable(value: JsonValue) -> object:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from connectors.jdbc.address import AddressError, read_address
+from connectors.address import AddressError
+from connectors.jdbc.address import read_address
 from connectors.jdbc.dialects import Kind
 
 

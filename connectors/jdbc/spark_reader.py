@@ -1,0 +1,263 @@
+"""``ms.jdbc.reader=spark``: the rows are read by Spark and the JDBC driver in a jar of the user's.
+
+The statement gets its values as literals, because Spark binds none. Nothing is known of such a
+database, so only what every one reads alike is let through: a value can never become SQL.
+"""
+
+from __future__ import annotations
+
+import re
+import zipfile
+from collections.abc import Iterator
+from decimal import Decimal
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from connectors.jdbc.dialects import Dialect, Kind, dialect_of
+from connectors.jdbc.sql_text import Part, Piece, SqlTextError, pieces, statements
+from connectors.jdbc.statement import KEY, Statement, names_in
+from dil.errors import ConfigError, Problem
+from dil.model.job import Job
+from dil.model.json import JsonValue, as_text
+from dil.model.properties import Properties
+from dil.model.secret import Secret
+from dil.model.settings import Pagination, SessionKeyField
+from dil.spi.connector import RequestValues, SparkRead, SparkReader
+from dil.text.variables import placeholders, substitute
+
+if TYPE_CHECKING:
+    from connectors.jdbc.settings import JdbcSettings
+
+READER = "ms.jdbc.reader"
+JAR = "ms.jdbc.driver.jar"
+CLASS = "ms.jdbc.driver.class"
+_URI = "ms.source.uri"
+# A driver that is told nothing may fetch all rows at once (PostgreSQL), or ten at a time (Oracle).
+_FETCH_ROWS = "1000"
+_CLASS_NAME = re.compile(r"[A-Za-z_$][\w$]*(\.[A-Za-z_$][\w$]*)*")
+_PLAIN = re.compile(r"[\w.-]*")
+_PASSWORD = re.compile(r"(?i)(?<![a-z])(?:password|passwd|pwd)=([^&;,)\s]+)")
+_OPTIONS = re.compile(r"[?;,(]|:\w+=")
+
+_UNKNOWN = Dialect(refused="qQ")
+# Quotes of other dialects, comments, dollar quotes: where these begin a text is not known.
+_OTHER_SQL = re.compile(r"[`#\[]|\$\w*\$")
+_NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
+# Control characters, backslashes, and what a narrow character set may turn into a quote.
+_DOUBTFUL = re.compile(
+    "[\x00-\x1f\x7f-\x9f\\\\\u02b9-\u02bc\u02c8\u2018-\u201b\u2032\u2035\uff07\uff3c]"
+)
+
+
+def is_chosen(properties: Properties) -> bool:
+    """Tell whether the job's rows are read by Spark."""
+    return properties.text(READER).lower() == "spark"
+
+
+def problems(properties: Properties) -> Iterator[Problem]:
+    """Yield what of a job's properties does not go with this reader."""
+    uri = properties.text(_URI)
+    if uri and not uri.startswith(("jdbc:", "ENC(", "{{")):
+        yield Problem(
+            properties.origin(_URI), _URI, "is no address of a database", "It begins with jdbc:."
+        )
+    yield from _statement_problems(properties)
+    for name in _page_properties(properties):
+        yield Problem(
+            properties.origin(name),
+            name,
+            f"does not go with {READER}=spark, which reads all rows of a work unit by one query",
+            "Leave it out; ms.work.unit.partition cuts the rows by time, ms.secondary.input by"
+            " units.",
+        )
+    if properties.text("ms.jdbc.invalid.dates").lower() == "null":
+        yield Problem(
+            properties.origin("ms.jdbc.invalid.dates"),
+            "ms.jdbc.invalid.dates",
+            f"does not go with {READER}=spark, where the JDBC driver makes something of such dates",
+            "Write a case for them in ms.jdbc.statement.",
+        )
+    driver = properties.text(CLASS)
+    if driver and not _CLASS_NAME.fullmatch(driver):
+        yield Problem(properties.origin(CLASS), CLASS, "is no name of a Java class")
+
+
+def needless(properties: Properties) -> Iterator[Problem]:
+    """Yield properties of this reader in a job that another one reads."""
+    for name in (JAR, CLASS):
+        if properties.text(name):
+            yield Problem(
+                properties.origin(name), name, f"is for {READER}=spark only", f"Set {READER}=spark."
+            )
+
+
+def reader_of(job: Job) -> SparkReader:
+    """Return how Spark reads a job; on the driver.
+
+    Raises:
+        ConfigError: a jar does not exist.
+    """
+    from connectors.jdbc.settings import JdbcSettings
+
+    settings = JdbcSettings.of(job)
+    jars = _jars(job.properties.text(JAR), Path(settings.folder))
+    return SparkReader(partial(_read, settings, job.properties.text(CLASS)), jars)
+
+
+def literal(value: JsonValue) -> str:
+    """Return a value as SQL of any database.
+
+    Raises:
+        ConfigError: it has characters that databases read differently.
+    """
+    if value is None:
+        return "NULL"
+    if isinstance(value, bool):
+        return "TRUE" if value else "FALSE"
+    text = as_text(value)
+    if isinstance(value, int | float | Decimal) and _NUMBER.fullmatch(text):
+        return f"({text})" if text.startswith("-") else text
+    _check(text)
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _check(text: str) -> None:
+    found = _DOUBTFUL.search(text)
+    if found is None:
+        return
+    raise ConfigError.single(
+        KEY,
+        f"gets a value with the character U+{ord(found.group()):04X}, which not every database"
+        " reads as itself",
+        f"With {READER}=spark values are texts without backslashes, control characters, and"
+        " quotes other than ' and \".",
+    )
+
+
+def _statement_problems(properties: Properties) -> Iterator[Problem]:
+    sql, origin = properties.text(KEY), properties.origin(KEY)
+    if not sql.strip():
+        yield Problem(origin, KEY, "is not set", "Write the SQL that gives the rows.")
+        return
+    kind = kind_of(properties.text(_URI))
+    try:
+        cut = pieces(sql, _dialect(kind))
+    except SqlTextError as error:
+        yield Problem(origin, KEY, str(error))
+        return
+    if statements(cut) > 1 or not Statement(sql, _dialect(kind)).is_query:
+        yield Problem(
+            origin, KEY, f"is not one query, which is all that {READER}=spark can read",
+            "Write SELECT ..., or WITH ... where the database takes it inside parentheses.",
+        )  # fmt: skip
+    doubt = _doubt(cut, is_known=kind is not None) if names_in(sql) else ""
+    if doubt:
+        yield Problem(
+            origin, KEY, f"has {doubt} beside variables: where its texts end is not known for sure",
+            "Leave it out of the statement, or put such SQL into a view.",
+        )  # fmt: skip
+
+
+def _doubt(cut: tuple[Piece, ...], *, is_known: bool) -> str:
+    """Return what of a statement another mode, or another database, may cut up otherwise."""
+    for piece in cut:
+        if piece.part in {Part.TEXT, Part.NAME} and "\\" in piece.text:
+            return "a backslash"
+        if is_known:
+            continue
+        if piece.part is Part.COMMENT:
+            return "a comment"
+        found = _OTHER_SQL.search(piece.text) if piece.part is Part.CODE else None
+        if found:
+            return found.group()
+    return ""
+
+
+def _page_properties(properties: Properties) -> Iterator[str]:
+    pages = properties["ms.pagination"]
+    if isinstance(pages, Pagination) and pages.is_on:
+        yield "ms.pagination"
+    if isinstance(properties["ms.session.key.field"], SessionKeyField):
+        yield "ms.session.key.field"
+    if properties.text("ms.jdbc.partition.column"):
+        yield "ms.jdbc.partition.column"
+
+
+def kind_of(uri: str) -> Kind | None:
+    """Return the kind of database; None where it is not known, encrypted, or a variable."""
+    word = uri.split(":")[1].lower() if uri.count(":") > 1 else ""
+    return Kind(word) if word in set(Kind) else None
+
+
+def _dialect(kind: Kind | None) -> Dialect:
+    return _UNKNOWN if kind is None else dialect_of(kind)
+
+
+def _read(settings: JdbcSettings, driver: str, values: RequestValues) -> SparkRead:
+    uri = _address(settings.uri, values)
+    try:
+        statement = Statement(settings.statement, _dialect(kind_of(uri)))
+    except SqlTextError as error:
+        raise ConfigError.single(KEY, str(error)) from None
+    for name in names_in(settings.statement):
+        value = values.variables.get(name)
+        for each in value if isinstance(value, list | tuple) else (value,):
+            _check(as_text(each))
+    options = {
+        "url": uri,
+        # A derived table with a name of its own is what all databases know.
+        "dbtable": f"(\n{statement.bound(values.variables, literal)}) q",
+        "fetchsize": _FETCH_ROWS,
+        "preferTimestampNTZ": "true",
+        "user": settings.user,
+        "driver": driver,
+    }
+    return SparkRead(
+        "jdbc",
+        _location(uri),
+        {name: text for name, text in options.items() if text},
+        {"password": settings.password} if settings.password else {},
+    )
+
+
+def _address(template: str, values: RequestValues) -> str:
+    """Return the address with its variables, which can be no options of the driver."""
+    for name in placeholders(template):
+        if not _PLAIN.fullmatch(as_text(values.variables.get(name))):
+            raise ConfigError.single(
+                _URI,
+                f"gets a value for {{{{{name}}}}} that has other characters than letters, digits,"
+                " _, - and the dot",
+            )
+    found = substitute(template, values.variables)
+    if found.missing:
+        name = min(found.missing)
+        raise ConfigError.single(_URI, f"needs {{{{{name}}}}}, which has no value in this request")
+    if not found.text.startswith("jdbc:"):
+        raise ConfigError.single(_URI, "is no address of a database", "It begins with jdbc:.")
+    from dil.secrets import learn
+
+    for password in _PASSWORD.findall(found.text):
+        learn(Secret(password))  # masked in all messages from now on
+    return found.text
+
+
+def _location(uri: str) -> str:
+    """Return the address without options and users, which may hold a password."""
+    place = uri[5:]
+    place = place[: found.start()] if (found := _OPTIONS.search(place)) else place
+    kind, _, rest = place.rpartition("@") if "@" in place else ("", "", place)
+    return f"jdbc:{kind.partition(':')[0]}:{rest}" if kind else f"jdbc:{rest}"
+
+
+def _jars(text: str, folder: Path) -> tuple[str, ...]:
+    jars = tuple(str(folder / part.strip()) for part in text.split(",") if part.strip())
+    for jar in jars:
+        if not zipfile.is_zipfile(jar):
+            raise ConfigError.single(
+                JAR,
+                f"names {jar}, which is no jar or does not exist",
+                "A relative path begins at the folder of the job file.",
+            )
+    return jars

@@ -1,0 +1,33 @@
+"""Names as databases quote them."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from connectors.jdbc.dialects import Kind, dialect_of
+from connectors.jdbc.sql_text import Part, Piece, pieces
+
+
+@pytest.mark.parametrize(
+    ("kind", "written"),
+    [
+        (Kind.POSTGRESQL, '"a""b`c]d"'),
+        (Kind.MYSQL, '`a"b``c]d`'),
+        (Kind.MARIADB, '`a"b``c]d`'),
+        (Kind.SQLITE, '"a""b`c]d"'),
+        (Kind.DUCKDB, '"a""b`c]d"'),
+        (Kind.SQLSERVER, '[a"b`c]]d]'),
+        (Kind.ORACLE, '"a""b`c]d"'),
+    ],
+)
+def test_a_name_is_quoted_as_the_database_writes_it(kind: Kind, written: str) -> None:
+    assert dialect_of(kind).quoted('a"b`c]d') == written
+
+
+@given(st.sampled_from(Kind), st.sampled_from(["", "ANSI_QUOTES"]), st.text())
+def test_a_quoted_name_is_one_name_whatever_it_holds(kind: Kind, mode: str, name: str) -> None:
+    dialect = dialect_of(kind, sql_mode=mode)
+    quoted = dialect.quoted(name)
+    assert pieces(f"select {quoted} x", dialect)[1] == Piece(Part.NAME, quoted, quoted[0])
