@@ -67,13 +67,15 @@ log = logging.getLogger(__name__)
 class Surroundings:
     """The clocks and chance of a task; tests bring their own.
 
-    ``now_ms`` is the wall clock in epoch ms, ``monotonic`` a clock in seconds.
+    ``now_ms`` is the wall clock in epoch ms, ``monotonic`` a clock in seconds. ``rows`` are those
+    that Spark reads for the task, None where the connector reads by itself.
     """
 
     now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000
     monotonic: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
     chance: Callable[[], float] = random.random
+    rows: Iterator[pa.RecordBatch] | None = None
 
 
 def run_work_unit(
@@ -87,35 +89,64 @@ def run_work_unit(
     1 to 60 s (spec README 30).
     """
     around = around or Surroundings()
-    clean = redactor((*secrets_of(run.job), *run.secondary.secrets))
-    spent = Counters(seconds_waited=_pace(unit, around))
-    found = sent_before(run, unit)
-    if found is not None:
-        return found
-    report = TaskReport(unit.signature, unit.low, unit.high, 0)
+    clean = _cleaner(run)
     earlier = Earlier.OF_ANY_RUN
-    for attempt in range(1, run.job.running.max_retries + 2):
-        with bind(job=run.job.name, run_id=run.run_id, unit=unit.signature, attempt=attempt):
-            try:
-                report = _attempt(run, unit, attempt, around, clean, earlier)
-            except ResumeRefusedError as refusal:
-                earlier = Earlier.OF_THIS_RUN
-                cause = refusal.__cause__
-                why = OTHER_FIT if isinstance(cause, ConversionError) else STARTED_OVER
-                log.warning("%s: %s", why, cause or "other rows to send")
-                report = _attempt(run, unit, attempt, around, clean, Earlier.NOTHING)
-                report = replace(report, notes=(why, *report.notes))
+
+    def attempt(number: int) -> TaskReport:
+        nonlocal earlier
+        try:
+            return _attempt(run, unit, number, around, clean, earlier)
+        except ResumeRefusedError as refusal:
+            earlier = Earlier.OF_THIS_RUN
+            cause = refusal.__cause__
+            why = OTHER_FIT if isinstance(cause, ConversionError) else STARTED_OVER
+            log.warning("%s: %s", why, cause or "other rows to send")
+            report = _attempt(run, unit, number, around, clean, Earlier.NOTHING)
+            return replace(report, notes=(why, *report.notes))
+
+    return sent_before(run, unit) or in_attempts(run, unit, attempt, around)
+
+
+def run_attempt(
+    run: RunContext, unit: WorkUnit, attempt: int, rows: Iterator[pa.RecordBatch]
+) -> TaskReport:
+    """Run one attempt over rows that Spark reads; ``in_attempts`` repeats it, with rows anew."""
+    with bind(job=run.job.name, run_id=run.run_id, unit=unit.signature, attempt=attempt):
+        around = Surroundings(rows=rows)
+        return _attempt(run, unit, attempt, around, _cleaner(run), Earlier.NOTHING)
+
+
+def in_attempts(
+    run: RunContext,
+    unit: WorkUnit,
+    attempt: Callable[[int], TaskReport],
+    around: Surroundings,
+) -> TaskReport:
+    """Make attempts, from 1 on, until one succeeds, no other can help, or none is left.
+
+    Returns:
+        The report of the last one, with what all of them spent.
+    """
+    spent = Counters(seconds_waited=_pace(unit, around))
+    report = TaskReport(unit.signature, unit.low, unit.high, 0)
+    for number in range(1, run.job.running.max_retries + 2):
+        with bind(job=run.job.name, run_id=run.run_id, unit=unit.signature, attempt=number):
+            report = attempt(number)
             spent = _added(spent, report.counters)
             report = replace(report, counters=spent)
             if report.failure is None:
                 return report
-            log.warning("attempt %d failed: %s", attempt, report.failure.error)
+            log.warning("attempt %d failed: %s", number, report.failure.error)
             if not report.failure.retryable:
                 return report
-        if attempt <= run.job.running.max_retries:
-            waited = _wait_for_retry(run, attempt, around)
+        if number <= run.job.running.max_retries:
+            waited = _wait_for_retry(run, number, around)
             spent = replace(spent, seconds_waited=spent.seconds_waited + waited)
     return report
+
+
+def _cleaner(run: RunContext) -> Callable[[str], str]:
+    return redactor((*secrets_of(run.job), *run.secondary.secrets))
 
 
 def _attempt(
@@ -160,7 +191,8 @@ def _attempt(
             on_page=checkpoints.page_done,
         )
         with _going_on(run.job, checkpoints):
-            for batch in _rows(run, unit, attempt, chain, walk, out.outbox):
+            context = _session_context(run, unit, attempt, around, out.outbox)
+            for batch in _rows(run, context, chain, walk, out.outbox):
                 out.sink.write(batch)
             _check_enough(counters, run.job.extraction.min_records)
             report = TaskReport(
@@ -177,8 +209,10 @@ def _attempt(
                 refused=out.outbox.files(),
                 answers=out.outbox.answers(counters.warned),
             )
-        seconds = around.monotonic() - started
-        report = replace(report, counters=_counted(counters, report.rows, chain.dropped, seconds))
+        report = replace(
+            report,
+            counters=_counted(counters, report.rows, chain.dropped, around.monotonic() - started),
+        )
         _stage(run, unit, report, out, checkpoints.read_since)
         checkpoints.close()
     except ResumeRefusedError:
@@ -265,10 +299,25 @@ def _walk(
     )
 
 
+def _session_context(
+    run: RunContext, unit: WorkUnit, attempt: int, around: Surroundings, outbox: Outbox
+) -> SessionContext:
+    """Return what the session is told, but for the coordinator."""
+    return SessionContext(
+        run.job,
+        unit,
+        run.run_id,
+        run.run_now,
+        attempt,
+        renewed=renewal(run.job),
+        audit=outbox.trail,
+        rows=around.rows,
+    )
+
+
 def _rows(
     run: RunContext,
-    unit: WorkUnit,
-    attempt: int,
+    context: SessionContext,
     chain: ConversionChain,
     walk: Walk,
     outbox: Outbox,
@@ -279,18 +328,7 @@ def _rows(
     told = _Told(walk.counters.rows)
     with (
         joined(run, walk.clock.sleep) as coordinator,
-        connector.open(
-            SessionContext(
-                job,
-                unit,
-                run.run_id,
-                run.run_now,
-                attempt,
-                coordinator,
-                renewal(job),
-                outbox.trail,
-            )
-        ) as session,
+        connector.open(replace(context, coordinator=coordinator)) as session,
     ):
         try:
             for page, values in pages_of(outbox.audited(session), job, walk):

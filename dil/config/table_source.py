@@ -241,6 +241,31 @@ SOURCE = Group(
             identity=False,
         ),
         Property(
+            "ms.jdbc.reader",
+            ValueType.ENUM,
+            "What reads the rows of a database source: a Python driver in each task (`driver`), or "
+            "Spark with a JDBC driver (`spark`), for databases that have no Python driver here. "
+            "Then `ms.source.uri` is any `jdbc:` URL, and there are no pages.",
+            default="driver",
+            words=("driver", "spark"),
+            scope=Scope.TASK,
+        ),
+        Property(
+            "ms.jdbc.driver.jar",
+            ValueType.STRING,
+            "Jar of the JDBC driver for `ms.jdbc.reader=spark`, or several with commas between. A "
+            "relative path starts at the job file's folder; left out, Spark has it (`--jars`).",
+            scope=Scope.TASK,
+            identity=False,
+        ),
+        Property(
+            "ms.jdbc.driver.class",
+            ValueType.STRING,
+            "Class of the JDBC driver, where its jar does not tell.",
+            scope=Scope.TASK,
+            identity=False,
+        ),
+        Property(
             "ms.source.s3.parameters",
             ValueType.JSON_OBJECT,
             "Region, bucket, endpoint, kind of credentials and time-outs of an S3 source.",

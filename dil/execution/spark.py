@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
-import logging
-import sys
-import threading
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from dil import coordination
 from dil.errors import ExecutionError, RunInterruptedError
+from dil.execution import worker
 from dil.execution.coordinated import Coordinated, Place, coordinated
 from dil.execution.executor import Execution, Watch
+from dil.execution.frames import Frames
+from dil.execution.jvm_errors import last_line
+from dil.execution.overseer import Overseer
 from dil.execution.session import SparkSettings, spark_context
+from dil.model.job import Job
 from dil.model.task import Failure, RunContext, TaskReport
 from dil.model.work_unit import WorkUnit
-from dil.observe import logs
-from dil.observe.redaction import secrets_of
-from dil.spi.registry import join_import_path
+from dil.spi.connector import Connector, SparkReader
+from dil.spi.registry import load
 from dil.task import run_work_unit
 
-log = logging.getLogger(__name__)
-
 STAGE_TASKS = 10_000
-_GLANCE_S = 0.25
 
 
 class SparkExecutor:
@@ -33,12 +32,19 @@ class SparkExecutor:
         self._settings = settings
 
     def execute(self, run: RunContext, units: Sequence[WorkUnit], watch: Watch) -> Execution:
-        """Run all work units; reports of finished ones survive a cancelled or broken Spark job."""
+        """Run all work units; reports of finished ones survive a cancelled or broken Spark job.
+
+        Raises:
+            ConfigError: the connector reads by Spark, and something that it needs is not there.
+        """
+        reader = _reader(run.job)
         reports: list[TaskReport] = []
         with (
-            spark_context(self._settings) as context,
+            spark_context(replace(self._settings, reads=reader is not None)) as context,
             coordinated(run, _place(context)) as shared,
         ):
+            if reader is not None:
+                return Frames(context, shared, watch, reader).execute(units)
             for start in range(0, len(units), STAGE_TASKS):
                 stage = _Stage(context, shared, watch, reports)
                 stopped = stage.run(units[start : start + STAGE_TASKS])
@@ -60,45 +66,30 @@ class _Stage:
     ) -> None:
         self.reports: list[TaskReport] = []
         self._context = context
-        self._shared = shared
         self._run = shared.run
-        self._watch = watch
         self._earlier = tuple(earlier)
-        self._stopped: Failure | None = None
-        self._over = threading.Event()
         self._arrived = context.accumulator([], _reports_parameter())
+        self._overseer = Overseer(context, shared, watch, self._all)
 
     def run(self, units: Sequence[WorkUnit]) -> Failure | None:
         """Run the stage; return why it was stopped, None when it came to its end."""
-        group = f"dil {self._run.run_id}"
-        self._context.setJobGroup(group, f"dil {self._run.job.name}", interruptOnCancel=True)
-        glance = threading.Thread(target=self._glance, args=(group,), daemon=True, name="dil-watch")
-        glance.start()
+        self._overseer.take_in()
         try:
-            # One partition per work unit, so that the number of results is the number of units.
-            partitions = self._context.parallelize(units, len(units))
-            self.reports = partitions.mapPartitions(_Body(self._run, self._arrived)).collect()
-        except (RunInterruptedError, KeyboardInterrupt):
-            self._context.cancelJobGroup(group)
+            with self._overseer.looking():
+                # One partition per work unit, so that there are as many results as units.
+                partitions = self._context.parallelize(units, len(units))
+                self.reports = partitions.mapPartitions(_Body(self._run, self._arrived)).collect()
+        except RunInterruptedError:
             raise
         except Exception as error:  # noqa: BLE001 - py4j's errors have no common root of their own
             self.reports = list(self._arrived.value)
-            if self._stopped is None:
-                self._stopped = Failure(ExecutionError.code, f"Spark failed: {_last_line(error)}")
-        finally:
-            self._over.set()
-            glance.join()
-        self._watch((*self._earlier, *self.reports))
-        if self._stopped is None and len(self.reports) < len(units):
-            self._stopped = self._shared.spent()
-        return self._stopped
+            if self._overseer.stopped is None:
+                why = f"Spark failed: {last_line(error)}"
+                self._overseer.stopped = Failure(ExecutionError.code, why)
+        return self._overseer.conclude(len(self._earlier) + len(units))
 
-    def _glance(self, group: str) -> None:
-        while not self._over.wait(_GLANCE_S):
-            self._stopped = self._watch((*self._earlier, *self._arrived.value))
-            if self._stopped is not None and not self._shared.ends_by_itself(self._stopped):
-                self._context.cancelJobGroup(group)
-                return
+    def _all(self) -> tuple[TaskReport, ...]:
+        return (*self._earlier, *(self.reports or self._arrived.value))
 
 
 class _Body:
@@ -109,19 +100,18 @@ class _Body:
         self._arrived = arrived
 
     def __call__(self, units: Iterable[WorkUnit]) -> Iterator[TaskReport]:
-        logs.configure(
-            level=self._run.log_level,
-            json_lines=self._run.log_json,
-            stream=sys.stderr,
-            secrets=(*secrets_of(self._run.job), *self._run.secondary.secrets),
-        )
-        join_import_path(self._run.job.running.plugin_path)
+        worker.begin(self._run)
         for unit in units:
             if coordination.is_spent(self._run):
                 return
             report = run_work_unit(self._run, unit)
             self._arrived.add([report])
             yield report
+
+
+def _reader(job: Job) -> SparkReader | None:
+    connector = load(job.source.connector)
+    return connector.spark_reader(job) if issubclass(connector, Connector) else None
 
 
 def _place(context: Any) -> Place:  # noqa: ANN401 - a SparkContext
@@ -148,9 +138,3 @@ def _reports_parameter() -> Any:  # noqa: ANN401 - its base class comes with pys
             return value1
 
     return Reports()
-
-
-def _last_line(error: Exception) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    caused = [line for line in lines if "Caused by" in line or "Exception" in line]
-    return (caused or lines or [type(error).__name__])[0][:500]

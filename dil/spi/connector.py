@@ -47,7 +47,8 @@ class SessionContext:
 
     ``run_now`` is the run's now in epoch ms UTC. ``coordinator`` is what all tasks share.
     ``renewed`` reads the authentication input again and returns its fields; None where the job has
-    none (behaviour.md B7.7). ``audit`` is for sessions that audit their own requests.
+    none (behaviour.md B7.7). ``audit`` is for sessions that audit their own requests. ``rows`` are
+    those that Spark reads for the work unit, None where the session reads by itself.
     """
 
     job: Job
@@ -58,6 +59,7 @@ class SessionContext:
     coordinator: Coordinator = field(default_factory=Uncoordinated)
     renewed: Callable[[], Mapping[str, Secret]] | None = None
     audit: AuditTrail = field(default_factory=NoAudit)
+    rows: Iterator[pa.RecordBatch] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +164,32 @@ class RowSession(Session):
         """Send one request and yield its rows as record batches of one schema."""
 
 
+@dataclass(frozen=True, slots=True)
+class SparkRead:
+    """What Spark reads for one work unit, in one partition.
+
+    ``format`` names one of Spark's data sources, ``options`` are its options, ``secrets`` those of
+    them that are secret. ``location`` names the source in messages, without secrets.
+    """
+
+    format: str
+    location: str
+    options: Mapping[str, str] = field(repr=False)
+    secrets: Mapping[str, Secret] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class SparkReader:
+    """How Spark reads a job's work units, in place of a driver in the connector's sessions.
+
+    ``read`` is called on the driver, once for each attempt, with the values of its only request;
+    it may raise any DilError. ``jars`` are files of this machine that Spark needs for it.
+    """
+
+    read: Callable[[RequestValues], SparkRead]
+    jars: tuple[str, ...] = ()
+
+
 class Connector(ABC):
     """A protocol. Subclass it, name the class in ``source.class``.
 
@@ -217,6 +245,18 @@ class Connector(ABC):
         """Return what tells that a request may change something at the source, None for a reader.
 
         ``dil preview`` asks before it sends; rows of ``payload`` input need no word here.
+        """
+        del job
+        return None
+
+    @classmethod
+    def spark_reader(cls, job: Job) -> SparkReader | None:
+        """Return how Spark reads the job's rows, None where sessions do; on the driver.
+
+        Sessions then hand on the rows of their context, on their first and only page.
+
+        Raises:
+            ConfigError: something that the reader needs is not there.
         """
         del job
         return None

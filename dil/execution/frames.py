@@ -1,0 +1,243 @@
+"""Work units that Spark itself reads: one Spark job each, its rows streamed to the task as Arrow.
+
+A job for each work unit, and not one for all of them, because a database's refusal fails a whole
+Spark job: so it fails one work unit, and another attempt is simply another job.
+"""
+
+from __future__ import annotations
+
+import pickle
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+
+from dil import coordination
+from dil.errors import DilError, TransientSourceError
+from dil.execution import worker
+from dil.execution.coordinated import Coordinated
+from dil.execution.executor import Execution, Watch
+from dil.execution.jdbc_columns import refuse_lossy
+from dil.execution.jdbc_drivers import add_jars, driver_for
+from dil.execution.jvm_errors import source_error
+from dil.execution.overseer import Overseer
+from dil.extraction.paging.values import initial_values
+from dil.extraction.parameters import Scope, evaluate
+from dil.model.task import Counters, Failure, RunContext, TaskReport
+from dil.model.work_unit import WorkUnit
+from dil.observe.redaction import redactor, secrets_of
+from dil.spi.connector import SparkRead, SparkReader
+from dil.task import Surroundings, in_attempts, run_attempt
+
+_REPORT = "report"
+_BROKE_OFF = "the rows broke off while Spark read them"
+
+
+class Frames:
+    """The work units of a run, several Spark jobs at a time.
+
+    Spark tries a task whose rows break off up to four times by itself, each time from the first
+    row; after that comes the next of the job's own attempts.
+    """
+
+    def __init__(
+        self,
+        context: Any,  # noqa: ANN401 - a SparkContext; pyspark comes late
+        shared: Coordinated,
+        watch: Watch,
+        reader: SparkReader,
+    ) -> None:
+        self._run = shared.run
+        self._reader = reader
+        add_jars(context, reader.jars)
+        self._context = context
+        self._session = _session(context)
+        self._reports: list[TaskReport] = []
+        self._overseer = Overseer(context, shared, watch, lambda: tuple(self._reports))
+        self._around = Surroundings(sleep=self._sleep)
+        self._clean = redactor((*secrets_of(self._run.job), *self._run.secondary.secrets))
+
+    def execute(self, units: Sequence[WorkUnit]) -> Execution:
+        """Run all work units; one that fails leaves the others as they are."""
+        waiting = deque(units)
+        threads = [
+            threading.Thread(target=self._work, args=(waiting,), daemon=True, name="dil-frames")
+            for _ in range(min(len(units), self._run.job.running.threads))
+        ]
+        with self._overseer.looking():
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        stopped = self._overseer.conclude(len(units))
+        order = {unit.signature: number for number, unit in enumerate(units)}
+        reports = sorted(self._reports, key=lambda report: order[report.signature])
+        return Execution(tuple(reports), stopped)
+
+    def _work(self, waiting: deque[WorkUnit]) -> None:
+        """Run one work unit after the other until none waits, or the run is stopped."""
+        self._overseer.take_in()
+        with suppress(_NotRunError):
+            while self._overseer.stopped is None and (unit := _next(waiting)) is not None:
+                attempt = partial(self._attempt, unit)
+                self._reports.append(in_attempts(self._run, unit, attempt, self._around))
+
+    def _attempt(self, unit: WorkUnit, number: int) -> TaskReport:
+        """Run one Spark job; what Spark or the database refuses is a failure of this attempt.
+
+        Raises:
+            _NotRunError: the run was stopped before the work unit came to its end.
+        """
+        self._go_on()
+        location, begun = "the source", time.monotonic()
+        try:
+            read = self._read(unit)
+            location = read.location
+            report = self._report(read, _Body(self._run, unit, number))
+        except DilError as error:
+            failure = Failure.of(error)
+        except Exception as error:  # noqa: BLE001 - py4j's errors have no common root of their own
+            self._go_on()
+            failure = Failure.of(source_error(error, location))
+        else:
+            return report
+        return TaskReport(
+            unit.signature,
+            unit.low,
+            unit.high,
+            number,
+            failure=replace(failure, error=self._clean(failure.error)),
+            counters=Counters(seconds=time.monotonic() - begun),
+        )
+
+    def _read(self, unit: WorkUnit) -> SparkRead:
+        """Return what Spark is to read, from the values that the task's only request has."""
+        run = self._run
+        scope = Scope.of(unit, full_extract=run.full_extract, secondary=run.secondary)
+        pages = initial_values(run.job.extraction)
+        return self._reader.read(evaluate(run.job.extraction.parameters, scope, pages))
+
+    def _report(self, read: SparkRead, body: _Body) -> TaskReport:
+        """Run the task body over what Spark reads; return what it reports."""
+        options = {**read.options, **{name: each.reveal() for name, each in read.secrets.items()}}
+        if read.format == "jdbc" and "driver" not in options:
+            options["driver"] = driver_for(self._context, options["url"], read.location)
+        frame = self._session.read.format(read.format).options(**options).load()
+        if read.format == "jdbc":
+            refuse_lossy(frame.schema.jsonValue()["fields"])
+        found = _mapped(_marked(frame), replace(body, names=tuple(frame.columns))).collect()
+        if not found:
+            raise _NotRunError
+        report = pickle.loads(bytes(found[0][_REPORT]))  # noqa: S301 - of our own task
+        if not isinstance(report, TaskReport):
+            raise TypeError(f"a task reported {type(report).__name__}")
+        return report
+
+    def _go_on(self) -> None:
+        if self._overseer.is_over.is_set():
+            raise _NotRunError
+
+    def _sleep(self, seconds: float) -> None:
+        self._overseer.is_over.wait(seconds)
+
+
+def _next(waiting: deque[WorkUnit]) -> WorkUnit | None:
+    """Take the next work unit, while other threads do; None when there is none."""
+    try:
+        return waiting.popleft()
+    except IndexError:
+        return None
+
+
+class _NotRunError(Exception):
+    """The run ended before a work unit did."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Body:
+    """The task body of one attempt; ``names`` are those of the columns that Spark reads."""
+
+    run: RunContext
+    unit: WorkUnit
+    attempt: int
+    names: tuple[str, ...] = ()
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        worker.begin(self.run)
+        if coordination.is_spent(self.run):
+            return
+        report = run_attempt(self.run, self.unit, self.attempt, unmarked(batches, self.names))
+        yield pa.RecordBatch.from_pydict({_REPORT: [pickle.dumps(report)]})
+
+
+def unmarked(batches: Iterator[pa.RecordBatch], names: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
+    """Yield the rows before the mark at the end, without its column, which is the last one.
+
+    A worker cannot tell rows that broke off from rows that ended: the mark does.
+
+    Raises:
+        TransientSourceError: there is no mark, so rows are missing.
+    """
+    is_whole = False
+    for batch in _received(batches):
+        if is_whole:
+            raise TransientSourceError("Spark gave rows behind the last one")
+        marks, rows = batch.column(batch.num_columns - 1), batch.num_rows
+        if rows and marks[rows - 1].as_py():
+            is_whole, rows = True, rows - 1
+        columns = [column.slice(0, rows) for column in batch.columns[:-1]]
+        yield pa.RecordBatch.from_arrays(columns, names=list(names))
+    if not is_whole:
+        raise TransientSourceError(_BROKE_OFF)
+
+
+def _received(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    try:
+        yield from batches
+    except (pa.ArrowInvalid, OSError, EOFError):
+        raise TransientSourceError(_BROKE_OFF) from None
+
+
+def _session(context: Any) -> Any:  # noqa: ANN401 - pyspark comes late
+    """Return a session of our own, its times in UTC."""
+    from pyspark.sql import SparkSession
+
+    zones = context._jvm.java.util.TimeZone  # noqa: SLF001 - of the driver's JVM, once it runs
+    zones.setDefault(zones.getTimeZone("UTC"))
+    session: Any = SparkSession(context).newSession()
+    session.conf.set("spark.sql.session.timeZone", "UTC")
+    session.conf.set("spark.sql.ansi.enabled", "true")  # what does not fit is an error, never null
+    return session
+
+
+def _marked(frame: Any) -> Any:  # noqa: ANN401 - a DataFrame
+    """Return the rows in one partition, a last one behind them whose last column is true.
+
+    Columns get names that need no quotes.
+    """
+    from pyspark.sql import functions
+
+    plain = frame.toDF(*(f"c{number}" for number in range(len(frame.columns))))
+    nulls = [functions.lit(None).cast(field.dataType) for field in plain.schema.fields]
+    end = frame.sparkSession.range(1).select(*nulls, functions.lit(True))  # noqa: FBT003
+    return plain.withColumn("is_end", functions.lit(False)).union(end).coalesce(1)  # noqa: FBT003
+
+
+def _mapped(frame: Any, body: Callable[..., Any]) -> Any:  # noqa: ANN401 - a DataFrame
+    """Do what ``mapInArrow`` does; that one asks for pandas, which nothing of it needs."""
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import BinaryType, StructField, StructType
+    from pyspark.sql.udf import UserDefinedFunction
+    from pyspark.util import PythonEvalType
+
+    result = StructType([StructField(_REPORT, BinaryType())])
+    function = UserDefinedFunction(body, result, evalType=PythonEvalType.SQL_MAP_ARROW_ITER_UDF)
+    column: Any = function(*(frame[name] for name in frame.columns))
+    mapped = frame._jdf.mapInArrow(column._jc, False, None)  # noqa: FBT003, SLF001
+    return DataFrame(mapped, frame.sparkSession)

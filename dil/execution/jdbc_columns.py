@@ -1,0 +1,63 @@
+"""Columns whose values Spark's JDBC source would change without a word; pure.
+
+Spark reads decimals into the scale that it chose, times of day in milliseconds, and timestamps in
+microseconds. What the driver said of a column is in the metadata of Spark's schema.
+Source: Spark's JdbcUtils.getSchema and makeGetter, 4.0 to 4.3.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from dil.errors import SourceContractError
+
+_DECIMAL = re.compile(r"decimal\(\d+, ?(-?\d+)\)")
+_MICROSECONDS = 6
+
+
+def refuse_lossy(fields: Iterable[Mapping[str, Any]]) -> None:
+    """Refuse columns that Spark would round.
+
+    Args:
+        fields: Those of a StructType as JSON: name, type, metadata.
+
+    Raises:
+        SourceContractError: there is one.
+    """
+    for field in fields:
+        name, kind, metadata = str(field["name"]), _item(field["type"]), field["metadata"]
+        told = metadata.get("scale")
+        decimal = _DECIMAL.fullmatch(kind)
+        if decimal and told is not None and int(decimal[1]) != told:
+            raise _lossy(
+                name,
+                f"its numbers have no scale that Spark keeps: it would round them to {kind}",
+                f"CAST({name} AS DECIMAL(38, 9)) AS {name}, with as many digits as there are, or a"
+                " cast to text",
+            )
+        if metadata.get("logical_time_type"):
+            raise _lossy(
+                name,
+                "Spark would cut its times of day to milliseconds",
+                f"CAST({name} AS VARCHAR(18)) AS {name}",
+            )
+        if kind.startswith("timestamp") and told is not None and told > _MICROSECONDS:
+            raise _lossy(
+                name,
+                "Spark would cut its times to microseconds",
+                f"CAST({name} AS TIMESTAMP(6)) AS {name}, or a cast to text",
+            )
+
+
+def _item(kind: Any) -> str:  # noqa: ANN401 - a type as JSON
+    """Return a type; of arrays that of their items."""
+    found = kind
+    while isinstance(found, Mapping) and found.get("type") == "array":
+        found = found["elementType"]
+    return found if isinstance(found, str) else ""
+
+
+def _lossy(name: str, what: str, write: str) -> SourceContractError:
+    return SourceContractError(f'column "{name}": {what}', f"Write {write} in ms.jdbc.statement.")

@@ -1,0 +1,44 @@
+"""JDBC drivers in Spark's JVM: their jars added while it runs, and found there by the URL."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from dil.execution.jvm_errors import no_driver
+
+
+def add_jars(context: Any, jars: Sequence[str]) -> None:  # noqa: ANN401 - a SparkContext
+    """Let the driver and all executors find the classes of some jars of this machine."""
+    jvm = context._jvm  # noqa: SLF001 - a running JVM takes a jar by no public way
+    loader = _loader(jvm)
+    for jar in jars:
+        loader.addURL(jvm.java.io.File(jar).toURI().toURL())
+        context._jsc.addJar(jar)  # noqa: SLF001
+
+
+def driver_for(context: Any, url: str, location: str) -> str:  # noqa: ANN401 - a SparkContext
+    """Return the class of the driver for a URL.
+
+    Spark itself asks Java's DriverManager, which sees no jar that came after the start.
+
+    Args:
+        context: Whose JVM is looked at.
+        url: A ``jdbc:`` URL.
+        location: The same without secrets.
+
+    Raises:
+        ConfigError: no jar has a driver that registers itself and takes the URL.
+    """
+    jvm = context._jvm  # noqa: SLF001
+    kind = jvm.java.lang.Class.forName("java.sql.Driver")
+    drivers = jvm.java.util.ServiceLoader.load(kind, _loader(jvm)).iterator()
+    while drivers.hasNext():
+        driver = drivers.next()
+        if driver.acceptsURL(url):
+            return str(driver.getClass().getName())
+    raise no_driver(f"has no driver for {location}")
+
+
+def _loader(jvm: Any) -> Any:  # noqa: ANN401 - a view of the JVM
+    return jvm.org.apache.spark.util.Utils.getContextOrSparkClassLoader()

@@ -1,0 +1,341 @@
+"""What the framework relies on in a source, as tests for your connector; they need pytest.
+
+Subclass ``SourceContract`` in a test module and give it a fixture ``source``: a ``SourceHarness``
+that fills your source with rows, and breaks it. pytest runs the rest::
+
+    class TestGauges(SourceContract):
+        @pytest.fixture
+        def source(self) -> Iterator[SourceHarness]:
+            with GaugeServer() as server:
+                yield GaugeHarness(server)
+
+Whole jobs are run in this process, without Spark. Nothing but tests imports this module:
+``dil`` itself does without pytest.
+"""
+
+# ruff: noqa: S101 - these are tests
+
+from __future__ import annotations
+
+import gc
+import json
+import pickle
+import time
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
+from itertools import islice
+from pathlib import Path
+
+import pytest
+
+from dil.errors import AuthenticationError, ConfigError, DilError, SourceError
+from dil.model.job import Job
+from dil.model.report import RunStatus
+from dil.preview import look
+from dil.spi.connector import Connector
+from dil.spi.registry import load
+from dil.testing.trial import DAY, NOW_MS, Trial, opened
+
+ROWS = 1000
+_ALL = 10 * ROWS
+_NAME = "good"
+# What a name must not be taken for: SQL, another path or query, a pattern, an escape, a header.
+_NO_NAMES = (
+    "x' or 'a'='a", 'x" or "a"="a', "x') or ('a'='a", "x\\' or 1=1 -- ", "0 or 1=1", "good'; --",
+    "x/../good", "good?a=b", "good&a=b", "good#a", "goo%64", "g*", "goo?", "[g]ood", ".*",
+    "good\r\nX-A: b",
+)  # fmt: skip
+
+
+class SourceHarness(ABC):
+    """Your source in the hands of the tests: each test has a new one, and may fill and break it.
+
+    ``mistakes`` are properties of your job, each with a text that must be refused, empty where the
+    property is needed. ``secrets`` are texts that no message may show: passwords and tokens, the
+    right ones and the wrong ones. ``elsewhere`` are names for ``named`` that would lead to rows of
+    ``fill`` or others if they were taken for more than a name, such as ``../other/rows``.
+
+    What a source cannot do is left out: the tests of it are skipped.
+    """
+
+    mistakes: Collection[tuple[str, str]]
+    secrets: Collection[str] = ()
+    elsewhere: Collection[str] = ()
+
+    @abstractmethod
+    def fill(self, rows: int) -> Mapping[str, str]:
+        """Put rows into the source and return the properties of a job that reads all of them.
+
+        They have a column ``id``, which counts from 0, as numbers or as text; other columns are
+        yours. Make a row some 100 bytes long and let the job ask for several pages, if there are
+        pages. The name, the dataset, the watermark and the state of the job are the suite's.
+        """
+
+    @abstractmethod
+    def gone(self) -> Mapping[str, str]:
+        """Take the source away, or return other properties with which there is none."""
+
+    def refusing(self) -> Mapping[str, str]:
+        """Return other properties, with which the source refuses the login."""
+        pytest.skip("this source asks for no login")
+
+    def cut(self, times: int) -> None:
+        """Break the next transfers in the middle of the rows; 0 mends it."""
+        del times
+        pytest.skip("this source cannot be cut")
+
+    def named(self, name: str) -> Mapping[str, str]:
+        """Put one row under a name and return the properties of a job that reads ``{{name}}``.
+
+        The variable stands where your users put one: in the address, in the statement.
+        """
+        del name
+        pytest.skip("this source has no place for a variable")
+
+
+class SourceContract:
+    """The tests. Each begins with an empty source and a job that never ran."""
+
+    @pytest.fixture
+    def source(self) -> SourceHarness:
+        """Return the source under test; yours."""
+        raise NotImplementedError("give your subclass a fixture `source`")
+
+    @pytest.fixture
+    def trial(self, tmp_path: Path) -> Trial:
+        """Return what runs the job."""
+        return Trial(tmp_path / "trial")
+
+    # Rows
+
+    def test_a_run_publishes_every_row_once(self, source: SourceHarness, trial: Trial) -> None:
+        """Whatever the pages, batches and files are in which rows come."""
+        report = trial.run(trial.job(source.fill(ROWS)))
+        assert report.failures == (), report.failures
+        _check_each_once(trial)
+
+    def test_a_second_run_reads_nothing(self, source: SourceHarness, trial: Trial) -> None:
+        """What was published is not due again."""
+        job = trial.job(source.fill(ROWS))
+        trial.run(job)
+        again = trial.run(job)
+        assert again.status is RunStatus.NOTHING_DUE, again
+        assert again.units.planned == 0, again.units
+        _check_each_once(trial)
+
+    def test_no_rows_are_no_error(self, source: SourceHarness, trial: Trial) -> None:
+        """A source may have nothing for a day."""
+        report = trial.run(trial.job(source.fill(0)))
+        assert report.failures == (), report.failures
+        assert report.rows == 0, report.rows
+
+    # Properties
+
+    def test_wrong_properties_are_found_before_a_run(
+        self, source: SourceHarness, trial: Trial
+    ) -> None:
+        """``Connector.check`` and ``PluginProperty`` name the property and say what to do."""
+        properties = source.fill(1)
+        connector = _connector(trial.job(properties))
+        own = {each.name: each for each in connector.properties}
+        missing = [(name, "") for name, each in own.items() if each.required]
+        for name, text in (*missing, *source.mistakes):
+            _refused(trial, {**properties, name: text}, name)
+        for name in own:
+            _refused(trial, {**properties, f"{name}x": "misspelled"}, f"{name}x")
+
+    def test_a_job_is_loaded_while_the_source_is_gone(
+        self, source: SourceHarness, trial: Trial
+    ) -> None:
+        """``check`` asks nobody, and so does the class when it is made."""
+        connector = _connector(trial.job({**source.fill(1), **source.gone()}))
+        assert isinstance(connector(), Connector)
+
+    def test_the_job_travels_to_a_task(self, source: SourceHarness, trial: Trial) -> None:
+        """The parsed values of your properties pickle; the class is found there by its name.
+
+        Of the connector itself nothing travels: a task makes its own, without arguments.
+        """
+        job = trial.job(source.fill(1))
+        arrived: Job = pickle.loads(pickle.dumps(job))  # noqa: S301 - our own bytes
+        assert _connector(arrived) is _connector(job)
+
+    # Failures
+
+    def test_a_source_that_is_gone_is_told_and_moves_no_watermark(
+        self, source: SourceHarness, trial: Trial
+    ) -> None:
+        """The message says what to do, and the next run reads what this one could not."""
+        properties = source.fill(ROWS)
+        job = trial.job({**properties, **source.gone()})
+        _check_told(job, source, SourceError)
+        assert trial.failure(job).startswith(SourceError.code)
+        _check_nothing_counts(trial, job)
+
+    def test_a_refused_login_is_told_and_not_tried_again(
+        self, source: SourceHarness, trial: Trial
+    ) -> None:
+        """``AuthenticationError``: no other attempt is made, which might lock the account."""
+        properties = source.fill(ROWS)
+        job = trial.job({**properties, **source.refusing()}, task__maxretries="2")
+        _check_told(job, source, AuthenticationError)
+        assert trial.failure(job) == AuthenticationError.code
+        _check_nothing_counts(trial, job)
+
+    def test_a_cut_in_the_middle_doubles_no_row(self, source: SourceHarness, trial: Trial) -> None:
+        """Your session goes on by itself, or raises and the next attempt starts over."""
+        job = trial.job(source.fill(ROWS), task__maxretries="2")
+        source.cut(1)
+        report = trial.run(job)
+        assert report.failures == (), report.failures
+        _check_each_once(trial)
+
+    def test_a_part_of_the_rows_is_never_published(
+        self, source: SourceHarness, trial: Trial
+    ) -> None:
+        """An answer that ends early is an error, not an end."""
+        job = trial.job(source.fill(ROWS))
+        source.cut(1000)
+        _check_told(job, source, SourceError)
+        assert trial.failure(job).startswith(SourceError.code)
+        _check_nothing_counts(trial, job)
+        source.cut(0)
+        report = trial.run(job)
+        assert report.failures == (), report.failures
+        _check_each_once(trial)
+
+    # Sessions
+
+    def test_close_releases_all(self, source: SourceHarness, trial: Trial) -> None:
+        """Also after a part, as for ``dil preview``, or nothing; to close twice is harmless."""
+        job = trial.job(source.fill(ROWS))
+        assert _left_open(job, 0, 1, None) <= 0, "files or sockets are still open after close()"
+
+    def test_close_releases_all_after_a_failure(self, source: SourceHarness, trial: Trial) -> None:
+        """``close`` is called whatever happened."""
+        job = trial.job(source.fill(ROWS))
+        source.cut(1000)
+        assert _left_open(job, None) <= 0, "files or sockets are still open after close()"
+
+    # Looks
+
+    def test_a_look_shows_rows_and_changes_nothing(
+        self, source: SourceHarness, trial: Trial
+    ) -> None:
+        """``dil preview`` and ``dil check`` read a little and keep neither state nor files."""
+        job = trial.job(source.fill(ROWS))
+        assert _connector(job).changes(job) is None, "it would ask for --send"
+        files = trial.files()
+        seen = look(job, now_ms=NOW_MS, rows=3)
+        assert len({int(each.as_py()) for each in seen.rows["id"]}) > 0, "no rows"
+        assert _shown([each.location for each in seen.answers], source) == [], "in `location`"
+        assert trial.files() == files, trial.files()
+        trial.run(job)
+        state, files = trial.state(job), trial.files()
+        look(job, now_ms=NOW_MS, rows=1)
+        assert trial.state(job) == state, trial.state(job)
+        assert trial.files() == files, trial.files()
+
+    # Variables
+
+    def test_a_value_stays_in_its_place(self, source: SourceHarness, trial: Trial) -> None:
+        """Values come from elsewhere: none may become SQL, another path, a pattern or a header."""
+        properties = source.named(_NAME)
+        assert _rows_of(trial, properties, _NAME) == 1, "the job must find what has the name"
+        strayed = []
+        for name in (*_NO_NAMES, *source.elsewhere):
+            with suppress(DilError):  # to refuse a name is as good as to find nothing
+                if _rows_of(trial, properties, name):
+                    strayed.append(name)
+        assert strayed == [], f"these are no names of rows, and brought some: {strayed}"
+
+
+def _connector(job: Job) -> type[Connector]:
+    found: type[Connector] = load(job.source.connector)
+    return found
+
+
+def _refused(trial: Trial, properties: Mapping[str, str], name: str) -> None:
+    """Check that a job is not loaded, for the one property and with advice."""
+    with pytest.raises(ConfigError) as caught:
+        trial.job(properties)
+    fixes = [problem.fix for problem in caught.value.problems if problem.key == name]
+    assert fixes, f"{name} is not named: {caught.value}"
+    assert all(fixes), f"{name}: say what to do, in `fix` of the Problem"
+
+
+def _check_each_once(trial: Trial) -> None:
+    published = Counter(trial.ids())
+    lost = sorted(set(range(ROWS)) - set(published))
+    doubled = sorted(number for number, count in published.items() if count > 1)
+    assert not lost, f"{len(lost)} rows are lost, the first has the id {lost[0]}"
+    assert not doubled, f"{len(doubled)} rows came more than once, the first is {doubled[0]}"
+    assert len(published) == ROWS, f"rows that are not the source's: {max(published)}"
+
+
+def _check_nothing_counts(trial: Trial, job: Job) -> None:
+    assert trial.ids() == [], f"{len(trial.ids())} rows were published"
+    assert trial.state(job)[0] is None, "the work unit counts as done"
+
+
+def _check_told(job: Job, source: SourceHarness, kind: type[DilError]) -> None:
+    """Read all and check the error, as the session raises it: in a run secrets are masked."""
+    with pytest.raises(kind) as caught:
+        look(job, now_ms=NOW_MS, rows=_ALL)
+    assert caught.value.fix, f"say what to do, in the second argument of {caught.value!r}"
+    assert _shown([str(caught.value)], source) == [], "the message holds a secret"
+
+
+def _shown(texts: Collection[str], source: SourceHarness) -> list[str]:
+    """Return the secrets that stand in some texts."""
+    return [secret for secret in source.secrets if any(secret in text for text in texts)]
+
+
+def _rows_of(trial: Trial, properties: Mapping[str, str], name: str) -> int:
+    """Return how many rows a name brings.
+
+    Raises:
+        DilError: it was refused.
+    """
+    unit = {"name": "unit", "type": "unit", "units": [{"name": name}]}
+    job = trial.job(properties, ms__watermark=json.dumps([DAY, unit]))
+    return len(look(job, now_ms=NOW_MS, rows=_ALL).rows)
+
+
+def _left_open(job: Job, *batches: int | None) -> int:
+    """Return how many files and sockets sessions leave open that read so many batches each."""
+    _read(job, None)  # what is loaded and opened once for the process is there now
+    gc.collect()
+    before = _open_files()
+    sessions = [_read(job, most) for most in batches]  # kept: it is for close to release
+    _wait_until(lambda: _open_files() <= before)
+    left = _open_files() - before
+    del sessions
+    return left
+
+
+def _read(job: Job, batches: int | None) -> object:
+    """Read through a session, close it twice, and return it."""
+    session, found = opened(job)
+    try:
+        with suppress(DilError):
+            for _ in islice(found, batches):
+                pass
+    finally:
+        found.close()
+        session.close()
+        session.close()
+    return session
+
+
+def _open_files() -> int:
+    return len(list(Path("/dev/fd").iterdir()))
+
+
+def _wait_until(holds: Callable[[], bool], seconds: float = 10) -> None:
+    """Wait for the other side: a server in this process closes its sockets in its own time."""
+    end = time.monotonic() + seconds
+    while not holds() and time.monotonic() < end:
+        time.sleep(0.01)

@@ -1,0 +1,126 @@
+"""One job in a folder of its own, run in this process without Spark, and what it published."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Generator, Iterator, Mapping
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from dil import config, plans
+from dil.coordination import local
+from dil.errors import DilError
+from dil.extraction.paging.walk import Walk
+from dil.extraction.parameters import Scope
+from dil.job import RunOptions, run_job
+from dil.model.job import Job
+from dil.model.report import RunReport
+from dil.secondary_access import renewal
+from dil.spi.connector import ByteSession, Connector, RowSession, SessionContext
+from dil.spi.registry import load
+from dil.state import open_store
+from dil.task import Surroundings, pages_of
+from dil.testing.in_process import InProcessExecutor
+
+NOW_MS = 1_735_689_600_000  # 2025-01-01T00:00:00Z
+DAY = {"name": "day", "type": "datetime", "range": {"from": "2024-12-31", "to": "P0D"}}
+_JOB = {
+    "job.name": "trial",
+    "extract.namespace": "trial",
+    "extract.table.name": "rows",
+    "extract.table.type": "APPEND_ONLY",
+    "ms.extractor.class": "json",
+    "ms.timezone": "UTC",
+    "ms.watermark": json.dumps([DAY]),
+    "writer.output.format": "PARQUET",
+    "writer.file.path.type": "namespace_table",
+    "data.publisher.final.dir": "lake",
+    "state.store.dir": "state",
+    "task.maxretries": "0",
+}
+
+
+class Trial:
+    """A job with one work unit, the day before ``NOW_MS``; no wait before a retry is waited for."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def job(self, properties: Mapping[str, str], **changes: str) -> Job:
+        """Write the job file anew and load it; of changes, ``__`` in a name is a dot.
+
+        Raises:
+            ConfigError: with everything that is wrong.
+        """
+        more = {name.replace("__", "."): text for name, text in changes.items()}
+        self._folder.mkdir(parents=True, exist_ok=True)
+        path = self._folder / "trial.yaml"  # JSON is YAML, and keeps every character of a value
+        text = json.dumps({**_JOB, **properties, **more}, ensure_ascii=False, indent=0)
+        path.write_text(text, encoding="utf-8")
+        return config.load(path, environ={}).job
+
+    def run(self, job: Job) -> RunReport:
+        """Run the job once, as of ``NOW_MS``."""
+        executor = InProcessExecutor(Surroundings(sleep=_no_wait))
+        return run_job(job, RunOptions(now_ms=NOW_MS, clock=lambda: NOW_MS, executor=executor))
+
+    def failure(self, job: Job) -> str:
+        """Run the job, which is to fail, and return the code of its failure."""
+        try:
+            report = self.run(job)
+        except DilError as error:  # the driver asks for the units, before there is a task
+            return error.code
+        return " ".join({failure.code for failure in report.failures})
+
+    def ids(self) -> list[int]:
+        """Return the column ``id`` of everything that was published, sorted."""
+        found = [
+            int(value.as_py())
+            for path in self._visible()
+            for value in pq.read_table(path, columns=["id"])["id"]
+        ]
+        return sorted(found)
+
+    def state(self, job: Job) -> list[object]:
+        """Return what the state store remembers, to be compared."""
+        with open_store(job.state, job.name, clock=lambda: NOW_MS) as store:
+            return [store.head(), *store.unit_states(), *store.unfinished_runs()]
+
+    def files(self) -> list[str]:
+        """Return everything below the folder."""
+        return sorted(path.relative_to(self._folder).as_posix() for path in self._folder.rglob("*"))
+
+    def _visible(self) -> Iterator[Path]:
+        """Yield what a reader of the dataset sees."""
+        lake = self._folder / "lake"
+        for path in sorted(lake.rglob("*")):
+            parts = path.relative_to(lake).parts
+            if path.is_file() and not any(part.startswith(("_", ".")) for part in parts):
+                yield path
+
+
+def opened(job: Job) -> tuple[ByteSession | RowSession, Generator[pa.RecordBatch]]:
+    """Open a session for the job's work unit as a task does; the caller closes it.
+
+    Returns:
+        The session, and the batches that a task reads through it, lazily.
+    """
+    unit = plans.plan_job(job, now_ms=NOW_MS).plan.work_units[0]
+    shared, renewed = local(job), renewal(job)
+    context = SessionContext(job, unit, "trial", NOW_MS, 1, coordinator=shared, renewed=renewed)
+    connector: type[Connector] = load(job.source.connector)
+    session = connector().open(context)
+    walk = Walk(job.extraction, Scope.of(unit, full_extract=False), time)
+    return session, _batches(session, job, walk)
+
+
+def _batches(session: ByteSession | RowSession, job: Job, walk: Walk) -> Generator[pa.RecordBatch]:
+    for page, _ in pages_of(session, job, walk):
+        yield from page.batches
+
+
+def _no_wait(seconds: float) -> None:
+    del seconds
