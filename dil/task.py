@@ -10,8 +10,8 @@ import logging
 import random
 import time
 import uuid
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -192,8 +192,7 @@ def _attempt(
         )
         with _going_on(run.job, checkpoints):
             context = _session_context(run, unit, attempt, around, out.outbox)
-            for batch in _rows(run, context, chain, walk, out.outbox):
-                out.sink.write(batch)
+            _write(_rows(run, context, chain, walk, out.outbox), out.sink)
             _check_enough(counters, run.job.extraction.min_records)
             report = TaskReport(
                 signature=unit.signature,
@@ -315,13 +314,20 @@ def _session_context(
     )
 
 
+def _write(rows: Generator[pa.RecordBatch, None, None], sink: StagedWriter | DumpWriter) -> None:
+    """Write all rows; a write that fails closes what they come from at once."""
+    with closing(rows):
+        for batch in rows:
+            sink.write(batch)
+
+
 def _rows(
     run: RunContext,
     context: SessionContext,
     chain: ConversionChain,
     walk: Walk,
     outbox: Outbox,
-) -> Iterator[pa.RecordBatch]:
+) -> Generator[pa.RecordBatch, None, None]:
     """Yield converted batches, one page at a time; the session is closed at the end."""
     job = run.job
     connector = load(job.source.connector)()
@@ -333,8 +339,9 @@ def _rows(
         try:
             for page, values in pages_of(outbox.audited(session), job, walk):
                 facts = PageFacts(page, values.variables, walk.counters.pages)
-                for batch in page.batches:
-                    yield from chain.convert(batch, facts)
+                with closing(page):
+                    for batch in page.batches:
+                        yield from chain.convert(batch, facts)
                 told.tell(coordinator, walk.counters, page.rows)
         finally:
             walk.counters.seconds_waited += session.seconds_waited

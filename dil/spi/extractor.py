@@ -54,6 +54,12 @@ class Page:
     dropped: int = 0
     is_whole: bool = False
 
+    def close(self) -> None:
+        """Let go of what the rows come from, where not all of them were taken."""
+        close = getattr(self.batches, "close", None)
+        if close is not None:
+            close()
+
 
 class Extractor(ABC):
     """A format. One instance serves one attempt of one work unit, page after page.

@@ -26,8 +26,8 @@ from tests.contract.state_stores import (
     outcome,
     postgresql_place,
 )
-from tests.servers.cutting_proxy import CuttingProxy
 from tests.servers.mariadb import MariadbServer
+from tests.servers.meddling_proxy import MeddlingProxy
 from tests.servers.postgresql import PASSWORD, PostgresqlServer
 
 ADD = "INSERT INTO committed_run (dataset_id, run_id, seq) VALUES (?, ?, ?)"
@@ -216,7 +216,7 @@ def test_a_connection_that_breaks_inside_a_transaction_leaves_nothing(backend: B
 
 
 def test_a_commit_whose_answer_is_lost_is_looked_up_and_counts(backend: Backend) -> None:
-    with CuttingProxy(backend.server.port) as proxy:
+    with MeddlingProxy(backend.server.port) as proxy:
         database = backend.database(backend.at(proxy.port))
         add(database, "r1", between=lambda: proxy.cut_answer_after(b"COMMIT"))
         assert proxy.cuts == 1
@@ -226,7 +226,7 @@ def test_a_commit_whose_answer_is_lost_is_looked_up_and_counts(backend: Backend)
 
 
 def test_a_commit_that_never_arrived_is_looked_up_and_is_an_error(backend: Backend) -> None:
-    with CuttingProxy(backend.server.port) as proxy:
+    with MeddlingProxy(backend.server.port) as proxy:
         database = backend.database(backend.at(proxy.port))
         with pytest.raises(StateError):
             add(database, "r1", between=lambda: proxy.cut_before(b"COMMIT"))
@@ -240,7 +240,7 @@ def test_a_commit_that_cannot_be_looked_up_may_have_landed(
     backend: Backend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("dil.state.databases.outage.RESTART_S", 0.5)
-    with CuttingProxy(backend.server.port) as proxy:
+    with MeddlingProxy(backend.server.port) as proxy:
         database = backend.database(backend.at(proxy.port))
         with pytest.raises(CommitUnknownError) as caught:
             add(
@@ -258,7 +258,7 @@ def test_a_server_that_hangs_becomes_an_error_and_then_works_again(
     monkeypatch.setattr("dil.state.databases.server_driver.ANSWER_S", 1)
     monkeypatch.setattr("dil.state.databases.server_driver.CONNECT_S", 2)
     monkeypatch.setattr("dil.state.databases.outage.RESTART_S", 0)
-    with CuttingProxy(backend.server.port) as proxy, backend.open(backend.at(proxy.port)) as store:
+    with MeddlingProxy(backend.server.port) as proxy, backend.open(backend.at(proxy.port)) as store:
         lease = store.acquire_lease("r1", lease_s=60)
         proxy.hang()
         with pytest.raises(StateError) as caught:

@@ -20,7 +20,7 @@ from dil.model.properties import Properties
 from dil.model.settings import SecondaryInput
 from dil.preview import look
 from dil.spi.connector import RequestValues
-from tests.integration.file_jobs import NOW, FileJob
+from tests.integration.local_jobs import NOW, FileJob
 from tests.servers.meddling_proxy import MeddlingProxy
 from tests.servers.s3 import KEY, REGION, SECRET, MotoServer, RcloneServer, S3Server
 from tests.servers.sftp import SftpServer

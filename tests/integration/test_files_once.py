@@ -13,7 +13,7 @@ from dil.cli.main import main
 from dil.errors import ConfigError
 from dil.model.report import RunReport, RunStatus
 from dil.state import open_store
-from tests.integration.file_jobs import NOW, FileJob
+from tests.integration.local_jobs import NOW, FileJob
 from tests.jobs import visible_files
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.file_jobs import FileJob, error_of
+from tests.integration.local_jobs import FileJob, error_of
 from tests.servers.meddling_proxy import MeddlingProxy
 from tests.servers.s3 import KEY, REGION, SECRET, RcloneServer
 from tests.servers.sftp import SftpServer

@@ -9,8 +9,6 @@ import json
 import os
 import random
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -21,8 +19,8 @@ from dil.storage import LocalFilesystem
 from tests.jobs import write_job
 from tests.servers.http_server import HttpServer
 from tests.servers.rows import START_MS, Dataset
+from tests.torture.kills import PAGE_SERVER, KillServer
 
-SERVER = Path(__file__).parents[1] / "torture" / "page_kill_server.py"
 PAGES, PAGE_ROWS, STEP_MS = 60, 5, 60_000
 HIGH = START_MS + PAGES * PAGE_ROWS * STEP_MS
 KILLS = int(os.environ.get("DIL_KILLS", "20")) // 4
@@ -31,9 +29,9 @@ KILLS = int(os.environ.get("DIL_KILLS", "20")) // 4
 class Runs:
     """Runs of one work unit that follow each other; each may be killed at a call of its own."""
 
-    def __init__(self, folder: Path, source: HttpServer, process: subprocess.Popen[str]) -> None:
+    def __init__(self, folder: Path, source: HttpServer, kills: KillServer) -> None:
         self._folder = folder / "lake"
-        self._process = process
+        self._kills = kills
         self._source = source
         parameters = [
             {"name": "unit"},
@@ -58,20 +56,15 @@ class Runs:
 
     def run(self, number: int, at: int = -1) -> dict:
         """Run, and go on from what the runs before left."""
-        order = {
-            "job": str(self._job),
-            "low": START_MS,
-            "high": HIGH,
-            "staging": self.staged(number),
-            "run_id": f"r{number}",
-            "earlier": [self.staged(before) for before in range(number)],
-            "at": at,
-        }
-        assert self._process.stdin
-        assert self._process.stdout
-        self._process.stdin.write(json.dumps(order) + "\n")
-        self._process.stdin.flush()
-        return json.loads(self._process.stdout.readline())
+        return self._kills.order(
+            job=str(self._job),
+            low=START_MS,
+            high=HIGH,
+            staging=self.staged(number),
+            run_id=f"r{number}",
+            earlier=[self.staged(before) for before in range(number)],
+            at=at,
+        )
 
     def is_complete(self, number: int) -> bool:
         """Tell whether a killed run had come to its end; the next run adopts that."""
@@ -89,18 +82,8 @@ class Runs:
 @pytest.fixture
 def runs(tmp_path):
     rows = Dataset.generate(PAGES * PAGE_ROWS, units=("a",), step_ms=STEP_MS)
-    with (
-        HttpServer(rows) as source,
-        subprocess.Popen(
-            [sys.executable, "-W", "ignore", str(SERVER)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        ) as process,
-    ):
-        yield Runs(tmp_path, source, process)
-        process.stdin.close()
-        process.wait(timeout=30)
+    with HttpServer(rows) as source, KillServer(PAGE_SERVER) as kills:
+        yield Runs(tmp_path, source, kills)
 
 
 def ids(files: list[str]) -> list[int]:

@@ -17,7 +17,7 @@ import pytest
 
 from connectors.s3.session import S3Session
 from dil.preview import look
-from tests.integration.file_jobs import NOW, FileJob, error_of
+from tests.integration.local_jobs import NOW, FileJob, error_of
 from tests.jobs import ROOT
 from tests.servers.meddling_proxy import MeddlingProxy
 from tests.servers.s3 import KEY, REGION, SECRET, MotoServer, RcloneServer, S3Server

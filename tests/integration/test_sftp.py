@@ -20,7 +20,7 @@ from connectors.sftp.settings import SftpSettings
 from dil.errors import ConfigError
 from dil.preview import look
 from dil.spi.connector import RequestValues
-from tests.integration.file_jobs import NOW, FileJob, error_of
+from tests.integration.local_jobs import NOW, FileJob, error_of
 from tests.jobs import ROOT
 from tests.servers.connect_proxy import ConnectProxy
 from tests.servers.meddling_proxy import MeddlingProxy

@@ -27,7 +27,6 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from email.utils import formatdate
-from types import TracebackType
 from typing import Self
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
@@ -170,12 +169,7 @@ class FaultySource:
         self.listen()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._state.stopping.set()
         self.hang_up()
         for thread in self._threads:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import socketserver
 import threading
-from types import TracebackType
 from typing import Self
 
 
@@ -20,12 +19,7 @@ class InThread:
         self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-from types import TracebackType
 from typing import Self
 
 import pymysql
@@ -44,12 +43,7 @@ class MariadbServer:
         self._execute_as("root", "", "GRANT ALL ON *.* TO admin@'%' WITH GRANT OPTION", "mysql")
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._process.send_signal(signal.SIGTERM if self._durable else signal.SIGKILL)
         self._process.wait(timeout=30)
         shutil.rmtree(self.folder)

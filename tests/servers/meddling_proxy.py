@@ -1,4 +1,4 @@
-"""A TCP proxy that cuts answers short, and lets a test act between two requests."""
+"""A TCP proxy that breaks connections, hangs, and lets a test act between two requests."""
 
 from __future__ import annotations
 
@@ -8,8 +8,11 @@ import socket
 import struct
 import threading
 from collections.abc import Callable
-from types import TracebackType
-from typing import Self
+from typing import NoReturn, Self
+
+
+class _CutError(OSError):
+    """A connection is to be broken here."""
 
 
 class MeddlingProxy:
@@ -25,25 +28,25 @@ class MeddlingProxy:
         self.port: int = self._listener.getsockname()[1]
         self.connections = 0
         self.cuts = 0
+        self.failures: list[Exception] = []
         self._limit: int | None = None
         self._times = 0
         self._acts: list[tuple[bytes, Callable[[], object]]] = []
+        self._unanswered: bytes | None = None
+        self._refuses_after_cut = False
+        self._flowing = threading.Event()
+        self._flowing.set()
         self._closed = False
         self._lock = threading.Lock()
-        self.failures: list[Exception] = []
 
     def __enter__(self) -> Self:
         self._thread = threading.Thread(target=self._accept, daemon=True)
         self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._closed = True
+        self._flowing.set()
         self._thread.join(timeout=10)
         self._listener.close()
 
@@ -55,10 +58,31 @@ class MeddlingProxy:
         """Call ``act`` once, before the first request that holds these bytes is passed on."""
         self._acts.append((request, act))
 
+    def cut_before(self, request: bytes) -> None:
+        """Break the connection that sends ``request`` next, before the server sees it."""
+        self.act_before(request, self._cut)
+
+    def cut_answer_after(self, request: bytes, *, for_good: bool = False) -> None:
+        """Pass ``request`` on, and break the connection when its answer arrives.
+
+        ``for_good`` refuses all connections from then on.
+        """
+        self._unanswered, self._refuses_after_cut = request, for_good
+
+    def hang(self) -> None:
+        """Keep connections open and pass nothing on."""
+        self._flowing.clear()
+
+    def go_on(self) -> None:
+        self._flowing.set()
+
     def _accept(self) -> None:
         while not self._closed:
             with contextlib.suppress(OSError):
                 client, _ = self._listener.accept()
+                if self._refuses_after_cut and self.cuts:
+                    client.close()
+                    continue
                 self.connections += 1
                 threading.Thread(target=self._serve, args=(client,), daemon=True).start()
 
@@ -72,17 +96,22 @@ class MeddlingProxy:
 
     def _pass_on(self, client: socket.socket, server: socket.socket) -> None:
         answered = 0
+        is_doomed = False
         while not self._closed:
             ready, _, _ = select.select([client, server], [], [], 0.1)
+            self._flowing.wait()
             for source in ready:
                 data = source.recv(1 << 14)
                 if not data:
                     return
                 if source is client:
                     self._act(data)
+                    is_doomed = is_doomed or self._is_unanswered(data)
                     server.sendall(data)
                     continue
                 answered += len(data)
+                if is_doomed:
+                    self._cut()
                 if self._is_cut(answered):
                     client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
                     return
@@ -99,8 +128,20 @@ class MeddlingProxy:
         for _, act in due:
             try:
                 act()
+            except _CutError:
+                raise
             except Exception as error:  # noqa: BLE001 - the test looks at it
                 self.failures.append(error)
+
+    def _is_unanswered(self, data: bytes) -> bool:
+        if self._unanswered is None or self._unanswered not in data:
+            return False
+        self._unanswered = None
+        return True
+
+    def _cut(self) -> NoReturn:
+        self.cuts += 1
+        raise _CutError
 
     def _is_cut(self, answered: int) -> bool:
         with self._lock:

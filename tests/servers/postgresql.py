@@ -6,7 +6,6 @@ import os
 import shutil
 import signal
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 import psycopg
@@ -36,12 +35,7 @@ class PostgresqlServer:
         self.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._process.send_signal(signal.SIGQUIT)
         self._process.wait(timeout=30)
         shutil.rmtree(self.folder)

@@ -9,6 +9,7 @@ import subprocess
 import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -19,16 +20,18 @@ HOW = (
 
 
 def needed_program(name: str, *places: str) -> str:
-    """Return a server's program; without it skip, or fail where servers are required.
+    """Return a server's program; without it skip, or fail where servers are required."""
+    return find_program(name, places) or give_up(f"{name} is not installed. {HOW}")
+
+
+def give_up(reason: str) -> NoReturn:
+    """Skip the test for want of a server, or fail it where servers are required.
 
     ``DIL_REQUIRE_SERVERS`` and ``CI`` say that a missing server is no excuse.
     """
-    found = find_program(name, places)
-    if found is not None:
-        return found
     if os.environ.get("DIL_REQUIRE_SERVERS") or os.environ.get("CI"):
-        pytest.fail(f"{name} is not installed. {HOW}")
-    pytest.skip(f"{name} is not installed. {HOW}")
+        pytest.fail(reason)
+    pytest.skip(reason)
 
 
 def find_program(name: str, places: Iterable[str]) -> str | None:

@@ -6,7 +6,6 @@ knows more of S3, versions among it.
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import shutil
 import signal
@@ -14,22 +13,19 @@ import socket
 import subprocess
 import sys
 import tempfile
+from abc import ABC, abstractmethod
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
-import pytest
-
-from tests.jobs import ROOT
 from tests.servers.programs import free_port
+from tests.servers.third_party import needed
 from tests.servers.waiting import wait_until
 
 KEY, SECRET = "AKIADILDILDILDILDIL", "s3cr/et+key/of/dil"
 REGION = "eu-test-1"
-_RCLONE = ROOT / ".cache" / "servers" / "python" / "bin" / "rclone"
 
 
-class S3Server:
+class S3Server(ABC):
     """One server; buckets are made by ``bucket``."""
 
     def __init__(self) -> None:
@@ -41,12 +37,7 @@ class S3Server:
         self.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
         shutil.rmtree(self.folder)
 
@@ -62,8 +53,9 @@ class S3Server:
         os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait(timeout=30)
 
+    @abstractmethod
     def command(self) -> list[str]:
-        raise NotImplementedError
+        """Return the program and its arguments."""
 
     def client(self, url: str = "") -> Any:
         """Return a client of the administrator's, over which tests make and look at objects."""
@@ -107,20 +99,12 @@ class RcloneServer(S3Server):
 
     def __init__(self) -> None:
         super().__init__()
-        if not _RCLONE.exists():
-            how = f"{_RCLONE} is not there. Run scripts/ensure-third-party."
-            if os.environ.get("DIL_REQUIRE_SERVERS") or os.environ.get("CI"):
-                pytest.fail(how)
-            pytest.skip(how)
+        self._program = needed("python", "bin", "rclone")
 
     def command(self) -> list[str]:
         (self.folder / "objects").mkdir(exist_ok=True)
         return [
-            str(_RCLONE), "serve", "s3", str(self.folder / "objects"), "--config", "",
+            self._program, "serve", "s3", str(self.folder / "objects"), "--config", "",
             "--addr", f"127.0.0.1:{self.port}", "--auth-key", f"{KEY},{SECRET}",
             "--vfs-cache-mode", "off", "--dir-cache-time", "0s",
         ]  # fmt: skip
-
-
-def has_moto() -> bool:
-    return importlib.util.find_spec("moto") is not None

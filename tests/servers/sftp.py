@@ -17,7 +17,6 @@ import subprocess
 import tempfile
 import threading
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 import paramiko
@@ -52,12 +51,7 @@ class SftpServer:
         self.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
         shutil.rmtree(self.folder)
 
@@ -158,12 +152,7 @@ class PasswordServer:
         self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._listener.shutdown(socket.SHUT_RDWR)
         self._thread.join(timeout=10)
         self._listener.close()

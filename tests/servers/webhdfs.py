@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 
@@ -49,14 +48,9 @@ class WebHdfs:
             server.__enter__()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         for server in self._servers:
-            server.__exit__(kind, error, trace)
+            server.__exit__()
 
     def file(self, path: str) -> Path:
         """Return where a path of HDFS is."""

@@ -1,4 +1,4 @@
-"""Drives the kill server: run a job, kill it at a step, run it again."""
+"""Drives the kill servers: run a job, kill it at a step, run it again."""
 
 from __future__ import annotations
 
@@ -7,37 +7,38 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
-SERVER = Path(__file__).with_name("kill_server.py")
+JOB_SERVER = Path(__file__).with_name("kill_server.py")
+PAGE_SERVER = Path(__file__).with_name("page_kill_server.py")
 
 
 class KillServer:
-    """A process that forks one child per run."""
+    """A process that forks one child per run, ``JOB_SERVER`` or ``PAGE_SERVER``."""
+
+    def __init__(self, program: Path = JOB_SERVER) -> None:
+        self._program = program
 
     def __enter__(self) -> Self:
         self._process = subprocess.Popen(
-            [sys.executable, "-W", "ignore", str(SERVER)],
+            [sys.executable, "-W", "ignore", str(self._program)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
         )
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._process.stdin.close()
         self._process.wait(timeout=30)
         self._process.stdout.close()
 
     def run(self, job: Path, now: int, at: int = -1) -> dict:
-        """Run a job in a child; kill it at event number ``at``."""
-        order = {"job": str(job), "now": now, "at": at}
+        """Run a job in a child of ``JOB_SERVER``; kill it at event number ``at``."""
+        return self.order(job=str(job), now=now, at=at)
+
+    def order(self, **order: object) -> dict:
+        """Let a child do what an order says; return the answer."""
         self._process.stdin.write(json.dumps(order) + "\n")
         self._process.stdin.flush()
         return json.loads(self._process.stdout.readline())

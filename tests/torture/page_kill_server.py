@@ -8,9 +8,6 @@ profiled call or return at which the child gets SIGKILL, -1 for never. Answers w
 
 from __future__ import annotations
 
-import json
-import os
-import signal
 import sys
 from pathlib import Path
 
@@ -19,9 +16,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 import pyarrow.parquet  # noqa: F401 - loaded once, before any fork
 
 import connectors.http.session  # noqa: F401
-import dil
 import dil.extraction.json.extractor
-import dil.writing.parquet_writer
+import dil.writing.parquet_writer  # noqa: F401
 from dil import config
 from dil.model.interval import Interval
 from dil.model.task import RunContext
@@ -29,28 +25,12 @@ from dil.model.work_unit import Reason, WorkUnit
 from dil.publishing.page_log import page_logs
 from dil.storage import LocalFilesystem
 from dil.task import run_work_unit
+from tests.torture.forks import Answer, killed_at, serve
 
-PACKAGE = str(Path(dil.__file__).parent)
-WATCHED = ("task.py", "checkpoints.py", "publishing", "storage", "writing", "extraction/paging.py")
-
-
-def _is_watched(code) -> bool:
-    name = code.co_filename
-    return name.startswith(PACKAGE) and name[len(PACKAGE) + 1 :].startswith(WATCHED)
+WATCHED = ("task.py", "checkpoints.py", "publishing/", "storage/", "writing/", "extraction/paging/")
 
 
-def _profiler(at: int, count: list[int]):
-    def profile(frame, event, argument) -> None:
-        if event not in {"call", "return"} or not _is_watched(frame.f_code):
-            return
-        if count[0] == at:
-            os.kill(os.getpid(), signal.SIGKILL)
-        count[0] += 1
-
-    return profile
-
-
-def _child(order: dict, answer_to: int) -> None:
+def _run(order: Answer) -> Answer:
     job = config.load(Path(order["job"]), overrides={}, environ={}, lenient=False).job
     interval = Interval(order["low"], order["high"])
     unit = WorkUnit(
@@ -74,36 +54,14 @@ def _child(order: dict, answer_to: int) -> None:
         staging_dir=order["staging"],
         resume_from=earlier,
     )
-    count = [0]
-    sys.setprofile(_profiler(order["at"], count))
-    report = run_work_unit(run, unit)
-    sys.setprofile(None)
-    answer = {
-        "killed": False,
+    with killed_at(order["at"], WATCHED) as events:
+        report = run_work_unit(run, unit)
+    return {
         "failure": report.failure and report.failure.error,
         "files": [file.path for file in report.files],
-        "events": count[0],
+        "events": len(events),
     }
-    with os.fdopen(answer_to, "w") as stream:
-        json.dump(answer, stream)
-
-
-def main() -> None:
-    """Serve until stdin ends."""
-    for line in sys.stdin:
-        reading, writing = os.pipe()
-        pid = os.fork()
-        if pid == 0:
-            os.close(reading)
-            _child(json.loads(line), writing)
-            os._exit(0)
-        os.close(writing)
-        with os.fdopen(reading) as stream:
-            answer = stream.read()
-        _, status = os.waitpid(pid, 0)
-        killed = os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL
-        print(answer or json.dumps({"killed": killed, "failure": None, "files": []}), flush=True)
 
 
 if __name__ == "__main__":
-    main()
+    serve(_run, {"failure": None, "files": []})

@@ -7,13 +7,11 @@ import signal
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
-import pytest
 import requests
 
-from tests.servers.programs import free_port
+from tests.servers.programs import free_port, give_up
 from tests.servers.waiting import wait_until
 
 CACHE = Path(__file__).resolve().parents[3] / ".cache" / "servers"
@@ -23,11 +21,7 @@ HOW = "Run scripts/ensure-third-party; it needs PyPI, and npm with node 20."
 def needed(*parts: str) -> str:
     """Return an installed program; without it skip, or fail where servers are required."""
     path = CACHE.joinpath(*parts)
-    if path.exists():
-        return str(path)
-    if os.environ.get("DIL_REQUIRE_SERVERS") or os.environ.get("CI"):
-        pytest.fail(f"{path} is not installed. {HOW}")
-    pytest.skip(f"{path} is not installed. {HOW}")
+    return str(path) if path.exists() else give_up(f"{path} is not installed. {HOW}")
 
 
 class ThirdPartyServer:
@@ -49,12 +43,7 @@ class ThirdPartyServer:
         wait_until(self._answers)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait(timeout=30)
 

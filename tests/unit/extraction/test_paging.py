@@ -26,24 +26,9 @@ from dil.model.job import ClassRef, ExtractionSpec
 from dil.model.settings import Pagination, Parameter, SessionCondition, SessionKeyField
 from dil.spi.connector import ByteSession, Response, RowSession
 from dil.spi.extractor import MISSING
+from tests.unit.extraction.clocks import Clock
 
 REF = ClassRef("m", "c")
-
-
-@dataclass
-class Clock:
-    """Time that passes only by sleeping, and by ``request_s`` for each request."""
-
-    now: float = 1000.0
-    request_s: float = 0.0
-    slept: list[float] = field(default_factory=list)
-
-    def monotonic(self):
-        return self.now
-
-    def sleep(self, seconds):
-        self.slept.append(seconds)
-        self.now += seconds
 
 
 @dataclass

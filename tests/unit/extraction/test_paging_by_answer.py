@@ -17,20 +17,11 @@ from dil.extraction.parameters import Scope, evaluate
 from dil.model.job import ClassRef, ExtractionSpec
 from dil.model.settings import Pagination, Parameter, SessionCondition, SessionKeyField
 from dil.spi.connector import ByteSession, Response
+from tests.unit.extraction.clocks import Instant
 
 REF = ClassRef("m", "c")
 URI = "https://h/v1/rows?a=1"
 IDS = itertools.count()
-
-
-class Instant:
-    """Time that does not pass."""
-
-    def monotonic(self):
-        return 0.0
-
-    def sleep(self, seconds):
-        raise AssertionError("nothing waits here")
 
 
 class Source(ByteSession):

@@ -21,6 +21,7 @@ from dil.extraction.parameters import Scope
 from dil.model.job import ClassRef, ExtractionSpec
 from dil.model.settings import Pagination, Parameter, SessionCondition, SessionKeyField
 from dil.spi.connector import ByteSession, Response
+from tests.unit.extraction.clocks import Instant
 
 REF = ClassRef("m", "c")
 IDS = itertools.count()
@@ -32,16 +33,6 @@ ECHOED = {
     "parameters": (Parameter(name="o", type="pagestart"), Parameter(name="p", type="pageno")),
 }
 GONE = Response(body=None, warning="HTTP status 204 No Content, taken as no rows")
-
-
-class Instant:
-    """Time that does not pass."""
-
-    def monotonic(self):
-        return 0.0
-
-    def sleep(self, seconds):
-        raise AssertionError("nothing waits here")
 
 
 class Source(ByteSession):

@@ -15,6 +15,7 @@ from dil.extraction.parameters import Scope
 from dil.model.job import ClassRef, ExtractionSpec
 from dil.model.settings import Pagination, Parameter, SessionKeyField
 from dil.spi.connector import ByteSession, Response
+from tests.unit.extraction.clocks import Instant
 
 OFFSETS = {
     "pagination": Pagination(initial_values=(0, 2)),
@@ -30,16 +31,6 @@ CURSOR = {
 LINKS = {"pagination": Pagination(next="next")}
 FILES = {"has_more": True}
 PAGES = st.lists(st.lists(st.sampled_from("abc"), max_size=3), min_size=1, max_size=6)
-
-
-class Instant:
-    """Time that does not pass."""
-
-    def monotonic(self):
-        return 0.0
-
-    def sleep(self, seconds):
-        raise AssertionError("nothing waits here")
 
 
 class Source(ByteSession):

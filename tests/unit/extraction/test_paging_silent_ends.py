@@ -14,21 +14,12 @@ from dil.extraction.parameters import Scope
 from dil.model.job import ClassRef, ExtractionSpec
 from dil.model.settings import Pagination, Parameter
 from dil.spi.connector import ByteSession, Response
+from tests.unit.extraction.clocks import Instant
 
 REF = ClassRef("m", "c")
 START = (Parameter(name="start", type="pagestart"),)
 NUMBER = (Parameter(name="page", type="pageno"),)
 LINKS = {"Link": "<https://shop.test/2>; rel=next"}
-
-
-class Instant:
-    """Time that does not pass."""
-
-    def monotonic(self):
-        return 0.0
-
-    def sleep(self, seconds):
-        raise AssertionError("nothing waits here")
 
 
 class Source(ByteSession):

@@ -20,19 +20,9 @@ from dil.model.job import ClassRef, ExtractionSpec
 from dil.model.json import WrittenNumber
 from dil.model.settings import Parameter
 from dil.spi.connector import ByteSession, Response
+from tests.unit.extraction.clocks import Clock
 
 ROWS = [{"id": 1}, {"id": 2}, {"id": 1}]
-
-
-class Clock:
-    def __init__(self):
-        self.now = 0.0
-
-    def monotonic(self):
-        return self.now
-
-    def sleep(self, seconds):
-        self.now += seconds
 
 
 class Receiver(ByteSession):

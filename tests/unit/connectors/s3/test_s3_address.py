@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from connectors.s3.address import Address, AddressError, Service, address_of
+from connectors.address import AddressError
+from connectors.s3.address import Address, Service, address_of
 from dil.model.s3_settings import S3Settings
 
 AWS = Service("", "us-west-2", path_style=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dil.errors import ConfigError
-from tests.integration.file_jobs import FileJob
+from tests.integration.local_jobs import FileJob
 
 S3 = "ms.source.s3.parameters"
 

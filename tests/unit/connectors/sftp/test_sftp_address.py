@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from connectors.sftp.address import Address, AddressError, Server, address_of
+from connectors.address import AddressError
+from connectors.sftp.address import Address, Server, address_of
 from dil.errors import ConfigError
 
 DEFAULT = Server("files.acme", 2222, "lake")

@@ -1,4 +1,4 @@
-"""Jobs over files on a server, run in this process, and what they published."""
+"""Small jobs run in this process, one run after the other, and what they published."""
 
 from __future__ import annotations
 
@@ -18,16 +18,18 @@ from tests.stories import executor
 NOW = 1_735_689_600_000  # 2025-01-01T00:00:00Z
 
 
-class FileJob:
+class LocalJob:
     """One job in a folder of its own; dots in names of properties are double underscores."""
+
+    name = "rows"
 
     def __init__(self, folder: Path, **properties: str) -> None:
         self.folder = folder
         self.properties = {
-            "job.name": "files",
+            "job.name": self.name,
             "ms.extractor.class": "json",
             "extract.namespace": "lake",
-            "extract.table.name": "files",
+            "extract.table.name": self.name,
             "extract.table.type": "SNAPSHOT_ONLY",
             "ms.timezone": "UTC",
             "ms.watermark": json.dumps(
@@ -45,11 +47,9 @@ class FileJob:
     def job(self, **changes: str) -> Job:
         """Write the job file anew and load it."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        path = self.folder / "files.conf"
-        lines = [
-            f"{name}={value}" for name, value in {**self.properties, **_dotted(changes)}.items()
-        ]
-        path.write_text("\n".join(lines) + "\n")
+        path = self.folder / f"{self.name}.conf"
+        given = {**self.properties, **_dotted(changes)}
+        path.write_text("\n".join(f"{name}={value}" for name, value in given.items()) + "\n")
         return config.load(path, environ={}).job
 
     def run(self, job: Job | None = None, **changes: str) -> RunReport:
@@ -65,6 +65,12 @@ class FileJob:
         return [
             row for path in visible_files(self.folder) for row in pq.read_table(path).to_pylist()
         ]
+
+
+class FileJob(LocalJob):
+    """A job over files on a server or a disk."""
+
+    name = "files"
 
 
 def error_of(report: RunReport) -> str:
