@@ -184,7 +184,8 @@ class _Run:
         history = self._store.history()
         saved, now = self._options.plan, self._options.now_ms
         if saved is None:
-            plan = plans.due(self._job, self._store, now, self._secondary.activation)
+            units = plans.units_of(self._job, now, self._secondary.activation)
+            plan = plans.due(self._job, self._store, now, units)
         else:
             plan = plans.approved(self._job, self._store, now, saved)
         dataset = publishing.dataset_dir(self._job.publishing)

@@ -31,7 +31,7 @@ def plan_job(
         if problem is not None:
             log.warning("a run would refuse this plan: %s", problem.message)
         head = store.head()  # before the plan: one that is older than the plan refuses too much
-        units = _activation(job)
+        units = units_of(job, now_ms, _activation(job))
         plan = due(job, store, now_ms, units, explain=explain)
     return SavedPlan(
         job=job.name,
@@ -46,19 +46,14 @@ def due(
     job: Job,
     store: StateStore,
     now_ms: int,
-    activation: Sequence[str] | None,
+    units: Sequence[str] | None,
     *,
     explain: bool = False,
 ) -> Plan:
-    """Return what is due at ``now_ms`` (epoch ms UTC) with these activation rows as units.
-
-    Raises:
-        SourceError: the units are the source's own, and it cannot be asked.
-    """
-    activation = units_of(job, now_ms, activation)
+    """Return what is due at ``now_ms`` (epoch ms UTC) with these units (``units_of``)."""
     history = store.history() if job.state.enabled else planning.BareHistory({})
     return planning.plan(
-        job.planning, now_ms=now_ms, history=history, activation=activation, explain=explain
+        job.planning, now_ms=now_ms, history=history, activation=units, explain=explain
     )
 
 

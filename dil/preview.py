@@ -147,8 +147,9 @@ def _chosen(
     clock: Callable[[], int] | None,
 ) -> _Chosen:
     """Return the work unit to look at, and whether the next run would take it."""
+    units = plans.units_of(job, now_ms, secondary.activation)
     with open_store(job.state, job.name, clock=clock or (lambda: now_ms)) as store:
-        due = plans.due(job, store, now_ms, secondary.activation)
+        due = plans.due(job, store, now_ms, units)
         known_schema = publishing.recorded_schema(store)
 
     def chosen(unit: WorkUnit, *, is_due: bool) -> _Chosen:
@@ -157,7 +158,6 @@ def _chosen(
     for unit in due.work_units:
         if signature in (None, unit.signature):
             return chosen(unit, is_due=True)
-    units = plans.units_of(job, now_ms, secondary.activation)
     anew = replace(job.planning, ignore_history=True, backfill=False, limit=None)
     every = planning.plan_on_demand(
         anew, now_ms=now_ms, history=BareHistory({}), activation=units

@@ -38,11 +38,11 @@ def planning_section(values: Properties, findings: Findings) -> PlanningSpec:
     marks = read_watermarks(values[WATERMARK], zone, findings)
     partition = values["ms.work.unit.partition"]
     composite = read_composite(partition, zone, findings) if isinstance(partition, Mapping) else ()
-    is_named = "ms.timezone" in values.explicit or (units_of_source(values) and not marks.is_dated)
+    of_source = units_of_source(values)
+    is_named = "ms.timezone" in values.explicit or (of_source and not marks.is_dated)
     if not is_named and findings.is_sound(WATERMARK, "ms.work.unit.partition"):
         _note_default_zone(marks, composite, zone, findings)
     unit_name, units = _units(marks, values, findings)
-    of_source = units_of_source(values)
     if of_source:
         check_units_of_source(of_source, values, marks, findings)
     mode = publish_mode(values)

@@ -185,8 +185,8 @@ def _number(value: object, wanted: str) -> Decimal:
     if isinstance(value, int) and not isinstance(value, bool):
         return Decimal(value)
     if isinstance(value, str) and _NUMBER.fullmatch(value):
-        number = Decimal(str(value))
-        if number == 0 or abs(number.adjusted()) <= _MAX_EXPONENT:
+        number = Decimal(str(value)) or Decimal(0)  # a zero has no exponent
+        if abs(number.adjusted()) <= _MAX_EXPONENT:
             return number
     raise _UnfitError(wanted, value)
 

@@ -219,6 +219,7 @@ def test_batches_have_exactly_the_raw_schema():
         ("0.5", "float", 0.5),
         ('"TRUE"', "boolean", True),
         ('"False"', "boolean", False),
+        ("0e999999999", "long", 0),
         ("null", "int", None),
     ],
 )  # fmt: skip
@@ -233,6 +234,7 @@ def test_values_are_coerced_without_loss(text, kind, value):
         ('"1.5"', Decimal("1.50")),
         ("1.500", Decimal("1.50")),
         ("1e2", Decimal("100.00")),
+        ("0e999", Decimal(0)),
         ("1234567890123456789012345678901234.78", Decimal("1234567890123456789012345678901234.78")),
     ],
 )  # fmt: skip
