@@ -126,7 +126,7 @@ def test_each_type_has_its_arrow_type(url: str, writing: psycopg.Connection) -> 
         ("12345678901234567890123456789012345678::numeric",
          Decimal(12345678901234567890123456789012345678)),
         ("1e50::numeric", "1" + "0" * 50),
-        ("'NaN'::numeric", "nan"),
+        ("'NaN'::numeric", "NaN"),
         ("(-1234567)::numeric(5,-2)", Decimal(-1234600)),
         ("1e-30::numeric(40,35)", Decimal("1e-30")),
         ("date '4713-01-01 BC'", -2440550),
