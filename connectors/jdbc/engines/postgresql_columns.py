@@ -103,8 +103,8 @@ class ResultPlan:
         if element == "numeric":
             modifier = int(facts.get(b"POSTGRESQL:typmod", b"-1"))
             # The driver makes texts of them anyhow, and takes longer for it than the server.
-            read = _nested(_decimals(modifier), is_array)
-            return _Column(field.name, f"text{ending}", read, is_array)
+            decimals = _nested(_decimals(modifier), is_array)
+            return _Column(field.name, f"text{ending}", decimals, is_array)
         if element in _OTHER_CASTS:
             read = _nested(_decimals(-1), is_array) if element == "money" else None
             return _Column(field.name, f"{_OTHER_CASTS[element]}{ending}", read, is_array)
