@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from dil.errors import Problem, SourceContractError
+from dil.errors import Problem, SourceContractError, SourceError
 from dil.model.json import JsonObject, as_text
 from dil.model.properties import Properties
 from dil.model.work_unit import WorkUnit
@@ -41,7 +41,19 @@ def reads_once(properties: Properties) -> bool:
 
 
 def file_unit(path: str, version: str, properties: Properties) -> JsonObject:
-    """Return the unit of a file; equal units are read once in all runs."""
+    """Return the unit of a file; equal units are read once in all runs.
+
+    Raises:
+        SourceError: its name is not UTF-8, which state cannot keep.
+    """
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        shown = path.encode(errors="backslashreplace").decode()
+        raise SourceError(
+            f"{shown}: the name is not UTF-8, and {ONCE} keeps names",
+            "Rename the file, or leave it out by ms.source.files.pattern.",
+        ) from None
     if properties.text(ONCE) == "path":
         return {_FILE: path}
     return {_FILE: path, _VERSION: version}

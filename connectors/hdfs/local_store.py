@@ -15,17 +15,18 @@ class LocalStore(FileStore):
 
     def status(self, path: str) -> FileStatus:
         """Return the state of a file or folder."""
-        return _status(path, Path(path).stat())
+        return _status(path, Path(path).stat(), "")
 
     def entries(self, path: str) -> list[FileStatus]:
         """Return files and folders; pipes, sockets and devices are none."""
+        folder = os.path.realpath(path).rstrip("/")
         with os.scandir(path) as found:
             # Hidden ones are not asked for: the link of an editor's lock leads nowhere.
             wanted = [entry for entry in found if not entry.name.startswith(HIDDEN)]
-            states = [(entry.path, entry.stat()) for entry in wanted]
+            states = [(entry, entry.stat()) for entry in wanted]
         return [
-            _status(name, state)
-            for name, state in states
+            _status(entry.path, state, _real_path(folder, entry))
+            for entry, state in states
             if stat.S_ISREG(state.st_mode) or stat.S_ISDIR(state.st_mode)
         ]
 
@@ -36,11 +37,18 @@ class LocalStore(FileStore):
         return file
 
 
-def _status(path: str, state: os.stat_result) -> FileStatus:
+def _real_path(folder: str, entry: os.DirEntry[str]) -> str:
+    """Return the path without links of what lies in a folder, given without links too."""
+    return os.path.realpath(entry.path) if entry.is_symlink() else f"{folder}/{entry.name}"
+
+
+def _status(path: str, state: os.stat_result, real_path: str) -> FileStatus:
     return FileStatus(
         path,
         stat.S_ISDIR(state.st_mode),
         state.st_size,
         state.st_mtime_ns,
         f"{state.st_dev}:{state.st_ino}",
+        state.st_ctime_ns,
+        real_path,
     )

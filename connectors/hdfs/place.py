@@ -54,8 +54,9 @@ def place_of(
     """Return the place of one work unit.
 
     Args:
-        template: ``ms.source.uri``. Values are put into the path as they are, into a pattern as
-            text that matches itself.
+        template: ``ms.source.uri``. What is written of a ``file:`` address may hold ``%20`` and
+            the like. Values are put into the path as they are, into a pattern as text that
+            matches itself.
         variables: What ``{{name}}`` may stand for.
         folder: Where relative paths of this machine begin.
         base: ``source.filebased.fs.uri``, for paths without a scheme.
@@ -64,6 +65,7 @@ def place_of(
         ConfigError: a value is missing or leads out of its folder, or the system is not known.
     """
     written, is_list, expression = template.partition(_LIST)
+    written = _unescaped(written)
     refuse_way_out(written, variables)
     place = _place(filled(written, variables), folder, base)
     if not is_list:
@@ -96,13 +98,21 @@ def _exemplified(text: str) -> str:
     return substitute(text, dict.fromkeys(placeholders(text), "0")).text
 
 
+def _unescaped(template: str) -> str:
+    """Decode the path of a ``file:`` address before it is filled: values have no escapes."""
+    match = _WRITTEN.fullmatch(template)
+    if match is None or match[1].lower() != "file":
+        return template
+    return template[: match.start(3)] + unquote(match[3])
+
+
 def _place(text: str, folder: Path, base: str, key: str = URI) -> Place:
     match = _WRITTEN.fullmatch(text)
     if match is not None:
         scheme, authority, path = match[1].lower(), match[2] or "", match[3]
         _check_scheme(scheme, authority, key)
         if scheme == "file":
-            return Place("file", "", _normal(unquote(path)))
+            return Place("file", "", _normal(path))
         prefix = f"{scheme}://{authority}"
         return Place(scheme, authority, _normal(path), prefix)
     if text.startswith("~"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
@@ -18,7 +17,7 @@ from connectors.hdfs.decompression import decompressed, plain_name
 from connectors.hdfs.failures import told
 from connectors.hdfs.opening import open_store
 from connectors.hdfs.place import BASE, Place, place_of
-from connectors.hdfs.store import FileStatus, FileStore, files_below
+from connectors.hdfs.store import FileStatus, FileStore, each_once, files_below
 from connectors.hdfs.watched_file import WatchedFile
 from dil.errors import SourceContractError
 from dil.model.job import Job
@@ -103,7 +102,7 @@ class FilesSession(ByteSession):
         if self._only is not None:
             return self._one(self._only)
         if is_due and place.pattern is not None:
-            return self._listing(place, place.pattern)
+            return self._listing(place)
         if is_due and not self._left and place.pattern is None:
             properties, now_ms = self._settings.job.properties, self._now_ms()
             self._left.extend(all_settled(self._found(place), properties, self._shown, now_ms))
@@ -149,14 +148,17 @@ class FilesSession(ByteSession):
         self._shown = self._store.shown(self._place.path)
         return self._place
 
-    def _listing(self, place: Place, pattern: re.Pattern[str]) -> Response:
+    def _listing(self, place: Place) -> Response:
         job, store = self._settings.job, self._known_store
-        wanted = (each for each in self._found(place) if pattern.fullmatch(each.path))
-        found = settled(wanted, job.properties, self._shown, self._now_ms())
+        found = settled(self._found(place), job.properties, self._shown, self._now_ms())
         return listing_response((store.shown(each.path) for each in found), job, self._shown)
 
     def _found(self, place: Place) -> Iterator[FileStatus]:
-        return matching(files_below(self._known_store, place.path), self._settings.job.properties)
+        store, pattern = self._known_store, place.pattern
+        wanted = matching(files_below(store, place.path), self._settings.job.properties)
+        if pattern is not None:
+            wanted = (each for each in wanted if pattern.fullmatch(each.path))
+        return each_once(store, wanted)
 
     def _file(self, status: FileStatus) -> Response:
         store, unpacks = self._known_store, self._settings.unpacks

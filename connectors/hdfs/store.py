@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 
 from connectors.files.body import Part
 from connectors.hdfs.failures import told
-from dil.errors import SourceError
+from dil.errors import SourceContractError, SourceError
 
 HIDDEN = (".", "_")
 _NS_PER_MS = 1_000_000
@@ -19,7 +19,9 @@ class FileStatus:
     """One state of a file or folder.
 
     ``modified_ns`` is epoch nanoseconds UTC. ``identity`` tells a file from another one that took
-    its name; empty where the store does not.
+    its name; empty where the store does not. ``changed_ns`` is when anything of it changed, which
+    nobody can set back, epoch nanoseconds; 0 where the store does not tell. ``real_path`` is the
+    path without links, empty where the store was not asked for a folder or has no links.
     """
 
     path: str
@@ -27,6 +29,8 @@ class FileStatus:
     size: int
     modified_ns: int
     identity: str = ""
+    changed_ns: int = 0
+    real_path: str = field(default="", compare=False)
 
     @property
     def name(self) -> str:
@@ -112,3 +116,20 @@ def _below(store: FileStore, folder: FileStatus, above: frozenset[str]) -> Itera
             yield from _below(store, each, above)
         else:
             yield each
+
+
+def each_once(store: FileStore, files: Iterable[FileStatus]) -> Iterator[FileStatus]:
+    """Yield files, of which links must not show one under two paths. Hard links are two files.
+
+    Raises:
+        SourceContractError: there is one, whose rows would be read twice.
+    """
+    seen: dict[str, str] = {}
+    for each in files:
+        first = seen.setdefault(each.real_path, each.path) if each.real_path else each.path
+        if first != each.path:
+            raise SourceContractError(
+                f"{store.shown(each.path)}: it is the same file as {store.shown(first)}, by a link",
+                "Its rows would be read twice. Leave one out by ms.source.files.pattern.",
+            )
+        yield each

@@ -47,7 +47,11 @@ class WatchedFile(RemoteFile):
         if now.size != self.size:
             raise changed(self.shown, f"{self.size} bytes when listed, {now.size} now")
         if now != self._status:
-            raise changed(self.shown, "it was written to, or another file took its place")
+            raise changed(
+                self.shown,
+                "it was written to, its owner, rights or links were changed, or another file took"
+                " its place",
+            )
 
 
 class _ToldPart:

@@ -16,6 +16,7 @@ _NETWORK_FIX = "Check the server, the network and what stands between."
 _ADDRESS_FIX = "Check ms.source.uri, source.conn.host and source.conn.port."
 _TIMEOUT_FIX = f"{_NETWORK_FIX} ms.sftp.conn.timeout.millis gives it longer."
 _RIGHTS_FIX = "Give the user the right on the server, or check the path in ms.source.uri."
+_PROTOCOL_FIX = "Tell the server's owner. No byte of such an answer is taken."
 # What the library says of a channel that is gone; it has no class of its own.
 _CLOSED = "Socket is closed"
 _REASONS: tuple[tuple[tuple[type[BaseException], ...], str, str], ...] = (
@@ -40,7 +41,7 @@ def told(shown: str) -> Iterator[None]:
         raise SourceError(
             f"{shown}: a name there is not UTF-8", "Rename the file on the server."
         ) from None
-    except (paramiko.SSHException, OSError, EOFError) as error:
+    except (paramiko.SSHException, paramiko.SFTPError, OSError, EOFError) as error:
         raise _failure(error, shown) from None
 
 
@@ -53,6 +54,8 @@ def _failure(error: Exception, shown: str) -> SourceError:
         if isinstance(error, kinds):
             return TransientSourceError(f"{shown}: {reason}", fix)
     words = shortened(str(error))
+    if isinstance(error, paramiko.SFTPError):
+        return SourceError(f"{shown}: the server breaks the protocol: {words}", _PROTOCOL_FIX)
     if isinstance(error, OSError) and error.errno is None and words != _CLOSED:
         # A status of the protocol that says no more than its words.
         return SourceError(f"{shown}: the server answers: {words}", _RIGHTS_FIX)

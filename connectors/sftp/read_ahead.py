@@ -67,6 +67,8 @@ class ReadAhead:
             raise answer
         if not answer:
             raise EOFError
+        if len(answer) > length:
+            raise SFTPError(f"{len(answer)} bytes to a read of {length}")
         if len(answer) < length:
             self._length = min(self._length, max(len(answer), _LEAST))
             places = range(position + len(answer), position + length, self._length)

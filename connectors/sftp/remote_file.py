@@ -37,7 +37,7 @@ class SftpFile(RemoteFile):
         try:
             with told(self.shown):
                 handle = self._connection.client().open(self._path, "rb")
-                state = _state(handle)
+                state = self._state_of(handle)
         except NotThereError as error:
             when = "after it was listed" if self._state is None else "while it was read"
             raise SourceContractError(
@@ -57,17 +57,34 @@ class SftpFile(RemoteFile):
         """Take no note: the protocol has no checksum to compare with."""
 
     def check_end(self) -> None:
-        """Look whether the file is what it was."""
+        """Look whether the file is what it was, and has no byte more.
+
+        What a system makes while it is read, as Linux below /proc, has more bytes than it tells.
+        """
         if self._handle is None:
             return
         with told(self.shown):
-            state = _state(self._handle)
+            has_more = _has_byte(self._handle, self.size)
+            state = self._state_of(self._handle)
         if state != self._state:
             raise changed(self.shown, self._difference(state))
+        if has_more:
+            raise changed(self.shown, f"it has more than the {self.size} bytes that it tells")
 
     def drop(self) -> None:
         """Give up a connection that failed."""
         self._connection.drop()
+
+    def _state_of(self, handle: paramiko.SFTPFile) -> tuple[int, str]:
+        """Return the size and the version of an open file."""
+        status = handle.stat()
+        if status.st_size is None:
+            handle.close()
+            raise SourceContractError(
+                f"{self.shown}: the server does not say how long the file is",
+                "A file that is cut would look whole. The server has to tell sizes.",
+            )
+        return status.st_size, version_of(status)
 
     def _difference(self, state: tuple[int, str]) -> str:
         if state[0] != self.size:
@@ -109,6 +126,9 @@ class _Part(Part):
             raise
 
 
-def _state(handle: paramiko.SFTPFile) -> tuple[int, str]:
-    status = handle.stat()
-    return status.st_size or 0, version_of(status)
+def _has_byte(handle: paramiko.SFTPFile, position: int) -> bool:
+    """Tell whether a file has a byte at a position, as its end and a lost connection have none."""
+    try:
+        return bool(ReadAhead(handle.sftp, handle.handle, position, position + 1).read(1))
+    except EOFError:
+        return False

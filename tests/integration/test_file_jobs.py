@@ -102,6 +102,22 @@ def test_a_missing_folder_fails_the_run(folder):
     assert "there is no such file or folder" in report.failures[0].error
 
 
+def test_files_whose_names_have_percent_signs_are_read_by_a_file_address(folder):
+    put(folder, "a%41.csv", csv_of(1))
+    put(folder, "aA.csv", csv_of(2))
+    units = {"name": "file", "type": "unit", "units": "a%41.csv,aA.csv"}
+    told = story(
+        folder,
+        **{
+            "ms.watermark": json.dumps([units]),
+            "ms.parameters": '[{"name": "file"}]',
+            "ms.source.uri": f"file://{folder}/{{{{file}}}}",
+        },
+    )
+    assert told.run(NOW).rows == 2
+    assert published(told) == once(1, 2)
+
+
 def test_json_lines_and_text_of_files_are_read(folder):
     put(folder, "a.jsonl.gz", gzip.compress(b'{"id":1,"name":"x"}\n{"id":2}\n'))
     put(folder, "b.json", b'[{"id":3},{"id":4}]')

@@ -267,18 +267,56 @@ def test_a_file_that_may_not_be_read_is_an_error(tmp_path):
     assert error.endswith("/files/a.json: permission denied")
 
 
+def reading_by_password(folder: Path, server: PasswordServer, **more: str) -> FileJob:
+    given = {
+        "source__class": "sftp", "source__conn__username": "lake",
+        "source__conn__password": "p w", "ms__sftp__host__key__check": "false",
+        "ms__source__uri": f"sftp://127.0.0.1:{server.port}/in/a.json",
+        "ms__extractor__class": "text", "ms__extractor__target__file__name": "x", **more,
+    }  # fmt: skip
+    return FileJob(folder, **given)
+
+
 def test_a_server_that_gives_less_than_it_is_asked_for_gives_every_byte(tmp_path):
     with PasswordServer("lake", "p w", LARGE[:3_000_000] + b'"}]', most=10_000) as server:
-        job = FileJob(
-            tmp_path, source__class="sftp", source__conn__username="lake",
-            source__conn__password="p w", ms__sftp__host__key__check="false",
-            ms__source__uri=f"sftp://127.0.0.1:{server.port}/in/a.json",
-            ms__extractor__class="text", ms__extractor__target__file__name="x",
-        )  # fmt: skip
+        job = reading_by_password(tmp_path, server)
         with SftpSession(SftpSettings.of(job.job())) as session:
             body = session.fetch(RequestValues({}, {})).body
             assert body.read() == LARGE[:3_000_000] + b'"}]'
             body.close()
+
+
+ONCE = {
+    "ms__source__files__once": "path", "ms__extractor__target__file__name": "",
+    "extract__table__type": "APPEND_ONLY", "ms__watermark": "",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("more", [{}, ONCE])
+def test_a_file_whose_size_the_server_does_not_tell_is_an_error(tmp_path, more):
+    with PasswordServer("lake", "p w", b"abc", tells_size=False) as server:
+        report = reading_by_password(tmp_path, server, **more).run()
+    error = error_of(report)
+    assert error.startswith("DIL-SRC-CONTRACT: sftp://127.0.0.1:")
+    assert error.endswith("/in/a.json: the server does not say how long the file is")
+
+
+@pytest.mark.skipif(not Path("/proc/version").exists(), reason="needs Linux")
+def test_a_file_that_has_more_bytes_than_the_server_tells_is_an_error(sshd, files, tmp_path):
+    (files / "a.txt").symlink_to("/proc/version")  # its size is 0
+    job = reading(tmp_path, sshd, "a.txt", ms__extractor__class="text")
+    error = error_of(job.run())
+    assert error.startswith("DIL-SRC-CONTRACT: sftp://127.0.0.1:")
+    assert error.endswith("it has more than the 0 bytes that it tells")
+    assert job.rows() == []
+
+
+def test_an_answer_that_is_longer_than_was_asked_for_is_an_error(tmp_path):
+    with PasswordServer("lake", "p w", b"abc", extra=1) as server:
+        job = reading_by_password(tmp_path, server)
+        error = error_of(job.run())
+    assert error.endswith("/in/a.json: the server breaks the protocol: 4 bytes to a read of 3")
+    assert job.rows() == []
 
 
 def test_a_name_that_is_no_text_is_told(sshd, files, tmp_path):

@@ -16,6 +16,7 @@ import socket
 import subprocess
 import tempfile
 import threading
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
@@ -137,11 +138,24 @@ def _children(pid: int) -> list[int]:
 
 
 class PasswordServer:
-    """Takes one user's password; ``/in`` has ``a.json``, given in answers of ``most`` bytes."""
+    """Takes one user's password; ``/in`` has ``a.json``, given in answers of ``most`` bytes.
 
-    def __init__(self, user: str, password: str, content: bytes = b"", most: int = 1 << 20) -> None:
+    As servers should not be: ``tells_size`` False says nothing of the file's length, and ``extra``
+    bytes come with an answer that nobody asked for.
+    """
+
+    def __init__(
+        self,
+        user: str,
+        password: str,
+        content: bytes = b"",
+        most: int = 1 << 20,
+        *,
+        tells_size: bool = True,
+        extra: int = 0,
+    ) -> None:
         self._user, self._password = user, password
-        self._file = (content, most)
+        self._file = _Served(content, most, tells_size, extra)
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
         self.key = paramiko.ECDSAKey.generate()
@@ -167,7 +181,7 @@ class PasswordServer:
                 return
             transport = paramiko.Transport(client)
             transport.add_server_key(self.key)
-            transport.set_subsystem_handler("sftp", paramiko.SFTPServer, _Folder, *self._file)
+            transport.set_subsystem_handler("sftp", paramiko.SFTPServer, _Folder, self._file)
             self.transports.append(transport)
             transport.start_server(
                 event=threading.Event(), server=_Login(self._user, self._password)
@@ -189,41 +203,51 @@ class _Login(paramiko.ServerInterface):
         return paramiko.OPEN_SUCCEEDED
 
 
+@dataclass(frozen=True)
+class _Served:
+    """The file, and how it is given."""
+
+    content: bytes
+    most: int
+    tells_size: bool
+    extra: int
+
+    @property
+    def attributes(self) -> paramiko.SFTPAttributes:
+        found = _attributes(0o100644, len(self.content) if self.tells_size else None)
+        found.filename = "a.json"
+        return found
+
+
 class _Folder(paramiko.SFTPServerInterface):
-    def __init__(self, server: paramiko.ServerInterface, content: bytes, most: int) -> None:
+    def __init__(self, server: paramiko.ServerInterface, file: _Served) -> None:
         super().__init__(server)
-        self._content, self._most = content, most
+        self._file = file
 
     def stat(self, path: str) -> paramiko.SFTPAttributes:
-        return _file(self._content) if path.endswith(".json") else _attributes(0o040755)
+        return self._file.attributes if path.endswith(".json") else _attributes(0o040755)
 
     def list_folder(self, path: str) -> list[paramiko.SFTPAttributes]:
-        return [_file(self._content)]
+        return [self._file.attributes]
 
     def open(self, path: str, flags: int, attr: object) -> paramiko.SFTPHandle:
-        return _Handle(self._content, self._most)
+        return _Handle(self._file)
 
 
 class _Handle(paramiko.SFTPHandle):
-    def __init__(self, content: bytes, most: int) -> None:
+    def __init__(self, file: _Served) -> None:
         super().__init__()
-        self._content, self._most = content, most
+        self._file = file
 
     def stat(self) -> paramiko.SFTPAttributes:
-        return _file(self._content)
+        return self._file.attributes
 
     def read(self, offset: int, length: int) -> bytes | int:
-        data = self._content[offset : offset + min(length, self._most)]
-        return data or paramiko.SFTP_EOF
+        data = self._file.content[offset : offset + min(length, self._file.most)]
+        return data + b"x" * self._file.extra if data else paramiko.SFTP_EOF
 
 
-def _attributes(mode: int, size: int = 0) -> paramiko.SFTPAttributes:
+def _attributes(mode: int, size: int | None = 0) -> paramiko.SFTPAttributes:
     found = paramiko.SFTPAttributes()
     found.st_mode, found.st_size, found.st_atime, found.st_mtime = mode, size, 1, 1
-    return found
-
-
-def _file(content: bytes) -> paramiko.SFTPAttributes:
-    found = _attributes(0o100644, len(content))
-    found.filename = "a.json"
     return found

@@ -264,6 +264,13 @@ def replaced(path):
     other.replace(path)
 
 
+def rewritten_with_its_time_set_back(path):
+    before = path.stat()
+    with path.open("r+b") as file:
+        file.write(b"other")
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
 def shrunk(path):
     os.truncate(path, 60_000)
 
@@ -286,6 +293,14 @@ def test_a_file_that_changed_after_it_was_listed_is_an_error(folder, make_store,
     change(path)
     with pytest.raises(SourceContractError, match=r"b\.csv: the file changed while it was read"):
         rest_of(fetch(opened, 1).body)
+
+
+def test_a_file_that_is_written_to_while_it_is_read_is_an_error_though_its_time_is_set_back(folder):
+    path = put(folder, "a.csv", random.Random(1).randbytes(100_000))
+    body = read_to_half(session(folder))
+    rewritten_with_its_time_set_back(path)
+    with pytest.raises(SourceContractError, match=r"a\.csv: the file changed while it was read"):
+        rest_of(body)
 
 
 def test_an_empty_file_that_grew_after_it_was_listed_is_an_error(folder, make_store):
@@ -350,6 +365,50 @@ def test_a_folder_that_a_link_puts_inside_of_itself_is_an_error(folder):
     (folder / "a" / "again").symlink_to(folder)
     with pytest.raises(SourceError, match="inside of itself, by a link"):
         answers(session(folder))
+
+
+LINKS = {
+    "to a file": {"y.csv": "a/x.csv"},
+    "to a folder": {"b": "a"},
+    "to a folder by another link": {"b": "c", "c": "../out", "_hidden": "a"},
+    "to a file outside twice": {"b.csv": "../out/x.csv", "c.csv": "../out/x.csv"},
+}
+
+
+@pytest.mark.parametrize("uri", ["", "?RE=.*"])
+@pytest.mark.parametrize("links", LINKS.values(), ids=LINKS)
+def test_a_file_that_a_link_shows_once_more_is_an_error_that_names_both(folder, links, uri):
+    put(folder, "a/x.csv", b"1")
+    put(folder.parent, "out/x.csv", b"1")
+    for name, target in links.items():
+        (folder / name).symlink_to(target)
+    with pytest.raises(
+        SourceContractError, match=r"/in/.*: it is the same file as /.*/in/"
+    ) as told:
+        answers(session(folder, uri=f"{folder}{uri}"))
+    assert "ms.source.files.pattern" in told.value.fix
+
+
+def test_of_a_file_that_a_link_shows_once_more_the_pattern_chooses_a_path(folder):
+    put(folder, "2024/x.csv", b"1")
+    (folder / "latest").symlink_to("2024")
+    for pattern, path in ((".*/latest/.*", "latest/x.csv"), (".*/[0-9]+/.*", "2024/x.csv")):
+        found = answers(session(folder, **{"ms.source.files.pattern": pattern}))
+        assert found == [(f"{folder}/{path}", b"1")]
+        listed = fetch(session(folder, uri=f"{folder}?RE={pattern}")).body.read().decode()
+        assert listed.splitlines() == [f"{folder}/{path}"]
+
+
+def test_hard_links_are_files_of_their_own_below_a_link_too(folder):
+    a = put(folder.parent, "out/a.csv", b"1")
+    a.with_name("b.csv").hardlink_to(a)
+    (folder / "c").symlink_to(a.parent)
+    (folder / "d.csv").hardlink_to(a)
+    found = [path for path, _ in answers(session(folder))]
+    assert found == [f"{folder}/{name}" for name in ("c/a.csv", "c/b.csv", "d.csv")]
+    link = folder.parent / "link"
+    link.symlink_to("out")
+    assert len(answers(session(folder, uri=str(link)))) == 2
 
 
 def test_links_to_files_are_read_and_links_to_nowhere_are_errors(folder):

@@ -63,6 +63,21 @@ def test_values_are_put_in_as_they_are_and_may_be_the_whole_address():
     assert (whole.scheme, whole.path) == ("hdfs", "/in/a.csv")
 
 
+@pytest.mark.parametrize(
+    ("template", "path"),
+    [
+        ("file:///in%20b/{{name}}", "/in b/a%41.csv"),
+        ("file:/{{name}}", "/a%41.csv"),
+        ("file://{{root}}/x%20y", "/da%20ta/x y"),
+        ("{{whole}}", "/a%20b"),
+        ("file:///in?RE=/in%20b/{{name}}", "/in"),
+    ],
+)
+def test_escapes_of_a_file_address_are_decoded_and_those_of_values_are_not(template, path):
+    values = {"name": "a%41.csv", "root": "/da%20ta", "whole": "file:///a%20b"}
+    assert place(template, **values).path == path
+
+
 def test_a_value_that_is_missing_or_leads_out_of_its_folder_is_refused():
     with pytest.raises(ConfigError, match=r"uses \{\{day\}\}, which nothing gives a value"):
         place("/in/{{day}}")
