@@ -21,7 +21,7 @@ class NameCleansing:
         self._pattern = compile_java(cleansing.pattern)
         self._replacement = cleansing.replacement
         self._clean: dict[str, str] = {}
-        self._sources: dict[str, str] = {}
+        self._sources: dict[tuple[str, str], str] = {}
 
     def clean(self, name: str) -> str:
         """Return the cleansed name."""
@@ -43,7 +43,7 @@ class NameCleansing:
         for name in names:
             clean = self.clean(name)
             changes = changes or clean != name
-            source = self._sources.setdefault(f"{path}{clean}", name)
+            source = self._sources.setdefault((path, clean), name)
             if source != name:
                 raise SourceContractError(
                     f'the names "{source}" and "{name}" both become "{path}{clean}"',

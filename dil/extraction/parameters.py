@@ -12,8 +12,10 @@ from dil.model.secret import Secret
 from dil.model.settings import Parameter
 from dil.model.work_unit import WorkUnit
 from dil.spi.connector import RequestValues
-from dil.text.variables import placeholders, substitute
+from dil.text.variables import substitute
 
+# The types whose value stands in the job file; object is a list of others.
+_DECLARED = {"list", "primitive", "jsonarray", "jsonobject"}
 _SECONDS = {"epoc-second", "epoch-second"}
 
 
@@ -66,10 +68,11 @@ def evaluate(
 ) -> RequestValues:
     """Evaluate all parameters for one request.
 
-    Each text value, at any depth, is substituted once: what a replaced value itself refers to
-    stays as it is. Temporaries (names that begin with ``tmp``) can be used, also in the URI and
-    in headers, and are never sent (D-27). Secrets are revealed here: the result must not be
-    printed.
+    Each text that the job file declares, at any depth, is substituted once: what a replaced value
+    itself refers to stays as it is. What comes from elsewhere is no template: units, activation
+    rows, authentication fields, session keys, watermarks. Temporaries (names that begin with
+    ``tmp``) can be used, also in the URI and in headers, and are never sent (D-27). Secrets are
+    revealed here: the result must not be printed.
 
     Raises:
         ConfigError: a primitive without a value, a datetime without pattern, or a parameter that
@@ -88,9 +91,14 @@ def evaluate(
         if name in declared or name in scope.variables
     }
     known.update(scope.variables)
-    for name, value in declared.items():
-        _refuse_self_reference(name, value)
-    substituted = {name: _substituted(known[name], known) for name in order if name in known}
+    last = {parameter.name: parameter for parameter in parameters}
+    substituted = {
+        name: _filled(last[name], declared[name], _Filling(name, known))
+        if name in declared
+        else known[name]
+        for name in order
+        if name in known
+    }
     variables = {**known, **substituted}
     sent = {name: value for name, value in substituted.items() if _is_sent(name, value, parameters)}
     return RequestValues(variables, sent, page)
@@ -101,8 +109,7 @@ def flat(parameters: Iterable[Parameter]) -> Iterator[Parameter]:
     for parameter in parameters:
         yield parameter
         if parameter.type == "object":
-            inner = parameter.value
-            yield from flat((inner,) if isinstance(inner, Parameter) else inner or ())
+            yield from flat(_inner(parameter))
 
 
 def differs_by_load(parameters: Iterable[Parameter]) -> bool:
@@ -146,15 +153,19 @@ def _value(parameter: Parameter, scope: Scope, pages: PageValues) -> tuple[bool,
                 raise _wrong(parameter, "is of type primitive and has no value")
             return True, _plain(parameter.value)
         case "object":
-            inner = parameter.value
-            nested = (inner,) if isinstance(inner, Parameter) else tuple(inner or ())
-            return True, _members(nested, scope, pages)
+            return True, _members(_inner(parameter), scope, pages)
         case "jsonarray" | "jsonobject":
             return True, _plain(parameter.value)
         case "watermark":
             return _watermark(parameter, scope)
         case _:
             return _page_value(parameter, pages)
+
+
+def _inner(parameter: Parameter) -> tuple[Parameter, ...]:
+    """Return the parameters inside one of type object."""
+    inner = parameter.value
+    return (inner,) if isinstance(inner, Parameter) else tuple(inner or ())
 
 
 def _page_value(parameter: Parameter, pages: PageValues) -> tuple[bool, JsonValue]:
@@ -205,30 +216,37 @@ def _watermark(parameter: Parameter, scope: Scope) -> tuple[bool, JsonValue]:
     return True, compile_pattern(parameter.pattern).format(instant, parameter.timezone)
 
 
-def _substituted(value: JsonValue, known: Mapping[str, JsonValue]) -> JsonValue:
-    if isinstance(value, str):
-        return substitute(value, known).text
-    if isinstance(value, Mapping):
-        return {key: _substituted(item, known) for key, item in value.items()}
-    if isinstance(value, Sequence):
-        return [_substituted(item, known) for item in value]
-    return value
+@dataclass(frozen=True, slots=True)
+class _Filling:
+    """Fills the texts of one top-level parameter, which may not refer to itself (B6.4)."""
+
+    name: str
+    known: Mapping[str, JsonValue]
+
+    def fill(self, value: JsonValue) -> JsonValue:
+        """Return a declared value with the variables of all its texts."""
+        if isinstance(value, str):
+            found = substitute(value, self.known)
+            if self.name in found.used:
+                raise ConfigError.single(
+                    "ms.parameters",
+                    f'parameter "{self.name}" refers to itself',
+                    "A parameter may refer to other parameters, one level deep.",
+                )
+            return found.text
+        if isinstance(value, Mapping):
+            return {key: self.fill(item) for key, item in value.items()}
+        if isinstance(value, Sequence):
+            return [self.fill(item) for item in value]
+        return value
 
 
-def _refuse_self_reference(name: str, value: JsonValue) -> None:
-    if isinstance(value, str):
-        if name in placeholders(value):
-            raise ConfigError.single(
-                "ms.parameters",
-                f'parameter "{name}" refers to itself',
-                "A parameter may refer to other parameters, one level deep.",
-            )
-    elif isinstance(value, Mapping):
-        for item in value.values():
-            _refuse_self_reference(name, item)
-    elif isinstance(value, Sequence):
-        for item in value:
-            _refuse_self_reference(name, item)
+def _filled(parameter: Parameter, value: JsonValue, filling: _Filling) -> JsonValue:
+    """Return a parameter's value, its declared texts filled, those of the source as they are."""
+    if parameter.type == "object" and isinstance(value, Mapping):
+        last = {inner.name: inner for inner in _inner(parameter)}
+        return {name: _filled(last[name], item, filling) for name, item in value.items()}
+    return filling.fill(value) if parameter.type in _DECLARED else value
 
 
 def _wrong(parameter: Parameter, what: str) -> ConfigError:

@@ -128,6 +128,30 @@ def test_a_message_that_was_changed_or_has_something_behind_it_is_an_error(seale
             through(GpgDecryptProcessor, wrong, keystore_password=PHRASE)
 
 
+@pytest.fixture(scope="module")
+def armored() -> Iterator[bytes]:
+    with tempfile.TemporaryDirectory(prefix="dil-armor-") as home:
+        command = [needed_program("gpg"), "--homedir", home, "--batch", "--pinentry-mode",
+                   "loopback", "--passphrase", PHRASE, "--symmetric", "--armor"]  # fmt: skip
+        yield subprocess.run(command, input=DATA, check=True, capture_output=True).stdout
+        subprocess.run(["gpgconf", "--homedir", home, "--kill", "all"], check=True)
+
+
+@pytest.mark.parametrize("ends", [b"\n", b"\r\n"])
+def test_an_armored_message_comes_back(armored: bytes, ends: bytes) -> None:
+    message = armored.replace(b"\n", ends) + ends * 3
+    assert through(GpgDecryptProcessor, message, size=5000, keystore_password=PHRASE) == DATA
+
+
+def test_an_armored_message_without_its_end_or_with_something_around_it_is_an_error(
+    armored: bytes,
+) -> None:
+    end = armored.index(b"-----END")
+    for wrong in (armored[:end], armored + b"1,a\n", armored * 2, b"1,a\n" + armored):
+        with pytest.raises(SourceContractError, match="PGP data"):
+            through(GpgDecryptProcessor, wrong, keystore_password=PHRASE)
+
+
 def test_what_is_not_encrypted_does_not_pass_as_decrypted() -> None:
     program = needed_program("gpg")
     stored = subprocess.run([program, "--store"], input=DATA, capture_output=True, check=True)

@@ -8,11 +8,15 @@ import pyarrow as pa
 from pyarrow import dataset, orc
 
 from dil.extraction.columnar.files import ColumnarFiles, OpenFile, batch_rows
+from dil.extraction.columnar.fronts import another_in_front, places
 from dil.model.job import ExtractionSpec
 from dil.spi.connector import Response
 from dil.spi.extractor import Extractor, Page
 
 _USUAL_COMPRESSION = 4
+_MAGIC = b"ORC"
+# How a postscript ends, field 8000 of its message; a byte with its length is the file's last.
+_POSTSCRIPT_END = b"\x82\xf4\x03\x03" + _MAGIC
 
 
 class OrcExtractor(Extractor):
@@ -39,7 +43,7 @@ class OrcExtractor(Extractor):
 
 class _Orc:
     name = "ORC"
-    magic = b"ORC"
+    magic = _MAGIC
     may_be_empty = True  # Hive writes such files for empty buckets
 
     def open(self, file: pa.NativeFile, size: int) -> OpenFile:
@@ -51,6 +55,7 @@ class _OrcFile:
         self._bytes = file
         self._size = size
         self._file = orc.ORCFile(file)
+        _check_is_one(file, size, self._file)
 
     @property
     def schema(self) -> pa.Schema:
@@ -86,3 +91,15 @@ def _has_dots(kind: pa.DataType) -> bool:
     fields = [kind.field(place) for place in range(kind.num_fields)]
     is_record = pa.types.is_struct(kind)
     return any((is_record and "." in each.name) or _has_dots(each.type) for each in fields)
+
+
+def _check_is_one(file: pa.NativeFile, size: int, opened: orc.ORCFile) -> None:
+    """Refuse a file with another one in front.
+
+    The length of the content is 0 in files of writers that leave it out.
+    """
+    tail = opened.stripe_statistics_length + opened.file_footer_length
+    longest = size - opened.content_length - tail - opened.file_postscript_length - 1
+    for place in places(_POSTSCRIPT_END, file, longest):
+        if file.read_at(len(_MAGIC), place + len(_POSTSCRIPT_END) + 1) == _MAGIC:
+            raise another_in_front("ORC")

@@ -8,11 +8,15 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from dil.extraction.columnar.files import ColumnarFiles, OpenFile, batch_rows
+from dil.extraction.columnar.fronts import another_in_front, places
 from dil.model.job import ExtractionSpec
 from dil.spi.connector import Response
 from dil.spi.extractor import Extractor, Page
 
 _READ_AHEAD = 1024 * 1024
+_MAGIC = b"PAR1"
+# Behind the footer: its length, and the magic bytes.
+_TRAILER = 8
 
 
 class ParquetExtractor(Extractor):
@@ -39,22 +43,21 @@ class ParquetExtractor(Extractor):
 
 class _Parquet:
     name = "Parquet"
-    magic = b"PAR1"
+    magic = _MAGIC
     may_be_empty = False
 
     def open(self, file: pa.NativeFile, size: int) -> OpenFile:
-        del size
-        return _ParquetFile(
-            parquet.ParquetFile(
-                file,
-                # Else a row group is read ahead as a whole.
-                pre_buffer=False,
-                buffer_size=_READ_AHEAD,
-                # Nanoseconds of 64 bits end in 2262; what writes INT96 knows microseconds.
-                coerce_int96_timestamp_unit="us",
-                page_checksum_verification=True,
-            )
+        opened = parquet.ParquetFile(
+            file,
+            # Else a row group is read ahead as a whole.
+            pre_buffer=False,
+            buffer_size=_READ_AHEAD,
+            # Nanoseconds of 64 bits end in 2262; what writes INT96 knows microseconds.
+            coerce_int96_timestamp_unit="us",
+            page_checksum_verification=True,
         )
+        _check_is_one(file, size, opened.metadata)
+        return _ParquetFile(opened)
 
 
 class _ParquetFile:
@@ -80,3 +83,44 @@ class _ParquetFile:
 
 def _row_bytes(group: parquet.RowGroupMetaData) -> int:
     return int(group.total_byte_size // max(1, group.num_rows))
+
+
+def _check_is_one(file: pa.NativeFile, size: int, metadata: parquet.FileMetaData) -> None:
+    """Refuse a file with another one in front.
+
+    Between the last column chunk and the footer there is nothing, or there are indexes and
+    filters, whose length is not known here: what stands in front is no longer than that part.
+    """
+    longest = size - _TRAILER - metadata.serialized_size - _data_end(metadata)
+    for place in places(_MAGIC + _MAGIC, file, longest + len(_MAGIC)):
+        if _is_footer_before(file, place):
+            raise another_in_front("Parquet")
+
+
+def _data_end(metadata: parquet.FileMetaData) -> int:
+    """Return where the last row group ends, counted from the begin of its file."""
+    if not metadata.num_row_groups:
+        return len(_MAGIC)
+    group = metadata.row_group(metadata.num_row_groups - 1)
+    chunks = (group.column(number) for number in range(group.num_columns))
+    # Some writers tell of a dictionary at 0 where there is none.
+    return max(
+        (
+            (c.dictionary_page_offset or c.data_page_offset) + c.total_compressed_size
+            for c in chunks
+        ),
+        default=len(_MAGIC),
+    )
+
+
+def _is_footer_before(file: pa.NativeFile, at: int) -> bool:
+    """Tell whether a footer ends at ``at``: the bytes that end a file may stand in a value, too."""
+    length = int.from_bytes(file.read_at(4, max(0, at - 4)), "little")
+    if length > at - _TRAILER:
+        return False
+    footer = file.read_at(length + _TRAILER, at - 4 - length)
+    try:
+        parquet.read_metadata(pa.BufferReader(_MAGIC + footer))
+    except (pa.ArrowException, OSError, ValueError):
+        return False
+    return True

@@ -7,6 +7,7 @@ path matches the parameter ``member``. Nothing is unpacked to disk under a name 
 from __future__ import annotations
 
 import re
+import struct
 import tarfile
 import tempfile
 import zipfile
@@ -44,6 +45,11 @@ _MOST_COMMENT = 65_535
 _MOST_LIST = 64 * 1024 * 1024
 _IN_ZIP64 = 0xFFFFFFFF
 _ENCRYPTED = 1
+# In front of each member: signature, version, flags, method, time, date, checksum, both sizes, and
+# the lengths of name and extra field (4.3.7).
+_LOCAL_HEADER = struct.Struct("<4s5H3I2H")
+_HAS_DESCRIPTOR = 8
+_SIZES_OF_ZIP64 = 1
 
 
 class Zip(Preprocessor):
@@ -136,7 +142,7 @@ def _unzipped(source: BinaryIO, wanted: Callable[[str], bool]) -> Pieces:
                 ]
                 if len(paths) != 1:
                     raise _only("zip", [info.filename for info in paths])
-                yield from _member(archive, paths[0])
+                yield from _member(archive, paths[0], kept)
         except (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError) as error:
             raise damaged("zip", str(error)) from error
         except NotImplementedError as error:
@@ -146,11 +152,12 @@ def _unzipped(source: BinaryIO, wanted: Callable[[str], bool]) -> Pieces:
             ) from error
 
 
-def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Pieces:
+def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, kept: IO[bytes]) -> Pieces:
     if info.flag_bits & _ENCRYPTED:
         raise SourceContractError(
             "the file inside the zip archive is encrypted", "Ask the source for another form."
         )
+    _check_sizes(kept, info)
     made = 0
     with archive.open(info) as member:
         while piece := member.read(CHUNK):
@@ -158,6 +165,53 @@ def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Pieces:
             yield piece
     if made != info.file_size:
         raise cut("zip")
+
+
+def _check_sizes(kept: IO[bytes], info: zipfile.ZipInfo) -> None:
+    """Refuse a member of which the list tells another length than what stands around its data.
+
+    Its own header tells checksum and sizes, or else a descriptor behind its data does (4.3.9).
+    """
+    kept.seek(info.header_offset)
+    header = kept.read(_LOCAL_HEADER.size)
+    if len(header) < _LOCAL_HEADER.size:
+        raise damaged("zip", "its list of files leads to nothing")
+    _, _, flags, *_, crc, packed, size, name_length, extra_length = _LOCAL_HEADER.unpack(header)
+    kept.seek(name_length, 1)
+    extra = kept.read(extra_length)
+    if _IN_ZIP64 in (packed, size):
+        size, packed = _sizes_of_zip64(extra) or (size, packed)
+    listed = (info.CRC, info.compress_size, info.file_size)
+    found = (crc, packed, size)
+    # A header may lack some of them.
+    if any(found) and all(here in (0, there) for here, there in zip(found, listed, strict=True)):
+        return
+    if any(found) and not flags & _HAS_DESCRIPTOR:
+        raise damaged("zip", "its list of files and the header of the file tell different sizes")
+    kept.seek(info.compress_size, 1)
+    behind = kept.read(4 + 4 + 8 + 8)
+    if not behind.startswith((*_descriptors(*listed), b"PK\x01\x02", b"PK\x03\x04")):
+        raise damaged("zip", "the file does not end where its list of files says")
+
+
+def _sizes_of_zip64(extra: bytes) -> tuple[int, int] | None:
+    """Return the sizes in a local header's extra field, of the data and packed (4.5.3)."""
+    at = 0
+    while at + 4 <= len(extra):
+        number, length = struct.unpack_from("<2H", extra, at)
+        if number == _SIZES_OF_ZIP64 and at + 4 + 16 <= len(extra):
+            size, packed = struct.unpack_from("<2Q", extra, at + 4)
+            return size, packed
+        at += 4 + length
+    return None
+
+
+def _descriptors(crc: int, packed: int, size: int) -> Iterator[bytes]:
+    """Yield what may stand behind a member's data: sizes of 4 or 8 bytes, a signature or none."""
+    for signature in (b"PK\x07\x08", b""):
+        yield signature + struct.pack("<I2Q", crc, packed, size)
+        if max(packed, size) <= _IN_ZIP64:
+            yield signature + struct.pack("<3I", crc, packed, size)
 
 
 def _keep(source: BinaryIO, kept: IO[bytes]) -> None:

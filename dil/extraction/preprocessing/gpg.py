@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import BinaryIO, ClassVar, cast
 
+from dil.extraction.preprocessing.armor import WatchedArmor
 from dil.extraction.preprocessing.gpg_process import GpgHome, GpgStream
 from dil.spi.preprocessor import Parameters, Preprocessor, PreprocessorContext, without_suffix
 
@@ -54,7 +55,8 @@ class GpgDecryptProcessor(Preprocessor):
             self._home = _home(self.context)
         command = self._home.command("--decrypt")
         password = self.context.text("keystore_password")
-        return cast("BinaryIO", GpgStream(stream, command, password, "DECRYPTION_OKAY"))
+        message = cast("BinaryIO", WatchedArmor(stream))
+        return cast("BinaryIO", GpgStream(message, command, password, "DECRYPTION_OKAY"))
 
     def close(self) -> None:
         """Delete the key ring."""

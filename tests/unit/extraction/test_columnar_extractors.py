@@ -250,6 +250,10 @@ def test_a_name_with_a_dot_is_no_path(kind):
     table = {"a.b": [1], "a": [{"b": 2}]}
     assert read(kind, table) == [{"a.b": 1, "a": {"b": 2}}]
     assert read(kind, table, column("a.b", "long")) == [{"a.b": 1}]
+    table = {"a.b": [1], "a": [{"b": 2}], "c.d e": [3], "c": [{"d_e": 4}]}
+    assert read(kind, table, cleansing=CLEANSING) == [
+        {"a.b": 1, "a": {"b": 2}, "c.d_e": 3, "c": {"d_e": 4}}
+    ]
 
 
 def test_two_columns_of_one_name_fail():
@@ -301,6 +305,36 @@ def test_a_file_that_is_cut_off_anywhere_fails(kind):
     for end in range(1, len(whole), max(1, len(whole) // 97)):
         with pytest.raises(SourceContractError, match="the body is no"):
             rows_of(extractor(kind).extract(response(whole[:end])))
+
+
+@pytest.mark.parametrize("indexes", [False, True])
+@pytest.mark.parametrize(("first", "second"), [(2000, 2000), (2000, 1), (0, 2000), (2000, 0)])
+def test_two_files_in_one_fail(kind, indexes, first, second):
+    more = {"write_page_index": True} if indexes and kind == "parquet" else {}
+    files = [file_of(kind, TABLE.slice(0, rows), **more) for rows in (first, second)]
+    assert [len(rows_of(extractor(kind).extract(response(file)))) for file in files] == [
+        first, second,
+    ]  # fmt: skip
+    with pytest.raises(SourceContractError, match=r"another (Parquet|ORC) file stands in front"):
+        rows_of(extractor(kind).extract(response(b"".join(files))))
+
+
+@pytest.mark.parametrize("wanted", [[], [column("a", "long")]])
+def test_a_shorter_file_in_front_of_a_longer_one_fails(kind, wanted):
+    # Its pages are where the footer of the longer one says, and hold as many values.
+    short = pa.table({"a": [1] * 2000, "b": ["x"] * 2000})
+    files = [file_of(kind, table) for table in (short, TABLE)]
+    assert len(files[1]) > 2 * len(files[0])
+    reader = extractor(kind, *wanted)
+    with pytest.raises(SourceContractError, match=r"another (Parquet|ORC) file stands in front"):
+        rows_of(reader.extract(response(b"".join(files))))
+
+
+def test_values_that_look_like_the_end_of_a_parquet_file_are_values():
+    table = pa.table({"a": ["PAR1PAR1"] * 2000})
+    body = file_of("parquet", table, use_dictionary=False, compression="none",
+                   data_page_size=100, write_page_index=True)  # fmt: skip
+    assert rows_of(extractor("parquet").extract(response(body))) == table.to_pylist()
 
 
 def test_a_damaged_page_is_found_by_its_checksum():

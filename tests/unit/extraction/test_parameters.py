@@ -155,6 +155,53 @@ def test_a_parameter_that_refers_to_itself_is_refused():
         sent({"name": "a", "value": "x{{a}}"})
 
 
+TEMPLATE = "a{{p}}{{token}}"
+OTHER = {"name": "p", "value": "X"}
+
+
+@pytest.mark.parametrize(
+    "member",
+    [
+        {"name": "v", "type": "session"},
+        {"name": "v", "value": "declared"},
+        {"name": "v", "type": "primitive", "value": "{{p}}"},
+        {"name": "v", "type": "jsonobject", "value": {"k": "{{p}}"}},
+    ],
+)
+def test_a_value_of_a_unit_or_an_authentication_field_is_no_template(member):
+    on = scope(v=TEMPLATE, token="s3cret")
+    assert sent(member, OTHER, on=on) == {"v": TEMPLATE, "p": "X"}
+    assert values(member, OTHER, on=on).variables["v"] == TEMPLATE
+
+
+def test_a_unit_whose_value_names_itself_is_a_value_like_any_other():
+    assert sent({"name": "v", "value": ""}, on=scope(v="{{v}}")) == {"v": "{{v}}"}
+
+
+@pytest.mark.parametrize("key", [TEMPLATE, "{{v}}"])
+def test_a_session_key_is_no_template(key):
+    pages, on = PageValues(session=key), scope(token="s3cret")
+    session = {"name": "v", "type": "session"}
+    assert sent(session, OTHER, pages=pages, on=on) == {"v": key, "p": "X"}
+    inside = Parameter(name="v", type="session")
+    nested = {"name": "o", "type": "object", "value": (inside, Parameter(name="q", value="{{p}}"))}
+    assert sent(nested, OTHER, pages=pages, on=on) == {"o": {"v": key, "q": "X"}, "p": "X"}
+
+
+def test_the_text_of_a_watermark_is_no_template():
+    watermark = {"name": "w", "type": "watermark", "value": "low", "format": "datetime"}
+    assert sent({**watermark, "pattern": "yyyy'{{p}}'"}, OTHER) == {"w": "2020{{p}}", "p": "X"}
+
+
+def test_a_declared_text_takes_values_of_the_source_as_they_are():
+    pages, on = PageValues(session="{{p}}"), scope(file="{{q}}.csv")
+    result = sent(
+        {"name": "q", "value": "{{file}}|{{c}}"}, {"name": "c", "type": "session"}, OTHER,
+        pages=pages, on=on,
+    )  # fmt: skip
+    assert result == {"q": "{{q}}.csv|{{p}}", "c": "{{p}}", "p": "X"}
+
+
 def test_a_request_does_not_print_the_secrets_that_it_reveals():
     token = Parameter(name="token", type="primitive", value=Secret("s3cret"))
     values = evaluate(

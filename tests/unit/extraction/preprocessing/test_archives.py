@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import io
+import struct
 import tarfile
 import zipfile
+import zlib
 
 import pytest
 
@@ -88,6 +91,47 @@ def test_a_zip_member_with_a_wrong_checksum_is_an_error() -> None:
     whole = bytearray(zip_of({"a": DATA}, zipfile.ZIP_STORED))
     whole[5000] ^= 1
     with pytest.raises(SourceContractError, match="Bad CRC-32"):
+        through(Zip, bytes(whole))
+
+
+class _Sink(io.RawIOBase):
+    """Takes bytes and cannot be sought, as a pipe: sizes then follow a member's data."""
+
+    def __init__(self) -> None:
+        self.taken = b""
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: object, /) -> int:
+        piece = bytes(data)  # type: ignore[call-overload]
+        self.taken += piece
+        return len(piece)
+
+
+def streamed_zip(method: int, *, zip64: bool = False) -> bytes:
+    sink = _Sink()
+    with (
+        zipfile.ZipFile(sink, "w", method) as archive,  # type: ignore[arg-type]
+        archive.open("a", "w", force_zip64=zip64) as member,
+    ):
+        member.write(DATA)
+    return sink.taken
+
+
+@pytest.mark.parametrize("zip64", [False, True])
+@pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
+def test_a_zip_archive_that_was_written_as_a_stream_is_read(method: int, zip64: bool) -> None:
+    assert through(Zip, streamed_zip(method, zip64=zip64), size=999) == DATA
+
+
+@pytest.mark.parametrize("listed", [0, len(DATA) // 2])
+@pytest.mark.parametrize("pack", [lambda: zip_of({"a": DATA}, 0), lambda: streamed_zip(0)])
+def test_a_list_of_files_that_tells_of_a_part_only_is_an_error(pack, listed: int) -> None:
+    whole = bytearray(pack())
+    at = whole.rfind(b"PK\x01\x02")
+    whole[at + 16 : at + 28] = struct.pack("<3I", zlib.crc32(DATA[:listed]), listed, listed)
+    with pytest.raises(SourceContractError, match="list of files"):
         through(Zip, bytes(whole))
 
 
