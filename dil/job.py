@@ -16,7 +16,6 @@ from dil import admission, planning, plans, publishing
 from dil.coordination import in_turn
 from dil.errors import (
     DilError,
-    LeaseHeldError,
     LeaseLostError,
     RunInterruptedError,
 )
@@ -35,15 +34,13 @@ from dil.observe.progress import Progress, SilentProgress, counted
 from dil.planning import SavedPlan
 from dil.publishing import Finished, layout, start_marker
 from dil.publishing.sent_results import SentResults
-from dil.runs import new_run_id
+from dil.runs import failed_and_gone, new_run_id, take_lease
 from dil.secondary_access import access, has_input
 from dil.spi.state_store import StateStore
 from dil.state import LeaseKeeper, open_store
 from dil.storage import filesystem_for
 
 log = logging.getLogger(__name__)
-
-_LEASE_GLANCE_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +85,7 @@ def run_job(job: Job, options: RunOptions) -> RunReport:
         )
     admission.refuse_lost_state(job, options.environ)
     with open_store(job.state, job.name, clock=options.clock) as store:
-        lease = _take_lease(store, run_id, job.running.lease_s, options.wait_lease_s)
+        lease = take_lease(store, run_id, job.running.lease_s, options.wait_lease_s)
         with LeaseKeeper(store, lease, job.running.lease_s) as keeper:
             report = _Run(job, options, run_id, store, lease, keeper).tell()
     return replace(report, seconds=round(time.monotonic() - started, 3))
@@ -115,6 +112,8 @@ class _Run:
         self._secondary = SecondaryRows()
         self._rests: tuple[WorkUnit, ...] = ()
         self._known_schema = ""
+        self._listed: tuple[str, ...] = ()
+        self._gone: tuple[str, ...] = ()
         self._files = filesystem_for(job.publishing.final_dir)
         self._staging = publishing.run_staging_dir(job.publishing, job.name, run_id)
 
@@ -127,7 +126,11 @@ class _Run:
         plan = self._planned()
         if not plan.work_units:
             self._sweep()
-            notes = (run_report.nothing_due(plan, self._job), *self._secondary.notes)
+            notes = (
+                run_report.nothing_due(plan, self._job),
+                *run_report.failed_and_gone(self._gone),
+                *self._secondary.notes,
+            )
             return self._report(RunStatus.NOTHING_DUE, recovered=recovered, notes=notes)
         self._begin(plan)
         self._known_schema = publishing.recorded_schema(self._store)
@@ -136,6 +139,7 @@ class _Run:
         try:
             execution = self._execute(plan, fresh)
             reports = publishing.without_clashes((*adopted, *execution.reports))
+            reports = publishing.without_seizures(self._job, reports, self._listed, self._files)
             report = self._conclude(plan, reports, execution.stopped)
         except (RunInterruptedError, KeyboardInterrupt) as signal:
             report = self._interrupted(plan, adopted, signal)
@@ -186,6 +190,8 @@ class _Run:
         if saved is None:
             units = plans.units_of(self._job, now, self._secondary.activation)
             plan = plans.due(self._job, self._store, now, units)
+            self._listed = tuple(units or ()) if self._job.planning.once else ()
+            self._gone = failed_and_gone(self._job, self._store, plan, units)
         else:
             plan = plans.approved(self._job, self._store, now, saved)
         dataset = publishing.dataset_dir(self._job.publishing)
@@ -374,6 +380,7 @@ class _Run:
                 *run_report.zero_rows(status, rows, usual),
                 *run_report.no_progress(plan),
                 *run_report.overtaken(self._rests if self._may_publish(status) else ()),
+                *run_report.failed_and_gone(self._gone),
                 *run_report.unlike_schemas(reports),
                 *run_report.task_notes(reports),
                 *answer_notes(good, publishing.refused_dir(self._job.publishing)),
@@ -550,19 +557,6 @@ class _Run:
             log.warning("the dataset's schema cannot be compared: %s", error.message)
             return ()
         return drift(self._job, self._known_schema, after, published)
-
-
-def _take_lease(store: StateStore, run_id: str, lease_s: int, wait_s: float) -> Lease:
-    """Take the lease, trying again until ``wait_s`` seconds have passed."""
-    deadline = time.monotonic() + wait_s
-    while True:
-        try:
-            return store.acquire_lease(run_id, lease_s=lease_s)
-        except LeaseHeldError:
-            left = deadline - time.monotonic()
-            if left <= 0:
-                raise
-            time.sleep(min(_LEASE_GLANCE_S, left))
 
 
 def _publishes_its_successes(run: RunRecord, job: Job) -> bool:

@@ -4,29 +4,47 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import time
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
 from dil import publishing
-from dil.errors import StateError
+from dil.errors import LeaseHeldError, StateError
 from dil.model.dataset import Intent, Lease, LeaseHolder, Move, RunRecord
 from dil.model.job import CommitPolicy, Job, PublishMode
+from dil.model.work_unit import Plan, Reason
 from dil.publishing import salvage
 from dil.publishing.layout import SENDING
 from dil.spi.state_store import StateStore
 from dil.state import LeaseKeeper
+from dil.state.work_units.signatures import parts_of_signature
 from dil.storage import Filesystem, filesystem_for
 from dil.text.zones import EPOCH
 
 log = logging.getLogger(__name__)
+
+_LEASE_GLANCE_S = 0.5
 
 
 def new_run_id(now_ms: int) -> str:
     """Return a new id that sorts by the real time ``now_ms`` (epoch ms UTC) and fits file names."""
     moment = EPOCH + timedelta(milliseconds=now_ms)
     return f"{moment:%Y%m%dT%H%M%SZ}-{uuid.uuid4().hex[:6]}"
+
+
+def take_lease(store: StateStore, run_id: str, lease_s: int, wait_s: float) -> Lease:
+    """Take the lease, trying again until ``wait_s`` seconds have passed."""
+    deadline = time.monotonic() + wait_s
+    while True:
+        try:
+            return store.acquire_lease(run_id, lease_s=lease_s)
+        except LeaseHeldError:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise
+            time.sleep(min(_LEASE_GLANCE_S, left))
 
 
 @contextlib.contextmanager
@@ -74,6 +92,37 @@ def _known(store: StateStore, run: RunRecord, before: LeaseHolder | None) -> Kno
             if holder is not None and holder.run_id == run.run_id:
                 return KnownRun(run, holder)
     return KnownRun(run, None)
+
+
+def failed_and_gone(
+    job: Job, store: StateStore, plan: Plan, units: Sequence[str] | None
+) -> tuple[str, ...]:
+    """Return the signatures of files, read once each, that failed and are not listed any more.
+
+    Nobody tries them again: they are gone, or are there in another version. ``units`` are those
+    that the source lists now. The work-unit index is only looked through where the newest block
+    counts more failures than the plan tries again.
+    """
+    if not (job.planning.once and job.state.enabled and units is not None):
+        return ()
+    retries = sum(unit.reason is Reason.RETRY for unit in plan.work_units)
+    if _failed_count(store) <= retries:
+        return ()
+    listed = frozenset(units)
+    failed = (state.signature for state in store.unit_states() if state.status == "FAILED")
+    return tuple(
+        signature
+        for signature in failed
+        if (parts := parts_of_signature(signature)) is not None and parts.unit_json not in listed
+    )
+
+
+def _failed_count(store: StateStore) -> int:
+    """Return how many work units the newest block counts as failed."""
+    found: object = store.head()
+    for member in ("event", "newSourceState", "value", "counts", "FAILED"):
+        found = found.get(member) if isinstance(found, Mapping) else None
+    return found if isinstance(found, int) else 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,6 +80,17 @@ def overtaken(rests: Sequence[WorkUnit]) -> tuple[str, ...]:
     )
 
 
+def failed_and_gone(signatures: Sequence[str]) -> tuple[str, ...]:
+    """Return a note for files that failed and that no run tries again."""
+    if not signatures:
+        return ()
+    return (
+        "failed earlier and not at the source any more, or only in another version: "
+        f"{counted(len(signatures), 'file')}, for example {signatures[0]} (`dil state show "
+        "--failed` lists them; `dil state forget --signature ...` ends this note)",
+    )
+
+
 def unlike_schemas(reports: Iterable[TaskReport]) -> tuple[str, ...]:
     """Return a note for each column that work units of this run wrote with unlike types."""
     kinds: dict[str, set[str]] = {}

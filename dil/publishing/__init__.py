@@ -1,7 +1,7 @@
 """Staged files to a visible dataset."""
 
 from dil.publishing.decision import Finished, Target, decide
-from dil.publishing.dumps import check_places, without_clashes
+from dil.publishing.dumps import check_places, without_clashes, without_seizures
 from dil.publishing.layout import (
     audit_dir,
     dataset_dir,
@@ -65,6 +65,7 @@ __all__ = [
     "strays",
     "sweep",
     "without_clashes",
+    "without_seizures",
     "write_plan",
     "write_result",
 ]

@@ -13,9 +13,11 @@ from dataclasses import replace
 
 from dil.errors import SourceContractError, WriteError
 from dil.model.dataset import Move, PublishedFile
-from dil.model.job import PublishingSpec
+from dil.model.job import Job, PublishingSpec
 from dil.model.task import Failure, StagedFile, TaskReport
-from dil.publishing.layout import META, dump_path
+from dil.model.work_unit import read_unit
+from dil.publishing.layout import META, dataset_dir, dump_path
+from dil.publishing.manifest import live_files
 from dil.storage import Filesystem
 from dil.text.file_names import MOST_PATH_BYTES
 
@@ -111,6 +113,87 @@ def _clashing(report: TaskReport, name: str, owner: str) -> TaskReport:
     return replace(report, files=(), failure=failure)
 
 
+def without_seizures(
+    job: Job, reports: Sequence[TaskReport], listed: Sequence[str], filesystem: Filesystem
+) -> tuple[TaskReport, ...]:
+    """Return the reports of a run; dumps under names of other work units' live files are told.
+
+    A name that belongs to another file which the source still lists makes the work unit a failure:
+    each of them would take the place of the other. Files of any other work unit are replaced, with
+    one note for all.
+
+    Args:
+        job: Whose run it is.
+        reports: Without clashes among themselves.
+        listed: The units that the source lists, as JSON, where each of its files is read once.
+        filesystem: Where the dataset is.
+    """
+    owners = _owners(job, reports, filesystem)
+    others = {
+        place: found
+        for place, report in enumerate(reports)
+        if (found := [name for name in _names(report) if _is_other(job, owners.get(name), report)])
+    }
+    if not others:
+        return tuple(reports)
+    at_source = {_identity(unit) for unit in listed}
+    told = list(reports)
+    replaced: list[tuple[int, str]] = []
+    for place, names in others.items():
+        refused = [name for name in names if _identity(_unit_key(owners[name])) in at_source]
+        if refused:
+            owner = f"{owners[refused[0]]}, whose file is still at the source"
+            told[place] = _clashing(told[place], refused[0], owner)
+        else:
+            replaced += [(place, name) for name in names]
+    if replaced:
+        place, name = replaced[0]
+        note = (
+            "dumped under names of other work units' files, which the publish replaces: "
+            f'{len(replaced):,}, for example "{name}" of {owners[name]}'
+        )
+        told[place] = replace(told[place], notes=(*told[place].notes, note))
+    return tuple(told)
+
+
+def _owners(job: Job, reports: Sequence[TaskReport], filesystem: Filesystem) -> Mapping[str, str]:
+    """Return the signatures of the live files that have these reports' names, by name."""
+    names = {name for report in reports for name in _names(report)}
+    if not names:
+        return {}
+    live = live_files(filesystem, dataset_dir(job.publishing))
+    signatures = {file.uri: file.signature for file in live if file.is_dump}
+    uris = {name: filesystem.uri(dump_path(job.publishing, name)) for name in names}
+    return {name: signatures[uri] for name, uri in uris.items() if uri in signatures}
+
+
+def _is_other(job: Job, owner: str | None, report: TaskReport) -> bool:
+    """Tell whether a file of the work unit ``owner`` is another one than a report's.
+
+    Another version of the same file is none, nor is, where there are no time partitions, the same
+    unit, whose range begins elsewhere by now.
+    """
+    if owner is None or owner == report.signature:
+        return False
+    if job.planning.partition != "none":
+        return True
+    return _identity(_unit_key(owner)) != _identity(_unit_key(report.signature))
+
+
+def _unit_key(signature: str) -> str:
+    """Return the second half of a signature (behaviour.md B5.4)."""
+    return signature.partition(", watermark.")[2].removesuffix("]")
+
+
+def _identity(unit: str) -> str:
+    """Return what stays of a unit, its name in front or not, over the versions of its file."""
+    text = unit[max(unit.find("{"), 0) :]
+    if not text.startswith('{"file":'):
+        return text
+    members = read_unit(text)
+    return f"file {members['file']}" if members.keys() <= {"file", "version"} else text
+
+
 def is_lost(move: Move, filesystem: Filesystem) -> bool:
     """Tell whether a file that was to be published is neither staged nor published."""
     if filesystem.exists(move.source):
@@ -119,6 +202,13 @@ def is_lost(move: Move, filesystem: Filesystem) -> bool:
     if not filesystem.exists(path):
         return True
     return move.target.is_dump and not _is_same(path, move.target, filesystem)
+
+
+def is_in_place(move: Move, filesystem: Filesystem) -> bool:
+    """Tell whether a dumped file is at its name already, and not staged any more."""
+    return (
+        move.target.is_dump and not filesystem.exists(move.source) and not is_lost(move, filesystem)
+    )
 
 
 def _is_same(path: str, file: PublishedFile, filesystem: Filesystem) -> bool:

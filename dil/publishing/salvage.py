@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
-from dil.model.dataset import Intent, Lease, Move, OperatorAct, PublishedFile
+from dil.model.dataset import Commit, Intent, Lease, Move, OperatorAct, PublishedFile
 from dil.model.job import PublishingSpec, PublishMode
 from dil.model.work_unit import unit_hash
-from dil.publishing.dumps import is_lost
+from dil.publishing.dumps import is_in_place, is_lost
 from dil.publishing.publisher import carry_out
 from dil.spi.state_store import StateStore
 from dil.storage import Filesystem
@@ -29,8 +29,10 @@ def finish_without_lost(
     """Finish a publish without the work units that lost files; return what was published.
 
     Their other files are deleted, staged or moved, so that no driver that wakes up later can
-    bring them in. A replace takes all or nothing, so it is given up as a whole: the files that it
-    was to replace are still there, because they go only after all moves.
+    bring them in. A dumped file that took the place of an earlier one stays and is listed, because
+    the earlier one is no more; the next reading replaces it. A replace takes all or nothing, so it
+    is given up as a whole: the files that it was to replace are still there, because they go only
+    after all moves.
 
     Raises:
         LeaseLostError: another run took over.
@@ -40,14 +42,15 @@ def finish_without_lost(
         carry_out(intent, spec, filesystem)
         store.commit(lease, intent.commit)
         return intent
-    rest = _without(intent, lost, spec.mode)
+    rest = _without(intent, lost, spec.mode, _overwriting(intent.commit, lost, filesystem))
     kept = {move.source for move in rest.commit.all_moves}
     # Before the intent changes: cut off here, this finds the same work units lost once more.
     for move in intent.commit.all_moves:
         if move.source not in kept:
-            filesystem.delete_file(move.source)
             # A name that was dumped before still holds what an earlier run put there.
-            if not move.target.is_dump:
+            is_new = not move.target.is_dump or is_in_place(move, filesystem)
+            filesystem.delete_file(move.source)
+            if is_new:
                 filesystem.delete_file(filesystem.path_of(move.target.uri))
     store.replace_intent(lease, rest)
     carry_out(rest, spec, filesystem)
@@ -55,7 +58,21 @@ def finish_without_lost(
     return rest
 
 
-def _without(intent: Intent, lost: set[str], mode: PublishMode) -> Intent:
+def _overwriting(commit: Commit, lost: set[str], filesystem: Filesystem) -> frozenset[str]:
+    """Return the URIs at which dumped files of lost work units took the places of live ones."""
+    replaced = {file.uri for file in commit.removes}
+    return frozenset(
+        move.target.uri
+        for move in commit.moves
+        if move.target.signature in lost
+        and move.target.uri in replaced
+        and is_in_place(move, filesystem)
+    )
+
+
+def _without(
+    intent: Intent, lost: set[str], mode: PublishMode, overwriting: frozenset[str]
+) -> Intent:
     commit = intent.commit
     gives_up = mode is PublishMode.REPLACE and commit.act is None
     if gives_up:
@@ -78,12 +95,17 @@ def _without(intent: Intent, lost: set[str], mode: PublishMode) -> Intent:
         intent,
         commit=replace(
             commit,
-            moves=tuple(move for move in commit.moves if move.target.signature not in lost),
-            # The old files of what was lost stay.
+            moves=tuple(
+                move
+                for move in commit.moves
+                if move.target.signature not in lost or move.target.uri in overwriting
+            ),
+            # The old files of what was lost stay, unless their names hold others by now.
             removes=tuple(
                 file
                 for file in commit.removes
-                if not gives_up and not _is_of(file, lost) and file.uri not in dumped
+                if file.uri in overwriting
+                or (not gives_up and not _is_of(file, lost) and file.uri not in dumped)
             ),
             quarantine=tuple(
                 move for move in commit.quarantine if move.target.signature not in lost

@@ -283,3 +283,45 @@ def test_an_input_preprocessor_takes_its_ending_off_the_name(
                        ms__source__uri=f"{source.url}/files/in/x.csv.gz")  # fmt: skip
     assert story.run(NOW).status is RunStatus.SUCCESS
     assert dumped(tmp_path) == {"in/x.csv": b"id\n1\n"}
+
+
+def test_a_later_work_unit_that_takes_the_name_of_another_one_is_told_of(
+    tmp_path: Path, source: HttpServer
+) -> None:
+    serve(source, x=b"1", y=b"2")
+    changes = {"ms__extractor__target__file__name": "same"}
+    dump_story(tmp_path, source, "x", **changes).run(NOW)
+    report = dump_story(tmp_path, source, "y", **changes).run(day(5), run_id="run-2")
+    assert report.status is RunStatus.SUCCESS
+    assert dumped(tmp_path) == {"same": b"2"}
+    (note,) = report.notes
+    assert 'for example "same" of' in note
+    assert '{"name":"x"}' in note
+
+
+def test_a_unit_that_is_read_again_replaces_its_own_file_without_a_word(
+    tmp_path: Path, source: HttpServer
+) -> None:
+    serve(source, x=b"1")
+    story = dump_story(tmp_path, source, "x")
+    story.run(NOW)
+    serve(source, x=b"2")
+    assert story.run(day(5)).notes == ()
+    assert dumped(tmp_path) == {"x": b"2"}
+
+
+def test_another_partition_that_takes_the_name_of_an_earlier_one_is_told_of(
+    tmp_path: Path, source: HttpServer
+) -> None:
+    serve(source, x=b"1")
+    story = dump_story(
+        tmp_path,
+        source,
+        "x",
+        ms__work__unit__partition="yearly",
+        ms__work__unit__partial__partition="false",
+    )
+    year = 366 * (day(1) - day(0))
+    assert story.run(day(0) + year).notes == ()
+    (note,) = story.run(day(0) + 2 * year).notes
+    assert "names of other work units' files" in note
