@@ -65,7 +65,7 @@ class KeyWatch:
                     f'the result has no column "{column}", which {_KEY} names',
                     f"Its columns are {', '.join(batch.schema.names)}.",
                 )
-        keys = batch.select(list(self._columns))
+        keys = as_texts(batch.select(list(self._columns)))
         if not self._rows and keys.slice(0, 1).to_pylist() == [self._before]:
             raise SourceContractError(
                 f"a page begins with the row that the page before ended with, by its"
@@ -98,15 +98,20 @@ class KeyWatch:
         found: JsonObject = self._last[-1].slice(self._last[-1].num_rows - 1).to_pylist()[0]
         return found
 
+    @property
+    def leads_on(self) -> bool:
+        """Tell whether there may be rows behind the page: it has rows, and is not short."""
+        return bool(self._rows) and (self._page_size is None or self._rows >= self._page_size)
+
     def check(self) -> None:
         """Refuse a page that another page cannot be asked for behind.
 
         Raises:
             SourceContractError: the last key is null, or is that of the row before too.
         """
-        rows = [row for batch in self._last for row in batch.to_pylist()][-2:]
-        if not rows or (self._page_size is not None and self._rows < self._page_size):
+        if not self.leads_on:
             return
+        rows = [row for batch in self._last for row in batch.to_pylist()][-2:]
         names = ", ".join(self._columns)
         if any(value is None for value in rows[-1].values()):
             raise SourceContractError(
@@ -115,11 +120,17 @@ class KeyWatch:
                 "Leave such rows out in ms.jdbc.statement, or give them a value with coalesce.",
             )
         if len(rows) > 1 and rows[0] == rows[1]:
-            raise SourceContractError(
-                f"the last two rows of a page have the same {names}: others with that key may lie"
-                " behind the edge of the page, and would never be read",
-                f'Add a unique column to the key: {{"name": "{names}, id"}} in {_KEY}.',
-            )
+            raise not_unique(self._columns, "the last two rows of a page have")
+
+
+def not_unique(columns: Iterable[str], who: str) -> SourceContractError:
+    """Return the error for a key that more rows have than the last one of a page."""
+    names = ", ".join(columns)
+    return SourceContractError(
+        f"{who} the same {names}: others with that key may lie behind the edge of the page, and"
+        " would never be read",
+        f'Add a unique column to the key: {{"name": "{names}, id"}} in {_KEY}.',
+    )
 
 
 def key_columns(name: str) -> tuple[str, ...]:
@@ -162,6 +173,16 @@ def with_keys(
 def looks_like_number(text: JsonValue) -> bool:
     """Tell whether a cursor may be a number as well as a text."""
     return isinstance(text, str) and bool(_NUMBER.fullmatch(text))
+
+
+def as_texts(keys: pa.RecordBatch) -> pa.RecordBatch:
+    """Return the keys with times as texts: Python's calendar ends with the year 9999."""
+    import pyarrow as pa
+
+    columns = [
+        each.cast(pa.string()) if pa.types.is_temporal(each.type) else each for each in keys.columns
+    ]
+    return pa.RecordBatch.from_arrays(columns, names=keys.schema.names)
 
 
 def _by_column(parameter: str, text: str, columns: tuple[str, ...]) -> dict[str, JsonValue]:

@@ -16,6 +16,7 @@ from connectors.jdbc.shape import ResultShape
 from connectors.jdbc.splitting import narrowed, ranges_of, unit_of
 from connectors.jdbc.sql_text import SqlTextError
 from connectors.jdbc.statement import KEY, Statement, names_in
+from connectors.jdbc.ties import refuse_ties
 from dil.errors import ConfigError, SourceError
 from dil.model.json import JsonObject, JsonValue
 from dil.secrets import learn
@@ -74,6 +75,9 @@ class JdbcSession(RowSession):
                 watch.see(part)
                 yield part
         watch.check()
+        if watch.leads_on and watch.last:
+            last = {shape.origins[name]: value for name, value in watch.last.items()}
+            refuse_ties(connection, _address(settings, known).kind, statement, known, last)
         self._key_kind = watch.kind
         self._last_key = watch.last or self._last_key
         if settings.is_polling:

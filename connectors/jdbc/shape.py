@@ -22,9 +22,13 @@ _LETTERS = {"toupper": str.upper, "tolower": str.lower}
 
 
 class ResultShape:
-    """Brings batches of one result to the job's columns."""
+    """Brings batches of one result to the job's columns.
+
+    ``origins`` are the names that the database gave to the columns of the last batch.
+    """
 
     def __init__(self, settings: JdbcSettings) -> None:
+        self.origins: dict[str, str] = {}
         self._settings = settings
         self._cleansing = NameCleansing(settings.cleansing) if settings.cleansing else None
 
@@ -38,6 +42,7 @@ class ResultShape:
         import pyarrow as pa
 
         names = distinct([self._name(name) for name in batch.schema.names])
+        self.origins = dict(zip(names, batch.schema.names, strict=True))
         nulls = self._settings.nulls_dates
         columns = [
             _in_calendar(name, _microseconds(name, column), nulls=nulls)

@@ -9,15 +9,18 @@ from __future__ import annotations
 
 from decimal import Decimal
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from connectors.jdbc.cursor import key_part
+from connectors.jdbc.cursor import as_texts, key_part
 from connectors.jdbc.dialects import Dialect
 from connectors.jdbc.engine import Connection
 from connectors.jdbc.ranges import Key, KeyRange, between, even_ranges
 from connectors.jdbc.statement import Statement
 from dil.errors import SourceContractError
 from dil.model.json import JsonObject, JsonValue
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 def ranges_of(
@@ -124,4 +127,13 @@ def _key(value: Any) -> Key | None:  # noqa: ANN401 - a value of any column
 
 def _rows(connection: Connection, sql: str) -> list[dict[str, Any]]:
     found = connection.run(Statement(sql, connection.dialect), {})
-    return [row for batch in found for row in batch.to_pylist()]
+    return [row for batch in found for row in _pylist(batch)]
+
+
+def _pylist(batch: pa.RecordBatch) -> list[dict[str, Any]]:
+    """Return rows as Python values; times beyond the year 9999, which Python has not, as texts."""
+    try:
+        rows: list[dict[str, Any]] = batch.to_pylist()
+    except OverflowError:
+        rows = as_texts(batch).to_pylist()
+    return rows

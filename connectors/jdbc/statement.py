@@ -19,6 +19,8 @@ _NAME = re.compile(r"[A-Za-z0-9_$.]+")
 _NAME_CHARACTER = re.compile(r"[A-Za-z0-9_$.\x80-\U0010FFFF]")
 _AS_NAME = re.compile(r"(?i)(?<![\w$.])(?:from|join|into|update|table)\s*\Z")
 _DISTINCT_FROM = re.compile(r"(?i)\bdistinct\s+from\s*\Z")
+_LAST_ORDER = re.compile(r"(?is).*(?<![\w$.@])(?P<end>order\s+by)\b")
+_LAST_LIMIT = re.compile(r"(?is).*(?<![\w$.@])(?P<end>limit)\b")
 # The functions whose arguments have a FROM.
 _FROM_FUNCTIONS = {"extract", "substring", "trim", "overlay", "position"}
 _READING = {"select", "with", "values", "table", "show", "explain", "describe", "desc", "pragma",
@@ -57,6 +59,15 @@ class Statement:
         """Tell whether it can stand in parentheses, as a table of another query."""
         found = words(self._pieces)
         return self.reads and found[0] in {"select", "with", "values", "table", "from"}
+
+    @property
+    def unlimited(self) -> str | None:
+        """Return the query without the ORDER BY and LIMIT at its end; None if it has neither."""
+        if not self.is_query:
+            return None
+        code = _outer_code(self._pieces)
+        end = _LAST_ORDER.match(code) or _LAST_LIMIT.match(code)
+        return self.template[: end.start("end")] if end else None
 
     def bound(
         self,
@@ -138,6 +149,22 @@ def _without_end(cut: Sequence[Piece]) -> tuple[Piece, ...]:
                 continue
         break
     return tuple(piece for piece in kept if piece.text)
+
+
+def _outer_code(cut: Sequence[Piece]) -> str:
+    """Return the code outside of parentheses, blanks in place of all else."""
+    code = "".join(
+        piece.text
+        if piece.part is Part.CODE and not piece.is_placeholder
+        else " " * len(piece.text)
+        for piece in cut
+    )
+    depth, outer = 0, []
+    for character in code:
+        depth -= character == ")"
+        outer.append(character if depth == 0 else " ")
+        depth += character == "("
+    return "".join(outer)
 
 
 def _touches(piece: Piece, end: int) -> bool:

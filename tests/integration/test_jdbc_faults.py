@@ -10,18 +10,22 @@ import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from connectors.jdbc.session import JdbcSession
 from connectors.jdbc.settings import JdbcSettings
 from dil.errors import AuthenticationError, SourceError, TransientSourceError
+from dil.job import RunOptions, run_job
 from dil.model.secret import Secret
 from dil.spi.connector import RequestValues
 from tests.integration.jdbc_jobs import DatabaseJob, jdbc, read
+from tests.integration.local_jobs import NOW
 from tests.servers.mariadb import PASSWORD as MARIADB_PASSWORD
 from tests.servers.mariadb import MariadbServer
 from tests.servers.postgresql import PASSWORD as POSTGRESQL_PASSWORD
 from tests.servers.postgresql import PostgresqlServer
+from tests.stories import executor
 
 Server = PostgresqlServer | MariadbServer
 BIG = {
@@ -231,6 +235,74 @@ def test_pages_by_key_bring_each_row_once(server: Server, url: str, tmp_path: Pa
         assert sorted(job.table().column("id").to_pylist()) == [
             9007199254740990 + at for at in range(2500)
         ]
+
+
+def test_keys_that_the_server_holds_to_be_equal_are_an_error_where_a_page_ends(
+    server: Server, url: str, tmp_path: Path
+) -> None:
+    read(url, "create table t (k char(9), at timestamp(6) null, id bigint)")
+    read(url, "insert into t values ('a', '2020-01-01 00:00:00.000001', 1)")
+    read(url, "insert into t values ('b', '2020-01-02 00:00:00.000001', 2)")
+    read(url, "insert into t values ('b  ', '2020-01-02 00:00:00.000001', 3)")
+    for key, cursor, by, initial in (
+        ("k", "{{cursor}}", "k", ""),
+        ("at", "{{cursor}}", "at", "1980-01-01"),
+        ("k, at", "({{cursor.k}}, {{cursor.at}})", "(k, at)", '["", "1980-01-01"]'),
+        ("k, id", "({{cursor.k}}, {{cursor.id}})", "(k, id)", '["", 0]'),
+    ):
+        job = DatabaseJob(
+            tmp_path / key, url,
+            f"select k, at, id from t where {by} > {cursor} order by {key} limit 2",
+            # A backslash of a property file is doubled.
+            ms__session__key__field=json.dumps({"name": key, "initValue": initial}).replace(
+                "\\", "\\\\"
+            ),
+            ms__parameters=json.dumps([{"name": "cursor", "type": "session"}]),
+            source__conn__username="admin", source__conn__password=password(server),
+        )  # fmt: skip
+        report = job.run()
+        if "id" in key:
+            assert report.failures == ()
+            assert sorted(job.table().column("id").to_pylist()) == [1, 2, 3]
+        else:
+            assert f"have the same {key}: others" in report.failures[0].error
+
+
+def test_a_row_that_is_committed_late_is_read_once_behind_the_delay(
+    postgresql_server: PostgresqlServer, tmp_path: Path
+) -> None:
+    name = f"t{uuid.uuid4().hex[:12]}"
+    url = jdbc(postgresql_server.add_database(name))
+    stamp = {"type": "watermark", "watermark": "s", "format": "datetime",
+             "pattern": "yyyy-MM-dd HH:mm:ssZZ"}  # fmt: skip
+    job = DatabaseJob(
+        tmp_path, url, "select id from t where at >= {{low}} and at < {{high}}",
+        ms__watermark=json.dumps(
+            [{"name": "s", "type": "datetime", "range": {"from": "2025-01-01", "to": "-"}}]
+        ),
+        ms__parameters=json.dumps([{"name": at, "value": at, **stamp} for at in ("low", "high")]),
+        ms__jdbc__cursor__delay="PT10M", extract__table__type="APPEND_ONLY",
+        source__conn__username="admin", source__conn__password=POSTGRESQL_PASSWORD,
+    )  # fmt: skip
+
+    def run(minute: int) -> None:
+        now = NOW + minute * 60_000
+        options = RunOptions(
+            now_ms=now, clock=lambda: now, executor=executor(), run_id=f"run-{minute}"
+        )
+        assert run_job(job.job(), options).failures == ()
+
+    read(url, "create table t (id int, at timestamptz)")
+    read(url, "insert into t values (1, '2025-01-01 00:01Z'), (3, '2025-01-01 00:05Z')")
+    conninfo = url.removeprefix("jdbc:")
+    with psycopg.connect(conninfo, user="admin", password=POSTGRESQL_PASSWORD) as late:
+        late.execute("insert into t values (2, '2025-01-01 00:03Z')")
+        run(12)
+        assert [row["id"] for row in job.rows()] == [1]
+    for minute in (14, 16, 30):
+        run(minute)
+    assert sorted(row["id"] for row in job.rows()) == [1, 2, 3]
+    postgresql_server.drop_database(name)
 
 
 def test_a_killed_server_process_is_an_error_and_no_end(

@@ -117,6 +117,36 @@ def test_a_key_that_is_not_unique_is_an_error_and_loses_no_row(tmp_path: Path) -
     assert "the last two rows of a page have the same k" in report.failures[0].error
 
 
+@pytest.mark.parametrize("make", [sqlite_file, duckdb_file])
+@pytest.mark.parametrize(
+    ("column", "keys"),
+    [("int", [1, 2, 3, 3, 4]), ("varchar", ["a", "b", "c", "c", "d"]),
+     ("varchar collate nocase", ["a", "b", "c", "C", "d"]),
+     ("varchar collate nocase", ["a", "c", "C", "c", "d"])],
+)  # fmt: skip
+def test_a_key_that_rows_behind_the_page_share_is_an_error_and_loses_no_row(
+    tmp_path: Path, make: Callable[..., str], column: str, keys: list[object]
+) -> None:
+    values = ", ".join(f"('{key}')" for key in keys)
+    url = make(tmp_path / "a.db", f"create table t (k {column})", f"insert into t values {values}")
+    sql = 'select k as "The Key" from t where k > {{cursor}} order by k limit 3 -- three'
+    job = DatabaseJob(
+        tmp_path, url, sql, ms__jdbc__schema__refactor="toupper", **cursor("THE_KEY", "0")
+    )
+    assert "to the database, the last row of a page and another" in job.run().failures[0].error
+
+
+def test_a_key_beyond_the_calendar_of_python_leads_to_the_next_page(tmp_path: Path) -> None:
+    url = duckdb_file(
+        tmp_path / "a.db", "create table t (k timestamp, id int)",
+        "insert into t values ('2024-01-01', 2), ('20000-01-01', 3), ('-0043-03-15', 1)",
+    )  # fmt: skip
+    sql = "select k, id from t where k > {{cursor}} order by k limit 1"
+    job = DatabaseJob(tmp_path, url, sql, **cursor("k", "-3000-01-01"))
+    assert job.run().failures == ()
+    assert job.table().column("id").to_pylist() == [1, 2, 3]
+
+
 def test_a_key_that_is_null_is_an_error_and_loses_no_row(tmp_path: Path) -> None:
     url = sqlite_file(tmp_path / "a.db", *MANY)
     sql = "select nullif(id, 1000) as k from t where id > {{cursor}} order by id limit 1000"

@@ -19,7 +19,7 @@ from dil.errors import SourceContractError
 from dil.model.secret import Secret
 from dil.spi.connector import RequestValues
 from tests.integration.jdbc_jobs import DatabaseJob, jdbc, read
-from tests.integration.test_jdbc_files import sqlite_file
+from tests.integration.test_jdbc_files import duckdb_file, sqlite_file
 from tests.servers.mariadb import PASSWORD as MARIADB_PASSWORD
 from tests.servers.mariadb import MariadbServer
 from tests.servers.postgresql import PASSWORD as POSTGRESQL_PASSWORD
@@ -148,6 +148,24 @@ def test_quantiles_of_an_expression_hold_each_row_once(tmp_path: Path, key: str)
         ms__jdbc__partition__by="quantile", ms__watermark="", ms__publish__mode="replace",
     )  # fmt: skip
     assert job.run().rows == 2000
+
+
+@pytest.mark.parametrize("kind", ["date", "timestamp", "timestamptz"])
+def test_times_beyond_the_calendar_of_python_are_cut_as_others(tmp_path: Path, kind: str) -> None:
+    url = duckdb_file(
+        tmp_path / "a.db", f"create table t (k {kind}, id int)",
+        "insert into t values ('2024-01-01', 3), ('20000-01-01', 4), ('30000-01-01', 5),"
+        " ('-0043-03-15', 1), ('-0042-03-15', 2), (null, 6)",
+    )  # fmt: skip
+    job = DatabaseJob(
+        tmp_path, url, "select k, id from t",
+        ms__jdbc__partition__column="k", ms__jdbc__partitions="5",
+        ms__jdbc__partition__by="quantile", ms__watermark="", ms__publish__mode="replace",
+    )  # fmt: skip
+    report = job.run()
+    assert report.failures == ()
+    assert report.units.succeeded == 6
+    assert sorted(job.table().column("id").to_pylist()) == [1, 2, 3, 4, 5, 6]
 
 
 def test_keys_that_are_sorted_otherwise_than_compared_are_refused(

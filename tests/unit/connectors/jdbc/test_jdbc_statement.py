@@ -185,3 +185,22 @@ def test_a_literal_of_postgresql_is_one_text(value: str) -> None:
         return
     cut = pieces(f"select {literal(value)} x", dialect_of(Kind.POSTGRESQL))
     assert [piece.text for piece in cut] == ["select ", literal(value), " x"]
+
+
+@pytest.mark.parametrize(
+    ("sql", "whole"),
+    [
+        ("select * from t order by k limit 3", "select * from t"),
+        ("select * from t limit {{size}};", "select * from t"),
+        ("select 'order by' from t ORDER\nBY k -- limit", "select 'order by' from t"),
+        ("select row_number() over (order by k) from t order by 1", "select row_number() over"
+         " (order by k) from t"),
+        ("with a as (select 1 order by 1 limit 2) select * from a", None),
+        ('select "order by", t.limit, limits from t', None),
+        ("select * from t /* order by k */ where k > {{limit}}", None),
+        ("show tables", None),
+    ],
+)  # fmt: skip
+def test_a_query_can_be_had_without_its_order_and_limit(sql: str, whole: str | None) -> None:
+    found = Statement(sql, dialect_of(Kind.MYSQL)).unlimited
+    assert (found and found.strip()) == whole
