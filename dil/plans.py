@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -16,6 +17,9 @@ from dil.spi.state_store import StateStore
 from dil.state import open_store
 
 log = logging.getLogger(__name__)
+
+_PATTERN = "ms.source.files.pattern"
+_LOGIN = re.compile(r"\A([^/]*//)[^/]*@")
 
 
 def plan_job(
@@ -60,7 +64,21 @@ def due(
 def units_of(
     job: Job, now_ms: int, activation: Sequence[str] | None = None
 ) -> Sequence[str] | None:
-    """Return the units as compact JSON: those of the source, if it names them.
+    """Return the units as compact JSON: those of the source, if it names them, and warn of none.
+
+    Raises:
+        SourceError: the source cannot be asked.
+    """
+    found = listed_units(job, now_ms, activation)
+    if job.planning.of_source and not found:
+        log.warning("%s", nothing_listed(job))
+    return found
+
+
+def listed_units(
+    job: Job, now_ms: int, activation: Sequence[str] | None = None
+) -> Sequence[str] | None:
+    """Return the same, without a word about none.
 
     Raises:
         SourceError: the source cannot be asked.
@@ -74,6 +92,18 @@ def units_of(
 
     connector: type[Connector] = load(job.source.connector)
     return tuple(compact(unit) for unit in connector.units(job, now_ms))
+
+
+def nothing_listed(job: Job) -> str:
+    """Return what to tell of a source that names no units: what was listed, and what matched."""
+    uri, pattern = job.source.uri, job.properties.text(_PATTERN)
+    place = "ms.source.uri" if uri.startswith("ENC(") else _LOGIN.sub(r"\1", uri)
+    units = "files" if job.planning.once else "units"
+    matching = f" that match {_PATTERN}={pattern}" if job.planning.once and pattern != ".*" else ""
+    return (
+        f"{place} was listed and has 0 {units} to read{matching}. Where that is a failure, "
+        "ms.work.unit.min.units=1 makes each run that finds nothing new an error"
+    )
 
 
 def approved(job: Job, store: StateStore, now_ms: int, saved: SavedPlan) -> Plan:

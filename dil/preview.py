@@ -53,9 +53,9 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class _Chosen:
-    """A work unit to look at, and what a run would know of it."""
+    """A work unit to look at, and what a run would know of it; None where there is none."""
 
-    work_unit: WorkUnit
+    work_unit: WorkUnit | None
     is_due: bool
     full_extract: bool
     known_schema: str
@@ -66,10 +66,11 @@ class Look:
     """What was seen of one work unit.
 
     ``is_due`` is False where the next run would not take it. ``rows`` are in the form that is
-    written, all of one schema; ``dropped`` counts those that conversion put aside.
+    written, all of one schema; ``dropped`` counts those that conversion put aside. ``work_unit`` is
+    None where the source was asked for its units and has none, which ``notes`` tell.
     """
 
-    work_unit: WorkUnit
+    work_unit: WorkUnit | None
     is_due: bool
     answers: tuple[Answer, ...]
     rows: pa.Table
@@ -105,6 +106,9 @@ def look(
     secondary = read_secondary_inputs(job.properties, access(job))
     chosen = _chosen(job, secondary, now_ms, signature, clock)
     work_unit = chosen.work_unit
+    if work_unit is None:
+        notes = (*secondary.notes, plans.nothing_listed(job))
+        return Look(None, is_due=False, answers=(), rows=pa.table({}), dropped=0, notes=notes)
     chain = build_chain(
         ConverterContext(
             job,
@@ -147,12 +151,12 @@ def _chosen(
     clock: Callable[[], int] | None,
 ) -> _Chosen:
     """Return the work unit to look at, and whether the next run would take it."""
-    units = plans.units_of(job, now_ms, secondary.activation)
+    units = plans.listed_units(job, now_ms, secondary.activation)
     with open_store(job.state, job.name, clock=clock or (lambda: now_ms)) as store:
         due = plans.due(job, store, now_ms, units)
         known_schema = publishing.recorded_schema(store)
 
-    def chosen(unit: WorkUnit, *, is_due: bool) -> _Chosen:
+    def chosen(unit: WorkUnit | None, *, is_due: bool) -> _Chosen:
         return _Chosen(unit, is_due, due.full_extract, known_schema)
 
     for unit in due.work_units:
@@ -164,6 +168,8 @@ def _chosen(
     ).work_units
     if signature is None and every:
         return chosen(every[-1], is_due=False)
+    if signature is None and job.planning.of_source and not units:
+        return chosen(None, is_due=False)
     found = next((unit for unit in every if unit.signature == signature), None)
     if found is None:
         raise _no_such_unit(job, signature)

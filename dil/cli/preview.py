@@ -88,9 +88,9 @@ def _preview_json(job: Job, found: Look) -> dict[str, object]:
 
     return {
         "job": job.name,
-        "signature": found.work_unit.signature,
-        "low": found.work_unit.low,
-        "high": found.work_unit.high,
+        "signature": found.work_unit.signature if found.work_unit else None,
+        "low": found.work_unit.low if found.work_unit else None,
+        "high": found.work_unit.high if found.work_unit else None,
         "due": found.is_due,
         "schema": columns_json(found.rows.schema),
         "rows": rows_json(found.rows),
@@ -134,6 +134,9 @@ def _head(job: Job, found: Look) -> None:
     from dil.text.zones import find_zone, moment
 
     unit, zone = found.work_unit, find_zone(job.planning.zone)
+    if unit is None:
+        emit(f"{job.name}  no work unit\n")
+        return
     window = f"{moment(unit.low, zone)} .. {moment(unit.high, zone)}"
     due = "due now" if found.is_due else "not due"
     emit(f"{job.name}  {unit.signature}\n  {window} {job.planning.zone}, {due}\n")
@@ -148,6 +151,8 @@ def _check_text(job: Job, found: Look) -> None:
     for note in found.notes:
         emit(f"  note: {note}\n")
     rows = "its first page has rows" if found.rows.num_rows else "its first page has no rows"
+    if found.work_unit is None:
+        rows = "it has nothing to read"
     emit(f"{job.name}  the source answers, {rows}\n")
 
 

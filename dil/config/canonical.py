@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from dil.config.deprecated import DEPRECATED, MISSPELLED, Replacement
 from dil.config.entry import Entry
-from dil.config.findings import Findings, quote, suggestion
+from dil.config.findings import Findings, nearest_word, quote, suggestion
 from dil.config.lenient_json import JsonError, parse
 from dil.config.table import ALIASES, OWN_PREFIX, PLUGIN_PREFIX, TABLE
 from dil.model.json import JsonValue, as_text, compact
@@ -20,7 +20,8 @@ def canonical(
 
     Old keys move to what replaced them with a notice; old and new that differ are a problem
     (spec README 37). Unknown keys of ours are problems, or notices when ``lenient`` (6); of others
-    those are told to which no ``${}`` refers, which are not in ``used``.
+    those are told to which no ``${}`` refers, which are not in ``used``: each that is nearly a
+    property by itself, all others in one notice.
     """
     written = {key: entry for key, entry in entries.items() if entry.text.strip()}
     known = {
@@ -115,21 +116,18 @@ def _report_unknown(
             hint = suggestion(key, TABLE)
             report(key, "is no known property", hint or _WHERE_KEYS_ARE, entry.origin)
         elif key not in used:
-            foreign.append(key)
+            meant = nearest_word(key, TABLE)
+            if meant:
+                findings.likely_typo(key, meant, entry.origin)
+            else:
+                foreign.append(key)
     if foreign:
         findings.notice(
-            "",
-            f"These keys are unknown, and no ${{}} refers to them: "
-            f"{', '.join(map(_with_hint, foreign))}",
+            "", f"These keys are unknown, and no ${{}} refers to them: {', '.join(foreign)}"
         )
 
 
 _WHERE_KEYS_ARE = "Keys of a plug-in class of your own begin with ms.x."
-
-
-def _with_hint(key: str) -> str:
-    hint = suggestion(key, TABLE)
-    return f"{key} ({hint[:1].lower()}{hint[1:]})" if hint else key
 
 
 def shown(entry: Entry, *, secret: bool = False) -> str:

@@ -97,7 +97,9 @@ def report_missing(
             origin = blanks[entry.name].origin
             findings.problem(entry.name, "is required and blank", entry.meaning, origin)
         else:
-            findings.problem(entry.name, "is required and not set", entry.meaning, Origin(path))
+            typo = findings.likely_typos.get(entry.name)
+            fix = f"Is {typo.key} ({typo.origin}) meant? {entry.meaning}" if typo else entry.meaning
+            findings.problem(entry.name, "is required and not set", fix, Origin(path))
 
 
 def _dumps_files(entries: Mapping[str, Entry]) -> bool:

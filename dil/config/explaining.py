@@ -13,7 +13,7 @@ from dil.config.table import ALIASES, GROUPS, TABLE, lookup
 from dil.errors import ConfigError
 from dil.model.json import JsonObject, JsonValue
 
-_SHOWN_NEAR = 5
+_SHOWN_NEAR = 12
 
 
 def explain(name: str) -> str:
@@ -203,7 +203,9 @@ def _near(name: str) -> str:
     known = [*TABLE, *ALIASES, *DEPRECATED, *(group.slug for group in GROUPS)]
     if hint := suggestion(name, known):
         return hint
-    holding = [each for each in TABLE if name.lower() in each.lower()][:_SHOWN_NEAR]
+    holding = [each for each in TABLE if name.lower() in each.lower()]
     if holding:
-        return f"These hold it: {', '.join(holding)}."
+        shown, more = ", ".join(holding[:_SHOWN_NEAR]), len(holding) - _SHOWN_NEAR
+        others = f", and {more} more" if more > 0 else ""
+        return f"These hold it: {shown}{others}."
     return "dil explain without a name lists what there is."

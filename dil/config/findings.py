@@ -20,13 +20,15 @@ class Findings:
     """Problems (the job cannot start) and notices (it can) of one configuration.
 
     ``origins`` tells where each key was written; findings about a key point there. ``infos`` are
-    those notices that only say what is so, and ask for nothing.
+    those notices that only say what is so, and ask for nothing. ``likely_typos`` are those about
+    keys that nobody knows, by the property that is perhaps meant; they are told with problems too.
     """
 
     origins: Mapping[str, Origin] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
     notices: list[Problem] = field(default_factory=list)
     infos: list[Problem] = field(default_factory=list)
+    likely_typos: dict[str, Problem] = field(default_factory=dict)
 
     def problem(self, key: str, what: str, fix: str, origin: Origin | None = None) -> None:
         """Add a problem of one property; ``fix`` says what to write."""
@@ -41,6 +43,12 @@ class Findings:
         found = Problem(origin, "", what)
         self.notices.append(found)
         self.infos.append(found)
+
+    def likely_typo(self, key: str, meant: str, origin: Origin) -> None:
+        """Add a notice about a key that is nearly the name of a property."""
+        what = "is unknown, and no ${} refers to it"
+        self.notice(key, what, f'Did you mean "{meant}"?', origin)
+        self.likely_typos.setdefault(meant, self.notices[-1])
 
     def is_sound(self, *keys: str) -> bool:
         """Tell whether no problem was found with these properties so far."""
@@ -57,10 +65,11 @@ class Findings:
         """Raise what was found.
 
         Raises:
-            ConfigError: there is at least one problem; equal ones are told once.
+            ConfigError: there is at least one problem; equal ones are told once. Likely typos are
+                told with them: they may be the cause.
         """
         if self.problems:
-            raise ConfigError(dict.fromkeys(self.problems))
+            raise ConfigError(dict.fromkeys((*self.problems, *self.likely_typos.values())))
 
     def sorted_notices(self) -> tuple[Problem, ...]:
         """Return the notices by file and line, equal ones once."""
@@ -76,9 +85,15 @@ def quote(text: str) -> str:
 
 def suggestion(text: str, known: Iterable[str], *, cutoff: float = 0.7) -> str:
     """Return ``Did you mean "...?"`` with the nearest known word, empty text without one."""
+    near = nearest_word(text, known, cutoff=cutoff)
+    return f'Did you mean "{near}"?' if near else ""
+
+
+def nearest_word(text: str, known: Iterable[str], *, cutoff: float = 0.7) -> str:
+    """Return the nearest known word, in any letter case; empty text where none is near."""
     by_lower = {word.lower(): word for word in known}
     near = difflib.get_close_matches(text.lower(), by_lower, n=1, cutoff=cutoff)
-    return f'Did you mean "{by_lower[near[0]]}"?' if near else ""
+    return by_lower[near[0]] if near else ""
 
 
 def nearest(text: str, known: Iterable[str], otherwise: str) -> str:

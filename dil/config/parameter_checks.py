@@ -8,19 +8,23 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from dil.config.findings import Findings, nearest, quote
+from dil.config.java_names import current_name
 from dil.config.secondary_checks import variables_given
+from dil.config.source_units import members_of_source
 from dil.model.authentication import Authentication
 from dil.model.job import PlanningSpec
 from dil.model.json import JsonValue, as_text
 from dil.model.properties import Properties
 from dil.model.secret import Secret
 from dil.model.settings import DerivedField, Pagination, Parameter
+from dil.spi.registry import JAVA_NAMES, PluginKind, simple_name
 from dil.text.variables import placeholders
 
 KEY = "ms.parameters"
 _URI = "ms.source.uri"
 _DERIVED = "ms.derived.fields"
 _PAGING = "ms.pagination"
+_STATEMENT = "ms.jdbc.statement"
 _SESSION = "ms.session.key.field"
 _TOTAL = "ms.total.count.field"
 _GIVE_SESSION = 'Say where answers have it: ms.session.key.field={"name": "its path"}.'
@@ -28,6 +32,8 @@ _GIVE_PAGE = 'Give the first start, size and number: ms.pagination={"initialvalu
 _FORMATS = ("datetime", "epoc-second", "epoch-second", "epoch-milli")
 _ENDS = ("low", "high")
 _VARIABLE = re.compile(r"\{\{([^{}]+)\}\}")
+# At least the comments of a statement, in all dialects: what may be one has no need of a value.
+_SQL_COMMENTS = re.compile(r"/\*.*\*/[^\n]*|(?:--|#)[^\n]*", re.DOTALL)
 # Where the name of a variable may come from; without them nothing can be said of a name.
 _GIVERS = (KEY, "ms.watermark", "ms.secondary.input")
 
@@ -51,8 +57,9 @@ def check_parameters(values: Properties, planning: PlanningSpec, findings: Findi
     known = {name for unit in units for name in unit}
     _check_self_references(values, known, findings)
     known |= {parameter.name for parameter in _declared(values)}
+    is_readable = findings.is_sound(_STATEMENT)  # what the connector says of it comes first
     for use in _uses(values):
-        for name in _missing(use, known):
+        for name in _missing(use, known) if use.key != _STATEMENT or is_readable else ():
             report = findings.problem if use.is_vital else findings.notice
             report(
                 use.key,
@@ -66,17 +73,19 @@ def all_parameters(values: Properties) -> Iterator[Parameter]:
     return _flat(_declared(values))
 
 
-def sends_low_watermark(values: Properties, planning: PlanningSpec) -> bool:
-    """Tell whether the source is asked from the low watermark on."""
+def sent_watermarks(values: Properties, planning: PlanningSpec) -> Iterator[Parameter]:
+    """Yield the watermark parameters that the source is told."""
     overlaid = _overlaid(_members(planning, values))
     used = used_variables(values)
-    return any(
-        parameter.type == "watermark"
-        and as_text(parameter.value).lower() == "low"
-        and parameter.name not in overlaid
-        and (not parameter.name.startswith("tmp") or parameter.name in used)
-        for parameter in all_parameters(values)
-    )
+    for parameter in all_parameters(values):
+        is_hidden = parameter.name.startswith("tmp") and parameter.name not in used
+        if parameter.type == "watermark" and parameter.name not in overlaid and not is_hidden:
+            yield parameter
+
+
+def sends_low_watermark(values: Properties, planning: PlanningSpec) -> bool:
+    """Tell whether the source is asked from the low watermark on."""
+    return any(as_text(each.value).lower() == "low" for each in sent_watermarks(values, planning))
 
 
 def used_variables(values: Properties) -> set[str]:
@@ -87,8 +96,8 @@ def used_variables(values: Properties) -> set[str]:
 def _members(planning: PlanningSpec, values: Properties) -> tuple[frozenset[str], ...]:
     """Return the names of each unit's members, and of what secondary input gives beside them."""
     given = variables_given(values)
-    if planning.units is None:
-        return (given,)  # the fields of activation are among them
+    if planning.units is None:  # the fields of activation are among what is given
+        return (given | members_of_source(values),)
     return tuple(given.union(json.loads(unit)) for unit in planning.units)
 
 
@@ -236,6 +245,10 @@ def _check_self_references(values: Properties, given: set[str], findings: Findin
 
 
 def _missing(use: _Use, known: set[str]) -> list[str]:
+    if use.key == _STATEMENT:
+        # A session key of several columns has a member for each of them, such as cursor.id.
+        in_sql = placeholders(_SQL_COMMENTS.sub("", use.text))
+        return [name for name in in_sql if not {name, name.partition(".")[0]} & known]
     names = list(placeholders(use.text))
     # A derived field takes a whole variable only, with any character but braces in its name.
     if use.key == _DERIVED and not names and (whole := _VARIABLE.fullmatch(use.text.strip())):
@@ -260,6 +273,8 @@ def _uses(values: Properties) -> Iterator[_Use]:
     path, mark, query = values.text(_URI).partition("?")
     yield _Use(_URI, path, is_vital=True)
     yield _Use(_URI, mark + query)
+    if _reads_database(values):
+        yield _Use(_STATEMENT, values.text(_STATEMENT), is_vital=True)
     headers = values["ms.http.request.headers"]
     for text in headers.values() if isinstance(headers, dict) else ():
         yield _Use("ms.http.request.headers", _revealed(text))
@@ -273,6 +288,11 @@ def _uses(values: Properties) -> Iterator[_Use]:
     for derived in fields if isinstance(fields, tuple) else ():
         if isinstance(derived, DerivedField):
             yield _Use(_DERIVED, derived.formula.source, is_vital=True)
+
+
+def _reads_database(values: Properties) -> bool:
+    name = simple_name(current_name(values.text("source.class")))
+    return JAVA_NAMES[PluginKind.CONNECTOR].get(name, name) == "jdbc"
 
 
 def _revealed(text: object) -> str:

@@ -6,13 +6,16 @@ import re
 from dataclasses import dataclass
 
 from dil.config.findings import Findings
-from dil.config.parameter_checks import sends_low_watermark
+from dil.config.local_times import is_ambiguous
+from dil.config.parameter_checks import KEY as PARAMETERS
+from dil.config.parameter_checks import sends_low_watermark, sent_watermarks
 from dil.model.job import PlanningSpec, PublishingSpec, PublishMode, StateSpec
 from dil.model.properties import Properties
 
 _WATERMARK = "ms.watermark"
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _DAYS_AGO = re.compile(r"P[0-9]+D(?:\..+)?")
+_MINUTES_AGO = re.compile(r"P[0-9]+DT(?:[0-9]+H)?[0-9]+M(?:\..+)?")
 _HOURS_AGO = re.compile(r"P[0-9]+DT[0-9]+H(?:\..+)?")
 
 
@@ -39,6 +42,7 @@ def check_publishing(parts: Parts, values: Properties, findings: Findings) -> No
     _check_state(parts, values, findings)
     _check_signatures(parts, findings)
     _check_abstinence(parts, values, findings)
+    _check_local_times(parts, values, findings)
 
 
 def _check_grace(parts: Parts, values: Properties, findings: Findings) -> None:
@@ -89,8 +93,6 @@ def _check_abstinence(parts: Parts, values: Properties, findings: Findings) -> N
     planning = parts.planning
     if (
         planning.abstinent_ms <= planning.grace_ms
-        or planning.read_from_partition_start
-        or planning.ignore_history
         or not _is_read_in_parts(planning)
         or not sends_low_watermark(values, planning)
     ):
@@ -104,6 +106,29 @@ def _check_abstinence(parts: Parts, values: Properties, findings: Findings) -> N
     )
 
 
+def _check_local_times(parts: Parts, values: Properties, findings: Findings) -> None:
+    """Say where a window may end inside the hour that comes twice when clocks go back.
+
+    Windows that end at whole hours are safe: of two equal texts, one window is empty and the next
+    has both hours.
+    """
+    planning = parts.planning
+    ends_anywhere = planning.end == "-" or _MINUTES_AGO.fullmatch(planning.end)
+    if not ends_anywhere or not _is_read_in_parts(planning):
+        return
+    found = [each for each in sent_watermarks(values, planning) if is_ambiguous(each)]
+    if found:
+        names = " and ".join(dict.fromkeys(f'"{each.name}"' for each in found))
+        findings.notice(
+            PARAMETERS,
+            f"{names}: local time of {found[0].timezone} without its offset; windows that end in "
+            "the hour that comes twice a year may miss rows, or give them twice",
+            'Add ZZ, the offset, to the pattern, or use "timezone":"UTC" or '
+            '"format":"epoch-second". Where the source has local times only, end the range at '
+            'whole hours or days, such as "to":"P0D".',
+        )
+
+
 def _starts_move(planning: PlanningSpec) -> bool:
     """Tell whether the starts of partitions are other ones from run to run."""
     if not planning.start.startswith("P"):
@@ -115,9 +140,11 @@ def _starts_move(planning: PlanningSpec) -> bool:
 
 
 def _is_read_in_parts(planning: PlanningSpec) -> bool:
-    """Tell whether a partition can be read while it is not over, and once more when it is."""
+    """Tell whether a partition can be read while it is not over, and its rest when it is."""
     is_open = planning.end == "-" or planning.end.startswith("P")
     if not is_open or _starts_move(planning):
+        return False
+    if planning.read_from_partition_start or planning.ignore_history:
         return False
     words = _words(planning)
     if "none" in words:

@@ -26,6 +26,14 @@ def units_of_source(values: Properties) -> str:
     return next(iter(asked_of_source(values)), "")
 
 
+def members_of_source(values: Properties) -> frozenset[str]:
+    """Return the members that each unit of the source has, none where it names no units."""
+    if values.text(FILES_ONCE) == "path":
+        return frozenset({"file"})
+    members = {FILES_ONCE: {"file", "version"}, KEY_RANGES: {"range"}}
+    return frozenset(members.get(units_of_source(values), ()))
+
+
 def check_units_of_source(
     name: str, values: Properties, marks: Watermarks, findings: Findings
 ) -> None:

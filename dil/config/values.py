@@ -7,12 +7,13 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from dil.config.findings import DATE_PATTERN_FIX, REGEX_FIX, ZONE_FIX, known_words
+from dil.config.findings import DATE_PATTERN_FIX, ZONE_FIX, known_words
 from dil.config.java_names import current_name
 from dil.config.property import Property, ValueType
 from dil.model.rate import RateLimit
 from dil.text.zones import zone_of_text
 
+_REGEX_FIX = r"Write a Java regular expression; in .conf files a backslash of it is written \\."
 _INT_BOUNDS = (-(2**31), 2**31 - 1)
 _LONG_BOUNDS = (-(2**63), 2**63 - 1)
 _INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
@@ -122,14 +123,14 @@ def _patterns(entry: Property, text: str) -> tuple[str, ...]:
 
 
 def _regex(entry: Property, text: str) -> str:
-    from dil.text.java_regex import compile_java
+    from dil.text.java_regex import RegexError, compile_java
 
     del entry
     try:
         compile_java(text)
-    except ValueError as error:
+    except RegexError as error:
         raise ValueProblem(
-            f"is no regular expression that can be used: {error}", REGEX_FIX
+            f"is no regular expression that can be used: {error.reason}", _REGEX_FIX
         ) from error
     return text
 

@@ -45,6 +45,19 @@ _UNSUPPORTED_FLAGS = {
 }
 
 
+class RegexError(ValueError):
+    """A pattern that cannot be used; ``reason`` says why, without the pattern."""
+
+    def __init__(self, pattern: str, reason: str) -> None:
+        super().__init__(pattern, reason)
+        self.pattern = pattern
+        self.reason = reason
+
+    def __str__(self) -> str:
+        """Return the whole sentence."""
+        return f'regular expression "{self.pattern}" cannot be used: {self.reason}'
+
+
 @dataclass(frozen=True, slots=True)
 class _Flags:
     ignore_case: bool = False
@@ -61,7 +74,7 @@ def compile_java(pattern: str) -> re.Pattern[str]:
     are those of the Java pattern.
 
     Raises:
-        ValueError: it is no valid Java pattern, or Python has no exact equivalent.
+        RegexError: it is no valid Java pattern, or Python has no exact equivalent.
     """
     try:
         return re.compile(_Translator(_resolve_quotes(pattern)).translate(), re.ASCII)
@@ -70,7 +83,7 @@ def compile_java(pattern: str) -> re.Pattern[str]:
         cause: Exception = error
     except (ValueError, OverflowError, RecursionError) as error:
         reason, cause = str(error), error
-    raise ValueError(f'regular expression "{pattern}" cannot be used: {reason}') from cause
+    raise RegexError(pattern, reason) from cause
 
 
 def _resolve_quotes(pattern: str) -> str:

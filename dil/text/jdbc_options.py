@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from difflib import get_close_matches
 
 _ABOUT_TLS = re.compile(r"(?i)ssl|tls|trust|keystore|cert|gssenc|channelbinding")
 _POSTGRESQL = {
@@ -32,6 +33,8 @@ _MYSQL = {"user": "user", "password": "password", "serverSslCert": "ssl-ca", "lo
           "unix-socket"}  # fmt: skip
 _MYSQL_TLS_SWITCHES = {"sslMode", "useSSL", "useSsl", "requireSSL", "verifyServerCertificate",
                        "trustServerCertificate"}  # fmt: skip
+_POSTGRESQL_FIX = "Write sslmode and sslrootcert, with PEM files in place of a key store."
+_MYSQL_FIX = "Write sslMode and serverSslCert, with a PEM file in place of a key store."
 _TARGETS = {"primary": "primary", "master": "primary", "any": "any"}
 
 
@@ -56,7 +59,7 @@ def postgresql_options(given: Mapping[str, str]) -> tuple[dict[str, str], tuple[
     target = given.get("targetServerType")
     if target in _TARGETS:
         options["target_session_attrs"] = _TARGETS[target]
-    return options, _ignored(given, {*_POSTGRESQL, "ssl", "targetServerType"})
+    return options, _ignored(given, {*_POSTGRESQL, "ssl", "targetServerType"}, _POSTGRESQL_FIX)
 
 
 def mysql_options(given: Mapping[str, str]) -> tuple[dict[str, str], tuple[str, ...]]:
@@ -72,7 +75,7 @@ def mysql_options(given: Mapping[str, str]) -> tuple[dict[str, str], tuple[str, 
     timeout_ms = given.get("connectTimeout", "")
     if timeout_ms.isdecimal() and int(timeout_ms):
         options["connect-timeout"] = str(max(1, int(timeout_ms) // 1000))
-    return options, _ignored(given, {*_MYSQL, *_MYSQL_TLS_SWITCHES, "connectTimeout"})
+    return options, _ignored(given, {*_MYSQL, *_MYSQL_TLS_SWITCHES, "connectTimeout"}, _MYSQL_FIX)
 
 
 def is_on(given: Mapping[str, str], *names: str) -> bool:
@@ -96,13 +99,13 @@ def _mysql_tls(given: Mapping[str, str]) -> str:
     return ""
 
 
-def _ignored(given: Mapping[str, str], known: set[str]) -> tuple[str, ...]:
+def _ignored(given: Mapping[str, str], known: set[str], fix: str) -> tuple[str, ...]:
     ignored = sorted(set(given) - known)
     lost = [name for name in ignored if _ABOUT_TLS.search(name)]
     if lost:
+        near = get_close_matches(lost[0], sorted(known), n=1, cutoff=0.8)
         raise OptionError(
             f"has the option {lost[0]}, which has no counterpart outside of Java",
-            "Write the URL without jdbc:, with ssl-mode and ssl-ca (MySQL) or sslmode and "
-            "sslrootcert (PostgreSQL), and PEM files in place of a key store.",
+            f"Did you mean {near[0]}?" if near else fix,
         )
     return tuple(ignored)

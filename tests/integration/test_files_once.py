@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 import os
 from collections import Counter
 from pathlib import Path
@@ -10,8 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from dil.cli.main import main
-from dil.errors import ConfigError
+from dil.errors import ConfigError, PlanningError, SourceError
 from dil.model.report import RunReport, RunStatus
+from dil.plans import plan_job
 from dil.state import open_store
 from tests.integration.local_jobs import NOW, FileJob
 from tests.jobs import visible_files
@@ -108,10 +111,86 @@ def test_a_pattern_chooses_the_files(folder: Path) -> None:
     assert rows(folder) == Counter([1])
 
 
+def test_a_name_that_is_no_text_is_an_error_until_the_pattern_leaves_it_out(folder: Path) -> None:
+    put(folder, "a.jsonl", 1)
+    Path(os.fsdecode(bytes(folder) + b"/b\xff.jsonl")).write_text('{"id":2}')
+    for once in ("version", "path"):
+        job = reading(folder, ms__source__files__once=once)
+        with pytest.raises(
+            SourceError, match=r"/in/b\\udcff\.jsonl: the name is not UTF-8"
+        ) as told:
+            job.run()
+        assert "ms.source.files.pattern" in told.value.fix
+    assert reading(folder, ms__source__files__pattern=".*/a.*").run().status is RunStatus.SUCCESS
+    assert rows(folder) == Counter([1])
+
+
+def test_a_file_that_a_link_shows_once_more_is_an_error_until_the_pattern_chooses(
+    folder: Path,
+) -> None:
+    put(folder, "a.jsonl", 1)
+    (folder / "latest.jsonl").symlink_to("a.jsonl")
+    with pytest.raises(SourceError, match=r"/latest\.jsonl: it is the same file as .*/a\.jsonl"):
+        reading(folder).run()
+    assert reading(folder, ms__source__files__pattern=".*/a.*").run().status is RunStatus.SUCCESS
+    assert rows(folder) == Counter([1])
+
+
 def test_an_empty_folder_is_nothing_due(folder: Path) -> None:
     report = reading(folder).run()
     assert report.status is RunStatus.NOTHING_DUE
     assert report.notes == ("nothing is due: the source has nothing to read",)
+
+
+def test_the_name_of_each_rows_file_is_a_derived_field(folder: Path) -> None:
+    put(folder, "a.jsonl", 1, 2)
+    put(folder, "b.jsonl", 3)
+    source = '{"type": "string", "source": "{{file}}"}'
+    job = reading(folder, ms__derived__fields=f'[{{"name": "from", "formula": {source}}}]')
+    assert job.run().status is RunStatus.SUCCESS
+    lake = folder.parent / "lake"
+    named = {
+        (row["id"], row["from"])
+        for path in visible_files(folder.parent)
+        if lake in path.parents
+        for row in pq.read_table(path).to_pylist()
+    }
+    a, b = str(folder / "a.jsonl"), str(folder / "b.jsonl")
+    assert named == {(1, a), (2, a), (3, b)}
+
+
+def test_a_place_without_a_file_that_matches_is_told(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    put(folder, "a.jsonl", 1)
+    job = reading(folder, ms__source__files__pattern=".*/b.*")
+    told = f"{folder} was listed and has 0 files to read that match ms.source.files.pattern=.*/b.*"
+    assert job.run().status is RunStatus.NOTHING_DUE
+    plan_job(job.job(), now_ms=NOW)
+    warnings = [each for each in caplog.records if each.levelname == "WARNING"]
+    assert [told in each.getMessage() for each in warnings] == [True, True]
+
+
+def test_nothing_new_to_read_is_an_error_where_that_is_said(folder: Path) -> None:
+    job = reading(folder, ms__work__unit__min__units="1")
+    with pytest.raises(PlanningError, match="0 work units"):
+        job.run()
+    put(folder, "a.jsonl", 1)
+    assert job.run().status is RunStatus.SUCCESS
+    with pytest.raises(PlanningError, match="0 work units"):
+        job.run()
+
+
+def test_a_look_at_a_place_without_files_tells_what_was_listed(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    reading(folder).job()
+    path = str(folder.parent / "files.conf")
+    for command in ("preview", "check"):
+        assert main([command, path]) == 0
+        assert f"{folder} was listed and has 0 files to read." in capsys.readouterr().out
+        assert main([command, path, "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["requests"] == []
 
 
 def test_a_file_that_was_forgotten_is_read_again(folder: Path) -> None:
@@ -150,3 +229,84 @@ def test_a_total_that_each_file_tells_is_not_that_of_all_files(folder: Path) -> 
     )
     assert job.run().status is RunStatus.SUCCESS
     assert rows(folder) == Counter(map(ord, "abc"))
+
+
+def dumping(folder: Path, **changes: str) -> FileJob:
+    return reading(
+        folder,
+        ms__extractor__class="filedump",
+        ms__extractor__target__file__name="{{file}}",
+        ms__extract__preprocessors="gunzip",
+        **changes,
+    )
+
+
+def compressed(folder: Path, name: str, text: str, *, modified: int = 1_700_000_000) -> None:
+    (folder / name).write_bytes(gzip.compress(text.encode()))
+    os.utime(folder / name, (modified, modified))
+
+
+def dumps(folder: Path) -> dict[str, str]:
+    return {path.name: path.read_text() for path in visible_files(folder.parent)}
+
+
+def test_a_file_does_not_take_the_name_of_one_that_is_still_at_the_source(folder: Path) -> None:
+    job = dumping(folder)
+    compressed(folder, "a.csv.gz", "first")
+    job.run()
+    compressed(folder, "a.csv", "second")
+    compressed(folder, "b.csv", "third")
+    report = job.run()
+    assert report.status is RunStatus.PARTIAL
+    assert "a.csv.gz" in report.failures[0].error
+    assert dumps(folder) == {"a.csv": "first", "b.csv": "third"}
+
+
+def test_a_file_whose_namesake_is_gone_replaces_its_dump_with_a_note(folder: Path) -> None:
+    job = dumping(folder)
+    compressed(folder, "a.csv.gz", "first")
+    job.run()
+    (folder / "a.csv.gz").unlink()
+    compressed(folder, "a.csv", "second")
+    report = job.run()
+    assert report.status is RunStatus.SUCCESS
+    assert any("a.csv.gz" in note for note in report.notes)
+    assert dumps(folder) == {"a.csv": "second"}
+
+
+def test_a_changed_file_replaces_its_own_dump_without_a_word(folder: Path) -> None:
+    job = dumping(folder)
+    compressed(folder, "a.csv.gz", "first")
+    job.run()
+    compressed(folder, "a.csv.gz", "second", modified=1_700_000_001)
+    report = job.run()
+    assert (report.status, report.notes) == (RunStatus.SUCCESS, ())
+    assert dumps(folder) == {"a.csv": "second"}
+
+
+def is_of_gone(note: str) -> bool:
+    return note.startswith("failed earlier and not at the source any more")
+
+
+def test_a_file_that_failed_and_is_gone_is_told_of_until_it_is_forgotten(folder: Path) -> None:
+    job = reading(folder)
+    put(folder, "a.jsonl", 1)
+    for name in ("b.jsonl", "c.jsonl"):
+        (folder / name).write_text('{"id":')
+    assert not any(map(is_of_gone, job.run().notes))
+    assert not any(map(is_of_gone, job.run().notes))  # both are tried again
+    (folder / "b.jsonl").unlink()
+    put(folder, "c.jsonl", 3)
+    put(folder, "d.jsonl", 4)
+    reports = [job.run(), job.run()]
+    assert [report.status for report in reports] == [RunStatus.SUCCESS, RunStatus.NOTHING_DUE]
+    for report in reports:
+        (note,) = filter(is_of_gone, report.notes)
+        assert "2 files" in note
+    with open_store(job.job().state, job.name, clock=lambda: NOW) as store:
+        failed = [each.signature for each in store.unit_states() if each.status == "FAILED"]
+    conf = str(folder.parent / "files.conf")
+    for signature in failed:
+        forget = ["state", "forget", conf, "--signature", signature, "--keep-files", "--yes"]
+        assert main(forget) == 0
+    assert not any(map(is_of_gone, job.run().notes))

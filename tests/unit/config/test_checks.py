@@ -225,6 +225,44 @@ def test_time_that_abstinence_leaves_out_is_noticed(job_file, changes, is_notice
     assert ("ms.abstinent.period.days" in found) is is_noticed
 
 
+LOCAL = {"format": "datetime", "pattern": "yyyy-MM-dd HH:mm:ss", "timezone": "Europe/Berlin"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "is_noticed"),
+    [
+        ({}, True),
+        ({"ms.work.unit.partition": "hourly"}, True),
+        ({"ms.work.unit.partition": "daily"}, True),
+        ({"ms.work.unit.partition": "hourly", "ms.work.unit.partial.partition": "false"}, False),
+        ({"ms.watermark": watermark(end="P0DT0H5M")}, True),
+        ({"ms.watermark": watermark(end="P0DT1H")}, False),
+        ({"ms.watermark": watermark(end="P0D")}, False),
+        ({"ms.watermark": watermark(end="2024-01-01")}, False),
+        ({"ms.publish.mode": "window_replace"}, False),
+        ({"ms.publish.mode": "replace"}, False),
+        ({"ms.parameters": parameter(**{**LOCAL, "name": "tmpSince"})}, False),
+        ({"ms.parameters": parameter(**{**LOCAL, "timezone": "UTC"})}, False),
+        ({"ms.parameters": parameter(**{**LOCAL, "timezone": "+01:00"})}, False),
+        ({"ms.parameters": parameter(**{**LOCAL, "timezone": "Asia/Tokyo"})}, False),
+        ({"ms.parameters": parameter(**{**LOCAL, "pattern": "yyyy-MM-dd"})}, False),
+        ({"ms.parameters": parameter(**{**LOCAL, "pattern": "yyyy-MM-dd HH:mm:ssZZ"})}, False),
+        ({"ms.parameters": parameter(**{**LOCAL, "pattern": "yyyy-MM-dd HH:mm z"})}, False),
+        ({"ms.parameters": parameter(**{**LOCAL, "pattern": "yyyy-MM-dd HH:mm ZZZ"})}, True),
+        ({"ms.parameters": parameter(**{**LOCAL, "pattern": "yyyy-MM-dd'T'HH'Z'"})}, True),
+        ({"ms.parameters": parameter(format="epoch-second")}, False),
+    ],
+)
+def test_windows_of_local_time_that_end_in_the_hour_that_comes_twice_are_noticed(
+    job_file, changes, is_noticed
+):
+    job = {"ms.watermark": watermark(end="-"), "ms.parameters": parameter(**LOCAL), **changes}
+    notices = [each for each in job_file.load(job).notices if each.key == "ms.parameters"]
+    assert [("comes twice" in each.what, "ZZ" in each.fix) for each in notices] == (
+        [(True, True)] if is_noticed else []
+    )
+
+
 def test_a_range_that_is_not_given_names_no_zone_either(job_file):
     assert job_file.notices({"ms.timezone": None}) == ["ms.watermark"]
     units = '[{"name":"id","type":"unit","units":"a"}]'

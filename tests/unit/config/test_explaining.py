@@ -77,6 +77,8 @@ def test_an_old_key_names_what_took_its_place():
     [
         ("ms.parametrs", 'Did you mean "ms.parameters"?'),
         ("parallelism", "These hold it: ms.work.unit.parallelism.max."),
+        ("ms.jdbc", "ms.jdbc.driver.class."),
+        ("ms.", " more."),
         ("htp", 'Did you mean "http"?'),
         ("zzz", "lists what there is"),
     ],

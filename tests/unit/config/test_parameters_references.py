@@ -21,3 +21,61 @@ def test_a_parameter_that_needs_its_own_value_is_refused(tmp_path):
 def test_a_parameter_may_repeat_the_unit_that_gives_it_its_value(tmp_path):
     job = load(tmp_path, '[{"name":"unit","value":"{{unit}}"}]')
     assert job.extraction.parameters[0].value == "{{unit}}"
+
+
+DATABASE = {
+    "source.class": "jdbc",
+    "ms.source.uri": "jdbc:postgresql://db/shop",
+    "ms.parameters": '[{"name":"low","type":"watermark","value":"low"}]',
+    "ms.watermark": '[{"name":"shop","type":"unit","units":[{"id":"1","place":"x"}]}]',
+    "ms.secondary.input": '[{"path":"/login.json","fields":["user"],"category":"authentication"}]',
+}
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "select * from t where {{x}} = id",
+        "select * from t where name = '{{x}}'",
+        "select * from t_{{x}}",
+        "select {{x}} -- {{low}}",
+        "select * from t where id = {{x.id}}",
+    ],
+)
+@pytest.mark.parametrize("source", ["jdbc", "com.linkedin.cdi.source.JdbcSource"])
+def test_a_statement_needs_a_value_for_each_variable(job_file, statement, source):
+    given = {**DATABASE, "source.class": source, "ms.jdbc.statement": statement}
+    (found,) = job_file.problems(given)
+    assert found.key == "ms.jdbc.statement"
+    assert "which nothing gives a value" in found.what
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "select * from t where a > {{low}}",
+        "select * from {{place}} where id = {{id}} and name = '{{user}}'",
+        "select 1 /* {{x}} /* {{x}} */ {{x}} */",
+        "select 1 -- {{x}}",
+        "select 1 # {{x}}",
+        "/* a */ select 1 -- /* b */ {{x}}",
+    ],
+)
+def test_a_statement_takes_what_parameters_units_and_secondary_input_give(job_file, statement):
+    job_file.load({**DATABASE, "ms.jdbc.statement": statement})
+
+
+@pytest.mark.parametrize("key", ["{{cursor}}", "{{cursor.a}}, {{cursor.b}}"])
+def test_a_statement_takes_a_session_key_and_its_members(job_file, key):
+    job_file.load(
+        {
+            **DATABASE,
+            "ms.parameters": '[{"name":"cursor","type":"session"}]',
+            "ms.session.key.field": '{"name":"a,b","initValue":"[0,0]"}',
+            "ms.jdbc.statement": f"select * from t where (a, b) > ({key}) order by a, b",
+        }
+    )
+
+
+def test_a_statement_that_no_database_source_runs_needs_no_values(job_file):
+    job_file.load({"ms.jdbc.statement": "select {{x}}"})

@@ -57,6 +57,38 @@ def test_a_job_that_is_cut_into_ranges_of_a_key_replaces_its_dataset(job_file):
     assert (found.key, found.fix) == ("ms.jdbc.partition.column", "Set ms.publish.mode=replace.")
 
 
+def derived(variable: str) -> dict[str, str]:
+    formula = f'{{"type":"string","source":"{{{{{variable}}}}}"}}'
+    return {"ms.derived.fields": f'[{{"name":"from","formula":{formula}}}]'}
+
+
+@pytest.mark.parametrize(
+    ("properties", "variable"),
+    [
+        (ONCE, "file"),
+        (ONCE, "version"),
+        ({**ONCE, "ms.source.files.once": "path"}, "file"),
+        ({**RANGES, "ms.publish.mode": "replace"}, "range"),
+    ],
+)
+def test_members_of_the_units_of_a_source_are_variables(job_file, properties, variable):
+    (field,) = job_file.load({**properties, **derived(variable)}).job.conversion.derived_fields
+    assert field.formula.source == f"{{{{{variable}}}}}"
+
+
+@pytest.mark.parametrize(
+    ("properties", "variable"),
+    [
+        ({**ONCE, "ms.source.files.once": "path"}, "version"),
+        ({**ONCE, "ms.source.files.once": "none"}, "file"),
+        (ONCE, "range"),
+    ],
+)
+def test_what_is_no_member_of_the_units_of_a_source_has_no_value(job_file, properties, variable):
+    (found,) = job_file.problems({**properties, **derived(variable)})
+    assert "which nothing gives a value" in found.what
+
+
 @pytest.mark.parametrize(
     ("properties", "key"),
     [

@@ -121,8 +121,29 @@ def test_unknown_keys_of_ours_are_notices_when_lenient(job_file):
 
 
 def test_other_unknown_keys_are_told_once_in_one_notice(job_file):
-    (notice,) = job_file.load({"my.own": "1", "sourc.class": "2"}).notices
-    assert "my.own, sourc.class (did you mean" in notice.what
+    (notice,) = job_file.load({"my.own": "1", "other.own": "2"}).notices
+    assert "my.own, other.own" in notice.what
+
+
+def test_a_key_that_is_nearly_a_property_is_told_with_its_line(job_file):
+    (notice,) = job_file.load({"source.conn.pasword": "1"}).notices
+    assert (notice.key, notice.fix) == (
+        "source.conn.pasword",
+        'Did you mean "source.conn.password"?',
+    )
+    assert notice.origin is not None
+    assert notice.origin.line == 8
+
+
+def test_a_key_that_is_nearly_a_property_is_told_beside_what_is_missing(job_file):
+    found = {each.key: each for each in job_file.problems({"job.name": None, "jobname": "pg"})}
+    assert f"Is jobname ({found['jobname'].origin}) meant?" in found["job.name"].fix
+    assert found["jobname"].fix == 'Did you mean "job.name"?'
+
+
+def test_a_key_that_something_refers_to_is_no_misspelling(job_file):
+    found = job_file.problems({"jobname": "a", "job.name": "${jobname}", "extract.table.name": ""})
+    assert [each.key for each in found] == ["extract.table.name"]
 
 
 @pytest.mark.parametrize("key", MISSPELLED)

@@ -165,3 +165,10 @@ def test_a_wrong_secret_value_is_never_shown(job_file):
     )
     assert len(found) == 2
     assert "hunter2" not in "".join(map(str, found))
+
+
+def test_a_regular_expression_that_cannot_be_used_is_shown_once_with_the_reason(job_file):
+    found = job_file.problem("ms.source.files.pattern", ".*[.csv")
+    assert found.what.count(".*[.csv") == 1
+    assert found.what.endswith("expression that can be used: a character class is not closed")
+    assert "JSON" not in found.fix

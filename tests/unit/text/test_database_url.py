@@ -101,6 +101,21 @@ def test_what_is_no_url_or_would_lose_its_protection_is_refused_with_what_to_wri
     assert caught.value.fix
 
 
+@pytest.mark.parametrize(
+    ("text", "fix"),
+    [
+        ("jdbc:postgresql://db/dil?sslmod=require", "Did you mean sslmode?"),
+        ("jdbc:mysql://db/dil?verifyServerCertificat=1", "Did you mean verifyServerCertificate?"),
+        ("jdbc:postgresql://db/dil?sslfactory=x", "Write sslmode and sslrootcert"),
+        ("jdbc:mysql://db/dil?trustCertificateKeyStoreUrl=file:x", "Write sslMode and"),
+    ],
+)
+def test_an_option_about_tls_that_is_not_known_tells_the_one_to_write(text: str, fix: str) -> None:
+    with pytest.raises(DatabaseUrlError) as caught:
+        read_database_url(text)
+    assert caught.value.fix.startswith(fix)
+
+
 OTHER = st.text().filter(lambda text: "hunter2" not in text.lower())
 
 

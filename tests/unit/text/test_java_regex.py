@@ -1,10 +1,11 @@
 """Java regular expressions; expected matches were made with java.util.regex of Java 17."""
 
+import pickle
 import re
 
 import pytest
 
-from dil.text.java_regex import compile_java
+from dil.text.java_regex import RegexError, compile_java
 
 
 @pytest.mark.parametrize(
@@ -145,3 +146,11 @@ def test_group_numbers_and_names_are_those_of_the_java_pattern() -> None:
 def test_what_has_no_equivalent_is_refused_and_named(pattern: str) -> None:
     with pytest.raises(ValueError, match=re.escape(pattern)):
         compile_java(pattern)
+
+
+def test_a_refusal_tells_its_reason_apart_from_the_pattern() -> None:
+    with pytest.raises(RegexError) as caught:
+        compile_java(".*[.csv")
+    assert caught.value.reason == "a character class is not closed"
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert str(again) == str(caught.value)

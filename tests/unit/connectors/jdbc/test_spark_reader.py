@@ -72,6 +72,7 @@ def test_the_query_is_a_table_of_its_own_with_the_values_of_the_work_unit(tmp_pa
         tmp_path, "select * from t where at >= {{low}} and n in ({{ids}}) -- end",
         "jdbc:sqlite:x",
         values={"low": "2024-01-01", "ids": [1, "o'b"]},
+        ms__parameters='[{"name": "low", "value": "2024-01-01"}, {"name": "ids", "value": "1"}]',
     )  # fmt: skip
     assert found.options["dbtable"].split("\n") == [
         "(",
@@ -82,7 +83,10 @@ def test_the_query_is_a_table_of_its_own_with_the_values_of_the_work_unit(tmp_pa
 
 def test_a_value_inside_a_text_is_looked_at_too(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"U\+005C"):
-        asked(tmp_path, "select '{{a}}' x from t", values={"a": "\\"})
+        asked(
+            tmp_path, "select '{{a}}' x from t", values={"a": "\\"},
+            ms__parameters='[{"name": "a", "value": "1"}]',
+        )  # fmt: skip
 
 
 def test_the_address_is_passed_on_and_named_without_its_secrets(tmp_path: Path) -> None:
