@@ -27,9 +27,10 @@ if __name__ == "__main__":
     sys.path[:] = without_archives(sys.path)
 
     # Nothing here may have started a thread: the workers are forks of this process.
-    import pyspark.worker  # noqa: F401 - and that of the next line: for the forks
+    import pyspark.worker  # noqa: F401 - this and what follows is for the forks
     from pyspark import daemon
 
-    import dil.execution.spark  # noqa: F401
+    import dil.execution.spark
+    import dil.task  # noqa: F401
 
     daemon.manager()

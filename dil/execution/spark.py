@@ -11,7 +11,6 @@ from dil.errors import ExecutionError, RunInterruptedError
 from dil.execution import worker
 from dil.execution.coordinated import Coordinated, Place, coordinated
 from dil.execution.executor import Execution, Watch
-from dil.execution.frames import Frames
 from dil.execution.jvm_errors import last_line
 from dil.execution.overseer import Overseer
 from dil.execution.session import SparkSettings, spark_context
@@ -20,7 +19,6 @@ from dil.model.task import Failure, RunContext, TaskReport
 from dil.model.work_unit import WorkUnit
 from dil.spi.connector import Connector, SparkReader
 from dil.spi.registry import load
-from dil.task import run_work_unit
 
 STAGE_TASKS = 10_000
 
@@ -44,6 +42,8 @@ class SparkExecutor:
             coordinated(run, _place(context)) as shared,
         ):
             if reader is not None:
+                from dil.execution.frames import Frames
+
                 return Frames(context, shared, watch, reader).execute(units)
             for start in range(0, len(units), STAGE_TASKS):
                 stage = _Stage(context, shared, watch, reports)
@@ -100,6 +100,9 @@ class _Body:
         self._arrived = arrived
 
     def __call__(self, units: Iterable[WorkUnit]) -> Iterator[TaskReport]:
+        # Imported here: the driver, which others wait for, runs no task.
+        from dil.task import run_work_unit
+
         worker.begin(self._run)
         for unit in units:
             if coordination.is_spent(self._run):

@@ -23,7 +23,7 @@ NOW = "2020-01-06T00:00:00Z"
 NOW_MS = START_MS + 5 * DAY_MS
 STEP_MS = 5 * 60_000
 # The short form kills a few drivers; the long form (make torture) many.
-KILLS = int(os.environ.get("DIL_SPARK_KILLS", "6"))
+KILLS = int(os.environ.get("DIL_SPARK_KILLS", "4"))
 SEED = int(os.environ.get("DIL_SEED", "20200106"))
 
 
