@@ -78,7 +78,7 @@ def units_of(
 def listed_units(
     job: Job, now_ms: int, activation: Sequence[str] | None = None
 ) -> Sequence[str] | None:
-    """Return the same, without a word about none.
+    """Return the units as compact JSON; does not warn when there are none.
 
     Raises:
         SourceError: the source cannot be asked.

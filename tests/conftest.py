@@ -21,6 +21,9 @@ SLOW = (
     "tests/unit/extraction/test_columnar_extractors.py", "tests/unit/demo/test_server.py",
     "tests/unit/extraction/test_json_large.py", "tests/unit/connectors/hdfs/test_decompression.py",
     "tests/unit/conversion/test_encryption.py", "tests/unit/config/test_every_setting_is_used.py",
+    "tests/unit/cli/test_runs_finish.py", "tests/unit/extraction/test_paging_seams.py",
+    "tests/unit/extraction/test_xml_extractor.py", "tests/unit/state/test_amending.py",
+    "tests/unit/extraction/preprocessing/test_compression.py",
 )  # fmt: skip
 
 
