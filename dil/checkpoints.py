@@ -15,8 +15,9 @@ from dil.conversion.chain import ConversionChain
 from dil.errors import RefusedAnswer, WriteError
 from dil.extraction.paging.position import Position
 from dil.extraction.paging.walk import WalkCounters
-from dil.extraction.parameters import differs_by_load, flat
+from dil.extraction.parameters import differs_by_load
 from dil.model.job import Job, PublishMode
+from dil.model.settings import flat_parameters
 from dil.model.task import RunContext, StagedFile
 from dil.model.work_unit import WorkUnit
 from dil.publishing.page_log import (
@@ -299,7 +300,7 @@ def asks_for_window(job: Job) -> bool:
     """
     is_ours = job.source.connector.module.partition(".")[0] == "connectors"
     return not is_ours or any(
-        parameter.type == "watermark" for parameter in flat(job.extraction.parameters)
+        parameter.type == "watermark" for parameter in flat_parameters(job.extraction.parameters)
     )
 
 

@@ -7,14 +7,18 @@ or are refused by name; tuning of the Java driver that changes no row is ignored
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from urllib.parse import parse_qsl, unquote, urlencode
 
 from connectors.address import AddressError
 from connectors.jdbc.dialects import Kind
+from dil.errors import ConfigError
 from dil.model.database_address import DatabaseAddress
+from dil.model.json import JsonValue
 from dil.model.secret import Secret
 from dil.text.database_url import DatabaseUrlError, read_database_url
+from dil.text.variables import substitute
 
 FORMS = (
     "Write jdbc:postgresql://host:5432/database, jdbc:mysql://host:3306/database,"
@@ -76,6 +80,21 @@ class JdbcAddress:
             place = str(self.server).partition("://")[2]
             return f"jdbc:{self.kind}://{place}"
         return f"jdbc:{self.kind}:{self.path}"
+
+
+def filled_address(template: str, known: Mapping[str, JsonValue]) -> str:
+    """Return ``ms.source.uri`` with the values of its variables.
+
+    Raises:
+        ConfigError: a variable has no value.
+    """
+    found = substitute(template, known)
+    if found.missing:
+        name = min(found.missing)
+        raise ConfigError.single(
+            "ms.source.uri", f"needs {{{{{name}}}}}, which has no value in this request"
+        )
+    return found.text
 
 
 def read_address(text: str) -> JdbcAddress:

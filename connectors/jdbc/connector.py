@@ -10,16 +10,20 @@ from connectors.address import AddressError
 from connectors.jdbc import spark_reader
 from connectors.jdbc.address import read_address
 from connectors.jdbc.cursor import key_columns
-from connectors.jdbc.dialects import Kind, dialect_of
-from connectors.jdbc.spark_reader import kind_of
+from connectors.jdbc.dialects import Kind, dialect_of, kind_of
 from connectors.jdbc.sql_text import SqlTextError, pieces, statements
 from connectors.jdbc.statement import KEY, Statement, names_in
 from dil.errors import Problem
-from dil.extraction.parameters import flat
 from dil.model.job import Job
 from dil.model.json import JsonObject
 from dil.model.properties import Properties
-from dil.model.settings import Pagination, Parameter, SecondaryInput, SessionKeyField
+from dil.model.settings import (
+    Pagination,
+    Parameter,
+    SecondaryInput,
+    SessionKeyField,
+    flat_parameters,
+)
 from dil.spi.connector import Connector, RowSession, SessionContext, SparkReader
 from dil.text.variables import placeholders
 
@@ -195,4 +199,8 @@ def _used(properties: Properties, types: set[str]) -> set[str]:
     for each in parameters:
         if each.name in used:
             used |= set(placeholders(str(each.value)))
-    return {each.name for each in flat(parameters) if each.type in types and each.name in used}
+    return {
+        each.name
+        for each in flat_parameters(parameters)
+        if each.type in types and each.name in used
+    }

@@ -92,3 +92,9 @@ def dialect_of(kind: Kind, *, sql_mode: str = "") -> Dialect:
         names = (*dialect.names, ('"', '"'))
         dialect = replace(dialect, double_quoted_texts=False, names=names)
     return dialect
+
+
+def kind_of(uri: str) -> Kind | None:
+    """Return the kind of database; None where it is not known, encrypted, or a variable."""
+    word = uri.split(":")[1].lower() if uri.count(":") > 1 else ""
+    return Kind(word) if word in set(Kind) else None

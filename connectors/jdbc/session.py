@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from connectors.address import AddressError
-from connectors.jdbc.address import JdbcAddress, read_address
+from connectors.jdbc.address import JdbcAddress, filled_address, read_address
 from connectors.jdbc.cursor import KeyWatch, key_part, looks_like_number, with_keys
 from connectors.jdbc.engine import BATCH_BYTES, BATCH_ROWS, Connection, Login, connect
 from connectors.jdbc.settings import JdbcSettings
@@ -21,7 +21,6 @@ from dil.errors import ConfigError, SourceError
 from dil.model.json import JsonObject, JsonValue
 from dil.secrets import learn
 from dil.spi.connector import RequestValues, RowSession
-from dil.text.variables import substitute
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -158,14 +157,9 @@ def _address(settings: JdbcSettings, known: dict[str, JsonValue]) -> JdbcAddress
     Raises:
         ConfigError: a variable has no value, or the text is no address.
     """
-    found = substitute(settings.uri, known)
-    if found.missing:
-        name = min(found.missing)
-        raise ConfigError.single(
-            "ms.source.uri", f"needs {{{{{name}}}}}, which has no value in this request"
-        )
+    text = filled_address(settings.uri, known)
     try:
-        return read_address(found.text)
+        return read_address(text)
     except AddressError as error:
         raise ConfigError.single("ms.source.uri", error.what, error.fix) from None
 

@@ -8,11 +8,10 @@ from pathlib import Path
 
 from connectors.jdbc.cursor import key_columns
 from dil.errors import ConfigError
-from dil.extraction.parameters import flat
 from dil.model.job import Job
 from dil.model.json import JsonObject, JsonValue
 from dil.model.secret import Secret
-from dil.model.settings import SchemaCleansing
+from dil.model.settings import SchemaCleansing, flat_parameters
 from dil.secrets import SecretError, SecretResolver
 
 
@@ -55,7 +54,7 @@ class JdbcSettings:
             unit: The unit of the work unit, which may be a range of keys.
         """
         properties, extraction = job.properties, job.extraction
-        parameters = list(flat(extraction.parameters))
+        parameters = list(flat_parameters(extraction.parameters))
         session = extraction.session
         is_polling = session is not None and session.condition is not None
         is_cursor = session is not None and not is_polling

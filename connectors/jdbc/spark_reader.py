@@ -14,7 +14,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from connectors.jdbc.dialects import Dialect, Kind, dialect_of
+from connectors.jdbc.address import filled_address
+from connectors.jdbc.dialects import Dialect, Kind, dialect_of, kind_of
 from connectors.jdbc.sql_text import Part, Piece, SqlTextError, pieces, statements
 from connectors.jdbc.statement import KEY, Statement, names_in
 from dil.errors import ConfigError, Problem
@@ -24,7 +25,7 @@ from dil.model.properties import Properties
 from dil.model.secret import Secret
 from dil.model.settings import Pagination, SessionKeyField
 from dil.spi.connector import RequestValues, SparkRead, SparkReader
-from dil.text.variables import placeholders, substitute
+from dil.text.variables import placeholders
 
 if TYPE_CHECKING:
     from connectors.jdbc.settings import JdbcSettings
@@ -184,12 +185,6 @@ def _page_properties(properties: Properties) -> Iterator[str]:
         yield "ms.jdbc.partition.column"
 
 
-def kind_of(uri: str) -> Kind | None:
-    """Return the kind of database; None where it is not known, encrypted, or a variable."""
-    word = uri.split(":")[1].lower() if uri.count(":") > 1 else ""
-    return Kind(word) if word in set(Kind) else None
-
-
 def _dialect(kind: Kind | None) -> Dialect:
     return _UNKNOWN if kind is None else dialect_of(kind)
 
@@ -230,17 +225,14 @@ def _address(template: str, values: RequestValues) -> str:
                 f"gets a value for {{{{{name}}}}} that has other characters than letters, digits,"
                 " _, - and the dot",
             )
-    found = substitute(template, values.variables)
-    if found.missing:
-        name = min(found.missing)
-        raise ConfigError.single(_URI, f"needs {{{{{name}}}}}, which has no value in this request")
-    if not found.text.startswith("jdbc:"):
+    text = filled_address(template, values.variables)
+    if not text.startswith("jdbc:"):
         raise ConfigError.single(_URI, "is no address of a database", "It begins with jdbc:.")
     from dil.secrets import learn
 
-    for password in _PASSWORD.findall(found.text):
+    for password in _PASSWORD.findall(text):
         learn(Secret(password))  # masked in all messages from now on
-    return found.text
+    return text
 
 
 def _location(uri: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from dil.config.findings import Findings, nearest, quote
@@ -16,7 +16,7 @@ from dil.model.job import PlanningSpec
 from dil.model.json import JsonValue, as_text
 from dil.model.properties import Properties
 from dil.model.secret import Secret
-from dil.model.settings import DerivedField, Pagination, Parameter
+from dil.model.settings import DerivedField, Pagination, Parameter, flat_parameters
 from dil.spi.registry import JAVA_NAMES, PluginKind, simple_name
 from dil.text.variables import placeholders
 
@@ -70,7 +70,7 @@ def check_parameters(values: Properties, planning: PlanningSpec, findings: Findi
 
 def all_parameters(values: Properties) -> Iterator[Parameter]:
     """Yield the declared parameters and those inside them."""
-    return _flat(_declared(values))
+    return flat_parameters(_declared(values))
 
 
 def sent_watermarks(values: Properties, planning: PlanningSpec) -> Iterator[Parameter]:
@@ -117,7 +117,7 @@ def _check_watermarks(
     overlaid = _overlaid(units)
     for parameter in _declared(values):
         if parameter.name not in overlaid:
-            for each in _flat([parameter]):
+            for each in flat_parameters([parameter]):
                 if each.type == "watermark":
                     _check_name(each, declared, units, findings)
                     _check_form(each, findings)
@@ -209,7 +209,7 @@ def _check_page_values(values: Properties, overlaid: frozenset[str], findings: F
         return
     lacking = _page_types_without_value(values)
     for parameter in _declared(values):
-        for each in () if parameter.name in overlaid else _flat([parameter]):
+        for each in () if parameter.name in overlaid else flat_parameters([parameter]):
             if each.type in lacking:
                 findings.notice(
                     KEY,
@@ -259,13 +259,6 @@ def _missing(use: _Use, known: set[str]) -> list[str]:
 def _declared(values: Properties) -> tuple[Parameter, ...]:
     found = values[KEY]
     return found if isinstance(found, tuple) else ()
-
-
-def _flat(parameters: Iterable[Parameter]) -> Iterator[Parameter]:
-    for parameter in parameters:
-        yield parameter
-        if parameter.type == "object":
-            yield from _flat(parameter.value)
 
 
 def _uses(values: Properties) -> Iterator[_Use]:

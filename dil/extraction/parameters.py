@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from dil.errors import ConfigError
 from dil.model.json import JsonValue, as_text
 from dil.model.secondary import SecondaryVariables
 from dil.model.secret import Secret
-from dil.model.settings import Parameter
+from dil.model.settings import Parameter, flat_parameters, inner_parameters
 from dil.model.work_unit import WorkUnit
 from dil.spi.connector import RequestValues
 from dil.text.variables import substitute
@@ -104,21 +104,13 @@ def evaluate(
     return RequestValues(variables, sent, page)
 
 
-def flat(parameters: Iterable[Parameter]) -> Iterator[Parameter]:
-    """Yield parameters and those inside them."""
-    for parameter in parameters:
-        yield parameter
-        if parameter.type == "object":
-            yield from flat(_inner(parameter))
-
-
 def differs_by_load(parameters: Iterable[Parameter]) -> bool:
     """Tell whether a full run asks for something else than an incremental one (B6.2)."""
     return any(
         parameter.type == "list"
         and isinstance(parameter.value, list | tuple)
         and len(parameter.value) > 1
-        for parameter in flat(parameters)
+        for parameter in flat_parameters(parameters)
     )
 
 
@@ -153,19 +145,13 @@ def _value(parameter: Parameter, scope: Scope, pages: PageValues) -> tuple[bool,
                 raise _wrong(parameter, "is of type primitive and has no value")
             return True, _plain(parameter.value)
         case "object":
-            return True, _members(_inner(parameter), scope, pages)
+            return True, _members(inner_parameters(parameter), scope, pages)
         case "jsonarray" | "jsonobject":
             return True, _plain(parameter.value)
         case "watermark":
             return _watermark(parameter, scope)
         case _:
             return _page_value(parameter, pages)
-
-
-def _inner(parameter: Parameter) -> tuple[Parameter, ...]:
-    """Return the parameters inside one of type object."""
-    inner = parameter.value
-    return (inner,) if isinstance(inner, Parameter) else tuple(inner or ())
 
 
 def _page_value(parameter: Parameter, pages: PageValues) -> tuple[bool, JsonValue]:
@@ -244,7 +230,7 @@ class _Filling:
 def _filled(parameter: Parameter, value: JsonValue, filling: _Filling) -> JsonValue:
     """Return a parameter's value, its declared texts filled, those of the source as they are."""
     if parameter.type == "object" and isinstance(value, Mapping):
-        last = {inner.name: inner for inner in _inner(parameter)}
+        last = {inner.name: inner for inner in inner_parameters(parameter)}
         return {name: _filled(last[name], item, filling) for name, item in value.items()}
     return filling.fill(value) if parameter.type in _DECLARED else value
 

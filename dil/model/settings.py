@@ -6,6 +6,7 @@ is where a wrong value is found: what code makes itself is not checked again.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, field
@@ -40,6 +41,20 @@ class Parameter(Setting, frozen=True):
     format: str = ""
     pattern: str = ""
     timezone: str = "America/Los_Angeles"
+
+
+def inner_parameters(parameter: Parameter) -> tuple[Parameter, ...]:
+    """Return the parameters inside one of type object."""
+    inner = parameter.value
+    return (inner,) if isinstance(inner, Parameter) else tuple(inner or ())
+
+
+def flat_parameters(parameters: Iterable[Parameter]) -> Iterator[Parameter]:
+    """Yield parameters and those inside them."""
+    for parameter in parameters:
+        yield parameter
+        if parameter.type == "object":
+            yield from flat_parameters(inner_parameters(parameter))
 
 
 class Pagination(Setting, frozen=True):

@@ -101,7 +101,7 @@ class SourceContract:
     @pytest.fixture
     def source(self) -> SourceHarness:
         """Return the source under test; yours."""
-        raise NotImplementedError("give your subclass a fixture `source`")
+        pytest.fail("give your subclass a fixture `source`")
 
     @pytest.fixture
     def trial(self, tmp_path: Path) -> Trial:

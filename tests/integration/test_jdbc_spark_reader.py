@@ -6,7 +6,6 @@ All jobs run in one process, one after the other; the tests look at what came of
 from __future__ import annotations
 
 import json
-import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ import pytest
 from tests.integration.jdbc_jobs import DatabaseJob, jdbc
 from tests.integration.local_jobs import NOW
 from tests.integration.spark_runs import reports_of
+from tests.servers.databases import new_database
 from tests.servers.postgresql import PASSWORD, PostgresqlServer
 
 JAR = Path("/usr/share/java/postgresql.jar")
@@ -55,9 +55,8 @@ VALUES = json.dumps(
 
 @pytest.fixture(scope="module")
 def url(postgresql_server: PostgresqlServer) -> Iterator[str]:
-    name = f"t{uuid.uuid4().hex[:12]}"
-    yield postgresql_server.add_database(name)
-    postgresql_server.drop_database(name)
+    with new_database(postgresql_server) as url:
+        yield url
 
 
 @pytest.fixture(scope="module")

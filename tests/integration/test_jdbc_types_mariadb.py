@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import uuid
 from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
@@ -16,6 +15,7 @@ from hypothesis import strategies as st
 
 from dil.errors import SourceContractError
 from tests.integration.jdbc_jobs import jdbc, read
+from tests.servers.databases import new_database
 from tests.servers.mariadb import PASSWORD, MariadbServer
 
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\x00"), max_size=50)
@@ -58,9 +58,8 @@ TYPES: dict[str, tuple[pa.DataType, st.SearchStrategy[Any]]] = {
 
 @pytest.fixture(scope="module")
 def url(mysql_server: MariadbServer) -> Iterator[str]:
-    name = f"t{uuid.uuid4().hex[:12]}"
-    yield mysql_server.add_database(name)
-    mysql_server.drop_database(name)
+    with new_database(mysql_server) as url:
+        yield url
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-import uuid
 from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
@@ -17,6 +16,7 @@ from hypothesis import strategies as st
 
 from dil.errors import SourceContractError
 from tests.integration.jdbc_jobs import jdbc, read
+from tests.servers.databases import new_database
 from tests.servers.postgresql import PASSWORD, PostgresqlServer
 
 UTC = dt.UTC
@@ -56,9 +56,8 @@ TYPES: dict[str, tuple[pa.DataType, st.SearchStrategy[Any]]] = {
 
 @pytest.fixture(scope="module")
 def url(postgresql_server: PostgresqlServer) -> Iterator[str]:
-    name = f"t{uuid.uuid4().hex[:12]}"
-    yield postgresql_server.add_database(name)
-    postgresql_server.drop_database(name)
+    with new_database(postgresql_server) as url:
+        yield url
 
 
 @pytest.fixture(scope="module")

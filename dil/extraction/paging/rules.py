@@ -34,10 +34,9 @@ from enum import Enum
 from dil.errors import SourceContractError
 from dil.extraction.excerpt import kind_of
 from dil.extraction.paging.next_page import HEADER, LINK
-from dil.extraction.parameters import flat
 from dil.model.job import ExtractionSpec
 from dil.model.json import JsonValue, as_text
-from dil.model.settings import SessionCondition, SessionKeyField
+from dil.model.settings import SessionCondition, SessionKeyField, flat_parameters
 from dil.spi.extractor import Missing
 from dil.spi.messages import shortened
 
@@ -134,7 +133,7 @@ class PagingRules:
             has_session=session is not None,
             condition=_compiled(session.condition if session else None),
             fail_condition=_compiled(session.fail_condition if session else None),
-            sends_session=any(each.type == "session" for each in flat(spec.parameters)),
+            sends_session=any(each.type == "session" for each in flat_parameters(spec.parameters)),
             is_paged=paging.is_on,
             has_total=bool(spec.total_count_field),
             wait_timeout_s=spec.wait_timeout_s,
@@ -145,7 +144,8 @@ class PagingRules:
             max_pages=paging.max_pages,
             max_rows=paging.max_rows,
             fails_at_cap=paging.fail_at_cap,
-            sent_values=frozenset(each.type for each in flat(spec.parameters)) & PAGE_VALUES,
+            sent_values=frozenset(each.type for each in flat_parameters(spec.parameters))
+            & PAGE_VALUES,
         )
 
 

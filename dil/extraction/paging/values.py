@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 
 from dil.errors import SourceContractError
 from dil.extraction.excerpt import kind_of
-from dil.extraction.parameters import PageValues, flat
+from dil.extraction.parameters import PageValues
 from dil.model.job import ExtractionSpec
 from dil.model.json import JsonValue, as_text
+from dil.model.settings import flat_parameters
 from dil.spi.extractor import Missing
 
 
@@ -48,7 +49,7 @@ def skips_rows(spec: ExtractionSpec, size: int | None, echoed: EchoedPage, rows:
     is_told = echoed.start is not None or echoed.size is not None
     if size is None or is_told or rows >= size:
         return False
-    return any(each.type == "pagestart" for each in flat(spec.parameters))
+    return any(each.type == "pagestart" for each in flat_parameters(spec.parameters))
 
 
 def initial_values(spec: ExtractionSpec) -> PageValues:
