@@ -34,8 +34,8 @@ demo: setup java ## Run the main job on real records, twice, and prove that each
 	@$(BIN)/python conf/demo/demo.py
 
 .PHONY: test
-test: setup java servers ## Run all tests
-	@$(BIN)/python -m pytest -q -n 3 --dist worksteal
+test: setup java servers ## Run all tests but the longest, which make torture runs
+	@$(BIN)/python -m pytest -q -n 3 --dist worksteal -m "not long"
 
 .PHONY: servers
 servers: setup ## Find or install the servers that tests start: PostgreSQL, MariaDB, some of PyPI and npm
@@ -47,12 +47,19 @@ unit: setup ## Run the fast tests: no Spark, no whole jobs, under a minute
 	@$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not slow" $(FAST)
 
 .PHONY: torture
-torture: setup java servers ## Run the long form of the kill tests: every step, 40 drivers
+torture: setup java servers ## Run the longest tests, and the kill tests at every step, 40 drivers
+	@$(BIN)/python -m pytest -q -n 2 --dist worksteal -m long
 	@DIL_KILLS=1000000 DIL_SPARK_KILLS=40 DIL_STATE_KILLS=50 $(BIN)/python -m pytest -q \
 	  tests/integration/test_kill_matrix.py tests/integration/test_spark_kills.py \
-	  tests/integration/test_state_kills.py tests/integration/test_dump_kills.py
+	  tests/integration/test_state_kills.py tests/integration/test_dump_kills.py \
+	  tests/integration/test_table_kills.py tests/integration/test_merge_kills.py
 	@DIL_KILLS=400 $(BIN)/python -m pytest -q tests/integration/test_resume_kills.py \
-	  tests/integration/test_egress_kills.py
+	  tests/integration/test_egress_kills.py tests/integration/test_rows_apart.py \
+	  tests/integration/test_storage_kills.py tests/integration/test_storage_azure_jobs.py \
+	  tests/integration/test_storage_gcs_jobs.py tests/integration/test_storage_hdfs_kills.py \
+	  tests/integration/test_backfill_kills.py \
+	  tests/integration/test_warehouse_kills.py tests/integration/test_compaction_kills.py \
+	  tests/integration/test_timeseries_kills.py tests/integration/test_tables_s3_kills.py
 
 .PHONY: bench
 bench: setup java ## Measure: planning, state, start-up, throughput against a plain loop and dlt
@@ -64,6 +71,8 @@ bench: setup java ## Measure: planning, state, start-up, throughput against a pl
 	@$(BIN)/python tests/bench/bench_files.py
 	@$(BIN)/python tests/bench/bench_csv.py
 	@$(BIN)/python tests/bench/bench_jdbc.py
+	@$(BIN)/python tests/bench/bench_writing.py
+	@$(BIN)/python tests/bench/bench_merge.py
 
 .PHONY: lint
 lint: setup ## Check style, import direction and module size

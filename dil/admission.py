@@ -1,4 +1,4 @@
-"""What must hold before a run may go on: nothing that would lose or double rows unasked."""
+"""What must hold before a run may go on, or take over what others left: no row lost or doubled."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 
 from dil import planning
 from dil.errors import ConfigError, PlanningError
-from dil.model.dataset import PublishedFile
+from dil.model.dataset import PublishedFile, RunRecord
 from dil.model.history import History
-from dil.model.job import Job, PublishMode
+from dil.model.job import CommitPolicy, Job, PublishMode
 from dil.model.json import JsonObject
+from dil.model.task import TaskReport
 from dil.model.work_unit import Plan
 from dil.observe.progress import counted
 from dil.planning import SavedPlan
@@ -44,6 +45,9 @@ def shape_refusal(
 ) -> ConfigError | None:
     """Do as ``changed_shape`` for a recorded shape; history is only looked at where it differs."""
     shape = planning.shape(job.planning)
+    labels = job.planning.timelabel
+    is_split = labels is not None and labels.splits
+    what = "zone, partition type and schedule" if is_split else "zone and partition type"
     wanted = job.planning.backfill or job.planning.ignore_history or not job.state.enabled
     if known is None or shape == known or wanted or history().is_empty():
         return None
@@ -51,7 +55,7 @@ def shape_refusal(
         "ms.watermark",
         f"is now {shape}; earlier runs of {job.name} had {known}. No work unit would find its "
         "record, and everything would be extracted and published again",
-        "Restore the earlier from, zone and partition type, use ms.backfill=true for a one-time "
+        f"Restore the earlier from, {what}, use ms.backfill=true for a one-time "
         "range, or accept it with --accept-new-signatures.",
         job.properties.origin("ms.watermark"),
     )
@@ -117,3 +121,41 @@ def warn_of_lost_state(
             "published: if they are its own, their rows are now appended once more",
             counted(unknown, "file"),
         )
+
+
+def publishes_its_successes(run: RunRecord, job: Job) -> bool:
+    """Tell whether a crashed run's completed work units are to be published as they are.
+
+    Not under another configuration: their rows would not be what this one describes. Not where
+    history is ignored either: the plan would take them once more, and adopts them instead.
+    """
+    return (
+        run.is_open
+        and run.policy == CommitPolicy.SUCCESSFUL.value
+        and run.digest == job.digest
+        and _looks_at_history(job)
+    )
+
+
+def is_whole(job: Job, plan: Plan, reports: Sequence[TaskReport]) -> bool:
+    """Tell whether a run has all rows of the source; say it where only rows put aside are missing.
+
+    What was not due was not read, and of a row that was put aside nobody knows the key.
+    """
+    good = sum(report.failure is None for report in reports)
+    if plan.left or plan.skipped or good < len(plan.work_units):
+        return False
+    dropped = sum(report.counters.rows_dropped for report in reports)
+    merge = job.publishing.merge
+    if dropped and merge is not None and merge.deletes_missing:
+        log.warning(
+            "%s did not fit, and nobody knows which keys are in such rows: what is missing at the"
+            " source is not deleted by this run",
+            counted(dropped, "row"),
+        )
+    return not dropped
+
+
+def _looks_at_history(job: Job) -> bool:
+    """Tell whether a published work unit keeps the plan from taking it again."""
+    return job.state.enabled and not (job.planning.backfill or job.planning.ignore_history)

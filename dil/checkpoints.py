@@ -16,7 +16,7 @@ from dil.errors import RefusedAnswer, WriteError
 from dil.extraction.paging.position import Position
 from dil.extraction.paging.walk import WalkCounters
 from dil.extraction.parameters import differs_by_load
-from dil.model.job import Job, PublishMode
+from dil.model.job import Job
 from dil.model.settings import flat_parameters
 from dil.model.task import RunContext, StagedFile
 from dil.model.work_unit import WorkUnit
@@ -62,7 +62,8 @@ TOO_OLD = (
     " no later run would have looked for them"
 )
 OTHER_TIME = (
-    "the pages that an earlier run had read were read again, because a replace is of one time"
+    "the pages that an earlier run had read were read again, because what takes the place of"
+    " everything is of one time"
 )
 NOT_KEPT = (
     "progress inside the work unit was not kept, because a cursor or the address of a page holds a"
@@ -262,7 +263,7 @@ class Checkpoints:
         other = read_log(self._attempt.filesystem, folder)
         if other is None:
             return None
-        if self._run.job.publishing.mode is PublishMode.REPLACE and not self._sends:
+        if self._run.job.publishing.is_of_one_time and not self._sends:
             counters.note(OTHER_TIME)
             return None
         if other.last.owner == self._owner:

@@ -30,8 +30,8 @@ positional arguments so that every class survives pickling between executor and 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, Self
 
 
@@ -117,6 +117,13 @@ class ConfigError(DilError):
     def single(cls, key: str, what: str, fix: str = "", origin: Origin | None = None) -> Self:
         """Build the error for one finding."""
         return cls([Problem(origin, key, what, fix)])
+
+    def located(self, origin: Callable[[str], Origin | None]) -> Self:
+        """Return the error with the place of each property that it names without one."""
+        return type(self)(
+            each if each.origin else replace(each, origin=origin(each.key))
+            for each in self.problems
+        )
 
 
 class PluginError(ConfigError):

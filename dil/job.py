@@ -9,20 +9,18 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from dil import admission, planning, plans, publishing
+from dil import admission, planning, plans, publishing, readiness
 from dil.coordination import in_turn
-from dil.errors import (
-    DilError,
-    LeaseLostError,
-    RunInterruptedError,
-)
+from dil.errors import ConfigError, DilError, LeaseLostError, RunInterruptedError
 from dil.execution.executor import Execution, Executor, hopeless
+from dil.execution.stages import STAGE_BYTES, Executors, Stages
 from dil.extraction.secondary import read_secondary_inputs
 from dil.model.dataset import Lease, RunRecord
-from dil.model.job import CommitPolicy, Job, PublishMode, StateSpec
+from dil.model.job import CommitPolicy, Job, PublishMode
 from dil.model.report import ReportedFailure, RunReport, RunStatus, SchemaDrift, UnitCounts
 from dil.model.secondary import SecondaryRows
 from dil.model.task import Failure, RunContext, TaskReport
@@ -34,6 +32,8 @@ from dil.observe.progress import Progress, SilentProgress, counted
 from dil.planning import SavedPlan
 from dil.publishing import Finished, layout, start_marker
 from dil.publishing.sent_results import SentResults
+from dil.registration import registered
+from dil.reshaping import Reshaping, reshape
 from dil.runs import failed_and_gone, new_run_id, take_lease
 from dil.secondary_access import access, has_input
 from dil.spi.state_store import StateStore
@@ -48,10 +48,11 @@ class RunOptions:
     """What a caller decides about one run.
 
     ``now_ms`` is the run's now for planning, ``clock`` the real clock, both epoch ms UTC.
-    ``wait_lease_s`` is how long to wait for another run to end. ``cache`` is a folder that
-    survives the run. ``plan`` is run as it is, in place of what is due now. ``executor`` takes
-    Spark's place, ``sleep`` waits for secondary input that is not there yet. ``log_level`` and
-    ``log_json`` are how the tasks log.
+    ``wait_lease_s`` is how long to wait for another run to end. ``cache`` is a folder that survives
+    the run. ``plan`` is run in place of what is due now: a kept one as it is, of a bare one what
+    has not succeeded yet. ``known_schema`` is that of the dataset before its first run.
+    ``executor`` takes Spark's place, ``sleep`` waits for secondary input that is not there yet.
+    ``log_level`` and ``log_json`` are how tasks log. They rewrite what has ``stage_bytes`` or more.
     """
 
     now_ms: int
@@ -59,7 +60,8 @@ class RunOptions:
     progress: Progress = field(default_factory=SilentProgress)
     wait_lease_s: float = 0.0
     accept_new_signatures: bool = False
-    plan: SavedPlan | None = None
+    plan: SavedPlan | Plan | None = None
+    known_schema: str = ""
     run_id: str | None = None
     environ: Mapping[str, str] = field(default_factory=dict, repr=False)
     cache: Path | None = None
@@ -67,6 +69,7 @@ class RunOptions:
     sleep: Callable[[float], None] = time.sleep
     log_level: str = "WARNING"
     log_json: bool = False
+    stage_bytes: int = STAGE_BYTES
 
 
 def run_job(job: Job, options: RunOptions) -> RunReport:
@@ -84,10 +87,13 @@ def run_job(job: Job, options: RunOptions) -> RunReport:
             job.name, run_id, RunStatus.NOTHING_DUE, UnitCounts(), notes=("job.disabled is true",)
         )
     admission.refuse_lost_state(job, options.environ)
+    readiness.make_ready(job)
     with open_store(job.state, job.name, clock=options.clock) as store:
         lease = take_lease(store, run_id, job.running.lease_s, options.wait_lease_s)
         with LeaseKeeper(store, lease, job.running.lease_s) as keeper:
-            report = _Run(job, options, run_id, store, lease, keeper).tell()
+            run = _Run(job, options, run_id, store, lease, keeper)
+            with closing(run.executors):
+                report = registered(job, store, run.tell(), options.environ, options.cache)
     return replace(report, seconds=round(time.monotonic() - started, 3))
 
 
@@ -114,7 +120,12 @@ class _Run:
         self._known_schema = ""
         self._listed: tuple[str, ...] = ()
         self._gone: tuple[str, ...] = ()
+        self._unchanged: tuple[str, ...] = ()
+        self._file_notes: tuple[str, ...] = ()
+        self._misfits: Mapping[str, TaskReport] = {}
+        self.executors = Executors(job, options.environ, options.cache, options.executor)
         self._files = filesystem_for(job.publishing.final_dir)
+        self._destination = publishing.destination_for(job.publishing, self._files)
         self._staging = publishing.run_staging_dir(job.publishing, job.name, run_id)
 
     def tell(self) -> RunReport:
@@ -128,12 +139,13 @@ class _Run:
             self._sweep()
             notes = (
                 run_report.nothing_due(plan, self._job),
+                *run_report.left_out(plan, is_recorded=False),
                 *run_report.failed_and_gone(self._gone),
                 *self._secondary.notes,
             )
             return self._report(RunStatus.NOTHING_DUE, recovered=recovered, notes=notes)
         self._begin(plan)
-        self._known_schema = publishing.recorded_schema(self._store)
+        self._known_schema = publishing.recorded_schema(self._store) or self._options.known_schema
         adopted, fresh = self._adopt(plan)
         reports: tuple[TaskReport, ...] = adopted
         try:
@@ -163,20 +175,21 @@ class _Run:
         markers = layout.sending_dir(spec, self._job.name)
         start_marker.forget_committed(self._files, markers, self._store.unfinished_runs())
         for run in reversed(self._store.unfinished_runs()):
-            if not _publishes_its_successes(run, self._job):
+            if not admission.publishes_its_successes(run, self._job):
                 continue
             results = publishing.staged_work(self._files, run)
             if not results:
                 continue
             log.info("run %s completed %s", run.run_id, counted(len(results), "work unit"))
+            plan = publishing.read_plan(self._files, run.staging_dir)
             owed = publishing.owed(
-                publishing.read_plan(self._files, run.staging_dir),
+                plan,
                 {each.work_unit.signature for each in results},
                 "the run ended before this work unit did",
             )
-            finished = (*publishing.finished(results), *owed.failed)
+            finished = publishing.finished(results, plan)
             full = results[0].full_extract
-            self._publish(run.run_id, run.now, finished, full=full, left_low=owed.low)
+            self._publish(run.run_id, run.now, finished, owed, full=full)
             return (*recovered, run.run_id)
         return tuple(recovered)
 
@@ -198,14 +211,16 @@ class _Run:
         admission.refuse_shorter_windows(self._job, plan, history)
         if self._job.state.enabled:
             self._rests = planning.overtaken(self._job.planning, plan, history)
-        live = publishing.live_files(self._files, dataset)
-        admission.warn_of_lost_state(self._job, self._store, history, live)
-        publishing.claim(
-            self._files,
-            dataset,
-            publishing.Owner(self._job.name, self._job.state.place, self._job.publishing.mode),
-            dir_mode=self._job.publishing.dir_mode,
-        )
+        if plan.work_units:  # libraries of tables take their time to load
+            self._destination.check()
+            live = self._destination.live()
+            readiness.require_catalog(self._job, live)
+            publishing.refuse_window_replace(self._job.publishing, live)
+            admission.warn_of_lost_state(self._job, self._store, history, live)
+        owner = publishing.Owner(self._job.name, self._job.state.place, self._job.publishing.mode)
+        publishing.claim(self._files, dataset, owner, dir_mode=self._job.publishing.dir_mode)
+        if plan.work_units and isinstance(self._destination, publishing.OwnedDestination):
+            self._destination.claim(owner)
         return plan
 
     def _check_shape(self) -> None:
@@ -236,7 +251,9 @@ class _Run:
         publishing.write_plan(self._files, self._staging, self._staged_plan(plan))
 
     def _staged_plan(self, plan: Plan) -> publishing.StagedPlan:
-        return publishing.StagedPlan(tuple(plan.work_units), plan.left_low, self._rests)
+        return publishing.StagedPlan(
+            tuple(plan.work_units), plan.left_low, self._rests, plan.missed
+        )
 
     # Execute
 
@@ -246,8 +263,8 @@ class _Run:
         from dil.sending import must_not_repeat
 
         is_sent = must_not_repeat(self._job)
-        if self._job.publishing.mode is PublishMode.REPLACE and not is_sent:
-            return (), tuple(plan.work_units)  # a snapshot is of one time
+        if self._job.publishing.is_of_one_time and not is_sent:
+            return (), tuple(plan.work_units)
         runs = [run for run in self._store.unfinished_runs() if run.is_open]
         staged = [each for run in runs for each in publishing.staged_work(self._files, run)]
         pool = publishing.Adoptable(staged, self._job.digest, self._stand_in(plan))
@@ -266,7 +283,7 @@ class _Run:
         if not units:
             return Execution(())
         run = RunContext(
-            job=_for_tasks(self._job),
+            job=self._job.for_tasks(),
             run_id=self._run_id,
             run_now=plan.now,
             full_extract=plan.full_extract,
@@ -277,7 +294,7 @@ class _Run:
             resume_from=self._resumable(plan, units),
             known_schema=self._known_schema,
         )
-        executor = self._options.executor or self._spark(len(units))
+        executor = self.executors.for_units(len(units))
         self._options.progress.start(len(units))
         try:
             return executor.execute(run, in_turn(self._job, units), self._watch(len(units)))
@@ -300,22 +317,6 @@ class _Run:
         if has_input(self._job, "payload"):
             return publishing.StandIn(grace_ms=0, due_after=0)
         return publishing.StandIn.of(plan)
-
-    def _spark(self, units: int) -> Executor:
-        from dil.execution.session import SparkSettings
-        from dil.execution.shipping import plugin_modules
-        from dil.execution.spark import SparkExecutor
-
-        threads = min(self._job.running.threads, units)
-        return SparkExecutor(
-            SparkSettings(
-                app_name=f"dil {self._job.name}",
-                threads=threads,
-                environ=self._options.environ,
-                cache=self._options.cache,
-                plugins=plugin_modules(self._job),
-            )
-        )
 
     def _watch(self, units: int) -> Callable[[Sequence[TaskReport]], Failure | None]:
         threads = self._job.running.threads
@@ -354,14 +355,18 @@ class _Run:
         status = self._verdict(plan, reports)
         usual = self._store.last_rows()
         files: tuple[str, ...] = ()
+        is_due = self._options.plan is None
         if self._may_publish(status):
             files = self._publish(
                 self._run_id,
                 plan.now,
-                (*finished, *owed.failed),
+                finished,
+                owed,
                 full=plan.full_extract,
-                left_low=owed.low,
+                is_whole=is_due and admission.is_whole(self._job, plan, reports),
             )
+            reports = [self._misfits.get(report.signature, report) for report in reports]
+            status = self._verdict(plan, reports)
         good = [report for report in reports if report.failure is None]
         if not self._may_publish(status):
             good = []
@@ -379,9 +384,11 @@ class _Run:
             notes=(
                 *run_report.zero_rows(status, rows, usual),
                 *run_report.no_progress(plan),
+                *run_report.left_out(plan, is_recorded=self._may_publish(status)),
                 *run_report.overtaken(self._rests if self._may_publish(status) else ()),
                 *run_report.failed_and_gone(self._gone),
-                *run_report.unlike_schemas(reports),
+                *run_report.unchanged_labels(self._unchanged),
+                *self._file_notes,
                 *run_report.task_notes(reports),
                 *answer_notes(good, publishing.refused_dir(self._job.publishing)),
                 *self._secondary.notes,
@@ -410,14 +417,15 @@ class _Run:
         run_id: str,
         now: int,
         finished: Sequence[Finished],
+        owed: publishing.Owed,
         *,
         full: bool,
-        left_low: int | None = None,
+        is_whole: bool = False,
     ) -> tuple[str, ...]:
         """Make results visible and remember them in one commit; return the new files' URIs."""
         spec = self._job.publishing
         dataset = publishing.dataset_dir(spec)
-        live = publishing.live_files(self._files, dataset)
+        live = self._destination.live()
         system_time = self._options.clock()
         target = publishing.Target(
             run_id=run_id,
@@ -428,13 +436,33 @@ class _Run:
             strays=publishing.strays(spec, live, self._files),
             system_time=system_time,
             horizon=max(system_time, now),
-            left_low=left_low,
+            left_low=owed.low,
             known_schema=publishing.recorded_schema(self._store),
             quarantined=publishing.quarantined_files(spec, self._files),
+            is_whole=is_whole,
+            missed=owed.missed,
         )
-        commit = publishing.decide(self._job, target, finished, self._files)
-        publishing.publish(self._store, self._lease, commit, spec, self._files)
-        return tuple(move.target.uri for move in commit.moves)
+        stage = Stages(self.executors, self._options.stage_bytes)
+        goes_on = self._may_publish(RunStatus.FAILED)
+        work = Reshaping(self._job, target, now, is_whole, stage, keeps_others=goes_on)
+        shaped = reshape(work, (*finished, *owed.failed), self._files)
+        failed = (each.report for each in shaped.finished if each.report.failure is not None)
+        self._misfits = {report.signature: report for report in failed}
+        commit = publishing.decide(self._job, target, shaped, self._files)
+        self._unchanged = publishing.unchanged_labels(shaped.finished, commit)
+        publishing.publish(self._store, self._lease, commit, spec, self._files, self._destination)
+        removed = commit.removes if spec.mode is PublishMode.REPLACE else ()
+        foreign = tuple(file.uri for file in removed if not file.run_id)
+        self._file_notes = run_report.foreign_files(foreign)
+        if spec.is_one_folder_of_files:
+            base = self._files.uri(dataset)
+            self._file_notes += run_report.mixed_files(live, commit, base)
+        if any(not move.target.is_dump for move in commit.moves) and spec.warehouse is None:
+            publishing.write_metadata(
+                self._files, target.output_dir, self._job, run_id, is_full=full
+            )
+        # Rows of a database lie in no file that anyone could open (spec README 32).
+        return () if spec.warehouse else tuple(move.target.uri for move in commit.moves)
 
     def _end(self, status: RunStatus, rows: int, files: int, owed: Collection[str]) -> None:
         """Record the end; staged work of a failed run is kept for the next one to adopt.
@@ -506,6 +534,8 @@ class _Run:
     def _failed(self, plan: Plan, reports: Sequence[TaskReport], error: DilError) -> RunReport:
         """Report a failure outside the tasks: publishing, state, Spark itself."""
         self._record("failed")
+        if isinstance(error, ConfigError):
+            error = error.located(self._job.properties.origin)
         failures = run_report.failures(reports, Failure.of(error))
         return self._report(RunStatus.FAILED, plan=plan, tasks=reports, failures=failures)
 
@@ -534,6 +564,7 @@ class _Run:
             files=files,
             failures=failures,
             dataset_dir=publishing.dataset_dir(self._job.publishing),
+            relation=self._job.publishing.relation,
             left=plan.left if plan else 0,
             recovered=recovered,
             notes=notes,
@@ -559,31 +590,6 @@ class _Run:
         return drift(self._job, self._known_schema, after, published)
 
 
-def _publishes_its_successes(run: RunRecord, job: Job) -> bool:
-    """Tell whether a crashed run's completed work units are to be published as they are.
-
-    Not under another configuration: their rows would not be what this one describes. Not where
-    history is ignored either: the plan would take them once more, and adopts them instead.
-    """
-    return (
-        run.is_open
-        and run.policy == CommitPolicy.SUCCESSFUL.value
-        and run.digest == job.digest
-        and _looks_at_history(job)
-    )
-
-
-def _for_tasks(job: Job) -> Job:
-    """Return the job as tasks see it: without the state store and its credentials."""
-    properties = job.properties.without_secrets("state.store.")
-    return replace(job, state=StateSpec(enabled=job.state.enabled), properties=properties)
-
-
 def _only_validates(job: Job) -> bool:
     """Tell whether no row is to be expected: the last converter counts rows and gives none."""
     return any(ref.qualname == "InFlowValidation" for ref in job.conversion.converters[-1:])
-
-
-def _looks_at_history(job: Job) -> bool:
-    """Tell whether a published work unit keeps the plan from taking it again."""
-    return job.state.enabled and not (job.planning.backfill or job.planning.ignore_history)

@@ -10,8 +10,9 @@ from dataclasses import replace
 from msgspec import structs
 
 from dil import admission, planning
+from dil.model.history import Attendance, History
 from dil.model.job import Job
-from dil.model.work_unit import Plan
+from dil.model.work_unit import Plan, WorkUnit
 from dil.planning import SavedPlan
 from dil.spi.state_store import StateStore
 from dil.state import open_store
@@ -35,7 +36,7 @@ def plan_job(
         if problem is not None:
             log.warning("a run would refuse this plan: %s", problem.message)
         head = store.head()  # before the plan: one that is older than the plan refuses too much
-        units = units_of(job, now_ms, _activation(job))
+        units = units_of(job, now_ms, activation_of(job))
         plan = due(job, store, now_ms, units, explain=explain)
     return SavedPlan(
         job=job.name,
@@ -57,8 +58,27 @@ def due(
     """Return what is due at ``now_ms`` (epoch ms UTC) with these units (``units_of``)."""
     history = store.history() if job.state.enabled else planning.BareHistory({})
     return planning.plan(
-        job.planning, now_ms=now_ms, history=history, activation=units, explain=explain
+        job.planning,
+        now_ms=now_ms,
+        history=history,
+        activation=units,
+        explain=explain,
+        attendance=_attendance(job, store),
     )
+
+
+def _attendance(job: Job, store: StateStore) -> Attendance | None:
+    """Return for which instants runs planned; None where that does not matter, or is not kept."""
+    labels = job.planning.timelabel
+    if labels is None or not labels.leaves_out or not job.state.enabled:
+        return None
+    still_open: list[int] = []
+    for run in store.runs():
+        if run.committed:
+            return Attendance(run.now, tuple(still_open))
+        if run.is_open:
+            still_open.append(run.now)
+    return Attendance(None, tuple(still_open))
 
 
 def units_of(
@@ -106,13 +126,17 @@ def nothing_listed(job: Job) -> str:
     )
 
 
-def approved(job: Job, store: StateStore, now_ms: int, saved: SavedPlan) -> Plan:
+def approved(job: Job, store: StateStore, now_ms: int, saved: SavedPlan | Plan) -> Plan:
     """Return a plan that was kept in a file, its pacing counted from ``now_ms`` (epoch ms UTC).
+
+    Of a bare plan, which no state can outdate, what has not succeeded yet.
 
     Raises:
         ConfigError: it is of another job or another configuration.
         PlanningError: state has changed since it was made.
     """
+    if isinstance(saved, Plan):
+        return _rest(job, store.history(), now_ms, saved)
     admission.refuse_stale_plan(job, saved, store.head())
     late = now_ms - saved.plan.now
     work_units = tuple(
@@ -122,7 +146,26 @@ def approved(job: Job, store: StateStore, now_ms: int, saved: SavedPlan) -> Plan
     return replace(saved.plan, work_units=work_units)
 
 
-def _activation(job: Job) -> tuple[str, ...] | None:
+def _rest(job: Job, history: History, now_ms: int, whole: Plan) -> Plan:
+    """Return what of a plan has not succeeded yet, paced from ``now_ms`` on as the job says."""
+    left = (unit for unit in whole.work_units if not _is_done(unit, history))
+    pacing = job.planning.pacing_s * 1000
+    work_units = tuple(
+        structs.replace(unit, not_before=now_ms + position * pacing if pacing else 0)
+        for position, unit in enumerate(left)
+    )
+    done = len(whole.work_units) - len(work_units)
+    return replace(whole, work_units=work_units, skipped=whole.skipped + done)
+
+
+def _is_done(unit: WorkUnit, history: History) -> bool:
+    start = unit.partition.low
+    record = history.records(unit.unit_key, start, start + 1).get(unit.signature)
+    return record is not None and not record.failed and (record.high or 0) >= unit.high
+
+
+def activation_of(job: Job) -> tuple[str, ...] | None:
+    """Return the units that the activation input gives, None for a job without any."""
     if not job.properties.get("ms.secondary.input"):
         return None
     # Imported here: a job without secondary input plans without what reads it.

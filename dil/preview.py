@@ -42,7 +42,10 @@ RUN_ID = "preview"
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What one request brought; ``seconds`` until its headers, ``location`` without secrets."""
+    """What one request brought; ``seconds`` until its headers, or its first rows.
+
+    ``location`` names the source, without secrets.
+    """
 
     location: str
     status: int
@@ -214,7 +217,9 @@ def _first(batches: Iterator[pa.RecordBatch], rows: int) -> pa.Table:
 
 def _noted(session: ByteSession | RowSession, answers: list[Answer]) -> ByteSession | RowSession:
     """Return the session; its answers are noted from now on."""
-    return _NotedSession(session, answers) if isinstance(session, ByteSession) else session
+    if isinstance(session, ByteSession):
+        return _NotedSession(session, answers)
+    return _NotedRows(session, answers)
 
 
 class _NotedSession(ByteSession):
@@ -233,3 +238,23 @@ class _NotedSession(ByteSession):
             Answer(found.location, found.status, found.content_type, seconds, found.warning)
         )
         return found
+
+
+class _NotedRows(RowSession):
+    """Passes requests on; an answer is noted where the session has a ``location`` of its own."""
+
+    def __init__(self, session: RowSession, answers: list[Answer]) -> None:
+        self._session = session
+        self._answers = answers
+
+    def read(self, values: RequestValues) -> Iterator[pa.RecordBatch]:
+        """Send one request, and note what came."""
+        begun = time.monotonic()
+        batches = iter(self._session.read(values))
+        first = next(batches, None)
+        location = self._session.location
+        if location:
+            self._answers.append(Answer(location, 0, "", time.monotonic() - begun))
+        if first is not None:
+            yield first
+            yield from batches

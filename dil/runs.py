@@ -206,7 +206,7 @@ def unfinished(job: Job, store: StateStore) -> Unfinished | None:
     if intent is None:
         return None
     files = filesystem_for(job.publishing.final_dir)
-    return Unfinished(intent, salvage.lost_moves(intent, files))
+    return Unfinished(intent, publishing.lost_moves(intent, job.publishing, files))
 
 
 def finish(job: Job, store: StateStore, lease: Lease, found: Unfinished) -> Intent:

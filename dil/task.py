@@ -37,7 +37,7 @@ from dil.extraction.paging.walk import (
 )
 from dil.extraction.parameters import Scope
 from dil.extraction.preprocessing.chain import preprocessed
-from dil.model.job import Job, PublishingSpec
+from dil.model.job import Job
 from dil.model.schema_text import schema_text
 from dil.model.task import Counters, Failure, RunContext, StagedFile, TaskReport
 from dil.model.work_unit import WorkUnit
@@ -45,6 +45,7 @@ from dil.observe.logs import bind
 from dil.observe.memory import peak_rss_bytes
 from dil.observe.progress import counted
 from dil.observe.redaction import redactor, secrets_of, shortened
+from dil.publishing.decision import check_paths
 from dil.publishing.dumps import check_places
 from dil.publishing.staged import FORMAT, RESULT_NAME, StagedResult, write_result
 from dil.secondary_access import has_input, renewal, validation_rows
@@ -57,7 +58,10 @@ from dil.spi.registry import load
 from dil.storage import Filesystem, filesystem_for
 from dil.writing.dump import DumpWriter
 from dil.writing.formats import writer_for
+from dil.writing.output import OutputWriter, output_writer
+from dil.writing.ownership import give
 from dil.writing.quarantine import Origin, QuarantinePlace, QuarantineWriter
+from dil.writing.rolling import Place
 from dil.writing.staging import StagedWriter
 
 log = logging.getLogger(__name__)
@@ -199,7 +203,7 @@ def _attempt(
                 low=unit.low,
                 high=unit.high,
                 attempts=attempt,
-                files=out.finish(run.job.publishing),
+                files=out.finish(run, unit),
                 schema="" if out.sink.schema is None else schema_text(out.sink.schema),
                 notes=(*_notes(counters, chain.warnings), *chain.notes, *out.outbox.notes),
                 quarantined=out.rejects.finish(),
@@ -223,7 +227,7 @@ def _attempt(
             out.discard()
         if not isinstance(error, Exception):
             raise
-        failure = out.outbox.fail(_failure(error, run.job.source.connector.qualname, clean))
+        failure = out.outbox.fail(failure_of(error, run.job.source.connector.qualname, clean))
         return TaskReport(
             signature=unit.signature,
             low=unit.low,
@@ -314,7 +318,9 @@ def _session_context(
     )
 
 
-def _write(rows: Generator[pa.RecordBatch, None, None], sink: StagedWriter | DumpWriter) -> None:
+def _write(
+    rows: Generator[pa.RecordBatch, None, None], sink: StagedWriter | DumpWriter | OutputWriter
+) -> None:
     """Write all rows; a write that fails closes what they come from at once."""
     with closing(rows):
         for batch in rows:
@@ -376,23 +382,27 @@ class _Outputs:
     writer: StagedWriter
     rejects: QuarantineWriter
     outbox: Outbox
-    dump: DumpWriter | None = None
+    other: DumpWriter | OutputWriter | None = None
 
     @property
-    def sink(self) -> StagedWriter | DumpWriter:
+    def sink(self) -> StagedWriter | DumpWriter | OutputWriter:
         """Return where converted batches go."""
-        return self.writer if self.dump is None else self.dump
+        return self.writer if self.other is None else self.other
 
-    def finish(self, spec: PublishingSpec) -> tuple[StagedFile, ...]:
+    def finish(self, run: RunContext, unit: WorkUnit) -> tuple[StagedFile, ...]:
         """Finish and return the files to publish.
 
         Raises:
-            WriteError: the file system refused, or a dumped file could not be where it has to be.
+            WriteError: the file system refused, or a file could not be where it has to be.
             ConversionError: rows do not fit each other.
         """
         files = self.sink.finish()
-        if self.dump is not None:
-            check_places(spec, self.filesystem, files)
+        if isinstance(self.other, DumpWriter):
+            check_places(run.job.publishing, self.filesystem, files)
+        else:
+            check_paths(run, unit, files, self.filesystem)
+        chosen = run.job.properties
+        give(files, chosen.text("writer.file.owner"), chosen.text("writer.file.group"))
         return files
 
     def close(self) -> None:
@@ -423,18 +433,41 @@ def _outputs(
     folder = f"{run.staging_dir}/{unit.hash}/{attempt}-{uuid.uuid4().hex}"
     filesystem, spec = filesystem_for(folder), run.job.writing
     place = AttemptPlace(filesystem, folder, attempt, around.now_ms, around.monotonic, clean)
+    writer = StagedWriter(filesystem, folder, spec, writer_for(spec.format))
+    other: DumpWriter | OutputWriter | None
+    if spec.file_name:
+        other = DumpWriter(filesystem, folder)
+    else:
+        rows = Place(filesystem, folder, spec, writer_for(spec.format))
+        other = output_writer(
+            run,
+            unit,
+            writer,
+            rows,
+            extracted_ms=around.now_ms(),
+            label_at=_label_at(run.job),
+        )
     return _Outputs(
         filesystem,
         folder,
-        StagedWriter(filesystem, folder, spec, writer_for(spec.format)),
+        writer,
         QuarantineWriter(
             QuarantinePlace(filesystem, folder, spec.target_bytes),
             run.job.conversion.quarantine,
             Origin(unit.signature, run.run_id, attempt),
         ),
         Outbox(run, unit, place),
-        DumpWriter(filesystem, folder) if spec.file_name else None,
+        other,
     )
+
+
+def _label_at(job: Job) -> Callable[[int], str] | None:
+    """Return what labels an instant in epoch ms UTC, None for a job without timelabels."""
+    if job.planning.timelabel is None:
+        return None
+    from dil.planning.timelabels import label_at  # few jobs have labels
+
+    return label_at(job.planning.timelabel)
 
 
 def _stage(
@@ -470,7 +503,7 @@ def _check_enough(counters: WalkCounters, least: int) -> None:
         )
 
 
-def _failure(error: Exception, connector: str, clean: Callable[[str], str]) -> Failure:
+def failure_of(error: Exception, connector: str, clean: Callable[[str], str]) -> Failure:
     """Return why an attempt failed, without secrets; failures travel as data."""
     if isinstance(error, DilError):
         failure = Failure.of(error)

@@ -1,13 +1,42 @@
 """What all tests share: servers, one of each per process, and the log of that process."""
 
 import logging
+import re
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import HealthCheck, settings
 
+from tests.servers.hdfs import Hdfs
 from tests.servers.mariadb import MariadbServer
 from tests.servers.postgresql import PostgresqlServer
 
+# How long an example takes says how busy the machine is, and nothing about the code.
+settings.register_profile("dil", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("dil")
+
+# Left to `make torture`: rules that `make test` shows on one engine or store, on further ones, and
+# kills at more places. Each publish path keeps kills in `make test`.
+LONG = re.compile(
+    r"tests/integration/test_(?:"
+    + "|".join(
+        (
+            r"(?:backfill_s3|merge_s3|memory_json|storage_state|storage_hdfs_state|tables_s3_kills)\.",
+            r"storage_(?:azure|gcs)_jobs\.py::test_(?!.*(?:example|client|kills?ed.*\[append\]))",
+            r"storage_hdfs_(?:jobs|kills)\.py::.*(?:every_row|goes_on|two_jobs|adopted|secondary|\[window)",
+            r"storage_kills\.py::.*state on this machine",
+            r"tables_s3\.py::test_(?:small|readers|rows_(?:are|that)|two_jobs|files_that|runs_append)",
+            r"tables_s3\.py::test_every_row.*-(?:append|replace|window_replace)\]",
+            r"timeseries_kills\.py::.*\[(?:duckdb|postgresql-compacted|mysql-tables|sqlite-compacted)",
+            r"timeseries\.py::test_a_label_of_each_state.*\[(?:mysql|duckdb)",
+            r"(?:timeseries|timelabels_again|rotation|grown_label_tables)\.py::.*\[duckdb",
+            r"(?:materialised_views|warehouse_missing|warehouse_owners)\.py::.*\[duckdb",
+            r"warehouse_kills\.py::.*\[(?:duckdb-insert|sqlite-replace)",
+            r"rotation\.py::test_a_rotation_cut_off.*\[mysql-new label",
+        )
+    )
+    + ")"
+)
 # Whole jobs, laws of many examples, crashes at every step: not for the minute of `make unit`.
 SLOW = (
     "tests/property/", "tests/unit/acts/", "tests/unit/job/", "tests/unit/task/test_resuming.py",
@@ -31,6 +60,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.nodeid.startswith(SLOW):
             item.add_marker(pytest.mark.slow)
+        if LONG.match(item.nodeid):
+            item.add_marker(pytest.mark.long)
 
 
 @pytest.fixture(scope="session")
@@ -43,6 +74,12 @@ def postgresql_server() -> Iterator[PostgresqlServer]:
 def mysql_server() -> Iterator[MariadbServer]:
     with MariadbServer() as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def hdfs() -> Iterator[Hdfs]:
+    with Hdfs() as cluster:
+        yield cluster
 
 
 @pytest.fixture(autouse=True)

@@ -46,11 +46,15 @@ _F = TypeVar("_F", bound=FoundFile)
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A file as a server lists it; ``version`` tells its content from an earlier one's."""
+    """A file as a server lists it; ``version`` tells its content from an earlier one's.
+
+    ``leads_to`` is the path of the file behind a link, empty for what is none.
+    """
 
     path: str
     modified_ms: int | None = None
     version: str = ""
+    leads_to: str = ""
 
 
 def filled(template: str, variables: Mapping[str, JsonValue]) -> str:
@@ -101,6 +105,25 @@ def matching(items: Iterable[_F], properties: Properties) -> Iterator[_F]:
     for item in items:
         if matches(item.path):
             yield item
+
+
+def without_doubles(items: Iterable[Listed], location: str) -> list[Listed]:
+    """Leave out links to files that are there as well; of links to one file the first stays.
+
+    Whoever reads all that is there would have the rows of such a file twice.
+    """
+    found = list(items)
+    seen = {each.path for each in found if not each.leads_to}
+    kept = []
+    for each in found:
+        if each.leads_to not in seen:
+            kept.append(each)
+        if each.leads_to:
+            seen.add(each.leads_to)
+    if len(kept) < len(found):
+        number = len(found) - len(kept)
+        _LOG.info("%s: links left out, to files that are listed anyway: %d", location, number)
+    return kept
 
 
 def settled(

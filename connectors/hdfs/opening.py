@@ -7,9 +7,9 @@ import logging
 from connectors.hdfs.place import ARROW_SCHEMES, WEB_SCHEMES, Place
 from connectors.hdfs.store import FileStore
 from dil.errors import SourceError
+from dil.storage.hdfs.place import web_address
 
 _LOG = logging.getLogger(__name__)
-_WEB_PORT = 9870  # dfs.namenode.http-address of Hadoop 3
 
 
 def open_store(place: Place, user: str = "") -> FileStore:
@@ -29,7 +29,7 @@ def open_store(place: Place, user: str = "") -> FileStore:
 
         return store_of_uri(place.scheme, place.authority, place.prefix)
     if place.scheme in WEB_SCHEMES:
-        return _by_web(WEB_SCHEMES[place.scheme], place.authority, user, place.prefix)
+        return _by_web(place, user)
     return _hadoop(place, user)
 
 
@@ -53,15 +53,15 @@ def _hadoop(place: Place, user: str) -> FileStore:
             "Install Hadoop's native client and set HADOOP_HOME, CLASSPATH and"
             " ARROW_LIBHDFS_DIR, or write webhdfs://host:9870/path.",
         )
-    _LOG.info("libhdfs is not there: %s is read by WebHDFS, port %d", host, _WEB_PORT)
-    return _by_web("http", f"{host}:{_WEB_PORT}", user, place.prefix)
+    _LOG.info("libhdfs is not there: %s is read by WebHDFS", host)
+    return _by_web(place, user)
 
 
-def _by_web(protocol: str, authority: str, user: str, prefix: str) -> FileStore:
+def _by_web(place: Place, user: str) -> FileStore:
     from connectors.hdfs.webhdfs_store import WebHdfsStore
 
-    host, port = _host_and_port(authority)
-    return WebHdfsStore(f"{protocol}://{host}:{port or _WEB_PORT}", user, prefix)
+    address = web_address(place.scheme, *_host_and_port(place.authority))
+    return WebHdfsStore(address, user, place.prefix)
 
 
 def _host_and_port(authority: str) -> tuple[str, int]:

@@ -19,7 +19,7 @@ from dil.text.variables import placeholders, substitute
 
 URI = "ms.source.uri"
 BASE = "source.filebased.fs.uri"
-WEB_SCHEMES = {"webhdfs": "http", "swebhdfs": "https"}
+WEB_SCHEMES = ("webhdfs", "swebhdfs")
 # By Arrow's own clients; their credentials come from the environment.
 ARROW_SCHEMES = ("gs", "gcs", "abfs", "abfss")
 _SCHEMES = ("file", "hdfs", "viewfs", *WEB_SCHEMES, *ARROW_SCHEMES)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import http
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, cast
 from urllib.parse import quote, urlencode
 
@@ -11,15 +13,14 @@ import urllib3
 
 from connectors.files.body import Part
 from connectors.hdfs.store import FileStatus, FileStore
-from dil.errors import AuthenticationError, SourceError, TransientSourceError
-from dil.spi.messages import shortened
+from dil.errors import AuthenticationError, SourceError, TransientSourceError, WriteError
+from dil.storage.hdfs.failures import TLS_FIX, is_passing, remote_exception, tls_reason
+from dil.storage.hdfs.session import new_session, tls_context
 
 _TIMEOUTS_S = (60, 60)  # to connect, to wait for the next bytes
 _NS_PER_MS = 1_000_000
-_SERVER_ERROR = 500
 _FIX = "Check the host, and the port of the name node's web address (9870 in Hadoop 3)."
 _NETWORK_FIX = "Check the name node, the data nodes and the network."
-_PASSING = frozenset({"StandbyException", "RetriableException", "SafeModeException"})
 _REFUSED = frozenset({"AccessControlException", "SecurityException", "AuthorizationException"})
 
 
@@ -27,15 +28,21 @@ class WebHdfsStore(FileStore):
     """A name node's REST interface; data nodes are reached by its redirects.
 
     ``base`` is ``http://host:port``. ``user`` is sent as ``user.name``; Kerberos is not spoken.
+
+    Raises:
+        SourceError: ``base`` is https, and REQUESTS_CA_BUNDLE names nothing that can be read.
     """
 
     def __init__(self, base: str, user: str, prefix: str) -> None:
         self._base = f"{base}/webhdfs/v1"
         self._user = user
         self.prefix = prefix
-        self._client = requests.Session()
-        self._client.trust_env = False
-        self._client.headers["Accept-Encoding"] = "identity"
+        self._client = new_session()
+        if base.startswith("https:"):
+            try:
+                tls_context()
+            except WriteError as error:
+                raise SourceError(error.message, error.fix) from None
 
     def close(self) -> None:
         """Close all connections."""
@@ -43,27 +50,32 @@ class WebHdfsStore(FileStore):
 
     def status(self, path: str) -> FileStatus:
         """Return the state of a file or folder."""
-        found = self._json(path, "GETFILESTATUS", "FileStatus")
-        return _status(path, found)
+        with self._spoken(path):
+            return _status(path, self._json(path, "GETFILESTATUS")["FileStatus"])
 
     def entries(self, path: str) -> list[FileStatus]:
         """Return files and folders; symbolic links are errors, as nothing says where they lead."""
-        found = self._json(path, "LISTSTATUS", "FileStatuses")["FileStatus"]
         folder = path.rstrip("/")
-        return [_status(f"{folder}/{each['pathSuffix']}", each) for each in found]
+        with self._spoken(path):
+            found = self._json(path, "LISTSTATUS")["FileStatuses"]["FileStatus"]
+            return [_status(f"{folder}/{each['pathSuffix']}", each) for each in found]
 
     def open(self, path: str, position: int) -> Part:
         """Open a file from a position on."""
         return cast("Part", _WebPart(self._asked(path, "OPEN", offset=position), self.shown(path)))
 
-    def _json(self, path: str, operation: str, member: str) -> dict[str, Any]:
+    def _json(self, path: str, operation: str) -> dict[str, Any]:
         with self._asked(path, operation) as answer:
-            try:
-                return cast("dict[str, Any]", answer.json()[member])
-            except (requests.RequestException, ValueError, LookupError, TypeError):
-                raise SourceError(
-                    f"{self.shown(path)}: {self._base} does not speak WebHDFS", _FIX
-                ) from None
+            return cast("dict[str, Any]", answer.json())
+
+    @contextmanager
+    def _spoken(self, path: str) -> Iterator[None]:
+        try:
+            yield
+        except (requests.RequestException, ValueError, LookupError, TypeError):
+            raise SourceError(
+                f"{self.shown(path)}: {self._base} does not speak WebHDFS", _FIX
+            ) from None
 
     def _asked(self, path: str, operation: str, **more: int) -> requests.Response:
         query = {"op": operation, **({"user.name": self._user} if self._user else {}), **more}
@@ -71,6 +83,11 @@ class WebHdfsStore(FileStore):
         try:
             answer = self._client.get(uri, stream=True, timeout=_TIMEOUTS_S)
         except requests.RequestException as error:
+            refused = tls_reason(error)
+            if refused is not None:
+                raise SourceError(
+                    f"{self.shown(path)}: TLS to {self._base} failed ({refused})", TLS_FIX
+                ) from None
             raise TransientSourceError(
                 f"{self.shown(path)}: {self._base} cannot be reached ({type(error).__name__})",
                 _FIX,
@@ -116,25 +133,19 @@ def _status(path: str, found: dict[str, Any]) -> FileStatus:
 
 def _refusal(answer: requests.Response, shown: str) -> Exception:
     """Return the error of an answer that is none; what HDFS says of it is a JSON object."""
-    kind, words = _remote_exception(answer)
+    found = remote_exception(answer)
+    kind = found.kind if found else ""
     status = answer.status_code
-    what = f"{shown}: HTTP status {status}" + (f", {kind}: {words}" if kind else "")
+    what = f"{shown}: HTTP status {status}" + (f", {kind}: {found.words}" if found else "")
     if kind == "FileNotFoundException":
         return FileNotFoundError(shown)
     if kind in _REFUSED:
         return PermissionError(shown)
-    if kind in _PASSING or status >= _SERVER_ERROR:
+    # Safe mode ends as well, if not in a moment: attempts of a task are further apart.
+    if is_passing(answer) or kind == "SafeModeException":
         return TransientSourceError(what, _NETWORK_FIX)
     if status in {http.HTTPStatus.UNAUTHORIZED, http.HTTPStatus.FORBIDDEN}:
         return AuthenticationError(
             what, "Set source.conn.username. Clusters with Kerberos need libhdfs and a ticket."
         )
     return SourceError(what, _FIX)
-
-
-def _remote_exception(answer: requests.Response) -> tuple[str, str]:
-    try:
-        found = answer.json()["RemoteException"]
-        return str(found["exception"]), shortened(str(found.get("message", "")))
-    except (requests.RequestException, ValueError, LookupError, TypeError):
-        return "", ""

@@ -12,7 +12,7 @@ from connectors.jdbc.address import read_address
 from connectors.jdbc.cursor import key_columns
 from connectors.jdbc.dialects import Kind, dialect_of, kind_of
 from connectors.jdbc.sql_text import SqlTextError, pieces, statements
-from connectors.jdbc.statement import KEY, Statement, names_in
+from connectors.jdbc.statement import KEY, Statement, misspelt, names_in
 from dil.errors import Problem
 from dil.model.job import Job
 from dil.model.json import JsonObject
@@ -112,10 +112,15 @@ def _statement_problems(properties: Properties) -> Iterator[Problem]:
     if kind is None:
         return
     try:
-        count = statements(pieces(statement, dialect_of(kind)))
+        cut = pieces(statement, dialect_of(kind))
     except SqlTextError as error:
         yield Problem(origin, KEY, str(error))
         return
+    if typo := misspelt(cut):
+        wrong, right = (word.upper() for word in typo)
+        what = f"begins with {wrong}, which is no word that a statement begins with"
+        yield Problem(origin, KEY, what, f"Did you mean {right}?")
+    count = statements(cut)
     if properties.text(_SPLIT) and names_in(statement):
         name = min(names_in(statement))
         yield Problem(

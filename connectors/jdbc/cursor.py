@@ -78,12 +78,14 @@ class KeyWatch:
 
     @property
     def kind(self) -> type | None:
-        """Return what a key of one column is: float, Decimal, int or str; None without a row."""
+        """Return what a key of one column is: bool, int, float ...; None without a row."""
         import pyarrow as pa
 
         if not self._last:
             return None
         found = self._last[-1].schema.types[0]
+        if pa.types.is_boolean(found):
+            return bool
         if pa.types.is_floating(found):
             return float
         if pa.types.is_decimal(found):
@@ -165,6 +167,8 @@ def with_keys(
             known.update(_by_column(parameter, text, columns))
         elif kind is str or (kind is None and not looks_like_number(text)):
             known[parameter] = KeyText(text)
+        elif kind is bool:
+            known[parameter] = text.lower() == "true"
         elif kind is not None:
             known[parameter] = kind(text)
     return known
@@ -173,6 +177,11 @@ def with_keys(
 def looks_like_number(text: JsonValue) -> bool:
     """Tell whether a cursor may be a number as well as a text."""
     return isinstance(text, str) and bool(_NUMBER.fullmatch(text))
+
+
+def may_be_no_text(text: JsonValue) -> bool:
+    """Tell whether a cursor may be a number or a boolean as well as a text."""
+    return looks_like_number(text) or text in ("true", "false")
 
 
 def as_texts(keys: pa.RecordBatch) -> pa.RecordBatch:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from enum import StrEnum
+
+# What SQLAlchemy makes of an Oracle name that was not quoted: ID is id.
+_SMALL = re.compile(r"[a-z][a-z0-9_$#]*")
 
 
 class Kind(StrEnum):
@@ -43,7 +47,9 @@ class Dialect:
     the letters whose texts have escapes of their own (``E'..'``), ``refused`` those whose texts are
     not understood. ``hashes`` are comments that begin with ``#``; ``dashes_need_blank`` that ``--``
     begins one only before a blank. ``nested`` comments may hold comments. ``executable`` comments
-    (``/*! */``) are SQL.
+    (``/*! */``) are SQL. ``tops`` tells that TOP behind SELECT limits the rows, and that only
+    whole statements have a WITH. ``capitals`` tells that the driver gives names in small letters
+    where the database has them in capitals.
     """
 
     backslashes: bool = False
@@ -56,10 +62,14 @@ class Dialect:
     dashes_need_blank: bool = False
     nested: bool = False
     executable: bool = False
+    tops: bool = False
+    capitals: bool = False
 
     def quoted(self, name: str) -> str:
         """Return a name in quotes, whatever characters it has."""
         opening, closing = self.names[0]
+        if self.capitals and _SMALL.fullmatch(name):
+            name = name.upper()
         return opening + name.replace(closing, closing * 2) + closing
 
 
@@ -77,8 +87,8 @@ _DIALECTS = {
     Kind.MARIADB: _MYSQL,
     Kind.SQLITE: Dialect(names=(('"', '"'), ("`", "`"), ("[", "]"))),
     Kind.DUCKDB: Dialect(dollars=True, prefixed="eE", nested=True),
-    Kind.SQLSERVER: Dialect(names=(("[", "]"), ('"', '"')), nested=True),
-    Kind.ORACLE: Dialect(refused="qQ"),
+    Kind.SQLSERVER: Dialect(names=(("[", "]"), ('"', '"')), nested=True, tops=True),
+    Kind.ORACLE: Dialect(refused="qQ", capitals=True),
 }
 
 

@@ -16,6 +16,12 @@ from dil.spi.messages import shortened
 _LONGEST = 300
 
 
+class RefusedError(SourceError):
+    """What the database refuses, and would refuse as often as it were asked."""
+
+    retryable = False
+
+
 def unreachable(address: JdbcAddress, reason: str) -> TransientSourceError:
     """Return the error for a server that does not answer."""
     return TransientSourceError(
@@ -41,22 +47,40 @@ def busy(address: JdbcAddress, reason: str) -> TransientSourceError:
     )
 
 
-def refused_login(address: JdbcAddress, reason: str) -> AuthenticationError:
+def refused_login(address: JdbcAddress, reason: str, fix: str = "") -> AuthenticationError:
     """Return the error for a user that the server does not let in."""
     return AuthenticationError(
         f"{address} refused the user: {_line(reason)}",
-        "Check source.conn.username and source.conn.password, and the user's rights.",
+        fix or "Check source.conn.username and source.conn.password, and the user's rights.",
     )
 
 
-def refused(address: JdbcAddress, reason: str, fix: str = "") -> SourceError:
-    """Return the error for a statement that the server does not take."""
+def unopened(address: JdbcAddress, reason: str, fix: str) -> RefusedError:
+    """Return the error for a database that is not there, or not to be had in this way."""
+    return RefusedError(f"{address} cannot be opened: {_line(reason)}", fix)
+
+
+def failed(address: JdbcAddress, reason: str, fix: str = "") -> SourceError:
+    """Return the error for a statement that failed for a reason that may pass, or may not."""
     return SourceError(
+        f"{address} did not run the statement: {_line(reason)}",
+        fix or "Look into the server's log, and at ms.jdbc.statement.",
+    )
+
+
+def refused(address: JdbcAddress, reason: str, fix: str = "") -> RefusedError:
+    """Return the error for a statement that the server does not take."""
+    return RefusedError(
         f"{address} refused the statement: {_line(reason)}", fix or "Correct ms.jdbc.statement."
     )
 
 
-def writes(address: JdbcAddress, reason: str) -> SourceError:
+def denied(address: JdbcAddress, reason: str) -> RefusedError:
+    """Return the error for a user who may not read what the statement reads."""
+    return refused(address, reason, "Give the user the right: GRANT SELECT ON <table> TO <user>.")
+
+
+def writes(address: JdbcAddress, reason: str) -> RefusedError:
     """Return the error for a query that changes something."""
     return refused(
         address,

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from connectors.address import AddressError
 from connectors.jdbc.address import JdbcAddress, filled_address, read_address
-from connectors.jdbc.cursor import KeyWatch, key_part, looks_like_number, with_keys
+from connectors.jdbc.cursor import KeyWatch, key_part, may_be_no_text, with_keys
 from connectors.jdbc.engine import BATCH_BYTES, BATCH_ROWS, Connection, Login, connect
+from connectors.jdbc.failures import RefusedError
 from connectors.jdbc.settings import JdbcSettings
 from connectors.jdbc.shape import ResultShape
-from connectors.jdbc.splitting import narrowed, ranges_of, unit_of
+from connectors.jdbc.splitting import narrowed, ranges_of, refuse_unknown, unit_of
 from connectors.jdbc.sql_text import SqlTextError
 from connectors.jdbc.statement import KEY, Statement, names_in
-from connectors.jdbc.ties import refuse_ties
+from connectors.jdbc.ties import TieWatch
 from dil.errors import ConfigError, SourceError
 from dil.model.json import JsonObject, JsonValue
 from dil.secrets import learn
@@ -31,19 +33,28 @@ _LOG = logging.getLogger(__name__)
 class JdbcSession(RowSession):
     """Runs the statement once for each page, over one connection, in one transaction.
 
-    It connects with the first request.
+    It connects with the first request. ``location`` is the database that was asked, without user,
+    password and options; empty before.
     """
 
     def __init__(self, settings: JdbcSettings) -> None:
         self._settings = settings
+        self.location = ""
         self._connection: Connection | None = None
         self._statement: Statement | None = None
         self._key_kind: type | None = None
         self._last_key: JsonObject | None = None
+        self._ties: TieWatch | None = None
+        self._rows: Iterator[pa.RecordBatch] | None = None
         self._asked: list[tuple[str, str]] | None = None
 
     def close(self) -> None:
-        """Close the connection."""
+        """Close the connection, and what was not read of the last page.
+
+        DuckDB waits for ever for a file of which an earlier reader of this process is left.
+        """
+        if isinstance(self._rows, Generator):
+            self._rows.close()
         if self._connection is not None:
             self._connection.close()
 
@@ -69,14 +80,18 @@ class JdbcSession(RowSession):
         connection, statement = self._opened(known)
         watch = KeyWatch(settings.key_columns, settings.page_size(known), self._last_key)
         shape = ResultShape(settings)
-        for batch in connection.run(statement, known):
+        self._rows = connection.run(statement, known)
+        for batch in self._rows:
             for part in _parts(shape.shaped(batch)):
                 watch.see(part)
                 yield part
         watch.check()
         if watch.leads_on and watch.last:
             last = {shape.origins[name]: value for name, value in watch.last.items()}
-            refuse_ties(connection, _address(settings, known).kind, statement, known, last)
+            if self._ties is None:
+                kind = _address(settings, known).kind
+                self._ties = TieWatch(connection, kind, settings.cursors)
+            self._ties.refuse(statement, known, last)
         self._key_kind = watch.kind
         self._last_key = watch.last or self._last_key
         if settings.is_polling:
@@ -99,7 +114,7 @@ class JdbcSession(RowSession):
             values.page
             and self._key_kind is None
             and len(settings.key_columns) == 1
-            and any(map(looks_like_number, cursors))
+            and any(map(may_be_no_text, cursors))
             and not _address(settings, variables).kind.adapts_texts
         ):
             raise SourceError(
@@ -117,7 +132,9 @@ class JdbcSession(RowSession):
     def _opened(self, known: dict[str, JsonValue]) -> tuple[Connection, Statement]:
         if self._connection is None or self._statement is None:
             settings = self._settings
-            self._connection = connect(_login(settings, known))
+            login = _login(settings, known)
+            self.location = str(login.address)
+            self._connection = connect(login)
             self._statement = _statement(settings.statement, self._connection)
             if settings.part is not None:
                 sql = narrowed(
@@ -136,18 +153,19 @@ def key_ranges(settings: JdbcSettings, count: int, *, by_quantile: bool) -> list
     Raises:
         SourceError: the database cannot be asked.
         SourceContractError: the column cannot be cut.
+        ConfigError: the statement has no such column.
     """
-    connection = connect(_login(settings, {}))
+    login, column = _login(settings, {}), settings.split_column
     try:
-        found = ranges_of(
-            connection,
-            _statement(settings.statement, connection).template,
-            settings.split_column,
-            count,
-            by_quantile=by_quantile,
-        )
-    finally:
-        connection.close()
+        with closing(connect(login)) as connection:
+            sql = _statement(settings.statement, connection).template
+            found = ranges_of(connection, sql, column, count, by_quantile=by_quantile)
+    except RefusedError:
+        # Another connection: not every one goes on behind an error.
+        with suppress(SourceError), closing(connect(login)) as connection:
+            sql = _statement(settings.statement, connection).template
+            refuse_unknown(connection, sql, column)
+        raise
     return [unit_of(part) for part in found]
 
 

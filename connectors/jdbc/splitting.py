@@ -8,6 +8,7 @@ key, which an index knows.
 from __future__ import annotations
 
 from decimal import Decimal
+from difflib import get_close_matches
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ from connectors.jdbc.dialects import Dialect
 from connectors.jdbc.engine import Connection
 from connectors.jdbc.ranges import Key, KeyRange, between, even_ranges
 from connectors.jdbc.statement import Statement
-from dil.errors import SourceContractError
+from dil.errors import ConfigError, SourceContractError
 from dil.model.json import JsonObject, JsonValue
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def ranges_of(
         SourceContractError: the column cannot be cut.
         SourceError: the database refuses.
     """
-    name = connection.dialect.quoted(column)
+    name = _name(connection.dialect, column)
     source = f"(\n{sql}\n) q"
     sql = f"SELECT min({name}) AS least, max({name}) AS most FROM {source}"  # noqa: S608
     facts = _rows(connection, sql)[0]
@@ -48,7 +49,7 @@ def ranges_of(
         return between((), nulls=True)
     if by_quantile:
         bounds = _quantiles(connection, source, name, count)
-        _check_order(connection, source, name, bounds)
+        _check_order(connection, source, column, bounds)
         return between(bounds, nulls=True)
     if not isinstance(least, int) or not isinstance(most, int):
         raise SourceContractError(
@@ -67,7 +68,7 @@ def narrowed(dialect: Dialect, sql: str, column: str, unit: JsonObject) -> str:
         column: The key column.
         unit: What ``unit_of`` made of the range.
     """
-    name = dialect.quoted(column)
+    name = _name(dialect, column)
     if unit.get("null"):
         where = f"{name} IS NULL"
     else:
@@ -75,6 +76,38 @@ def narrowed(dialect: Dialect, sql: str, column: str, unit: JsonObject) -> str:
         high = f"{name} < {{{{range.high}}}}" if "high" in unit else ""
         where = " AND ".join(part for part in (low, high) if part) or f"{name} IS NOT NULL"
     return f"SELECT * FROM (\n{sql}\n) q WHERE {where}"  # noqa: S608
+
+
+def refuse_unknown(connection: Connection, sql: str, column: str) -> None:
+    """Refuse a column that a query has not, once the database refused to cut its rows by it.
+
+    Args:
+        connection: A connection that has run nothing yet.
+        sql: The query, without variables.
+        column: What ``ms.jdbc.partition.column`` names.
+
+    Raises:
+        ConfigError: the query has no such column.
+        SourceError: the database refuses the query itself.
+    """
+    # One row of nulls, whatever the query has, and it need not run for that.
+    asked = f"SELECT q.* FROM (SELECT 1 AS one) o LEFT JOIN (\n{sql}\n) q ON 1 = 0"  # noqa: S608
+    names = list(_rows(connection, asked)[0])
+    if column in names:
+        return
+    by_lower = {name.lower(): name for name in names}
+    near = get_close_matches(column.lower(), by_lower, n=1)
+    raise ConfigError.single(
+        "ms.jdbc.partition.column",
+        f'names the column "{column}", and the result of ms.jdbc.statement has none',
+        (f'Did you mean "{by_lower[near[0]]}"? ' if near else "")
+        + f"Its columns are {', '.join(names)}.",
+    )
+
+
+def _name(dialect: Dialect, column: str) -> str:
+    """Return the column as that of the query: SQLite takes other quoted names for texts."""
+    return f"q.{dialect.quoted(column)}"
 
 
 def unit_of(part: KeyRange) -> JsonObject:
@@ -99,12 +132,13 @@ def _quantiles(connection: Connection, source: str, name: str, count: int) -> li
     return [*distinct][1:]
 
 
-def _check_order(connection: Connection, source: str, name: str, bounds: list[Key]) -> None:
+def _check_order(connection: Connection, source: str, column: str, bounds: list[Key]) -> None:
     """Refuse keys that are sorted otherwise than they are compared, such as those of an enum.
 
     Raises:
         SourceContractError: a row would be in two ranges, or in none.
     """
+    name = _name(connection.dialect, column)
     sql = f"SELECT count(*) AS n FROM {source} WHERE {name} = {{{{low}}}} AND {name} < {{{{high}}}}"  # noqa: S608
     statement = Statement(sql, connection.dialect)
     for low, high in pairwise(bounds):
@@ -112,8 +146,8 @@ def _check_order(connection: Connection, source: str, name: str, bounds: list[Ke
         found = [row for batch in connection.run(statement, ends) for row in batch.to_pylist()]
         if not found or not found[0]["n"]:
             raise SourceContractError(
-                f"the keys of {name} are sorted otherwise than they are compared: rows would be in"
-                " two ranges or in none",
+                f'the keys of "{column}" are sorted otherwise than they are compared: rows would be'
+                " in two ranges or in none",
                 "Cast the column to text in ms.jdbc.statement, or take another one.",
             )
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from difflib import get_close_matches
 
 from connectors.jdbc.dialects import Dialect
 from connectors.jdbc.sql_text import PLACEHOLDER, Part, Piece, pieces, words
@@ -21,11 +22,28 @@ _AS_NAME = re.compile(r"(?i)(?<![\w$.])(?:from|join|into|update|table)\s*\Z")
 _DISTINCT_FROM = re.compile(r"(?i)\bdistinct\s+from\s*\Z")
 _LAST_ORDER = re.compile(r"(?is).*(?<![\w$.@])(?P<end>order\s+by)\b")
 _LAST_LIMIT = re.compile(r"(?is).*(?<![\w$.@])(?P<end>limit)\b")
+# SQL Server's, behind SELECT: TOP 10, TOP (10) PERCENT WITH TIES.
+_TOP = re.compile(
+    r"(?is)\s*select\s+(?:(?:all|distinct)\s+)?"
+    r"(?P<top>top\s*(?:\(\s*\)|\s[0-9]+)(?:\s+percent\b)?(?:\s+with\s+ties\b)?)"
+)
+_TOP_WORD = re.compile(r"(?i)(?<![\w$.@])top\s*(?:\(|\s[0-9])")
+_SELECT = re.compile(r"(?i)(?<![\w$.@])select\b")
+_GROUPING = {"group", "distinct", "union", "intersect", "except", "minus", "over"}
 # The functions whose arguments have a FROM.
 _FROM_FUNCTIONS = {"extract", "substring", "trim", "overlay", "position"}
 _READING = {"select", "with", "values", "table", "show", "explain", "describe", "desc", "pragma",
             "from", "summarize"}  # fmt: skip
 _WRITING = {"insert", "update", "delete", "merge"}
+# With what else a statement of one of the databases begins.
+_OTHERS = {"alter", "analyze", "attach", "begin", "call", "check", "checkpoint", "close", "cluster",
+           "comment", "commit", "copy", "create", "dbcc", "deallocate", "declare", "detach",
+           "discard", "do", "drop", "exec", "execute", "export", "fetch", "flush", "force", "grant",
+           "handler", "help", "if", "import", "install", "kill", "listen", "load", "lock", "move",
+           "notify", "open", "optimize", "pivot", "prepare", "print", "reassign", "refresh",
+           "reindex", "release", "rename", "repair", "replace", "reset", "restore", "revoke",
+           "rollback", "savepoint", "security", "set", "start", "truncate", "unlisten", "unlock",
+           "unpivot", "use", "vacuum", "waitfor", "while"}  # fmt: skip
 
 Bind = Callable[[JsonValue], str]
 """Takes a value that is to be bound and returns what stands for it in the statement."""
@@ -40,6 +58,7 @@ class Statement:
 
     def __init__(self, sql: str, dialect: Dialect) -> None:
         self._pieces = _without_end(pieces(sql, dialect))
+        self._has_tops = dialect.tops
 
     @property
     def template(self) -> str:
@@ -61,13 +80,38 @@ class Statement:
         return self.reads and found[0] in {"select", "with", "values", "table", "from"}
 
     @property
+    def groups(self) -> bool:
+        """Tell whether its rows come of several rows each, as far as its words tell.
+
+        A database may then have to read all of them to find one.
+        """
+        return bool(_GROUPING & set(words(self._pieces)))
+
+    @property
     def unlimited(self) -> str | None:
-        """Return the query without the ORDER BY and LIMIT at its end; None if it has neither."""
+        """Return the query as a table, without the ORDER BY and LIMIT at its end, or its TOP.
+
+        None if it has neither, or one that cannot be taken away alone.
+        """
         if not self.is_query:
             return None
         code = _outer_code(self._pieces)
         end = _LAST_ORDER.match(code) or _LAST_LIMIT.match(code)
+        if self._has_tops:
+            return self._without_top(code, end.start("end") if end else None)
         return self.template[: end.start("end")] if end else None
+
+    def _without_top(self, code: str, end: int | None) -> str | None:
+        """Return the query up to an end and without TOP; None where TOP is one of several."""
+        top = _TOP.match(code)
+        count = len(_TOP_WORD.findall(code))
+        if words(self._pieces)[0] == "with" or count > 1 or (count == 1 and top is None):
+            return None
+        if top is None:
+            return None if end is None else self.template[:end]
+        if len(_SELECT.findall(code)) > 1:
+            return None
+        return f"{self.template[: top.start('top')]} {self.template[top.end('top') : end]}"
 
     def bound(
         self,
@@ -127,6 +171,16 @@ class Statement:
         if not _AS_NAME.search(code) or _DISTINCT_FROM.search(code):
             return False
         return _function_around(code) not in _FROM_FUNCTIONS
+
+
+def misspelt(cut: Sequence[Piece]) -> tuple[str, str] | None:
+    """Return the first word of a statement where it is none, and the nearest one that is."""
+    found = words(tuple(cut))[:1]
+    known = _READING | _WRITING | _OTHERS
+    if not found or found[0] in known:
+        return None
+    near = get_close_matches(found[0], sorted(known), n=1, cutoff=0.75)
+    return (found[0], near[0]) if near else None
 
 
 def names_in(sql: str) -> set[str]:

@@ -7,6 +7,7 @@ import socket
 import ssl
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
 import botocore.exceptions as aws
 import urllib3
@@ -58,18 +59,24 @@ class ObjectChangedError(SourceError):
 
 
 @contextmanager
-def told(shown: str) -> Iterator[None]:
-    """Translate what the client library raises; ``shown`` names the place, without secrets."""
+def told(shown: str, client: Any = None) -> Iterator[None]:  # noqa: ANN401 - no types
+    """Translate what the client library raises; its message ends with the service's address.
+
+    Args:
+        shown: Names the place, without secrets.
+        client: Whose requests they are, None where there is none yet.
+    """
+    at = f" at {client.meta.endpoint_url}" if client is not None else ""
     try:
         yield
     except aws.ClientError as error:
-        raise _refusal(error, shown) from None
+        raise _refusal(error, shown, at) from None
     except (aws.BotoCoreError, urllib3.exceptions.HTTPError, http.client.HTTPException,
             OSError) as error:  # fmt: skip
-        raise _failure(error, shown) from None
+        raise _failure(error, shown, at) from None
 
 
-def _refusal(error: aws.ClientError, shown: str) -> SourceError:
+def _refusal(error: aws.ClientError, shown: str, at: str) -> SourceError:
     """Return our error for an answer that is a refusal."""
     about = error.response.get("Error", {})
     code = str(about.get("Code", "")) or "an unknown error"
@@ -78,7 +85,7 @@ def _refusal(error: aws.ClientError, shown: str) -> SourceError:
     if code in _CHANGED:
         return ObjectChangedError(f"{shown}: it is another object now ({code})")
     words = shortened(str(about.get("Message", "")))
-    what = f"{shown}: the service answers {code}" + (f" ({words})" if words else "")
+    what = f"{shown}: the service answers {code}" + (f" ({words})" if words else "") + at
     if code in _CREDENTIALS:
         return AuthenticationError(what, _FIXES.get(code, _KEYS_FIX))
     if code in _RIGHTS:
@@ -98,7 +105,7 @@ def _fix(code: str, headers: Mapping[str, str]) -> str:
     return f"{named} in ms.source.s3.parameters."
 
 
-def _failure(error: Exception, shown: str) -> SourceError:
+def _failure(error: Exception, shown: str, at: str) -> SourceError:
     """Return our error for a request that got no answer, or one that broke off."""
     if isinstance(error, aws.NoCredentialsError | aws.PartialCredentialsError):
         return AuthenticationError(f"{shown}: there are no credentials", _KEYS_FIX)
@@ -110,12 +117,12 @@ def _failure(error: Exception, shown: str) -> SourceError:
     if isinstance(error, aws.SSLError) or any(isinstance(c, ssl.SSLError) for c in causes):
         if "CERTIFICATE_VERIFY_FAILED" in str(error):
             return SourceError(
-                f"{shown}: the server's certificate is not trusted",
+                f"{shown}: the server's certificate is not trusted{at}",
                 "Name the file of its authority (PEM) in trustStorePath of ms.ssl.",
             )
-        return TransientSourceError(f"{shown}: TLS failed", _ADDRESS_FIX)
+        return TransientSourceError(f"{shown}: TLS failed{at}", _ADDRESS_FIX)
     reason, fix = _reason(error, causes)
-    return TransientSourceError(f"{shown}: {reason}", fix)
+    return TransientSourceError(f"{shown}: {reason}{at}", fix)
 
 
 def _reason(error: Exception, causes: list[BaseException]) -> tuple[str, str]:

@@ -38,7 +38,7 @@ def listed_objects(
     token = ""
     while True:
         options = {"ContinuationToken": token} if token else {}
-        with told(address.shown):
+        with told(address.shown, client):
             page = client.list_objects_v2(
                 Bucket=address.bucket, Prefix=address.prefix, MaxKeys=min(most, 1000), **options
             )
@@ -106,7 +106,7 @@ class S3Object(RemoteFile):
         if self._version:
             options["VersionId"] = self._version
         try:
-            with told(self.shown):
+            with told(self.shown, self._client):
                 answer = self._client.get_object(Bucket=self._bucket, Key=self._key, **options)
         except ObjectGoneError as error:
             when = "while it was read" if self.size >= 0 else "after it was listed"
@@ -116,7 +116,7 @@ class S3Object(RemoteFile):
             ) from error
         except ObjectChangedError as error:
             raise changed(self.shown, "another object took its place") from error
-        part = _Part(answer["Body"], self.shown)
+        part = _Part(answer["Body"], self._client, self.shown)
         if self.size < 0:
             self._begin(answer)
         else:
@@ -171,13 +171,14 @@ class S3Object(RemoteFile):
 class _Part(Part):
     """The body of one answer."""
 
-    def __init__(self, body: Any, shown: str) -> None:  # noqa: ANN401
+    def __init__(self, body: Any, client: Any, shown: str) -> None:  # noqa: ANN401
         self._body = body
+        self._client = client
         self._shown = shown
 
     def read(self, size: int, /) -> bytes:
         """Return up to ``size`` bytes."""
-        with told(self._shown):
+        with told(self._shown, self._client):
             data: bytes = self._body.read(size)
         return data
 

@@ -54,7 +54,7 @@ class Upload:
         self, opened: OpenPayload, key: str, shown: str
     ) -> tuple[dict[str, Any], bool | None]:
         data = b"".join(opened.blocks(_PART))
-        with told(shown):
+        with told(shown, self._client):
             answer = self._client.put_object(
                 Bucket=self._bucket, Key=key, Body=data, ContentMD5=_md5(data)
             )
@@ -63,17 +63,17 @@ class Upload:
     def _put_parts(self, opened: OpenPayload, key: str, shown: str) -> dict[str, Any]:
         place = {"Bucket": self._bucket, "Key": key}
         size = max(_PART, -(-opened.size // _MOST_PARTS))
-        with told(shown):
+        with told(shown, self._client):
             place["UploadId"] = self._client.create_multipart_upload(**place)["UploadId"]
         try:
             parts = []
             for number, data in enumerate(opened.blocks(size), 1):
-                with told(shown):
+                with told(shown, self._client):
                     answer = self._client.upload_part(
                         **place, PartNumber=number, Body=data, ContentMD5=_md5(data)
                     )
                 parts.append({"PartNumber": number, "ETag": answer["ETag"]})
-            with told(shown):
+            with told(shown, self._client):
                 done: dict[str, Any] = self._client.complete_multipart_upload(
                     **place, MultipartUpload={"Parts": parts}
                 )
@@ -85,7 +85,7 @@ class Upload:
     def _abort(self, place: dict[str, str], shown: str) -> None:
         """Drop the parts that were sent; what cannot be dropped is told, it costs money."""
         try:
-            with told(shown):
+            with told(shown, self._client):
                 self._client.abort_multipart_upload(**place)
         except SourceError as error:
             _LOG.warning("the parts of an unfinished upload stay: %s", error.message)

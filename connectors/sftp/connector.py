@@ -119,7 +119,8 @@ def _login_problems(properties: Properties) -> Iterator[Problem]:
             properties.origin(_FINGERPRINT),
             _FINGERPRINT,
             f'is "{fingerprint}"',
-            "Write it as ssh-keyscan <host> | ssh-keygen -lf - shows it: SHA256:<43 characters>.",
+            "Write it as ssh-keyscan -p <port> <host> | ssh-keygen -lf - shows it:"
+            " SHA256:<43 characters>.",
         )
     if properties.text(_PROXY).lower().startswith(("https:", "socks")):
         yield Problem(

@@ -94,10 +94,10 @@ class KnownHost:
             text = self._path.read_text("utf-8", "replace")
         except FileNotFoundError:
             if self._rules.known_hosts:
-                raise _unreadable(self._path, "there is no such file") from None
+                raise self._unreadable("there is no such file") from None
             return
         except OSError as error:
-            raise _unreadable(self._path, error.strerror or type(error).__name__) from None
+            raise self._unreadable(error.strerror or type(error).__name__) from None
         revoked = set()
         for line in text.splitlines():
             words = line.split()
@@ -106,6 +106,16 @@ class KnownHost:
             elif words and not words[0].startswith(("#", "@")):
                 self._add(" ".join(words))
         self._revoked = frozenset(revoked)
+
+    def _unreadable(self, why: str) -> ConfigError:
+        server, path = self._server, self._path
+        port = "" if server.port == _DEFAULT_PORT else f"-p {server.port} "
+        return ConfigError.single(
+            _KEY,
+            f"names {path}, which cannot be read ({why})",
+            "Every machine that runs tasks has to have it. Make sure that what"
+            f" `ssh-keyscan {port}{server.host} > {path}` writes is the server's own. {_SWITCH}",
+        )
 
     def _add(self, line: str) -> None:
         """Take the key of a line that means this server; a damaged line spoils no other one."""
@@ -128,11 +138,3 @@ def _means(patterns: Sequence[str], name: str) -> bool:
                 return False
             found = True
     return found
-
-
-def _unreadable(path: Path, why: str) -> ConfigError:
-    return ConfigError.single(
-        _KEY,
-        f"names {path}, which cannot be read ({why})",
-        f"Every executor has to have it: ssh-keyscan <host> > {path}. {_SWITCH}",
-    )

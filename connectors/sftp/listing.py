@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import stat
+from collections.abc import Iterator
+from dataclasses import replace
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
@@ -58,14 +60,44 @@ def _files(client: paramiko.SFTPClient, folder: str) -> list[Listed]:
     """Return the files in a folder, sorted; links are what they lead to. No slash at its end."""
     files: list[Listed] = []
     unsure: list[str] = []
+    links: list[str] = []
     for entry in client.listdir_iter(folder or "/"):
         mode, path = entry.st_mode or 0, f"{folder}/{entry.filename}"
         if stat.S_ISREG(mode):
             files.append(_listed(path, entry))
-        elif not mode or stat.S_ISLNK(mode):
+        elif stat.S_ISLNK(mode):
+            links.append(path)
+        elif not mode:
             unsure.append(path)
     files += [found for path in unsure if (found := _looked_at(client, path)) is not None]
+    files += _linked(client, folder, links)
     return sorted(files, key=attrgetter("path"))
+
+
+def _linked(client: paramiko.SFTPClient, folder: str, links: list[str]) -> Iterator[Listed]:
+    """Yield the files that links of a folder lead to.
+
+    The server tells where; what lies in the folder is named as the folder is asked for, which may
+    be by a link too. A server that follows no link gives its own path, which is no other file's.
+    """
+    if not links:
+        return
+    real = _real(client, folder or "/").rstrip("/")
+    for path in links:
+        found = _looked_at(client, path)
+        if found is None:
+            continue
+        target = _real(client, path)
+        parent, _, name = target.rpartition("/")
+        yield replace(found, leads_to=f"{folder}/{name}" if parent == real else target)
+
+
+def _real(client: paramiko.SFTPClient, path: str) -> str:
+    """Return a path without links; itself where the server does not say, or it is gone."""
+    try:
+        return client.normalize(path) or path
+    except FileNotFoundError:
+        return path
 
 
 def _looked_at(client: paramiko.SFTPClient, path: str) -> Listed | None:

@@ -12,6 +12,7 @@ from dil.model.secret import Secret
 
 _KEY = "source.conn.private.key"
 _BEGIN = "-----BEGIN"
+_LONGEST_PATH = 250
 _PUTTY = "PuTTY-User-Key-File"
 _KINDS = (paramiko.Ed25519Key, paramiko.ECDSAKey, paramiko.RSAKey)
 
@@ -51,13 +52,20 @@ def _content(path: str) -> str:
     try:
         return Path(path).expanduser().read_text("utf-8", "replace")
     except OSError as error:
-        # The text may be a key that lost its first line: it is not repeated.
         why = error.strerror or type(error).__name__
+        # A text that may be a key without its first line is not repeated.
+        shown = f": {path}" if _looks_like_path(path) else ""
         raise _problem(
-            f"names a file that cannot be read ({why})",
+            f"names a file that cannot be read ({why}){shown}",
             "Every executor has to have it, readable for the user that runs the task. The key"
             f" itself goes in as {_KEY}=file:<path beside the job file>, env:<name> or ENC(...).",
         ) from None
+
+
+def _looks_like_path(text: str) -> bool:
+    """Tell whether a text is a path for sure; what a key begins with is a letter."""
+    is_begun = text.startswith(("/", "~", "./", "../"))
+    return is_begun and len(text) <= _LONGEST_PATH and "\n" not in text
 
 
 def _problem(what: str, fix: str) -> ConfigError:

@@ -11,7 +11,14 @@ from typing import BinaryIO, cast
 from connectors.address import AddressError
 from connectors.files.body import FileBody, closing_on_error
 from connectors.files.listing import listing_response
-from connectors.files.names import Listed, chosen, matching, media_type, settled
+from connectors.files.names import (
+    Listed,
+    chosen,
+    matching,
+    media_type,
+    settled,
+    without_doubles,
+)
 from connectors.files.once import UnitFile, file_unit
 from connectors.files.payload import payload_file, sent_response
 from connectors.sftp.address import Address, Server, address_of
@@ -73,10 +80,10 @@ class SftpSession(ByteSession):
             return Response(None, location=address.shown)  # B8.6: there are no pages here
         if self._unit is not None:
             return self._opened(connection, self._unit.path)
-        files = matching(self._listed(connection, address), job.properties)
+        files = self._wanted(connection, address)
         if not self._settings.reads_one:
-            files = settled(files, job.properties, address.shown, self._now_ms())
-            return listing_response((each.path for each in files), job, address.shown)
+            ready = settled(files, job.properties, address.shown, self._now_ms())
+            return listing_response((each.path for each in ready), job, address.shown)
         found = chosen(files, address.path, job.properties, address.shown, self._now_ms())
         return self._opened(connection, found.path)
 
@@ -87,7 +94,7 @@ class SftpSession(ByteSession):
             SourceError: the server refuses, or cannot be reached.
         """
         address, properties = self._address(RequestValues({}, {})), self._settings.job.properties
-        files = matching(self._listed(self._connection(address.server), address), properties)
+        files = self._wanted(self._connection(address.server), address)
         for each in settled(files, properties, address.shown, self._now_ms()):
             yield file_unit(each.path, each.version, properties)
 
@@ -104,6 +111,11 @@ class SftpSession(ByteSession):
             location=file.shown,
             uri=file.shown,
         )
+
+    def _wanted(self, connection: Connection, address: Address) -> list[Listed]:
+        """Return the files that the pattern keeps, each once."""
+        found = matching(self._listed(connection, address), self._settings.job.properties)
+        return without_doubles(found, address.shown)
 
     def _listed(self, connection: Connection, address: Address) -> list[Listed]:
         """List; once more over a new connection where that fails (B13.3)."""

@@ -42,7 +42,7 @@ class Desk:
 
     def live_files(self) -> tuple[PublishedFile, ...]:
         """Return the dataset's files that are live now."""
-        return publishing.live_files(self.filesystem(), publishing.dataset_dir(self.job.publishing))
+        return publishing.destination_for(self.job.publishing, self.filesystem()).live()
 
     def grid(self) -> Mapping[int, int]:
         """Return the ends of the job's partitions by their starts; empty when the shape changed."""

@@ -7,7 +7,7 @@ from dil.acts.desk import Desk
 from dil.acts.preview import Preview
 from dil.model.dataset import Commit, source_name
 from dil.model.json import JsonObject
-from dil.publishing import withdrawal
+from dil.publishing import act_asides, withdrawal
 from dil.storage import Filesystem
 
 
@@ -47,10 +47,12 @@ def perform(desk: Desk, preview: Preview, reason: str = "") -> JsonObject | None
         system_time=now,
         horizon=max(now, desk.now_ms),
         act=proposal.act(reason or proposal.verb, desk.grid()),
+        quarantine=files.aside,
     )
     block = publishing.publish(desk.store, desk.lease, commit, spec, filesystem)
     _drop_progress(desk, filesystem, commit)
     withdrawal.sweep(filesystem, files.moves)
+    act_asides.sweep(filesystem, spec, files.aside)
     return block
 
 

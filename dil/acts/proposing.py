@@ -5,11 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 
 from dil.acts.desk import Desk
+from dil.acts.overtaken import refuse_overtaken
 from dil.acts.preview import Preview, preview_of
 from dil.acts.published import FileChange, FileDecision, file_change, files_of, withdrawn
+from dil.acts.put_together import refuse_put_together, refuse_undoing
 from dil.acts.settling import settled
 from dil.errors import StateError
-from dil.publishing import withdrawal
+from dil.model.dataset import Move
+from dil.observe.progress import counted
+from dil.publishing import act_asides, withdrawal
+from dil.publishing.layout import META
 from dil.state.acts import last_act, operations
 from dil.state.acts.last_act import LastAct
 from dil.state.acts.operations import Proposal, Selection
@@ -25,6 +30,7 @@ def propose_forget(
         StateError: a signature was named that the index does not know.
     """
     proposal = operations.forget(desk.store.unit_entries(), selection)
+    refuse_put_together(desk, _signatures(proposal), decision)
     live = files_of(desk, _signatures(proposal))
     files = file_change(desk, live.files, decision)
     proposal = replace(proposal, notes=(*proposal.notes, *live.notes))
@@ -57,6 +63,7 @@ def propose_rewind(
         desk.watermark(),
         last_act.watermark_at(store.blocks(), sequence),
     )
+    refuse_put_together(desk, _signatures(proposal), decision)
     since = last_act.files_since(store.blocks(), sequence)
     live = files_of(desk, _signatures(proposal))
     proposal, files = settled(desk, proposal, live, since, decision)
@@ -76,6 +83,7 @@ def propose_undo(desk: Desk) -> Preview:
             f"there is nothing to undo: no operator changed the state of {desk.job.name}",
             "What runs recorded is taken back by `dil state rewind`.",
         )
+    refuse_undoing(last)
     proposal = operations.undo(
         last,
         tuple(store.unit_entries()),
@@ -83,8 +91,14 @@ def propose_undo(desk: Desk) -> Preview:
         desk.watermark(),
     )
     title = f"takes back {last.verb} {last.act_id} (reason: {last.reason})"
-    proposal = replace(proposal, notes=(title, *proposal.notes))
-    return preview_of(desk, proposal, _undone_files(desk, last, proposal))
+    files = _undone_files(desk, last, proposal)
+    if files.refusal is None:
+        spec, act_id = desk.job.publishing, desk.act_id or proposal.verb
+        aside = act_asides.exchanged(desk.filesystem(), spec, last.act_id, act_id)
+        files = replace(files, aside=aside)
+    notes = _aside_notes(desk, files.aside)
+    proposal = replace(proposal, notes=(title, *notes, *proposal.notes))
+    return preview_of(desk, proposal, files)
 
 
 def propose_prune(desk: Desk) -> Preview:
@@ -126,12 +140,29 @@ def _with_lower_watermark(desk: Desk, proposal: Proposal) -> Proposal:
     return replace(proposal, watermark=first, sets_watermark=True)
 
 
+def _aside_notes(desk: Desk, moves: tuple[Move, ...]) -> tuple[str, ...]:
+    kept = f"/{META}/"
+    away = sum(kept in desk.filesystem().path_of(move.target.uri) for move in moves)
+    told = ((away, "taken away, too"), (len(moves) - away, "brought back, too"))
+    return tuple(
+        f"{counted(number, 'file')} of rows that were put aside: {what}"
+        for number, what in told
+        if number
+    )
+
+
 def _undone_files(desk: Desk, last: LastAct, proposal: Proposal) -> FileChange:
-    """Return how files that the act took out come back, and those that it brought go again."""
+    """Return how files that the act took out come back, and those that it brought go again.
+
+    Raises:
+        StateError: runs have read or merged the same rows since.
+    """
     if last.removed or last.added:
-        gone = tuple(file for file in desk.live_files() if file.uri in last.added)
+        live = desk.live_files()
+        gone = tuple(file for file in live if file.uri in last.added)
         spec = desk.job.publishing
         moves = withdrawal.bring_back(desk.filesystem(), spec, last.act_id, last.removed)
+        refuse_overtaken(desk.job, last, live, {move.target.signature for move in moves})
         return replace(withdrawn(gone), moves=moves)
     again = {
         each.signature for each in proposal.changes if each.after is None or each.after.high is None

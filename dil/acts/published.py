@@ -30,20 +30,22 @@ class FileChange:
     """What an act does to published files.
 
     ``touched`` are those of its work units that are live, ``fate`` says what becomes of them.
-    ``withdrawn`` leave the dataset, ``moves`` bring back what earlier acts withdrew. ``refusal``
-    is why the act is not done, and ``needs`` what it waits for, one of the options.
+    ``withdrawn`` leave the dataset, ``moves`` bring back what earlier acts withdrew. ``aside``
+    moves rows that were put aside, which are no files of the dataset. ``refusal`` is why the act
+    is not done, and ``needs`` what it waits for, one of the options.
     """
 
     touched: tuple[PublishedFile, ...] = ()
     fate: str = KEPT
     withdrawn: tuple[PublishedFile, ...] = ()
     moves: tuple[Move, ...] = ()
+    aside: tuple[Move, ...] = ()
     refusal: StateError | None = None
 
     @property
     def is_empty(self) -> bool:
         """Tell whether no file would enter or leave the dataset."""
-        return not (self.moves or self.withdrawn)
+        return not (self.moves or self.withdrawn or self.aside)
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -89,12 +91,30 @@ def file_change(
     """Return what the decision and the publish mode make of files whose rows will be read again.
 
     Where a run only appends, their rows would be there twice: then a decision is needed.
+
+    Raises:
+        StateError: files are to be withdrawn whose rows were merged with others, or that are rows
+            of a database.
     """
     if not touched:
         return NO_FILES
+    mode = desk.job.publishing.mode
+    if decision is FileDecision.WITHDRAW and mode is PublishMode.MERGE:
+        raise StateError(
+            "ms.publish.mode is merge, and files cannot be withdrawn there: one lacks the rows "
+            "that later runs wrote again, and its rows took the place of older ones, which are "
+            "gone",
+            "Leave --withdraw-files out: rows that are read again take the place of their earlier "
+            "versions. To begin anew, run once with ms.publish.mode=replace.",
+        )
+    if decision is FileDecision.WITHDRAW and desk.job.publishing.warehouse is not None:
+        raise StateError(
+            "rows were loaded into a database, and cannot be withdrawn from there",
+            "Give --keep-files, once you deleted them yourself; with ms.publish.mode=window_replace"
+            " the next reading takes their place.",
+        )
     if decision is FileDecision.WITHDRAW:
         return withdrawn(touched)
-    mode = desk.job.publishing.mode
     if mode is not PublishMode.APPEND:
         return FileChange(touched, f"replaced by the next run ({mode.value})")
     refusal = None

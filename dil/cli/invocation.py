@@ -16,6 +16,7 @@ from dil.errors import ConfigError, Problem
 
 if TYPE_CHECKING:
     from dil.config import Loaded
+    from dil.model.job import Job
     from dil.model.secret import Secret
 
 _LOG = logging.getLogger("dil.cli")
@@ -52,6 +53,7 @@ class Invocation:
     started: float = field(default_factory=time.monotonic)
     _secrets: tuple[Secret, ...] = ()
     _redact: Callable[[str], str] | None = None
+    _job: Job | None = None
 
     def begin(self, *, verbose: bool, log_format: str, quiet: bool = True) -> None:
         """Start the log; a quiet command logs warnings only."""
@@ -73,6 +75,12 @@ class Invocation:
 
             self._redact = redactor(self._secrets)
         return self._redact(text)
+
+    def located(self, error: BaseException) -> BaseException:
+        """Return an error; properties of the job that it names are told with file and line."""
+        if self._job is None or not isinstance(error, ConfigError):
+            return error
+        return error.located(self._job.properties.origin)
 
     def seconds(self) -> float:
         """Return the seconds since the call began."""
@@ -101,7 +109,7 @@ class Invocation:
         except ConfigError:
             self.job_name = config.peek_name(path, overrides, os.environ) or None
             raise
-        self.job_name = loaded.job.name
+        self._job, self.job_name = loaded.job, loaded.job.name
         self._configure(secrets_of(loaded.job))
         return loaded
 

@@ -27,6 +27,9 @@ _COMMANDS = {
     "preview": "dil.cli.preview:preview",
     "state": "dil.cli.state:state",
     "runs": "dil.cli.runs:runs",
+    "compact": "dil.cli.compact:compact",
+    "timelabels": "dil.cli.timelabels:timelabels",
+    "backfill": "dil.cli.backfill:backfill",
     "explain": "dil.cli.explain:explain",
     "schema": "dil.cli.schema:schema",
     "secrets": "dil.cli.secrets:secrets",
@@ -80,7 +83,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             _report_usage_error(invocation, error)
         return error.exit_code
     except BaseException as error:  # noqa: BLE001 - the outermost boundary: one text, one exit code
-        click.echo(invocation.redact(describe(error, verbose=invocation.verbose)), err=True)
+        told = invocation.located(error)
+        click.echo(invocation.redact(describe(told, verbose=invocation.verbose)), err=True)
         return exit_code(error)
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import click
 
-from dil.cli.invocation import real_clock
+from dil.cli.invocation import cache_dir, real_clock
 from dil.cli.job_command import JobCall, job_command, now_option
 from dil.cli.stdout import emit, emit_json, results_only
 
@@ -48,23 +50,33 @@ def preview(call: JobCall, *, now: str | None, rows: int, signature: str | None,
     return 0
 
 
-@click.command(short_help="Reach the state store and the source: connect, log in, ask once.")
+@click.command(short_help="Reach destination, state store and source: connect, log in, ask once.")
 @job_command()
 @now_option
 @send_option
 def check(call: JobCall, *, now: str | None, send: bool) -> int:
-    """Check that a run would reach what it needs: state, secondary input, credentials, source.
+    """Check that a run would reach what it needs.
 
-    Sends one request, as a run would. Exit code 1 when something cannot be reached.
+    That is where rows go (folders, table or database, catalog), state, secondary input,
+    credentials, source. Sends one request, as a run would. Exit code 1 when something cannot be
+    reached, 2 when a setting does not fit what is there.
     """
     with results_only():
         job = call.job()
+        places = _places(job)
         found = _look(call, job, now, rows=1, signature=None, send=send)
     if call.as_json:
         emit_json({"job": job.name, "ok": True, **_answers_json(found)})
     else:
-        _check_text(job, found)
+        _check_text(job, found, places)
     return 0
+
+
+def _places(job: Job) -> tuple[str, ...]:
+    # Imported here: a job file that is wrong is told at once.
+    from dil import readiness
+
+    return readiness.look(job, os.environ, cache_dir())
 
 
 def _look(
@@ -144,10 +156,12 @@ def _head(job: Job, found: Look) -> None:
         emit(f"  {_answer_text(answer)}\n")
 
 
-def _check_text(job: Job, found: Look) -> None:
+def _check_text(job: Job, found: Look, places: Iterable[str]) -> None:
     _head(job, found)
     state = job.state.place if job.state.enabled else "none is kept"
     emit(f"  state: {state}\n")
+    for place in places:
+        emit(f"  {place}\n")
     for note in found.notes:
         emit(f"  note: {note}\n")
     rows = "its first page has rows" if found.rows.num_rows else "its first page has no rows"

@@ -97,7 +97,7 @@ def run(
             except LeaseHeldError as error:
                 raise _held(error, wait_lease_s) from error
 
-    report, is_told = _report_of(call, start)
+    report, is_told = report_of(call, start)
     return deliver(
         call.invocation, report, as_json=call.as_json, is_told=is_told, report_file=report_file
     )
@@ -112,17 +112,18 @@ def _held(error: LeaseHeldError, waited_s: float) -> LeaseHeldError:
     return LeaseHeldError(f"{error.message}; waited {waited_s:g} s for it to end", error.fix)
 
 
-def _report_of(call: JobCall, start: Callable[[], RunReport]) -> tuple[RunReport, bool]:
+def report_of(call: JobCall, start: Callable[[], RunReport]) -> tuple[RunReport, bool]:
     """Return the run's report, and whether standard error already tells how it ended."""
     try:
         with results_only():
             return start(), False
     except BaseException as error:  # noqa: BLE001 - every exit of a run has a report
         invocation = call.invocation
-        click.echo(invocation.redact(describe(error, verbose=invocation.verbose)), err=True)
+        told = invocation.located(error)
+        click.echo(invocation.redact(describe(told, verbose=invocation.verbose)), err=True)
         job = invocation.job_name or Path(call.job_file).stem
         seconds = invocation.seconds()
-        return failed_report(error, job=job, run_id=invocation.run_id, seconds=seconds), True
+        return failed_report(told, job=job, run_id=invocation.run_id, seconds=seconds), True
 
 
 def deliver(

@@ -10,6 +10,7 @@ from dil.config import settings_json, values
 from dil.config.canonical import shown
 from dil.config.entry import Entry
 from dil.config.findings import Findings
+from dil.config.key_files import located
 from dil.config.lenient_json import JsonError, parse
 from dil.config.paths import local_path
 from dil.config.preprocessing import names_file_dump
@@ -158,16 +159,17 @@ def blank(entry: Property) -> object:
 
 
 def _parsed(entry: Property, written: Entry, around: Surroundings, findings: Findings) -> object:
-    text = written.text.strip()
+    text, folder = written.text.strip(), around.resolver.folder
     if entry.secret:
         is_of_state = entry.name.startswith(_STATE_SECRETS)
-        return at_entry(around, written, findings).secret(text, is_always_read=is_of_state)
+        secret = at_entry(around, written, findings).secret(text, is_always_read=is_of_state)
+        return located(entry.name, secret, folder)
     if entry.type.is_json:
         return _json(entry, written, around, findings)
     if entry.type is ValueType.WORD_OR_OBJECT:
         is_object = text.startswith("{")
         return _read_json(entry, written, findings) if is_object else values.word(entry, text)
-    return values.parse(entry, text)
+    return located(entry.name, values.parse(entry, text), folder)
 
 
 def _json(entry: Property, written: Entry, around: Surroundings, findings: Findings) -> object:

@@ -7,9 +7,12 @@ from pathlib import Path
 from dil.config.csv_json import csv_section
 from dil.config.egress_checks import egress_section, resumes
 from dil.config.findings import Findings
+from dil.config.output_checks import FILE_NAME
+from dil.config.paths import is_local
 from dil.config.preprocessing import dump_name, expansion
 from dil.config.publishing_section import path_of
 from dil.config.state_server import SERVER_KINDS, note_unused_server, state_server
+from dil.config.tables_section import is_of_files
 from dil.model.contract import ContractMode, QuarantineSpec
 from dil.model.job import (
     ClassRef,
@@ -102,17 +105,27 @@ def _quarantine(values: Properties) -> QuarantineSpec:
 
 def writing_section(values: Properties) -> WritingSpec:
     """Return how rows become files; OTHER stands for Avro (spec README 15)."""
-    word = values.text("writer.output.format").lower()
     return WritingSpec(
-        format=OutputFormat.AVRO if word == "other" else OutputFormat(word),
+        format=_output_format(values),
         codec=values.text("writer.codec.type"),
         deflate_level=values.integer("writer.deflate.level"),
         record_count_in_names=values.boolean("writer.include.record.count.in.file.names"),
+        target_bytes=values.integer("ms.writer.target.bytes"),
+        row_group_rows=values.integer("ms.writer.row.group.rows"),
         epoch_seconds=values.boolean("converter.is.epoch.time.in.seconds"),
         record_name=values.text("extract.table.name"),
         record_namespace=values.text("extract.namespace"),
         file_name=dump_name(values),
+        file_prefix=values.text(FILE_NAME) or "part",
     )
+
+
+def _output_format(values: Properties) -> OutputFormat:
+    """Return the format of files; those of tables and of what is loaded are Parquet."""
+    if not is_of_files(values):
+        return OutputFormat.PARQUET
+    word = values.text("writer.output.format").lower()
+    return OutputFormat.AVRO if word == "other" else OutputFormat(word)
 
 
 def running_section(
@@ -145,7 +158,10 @@ def _page_commit(values: Properties) -> int | None:
 
 
 def state_section(values: Properties, folder: Path, findings: Findings) -> StateSpec:
-    """Return where watermarks are kept; fs on a local path is SQLite there (spec README 24)."""
+    """Return where watermarks are kept.
+
+    fs on a local path is SQLite there, elsewhere it is the file log (spec README 24).
+    """
     kind = values.text("dataset.state.store.type") or values.text("state.store.type")
     if kind in SERVER_KINDS:
         server = state_server(values, kind, findings)
@@ -158,8 +174,16 @@ def state_section(values: Properties, folder: Path, findings: Findings) -> State
         if is_default_place
         else path_of(values, "state.store.dir", folder, findings)
     )
+    if kind == "fs":
+        kind = "sqlite" if is_local(directory) else "filelog"
+    if kind != "filelog" and not is_local(directory):
+        findings.problem(
+            "state.store.dir",
+            f"is {directory}, and state.store.type={kind} needs a folder of this machine",
+            "Set state.store.type=fs, or name a local folder.",
+        )
     return StateSpec(
-        kind="sqlite" if kind == "fs" else kind,
+        kind=kind,
         directory=directory,
         enabled=values.boolean("state.store.enabled") and kind != "noop",
         is_default_place=is_default_place,

@@ -228,7 +228,8 @@ WITHOUT_MODEL: Mapping[str, tuple[tuple[str, str, str], ...]] = {
         (
             "(preprocessor).keystore_path",
             "text",
-            "GPG: key file, secret keys to decrypt, public keys to encrypt.",
+            "GPG: key file, secret keys to decrypt, public keys to encrypt. Relative, it starts at "
+            "the folder of the job file.",
         ),
         (
             "(preprocessor).keystore_password",

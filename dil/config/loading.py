@@ -10,10 +10,13 @@ from msgspec import Struct
 
 from dil.config import (
     checks,
+    column_checks,
     contract_checks,
     conversion_checks,
     csv_json,
     egress_checks,
+    key_files,
+    output_checks,
     paging_checks,
     parameter_checks,
     preprocessing,
@@ -48,6 +51,7 @@ from dil.config.publishing_section import publishing_section
 from dil.config.reader import read_job, with_overrides
 from dil.config.shape import Surroundings
 from dil.config.table import ALIASES
+from dil.config.timeseries_section import with_labels
 from dil.errors import ConfigError, Origin, Problem
 from dil.model.job import Job, KeySpec, PlanningSpec
 from dil.model.properties import Properties
@@ -198,6 +202,7 @@ class _Builder(Struct):
         planning = planning_section(properties, findings)
         writing = writing_section(properties)
         publishing = publishing_section(properties, folder, findings)
+        publishing = with_labels(publishing, planning.timelabel, properties, findings)
         state = state_section(properties, folder, findings)
         running = running_section(properties, plugin_folders, findings)
         audit = egress_checks.audit_section(properties, folder, findings)
@@ -211,8 +216,11 @@ class _Builder(Struct):
         csv_json.check_csv(properties, plugins.extractor, findings)
         preprocessing.check_preprocessors(plugins.preprocessors, properties, findings)
         preprocessing.check_dump(properties, findings)
+        key_files.check_key_files(properties, plugins.preprocessors, findings)
+        output_checks.check_output(properties, findings)
         contract_checks.check_contract(properties, findings)
         conversion_checks.check_conversion(properties, plugins.converters, findings)
+        column_checks.check_columns(properties, plugins, findings)
         publishing_checks.check_publishing(
             publishing_checks.Parts(planning, publishing, state, is_dump=bool(writing.file_name)),
             properties,

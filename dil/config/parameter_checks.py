@@ -53,9 +53,10 @@ def check_parameters(values: Properties, planning: PlanningSpec, findings: Findi
         return
     units = _members(planning, values)
     _check_watermarks(values, planning, units, findings)
-    _check_page_values(values, _overlaid(units), findings)
+    overlaid = _overlaid(units)
+    _check_page_values(values, overlaid, findings)
+    _check_self_references(values, overlaid, findings)
     known = {name for unit in units for name in unit}
-    _check_self_references(values, known, findings)
     known |= {parameter.name for parameter in _declared(values)}
     is_readable = findings.is_sound(_STATEMENT)  # what the connector says of it comes first
     for use in _uses(values):
@@ -232,14 +233,19 @@ def _page_types_without_value(values: Properties) -> dict[str, str]:
     }
 
 
-def _check_self_references(values: Properties, given: set[str], findings: Findings) -> None:
-    """Refuse a parameter that needs its own value (B6.4), unless a unit gives that value."""
-    for parameter in all_parameters(values):
-        needed = {name for text in _strings(parameter.value) for name in placeholders(text)}
-        if parameter.name in needed - given:
+def _check_self_references(values: Properties, given: frozenset[str], findings: Findings) -> None:
+    """Refuse a parameter that needs its own value (B6.4), unless every unit gives that value.
+
+    Only the names of whole parameters stand for values, not those inside type object.
+    """
+    last = {parameter.name: parameter for parameter in _declared(values)}
+    for name, parameter in last.items():
+        inside = flat_parameters([parameter])
+        texts = (text for each in inside for text in _strings(each.value))
+        if name not in given and any(name in placeholders(text) for text in texts):
             findings.problem(
                 KEY,
-                f'"{parameter.name}" refers to itself',
+                f'"{name}" refers to itself',
                 "Use the name of another parameter, or of a unit.",
             )
 

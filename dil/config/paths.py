@@ -1,18 +1,44 @@
-"""Paths and file URIs of a job file. Source: spec README 16."""
+"""Paths and URIs of a job file. Source: spec README 16, 24."""
 
 from __future__ import annotations
 
 import os
+import posixpath
 import re
+from collections.abc import Callable, Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import unquote
 
+from dil.storage.hdfs.place import DEFAULT_PORTS
+
 _FILE_URI = re.compile(r"file:(?://(?:localhost)?)?(?=/)(.*)", re.DOTALL)
+_REMOTE_URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(?://([^/]*))?(/.*)?", re.DOTALL)
 _OTHER_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")
+# What signed addresses, SAS and delegation tokens have in their query.
+_SIGNATURE = re.compile(
+    r"[?&](?:sig|signature|x-(?:goog|amz)-(?:signature|credential|security-token)|delegation|token)=",
+    re.IGNORECASE,
+)
+_BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_S3_FORM = "Write s3://bucket/folder."
+# https://learn.microsoft.com/azure/storage/common/storage-account-overview, and
+# https://learn.microsoft.com/rest/api/storageservices/naming-and-referencing-containers--blobs--and-metadata
+_CONTAINER = re.compile(
+    r"(\$?[a-z0-9][a-z0-9-]*)@([a-z0-9]+)\.(?:dfs|blob)(\.[a-z0-9.-]+)", re.ASCII
+)
+_AZURE_FORM = "Write abfss://container@account.dfs.core.windows.net/folder."
+_LOCAL_OR_S3 = "Use a local path, or s3://bucket/folder."
+_HOST = re.compile(r"([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::([0-9]+))?")
+_HDFS_FORM = "Write hdfs://host:8020/folder, or webhdfs://host:9870/folder, of the name node."
 
 
 class PathError(ValueError):
-    """A text that names no local path."""
+    """A text that names no place that can be used; ``fix`` says what to write."""
+
+    def __init__(self, what: str, fix: str = "Use a local path.") -> None:
+        super().__init__(what)
+        self.fix = fix
 
 
 def local_path(text: str, folder: Path) -> Path:
@@ -28,7 +54,128 @@ def local_path(text: str, folder: Path) -> Path:
         return Path(os.path.normpath(unquote(match[1])))
     other = _OTHER_SCHEME.match(text)
     if other:
-        raise PathError(f"is on {other[1]}:, which is not supported yet")
+        raise PathError(f"is on {other[1]}:, and must be on this machine")
     if text.startswith("~"):
         raise PathError("begins with ~, which is not expanded; write ${env:HOME}")
     return Path(os.path.normpath(folder / text))
+
+
+def any_path(text: str, folder: Path) -> str:
+    """Return the absolute path of files that a text names, here or in a store of ``_REMOTE``.
+
+    A remote one is ``scheme://authority/path``, of one form where several mean the same. Nothing
+    in it is decoded.
+
+    Raises:
+        PathError: files are not published to, and not read from, what it names.
+    """
+    match = _REMOTE_URI.fullmatch(text)
+    remote = _REMOTE.get(match[1].lower()) if match else None
+    if match and remote:
+        if _SIGNATURE.search(text):
+            raise PathError(
+                "has a signature or a token in it, which would be logged",
+                "Leave out what begins with ?, and give credentials by the environment:"
+                " docs/storage.md names the variables.",
+            )
+        return remote(match[1].lower(), match[2] or "", match[3] or "")
+    other = _OTHER_SCHEME.match(text)
+    if other and not _FILE_URI.fullmatch(text):
+        raise PathError(f"is on {other[1]}:, which is no file system known here", _LOCAL_OR_S3)
+    return str(local_path(text, folder))
+
+
+def is_local(path: str) -> bool:
+    """Tell whether a path that ``any_path`` returned is of this machine."""
+    return "://" not in path
+
+
+def _s3_path(scheme: str, bucket: str, key: str) -> str:
+    """Return a path on S3; ``s3a:`` and ``s3n:``, as Hadoop writes it, are ``s3:``."""
+    del scheme
+    if "@" in bucket:
+        raise PathError(
+            "has credentials in it, which would be logged",
+            "Give them by AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or by a role.",
+        )
+    if not _BUCKET.fullmatch(bucket):
+        raise PathError("names no bucket", _S3_FORM)
+    if ".." in key.split("/"):
+        raise PathError("has .. in it, which S3 does not know", _S3_FORM)
+    if find_spec("botocore") is None:
+        raise PathError("is on S3, and botocore is not installed", "pip install 'dil-spark[s3]'")
+    return f"s3://{bucket}{_folder(key)}"
+
+
+def _gs_path(scheme: str, bucket: str, key: str) -> str:
+    """Return a path on Google Cloud Storage."""
+    form = "Write gs://bucket/folder."
+    if not _BUCKET.fullmatch(bucket):
+        raise PathError("names no bucket", form)
+    if ".." in key.split("/"):
+        raise PathError("has .. in it, which Google Cloud Storage does not know", form)
+    if _is_missing("google.auth"):
+        raise PathError(
+            "is on Google Cloud Storage, and google-auth is not installed",
+            "pip install 'dil-spark[gcs]'",
+        )
+    return f"{scheme}://{bucket}{_folder(key)}"
+
+
+def _azure_path(scheme: str, authority: str, key: str) -> str:
+    """Return a path on Azure; all that Hadoop writes for it means the same blobs."""
+    del scheme
+    match = _CONTAINER.fullmatch(authority.lower())
+    if match is None:
+        raise PathError("names no container of an account", _AZURE_FORM)
+    if ".." in key.split("/"):
+        raise PathError("has .. in it, which Azure does not know", _AZURE_FORM)
+    for package, module in (("storage-blob", "storage.blob"), ("identity", "identity")):
+        if _is_missing(f"azure.{module}"):
+            raise PathError(
+                f"is on Azure, and azure-{package} is not installed",
+                "pip install 'dil-spark[azure]'",
+            )
+    return f"abfss://{match[1]}@{match[2]}.dfs{match[3]}{_folder(key)}"
+
+
+def _hdfs_path(scheme: str, authority: str, path: str) -> str:
+    """Return a path on HDFS; a port that is the scheme's own is left out."""
+    if "@" in authority:
+        raise PathError("names a user, which is HADOOP_USER_NAME's to name", _HDFS_FORM)
+    match = _HOST.fullmatch(authority)
+    if match is None:
+        raise PathError("names no host", _HDFS_FORM)
+    if ".." in path.split("/") or ":" in path:
+        raise PathError("has .. or a colon in it, which HDFS does not take", _HDFS_FORM)
+    port = "" if match[2] in {None, str(DEFAULT_PORTS[scheme])} else f":{match[2]}"
+    return f"{scheme}://{match[1].lower()}{port}{_folder(path)}"
+
+
+def _viewfs_path(scheme: str, authority: str, path: str) -> str:
+    """Refuse a path that Hadoop's configuration gives a meaning."""
+    del authority, path
+    raise PathError(f"is on {scheme}:, which only Hadoop's own client knows", _HDFS_FORM)
+
+
+def _is_missing(module: str) -> bool:
+    """Tell whether a module is not installed; packages above it are loaded, and hold nothing."""
+    try:
+        return find_spec(module) is None
+    except ModuleNotFoundError:
+        return True
+
+
+def _folder(path: str) -> str:
+    """Return what stands behind the authority, without a slash at its end; empty for the root."""
+    return posixpath.normpath("/" + path.lstrip("/")).rstrip("/")
+
+
+# Who is given scheme, authority and path returns the one form of it, or refuses it.
+_REMOTE: Mapping[str, Callable[[str, str, str], str]] = {
+    **dict.fromkeys(("s3", "s3a", "s3n"), _s3_path),
+    **dict.fromkeys(DEFAULT_PORTS, _hdfs_path),
+    "viewfs": _viewfs_path,
+    "gs": _gs_path,
+    **dict.fromkeys(("abfs", "abfss", "wasb", "wasbs"), _azure_path),
+}

@@ -24,7 +24,13 @@ PLANNING_NAMES: tuple[str, ...] = (
     "ms.jdbc.cursor.delay",
     "extract.table.type",
     "extract.is.full",
+    "extract.primary.key.fields",
+    "source.class",
     "ms.publish.mode",
+    "ms.table.format",
+    "ms.warehouse.operation",
+    "ms.warehouse.table.kind",
+    "ms.warehouse.url",
     "data.publisher.replace.final.dir",
     "data.publisher.appendExtractToFinalDir",
     "writer.file.path",
@@ -80,7 +86,12 @@ def _timelabel(values: Properties, marks: Watermarks, findings: Findings) -> Tim
         return None
     from dil.config.timelabels_section import timelabels_section
 
-    return timelabels_section(values, marks, findings)
+    spec = timelabels_section(values, marks, findings)
+    if spec is None:
+        return None
+    from dil.config.periods_section import with_periods
+
+    return with_periods(spec, values, findings)
 
 
 def _units(

@@ -9,6 +9,8 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 
 from dil.config.findings import Findings, suggestion
+from dil.config.key_files import KEYSTORE
+from dil.config.paths import PathError, local_path
 from dil.config.shape import ShapeError, Surroundings, as_object, is_scalar
 from dil.errors import PluginError
 from dil.model.job import ExpansionSpec, PreprocessorSpec, PublishMode
@@ -54,9 +56,25 @@ def _parameters(value: JsonValue, around: Surroundings) -> dict[str, dict[str, s
             if not is_scalar(item):
                 raise ShapeError((f"{where} is no text", "Write a text, a number or a boolean."))
             text = as_text(item)
+            if member == KEYSTORE:
+                found[name][member] = _key_file(text, where, around)
+                continue
             is_secret = is_reference(text) or _SECRET.search(member)
             found[name][member] = around.secret(text, where) if is_secret else text
     return found
+
+
+def _key_file(text: str, where: str, around: Surroundings) -> str | Secret:
+    """Return the absolute path of a key file; ``file:`` begins a URI here, not a secret."""
+    is_secret = is_reference(text) and not text.startswith("file:")
+    secret = around.secret(text, where) if is_secret else None
+    plain = secret.reveal() if secret else text
+    try:
+        path = str(local_path(plain, around.resolver.folder)) if plain else ""
+    except PathError as error:
+        fix = "Use a local path that every machine has that runs tasks."
+        raise ShapeError((f"{where} {error}", fix)) from error
+    return path if secret is None else Secret(path)
 
 
 READERS: Mapping[str, Callable[[JsonValue, Surroundings], object]] = {PARAMETERS: _parameters}

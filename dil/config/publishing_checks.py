@@ -7,8 +7,10 @@ from dataclasses import dataclass
 
 from dil.config.findings import Findings
 from dil.config.local_times import is_ambiguous
+from dil.config.merging_section import MISSING
 from dil.config.parameter_checks import KEY as PARAMETERS
 from dil.config.parameter_checks import sends_low_watermark, sent_watermarks
+from dil.config.timelabels_section import COLUMN, SPLIT
 from dil.model.job import PlanningSpec, PublishingSpec, PublishMode, StateSpec
 from dil.model.properties import Properties
 
@@ -38,11 +40,59 @@ def check_publishing(parts: Parts, values: Properties, findings: Findings) -> No
     """Say where rows would be read twice and kept twice, or never read at all."""
     if not findings.is_sound(_WATERMARK, "ms.work.unit.partition"):
         return
+    _check_missing(parts.planning, values, findings)
     _check_grace(parts, values, findings)
     _check_state(parts, values, findings)
     _check_signatures(parts, findings)
     _check_abstinence(parts, values, findings)
     _check_local_times(parts, values, findings)
+    _check_split(parts.planning, values, findings)
+
+
+def _check_split(planning: PlanningSpec, values: Properties, findings: Findings) -> None:
+    """Refuse work units of an API whose rows would all have one timelabel, or each of several."""
+    labels = planning.timelabel
+    if labels is None or not labels.is_dated:
+        return
+    from dil.config.periods_section import is_asked_by_window  # few jobs have labels
+
+    if not is_asked_by_window(values):
+        return
+    is_told = any(True for _ in sent_watermarks(values, planning))
+    if is_told and not labels.splits:
+        findings.problem(
+            SPLIT,
+            'is "none", and all rows of a work unit would go to the last timelabel that it touches',
+            f"Leave it out, so that work units are split; or name in {COLUMN} what tells rows apart"
+            ".",
+        )
+    elif labels.splits and not is_told and SPLIT not in values.explicit:
+        findings.problem(
+            _WATERMARK,
+            "is sent by no parameter, and work units are split by timelabel, as an API's are for a "
+            "timeseries: the same rows would be read for each",
+            "Send its low and high by parameters of type watermark; or for readings of the whole, "
+            f"leave the datetime watermark out, or set {SPLIT}=none.",
+        )
+
+
+def _check_missing(planning: PlanningSpec, values: Properties, findings: Findings) -> None:
+    """Refuse to delete what a run did not read where runs do not read everything."""
+    if not values.boolean(MISSING):
+        return
+    if planning.once:
+        findings.problem(
+            MISSING,
+            "deletes the rows that a run did not read, and this job reads each file once",
+            "Leave it out; deletes come by ms.merge.op.field.",
+        )
+    elif sends_low_watermark(values, planning):
+        findings.problem(
+            MISSING,
+            "deletes the rows that a run did not read, and the source is asked from the low "
+            "watermark on: all older rows would be missing",
+            "Leave it out, or ask for everything: send no parameter with the low watermark.",
+        )
 
 
 def _check_grace(parts: Parts, values: Properties, findings: Findings) -> None:

@@ -4,28 +4,56 @@ from __future__ import annotations
 
 from pathlib import Path, PurePosixPath
 
+from dil.config.catalog_section import catalog_section, refuse_catalog_of_dumps
 from dil.config.findings import Findings
-from dil.config.paths import PathError, local_path
+from dil.config.merging_section import KEYS, merge_section
+from dil.config.paths import PathError, any_path, local_path
 from dil.config.preprocessing import dump_mode, is_file_dump
-from dil.model.job import PathType, PublishingSpec, PublishMode
+from dil.config.tables_section import is_of_files, refuse_table_of_dumps, table_section
+from dil.config.timeseries_section import is_timeseries
+from dil.config.warehouse_section import warehouse_section
+from dil.model.destination import Layout, Operation
+from dil.model.job import PathType, PublishingSpec, PublishMode, TableType
 from dil.model.properties import Properties
 
-_REPLACING = (PublishMode.REPLACE, PublishMode.WINDOW_REPLACE)
+_REPLACING = (PublishMode.REPLACE, PublishMode.WINDOW_REPLACE, PublishMode.MERGE)
+_ANYWHERE = ("data.publisher.final.dir", "state.store.dir")
+_OPERATIONS = {
+    Operation.REPLACE: PublishMode.REPLACE,
+    Operation.INSERT: PublishMode.APPEND,
+    Operation.UPSERT: PublishMode.MERGE,
+}
 
 
 def publish_mode(values: Properties) -> PublishMode:
     """Return the mode; unset it follows ``data.publisher.replace.final.dir``.
 
     Where each run has a folder of its own there is nothing to replace. Of dumped files each
-    replaces the one of its own name, no other.
+    replaces the one of its own name, no other. For tables and warehouses it follows the table's
+    type, and whether there are keys (spec README 20). What a run read of a timelabel takes the
+    place of the earlier reading, always.
     """
     if is_file_dump(values):
         return PublishMode.APPEND
     word = values["ms.publish.mode"]
     if isinstance(word, str):
         return PublishMode(word)
+    if is_timeseries(values):
+        return PublishMode.WINDOW_REPLACE
+    operation = values["ms.warehouse.operation"]
+    if isinstance(operation, str) and values["ms.warehouse.url"] is not None:
+        return _OPERATIONS[Operation(operation)]
     if values.boolean("data.publisher.replace.final.dir") and not has_run_folder(values):
         return PublishMode.REPLACE
+    return PublishMode.APPEND if is_of_files(values) else _mode_of_table(values)
+
+
+def _mode_of_table(values: Properties) -> PublishMode:
+    table_type = TableType(values.text("extract.table.type"))
+    if table_type is TableType.SNAPSHOT_ONLY:
+        return PublishMode.REPLACE
+    if table_type is TableType.SNAPSHOT_APPEND and values.typed(KEYS, tuple):
+        return PublishMode.MERGE
     return PublishMode.APPEND
 
 
@@ -36,7 +64,7 @@ def has_run_folder(values: Properties) -> bool:
     written out.
     """
     path_type = "writer.file.path.type"
-    if is_file_dump(values):
+    if is_file_dump(values) or not is_of_files(values):
         return False
     if values["ms.publish.mode"] in _REPLACING and path_type not in values.explicit:
         return False
@@ -55,19 +83,27 @@ def publishing_section(values: Properties, folder: Path, findings: Findings) -> 
     if dir_mode is None:
         dir_mode = values["data.publisher.permissions"]
     file_mode = values["writer.file.permissions"]
+    mode = _checked_mode(values, findings)
     return PublishingSpec(
         final_dir=path_of(values, "data.publisher.final.dir", folder, findings),
         dataset_path=_dataset_path(values, findings),
         run_folder=has_run_folder(values),
-        mode=_checked_mode(values, findings),
+        mode=mode,
         extract_id_zone=values.text("extract.extractIdTimeZone"),
         dir_mode=dir_mode if isinstance(dir_mode, int) else None,
         file_mode=file_mode if isinstance(file_mode, int) else None,
+        layout=Layout(values.text("ms.publish.layout")),
+        merge=merge_section(values, mode, findings),
+        table=table_section(values, folder, findings),
+        warehouse=warehouse_section(values, folder, findings),
+        catalog=catalog_section(values, folder, findings, run_folder=has_run_folder(values)),
     )
 
 
 def _dump_section(values: Properties, folder: Path, findings: Findings) -> PublishingSpec:
     """Return where dumped files go: their names alone say where below the final directory."""
+    refuse_table_of_dumps(values, findings)
+    refuse_catalog_of_dumps(values, findings)
     dir_mode = values["data.publisher.permissions"]
     return PublishingSpec(
         final_dir=path_of(values, "data.publisher.final.dir", folder, findings),
@@ -79,14 +115,17 @@ def _dump_section(values: Properties, folder: Path, findings: Findings) -> Publi
 
 
 def path_of(values: Properties, name: str, folder: Path, findings: Findings) -> str:
-    """Return a path property as an absolute path, empty text when it is unset."""
+    """Return a path property as an absolute path, empty text when it is unset.
+
+    What is published, and state, may be elsewhere: such a path begins with scheme and authority.
+    """
     text = values[name]
     if not isinstance(text, str):
         return ""
     try:
-        return str(local_path(text, folder))
+        return any_path(text, folder) if name in _ANYWHERE else str(local_path(text, folder))
     except PathError as error:
-        findings.problem(name, str(error), "Use a local path.")
+        findings.problem(name, str(error), error.fix)
         return ""
 
 

@@ -31,8 +31,8 @@ def check_rows(values: Properties, planning: PlanningSpec, findings: Findings) -
     elif _types_may_differ(values, planning):
         findings.notice(
             _SCHEMA,
-            "is not set: each work unit infers its types from its own rows, so files of different "
-            "work units may get different types",
+            "is not set: types are inferred from the rows of each work unit; files that differ are "
+            "written again with one schema, and types that cannot be one fail the run",
             "List the columns; `dil explain ms.output.schema` shows how.",
         )
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from dil.config.findings import Findings
-from dil.config.paths import PathError, local_path
+from dil.config.paths import PathError, any_path
 from dil.model.properties import Properties
 from dil.model.settings import SecondaryInput
 from dil.spi.registry import JAVA_NAMES, PluginKind, simple_name
@@ -30,9 +30,9 @@ def check_secondary_input(values: Properties, folder: Path, findings: Findings) 
                 "Leave it out to send rows; s3 and sftp take files.",
             )
         try:
-            local_path(source.path, folder)
+            any_path(source.path, folder)
         except PathError as error:
-            findings.problem(KEY, f"[{index}].path {error}", "Write a local path.")
+            findings.problem(KEY, f"[{index}].path {error}", error.fix)
 
 
 def has_payload(values: Properties) -> bool:

@@ -11,7 +11,7 @@ from dil.config import conversion_json, csv_json, http_json, paging_json, prepro
 from dil.config.derived_json import derived_fields
 from dil.config.findings import REGEX_FIX, suggestion
 from dil.config.parameters_json import parameters
-from dil.config.paths import PathError, local_path
+from dil.config.paths import PathError, any_path
 from dil.config.regular_expressions import check_regex, regex_error
 from dil.config.schema_json import output_schema, primitive
 from dil.config.shape import (
@@ -115,7 +115,7 @@ def _secondary_input(item: JsonValue, where: str, folder: Path) -> SecondaryInpu
 def _located(path: str, folder: Path) -> str:
     """Return the absolute path; one of another kind, or one that a variable begins, as it is."""
     try:
-        return path if path.startswith("{{") else str(local_path(path, folder))
+        return path if path.startswith("{{") else any_path(path, folder)
     except PathError:
         return path  # A run refuses it; planning alone does not read it.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dil.config.property import Group, Property
+from dil.config.table_catalog import CATALOGS
 from dil.config.table_conversion import CONVERSION
 from dil.config.table_egress import EGRESS
 from dil.config.table_http import HTTP
@@ -16,7 +17,9 @@ from dil.config.table_rows import EXTRACTION
 from dil.config.table_running import EVENTS, EXECUTION, STATE
 from dil.config.table_schema import SCHEMA
 from dil.config.table_source import SOURCE
+from dil.config.table_tables import MERGING, TABLES
 from dil.config.table_timelabels import TIMELABELS
+from dil.config.table_warehouse import WAREHOUSE
 
 GROUPS: tuple[Group, ...] = (
     IDENTITY,
@@ -30,6 +33,10 @@ GROUPS: tuple[Group, ...] = (
     CONVERSION,
     WRITING,
     PUBLISHING,
+    TABLES,
+    MERGING,
+    WAREHOUSE,
+    CATALOGS,
     EXECUTION,
     STATE,
     SECRETS,

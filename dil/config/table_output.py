@@ -39,6 +39,41 @@ WRITING = Group(
             scope=_T,
         ),
         Property(
+            "ms.writer.target.bytes",
+            ValueType.LONG,
+            "How large a file grows before the next one begins, in bytes as written.",
+            default="134217728",
+            low=1,
+            scope=_T,
+        ),
+        Property(
+            "ms.writer.row.group.rows",
+            ValueType.INT,
+            "How many rows a row group of Parquet files has at least, but for the last; fewer "
+            "where 64 MiB are reached before.",
+            default="65536",
+            low=1,
+            scope=_T,
+        ),
+        Property(
+            "ms.writer.open.files.max",
+            ValueType.INT,
+            "How many files a work unit writes at once where rows are kept apart.",
+            default="64",
+            low=1,
+            high=1000,
+            scope=_T,
+            identity=False,
+        ),
+        Property(
+            "ms.output.system.columns",
+            ValueType.LIST,
+            "Columns that tell where a row comes from, any of `_dil_run_id`, `_dil_signature`, "
+            "`_dil_extracted_at` (when the attempt began that read it) and `_timelabel`.",
+            default="",
+            scope=_T,
+        ),
+        Property(
             "writer.include.record.count.in.file.names",
             ValueType.BOOL,
             "Puts the number of rows before the file's extension.",
@@ -76,28 +111,25 @@ WRITING = Group(
         Property(
             "writer.file.name",
             ValueType.STRING,
-            "A fixed file name.",
+            "How file names begin, in place of `part`; run, work unit and number follow.",
             scope=_T,
-            support=Support.LATER,
         ),
         Property(
             "writer.file.owner",
             ValueType.STRING,
-            "Owner of the files.",
+            "Owner of the files; needs the right to give files away. Local files only.",
             scope=_T,
-            support=Support.LATER,
         ),
         Property(
             "writer.file.group",
             ValueType.STRING,
-            "Group of the files.",
+            "Group of the files; the user who runs the job must be in it. Local files only.",
             scope=_T,
-            support=Support.LATER,
         ),
         Property(
             "writer.file.replication.factor",
             ValueType.INT,
-            "Copies that HDFS keeps.",
+            "Copies that HDFS keeps; unset leaves it to the cluster.",
             low=1,
             scope=_T,
             support=Support.LATER,
@@ -120,7 +152,8 @@ WRITING = Group(
         Property(
             "writer.fs.uri",
             ValueType.FILE_SYSTEM,
-            "File system of the files; must be local.",
+            "File system of the files; must be local. A place elsewhere is written out in "
+            "`data.publisher.final.dir`.",
             default="file:///",
             scope=_T,
             support=Support.NO_EFFECT,
@@ -187,17 +220,28 @@ PUBLISHING = Group(
         Property(
             "data.publisher.final.dir",
             ValueType.PATH,
-            "Root of what is published. A relative path starts at the job file's folder.",
+            "Root of what is published: a path, relative ones start at the job file's folder, or "
+            "a place elsewhere: `s3://bucket/folder`, `gs://bucket/folder`, "
+            "`abfss://container@account.dfs.core.windows.net/folder`, `webhdfs://host:9870/folder`.",
             required=True,
         ),
         Property(
             "ms.publish.mode",
             ValueType.ENUM,
-            "append adds files; replace puts the run's files in place of all earlier ones; "
-            "window_replace puts a work unit's files in place of its own earlier ones. Unset: "
-            "append, or what `data.publisher.replace.final.dir` says.",
-            words=("append", "replace", "window_replace"),
-            later_words=("merge",),
+            "append adds rows; replace puts the run's rows in place of all earlier ones; "
+            "window_replace puts a work unit's rows in place of its own earlier ones; merge puts a "
+            "row in place of the earlier one of its primary key. Unset: append for files, or what "
+            "`data.publisher.replace.final.dir` says; for tables and warehouses replace, append or "
+            "merge, as `extract.table.type` and the keys say.",
+            words=("append", "replace", "window_replace", "merge"),
+            scope=_J,
+        ),
+        Property(
+            "ms.publish.layout",
+            ValueType.ENUM,
+            "timelabel puts files into folders y=/m=/d=/h=/n= of their timelabel.",
+            default="default",
+            words=("default", "timelabel"),
             scope=_J,
         ),
         Property(
@@ -224,14 +268,16 @@ PUBLISHING = Group(
         Property(
             "data.publisher.fs.uri",
             ValueType.FILE_SYSTEM,
-            "File system of the final directory; must be local.",
+            "File system of the final directory; must be local. A directory elsewhere is written "
+            "out: `s3://bucket/folder`.",
             scope=_J,
             support=Support.NO_EFFECT,
         ),
         Property(
             "fs.uri",
             ValueType.FILE_SYSTEM,
-            "File system where a more specific key is unset; must be local.",
+            "File system where a more specific key is unset; must be local. Paths elsewhere are "
+            "written out.",
             default="file:///",
             support=Support.NO_EFFECT,
         ),
@@ -272,7 +318,8 @@ PUBLISHING = Group(
         Property(
             "publish.data.at.job.level",
             ValueType.BOOL,
-            "Publishes once, after all work units.",
+            "Publishes once, after all work units. In place of false, "
+            "`job.commit.policy=successful` publishes what succeeded though other work units fail.",
             default="true",
             scope=_J,
             support=Support.LATER,

@@ -120,7 +120,7 @@ STATE = Group(
             "state.store.dir",
             ValueType.PATH,
             "Folder of the store. A relative path starts at the job file's folder; unset: `.dil` "
-            "there.",
+            "there. A place elsewhere, such as `s3://bucket/folder`, is for the file log.",
             scope=_J,
             identity=False,
         ),

@@ -99,7 +99,8 @@ SOURCE = Group(
             "source.conn.private.key",
             ValueType.STRING,
             "Private key of an SFTP source: the path of its file on every executor, or the key "
-            "itself (`file:`, `env:`, `ENC(...)`).",
+            "itself (`file:`, `env:`, `ENC(...)`). A relative path starts at the job file's "
+            "folder.",
             secret=True,
             scope=Scope.TASK,
         ),
@@ -107,7 +108,8 @@ SOURCE = Group(
             "source.conn.known.hosts",
             ValueType.STRING,
             "File with the host keys of SFTP servers, in the form of OpenSSH; left out, "
-            "`~/.ssh/known_hosts` of the user that runs the task.",
+            "`~/.ssh/known_hosts` of the user that runs the task. A relative path starts at the "
+            "job file's folder.",
             scope=Scope.TASK,
             identity=False,
         ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dil.config.property import Group, Property, Scope, Support, ValueType
+from dil.config.property import Group, Property, Scope, ValueType
 
 TIMELABELS = Group(
     "timelabels",
@@ -41,35 +41,38 @@ TIMELABELS = Group(
         Property(
             "ms.timelabel.column",
             ValueType.STRING,
-            "Column by whose time rows are split among timelabels.",
+            "Column by whose time rows are split among timelabels: timestamps, dates or epoch "
+            "milliseconds. Unset: where files are put into folders by timelabel, the column that "
+            "has the watermark's name, if the rows have it and the work unit spans several.",
             scope=Scope.JOB,
-            support=Support.LATER,
         ),
         Property(
             "ms.timelabel.split",
             ValueType.ENUM,
-            "Whether a work unit that spans several timelabels is split before it is read.",
+            "Whether a work unit that spans several timelabels is split before it is read: `units` "
+            "cuts it where a period ends. Unset: `units` where rows of an API go to a timeseries "
+            "table and `ms.timelabel.column` names no column, else `none`.",
             default="none",
             words=("none", "units"),
             scope=Scope.JOB,
-            support=Support.LATER,
         ),
         Property(
             "ms.timelabel.catchup",
             ValueType.BOOL,
-            "Whether periods are read that no run was there for.",
+            "Whether periods are read that no run was there for. If not, a run reads its own one, "
+            "and records those that were missed as SKIPPED; plan and run name them, and `dil "
+            "backfill` reads them. What a run was there for stays due until it is read.",
             default="true",
             scope=Scope.JOB,
-            support=Support.LATER,
         ),
         Property(
             "ms.timelabel.first.run",
             ValueType.ENUM,
-            "What the first run reads: the whole range of the watermark, or one period.",
+            "What the first run reads: `history` is the whole range of the watermark, as DIL reads "
+            "it; `period` is the run's period alone, and nothing older is read later either.",
             default="history",
             words=("history", "period"),
             scope=Scope.JOB,
-            support=Support.LATER,
         ),
     ),
 )

@@ -13,11 +13,12 @@ from dil.config.watermarks import KEY as WATERMARK
 from dil.config.watermarks import Watermarks, instant
 from dil.model.properties import Properties
 from dil.model.timelabels import LabelUnit, TimelabelSpec
-from dil.text.cron import CRON_FIX, CronError, Level, parse_cron
 from dil.text.instants import HOUR_MS, MINUTE_MS
 
 SCHEDULE, EVERY, UNIT = "ms.timelabel.schedule", "ms.timelabel.every", "ms.timelabel.unit"
-ZONE = "ms.timelabel.timezone"
+ZONE, COLUMN = "ms.timelabel.timezone", "ms.timelabel.column"
+SPLIT = "ms.timelabel.split"
+CATCHUP, FIRST_RUN = "ms.timelabel.catchup", "ms.timelabel.first.run"
 
 _EVERY = re.compile(r"([0-9]{1,9})([mhd])")
 _EVERY_MS = {"m": MINUTE_MS, "h": HOUR_MS, "d": 24 * HOUR_MS}
@@ -32,6 +33,14 @@ def timelabels_section(
     if not given:
         if ZONE in values.explicit:
             findings.notice(ZONE, "has no effect: there is no schedule", f"Set {SCHEDULE} too.")
+        for key in (COLUMN, SPLIT, CATCHUP, FIRST_RUN):
+            if key in values.explicit:
+                findings.problem(
+                    key,
+                    f"is {quote(as_written(values[key]))}, and there is no schedule that cuts time "
+                    "into periods",
+                    f"Set {SCHEDULE} too.",
+                )
         return None
     for key in given[1:]:
         findings.problem(key, f"is given, and so is {given[0]}", "Keep one of the two.")
@@ -41,14 +50,22 @@ def timelabels_section(
         unit=LabelUnit(values.text(UNIT)) if UNIT in given else None,
         zone=values.text(ZONE),
         is_dated=marks.is_dated or values["ms.work.unit.partition"] != "none",
+        column=values.text(COLUMN),
     )
     if findings.is_sound(*given, ZONE, WATERMARK):
         _note_zone(spec, values, marks, findings)
     return spec
 
 
+def as_written(value: object) -> str:
+    """Return a text or a truth value as it stands in a job file."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
 def _schedule(text: str, findings: Findings) -> str:
     if text:
+        from dil.text.cron import CRON_FIX, CronError, parse_cron
+
         try:
             parse_cron(text)
         except CronError as error:
@@ -108,4 +125,6 @@ def _has_days(spec: TimelabelSpec) -> bool:
     """Tell whether the periods are days or longer."""
     if spec.unit is not None:
         return spec.unit in {LabelUnit.DAY, LabelUnit.MONTH}
+    from dil.text.cron import Level, parse_cron
+
     return parse_cron(spec.schedule).level >= Level.DAY

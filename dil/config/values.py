@@ -165,7 +165,8 @@ def _file_system(entry: Property, text: str) -> str:
     del entry
     if not _LOCAL_FILE_SYSTEM.fullmatch(text):
         raise ValueProblem(
-            "names a file system that is not supported yet", "Use file:/// (local files)."
+            "names a file system, and paths are of this machine unless they name another one",
+            "Use file:///, and write a place elsewhere out: s3://bucket/folder.",
         )
     return text
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from dil.errors import AuthenticationError, QuotaError, TransientSourceError
 from dil.model.task import Failure, RunContext, TaskReport
@@ -22,6 +22,9 @@ class Execution:
     stopped: Failure | None = None
 
 
+T = TypeVar("T")
+R = TypeVar("R")
+
 Watch = Callable[[Sequence[TaskReport]], "Failure | None"]
 """Looks at the reports so far, several times a second; a failure stops what has not started."""
 
@@ -31,6 +34,16 @@ class Executor(Protocol):
 
     def execute(self, run: RunContext, units: Sequence[WorkUnit], watch: Watch) -> Execution:
         """Run all work units and return what their tasks reported; a failed task never raises."""
+
+    def map(self, function: Callable[[T], R], items: Sequence[T]) -> list[R]:
+        """Call a function for each item, one task each, and return the results in their order.
+
+        Function, items and results pickle; a call may be made more than once.
+
+        Raises:
+            DilError: what the first failed call raised.
+            ExecutionError: the tasks could not be run.
+        """
 
 
 def quota_spent(why: str, fix: str = "") -> Failure:

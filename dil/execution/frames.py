@@ -11,7 +11,6 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -19,21 +18,21 @@ from typing import Any
 import pyarrow as pa
 
 from dil import coordination
-from dil.errors import DilError, TransientSourceError
+from dil.errors import TransientSourceError
 from dil.execution import worker
 from dil.execution.coordinated import Coordinated
 from dil.execution.executor import Execution, Watch
 from dil.execution.jdbc_columns import refuse_lossy
 from dil.execution.jdbc_drivers import add_jars, driver_for
-from dil.execution.jvm_errors import source_error
+from dil.execution.jvm_errors import source_errors
 from dil.execution.overseer import Overseer
 from dil.extraction.paging.values import initial_values
 from dil.extraction.parameters import Scope, evaluate
-from dil.model.task import Counters, Failure, RunContext, TaskReport
+from dil.model.task import Counters, RunContext, TaskReport
 from dil.model.work_unit import WorkUnit
 from dil.observe.redaction import redactor, secrets_of
 from dil.spi.connector import SparkRead, SparkReader
-from dil.task import Surroundings, in_attempts, run_attempt
+from dil.task import Surroundings, failure_of, in_attempts, run_attempt
 
 _REPORT = "report"
 _BROKE_OFF = "the rows broke off while Spark read them"
@@ -82,11 +81,15 @@ class Frames:
 
     def _work(self, waiting: deque[WorkUnit]) -> None:
         """Run one work unit after the other until none waits, or the run is stopped."""
-        self._overseer.take_in()
-        with suppress(_NotRunError):
+        try:
+            self._overseer.take_in()
             while self._overseer.stopped is None and (unit := _next(waiting)) is not None:
                 attempt = partial(self._attempt, unit)
                 self._reports.append(in_attempts(self._run, unit, attempt, self._around))
+        except _NotRunError:
+            return
+        except BaseException as error:  # noqa: BLE001 - what a thread raises reaches nobody
+            self._overseer.give_up(error)
 
     def _attempt(self, unit: WorkUnit, number: int) -> TaskReport:
         """Run one Spark job; what Spark or the database refuses is a failure of this attempt.
@@ -95,24 +98,20 @@ class Frames:
             _NotRunError: the run was stopped before the work unit came to its end.
         """
         self._go_on()
-        location, begun = "the source", time.monotonic()
+        begun = time.monotonic()
         try:
-            read = self._read(unit)
-            location = read.location
-            report = self._report(read, _Body(self._run, unit, number))
-        except DilError as error:
-            failure = Failure.of(error)
-        except Exception as error:  # noqa: BLE001 - py4j's errors have no common root of their own
-            self._go_on()
-            failure = Failure.of(source_error(error, location))
-        else:
-            return report
+            return self._report(self._read(unit), _Body(self._run, unit, number))
+        except _NotRunError:
+            raise
+        except Exception as error:  # noqa: BLE001 - failures travel as data
+            self._go_on()  # where the job was cancelled, that is the error
+            failure = failure_of(error, self._run.job.source.connector.qualname, self._clean)
         return TaskReport(
             unit.signature,
             unit.low,
             unit.high,
             number,
-            failure=replace(failure, error=self._clean(failure.error)),
+            failure=failure,
             counters=Counters(seconds=time.monotonic() - begun),
         )
 
@@ -125,19 +124,29 @@ class Frames:
 
     def _report(self, read: SparkRead, body: _Body) -> TaskReport:
         """Run the task body over what Spark reads; return what it reports."""
-        options = {**read.options, **{name: each.reveal() for name, each in read.secrets.items()}}
-        if read.format == "jdbc" and "driver" not in options:
-            options["driver"] = driver_for(self._context, options["url"], read.location)
-        frame = self._session.read.format(read.format).options(**options).load()
-        if read.format == "jdbc":
-            refuse_lossy(frame.schema.jsonValue()["fields"])
-        found = _mapped(_marked(frame), replace(body, names=tuple(frame.columns))).collect()
+        with source_errors(read.location):
+            frame = self._frame(read)
+            mapped = _mapped(_marked(frame), replace(body, names=tuple(frame.columns)))
+            self._go_on()
+            found = mapped.collect()
         if not found:
             raise _NotRunError
         report = pickle.loads(bytes(found[0][_REPORT]))  # noqa: S301 - of our own task
         if not isinstance(report, TaskReport):
             raise TypeError(f"a task reported {type(report).__name__}")
         return report
+
+    def _frame(self, read: SparkRead) -> Any:  # noqa: ANN401 - a DataFrame
+        """Return the rows to read; Spark asks the source for their columns alone."""
+        options = {**read.options, **{name: each.reveal() for name, each in read.secrets.items()}}
+        load = self._session.read.format(read.format).options
+        if read.format != "jdbc":
+            return load(**options).load()
+        if "driver" not in options:
+            options["driver"] = driver_for(self._context, options["url"], read.location)
+        frame = load(**options).load()
+        refuse_lossy(frame.schema.jsonValue()["fields"])
+        return frame
 
     def _go_on(self) -> None:
         if self._overseer.is_over.is_set():
@@ -208,8 +217,6 @@ def _session(context: Any) -> Any:  # noqa: ANN401 - pyspark comes late
     """Return a session of our own, its times in UTC."""
     from pyspark.sql import SparkSession
 
-    zones = context._jvm.java.util.TimeZone  # noqa: SLF001 - of the driver's JVM, once it runs
-    zones.setDefault(zones.getTimeZone("UTC"))
     session: Any = SparkSession(context).newSession()
     session.conf.set("spark.sql.session.timeZone", "UTC")
     session.conf.set("spark.sql.ansi.enabled", "true")  # what does not fit is an error, never null

@@ -40,13 +40,13 @@ class StartingJvm:
                 "_PYSPARK_DRIVER_CONN_INFO_PATH": str(self._answer),
             },
             stdin=subprocess.PIPE,
-            stdout=sys.__stderr__,
-            stderr=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
             # Ctrl-C is for this process, which knows how a run ends.
             process_group=0,
         )
         self._output = threading.Thread(
-            target=_pass_on, args=(self._process.stderr,), daemon=True, name="dil-jvm-output"
+            target=_pass_on, args=(self._process.stdout,), daemon=True, name="dil-jvm-output"
         )
         self._output.start()
 
@@ -106,5 +106,6 @@ def spark_home() -> Path:
 def _pass_on(stream: IO[bytes]) -> None:
     for raw in stream:
         line = raw.decode(errors="replace")
-        if not line.startswith(_NOISE):
+        # Without a standard error the pipe is emptied all the same: a full one stops the JVM.
+        if sys.stderr is not None and not line.startswith(_NOISE):
             sys.stderr.write(line)

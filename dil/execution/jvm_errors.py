@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from dil.errors import (
@@ -24,54 +24,140 @@ _NO_DRIVER = "No suitable driver"
 _LOGIN = ("28",)
 _CONNECTION = ("08", "57P")
 _BUSY = ("40", "53", "57", "HYT")
+_SQL_EXCEPTION = "java.sql.SQLException"
+# Which classes of SQLSTATE have exceptions of their own (JDBC 4.3, 8.5). SQLRecoverableException
+# asks for a new connection.
+_KINDS = {
+    "java.sql.SQLInvalidAuthorizationSpecException": "28",
+    "java.sql.SQLNonTransientConnectionException": "08",
+    "java.sql.SQLTransientConnectionException": "08",
+    "java.sql.SQLRecoverableException": "08",
+    "java.sql.SQLTransientException": "40",
+}
+# What a Python worker tells of an exception, up to the frames of the JVM.
+_TRACEBACK = re.compile(
+    r"Traceback \(most recent call last\):\n(.*?)(?:\n\s*\n|\n\s+at |\Z)", re.DOTALL
+)
+_RAISED = re.compile(r"[A-Za-z_][\w.]*(?:: .*)?$")
+_NO_CLASS = frozenset({"java.lang.ClassNotFoundException", "java.lang.NoClassDefFoundError"})
 
 
-def last_line(error: Exception) -> str:
+def last_line(error: BaseException) -> str:
     """Return the line of an error's text that tells most."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    text = ""
+    with suppress(Exception):  # py4j asks the JVM for the text, and that may be gone
+        text = str(error)
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
     caused = [line for line in lines if "Caused by" in line or "Exception" in line]
     return (caused or lines or [type(error).__name__])[0][:500]
 
 
-def source_error(error: Exception, location: str) -> DilError:
-    """Return what an error of reading a source by Spark means.
+def told(error: Exception) -> DilError:
+    """Return what stopped a job of Spark's: our own error as it is, Spark's, or another's by name.
+
+    Of a task in Python that broke outside of its work unit, the exception there is the cause.
+    """
+    from pickle import PicklingError
+
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    if isinstance(error, DilError):
+        return error
+    if isinstance(error, Py4JError | PySparkException | ConnectionError | EOFError):
+        cause = _python_cause(error)
+        if cause:
+            return ExecutionError(
+                f"a task of Spark broke off: {cause}",
+                "The machines that run tasks need the same Python packages as this one; -v shows"
+                " the whole text.",
+            )
+        return ExecutionError(f"Spark failed: {last_line(error)}")
+    if isinstance(error, PicklingError):
+        return ExecutionError(
+            f"what tasks need cannot be sent to them: {last_line(error)}",
+            "A class that the job names keeps something that does not pickle, such as a lock or a"
+            " connection: make it where the task runs.",
+        )
+    if isinstance(error, OSError):
+        return ExecutionError(f"the machine that drives the run refused: {error}")
+    return ExecutionError(
+        f"the run broke off: {type(error).__name__}: {last_line(error)}",
+        "Run again with -v for the traceback.",
+    )
+
+
+def _python_cause(error: Exception) -> str:
+    """Return the last line of a traceback that a task in Python left, empty text without one."""
+    text = ""
+    with suppress(Exception):  # as for last_line
+        text = str(error)
+    match = _TRACEBACK.search(text)
+    lines = match[1].splitlines() if match else []
+    causes = [line for line in lines if _RAISED.match(line)]
+    return shortened(causes[-1].strip(), _LONGEST) if causes else ""
+
+
+@contextmanager
+def source_errors(location: str) -> Iterator[None]:
+    """Translate what Spark and the JVM raise while they read a source; others go on as they are.
 
     Args:
-        error: From py4j or pyspark.
         location: The source, without secrets.
+
+    Raises:
+        DilError: what it means.
     """
-    causes = [(cause.getClass().getName(), cause) for cause in _causes(error)]
-    if any(name.endswith(("ClassNotFoundException", "NoClassDefFoundError")) for name, _ in causes):
-        return no_driver(f"has no class {_message(causes[-1][1]).replace('/', '.')}")
-    for _, cause in reversed(causes):
-        with suppress(_py4j_error()):
-            return refusal(cause.getSQLState() or "", _message(cause), location)
-    return ExecutionError(f"Spark failed: {last_line(error)}")
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (Py4JError, PySparkException, ConnectionError) as error:
+        found = None
+        with suppress(Py4JError, ConnectionError):  # the JVM itself may be gone
+            found = _told_by_java(error, location)
+        raise found or ExecutionError(f"Spark failed: {last_line(error)}") from error
 
 
-def refusal(state: str, reason: str, location: str) -> DilError:
+def _told_by_java(error: Exception, location: str) -> DilError | None:
+    """Return what the exceptions behind an error mean; those of the driver tell most."""
+    causes = [(_ancestry(cause), cause) for cause in _causes(error)]
+    for names, cause in reversed(causes):
+        if _SQL_EXCEPTION in names:
+            kind = next((_KINDS[name] for name in names if name in _KINDS), "")
+            return refusal(cause.getSQLState() or "", _message(cause), location, kind)
+    for names, cause in reversed(causes):
+        if _NO_CLASS.intersection(names):
+            return no_driver(f"has no class {_message(cause).replace('/', '.')}")
+    return None
+
+
+def refusal(state: str, reason: str, location: str, kind: str = "") -> DilError:
     """Return what a SQLException means.
 
     Args:
         state: Its SQLSTATE, empty where the driver tells none.
         reason: Its message.
         location: The source, without secrets.
+        kind: The class of SQLSTATE that the exception's own class stands for.
     """
     if _NO_DRIVER in reason:
         return no_driver(f"has no driver for {location}")
     said = shortened(re.sub(r"\s+", " ", reason).strip(), _LONGEST)
     said = f"{said} (SQLSTATE {state})" if state else said
-    if state.startswith(_LOGIN):
+    meant = state or kind
+    if meant.startswith(_LOGIN):
         return AuthenticationError(
             f"{location} refused the user: {said}",
             "Check source.conn.username and source.conn.password, and the user's rights.",
         )
-    if state.startswith(_CONNECTION):
+    if meant.startswith(_CONNECTION):
         return TransientSourceError(
             f"{location} cannot be reached, or the connection broke: {said}",
             "Check that the server runs and that ms.source.uri names its host and port.",
         )
-    if state.startswith(_BUSY):
+    if meant.startswith(_BUSY):
         return TransientSourceError(
             f"{location} gave up: {said}",
             "Raise the server's limit, ask for less in one statement, or run fewer work units at"
@@ -104,8 +190,11 @@ def _message(cause: Any) -> str:  # noqa: ANN401 - a Java exception
     return str(cause.getMessage() or cause.getClass().getName())
 
 
-def _py4j_error() -> type[Exception]:
-    from py4j.protocol import Py4JError
-
-    found: type[Exception] = Py4JError
-    return found
+def _ancestry(cause: Any) -> tuple[str, ...]:  # noqa: ANN401 - a Java exception
+    """Return the names of its class and of those above it."""
+    names = []
+    found = cause.getClass()
+    while found is not None:
+        names.append(str(found.getName()))
+        found = found.getSuperclass()
+    return tuple(names)

@@ -31,6 +31,7 @@ _LOCAL = {
     "spark.shuffle.service.enabled": "false",
     "spark.speculation": "false",
 }
+_EXECUTOR_OPTIONS = "spark.executor.extraJavaOptions"
 # Executor loss is Spark's to heal; a task body never raises, so four failures mean real trouble.
 MAX_FAILURES = 4
 
@@ -84,6 +85,8 @@ def spark_context(settings: SparkSettings) -> Iterator[Any]:
         if threading.current_thread() is threading.main_thread():
             # The context installs a SIGINT handler of its own; ours knows how a run ends.
             signal.signal(signal.SIGINT, interrupt)
+        if settings.reads:
+            _use_utc(context)
         yield context
     finally:
         if submitted:
@@ -96,14 +99,24 @@ def _submitted(settings: SparkSettings) -> Any:  # noqa: ANN401 - pyspark comes 
     conf = SparkConf().setIfMissing("spark.app.name", settings.app_name)
     conf.set("spark.speculation", "false")
     if settings.reads:
-        options = conf.get("spark.executor.extraJavaOptions", "") or ""
-        # JDBC drivers make times without a zone by that of their JVM, and UTC has all of them.
-        conf.set("spark.executor.extraJavaOptions", f"{options} -Duser.timezone=UTC".strip())
+        _let_executors_use_utc(conf)
     if int(conf.get("spark.task.maxFailures", "4") or 4) < MAX_FAILURES:
         conf.set("spark.task.maxFailures", str(MAX_FAILURES))
     context = SparkContext(conf=conf)
     ship(context, settings.plugins)
     return context
+
+
+def _let_executors_use_utc(conf: Any) -> None:  # noqa: ANN401 - a SparkConf
+    """JDBC drivers make times without a zone by that of their JVM, and UTC has all of them."""
+    options = conf.get(_EXECUTOR_OPTIONS, "") or ""
+    conf.set(_EXECUTOR_OPTIONS, f"{options} -Duser.timezone=UTC".strip())
+
+
+def _use_utc(context: Any) -> None:  # noqa: ANN401 - a SparkContext
+    """Do the same for the driver's JVM, which runs already, and reads the rows of a local one."""
+    zones = context._jvm.java.util.TimeZone  # noqa: SLF001 - it has no public way
+    zones.setDefault(zones.getTimeZone("UTC"))
 
 
 def _local(settings: SparkSettings) -> Any:  # noqa: ANN401 - pyspark comes late

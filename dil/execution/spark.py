@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
-from typing import Any
+import logging
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, replace
+from typing import Any, Generic, TypeVar
 
 from dil import coordination
-from dil.errors import ExecutionError, RunInterruptedError
+from dil.errors import DilError, RunInterruptedError
 from dil.execution import worker
 from dil.execution.coordinated import Coordinated, Place, coordinated
 from dil.execution.executor import Execution, Watch
-from dil.execution.jvm_errors import last_line
+from dil.execution.hive import require_metastore
+from dil.execution.jvm_errors import told
 from dil.execution.overseer import Overseer
 from dil.execution.session import SparkSettings, spark_context
 from dil.model.job import Job
@@ -20,27 +23,40 @@ from dil.model.work_unit import WorkUnit
 from dil.spi.connector import Connector, SparkReader
 from dil.spi.registry import load
 
+log = logging.getLogger(__name__)
+
 STAGE_TASKS = 10_000
 
 
+T = TypeVar("T")
+R = TypeVar("R")
+
+
 class SparkExecutor:
-    """Runs tasks on Spark; a session is started with the first task and stopped after the last."""
+    """Runs tasks on Spark; a session is started with the first task and stopped by ``close``."""
 
     def __init__(self, settings: SparkSettings) -> None:
         self._settings = settings
+        self._sessions = ExitStack()
+        self._context: Any = None
+
+    def close(self) -> None:
+        """Stop the session, if there is one."""
+        self._context = None
+        self._sessions.close()
 
     def execute(self, run: RunContext, units: Sequence[WorkUnit], watch: Watch) -> Execution:
         """Run all work units; reports of finished ones survive a cancelled or broken Spark job.
 
         Raises:
-            ConfigError: the connector reads by Spark, and something that it needs is not there.
+            ConfigError: the connector reads by Spark, and something that it needs is not there; or
+                nobody names the metastore of the job's catalog.
         """
         reader = _reader(run.job)
         reports: list[TaskReport] = []
-        with (
-            spark_context(replace(self._settings, reads=reader is not None)) as context,
-            coordinated(run, _place(context)) as shared,
-        ):
+        context = self._session(replace(self._settings, reads=reader is not None))
+        require_metastore(context, run.job.publishing.catalog)
+        with coordinated(run, _place(context)) as shared:
             if reader is not None:
                 from dil.execution.frames import Frames
 
@@ -52,6 +68,63 @@ class SparkExecutor:
                 if stopped is not None:
                     return Execution(tuple(reports), stopped)
         return Execution(tuple(reports))
+
+    def map(self, function: Callable[[T], R], items: Sequence[T]) -> list[R]:
+        """Call a function for each item in a task of its own, in the session that is open.
+
+        Raises:
+            DilError: what the first failed call raised.
+            ExecutionError: Spark failed.
+        """
+        context = self._session(self._settings)
+        results: list[R] = []
+        with _cancelled_on_error(context, f"{self._settings.app_name} reshaping"):
+            # One partition per item, so that each is a task; stages of a bounded number of them.
+            partitions = context.parallelize(items, min(len(items), STAGE_TASKS))
+            called: list[_Called[R]] = partitions.map(_Call(function)).collect()
+        for each in called:
+            if each.error is not None:
+                raise each.error
+            results.extend(each.results)
+        return results
+
+    def _session(self, settings: SparkSettings) -> Any:  # noqa: ANN401 - a SparkContext
+        if self._context is None:
+            self._context = self._sessions.enter_context(spark_context(settings))
+        return self._context
+
+
+@dataclass(frozen=True, slots=True)
+class _Called(Generic[R]):
+    """The one result of a call, or why there is none: Spark would make text of an exception."""
+
+    results: tuple[R, ...] = ()
+    error: DilError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Call(Generic[T, R]):
+    function: Callable[[T], R]
+
+    def __call__(self, item: T) -> _Called[R]:
+        try:
+            return _Called((self.function(item),))
+        except DilError as error:
+            return _Called(error=error)
+
+
+@contextmanager
+def _cancelled_on_error(context: Any, group: str) -> Iterator[None]:  # noqa: ANN401 - a SparkContext
+    """Let the Spark jobs inside belong to a group, which a signal or an error cancels."""
+    context.setJobGroup(group, group, interruptOnCancel=True)
+    try:
+        yield
+    except BaseException as error:
+        with suppress(Exception):  # the JVM is gone, and its jobs with it
+            context.cancelJobGroup(group)
+        if isinstance(error, RunInterruptedError) or not isinstance(error, Exception):
+            raise
+        raise told(error) from error
 
 
 class _Stage:
@@ -81,11 +154,11 @@ class _Stage:
                 self.reports = partitions.mapPartitions(_Body(self._run, self._arrived)).collect()
         except RunInterruptedError:
             raise
-        except Exception as error:  # noqa: BLE001 - py4j's errors have no common root of their own
+        except Exception as error:
             self.reports = list(self._arrived.value)
             if self._overseer.stopped is None:
-                why = f"Spark failed: {last_line(error)}"
-                self._overseer.stopped = Failure(ExecutionError.code, why)
+                log.debug("the tasks broke off", exc_info=error)
+                self._overseer.stopped = Failure.of(told(error))
         return self._overseer.conclude(len(self._earlier) + len(units))
 
     def _all(self) -> tuple[TaskReport, ...]:

@@ -84,7 +84,8 @@ class NameCleansing:
             names: set[str] = set().union(*objects)
             items = (item for value in objects for item in value.values())
             changes = self.register(names, path)
-            return self.register_known(items, kind.item_type, path) or changes
+            # What is inside the values is another level than the keys.
+            return self.register_known(items, kind.item_type, f"{path}*.") or changes
         if pa.types.is_list(kind):
             elements = (item for value in values if isinstance(value, list) for item in value)
             return self.register_known(elements, kind.value_type, path)
@@ -100,8 +101,17 @@ class NameCleansing:
             clean = self.clean(name)
             if pa.types.is_nested(types[clean]):
                 inner = (value[name] for value in objects if name in value)
-                changes |= self.register_known(inner, types[clean], f"{path}{clean}.")
+                changes |= self.register_known(inner, types[clean], below(path, clean))
         return changes
+
+
+def below(path: str, name: str) -> str:
+    """Return the path of the level below a name; no other level has it, dots in names or not.
+
+    >>> below("", "a") + "b", below(below("", "a"), "b"), below("", "a.b")
+    ('a.b', 'a.b.', '[a.b].')
+    """
+    return f"{path}[{name}]." if "." in name else f"{path}{name}."
 
 
 def suspicious_rows(batch: pa.RecordBatch, names: NameCleansing) -> list[int]:

@@ -13,6 +13,7 @@ from typing import Any
 
 from dil.errors import SourceContractError
 from dil.extraction.json_path import member_values
+from dil.extraction.names import below
 from dil.extraction.numbers import EXACT_IN_DOUBLE, plain
 from dil.model.schema import (
     TYPE_SYNONYMS,
@@ -147,7 +148,7 @@ class Shape:
         if self.members:
             yield path, list(self.members)
         for name, shape in self.members.items():
-            yield from shape.levels(f"{path}{name}.")
+            yield from shape.levels(below(path, name))
         if self.items is not None:
             yield from self.items.levels(path)
 

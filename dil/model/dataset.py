@@ -30,6 +30,11 @@ class PublishedFile(msgspec.Struct, frozen=True, omit_defaults=True):
     timelabel: str | None = None
     is_dump: bool = False
 
+    @property
+    def format(self) -> str:
+        """Return what its name ends with, such as ``parquet``; of a dump this may be anything."""
+        return self.uri.rpartition(".")[2].lower()
+
 
 @dataclass(frozen=True, slots=True)
 class Move:
@@ -67,9 +72,9 @@ class UnitEntry:
     """One row of the work-unit index, as it is, as it was, or as an operator wants it to be.
 
     Times are epoch ms UTC; ``low`` is the nominal partition start, ``high`` the last successful
-    high watermark, None without one. ``status`` is COMMITTED, FAILED, or PENDING: as if never
-    read. ``is_on_grid`` tells that [low, expected_high) is a partition of the job as it is
-    configured now; only then a success counts as covered.
+    high watermark, None without one. ``status`` is COMMITTED, FAILED, SKIPPED (no run was there in
+    its time), or PENDING (as if never read). ``is_on_grid`` tells that [low, expected_high) is a
+    partition of the job as it is configured now; only then a success counts as covered.
     """
 
     signature: str
@@ -111,7 +116,8 @@ class Commit:
     ``horizon`` is the latest instant that a watermark may name: max(real clock, --now).
     ``act`` makes it an operator's commit, which has no outcomes. ``quarantine`` are the files of
     rows that were put aside, which are not live files; ``quarantine_removes`` are the URIs of older
-    ones that go with what is replaced.
+    ones that go with what is replaced. ``skipped`` are work units that no run reads, because none
+    was there in their time (timelabels.md 2.8).
     """
 
     run_id: str
@@ -128,6 +134,7 @@ class Commit:
     act: OperatorAct | None = None
     quarantine: tuple[Move, ...] = ()
     quarantine_removes: tuple[str, ...] = ()
+    skipped: tuple[WorkUnitOutcome, ...] = ()
 
     @property
     def all_moves(self) -> tuple[Move, ...]:
@@ -139,13 +146,15 @@ class Commit:
 class Intent:
     """A commit that was decided and is only ever finished, by anyone (spec README 27).
 
-    ``dataset_dir`` is where manifests go; ``sequence`` names the next manifest.
+    ``dataset_dir`` is where manifests go; ``sequence`` names the next manifest. ``destination``
+    says where and how rows go, in words of the job; empty where an older version decided.
     """
 
     commit: Commit
     token: int
     dataset_dir: str
     sequence: int
+    destination: str = ""
 
 
 @dataclass(frozen=True, slots=True)

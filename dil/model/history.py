@@ -14,7 +14,8 @@ class UnitRecord:
     ``low`` is the nominal partition start. ``high`` is the last successful high watermark; None,
     or equal to ``low``, means that the work unit never succeeded. ``failed`` tells that the last
     attempt failed, whatever came before. ``owed`` is the partition end that it failed to reach: a
-    partition that ends earlier, of another grid, cannot make up for it.
+    partition that ends earlier, of another grid, cannot make up for it. ``skipped`` tells that no
+    run reads it, because none was there in its time (timelabels.md 2.8).
     """
 
     signature: str
@@ -23,6 +24,7 @@ class UnitRecord:
     failed: bool = False
     attempts: int = 0
     owed: int | None = None
+    skipped: bool = False
 
     @property
     def succeeded_once(self) -> bool:
@@ -37,13 +39,25 @@ class Coverage:
     Every nominal partition start in ``[covered_from, covered_to)`` has a successful record.
     ``max_high`` is the largest successful high; the smallest partition
     start when nothing succeeded yet. ``open_count`` is the number of records whose last
-    attempt failed or that never succeeded.
+    attempt failed or that never succeeded. What is skipped counts as covered.
     """
 
     covered_from: int
     covered_to: int
     max_high: int
     open_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Attendance:
+    """For which instants runs planned, epoch ms UTC (timelabels.md 2.8).
+
+    ``committed`` is the now of the newest run that published or found nothing worth it, None where
+    none is known. ``open`` are those of later runs, which have not.
+    """
+
+    committed: int | None = None
+    open: tuple[int, ...] = ()
 
 
 class History(Protocol):
@@ -54,6 +68,9 @@ class History(Protocol):
 
     def is_empty(self) -> bool:
         """Tell whether no work unit of this job was ever recorded."""
+
+    def lowest(self) -> int | None:
+        """Return the earliest partition start, epoch ms UTC, of any unit that was ever recorded."""
 
     def coverage(self, unit_key: str) -> Coverage | None:
         """Return the unit's coverage row, None when it has no record."""

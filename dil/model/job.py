@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
+from dil.model.catalog import CatalogSpec
 from dil.model.contract import ContractMode, QuarantineSpec
 from dil.model.csv_settings import CsvSpec
 from dil.model.database_address import DatabaseAddress
+from dil.model.destination import Layout, MergeSpec, TableFormat, TableSpec, WarehouseSpec
 from dil.model.egress import AuditSpec, EgressSpec
 from dil.model.properties import Properties
 from dil.model.schema import Schema
-from dil.model.secret import Secret
+from dil.model.secret import Secret, SecretUrl
 from dil.model.settings import (
     DerivedField,
     Pagination,
@@ -58,6 +60,7 @@ class PublishMode(StrEnum):
     APPEND = "append"
     REPLACE = "replace"
     WINDOW_REPLACE = "window_replace"
+    MERGE = "merge"
 
 
 class OutputFormat(StrEnum):
@@ -203,6 +206,7 @@ class WritingSpec:
     """How rows become files. ``codec`` is a property word: DEFLATE, SNAPPY, NOCOMPRESSION.
 
     ``file_name`` is the template of the names of dumped files, empty for a job of rows.
+    ``file_prefix`` is how the names of files of rows begin.
     """
 
     format: OutputFormat = OutputFormat.AVRO
@@ -215,6 +219,7 @@ class WritingSpec:
     record_name: str = ""
     record_namespace: str = ""
     file_name: str = ""
+    file_prefix: str = "part"
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +228,9 @@ class PublishingSpec:
 
     ``final_dir`` is an absolute path or URI. ``dataset_path`` is the dataset's folder below it,
     ``run_folder`` tells that each run has a folder of its own inside (path type default).
-    Permissions are mode bits, None for the file system's default.
+    Permissions are mode bits, None for the file system's default. ``merge`` is there for the mode
+    of that name, ``warehouse`` where rows go into a database; staging is below ``final_dir`` then.
+    ``catalog`` is where the dataset's folder is registered as a table.
     """
 
     final_dir: str
@@ -233,6 +240,28 @@ class PublishingSpec:
     extract_id_zone: str = "UTC"
     dir_mode: int | None = None
     file_mode: int | None = None
+    layout: Layout = Layout.DEFAULT
+    merge: MergeSpec | None = None
+    table: TableSpec = field(default_factory=TableSpec)
+    warehouse: WarehouseSpec | None = None
+    catalog: CatalogSpec | None = field(default=None, repr=False)
+
+    @property
+    def relation(self) -> str:
+        """Return the table or view of a database that has the rows, empty for files."""
+        return "" if self.warehouse is None else self.warehouse.relation
+
+    @property
+    def is_one_folder_of_files(self) -> bool:
+        """Tell whether readers open one folder of plain files for the rows of all runs."""
+        is_files = self.warehouse is None and self.table.format is TableFormat.FILES
+        return is_files and not self.run_folder
+
+    @property
+    def is_of_one_time(self) -> bool:
+        """Tell whether the rows of a run are a snapshot, so that older ones do not go with them."""
+        finds_missing = self.merge is not None and self.merge.deletes_missing
+        return self.mode is PublishMode.REPLACE or finds_missing
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,3 +331,15 @@ class Job:
     state: StateSpec
     keys: KeySpec = field(default_factory=KeySpec)
     audit: AuditSpec = field(default_factory=AuditSpec)
+
+    def for_tasks(self) -> Job:
+        """Return the job without the credentials of state store and warehouse."""
+        properties = self.properties.without_secrets("state.store.").without_secrets(
+            "ms.warehouse."
+        )
+        publishing = self.publishing
+        if publishing.warehouse is not None:
+            hidden = replace(publishing.warehouse, url=SecretUrl(""))
+            publishing = replace(publishing, warehouse=hidden)
+        state = StateSpec(enabled=self.state.enabled)
+        return replace(self, state=state, properties=properties, publishing=publishing)

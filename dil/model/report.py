@@ -76,8 +76,10 @@ class RunReport:
     """One run, as printed on every exit.
 
     ``files`` are absolute URIs of what became visible. ``recovered`` names runs that were finished
-    or adopted first. ``notes`` are sentences for people: warnings, zero rows, what is left.
-    ``exit_code``: ``forced_exit_code`` is set when a signal or an error decides it.
+    or adopted first. ``relation`` is the table or view of a database that has the rows, empty for
+    files; ``is_backfill`` tells that they were kept beside the dataset. ``notes`` are sentences for
+    people: warnings, zero rows, what is left. ``exit_code``: ``forced_exit_code`` is set when a
+    signal or an error decides it.
     """
 
     job: str
@@ -90,6 +92,8 @@ class RunReport:
     failures: tuple[ReportedFailure, ...] = ()
     seconds: float = 0.0
     dataset_dir: str = ""
+    relation: str = ""
+    is_backfill: bool = False
     left: int = 0
     recovered: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()

@@ -29,6 +29,13 @@ class Secret:
         return bool(self._value)
 
 
+@dataclass(frozen=True, slots=True)
+class SecretUrl(Secret):
+    """The address of a service, which errors may name: only the password in it is secret."""
+
+    __repr__ = Secret.__repr__
+
+
 class OpenedText(str):
     """The plain text of an ENC(...) value in data, which is sent; ``written`` is what is kept."""
 

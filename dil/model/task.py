@@ -56,7 +56,8 @@ class StagedFile:
     """One finished file of an attempt. ``path`` is absolute.
 
     ``name`` is where a dumped file goes below ``data.publisher.final.dir``; files of rows are named
-    when they are published.
+    when they are published. ``folder`` is where such a file goes below the run's output folder, and
+    ``timelabel`` that of its rows, where they are kept apart by it.
     """
 
     path: str
@@ -64,6 +65,8 @@ class StagedFile:
     bytes: int
     sha256: str
     name: str = ""
+    folder: str = ""
+    timelabel: str = ""
 
 
 @dataclass(frozen=True, slots=True)

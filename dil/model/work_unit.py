@@ -105,7 +105,10 @@ class Plan:
     candidates that are not due, ``left`` those that are due beyond the parallelism limit.
     ``left_low`` is the earliest partition start among the latter. ``work_units`` is immutable and
     equals a tuple; its items may be made when they are looked at. ``partitions`` counts those of
-    the range, ``skips`` is None unless an explanation was asked for.
+    the range, ``skips`` is None unless an explanation was asked for. ``missed`` are work units
+    among the skipped that no run reads, because none was there in their time; the run records them.
+    ``before_first`` counts those among the skipped that are older than the first run's period;
+    their partitions are not among ``partitions``.
     """
 
     now: int
@@ -120,3 +123,5 @@ class Plan:
     abstinent_ms: int = 0
     skips: tuple[Skip, ...] | None = None
     partitions: int = 0
+    missed: tuple[WorkUnit, ...] = ()
+    before_first: int = 0

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from dil.model.contract import DiscardCount, RejectCount
+from dil.model.destination import DELETED_AT
 from dil.model.job import Job, PublishMode
 from dil.model.report import RowsAside, SchemaDrift
 from dil.model.task import TaskReport
@@ -63,9 +64,9 @@ def rows_aside(published: Iterable[TaskReport], folder: str) -> RowsAside:
 
 
 def _columns(text: str) -> Mapping[str, str]:
-    """Return the types by column; whether null is allowed is no part of a type."""
+    """Return the types by column of the source; whether null is allowed is no part of a type."""
     pairs = (line.partition(": ") for line in text.splitlines())
-    return {name: kind.removesuffix(" not null") for name, _, kind in pairs}
+    return {name: kind.removesuffix(" not null") for name, _, kind in pairs if name != DELETED_AT}
 
 
 def _refill(job: Job) -> str:

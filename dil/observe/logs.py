@@ -27,7 +27,7 @@ __all__ = ["bind", "configure", "redactor", "secrets_of"]
 _LOG = logging.getLogger(__name__)
 OUR_LOGGERS = ("dil", "connectors")
 # These tell about every request or every message to the JVM, below WARNING of no use to anyone.
-_CHATTY = ("pyspark", "urllib3", "botocore", "paramiko")
+_CHATTY = ("pyspark", "urllib3", "botocore", "paramiko", "azure", "google", "msal")
 # Logs, with a traceback, every error that it raises as well, and Ctrl-C.
 _SILENT = ("py4j",)
 _SILENT_FOLDERS = frozenset(_SILENT)

@@ -4,26 +4,28 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
-from datetime import tzinfo
+from datetime import UTC, tzinfo
 from typing import TYPE_CHECKING
 
 from dil.model.json import compact
 from dil.model.work_unit import Plan, Skip, WorkUnit, read_unit
 from dil.observe.logs import one_line
 from dil.observe.progress import counted
-from dil.text.zones import find_zone, moment
+from dil.text.zones import find_zone, moment, to_local
 
 if TYPE_CHECKING:
     from dil.model.job import Job
 
 _SHOWN = 50
+_LABELS_SHOWN = 8
 _GAP = 2
 
 
 def plan_json(plan: Plan, job: Job) -> dict[str, object]:
     """Return the plan as JSON members; every time is epoch milliseconds UTC.
 
-    ``skips`` is there only when the plan was made with a full explanation, and then always.
+    ``skips`` is there only when the plan was made with a full explanation, and then always;
+    ``skipped_timelabels`` and ``before_first`` only where the run leaves out periods.
     """
     members: dict[str, object] = {
         "job": job.name,
@@ -35,6 +37,10 @@ def plan_json(plan: Plan, job: Job) -> dict[str, object]:
         "skipped": plan.skipped,
         "left": plan.left,
     }
+    if plan.missed:
+        members["skipped_timelabels"] = labels_of(plan.missed)
+    if plan.before_first:
+        members["before_first"] = plan.before_first
     if plan.skips is not None:
         members["skips"] = [
             {
@@ -110,6 +116,38 @@ def _due(
             yield f"... and {counted(more, 'more work unit')}; --all shows them"
         yield ""
     yield f"  {_sentence(plan, job)}"
+    yield from (f"  {text}." for text in left_out_of(plan))
+
+
+def left_out_of(plan: Plan) -> tuple[str, ...]:
+    """Return a sentence for each kind of period that a run leaves out, without a full stop."""
+    found = []
+    if plan.missed:
+        labels = labels_of(plan.missed)
+        listed = labels if len(labels) <= _LABELS_SHOWN else [labels[0], "...", labels[-1]]
+        low, high = plan.missed[0].partition.low, plan.missed[-1].partition.high
+        found.append(
+            f"skipped, for no run was there in their time (ms.timelabel.catchup=false): "
+            f"{counted(len(labels), 'timelabel')}, {' '.join(listed)}, "
+            f"{counted(len(plan.missed), 'work unit')}; once the run has published, `dil backfill "
+            f"JOB.conf --from {_argument(low)} --to {_argument(high)}` reads them"
+        )
+    if plan.before_first:
+        found.append(
+            "left out, for they are older than the first run's period "
+            f"(ms.timelabel.first.run=period): {counted(plan.before_first, 'work unit')}; "
+            "ms.timelabel.first.run=history reads them"
+        )
+    return tuple(found)
+
+
+def labels_of(work_units: Sequence[WorkUnit]) -> list[str]:
+    """Return the timelabels of work units, each once, in order of time."""
+    return sorted({unit.timelabel for unit in work_units if unit.timelabel})
+
+
+def _argument(ms: int) -> str:
+    return f"{to_local(ms, UTC).replace(tzinfo=None).isoformat()}Z"
 
 
 def _skip_line(skip: Skip, plan: Plan, skip_reason: Callable[[Skip], str]) -> str:
@@ -126,7 +164,8 @@ def _sentence(plan: Plan, job: Job) -> str:
             return f"Nothing is due: {where} has no units."
         return f"Nothing is due: the range is empty, from {spec.start} is not before to {spec.end}."
     due = f"{len(plan.work_units):,} due" if plan.work_units else "Nothing is due"
-    parts = [due, f"{plan.skipped:,} not due (already done, or not yet)"]
+    not_due = plan.skipped - len(plan.missed) - plan.before_first
+    parts = [due, f"{not_due:,} not due (already done, or not yet)"]
     if plan.left:
         parts.append(f"{plan.left:,} more due beyond ms.work.unit.parallelism.max, left for later")
     return ", ".join(parts) + "."

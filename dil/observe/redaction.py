@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 from urllib.parse import quote, quote_plus, unquote, urlsplit
 
-from dil.model.secret import MASK, Secret
+from dil.model.secret import MASK, Secret, SecretUrl
 from dil.secrets import learned
 from dil.spi.messages import shortened
 
@@ -19,8 +19,11 @@ __all__ = ["redactor", "secrets_of", "shortened"]
 if TYPE_CHECKING:
     from dil.model.job import Job
 
-_STATE_URL = "state.store.db.url"
-_SHOWN = frozenset({_STATE_URL, "state.store.db.user"})
+# Addresses of databases: an error must be able to name the server and the user, who often has the
+# name of the database and of much else.
+_ADDRESSES = ("state.store.db.url", "ms.warehouse.url", "ms.iceberg.catalog.uri")
+_PRIVATE_KEY = "source.conn.private.key"
+_SHOWN = frozenset({*_ADDRESSES, "state.store.db.user", "ms.warehouse.user"})
 
 # Shorter texts occur in ordinary words; they are masked only where they stand alone.
 _SHORT = 4
@@ -60,12 +63,15 @@ _WELL_KNOWN = (_HEADER, _KEY_HEADER, _QUERY, _USER_INFO, _BEARER)
 def secrets_of(job: Job) -> tuple[Secret, ...]:
     """Return every distinct secret of a job, wherever a property or model holds one.
 
-    Of the state server's address only the passwords: an error must be able to name the server and
-    the user, who often has the name of the database and of much else.
+    Of the addresses of databases only the passwords.
     """
-    url = job.properties.get(_STATE_URL)
-    in_url = _url_password(url.reveal().removeprefix("jdbc:")) if isinstance(url, Secret) else ()
-    return tuple(dict.fromkeys([*_walk(job), *map(Secret, in_url)]))
+    urls = (job.properties.get(name) for name in _ADDRESSES)
+    in_urls = [each for url in urls if isinstance(url, Secret) for each in _passwords(url)]
+    return tuple(dict.fromkeys([*_walk(job), *in_urls]))
+
+
+def _passwords(url: Secret) -> Iterator[Secret]:
+    yield from map(Secret, _url_password(url.reveal().removeprefix("jdbc:")))
 
 
 def redactor(secrets: Iterable[Secret]) -> Callable[[str], str]:
@@ -171,7 +177,9 @@ def _base64_forms(raw: bytes) -> Iterator[str]:
 
 
 def _walk(value: object) -> Iterator[Secret]:
-    if isinstance(value, Secret):
+    if isinstance(value, SecretUrl):
+        yield from _passwords(value)
+    elif isinstance(value, Secret):
         if value:
             yield value
     else:
@@ -179,9 +187,18 @@ def _walk(value: object) -> Iterator[Secret]:
             yield from _walk(item)
 
 
+def _is_path(value: object) -> bool:
+    """Tell whether a private key is named by its file, absolute by now, and not written out."""
+    return isinstance(value, Secret) and value.reveal().startswith(("/", "~"))
+
+
 def _children(value: object) -> Iterable[object]:
     if isinstance(value, Mapping):
-        return [item for name, item in value.items() if name not in _SHOWN]
+        return [
+            item
+            for name, item in value.items()
+            if name not in _SHOWN and not (name == _PRIVATE_KEY and _is_path(item))
+        ]
     if isinstance(value, tuple | list | set | frozenset):
         return value
     if dataclasses.is_dataclass(value) and not isinstance(value, type):

@@ -85,6 +85,7 @@ def report_json(report: RunReport) -> ReportJson:
         ],
         "seconds": round(report.seconds, 3),
         "dataset_dir": report.dataset_dir,
+        **({"relation": report.relation} if report.relation else {}),
         "left": report.left,
         "recovered": list(report.recovered),
         "notes": list(report.notes),
@@ -177,8 +178,10 @@ def _result(report: RunReport) -> Iterator[str]:
         read += [f"{report.rows_dropped:,} dropped"] if report.rows_dropped else []
         read += [f"{report.retries:,} tried again"] if report.retries else []
         yield _row("read", ", ".join(read))
-    yield _row("published", _published(report))
-    if report.files and report.dataset_dir:
+    yield _row("kept aside" if report.is_backfill else "published", _published(report))
+    if report.relation and report.rows:
+        yield _row("where", report.relation)
+    elif report.files and report.dataset_dir:
         yield _row("where", report.dataset_dir)
     for label, text in drift_view.lines(report):
         yield _row(label, _indented(text))

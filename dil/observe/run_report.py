@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from urllib.parse import unquote
 
+from dil.model.dataset import Commit, PublishedFile
 from dil.model.job import Job
 from dil.model.report import ReportedFailure, RunStatus, UnitCounts
 from dil.model.task import Failure, TaskReport
 from dil.model.work_unit import Plan, Reason, WorkUnit
+from dil.observe.plan_view import left_out_of
 from dil.observe.progress import counted
+
+_ONE = "Run once with ms.publish.mode=replace to have one, or set back what changed."
 
 
 def unit_counts(planned: int, reports: Iterable[TaskReport]) -> UnitCounts:
@@ -60,6 +66,17 @@ def nothing_due(plan: Plan, job: Job) -> str:
     return "nothing is due: the activation input has no rows"
 
 
+def left_out(plan: Plan, *, is_recorded: bool) -> tuple[str, ...]:
+    """Return notes for the periods that a run leaves out: which they are, and how to have them.
+
+    Those before the first run's are told by runs that no success came before.
+    """
+    found = left_out_of(plan if plan.cutoff is None else replace(plan, before_first=0))
+    if found and plan.missed and not is_recorded:
+        return (*found, "nothing was published, so what is skipped is not recorded as skipped yet")
+    return found
+
+
 def no_progress(plan: Plan) -> tuple[str, ...]:
     """Return a note when readings again fill the limit, so that new work units never get a turn."""
     if not plan.left or any(unit.reason is not Reason.INCREMENTAL for unit in plan.work_units):
@@ -91,19 +108,70 @@ def failed_and_gone(signatures: Sequence[str]) -> tuple[str, ...]:
     )
 
 
-def unlike_schemas(reports: Iterable[TaskReport]) -> tuple[str, ...]:
-    """Return a note for each column that work units of this run wrote with unlike types."""
-    kinds: dict[str, set[str]] = {}
-    for report in reports:
-        for line in report.schema.splitlines():
-            name, _, kind = line.partition(": ")
-            kinds.setdefault(name, set()).add(kind.removesuffix(" not null"))
-    return tuple(
-        f"column {name} has unlike types in this run's files: {', '.join(sorted(found))}. "
-        "Give the columns of this job with ms.output.schema."
-        for name, found in kinds.items()
-        if len(found) > 1
+def unchanged_labels(labels: Sequence[str]) -> tuple[str, ...]:
+    """Return a note for timelabels that were read again with the rows that they have."""
+    if not labels:
+        return ()
+    return (
+        "read again with the rows that are there, and left as they are: "
+        f"{counted(len(labels), 'timelabel')}, the newest {labels[-1]}",
     )
+
+
+def foreign_files(uris: Sequence[str]) -> tuple[str, ...]:
+    """Return a note for files that a replace deleted and no run had published."""
+    if not uris:
+        return ()
+    return (
+        f"REPLACED {counted(len(uris), 'file')} that no run of this job had published, for example "
+        f"{uris[0]}: ms.publish.mode=replace takes the place of all files in the dataset's folder",
+    )
+
+
+def mixed_files(before: Iterable[PublishedFile], commit: Commit, base: str) -> tuple[str, ...]:
+    """Return notes where files that stay are of another format or layout than the new ones.
+
+    Args:
+        before: The live files before the commit.
+        commit: What was published.
+        base: The URI of the dataset's folder.
+    """
+    gone = {file.uri for file in commit.removes}
+    stay = [file for file in before if file.uri not in gone and not file.is_dump]
+    new = [move.target for move in commit.moves if not move.target.is_dump]
+    if not (stay and new):
+        return ()
+    formats, layouts = {file.format for file in new}, {_apart(base, file.uri) for file in new}
+    notes = []
+    others = [file.format for file in stay if file.format not in formats]
+    if others:
+        notes.append(
+            f"MIXED: {counted(len(others), 'live file')} of earlier runs in"
+            f" {_listed(others).upper()}, and this run's in {_listed(formats).upper()}"
+            " (writer.output.format): who reads the folder as one format cannot read all of it."
+            f" {_ONE}"
+        )
+    folders = [_apart(base, file.uri) for file in stay]
+    apart = [columns for columns in folders if columns not in layouts]
+    if apart:
+        notes.append(
+            f"MIXED: {counted(len(apart), 'live file')} of earlier runs in folders by"
+            f" {_listed(apart)}, and this run's by {_listed(layouts)} (ms.publish.layout,"
+            " ms.table.partition.fields): Spark and others do not read such a folder as one."
+            f" {_ONE}"
+        )
+    return tuple(notes)
+
+
+def _apart(base: str, uri: str) -> str:
+    """Return the columns that the folders of a file tell."""
+    folders = unquote(uri.removeprefix(base)).strip("/").split("/")[:-1]
+    names = [folder.partition("=")[0] for folder in folders if "=" in folder]
+    return "/".join(names) or "nothing"
+
+
+def _listed(words: Iterable[str]) -> str:
+    return ", ".join(sorted(set(words)))
 
 
 def task_notes(reports: Sequence[TaskReport]) -> tuple[str, ...]:

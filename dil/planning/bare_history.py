@@ -25,6 +25,11 @@ class BareHistory:
         """Tell whether the mapping is empty."""
         return not self._highs
 
+    def lowest(self, units: Sequence[Unit], starts: Sequence[int]) -> int | None:
+        """Return the earliest of these starts that anything is known of; None for none."""
+        found = (starts[index] for known in self.known(units, starts) for index in known)
+        return min(found, default=None)
+
     def known(self, units: Sequence[Unit], starts: Sequence[int]) -> Iterator[dict[int, Known]]:
         """Yield for each unit what is known of its partitions with these starts, by their index.
 

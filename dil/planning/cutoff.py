@@ -46,16 +46,16 @@ class CutoffRule:
 
         Without a record, or with one that never succeeded, [s, e) is due. Else, with
         C = H + A - G: due when e > max(C, overall), or when the last attempt failed, and read from
-        max(s, C). What that leaves nothing to read of is not due. Under ``once`` only a failure
-        makes due again what succeeded.
+        max(s, C). What that leaves nothing to read of is not due, nor what is skipped, whatever the
+        grace period. Under ``once`` only a failure makes due again what succeeded.
 
         Args:
             partition: The candidate's [s, e).
             record: What is known of its signature.
             overall: The cutoff O(u) of its unit.
         """
-        if record is None:
-            return Decision(partition.low, Reason.NEW)
+        if record is None or record.skipped:
+            return Decision(None if record else partition.low, Reason.NEW)
         high = successful_high(record)
         if high is None:
             return Decision(partition.low, Reason.RETRY, waits=record.failed)

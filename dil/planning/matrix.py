@@ -8,6 +8,7 @@ from heapq import merge, nsmallest
 from itertools import chain, islice
 from typing import TypeAlias
 
+from dil.model.history import UnitRecord
 from dil.model.interval import Interval
 from dil.model.work_unit import Reason, Skip, WorkUnit
 from dil.planning.cutoff import CutoffRule, successful_high
@@ -114,14 +115,15 @@ class Matrix:
             record = view.record(index, interval.low)
             decided = None if record is None or self.rule.once else record
             own = None if decided is None else self.rule.decide(interval, decided, None).cutoff
-            cutoffs = () if self.rule.once else (c for c in (own, view.overall) if c is not None)
+            is_cut = not (self.rule.once or (record is not None and record.skipped))
+            cutoffs = (c for c in (own, view.overall) if c is not None and is_cut)
             yield Skip(
                 signature=unit.signature(interval.low),
                 partition=interval,
                 unit_json=unit.json,
                 last_high=None if record is None else successful_high(record),
                 cutoff=max(cutoffs, default=None),
-                why="it was read" if self.rule.once else "its end is not after the cutoff",
+                why=_why(self.rule, record),
                 own_cutoff=own,
             )
 
@@ -175,3 +177,9 @@ class Matrix:
     def _patience(self, candidate: Candidate) -> tuple[int, Candidate]:
         index, number = divmod(candidate, len(self.units))
         return self.views[number].open[index].attempts, candidate
+
+
+def _why(rule: CutoffRule, record: UnitRecord | None) -> str:
+    if record is not None and record.skipped:
+        return "no run was there in its time (ms.timelabel.catchup=false)"
+    return "it was read" if rule.once else "its end is not after the cutoff"

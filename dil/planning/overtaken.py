@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING
 
 from dil.model.history import History, UnitRecord
 from dil.model.interval import Interval
 from dil.model.job import DAY_MS, PlanningSpec
 from dil.model.work_unit import Plan, Reason, WorkUnit
-from dil.planning.partitions import partition_from
+from dil.planning.partitions import partition_from, splitting_windows
 from dil.text.instants import HOUR_MS
+
+if TYPE_CHECKING:
+    from dil.text.windows import Windows
 
 # No partition is longer, whatever its time zone does.
 _WIDEST_MS = {
@@ -29,7 +33,8 @@ def overtaken(spec: PlanningSpec, plan: Plan, history: History) -> tuple[WorkUni
     put the end of the partition that was read up to there behind the cutoff for ever, and rows of
     it would be lost. Recorded as failed, the rest stays due (spec README 4).
     """
-    if not spec.backfill or spec.partition not in _WIDEST_MS:
+    windows = splitting_windows(spec)
+    if not spec.backfill or (spec.partition not in _WIDEST_MS and windows is None):
         return ()
     planned = {unit.signature for unit in plan.work_units}
     tops: dict[str, WorkUnit] = {}
@@ -39,19 +44,28 @@ def overtaken(spec: PlanningSpec, plan: Plan, history: History) -> tuple[WorkUni
     return tuple(
         rest
         for key, top in tops.items()
-        for record in _newest(history, key, top.high, _WIDEST_MS[spec.partition])
+        for record in _newest(history, key, top.high, _widest(spec.partition, windows))
         if record.signature not in planned
         for rest in _rest(spec, plan.now, record, top)
     )
 
 
-def _newest(history: History, key: str, top: int, widest: int) -> Iterable[UnitRecord]:
+def _widest(word: str, windows: Windows | None) -> Callable[[int], int]:
+    """Return how far before its end, in ms, a partition may start that ends there."""
+    if windows is None:
+        return lambda _: _WIDEST_MS[word]
+    return lambda end: end - windows.at(end - 1).low
+
+
+def _newest(
+    history: History, key: str, top: int, widest: Callable[[int], int]
+) -> Iterable[UnitRecord]:
     """Return the record with the unit's newest high, where that is below ``top``."""
     coverage = history.coverage(key)
     if coverage is None or coverage.max_high >= top:
         return ()
     newest = coverage.max_high
-    records = history.records(key, newest - widest, newest)
+    records = history.records(key, newest - widest(newest), newest)
     return [each for each in records.values() if each.high == newest and not each.failed]
 
 

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import sys
+from bisect import bisect_left
 from calendar import monthrange
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, tzinfo
 from functools import lru_cache
 from itertools import count, pairwise
+from typing import TYPE_CHECKING
 
 from dil.errors import ConfigError
 from dil.model.interval import Interval
 from dil.model.job import PlanningSpec
-from dil.model.json import compact
+from dil.model.json import JsonObject, compact
 from dil.text.instants import HOUR_MS, INSTANT_FIX, Instant, InstantError, parse_instant
 from dil.text.zones import find_zone, to_local, to_ms
+
+if TYPE_CHECKING:
+    from dil.text.windows import Windows
 
 WATERMARK_KEY = "ms.watermark"
 PARTITION_KEY = "ms.work.unit.partition"
@@ -56,6 +61,10 @@ class Partitions:
     def __getitem__(self, index: int) -> Interval:
         return _interval(self.starts[index], self.ends[index])
 
+    def from_index(self, first: int) -> Partitions:
+        """Return the partitions from an index on."""
+        return Partitions(self.starts[first:], self.ends[first:], self.zone) if first else self
+
 
 # A walk asks for the same partition once per unit.
 @lru_cache(maxsize=1024)
@@ -69,7 +78,8 @@ def partition(spec: PlanningSpec, *, now_ms: int) -> Partitions:
     Boundary k is from plus k steps on the local calendar, clipped on its own (spec README 2). One
     that falls into a DST gap moves forward by the gap, that one only; hourly steps are elapsed
     hours. What is shorter than its type at the end is kept if ``spec.partial``. The range ends
-    ``spec.delay_ms`` before now at the latest.
+    ``spec.delay_ms`` before now at the latest. Where timelabels split work units, partitions are
+    cut once more where a window ends (timelabels.md 3.2).
 
     Raises:
         ConfigError: a text is no point in time, a partition word is unknown, sub-ranges overlap or
@@ -82,29 +92,62 @@ def partition(spec: PlanningSpec, *, now_ms: int) -> Partitions:
     if not spec.composite:
         word = _known(spec.partition)
         starts, ends = _cut(word, start, end, partial=spec.partial)
-        return Partitions(starts, ends, start.zone)
+        return _by_window(spec, Partitions(starts, ends, start.zone))
     starts, ends = [], []
     for word, low, high in _sub_ranges(spec, now_ms):
         first = low if low.ms > start.ms else start
         more_starts, more_ends = _cut(word, first, min(high, end), partial=spec.partial)
         starts += more_starts
         ends += more_ends
-    return Partitions(starts, ends, start.zone)
+    return _by_window(spec, Partitions(starts, ends, start.zone))
+
+
+def _by_window(spec: PlanningSpec, whole: Partitions) -> Partitions:
+    """Return partitions that each lie in one window, where timelabels split work units."""
+    windows = splitting_windows(spec)
+    if windows is None:
+        return whole
+    starts, ends = [], []
+    for low, high in zip(whole.starts, whole.ends, strict=True):
+        reached = low
+        while reached < high:
+            starts.append(reached)
+            reached = min(windows.at(reached).high, high)
+            ends.append(reached)
+    return Partitions(starts, ends, whole.zone)
+
+
+def splitting_windows(spec: PlanningSpec) -> Windows | None:
+    """Return the windows at whose ends work units are split, None where they are not."""
+    if spec.timelabel is None or not spec.timelabel.splits:
+        return None
+    from dil.text.windows import windows_of  # few jobs have labels
+
+    return windows_of(spec.timelabel)
 
 
 def partition_from(spec: PlanningSpec, start: int, limit: int, *, now_ms: int) -> int | None:
     """Return the end of the partition that starts at ``start``, at most ``limit`` (epoch ms UTC).
 
-    None where the job has no partitions there. The grid is taken to go through ``start``.
+    None where the job has no partitions there. The grid is taken to go through ``start``, unless
+    that is where a known partition begins which timelabels split off.
     """
     zone = _instant(spec.start, WATERMARK_KEY, spec.zone, now_ms=now_ms, end=False).zone
+    windows = splitting_windows(spec)
+    if windows is not None:
+        # A part may begin inside a partition, whose grid then does not go through its start.
+        known = partition(spec, now_ms=now_ms)
+        index = bisect_left(known.starts, start)
+        if index < len(known) and known.starts[index] == start:
+            return min(known.ends[index], limit)
+        limit = min(windows.at(start).high, limit)
     word, last = spec.partition.lower(), limit
     if spec.composite:
         found = [each for each in _sub_ranges(spec, now_ms) if each[1].ms <= start < each[2]]
         if not found:
             return None
         word, last = found[0][0], min(limit, found[0][2])
-    if word == "none":
+    if word == "none" and windows is None:
         return None
     ends = _cut(word, Instant(start, zone), last, partial=True)[1]
     return ends[0] if ends else None
@@ -113,7 +156,8 @@ def partition_from(spec: PlanningSpec, start: int, limit: int, *, now_ms: int) -
 def shape(spec: PlanningSpec) -> str:
     """Return as text what signatures depend on: both watermarks' names, from, zone, partition.
 
-    A from such as P30D has the same shape every day (spec README 38).
+    A from such as P30D has the same shape every day (spec README 38). The schedule counts where it
+    splits work units.
 
     Raises:
         ConfigError: from is no point in time.
@@ -128,8 +172,17 @@ def shape(spec: PlanningSpec) -> str:
             "zone": start.zone,
             "partition": kind,
             **({"once": spec.once} if spec.once else {}),
+            **_split_shape(spec),
         }
     )
+
+
+def _split_shape(spec: PlanningSpec) -> JsonObject:
+    labels = spec.timelabel
+    if labels is None or not labels.splits:
+        return {}
+    schedule = labels.schedule or labels.unit or f"{labels.every_ms} ms"
+    return {"split": [str(schedule), *([] if labels.every_ms else [labels.zone])]}
 
 
 def _instant(text: str, key: str, zone: str, *, now_ms: int, end: bool) -> Instant:

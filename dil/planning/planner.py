@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING
 
 from dil.errors import PlanningError
-from dil.model.history import History
+from dil.model.history import Attendance, History
 from dil.model.job import PlanningSpec, TableType
 from dil.model.work_unit import Plan, Reason, WorkUnit
 from dil.planning.bare_history import BareHistory
 from dil.planning.cutoff import CutoffRule
 from dil.planning.matrix import Candidate, Matrix
 from dil.planning.on_demand import OnDemand
-from dil.planning.partitions import partition
+from dil.planning.partitions import Partitions, partition
 from dil.planning.unit_history import Unit, UnitHistory, look_up, weigh, without_history
+
+if TYPE_CHECKING:
+    from dil.planning.attendance import Absence
 
 ACTIVATION_NAME = "activation"
 
@@ -26,6 +31,7 @@ def plan(
     history: History | BareHistory,
     activation: Sequence[str] | None = None,
     explain: bool = False,
+    attendance: Attendance | None = None,
 ) -> Plan:
     """Return what a run has to do; pure: no clock, no files, no state but ``history``.
 
@@ -38,6 +44,8 @@ def plan(
         history: What earlier runs recorded.
         activation: Activation rows as compact JSON, in order; needed where ``spec.units`` is None.
         explain: Whether the plan also lists each candidate that is not due.
+        attendance: For which instants runs planned, None where that is not known: then those are
+            taken to have been there that history has a record of.
 
     Raises:
         ConfigError: the watermark or the partition type cannot be understood.
@@ -45,7 +53,12 @@ def plan(
             limit where all of it must run, or too few work units are planned.
     """
     made = plan_on_demand(
-        spec, now_ms=now_ms, history=history, activation=activation, explain=explain
+        spec,
+        now_ms=now_ms,
+        history=history,
+        activation=activation,
+        explain=explain,
+        attendance=attendance,
     )
     return replace(made, work_units=tuple(made.work_units))
 
@@ -57,6 +70,7 @@ def plan_on_demand(
     history: History | BareHistory,
     activation: Sequence[str] | None = None,
     explain: bool = False,
+    attendance: Attendance | None = None,
 ) -> Plan:
     """Return the same plan, whose work units are made when they are looked at."""
     partitions = partition(spec, now_ms=now_ms)
@@ -67,6 +81,12 @@ def plan_on_demand(
         bool(spec.once),
     )
     ignored = spec.backfill or spec.ignore_history
+    away = None if ignored else _absence(spec, partitions, now_ms, attendance)
+    before_first = 0
+    if away is not None:
+        away = away.begun(partial(_lowest, history, units, partitions))
+        before_first = (len(partitions) - len(away.partitions)) * len(units)
+        partitions = away.partitions
     if ignored:
         views: Sequence[UnitHistory] = [without_history(partitions)] * len(units)
         _refuse_too_many(spec, len(partitions) * len(units))
@@ -75,6 +95,7 @@ def plan_on_demand(
         views = [weigh(known, partitions, rule) for known in found]
     else:
         views = [look_up(history, unit, partitions, rule, fully=explain) for unit in units]
+    views, missed = (views, []) if away is None else away.without_missed(views, rule.shift_ms)
     fresh_reason = Reason.BACKFILL if spec.backfill else Reason.NEW
     label_of = None
     if spec.timelabel is not None:
@@ -94,14 +115,36 @@ def plan_on_demand(
         work_units=OnDemand(
             _Chosen(matrix, choice.taken, now_ms, spec.pacing_s * 1000), range(len(choice.taken))
         ),
-        skipped=len(matrix) - due,
+        skipped=len(matrix) - due + before_first,
         left=due - len(choice.taken),
         left_low=choice.left_low,
         grace_ms=spec.grace_ms,
         abstinent_ms=spec.abstinent_ms,
         skips=tuple(matrix.skips()) if explain else None,
         partitions=len(partitions),
+        missed=tuple(matrix.work_unit(candidate, 0) for candidate in missed),
+        before_first=before_first,
     )
+
+
+def _absence(
+    spec: PlanningSpec, partitions: Partitions, now_ms: int, attendance: Attendance | None
+) -> Absence | None:
+    """Return what tells which periods the run leaves out, None where it leaves out none."""
+    labels = spec.timelabel
+    if labels is None or not labels.leaves_out or spec.once:
+        return None
+    from dil.planning.attendance import absence  # few jobs leave anything out
+
+    return absence(spec, labels, partitions, now_ms, attendance)
+
+
+def _lowest(
+    history: History | BareHistory, units: Sequence[Unit], partitions: Partitions
+) -> int | None:
+    if isinstance(history, BareHistory):
+        return history.lowest(units, partitions.starts)
+    return history.lowest()
 
 
 def _units(spec: PlanningSpec, activation: Sequence[str] | None) -> tuple[Unit, ...]:

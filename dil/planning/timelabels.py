@@ -1,52 +1,15 @@
-"""Timelabels: the schedule period that a work unit's data belongs to (timelabels.md 1 to 3).
-
-A schedule cuts time into windows without gap or overlap. A window's label is its start in UTC,
-``YYYYMMDDHHmm00``.
-"""
+"""Timelabels: the schedule period that a work unit's data belongs to (timelabels.md 1 to 3)."""
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time, timedelta, tzinfo
-from functools import lru_cache
-from typing import Protocol
 
-from dil.errors import PlanningError
 from dil.model.interval import Interval
-from dil.model.job import DAY_MS
-from dil.model.timelabels import LabelUnit, TimelabelSpec
-from dil.text.cron import Cron, Level, first_instant, parse_cron
-from dil.text.instants import MINUTE_MS
-from dil.text.zones import EPOCH, MILLISECOND, find_zone, moment
+from dil.model.timelabels import TimelabelSpec
+from dil.text.windows import Windows, label_text, windows_of
 
-_YEAR_MS = 366 * DAY_MS
-# How much time is computed at once: some hundreds of windows, and more than lies between two.
-_CHUNKS = {
-    Level.MINUTE: DAY_MS,
-    Level.HOUR: 32 * DAY_MS,
-    Level.DAY: _YEAR_MS,
-    Level.MONTH: 16 * _YEAR_MS,
-    Level.YEAR: 64 * _YEAR_MS,
-}
-# At least how far the start of a fire's period can lie before the fire.
-_LAGS = {
-    Level.MINUTE: 0,
-    Level.HOUR: DAY_MS,
-    Level.DAY: 2 * DAY_MS,
-    Level.MONTH: 33 * DAY_MS,
-    Level.YEAR: _YEAR_MS + 2 * DAY_MS,
-}
-_FIRST_MS = (datetime(2, 1, 1, tzinfo=UTC) - EPOCH) // MILLISECOND
-_LAST_MS = (datetime(9998, 12, 31, tzinfo=UTC) - EPOCH) // MILLISECOND
-# The units as schedules: their periods start where these fire.
-_UNITS = {
-    LabelUnit.MINUTE: "* * * * *",
-    LabelUnit.HOUR: "0 * * * *",
-    LabelUnit.DAY: "0 0 * * *",
-    LabelUnit.MONTH: "0 0 1 * *",
-}
+__all__ = ["Labels", "label_at", "label_text", "timelabels", "windows_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,12 +31,22 @@ class Labels:
         Raises:
             PlanningError: it lies outside of the years 2 to 9998.
         """
+        return label_text(self.window(partition).low)
+
+    def window(self, partition: Interval) -> Interval:
+        """Return the window that a nominal partition has the label of.
+
+        Raises:
+            PlanningError: it lies outside of the years 2 to 9998.
+        """
         if not self.spec.is_dated:
-            window = self.windows.of_run(self.now_ms)
-        else:
-            by_low = self.spec.unit is not None
-            window = self.windows.at(partition.low if by_low else partition.high - 1)
-        return label_text(window.low)
+            return self.windows.of_run(self.now_ms)
+        return self.windows.at(partition.low if self.by_low else partition.high - 1)
+
+    @property
+    def by_low(self) -> bool:
+        """Tell whether the label is that of the partition's low, and not of its end."""
+        return self.spec.unit is not None
 
 
 def timelabels(spec: TimelabelSpec, now_ms: int) -> Callable[[Interval], str]:
@@ -88,136 +61,10 @@ def timelabels(spec: TimelabelSpec, now_ms: int) -> Callable[[Interval], str]:
     return Labels(spec, windows_of(spec), now_ms)
 
 
-@lru_cache(maxsize=1024)
-def label_text(start_ms: int) -> str:
-    """Return the label of the window that starts at an instant in epoch ms UTC.
+def label_at(spec: TimelabelSpec) -> Callable[[int], str]:
+    """Return the function that labels an instant in epoch ms UTC, such as the time of a row.
 
-    >>> label_text(1_520_236_800_000)
-    '20180305080000'
+    It raises PlanningError outside of the years 2 to 9998.
     """
-    at = EPOCH + timedelta(milliseconds=start_ms)
-    return f"{at.year:04}{at.month:02}{at.day:02}{at.hour:02}{at.minute:02}00"
-
-
-class Windows(Protocol):
-    """The windows of a schedule; all times epoch ms UTC."""
-
-    def at(self, ms: int) -> Interval:
-        """Return the window that an instant lies in."""
-        ...
-
-    def of_run(self, now_ms: int) -> Interval:
-        """Return the window that a run loads: it ended at or before the latest fire (2.4, 2.5)."""
-        ...
-
-
-def windows_of(spec: TimelabelSpec) -> Windows:
-    """Return the windows of a schedule, an interval or a unit."""
-    if spec.every_ms:
-        return IntervalWindows(spec.every_ms)
-    schedule = spec.schedule if spec.unit is None else _UNITS[spec.unit]
-    return CronWindows(parse_cron(schedule), find_zone(spec.zone))
-
-
-@dataclass(frozen=True, slots=True)
-class IntervalWindows:
-    """Windows of one length, counted from the epoch (2.9)."""
-
-    length_ms: int
-
-    def at(self, ms: int) -> Interval:
-        """Return the window that an instant lies in."""
-        low = ms // self.length_ms * self.length_ms
-        return Interval(low, low + self.length_ms)
-
-    def of_run(self, now_ms: int) -> Interval:
-        """Return the last window that is over."""
-        return self.at(now_ms - self.length_ms)
-
-
-@dataclass(frozen=True, slots=True)
-class _Chunk:
-    """All fires of a stretch of time, and the start of the period of each; both ascend."""
-
-    fires: Sequence[int]
-    tops: Sequence[int]
-
-
-class CronWindows:
-    """Windows of a cron expression in a time zone: from the top of one fire to that of the next.
-
-    Fires that share a top share the window before it. Not for use by several threads at once.
-    """
-
-    __slots__ = ("_chunk", "_cron", "_lag", "_latest", "_size", "_zone")
-
-    def __init__(self, cron: Cron, zone: tzinfo) -> None:
-        self._cron, self._zone = cron, zone
-        self._size, self._lag = _CHUNKS[cron.level], _LAGS[cron.level]
-        self._chunk = lru_cache(maxsize=64)(self._computed)
-        self._latest = Interval(0, 0)
-
-    def __reduce__(self) -> tuple[type[CronWindows], tuple[Cron, tzinfo]]:
-        return CronWindows, (self._cron, self._zone)
-
-    def at(self, ms: int) -> Interval:
-        """Return the window that an instant lies in."""
-        latest = self._latest
-        if not latest.low <= ms < latest.high:
-            latest = self._latest = Interval(self._top_until(ms), self._top_after(ms))
-        return latest
-
-    def of_run(self, now_ms: int) -> Interval:
-        """Return the window that the latest fire at or before now loads."""
-        number = now_ms // self._size
-        while not (count := bisect_right(self._chunk(number).fires, now_ms)):
-            number -= 1
-        end = self._chunk(number).tops[count - 1]
-        return Interval(self._top_until(end - 1), end)
-
-    def _top_until(self, ms: int) -> int:
-        # The fire of a period comes after its start, so it may be in a later chunk.
-        number = (ms + self._lag) // self._size
-        while not (count := bisect_right(self._chunk(number).tops, ms)):
-            number -= 1
-        return self._chunk(number).tops[count - 1]
-
-    def _top_after(self, ms: int) -> int:
-        number = ms // self._size
-        tops = self._chunk(number).tops
-        while (count := bisect_right(tops, ms)) == len(tops):
-            number += 1
-            tops = self._chunk(number).tops
-        return tops[count]
-
-    def _computed(self, number: int) -> _Chunk:
-        low, high = number * self._size, (number + 1) * self._size
-        if high <= _FIRST_MS or low >= _LAST_MS:
-            raise PlanningError(
-                f"no timelabel is known at {moment(max(low, 0), self._zone)}, the years 2 to 9998 "
-                "have them",
-                "Choose a range of ms.watermark within them",
-            )
-        return self._fires(max(low, _FIRST_MS), min(high, _LAST_MS))
-
-    def _fires(self, low: int, high: int) -> _Chunk:
-        """Return the fires in [low, high) with the start of each one's period, its top (2.3).
-
-        Several times a day the minutes are taken off the instant, so that an hour that occurs twice
-        stays two. Else the local date is reset to the start of its day, month or year.
-        """
-        cron, zone = self._cron, self._zone
-        if cron.level < Level.DAY:
-            fires = cron.by_clock(zone, low, high)
-            delay = cron.minutes[0] * MINUTE_MS if cron.level is Level.HOUR else 0
-            return _Chunk(fires, [at - delay for at in fires] if delay else fires)
-        dated = cron.by_date(zone, low, high)
-        return _Chunk([at for at, _ in dated], [_start(day, cron.level, zone) for _, day in dated])
-
-
-def _start(day: date, level: Level, zone: tzinfo) -> int:
-    """Return the first instant of the day, month or year of a date."""
-    first = day if level is Level.DAY else day.replace(day=1)
-    if level is Level.YEAR:
-        first = first.replace(month=1)
-    return first_instant(datetime.combine(first, time()), zone)
+    windows = windows_of(spec)
+    return lambda ms: label_text(windows.at(ms).low)

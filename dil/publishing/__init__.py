@@ -1,6 +1,13 @@
 """Staged files to a visible dataset."""
 
-from dil.publishing.decision import Finished, Target, decide
+from dil.publishing.compacted import refuse_window_replace
+from dil.publishing.decision import Finished, Shaped, Target, decide, unchanged_labels
+from dil.publishing.destination import (
+    Destination,
+    OwnedDestination,
+    VersionedDestination,
+    destination_for,
+)
 from dil.publishing.dumps import check_places, without_clashes, without_seizures
 from dil.publishing.layout import (
     audit_dir,
@@ -11,17 +18,27 @@ from dil.publishing.layout import (
     run_staging_dir,
 )
 from dil.publishing.manifest import live_files, live_paths
+from dil.publishing.metadata import write_metadata
 from dil.publishing.owner import Owner, claim
 from dil.publishing.page_log import drop_logs, keep_logs
 from dil.publishing.publisher import (
     finish_pending,
+    lost_moves,
     publish,
     quarantined_files,
     strays,
     sweep,
 )
 from dil.publishing.recorded import recorded_schema
-from dil.publishing.recovery import Adoptable, StandIn, finished, owed, resumable, staged_work
+from dil.publishing.recovery import (
+    Adoptable,
+    Owed,
+    StandIn,
+    finished,
+    owed,
+    resumable,
+    staged_work,
+)
 from dil.publishing.staged import (
     StagedPlan,
     StagedResult,
@@ -33,23 +50,30 @@ from dil.publishing.staged import (
 
 __all__ = [
     "Adoptable",
+    "Destination",
     "Finished",
+    "Owed",
+    "OwnedDestination",
     "Owner",
+    "Shaped",
     "StagedPlan",
     "StagedResult",
     "StandIn",
     "Target",
+    "VersionedDestination",
     "audit_dir",
     "check_places",
     "claim",
     "dataset_dir",
     "decide",
+    "destination_for",
     "drop_logs",
     "finish_pending",
     "finished",
     "keep_logs",
     "live_files",
     "live_paths",
+    "lost_moves",
     "output_dir",
     "owed",
     "publish",
@@ -58,14 +82,17 @@ __all__ = [
     "read_plan",
     "read_results",
     "recorded_schema",
+    "refuse_window_replace",
     "refused_dir",
     "resumable",
     "run_staging_dir",
     "staged_work",
     "strays",
     "sweep",
+    "unchanged_labels",
     "without_clashes",
     "without_seizures",
+    "write_metadata",
     "write_plan",
     "write_result",
 ]

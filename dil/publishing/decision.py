@@ -3,15 +3,32 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from dil.errors import ConversionError
 from dil.model.dataset import Commit, Move, PublishedFile, WorkUnitOutcome, source_name
-from dil.model.job import Job, PublishMode
-from dil.model.task import StagedFile, TaskReport
+from dil.model.destination import Layout
+from dil.model.job import Job, PublishingSpec, PublishMode
+from dil.model.task import RunContext, StagedFile, TaskReport
+from dil.model.timelabels import label_folder
 from dil.model.work_unit import WorkUnit
-from dil.publishing.layout import dump_path, final_name, quarantine_dir, refused_dir
+from dil.publishing.destination import (
+    Destination,
+    DetectingDestination,
+    RetainingDestination,
+    SparingDestination,
+    destination_for,
+)
+from dil.publishing.layout import (
+    MERGED,
+    dump_path,
+    final_name,
+    join,
+    output_dir,
+    quarantine_dir,
+    refused_dir,
+)
 from dil.storage import Filesystem
 
 log = logging.getLogger(__name__)
@@ -26,12 +43,26 @@ class Finished:
 
 
 @dataclass(frozen=True, slots=True)
+class Shaped:
+    """A run's results in the form in which they are published.
+
+    ``rewritten`` are staged files that hold the rows of live files which stay, and ``replaced`` are
+    those live files: both are there only where rows are merged, or live files get other types.
+    """
+
+    finished: Sequence[Finished]
+    rewritten: Sequence[StagedFile] = ()
+    replaced: Sequence[PublishedFile] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Target:
     """Where a run publishes: its id, its folder, what is live there, and the clocks.
 
     ``strays`` are files in the folder that no manifest knows, see ``publisher.strays``.
     ``system_time`` and ``horizon`` are epoch ms UTC, see Commit. ``known_schema`` is the dataset's
-    recorded schema, ``quarantined`` are ``publisher.quarantined_files``.
+    recorded schema, ``quarantined`` are ``publisher.quarantined_files``. ``missed`` are work units
+    that the run only records. ``is_whole`` tells that it read everything that the source has.
     """
 
     run_id: str
@@ -43,25 +74,43 @@ class Target:
     left_low: int | None = None
     known_schema: str = ""
     quarantined: Sequence[str] = ()
+    missed: Sequence[WorkUnit] = ()
+    is_whole: bool = False
 
 
-def decide(
-    job: Job, target: Target, finished: Sequence[Finished], filesystem: Filesystem
-) -> Commit:
+def decide(job: Job, target: Target, shaped: Shaped, filesystem: Filesystem) -> Commit:
     """Return the commit of a run: files of what succeeded, outcomes of what succeeded or failed.
 
     With mode ``window_replace`` the files of each successful work unit take the place of all that
     earlier runs published for its signature; with ``replace`` they take the place of everything.
+    What a destination has already is left out, where it can tell.
     """
+    finished = shaped.finished
+    destination = destination_for(job.publishing, filesystem)
+    uri = destination.uri
     good = [each for each in finished if each.report.failure is None]
-    moves = tuple(move for each in good for move in _moves(job, target, each, filesystem))
-    return Commit(
+    moves = (
+        *(move for each in good for move in _moves(job, target, each, uri)),
+        *_rewritten_moves(job, target, shaped.rewritten, uri),
+    )
+    commit = Commit(
         run_id=target.run_id,
         config_digest=job.digest,
         source_name=source_name(job.name),
         moves=moves,
-        removes=(*_removes(job.publishing.mode, target, good), *_replaced(target, moves)),
+        removes=tuple(
+            dict.fromkeys(
+                (
+                    *_removes(job.publishing, target, good),
+                    *_replaced(target, moves),
+                    *shaped.replaced,
+                    *_expired(destination, target),
+                    *_missing(job.publishing, destination, target, finished),
+                )
+            )
+        ),
         outcomes=tuple(_outcome(each) for each in finished),
+        skipped=tuple(map(_skipped, target.missed)),
         schema=_schema(job.publishing.mode, target, good),
         system_time=target.system_time,
         horizon=target.horizon,
@@ -71,6 +120,34 @@ def decide(
             move for each in good for move in _quarantine_moves(job, target, each, filesystem)
         ),
         quarantine_removes=_quarantine_removes(job.publishing.mode, target, good),
+    )
+    return destination.spared(commit) if isinstance(destination, SparingDestination) else commit
+
+
+def unchanged_labels(finished: Sequence[Finished], commit: Commit) -> tuple[str, ...]:
+    """Return the labels that a run read and a commit does not touch, in order of time."""
+    moved = {move.source for move in commit.moves}
+    read = {
+        file.timelabel or each.work_unit.timelabel or ""
+        for each in finished
+        if each.report.failure is None
+        for file in each.report.files
+        if file.path not in moved
+    }
+    files = (*(move.target for move in commit.moves), *commit.removes)
+    touched = {file.timelabel for file in files}
+    return tuple(sorted(filter(None, read - touched)))
+
+
+def _skipped(unit: WorkUnit) -> WorkUnitOutcome:
+    return WorkUnitOutcome(
+        signature=unit.signature,
+        unit_key=unit.unit_key,
+        low=unit.partition.low,
+        expected_high=unit.high,
+        high=None,
+        attempts=0,
+        timelabel=unit.timelabel,
     )
 
 
@@ -101,7 +178,7 @@ def _quarantine_moves(
             name = final_name(
                 target.run_id, each.work_unit.hash, number, rows=None, extension="json"
             )
-            yield _move(file, f"{folder}/{name}", target, each, filesystem)
+            yield _move(file, filesystem.uri(f"{folder}/{name}"), target, each.work_unit)
 
 
 def _quarantine_removes(
@@ -117,50 +194,115 @@ def _quarantine_removes(
     return ()
 
 
-def _moves(job: Job, target: Target, each: Finished, filesystem: Filesystem) -> Iterable[Move]:
+def _moves(job: Job, target: Target, each: Finished, uri: Callable[[str], str]) -> Iterable[Move]:
     for number, file in enumerate(each.report.files):
         if file.name:
-            yield _move(file, dump_path(job.publishing, file.name), target, each, filesystem)
+            path = dump_path(job.publishing, file.name)
+            yield _move(file, uri(path), target, each.work_unit)
             continue
-        name = final_name(
-            target.run_id,
-            each.work_unit.hash,
-            number,
-            rows=file.rows if job.writing.record_count_in_names else None,
-            extension=file.path.rpartition(".")[2],
-        )
-        yield _move(file, f"{target.output_dir}/{name}", target, each, filesystem)
+        path = _path(job, target.run_id, target.output_dir, each.work_unit, number, file)
+        yield _move(file, uri(path), target, each.work_unit)
 
 
-def _move(
-    file: StagedFile, path: str, target: Target, each: Finished, filesystem: Filesystem
-) -> Move:
+def check_paths(
+    run: RunContext, unit: WorkUnit, files: Sequence[StagedFile], filesystem: Filesystem
+) -> None:
+    """Refuse files of rows of one work unit whose final paths would be too long; for tasks.
+
+    Raises:
+        WriteError: one would be.
+    """
+    spec = run.job.publishing
+    if spec.warehouse is not None:
+        return
+    folder = output_dir(spec, now=run.run_now, full=run.full_extract, taken=frozenset())
+    for number, file in enumerate(files):
+        filesystem.check_path(_path(run.job, run.run_id, folder, unit, number, file))
+
+
+def _path(job: Job, run_id: str, output: str, unit: WorkUnit, number: int, file: StagedFile) -> str:
+    folder = file.folder or _label_folder(job, file.timelabel or unit.timelabel)
+    return join(output, folder, _name(job, run_id, unit.hash, number, file))
+
+
+def _rewritten_moves(
+    job: Job, target: Target, rewritten: Iterable[StagedFile], uri: Callable[[str], str]
+) -> Iterable[Move]:
+    """Move files that hold rows of many work units; they belong to none."""
+    for number, file in enumerate(rewritten):
+        name = _name(job, target.run_id, MERGED, number, file)
+        path = join(target.output_dir, file.folder, name)
+        yield _move(file, uri(path), target, None)
+
+
+def _label_folder(job: Job, label: str | None) -> str:
+    is_by_label = job.publishing.layout is Layout.TIMELABEL
+    return label_folder(label) if is_by_label and label else ""
+
+
+def _name(job: Job, run_id: str, unit_hash: str, number: int, file: StagedFile) -> str:
+    return final_name(
+        run_id,
+        unit_hash,
+        number,
+        rows=file.rows if job.writing.record_count_in_names else None,
+        extension=file.path.rpartition(".")[2],
+        prefix=job.writing.file_prefix,
+    )
+
+
+def _move(file: StagedFile, uri: str, target: Target, unit: WorkUnit | None) -> Move:
     return Move(
         source=file.path,
         target=PublishedFile(
-            uri=filesystem.uri(path),
-            signature=each.work_unit.signature,
+            uri=uri,
+            signature="" if unit is None else unit.signature,
             rows=file.rows,
             bytes=file.bytes,
             sha256=file.sha256,
             run_id=target.run_id,
-            timelabel=each.work_unit.timelabel,
+            timelabel=file.timelabel or (None if unit is None else unit.timelabel),
             is_dump=bool(file.name),
         ),
     )
 
 
 def _removes(
-    mode: PublishMode, target: Target, good: Sequence[Finished]
+    spec: PublishingSpec, target: Target, good: Sequence[Finished]
 ) -> tuple[PublishedFile, ...]:
-    if mode is PublishMode.REPLACE:
+    if spec.mode is PublishMode.REPLACE:
         return (*target.live, *target.strays)
-    if mode is PublishMode.WINDOW_REPLACE:
-        redone = {each.work_unit.signature for each in good}
+    if spec.mode is PublishMode.WINDOW_REPLACE:
+        redone = {each.work_unit.signature: each.work_unit.timelabel for each in good}
+        of_label = spec.warehouse is not None and spec.warehouse.keeps_readings
         hashes = tuple(f"-{each.work_unit.hash}-" for each in good)
         lost = (file for file in target.strays if _names_one(file.uri, hashes))
-        return (*(file for file in target.live if file.signature in redone), *lost)
+        replaced = (
+            file
+            for file in target.live
+            if file.signature in redone
+            and (not of_label or file.timelabel == redone[file.signature])
+        )
+        return (*replaced, *lost)
     return ()
+
+
+def _missing(
+    spec: PublishingSpec, destination: Destination, target: Target, finished: Sequence[Finished]
+) -> tuple[PublishedFile, ...]:
+    """Return what tells a database to take away the rows that the run did not read."""
+    is_whole = target.is_whole and all(each.report.failure is None for each in finished)
+    is_wanted = spec.merge is not None and spec.merge.deletes_missing and is_whole
+    if not is_wanted or not isinstance(destination, DetectingDestination):
+        return ()
+    return (destination.missing(),)
+
+
+def _expired(destination: Destination, target: Target) -> tuple[PublishedFile, ...]:
+    """Return the files that go because they are kept no longer; only a run that has any asks."""
+    if not isinstance(destination, RetainingDestination) or not target.live:
+        return ()
+    return destination.expired(target.system_time)
 
 
 def _replaced(target: Target, moves: Sequence[Move]) -> tuple[PublishedFile, ...]:

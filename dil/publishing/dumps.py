@@ -10,6 +10,7 @@ import hashlib
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import compress
 
 from dil.errors import SourceContractError, WriteError
 from dil.model.dataset import Move, PublishedFile
@@ -19,6 +20,7 @@ from dil.model.work_unit import read_unit
 from dil.publishing.layout import META, dataset_dir, dump_path
 from dil.publishing.manifest import live_files
 from dil.storage import Filesystem
+from dil.storage.side_by_side import call_each
 from dil.text.file_names import MOST_PATH_BYTES
 
 _PIECE = 1 << 20
@@ -70,8 +72,8 @@ def without_clashes(reports: Sequence[TaskReport]) -> tuple[TaskReport, ...]:
     for report in reports:
         for name in _names(report):
             owners[name].add(report.signature)
-            for each in _above(name):
-                folders[each].add(report.signature)
+            for folder in _above(name):
+                folders[folder].add(report.signature)
     return tuple(_without_clash(report, owners, folders) for report in reports)
 
 
@@ -202,6 +204,12 @@ def is_lost(move: Move, filesystem: Filesystem) -> bool:
     if not filesystem.exists(path):
         return True
     return move.target.is_dump and not _is_same(path, move.target, filesystem)
+
+
+def lost_moves(moves: Sequence[Move], filesystem: Filesystem) -> tuple[Move, ...]:
+    """Return the moves whose file is neither staged nor published."""
+    lost = call_each(filesystem, lambda move: is_lost(move, filesystem), moves)
+    return tuple(compress(moves, lost))
 
 
 def is_in_place(move: Move, filesystem: Filesystem) -> bool:

@@ -19,41 +19,42 @@ QUARANTINE = "_quarantine"
 REFUSED = "_failed"
 AUDIT = "_audit"
 SENDING = "_sending"
+MERGED = "merged"
 
 
 def dataset_dir(spec: PublishingSpec) -> str:
     """Return the folder that holds the dataset's files, or its run folders."""
-    return _join(spec.final_dir, spec.dataset_path)
+    return join(spec.final_dir, spec.dataset_path)
 
 
 def run_staging_dir(spec: PublishingSpec, job_name: str, run_id: str) -> str:
     """Return the folder below which one run stages everything."""
-    return _join(spec.final_dir, STAGING, job_name, run_id)
+    return join(spec.final_dir, STAGING, job_name, run_id)
 
 
 def sending_dir(spec: PublishingSpec, job_name: str) -> str:
     """Return the folder of a job's start markers, which outlive the staging of its runs."""
-    return _join(spec.final_dir, STAGING, job_name, SENDING)
+    return join(spec.final_dir, STAGING, job_name, SENDING)
 
 
 def quarantine_dir(spec: PublishingSpec) -> str:
     """Return the folder of rows that were put aside; it is no part of the dataset's data."""
-    return _join(dataset_dir(spec), QUARANTINE)
+    return join(dataset_dir(spec), QUARANTINE)
 
 
 def refused_dir(spec: PublishingSpec) -> str:
     """Return the folder of payload rows that the receiver refused; no data of the dataset."""
-    return _join(dataset_dir(spec), REFUSED)
+    return join(dataset_dir(spec), REFUSED)
 
 
 def dump_path(spec: PublishingSpec, name: str) -> str:
     """Return where a dumped file of this name goes."""
-    return _join(spec.final_dir, name)
+    return join(spec.final_dir, name)
 
 
 def audit_dir(spec: PublishingSpec) -> str:
     """Return the folder where requests are recorded unless the job names another one."""
-    return _join(dataset_dir(spec), AUDIT)
+    return join(dataset_dir(spec), AUDIT)
 
 
 def output_dir(spec: PublishingSpec, *, now: int, full: bool, taken: frozenset[str]) -> str:
@@ -71,17 +72,24 @@ def output_dir(spec: PublishingSpec, *, now: int, full: bool, taken: frozenset[s
     while True:
         name = f"{local:%Y%m%d%H%M%S}_{suffix}"
         if name not in taken:
-            return _join(base, name)
+            return join(base, name)
         local += timedelta(seconds=1)
 
 
 def final_name(
-    run_id: str, unit_hash: str, number: int, *, rows: int | None, extension: str
+    run_id: str,
+    unit_hash: str,
+    number: int,
+    *,
+    rows: int | None,
+    extension: str,
+    prefix: str = "part",
 ) -> str:
     """Return a published file's name; ``rows`` is put before the extension when given."""
     count = "" if rows is None else f".{rows}"
-    return f"part-{run_id}-{unit_hash}-{number}{count}.{extension}"
+    return f"{prefix}-{run_id}-{unit_hash}-{number}{count}.{extension}"
 
 
-def _join(*parts: str) -> str:
+def join(*parts: str) -> str:
+    """Return one path of parts that may be empty."""
     return "/".join([parts[0].rstrip("/"), *(part.strip("/") for part in parts[1:] if part)])

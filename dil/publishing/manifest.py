@@ -9,16 +9,17 @@ doubled rows where files are replaced.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import TypeVar
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import msgspec
 
+from dil.errors import WriteError
 from dil.model.dataset import Commit, PublishedFile
+from dil.publishing.documents import decoded
 from dil.publishing.layout import META
 from dil.storage import Filesystem
 
-T = TypeVar("T")
 FORMAT = 1
 _KEPT = 20
 _NAME = re.compile(r"manifest-(\d+)\.json")
@@ -26,12 +27,16 @@ _NAME = re.compile(r"manifest-(\d+)\.json")
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """All live files of a dataset after one run."""
+    """All live files of a dataset after one run.
+
+    ``landed`` is the largest sequence of an intent that each job's commits have brought here.
+    """
 
     format: int
     sequence: int
     run_id: str
     files: tuple[PublishedFile, ...]
+    landed: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,16 +52,41 @@ def newest(filesystem: Filesystem, dataset_dir: str) -> Manifest:
     """Return the newest manifest, EMPTY when the dataset has none.
 
     Numbers have no gaps, so probing on from the hint finds what a crash kept out of it.
+
+    Raises:
+        StateError: a newer version wrote one, or it is damaged.
+        WriteError: its files are on a cluster or in a bucket of another name than the folder.
     """
-    hint = _read(filesystem, f"{_meta(dataset_dir)}/current.json", _Hint)
-    sequence = hint.sequence if hint else -1
+    hint = _content(filesystem, f"{_meta(dataset_dir)}/current.json")
+    sequence = -1 if hint is None else msgspec.json.decode(hint, type=_Hint).sequence
     found = _at(filesystem, dataset_dir, sequence)
     if found is None:
         sequence = _largest(filesystem, dataset_dir)
         found = _at(filesystem, dataset_dir, sequence)
     while (later := _at(filesystem, dataset_dir, sequence + 1)) is not None:
         found, sequence = later, sequence + 1
-    return found or EMPTY
+    if found is None:
+        return EMPTY
+    _require_one_address(found, dataset_dir)
+    return found
+
+
+def _require_one_address(manifest: Manifest, dataset_dir: str) -> None:
+    """Refuse what would not be known again by its URI: a cluster can have several names."""
+    here = _address(dataset_dir)
+    for file in manifest.files:
+        if _address(file.uri) != here:
+            raise WriteError(
+                f"{dataset_dir}: the live files are listed under another address: {file.uri}",
+                "Name the place as the runs did that published them. A DNS name that follows the"
+                " active name node stays right when another one takes over.",
+            )
+
+
+def _address(place: str) -> str:
+    """Return scheme and host of a URI, one and the same for all paths of this machine."""
+    scheme, is_uri, rest = place.partition("://")
+    return f"{scheme}://{rest.partition('/')[0]}" if is_uri else "file://"
 
 
 def _largest(filesystem: Filesystem, dataset_dir: str) -> int:
@@ -83,26 +113,27 @@ def advance(filesystem: Filesystem, dataset_dir: str, commit: Commit, first: int
 
     Losing the race for a number to another job that appends to the same dataset means trying the
     next one on top of its files. A driver that wakes up after others finished its commit finds
-    its manifest among those since ``first`` and leaves it at that.
+    that it has landed and leaves it at that.
     """
-    while True:
+    before = newest(filesystem, dataset_dir)
+    while before.landed.get(commit.source_name, -1) < first:
+        after = _after(before, commit, first)
+        path = _path(dataset_dir, after.sequence)
+        is_written = filesystem.put_if_absent(path, msgspec.json.encode(after))
         before = newest(filesystem, dataset_dir)
-        if _is_written(filesystem, dataset_dir, commit.run_id, range(first, before.sequence + 1)):
-            after = before
-            break
-        files = _files_after(before, commit)
-        after = Manifest(FORMAT, before.sequence + 1, commit.run_id, files)
-        if filesystem.put_if_absent(_path(dataset_dir, after.sequence), msgspec.json.encode(after)):
-            break
+        if is_written and before.sequence - after.sequence >= _KEPT:
+            # We slept, and the number was free because others took it and dropped it long ago.
+            filesystem.delete_file(path)
     # Once more where it was written: a crash may have come before the hint, and some read only it.
-    hint = _Hint(after.sequence, f"manifest-{after.sequence}.json")
+    hint = _Hint(before.sequence, f"manifest-{before.sequence}.json")
     filesystem.put(f"{_meta(dataset_dir)}/current.json", msgspec.json.encode(hint))
-    filesystem.delete_file(_path(dataset_dir, after.sequence - _KEPT))
+    filesystem.delete_file(_path(dataset_dir, before.sequence - _KEPT))
 
 
-def _is_written(filesystem: Filesystem, dataset_dir: str, run_id: str, sequences: range) -> bool:
-    manifests = (_at(filesystem, dataset_dir, sequence) for sequence in sequences)
-    return any(manifest is not None and manifest.run_id == run_id for manifest in manifests)
+def _after(before: Manifest, commit: Commit, first: int) -> Manifest:
+    landed = {**before.landed, commit.source_name: first}
+    files = _files_after(before, commit)
+    return Manifest(FORMAT, before.sequence + 1, commit.run_id, files, landed)
 
 
 def _files_after(before: Manifest, commit: Commit) -> tuple[PublishedFile, ...]:
@@ -113,13 +144,15 @@ def _files_after(before: Manifest, commit: Commit) -> tuple[PublishedFile, ...]:
 
 
 def _at(filesystem: Filesystem, dataset_dir: str, sequence: int) -> Manifest | None:
-    return _read(filesystem, _path(dataset_dir, sequence), Manifest)
+    path = _path(dataset_dir, sequence)
+    data = _content(filesystem, path)
+    return None if data is None else decoded(data, Manifest, path, FORMAT)
 
 
-def _read(filesystem: Filesystem, path: str, kind: type[T]) -> T | None:
+def _content(filesystem: Filesystem, path: str) -> bytes | None:
     try:
         with filesystem.open_input(path) as stream:
-            return msgspec.json.decode(stream.read(), type=kind)
+            return stream.read()
     except FileNotFoundError:
         return None
 

@@ -9,8 +9,11 @@ import msgspec
 
 from dil.errors import ConfigError, WriteError
 from dil.model.job import PublishMode
+from dil.publishing.documents import decoded
 from dil.publishing.layout import META
 from dil.storage import Filesystem
+
+FORMAT = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +38,10 @@ def claim(
 
     Raises:
         ConfigError: another job owns it, and not both of them only append.
+        StateError: a newer version wrote who owns it, or the file is damaged.
     """
     path = f"{dataset_dir}/{META}/owner.json"
-    first = msgspec.json.encode(_Owners(1, (owner,)))
+    first = msgspec.json.encode(_Owners(FORMAT, (owner,)))
     filesystem.make_folder(dataset_dir, mode=dir_mode)
     if filesystem.put_if_absent(path, first):
         return
@@ -55,7 +59,7 @@ def claim(
             "Two jobs may share a dataset only when both append. Choose another final dir or "
             f"table name, or, if that job is gone, delete {path}.",
         )
-    filesystem.put(path, msgspec.json.encode(_Owners(1, (*others, owner))))
+    filesystem.put(path, msgspec.json.encode(_Owners(FORMAT, (*others, owner))))
 
 
 def _refuse_other_store(others: Iterable[Owner], owner: Owner, path: str) -> None:
@@ -73,10 +77,11 @@ def _refuse_other_store(others: Iterable[Owner], owner: Owner, path: str) -> Non
 def _read(filesystem: Filesystem, path: str) -> tuple[Owner, ...]:
     try:
         with filesystem.open_input(path) as stream:
-            return msgspec.json.decode(stream.read(), type=_Owners).owners
+            data = stream.read()
     except FileNotFoundError:
         return ()
     except OSError as error:
         raise WriteError(
             f"{path}: {error.strerror}", "data.publisher.final.dir must name a folder."
         ) from error
+    return decoded(data, _Owners, path, FORMAT).owners

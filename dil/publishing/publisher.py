@@ -7,35 +7,59 @@ finished, by this run or by the next: each step, done again, changes nothing.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 
 from dil.errors import CommitUnknownError, WriteError
-from dil.model.dataset import Commit, Intent, Lease, PublishedFile
+from dil.model.dataset import Commit, Intent, Lease, Move, PublishedFile
+from dil.model.destination import TableFormat
 from dil.model.job import PublishingSpec, PublishMode
 from dil.model.json import JsonObject
-from dil.publishing import layout, manifest, start_marker
-from dil.publishing.dumps import is_lost
+from dil.publishing import dumps, layout, start_marker
+from dil.publishing.destination import (
+    Destination,
+    ParticularDestination,
+    described,
+    destination_for,
+    place,
+)
 from dil.spi.state_store import StateStore
-from dil.storage import Filesystem
+from dil.storage import FileInfo, Filesystem
+from dil.storage.side_by_side import call_each
 
 log = logging.getLogger(__name__)
 
 
 def publish(
-    store: StateStore, lease: Lease, commit: Commit, spec: PublishingSpec, filesystem: Filesystem
+    store: StateStore,
+    lease: Lease,
+    commit: Commit,
+    spec: PublishingSpec,
+    filesystem: Filesystem,
+    destination: Destination | None = None,
 ) -> JsonObject | None:
     """Make a commit visible and remember it; return the new block, None when none was due.
 
+    ``destination`` is that of ``spec``, where the caller has it: it may know much of a table.
+
     Raises:
         LeaseLostError: another run took over before anything became visible.
-        WriteError: a file could not be moved; the next run finishes the rest.
+        WriteError: a file could not be moved, and the next run finishes the rest; or one does not
+            fit where it was to be published, or its path is too long, and nothing was decided.
+        CommitConflictError: another program changed what is published; nothing was decided.
     """
-    dataset = layout.dataset_dir(spec)
     if commit.all_moves or commit.removes or commit.quarantine_removes:
-        sequence = manifest.newest(filesystem, dataset).sequence + 1
-        intent = Intent(commit, lease.token, dataset, sequence)
+        destination = destination or destination_for(spec, filesystem)
+        if isinstance(destination, ParticularDestination):
+            destination.require_fit(commit)
+        if spec.warehouse is None:
+            for move in commit.all_moves:
+                filesystem.check_path(filesystem.path_of(move.target.uri))
+        sequence = destination.next_sequence()
+        folder = layout.dataset_dir(spec)
+        intent = Intent(commit, lease.token, folder, sequence, described(spec, filesystem))
         store.record_intent(lease, intent)
-        carry_out(intent, spec, filesystem)
+        carry_out(intent, spec, filesystem, destination)
     block = store.commit(lease, commit)
     start_marker.forget(filesystem, layout.sending_dir(spec, lease.job), commit)
     return block
@@ -44,50 +68,66 @@ def publish(
 def finish_pending(
     store: StateStore, lease: Lease, spec: PublishingSpec, filesystem: Filesystem
 ) -> Commit | None:
-    """Finish what an earlier run decided; return its commit, None when nothing was pending."""
+    """Finish what an earlier run decided; return its commit, None when nothing was pending.
+
+    Raises:
+        CommitUnknownError: the job publishes elsewhere now, or files are gone; nothing was done.
+    """
     intent = store.pending_intent()
     if intent is None:
         return None
     log.info("finishing the publish of run %s", intent.commit.run_id)
-    _refuse_lost_files(intent, filesystem)
+    _refuse_lost_files(intent, spec, filesystem)
     carry_out(intent, spec, filesystem)
     store.commit(lease, intent.commit)
     start_marker.forget(filesystem, layout.sending_dir(spec, lease.job), intent.commit)
     return intent.commit
 
 
-def _refuse_lost_files(intent: Intent, filesystem: Filesystem) -> None:
+def lost_moves(intent: Intent, spec: PublishingSpec, filesystem: Filesystem) -> tuple[Move, ...]:
+    """Return the moves whose file is neither staged nor published any more.
+
+    Raises:
+        CommitUnknownError: the job publishes elsewhere now, so nobody can tell.
+    """
+    now = described(spec, filesystem)
+    if intent.destination not in ("", now):
+        raise CommitUnknownError(
+            f"run {intent.commit.run_id} began to publish to {intent.destination}, and the job now"
+            f" publishes to {now}",
+            "Nothing was changed. Set back what differs and run again: the publish is finished. "
+            "Then change it.",
+        )
+    quarantine = dumps.lost_moves(intent.commit.quarantine, filesystem)
+    return (*destination_for(spec, filesystem).lost(intent), *quarantine)
+
+
+def _refuse_lost_files(intent: Intent, spec: PublishingSpec, filesystem: Filesystem) -> None:
     """Stop when a file that was to be published is neither staged nor published any more."""
-    for move in intent.commit.all_moves:
-        target = filesystem.path_of(move.target.uri)
-        if is_lost(move, filesystem):
-            raise CommitUnknownError(
-                f"run {intent.commit.run_id} began to publish, and its file {move.source} is gone; "
-                f"it is not at {target} either",
-                "Nothing was deleted and no watermark moved. Restore the file from a copy of the "
-                "staging folder, then run again: the publish is finished first. Or let it be "
-                "finished without it: dil runs finish JOB.conf --without-lost",
-            )
+    for move in lost_moves(intent, spec, filesystem):
+        raise CommitUnknownError(
+            f"run {intent.commit.run_id} began to publish, and its file {move.source} is gone; "
+            f"it is not at {move.target.uri} either",
+            "Nothing was deleted and no watermark moved. Restore the file from a copy of the "
+            "staging folder, then run again: the publish is finished first. Or let it be "
+            "finished without it: dil runs finish JOB.conf --without-lost",
+        )
 
 
-def carry_out(intent: Intent, spec: PublishingSpec, filesystem: Filesystem) -> None:
-    """Move files in, switch the manifest, take files away; every step may be done again."""
-    commit = intent.commit
-    targets = [(move, filesystem.path_of(move.target.uri)) for move in commit.all_moves]
-    folders = {path.rpartition("/")[0] for _, path in targets}
-    for folder in sorted(folders):
-        filesystem.make_folder(folder, mode=spec.dir_mode)
-    for move, path in targets:
-        put = filesystem.replace if move.target.is_dump else filesystem.move
-        put(move.source, path, mode=spec.file_mode)
-    filesystem.sync_folders(folders)
-    if commit.moves or commit.removes:
-        manifest.advance(filesystem, intent.dataset_dir, commit, intent.sequence)
-    # A dumped file took the place of the one that it replaces.
-    written = {move.target.uri for move in commit.moves}
-    for uri in (*(file.uri for file in commit.removes), *commit.quarantine_removes):
-        if uri not in written:
-            filesystem.delete_file(filesystem.path_of(uri))
+def carry_out(
+    intent: Intent,
+    spec: PublishingSpec,
+    filesystem: Filesystem,
+    destination: Destination | None = None,
+) -> None:
+    """Publish what an intent says, rows that were put aside first; each step may be done again.
+
+    ``destination`` as in ``publish``.
+    """
+    place(intent.commit.quarantine, spec, filesystem)
+    (destination or destination_for(spec, filesystem)).carry_out(intent)
+    removed = map(filesystem.path_of, intent.commit.quarantine_removes)
+    call_each(filesystem, filesystem.delete_file, removed)
 
 
 def quarantined_files(spec: PublishingSpec, filesystem: Filesystem) -> tuple[str, ...]:
@@ -98,7 +138,11 @@ def quarantined_files(spec: PublishingSpec, filesystem: Filesystem) -> tuple[str
     if spec.mode is PublishMode.APPEND:
         return ()
     folders = (layout.quarantine_dir(spec), layout.refused_dir(spec))
-    return tuple(filesystem.uri(file.path) for each in folders for file in filesystem.files(each))
+    return tuple(
+        filesystem.uri(file.path)
+        for folder in folders
+        for file in _without_links(filesystem.files(folder), folder, filesystem)
+    )
 
 
 def strays(
@@ -108,13 +152,18 @@ def strays(
 
     A replace takes them away (behaviour.md B14.4). A window replace looks among them for those of
     its own work units, whose names tell: a manifest may have been lost. Datasets of their own
-    below this one are left alone.
+    below this one are left alone, and so is what links to other folders lead to. Of a table every
+    file that is live is known, and the others are there for readers of its earlier versions; of
+    some it may not be known whose they are.
     """
-    if spec.mode is PublishMode.APPEND:
+    if spec.mode in (PublishMode.APPEND, PublishMode.MERGE):
         return ()
+    if spec.table.format is not TableFormat.FILES:
+        is_searched = spec.mode is PublishMode.WINDOW_REPLACE
+        return tuple(file for file in live if not file.signature) if is_searched else ()
     base = layout.dataset_dir(spec)
     known = {file.uri for file in live}
-    found = list(filesystem.files(base))
+    found = _without_links(filesystem.files(base), base, filesystem)
     nested = {
         root
         for file in found
@@ -127,6 +176,20 @@ def strays(
         and not any(file.path.startswith(f"{root}/") for root in nested)
         and filesystem.uri(file.path) not in known
     )
+
+
+def _without_links(files: Iterable[FileInfo], base: str, filesystem: Filesystem) -> list[FileInfo]:
+    """Return the files whose folders are where their paths say, seen from a folder."""
+    root = filesystem.real_path(base)
+    by_folder: dict[str, list[FileInfo]] = defaultdict(list)
+    for file in files:
+        by_folder[file.path.rpartition("/")[0]].append(file)
+    return [
+        file
+        for folder, inside in by_folder.items()
+        if filesystem.real_path(folder) == f"{root}{folder[len(base) :]}"
+        for file in inside
+    ]
 
 
 def sweep(filesystem: Filesystem, staging_dir: str) -> bool:

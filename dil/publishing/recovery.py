@@ -21,9 +21,13 @@ def staged_work(filesystem: Filesystem, run: RunRecord) -> tuple[StagedResult, .
     return tuple(read_results(filesystem, run.staging_dir))
 
 
-def finished(results: Iterable[StagedResult]) -> tuple[Finished, ...]:
-    """Return staged results in the form that publishing decides on."""
-    kept = tuple(results)
+def finished(results: Iterable[StagedResult], plan: StagedPlan) -> tuple[Finished, ...]:
+    """Return staged results in the form that publishing decides on, in the order of their plan.
+
+    Of rows of one key a merge keeps the one that comes last.
+    """
+    places = {unit.signature: place for place, unit in enumerate(plan.work_units)}
+    kept = sorted(results, key=lambda each: places.get(each.work_unit.signature, -1))
     reports = without_clashes([each.report for each in kept])
     return tuple(
         Finished(each.work_unit, report) for each, report in zip(kept, reports, strict=True)
@@ -37,11 +41,13 @@ class Owed:
     ``failed`` were read in part by earlier runs: they are recorded as failed, because otherwise
     they would look up to date as soon as a newer partition is published (spec README 4 and 8).
     Others have no record and stay due by that. ``low`` is the earliest start among all of them
-    and those that were left out of the plan; the dataset's watermark stays below it.
+    and those that were left out of the plan; the dataset's watermark stays below it. ``missed`` are
+    work units that no run reads, which are recorded as that.
     """
 
     failed: tuple[Finished, ...]
     low: int | None
+    missed: tuple[WorkUnit, ...] = ()
 
 
 def owed(plan: StagedPlan, done: Collection[str], why: str) -> Owed:
@@ -62,6 +68,7 @@ def owed(plan: StagedPlan, done: Collection[str], why: str) -> Owed:
             *(_failed(unit, "a backfill went beyond this work unit") for unit in plan.rests),
         ),
         low=min(starts, default=None),
+        missed=plan.missed,
     )
 
 

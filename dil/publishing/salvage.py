@@ -9,18 +9,14 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
-from dil.model.dataset import Commit, Intent, Lease, Move, OperatorAct, PublishedFile
+from dil.model.dataset import Commit, Intent, Lease, OperatorAct, PublishedFile
 from dil.model.job import PublishingSpec, PublishMode
 from dil.model.work_unit import unit_hash
-from dil.publishing.dumps import is_in_place, is_lost
-from dil.publishing.publisher import carry_out
+from dil.publishing.compacted import is_compaction
+from dil.publishing.dumps import is_in_place
+from dil.publishing.publisher import carry_out, lost_moves
 from dil.spi.state_store import StateStore
 from dil.storage import Filesystem
-
-
-def lost_moves(intent: Intent, filesystem: Filesystem) -> tuple[Move, ...]:
-    """Return the moves whose file is neither staged nor published any more."""
-    return tuple(move for move in intent.commit.all_moves if is_lost(move, filesystem))
 
 
 def finish_without_lost(
@@ -30,14 +26,14 @@ def finish_without_lost(
 
     Their other files are deleted, staged or moved, so that no driver that wakes up later can
     bring them in. A dumped file that took the place of an earlier one stays and is listed, because
-    the earlier one is no more; the next reading replaces it. A replace takes all or nothing, so it
-    is given up as a whole: the files that it was to replace are still there, because they go only
-    after all moves.
+    the earlier one is no more; the next reading replaces it. A replace or merge takes all or
+    nothing, and so does a compaction, so it is given up as a whole: the files that it was to
+    replace are still there, because they go only after all moves.
 
     Raises:
         LeaseLostError: another run took over.
     """
-    lost = {move.target.signature for move in lost_moves(intent, filesystem)}
+    lost = {move.target.signature for move in lost_moves(intent, spec, filesystem)}
     if not lost:
         carry_out(intent, spec, filesystem)
         store.commit(lease, intent.commit)
@@ -50,7 +46,7 @@ def finish_without_lost(
             # A name that was dumped before still holds what an earlier run put there.
             is_new = not move.target.is_dump or is_in_place(move, filesystem)
             filesystem.delete_file(move.source)
-            if is_new:
+            if is_new and spec.warehouse is None:  # a database has all of a commit or nothing
                 filesystem.delete_file(filesystem.path_of(move.target.uri))
     store.replace_intent(lease, rest)
     carry_out(rest, spec, filesystem)
@@ -74,9 +70,12 @@ def _without(
     intent: Intent, lost: set[str], mode: PublishMode, overwriting: frozenset[str]
 ) -> Intent:
     commit = intent.commit
-    gives_up = mode is PublishMode.REPLACE and commit.act is None
+    is_whole = mode is PublishMode.MERGE or (mode is PublishMode.REPLACE and commit.act is None)
+    gives_up = is_whole or is_compaction(commit)
     if gives_up:
-        lost = {outcome.signature for outcome in commit.outcomes}
+        # Files of rewritten rows belong to no work unit.
+        moved = (move.target.signature for move in commit.all_moves)
+        lost = {"", *(outcome.signature for outcome in commit.outcomes), *moved}
     outcomes = tuple(
         replace(outcome, high=None, error="its staged files were lost")
         if outcome.signature in lost

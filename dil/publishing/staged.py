@@ -50,12 +50,13 @@ class StagedPlan:
     """What a run set out to do; ``left_low`` as in ``model.work_unit.Plan``.
 
     ``rests`` are parts of partitions that stay to be read, and would not be due once the work
-    units are published.
+    units are published. ``missed`` are those that no run reads (timelabels.md 2.8).
     """
 
     work_units: tuple[WorkUnit, ...] = ()
     left_low: int | None = None
     rests: tuple[WorkUnit, ...] = ()
+    missed: tuple[WorkUnit, ...] = ()
 
 
 def write_plan(filesystem: Filesystem, run_staging: str, plan: StagedPlan) -> None:

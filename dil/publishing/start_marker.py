@@ -190,7 +190,8 @@ def forget_committed(filesystem: Filesystem, folder: str, runs: Iterable[RunReco
     for file in tuple(filesystem.files(folder)):
         try:
             mark = _read(filesystem, file.path)
-            if mark.state is MarkState.SENT and mark.run_id in committed:
+            is_known = mark.format <= _FORMAT
+            if is_known and mark.state is MarkState.SENT and mark.run_id in committed:
                 result = read_result(filesystem, mark.folder)
                 if result is None or not result.report.files:
                     filesystem.delete_file(file.path)

@@ -16,7 +16,6 @@ import msgspec
 from dil.errors import StateError, WriteError
 from dil.model.dataset import Move, PublishedFile
 from dil.model.job import PublishingSpec
-from dil.model.json import JsonObject
 from dil.publishing.layout import META, dataset_dir
 from dil.spi.state_store import StateStore
 from dil.storage import Filesystem
@@ -36,7 +35,7 @@ def require_recorded(store: StateStore) -> None:
     Raises:
         StateError: no block of the chain names a schema.
     """
-    if not any(_kind(block) == "SetDataSchema" for block in store.blocks()):
+    if next(iter(store.blocks_of_kind("SetDataSchema")), None) is None:
         raise StateError(
             "these files were published while no state was kept, so the chain does not know them",
             "Give --keep-files, and move the files away yourself.",
@@ -122,11 +121,6 @@ def _kept(filesystem: Filesystem, folder: str) -> tuple[Move, ...]:
 def _is_taken(filesystem: Filesystem, move: Move) -> bool:
     """Tell whether a later dumped file has the name of a withdrawn one."""
     return move.target.is_dump and filesystem.exists(filesystem.path_of(move.target.uri))
-
-
-def _kind(block: JsonObject) -> object:
-    event = block["event"]
-    return event.get("kind") if isinstance(event, Mapping) else None
 
 
 def _folder(spec: PublishingSpec, act_id: str) -> str:

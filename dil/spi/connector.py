@@ -157,7 +157,12 @@ class ByteSession(Session):
 
 
 class RowSession(Session):
-    """A protocol that answers with rows: databases."""
+    """A protocol that answers with rows: databases.
+
+    ``location`` names the source in messages, without secrets; empty where nobody set it.
+    """
+
+    location: str = ""
 
     @abstractmethod
     def read(self, values: RequestValues) -> Iterator[pa.RecordBatch]:

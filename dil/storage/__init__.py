@@ -7,6 +7,20 @@ __all__ = ["FileInfo", "Filesystem", "LocalFilesystem", "filesystem_for"]
 
 
 def filesystem_for(place: str) -> Filesystem:
-    """Return the filesystem of an absolute path or URI; the job was checked to name a known one."""
-    del place
+    """Return the filesystem of an absolute path or URI; the job was checked to name a known one.
+
+    Nothing is asked, and no client is made, before the first file is looked at.
+    """
+    if place.startswith("s3://"):
+        from dil.storage.s3.filesystem import S3Filesystem  # most jobs stay on this machine
+
+        return S3Filesystem()
+    if place.startswith(("gs://", "abfss://")):
+        from dil.storage.objects.filesystem import ObjectFilesystem
+
+        return ObjectFilesystem()
+    if place.startswith(("hdfs://", "webhdfs://", "swebhdfs://")):
+        from dil.storage.hdfs.filesystem import HdfsFilesystem
+
+        return HdfsFilesystem()
     return LocalFilesystem()

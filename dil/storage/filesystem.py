@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import BinaryIO
+from typing import BinaryIO, ClassVar
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,8 +21,11 @@ class Filesystem(ABC):
     """Files of one store, named by absolute paths. Safe to use from several threads.
 
     Every write is durable when the call returns. Missing folders are created. OSError and its
-    kin leave as WriteError, so that a full disk reads as one.
+    kin leave as WriteError, so that a full disk reads as one. ``parallel_requests`` is how many
+    files are worth moving or reading at a time: more than 1 where each call waits for a network.
     """
+
+    parallel_requests: ClassVar[int] = 1
 
     @abstractmethod
     def open_output(self, path: str) -> BinaryIO:
@@ -117,3 +120,19 @@ class Filesystem(ABC):
     @abstractmethod
     def path_of(self, uri: str) -> str:
         """Return the path of a URI that ``uri`` made."""
+
+    @abstractmethod
+    def check_path(self, path: str) -> None:
+        """Refuse a path that no file can have, such as one that is too long.
+
+        Raises:
+            WriteError: nothing was asked or changed.
+        """
+
+    def options_of(self, path: str) -> Mapping[str, str]:
+        """Return what Rust's object_store has to be told to reach a path as we do.
+
+        The values may be secret, and are good for some minutes.
+        """
+        del path
+        return {}

@@ -16,6 +16,8 @@ from urllib.parse import unquote, urlsplit
 from dil.errors import WriteError
 from dil.storage.filesystem import FileInfo, Filesystem
 
+_MOST_BYTES = 255
+_MOST_PATH_BYTES = 4095
 _NO_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS})
 
 
@@ -169,8 +171,30 @@ class LocalFilesystem(Filesystem):
         return Path(path).as_uri()
 
     def path_of(self, uri: str) -> str:
-        """Return the path of a ``file:///`` URI."""
-        return unquote(urlsplit(uri).path)
+        """Return the path of a ``file:///`` URI.
+
+        Raises:
+            WriteError: it is of another store.
+        """
+        parts = urlsplit(uri)
+        if parts.scheme != "file":
+            raise WriteError(
+                f"{uri} is not on this machine",
+                "The job published elsewhere before; set data.publisher.final.dir back for one"
+                " run.",
+            )
+        return unquote(parts.path)
+
+    def check_path(self, path: str) -> None:
+        """Refuse paths, and parts of them, that are longer than Linux takes."""
+        is_long = any(len(part.encode()) > _MOST_BYTES for part in path.split("/"))
+        if is_long or len(path.encode()) > _MOST_PATH_BYTES:
+            raise WriteError(
+                f"{path[:200]}...: paths have {_MOST_PATH_BYTES:,} bytes at most, and their parts"
+                f" {_MOST_BYTES}",
+                "Choose a shorter name, another data.publisher.final.dir, or fewer columns for"
+                " ms.table.partition.fields.",
+            )
 
     @staticmethod
     def _listed(path: str) -> list[Path]:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from dil.execution.coordinated import Place, coordinated
 from dil.execution.executor import Execution, Watch
 from dil.model.task import RunContext, TaskReport
 from dil.model.work_unit import WorkUnit
 from dil.task import Surroundings, run_work_unit
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 
 class InProcessExecutor:
@@ -30,3 +34,7 @@ class InProcessExecutor:
                 if stopped is not None and len(reports) < len(units):
                     return Execution(tuple(reports), stopped)
         return Execution(tuple(reports))
+
+    def map(self, function: Callable[[T], R], items: Sequence[T]) -> list[R]:
+        """Call the function for one item after the other."""
+        return [function(item) for item in items]

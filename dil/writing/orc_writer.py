@@ -9,12 +9,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import orc
 
+from dil.errors import ConversionError
 from dil.model.job import WritingSpec
 from dil.spi.writer import FileWriter
 from dil.writing.nested import explicit, map_schema, rebuild_batch
 
 _CODECS = {"": "snappy", "SNAPPY": "snappy", "DEFLATE": "zlib", "NOCOMPRESSION": "uncompressed"}
 _US_PER_MS = 1000
+_STRIPE_BYTES = 64 * 1024 * 1024
+_FAR_TIMESTAMP = "out of range for nanosecond"
 
 
 class OrcFileWriter(FileWriter):
@@ -29,6 +32,12 @@ class OrcFileWriter(FileWriter):
         super().__init__(sink, schema, spec)
         self._physical = map_schema(schema, _physical_type)
         self._writer = orc.ORCWriter(sink, compression=_CODECS[spec.codec.upper()])
+        self._given_bytes = 0
+
+    @property
+    def held_bytes(self) -> int:
+        """Return how much the library holds back at most: a stripe, it does not tell more."""
+        return min(self._given_bytes, _STRIPE_BYTES)
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Append the batch; the library collects stripes."""
@@ -37,6 +46,7 @@ class OrcFileWriter(FileWriter):
         # inside another one: both shift the values below.
         columns = [explicit(column) for column in physical.columns]
         self._writer.write(pa.Table.from_arrays(columns, schema=self._physical))
+        self._given_bytes += batch.nbytes
 
     def close(self) -> None:
         """Write the last stripe and the footer."""
@@ -44,11 +54,25 @@ class OrcFileWriter(FileWriter):
 
 
 def read_orc(source: BinaryIO, schema: pa.Schema, spec: WritingSpec) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a file that OrcFileWriter wrote with this schema, stripe by stripe."""
+    """Yield the rows of a file that OrcFileWriter wrote with this schema, stripe by stripe.
+
+    Raises:
+        ConversionError: a timestamp is outside of what Arrow reads, which is nanoseconds.
+    """
     del spec
     file = orc.ORCFile(source)
     for index in range(file.nstripes):
-        yield rebuild_batch(file.read_stripe(index), schema, _from_physical)
+        try:
+            stripe = file.read_stripe(index)
+        except pa.ArrowInvalid as error:
+            if _FAR_TIMESTAMP not in str(error):
+                raise
+            raise ConversionError(
+                f"ORC files with timestamps before 1677-09-21 or after 2262-04-11 cannot be read"
+                f" back, as merges, compactions and changes of a column's type have to: {error}",
+                "Convert such values at the source, or set writer.output.format=PARQUET.",
+            ) from error
+        yield rebuild_batch(stripe, schema, _from_physical)
 
 
 def _physical_type(data_type: pa.DataType) -> pa.DataType:

@@ -15,6 +15,9 @@ from dil.writing.nested import rebuild_batch
 
 _CODECS = {"": "snappy", "SNAPPY": "snappy", "DEFLATE": "gzip", "NOCOMPRESSION": "none"}
 _BUFFER_BYTES = 64 * 1024 * 1024
+# Batches of fewer rows are put together by so many: each one alone costs more than its rows.
+_FEW_ROWS = 1024
+_FEW_BATCHES = 128
 
 
 class ParquetFileWriter(FileWriter):
@@ -32,12 +35,18 @@ class ParquetFileWriter(FileWriter):
         self._physical = pa.schema([_relaxed(field, below_null=False) for field in schema])
         self._writer: pq.ParquetWriter | None = None
         self._held: list[pa.RecordBatch] = []
+        self._few: list[pa.RecordBatch] = []
         self._held_rows = 0
         self._held_bytes = 0
 
+    @property
+    def held_bytes(self) -> int:
+        """Return how much is held back."""
+        return self._held_bytes
+
     def write(self, batch: pa.RecordBatch) -> None:
         """Hold the batch back until a row group is full."""
-        self._held.append(rebuild_batch(batch, self._physical, _same))
+        self._hold(rebuild_batch(batch, self._physical, _same))
         self._held_rows += batch.num_rows
         self._held_bytes += batch.nbytes
         if self._held_rows >= self.spec.row_group_rows or self._held_bytes >= _BUFFER_BYTES:
@@ -47,7 +56,22 @@ class ParquetFileWriter(FileWriter):
         """Write the last row group and the footer."""
         self._write_row_group().close()
 
+    def _hold(self, batch: pa.RecordBatch) -> None:
+        if batch.num_rows < _FEW_ROWS:
+            self._few.append(batch)
+            if len(self._few) < _FEW_BATCHES:
+                return
+        self._put_together()
+        if batch.num_rows >= _FEW_ROWS:
+            self._held.append(batch)
+
+    def _put_together(self) -> None:
+        if self._few:
+            self._held.append(pa.concat_batches(self._few))
+            self._few = []
+
     def _write_row_group(self) -> pq.ParquetWriter:
+        self._put_together()
         table = pa.Table.from_batches(self._held, schema=self._physical)
         if self._writer is None:
             self._writer = pq.ParquetWriter(

@@ -44,22 +44,59 @@ class Place:
         return f"{self.directory.rstrip('/')}/part-{number}.{self.writer_class.extension}"
 
 
-class RollingFiles:
-    """Writes batches into files ``part-<n>``, numbered from ``first``; no file without a row.
+@dataclass(slots=True)
+class Numbers:
+    """Numbers the files of one folder; all that write there share them."""
 
-    ``written`` are files that are there already and come before all others.
+    next: int = 0
+
+    def take(self) -> int:
+        """Return a number that no other file has."""
+        number = self.next
+        self.next += 1
+        return number
+
+
+@dataclass(frozen=True, slots=True)
+class Apart:
+    """Where files go that hold some rows only; both as in ``StagedFile``."""
+
+    folder: str = ""
+    timelabel: str = ""
+
+
+TOGETHER = Apart()
+
+
+class RollingFiles:
+    """Writes batches into files ``part-<n>``, numbered by ``numbers``; no file without a row.
+
+    ``written`` are files that are there already and come before all others. ``apart`` tells where
+    the files are published.
     """
 
-    def __init__(self, place: Place, first: int = 0, written: Iterable[WrittenFile] = ()) -> None:
+    def __init__(
+        self,
+        place: Place,
+        numbers: Numbers,
+        written: Iterable[WrittenFile] = (),
+        apart: Apart = TOGETHER,
+    ) -> None:
         self._place = place
-        self._next = first
+        self._numbers = numbers
         self._open: _OpenFile | None = None
+        self.apart = apart
         self.written: list[WrittenFile] = list(written)
 
     @property
-    def next_number(self) -> int:
-        """Return the number that the next file would have."""
-        return self._next
+    def is_open(self) -> bool:
+        """Tell whether there is a file at hand."""
+        return self._open is not None
+
+    @property
+    def held_bytes(self) -> int:
+        """Return how many bytes the file at hand holds in memory, about."""
+        return 0 if self._open is None else self._open.held_bytes
 
     @property
     def open_rows(self) -> int:
@@ -73,8 +110,7 @@ class RollingFiles:
         if self._open and not self._open.schema.equals(batch.schema, check_metadata=True):
             self.end_file()
         if self._open is None:
-            self._open = _OpenFile(self._place, self._next, batch.schema)
-            self._next += 1
+            self._open = _OpenFile(self._place, self._numbers.take(), batch.schema)
         self._open.write(batch)
         if self._open.bytes >= self._place.spec.target_bytes:
             self.end_file()
@@ -83,7 +119,7 @@ class RollingFiles:
         """Finish the file at hand, if there is one; it is durable afterwards."""
         if self._open is not None:
             current, self._open = self._open, None
-            self.written.append(current.finish())
+            self.written.append(current.finish(self.apart))
 
     def abandon_file(self) -> None:
         """Delete the file at hand, if there is one; safe to call at any time."""
@@ -123,7 +159,13 @@ class _OpenFile:
             self._writer.write(batch)
         self.rows += batch.num_rows
 
-    def finish(self) -> WrittenFile:
+    @property
+    def held_bytes(self) -> int:
+        # A plug-in's writer need not tell.
+        held: int = getattr(self._writer, "held_bytes", 0)
+        return held
+
+    def finish(self, apart: Apart) -> WrittenFile:
         try:
             with _write_errors(self._path):
                 self._writer.close()
@@ -131,7 +173,14 @@ class _OpenFile:
         except BaseException:
             self.abandon()
             raise
-        file = StagedFile(self._path, self.rows, self._sink.bytes, self._sink.sha256)
+        file = StagedFile(
+            self._path,
+            self.rows,
+            self._sink.bytes,
+            self._sink.sha256,
+            folder=apart.folder,
+            timelabel=apart.timelabel,
+        )
         is_part = 2 * self._sink.bytes < self._place.spec.target_bytes
         return WrittenFile(file, self.schema, is_part=is_part)
 

@@ -7,17 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import groupby
 
 import pyarrow as pa
 
-from dil.errors import ConversionError
 from dil.model.job import WritingSpec
 from dil.model.task import StagedFile
 from dil.spi.writer import FileWriter
 from dil.storage.filesystem import Filesystem
-from dil.writing.formats import Reader, reader_for
-from dil.writing.rolling import Place, RollingFiles, WrittenFile
+from dil.writing.rewriting import Rewriting, rows_again
+from dil.writing.rolling import Numbers, Place, RollingFiles, WrittenFile
 from dil.writing.widening import Widening, conform
 
 
@@ -51,9 +49,9 @@ class StagedWriter:
     ) -> None:
         self._place = Place(filesystem, directory, spec, writer_class)
         self._widening = Widening()
-        self._files = RollingFiles(self._place)
-        self._rewritten: list[RollingFiles] = []
-        self._replaced: list[str] = []
+        self._numbers = Numbers()
+        self._files = RollingFiles(self._place, self._numbers)
+        self._again = Rewriting(self._place, self._numbers)
         self._is_cut = False
 
     @property
@@ -85,22 +83,21 @@ class StagedWriter:
             ConversionError: an earlier value does not fit the schema that later rows brought.
         """
         self._files.end_file()
-        files = self._unified(self._files.written)
+        if self.schema is None:
+            return ()
+        files = self._again.unified(self._files, self.schema, joins_parts=self._is_cut)
         if not self._is_cut:
             self.drop_replaced()
         return files
 
     def drop_replaced(self) -> None:
         """Delete the files that ``finish`` wrote again; what is kept of them is of no use then."""
-        for path in self._replaced:
-            self._place.filesystem.delete_file(path)
-        self._replaced = []
+        self._again.drop_replaced()
 
     def abort(self) -> None:
         """Delete everything written; never fails for a file that is already gone."""
         self._files.delete()
-        for files in self._rewritten:
-            files.delete()
+        self._again.delete()
 
     def cut(self) -> tuple[WrittenFile, ...]:
         """End the file at hand and return all files so far; they are durable and stay.
@@ -131,16 +128,13 @@ class StagedWriter:
         """
         self._files.end_file()
         kept, later = self._files.written[: mark.files], self._files.written[mark.files :]
-        number = self._files.next_number
         if mark.rows and later[0].file.rows == mark.rows:
             kept.append(later.pop(0))
         elif mark.rows:
-            target = self._beginning(later[0], mark.rows)
-            kept += target.written
-            number = target.next_number
+            kept += self._beginning(later[0], mark.rows).written
         for entry in later:
             self._place.filesystem.delete_file(entry.file.path)
-        self._files = RollingFiles(self._place, number, kept)
+        self._files = RollingFiles(self._place, self._numbers, kept)
         self._widening.go_on(mark.schema, mark.seen)
 
     def go_on(
@@ -151,65 +145,20 @@ class StagedWriter:
         ``schema`` and ``seen`` are those of its ``mark``. Called before the first ``write``.
         """
         self._is_cut = True
-        self._files = RollingFiles(self._place, len(files), files)
+        self._numbers.next = len(files)
+        self._files = RollingFiles(self._place, self._numbers, files)
         self._widening.go_on(schema, seen)
 
     def keep_cut(self) -> None:
         """Delete what was not cut; the opposite of ``abort``, for a failed attempt."""
         self._files.abandon_file()
-        for files in self._rewritten:
-            files.delete()
-
-    def _is_current(self, written: WrittenFile) -> bool:
-        return bool(written.schema.equals(self._widening.schema, check_metadata=True))
-
-    def _unified(self, written: list[WrittenFile]) -> tuple[StagedFile, ...]:
-        """Write files of an older schema again; neighbours among them are put together.
-
-        So are files that are small because they were cut.
-        """
-        files: list[StagedFile] = []
-        number = self._files.next_number
-        for stays, group in groupby(written, self._stays):
-            entries = list(group)
-            if stays or (len(entries) == 1 and self._is_current(entries[0])):
-                files.extend(entry.file for entry in entries)
-                continue
-            target = RollingFiles(self._place, number)
-            self._rewritten.append(target)
-            for entry in entries:
-                self._copy(entry, target)
-            target.end_file()
-            number = target.next_number
-            files.extend(entry.file for entry in target.written)
-            self._replaced += [entry.file.path for entry in entries]
-        return tuple(files)
-
-    def _stays(self, entry: WrittenFile) -> bool:
-        joins = self._is_cut and entry.is_part and reader_for(self._place.writer_class) is not None
-        return self._is_current(entry) and not joins
-
-    def _copy(self, entry: WrittenFile, target: RollingFiles) -> None:
-        with self._place.filesystem.open_input(entry.file.path) as source:
-            for batch in self._reader()(source, entry.schema, self._place.spec):
-                target.write(conform(batch, self._widening.schema))
+        self._again.delete()
 
     def _beginning(self, entry: WrittenFile, rows: int) -> RollingFiles:
         """Write the first rows of a file again."""
-        target = RollingFiles(self._place, self._files.next_number)
-        with self._place.filesystem.open_input(entry.file.path) as source:
-            for batch in self._reader()(source, entry.schema, self._place.spec):
-                target.write(batch.slice(0, rows))
-                rows -= min(rows, batch.num_rows)
+        target = RollingFiles(self._place, self._numbers)
+        for batch in rows_again(self._place, entry):
+            target.write(batch.slice(0, rows))
+            rows -= min(rows, batch.num_rows)
         target.end_file()
         return target
-
-    def _reader(self) -> Reader:
-        read = reader_for(self._place.writer_class)
-        if read is None:
-            raise ConversionError(
-                f"the columns changed while rows were written, and files of"
-                f" {self._place.writer_class.__name__} cannot be read back",
-                "Give the columns of this job with ms.output.schema.",
-            )
-        return read

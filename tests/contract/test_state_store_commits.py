@@ -1,6 +1,7 @@
 """What every state store makes of a commit: blocks, watermarks, work units, history."""
 
 import random
+from dataclasses import replace
 
 import pytest
 
@@ -151,6 +152,19 @@ def test_a_commit_that_changes_nothing_writes_no_block_but_drops_the_intent(
     assert store.commit(lease, nothing) is None
     assert store.pending_intent() is None
     assert store.head() == head
+
+
+def test_a_success_that_is_repeated_without_data_writes_no_block(store: StateStore) -> None:
+    lease = store.acquire_lease("r1", lease_s=60)
+    head = store.commit(lease, commit_of("r1", outcome(0), moves=moves(file("a"))))
+    assert store.commit(lease, commit_of("r2", outcome(0))) is None
+    assert store.head() == head
+
+    failed = store.commit(lease, commit_of("r3", replace(outcome(0), high=None)))
+    assert failed is not None
+    again = store.commit(lease, commit_of("r4", outcome(0)))
+    assert again is not None
+    assert [each.attempts for each in store.unit_states()] == [3]
 
 
 def test_a_commit_of_work_units_that_another_writer_committed_since_is_a_conflict(
@@ -389,3 +403,92 @@ def test_history_equals_a_scan_after_random_commits(store: StateStore) -> None:
         for start in range(coverage.covered_from, coverage.covered_to, DAY):
             assert records[signature((start - START) // DAY, unit)].succeeded_once
     assert verify_chain(store).problems == ()
+
+
+# Work units that no run reads
+
+
+def _left_out(number: int, unit: str = "{}") -> WorkUnitOutcome:
+    label = f"202401{number + 1:02}000000"
+    return replace(outcome(number, unit=unit), high=None, attempts=0, timelabel=label)
+
+
+def test_history_with_skipped_work_units_equals_a_scan(store: StateStore) -> None:
+    lease = store.acquire_lease("r0", lease_s=60)
+    chance = random.Random(11)
+    known: dict[str, str] = {}
+    skipped: set[str] = set()
+    for run in range(40):
+        picked = {(chance.randrange(25), chance.choice("ab")) for _ in range(6)}
+        places = chance.sample(sorted(picked), len(picked))
+        outcomes = [outcome(d, unit=u, ok=chance.random() < 0.8) for d, u in places[:-3]]
+        left_out = [_left_out(d, u) for d, u in places[-3:]]
+        store.commit(lease, commit_of(f"r{run}", *outcomes, skipped=tuple(left_out)))
+        known |= {each.signature: "read" if each.succeeded else "failed" for each in outcomes}
+        for each in left_out:
+            if known.setdefault(each.signature, "skipped") == "skipped":
+                skipped.add(each.signature)
+    history = store.history()
+    for unit in "ab":
+        mine = {sig: how for sig, how in known.items() if sig.endswith(f"u.{unit}]")}
+        records = history.records(f"u.{unit}", 0, NOW)
+        assert {sig: (each.failed, each.skipped) for sig, each in records.items()} == {
+            sig: (how == "failed", how == "skipped") for sig, how in mine.items()
+        }
+        coverage = history.coverage(f"u.{unit}")
+        assert coverage is not None
+        assert coverage.open_count == sum(how == "failed" for how in mine.values())
+        for start in range(coverage.covered_from, coverage.covered_to, DAY):
+            covered = signature((start - START) // DAY, unit)
+            assert records[covered].succeeded_once or covered in skipped
+    assert verify_chain(store).problems == ()
+
+
+def test_skipped_work_units_are_recorded_covered_and_never_open(store: StateStore) -> None:
+    lease = store.acquire_lease("r1", lease_s=60)
+    store.commit(lease, commit_of("r1", outcome(0)))
+    block = store.commit(lease, commit_of("r2", outcome(3), skipped=(_left_out(1), _left_out(2))))
+    key, history = outcome(0).unit_key, store.history()
+
+    assert block["event"]["newWatermark"] == "2024-01-05T00:00:00.000Z"
+    found = history.records(key, START, NOW)
+    assert [each for each in found if found[each].skipped] == [signature(1), signature(2)]
+    assert found[signature(1)] == UnitRecord(signature(1), START + DAY, None, skipped=True)
+    assert history.open_records(key) == {}
+    coverage = history.coverage(key)
+    assert coverage == Coverage(START, START + 4 * DAY, START + 4 * DAY, 0)
+    assert history.lowest() == START
+    assert [each.status for each in store.unit_states()] == [
+        "COMMITTED", "SKIPPED", "SKIPPED", "COMMITTED",
+    ]  # fmt: skip
+    assert verify_chain(store).problems == ()
+
+
+def test_what_is_known_is_not_skipped_and_what_was_skipped_can_be_read(store: StateStore) -> None:
+    lease = store.acquire_lease("r1", lease_s=60)
+    failed = replace(outcome(1), high=None, error="refused")
+    store.commit(lease, commit_of("r1", outcome(0), failed, skipped=(_left_out(2),)))
+    skipped = (_left_out(0), _left_out(1), _left_out(2))
+    assert store.commit(lease, commit_of("r2", skipped=skipped)) is None
+    assert [each.status for each in store.unit_states()] == ["COMMITTED", "FAILED", "SKIPPED"]
+
+    store.commit(lease, commit_of("r3", outcome(2)))
+
+    record = store.history().records(outcome(2).unit_key, START, NOW)[signature(2)]
+    assert (record.high, record.skipped, record.failed) == (START + 3 * DAY, False, False)
+    assert verify_chain(store).problems == ()
+
+
+def test_an_intent_that_skips_is_finished_by_anyone(store: StateStore, place: Place) -> None:
+    commit = commit_of("r1", outcome(1), skipped=(_left_out(0),))
+    store.record_intent(lease := store.acquire_lease("r1", lease_s=60), Intent(commit, 1, "/d", 0))
+    store.release_lease(lease)
+    with place.open() as other:
+        pending = other.pending_intent()
+        assert pending is not None
+        other.commit(other.acquire_lease("r2", lease_s=60), pending.commit)
+        assert [each.status for each in other.unit_states()] == ["SKIPPED", "COMMITTED"]
+
+
+def test_a_store_without_work_units_has_no_lowest(store: StateStore) -> None:
+    assert store.history().lowest() is None

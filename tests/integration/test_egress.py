@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from dil.errors import WriteError
 from tests.servers.receiver import KEY, Receiver
 from tests.torture import egress_process
 
@@ -105,6 +106,7 @@ class Desk:
         return [
             json.loads(line)
             for path in sorted(root.glob("*.json"))
+            if not path.name.startswith("_")
             for line in path.read_text().splitlines()
         ]
 
@@ -401,7 +403,8 @@ def test_without_a_place_for_the_audit_nothing_is_sent(desk: Desk) -> None:
     (desk.folder / "full").write_text("no folder")
     audit = {"ms.audit.enabled": "true", "ms.audit.dir": str(desk.folder / "full")}
 
-    assert desk.run(audit)["codes"] == ["DIL-WRITE"]
+    with pytest.raises(WriteError, match=r"ms\.audit\.dir is .*full, where .* is no folder"):
+        desk.run(audit)
     assert desk.receiver.got == []
 
     assert desk.run({**audit, "ms.audit.required": "false"})["status"] == "success"

@@ -23,7 +23,7 @@ SECOND = int(datetime(2020, 1, 6, tzinfo=UTC).timestamp() * 1000)
 STEP_MS = 40 * 60_000
 PER_DAY = DAY_MS // STEP_MS
 # The short form kills at this many steps of each path; the long form (make torture) at all.
-KILLS = int(os.environ.get("DIL_KILLS", "14"))
+KILLS = int(os.environ.get("DIL_KILLS", "8"))
 
 PATHS = {
     "append, all or nothing": {"ms__publish__mode": "append"},

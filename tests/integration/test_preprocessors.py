@@ -108,6 +108,21 @@ def test_a_key_that_is_not_in_the_file_is_an_error(keys: Keys) -> None:
         through(GpgDecryptProcessor, b"x", keystore_path=f"{keys.public}.none")
 
 
+def test_a_wrong_pass_phrase_a_missing_one_and_a_missing_key_are_told_apart(keys: Keys) -> None:
+    sealed = through(GpgEncryptProcessor, b"x", keystore_path=keys.public, key_name=keys.id)
+    locked = through(GpgEncryptProcessor, b"x", keystore_password=PHRASE)
+    for message, given, told in (
+        (sealed, {"keystore_path": keys.secret, "keystore_password": "x"}, "pass phrase is wrong"),
+        (locked, {"keystore_password": "x"}, "pass phrase is wrong"),
+        (sealed, {"keystore_path": keys.secret}, "a pass phrase is needed"),
+        (locked, {"keystore_path": keys.secret}, "a pass phrase is needed"),
+        (sealed, {"keystore_path": keys.public, "keystore_password": PHRASE}, "key is missing"),
+    ):
+        with pytest.raises(SourceContractError, match=told) as caught:
+            through(GpgDecryptProcessor, message, **given)
+        assert ("keystore_path" if "key is" in told else "keystore_password") in caught.value.fix
+
+
 @pytest.fixture(scope="module")
 def sealed() -> bytes:
     needed_program("gpg")

@@ -112,3 +112,35 @@ def test_a_run_has_its_folder_its_counts_and_its_permissions(source, tmp_path) -
     assert {stat.S_IMODE(path.stat().st_mode) for path in files} == {0o640}
     assert stat.S_IMODE(folder.stat().st_mode) == 0o750
     assert not any(path.name.endswith(".crc") for path in tmp_path.rglob("*"))
+
+
+def test_files_begin_with_the_name_that_the_job_gives_them(source, tmp_path) -> None:
+    names = {"writer__file__name": "orders", "ms__publish__mode": "window_replace"}
+    story = Story(tmp_path, source, ms__grace__period__days="2", **names)
+
+    story.run(START_MS + 2 * DAY_MS)
+    first = visible_files(tmp_path)
+    story.run(START_MS + 2 * DAY_MS + 1)
+
+    files = visible_files(tmp_path)
+    assert len(files) == len(first) == 4
+    assert all(path.name.startswith("orders-") for path in files)
+
+
+def test_what_the_rows_are_is_told_beside_them(source, tmp_path) -> None:
+    keys = {"extract__primary__key__fields": "id", "extract__table__type": "APPEND_ONLY"}
+    story = Story(tmp_path, source, writer__file__path__type="default", **keys)
+
+    report = story.run(START_MS + 2 * DAY_MS)
+
+    (folder,) = {path.parent for path in visible_files(tmp_path)}
+    told = json.loads((folder / "_metadata.json").read_text("utf-8"))
+    assert folder.name.endswith("_full")
+    assert told == {
+        "format": 1,
+        "run_id": report.run_id,
+        "table_type": "APPEND_ONLY",
+        "is_full": True,
+        "primary_keys": ["id"],
+        "delta_fields": [],
+    }

@@ -272,6 +272,7 @@ class _Falsifier(MeddlingProxy):
 def test_a_refusal_says_what_was_refused_and_no_secret(rclone, tmp_path, change, error):
     report = reading(tmp_path, rclone.url, "in/a.json", **change).run()
     assert error_of(report).startswith(error)
+    assert error_of(report).endswith(f" at {rclone.url}")
     for secret in (SECRET, "wrong-one", "AKIANOBODY"):
         assert secret not in str(report)
 
@@ -279,13 +280,16 @@ def test_a_refusal_says_what_was_refused_and_no_secret(rclone, tmp_path, change,
 def test_a_dead_server_is_a_failure_that_may_pass(tmp_path):
     with closing(socket.create_server(("127.0.0.1", 0))) as taken:
         port = taken.getsockname()[1]
-    error = error_of(reading(tmp_path, f"http://127.0.0.1:{port}", "in/a.json").run())
-    assert error == "DIL-SRC-TRANSIENT: s3://lake/in/a.json: connection refused"
+    url = f"http://127.0.0.1:{port}"
+    error = error_of(reading(tmp_path, url, "in/a.json").run())
+    assert error == f"DIL-SRC-TRANSIENT: s3://lake/in/a.json: connection refused at {url}"
 
 
 def test_a_host_that_is_none_is_told(tmp_path):
     error = error_of(reading(tmp_path, "http://s3.dil.invalid", "in/a.json").run())
-    assert error == "DIL-SRC-TRANSIENT: s3://lake/in/a.json: host name not found"
+    assert error == (
+        "DIL-SRC-TRANSIENT: s3://lake/in/a.json: host name not found at http://s3.dil.invalid"
+    )
 
 
 def test_the_endpoint_and_the_keys_of_the_environment_are_taken_when_asked_for(

@@ -84,11 +84,34 @@ def test_a_folder_lists_its_files_sorted_with_full_paths_and_no_folders(sshd, fi
     (files / "link").symlink_to("b c.csv")
     (files / "to folder").symlink_to("folder")
     (files / "to nothing").symlink_to("nowhere")
-    wanted = ["*.csv", ".hidden", "a;b.csv", "b c.csv", "link", "ü.csv"]
+    (files.parent / "elsewhere.csv").write_text("x")
+    (files / "outward").symlink_to("../elsewhere.csv")
+    wanted = ["*.csv", ".hidden", "a;b.csv", "b c.csv", "outward", "ü.csv"]
     assert names(listing(tmp_path / "1", sshd)) == wanted
     schema = '[{"columnName":"path","dataType":{"type":"string"}}]'
     job = listing(tmp_path / "2", sshd, ms__extractor__class="csv", ms__output__schema=schema)
     assert names(job) == wanted
+
+
+def test_a_file_with_links_to_it_is_there_once_by_its_own_name_where_that_is_wanted(
+    sshd, files, tmp_path
+):
+    (files / "2024.csv").write_text("x")
+    (files / "latest.csv").symlink_to("2024.csv")
+    (files / "newest.csv").symlink_to("latest.csv")
+    (files.parent / "by link").unlink(missing_ok=True)
+    (files.parent / "by link").symlink_to(files)
+    assert names(listing(tmp_path / "1", sshd)) == ["2024.csv"]
+    by_link = listing(tmp_path / "2", sshd, ms__source__uri=f"{files.parent}/by link")
+    assert names(by_link) == ["2024.csv"]
+    only_links = {"ms__source__files__pattern": ".*est.csv"}
+    assert names(listing(tmp_path / "3", sshd, **only_links)) == ["latest.csv"]
+    each = reading(
+        tmp_path / "4", sshd, "", ms__source__files__once="path", ms__watermark="",
+        ms__extractor__class="text", ms__source__uri=str(files),
+    )  # fmt: skip
+    report = each.run()
+    assert (report.units.planned, report.rows) == (1, 1)
 
 
 def test_wildcards_stand_in_the_last_part_of_a_path_and_the_pattern_for_the_whole(
@@ -407,7 +430,9 @@ def test_a_hashed_name_a_fingerprint_and_the_switch_let_a_server_in(sshd, files,
     assert error_free(
         listing(tmp_path / "4", sshd, **none, ms__sftp__host__key__check="false").run()
     )
-    assert "there is no such file" in error_of(listing(tmp_path / "5", sshd, **none).run())
+    report = listing(tmp_path / "5", sshd, **none).run()
+    assert "there is no such file" in error_of(report)
+    assert f"`ssh-keyscan -p {sshd.port} 127.0.0.1 > " in error_of(report)
 
 
 @pytest.mark.parametrize("kind", ["rsa", "ecdsa", "ed25519"])

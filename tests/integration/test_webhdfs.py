@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from connectors.hdfs.opening import open_store
 from connectors.hdfs.place import Place
 from connectors.hdfs.session import FileSettings, FilesSession
 from connectors.hdfs.webhdfs_store import WebHdfsStore
@@ -17,7 +18,9 @@ from dil.errors import (
     TransientSourceError,
 )
 from dil.spi.connector import RequestValues
+from dil.storage.hdfs.place import found_place
 from tests.jobs import write_job
+from tests.servers.certificates import authority, server_context, server_of
 from tests.servers.http_server import HttpServer, Reply
 from tests.servers.webhdfs import WebHdfs
 
@@ -150,8 +153,6 @@ def test_a_server_that_is_not_there_or_is_no_name_node_is_told(tmp_path, hdfs):
 
 def test_without_libhdfs_hdfs_is_read_by_webhdfs_at_the_usual_port(monkeypatch):
     monkeypatch.setenv("ARROW_LIBHDFS_DIR", "/nowhere")
-    from connectors.hdfs.opening import open_store
-
     store = open_store(Place("hdfs", "nn:8020", "/in", "hdfs://nn:8020"))
     assert isinstance(store, WebHdfsStore)
     assert store._base == "http://nn:9870/webhdfs/v1"
@@ -170,3 +171,51 @@ def test_times_are_those_of_hdfs_in_milliseconds(hdfs):
     store.close()
     assert (found.size, found.is_folder) == (3, False)
     assert abs(found.modified_ns - int(moment.timestamp() * 1000) * 10**6) <= 10**6
+
+
+@pytest.mark.parametrize(
+    ("scheme", "authority", "base"),
+    [
+        ("webhdfs", "nn", "http://nn:9870"),
+        ("swebhdfs", "nn", "https://nn:9871"),
+        ("swebhdfs", "nn:50470", "https://nn:50470"),
+    ],
+)
+def test_ports_that_are_not_written_are_those_of_a_destination(scheme, authority, base):
+    store = open_store(Place(scheme, authority, "/in"))
+    assert store._base == f"{base}/webhdfs/v1"
+    assert found_place(f"{scheme}://{authority}/in").server == base
+
+
+def test_an_authority_of_our_own_is_trusted_where_it_is_named(tmp_path, monkeypatch):
+    ours, folder = authority("ours"), tmp_path / "hdfs"
+    context, bundle = server_context(tmp_path, server_of(ours)), tmp_path / "ours.pem"
+    bundle.write_bytes(ours.pem)
+    folder.mkdir()
+    monkeypatch.delenv("REQUESTS_CA_BUNDLE", raising=False)
+    with WebHdfs(folder, tls=context, data_tls=context) as fake:
+        put(fake, "/in/a", b"x")
+        uri = f"swebhdfs://{fake.authority}/in"
+        with pytest.raises(SourceError, match=r"TLS to \S+ failed") as told:
+            answers(opened(fake, uri, tmp_path))
+        assert "REQUESTS_CA_BUNDLE" in told.value.fix
+        monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(bundle))
+        assert answers(opened(fake, uri, tmp_path)) == [(f"{uri}/a", b"x")]
+        monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(tmp_path / "nowhere"))
+        with pytest.raises(SourceError, match="REQUESTS_CA_BUNDLE names"):
+            answers(opened(fake, uri, tmp_path))
+
+
+@pytest.mark.parametrize("member", ["pathSuffix", "type", "length", "modificationTime"])
+def test_a_state_that_is_not_told_in_full_is_no_state(hdfs, tmp_path, member):
+    put(hdfs, "/in/a", b"x")
+    hdfs.left_out = member
+    with pytest.raises(SourceError, match="does not speak WebHDFS"):
+        answers(opened(hdfs, f"webhdfs://{hdfs.authority}/in", tmp_path))
+
+
+def test_safe_mode_is_an_error_that_may_pass(hdfs, tmp_path):
+    put(hdfs, "/in/a", b"x")
+    hdfs.refusals = [(403, "SafeModeException", "Zero blocklocations for /in/a")]
+    with pytest.raises(TransientSourceError, match="SafeModeException"):
+        answers(opened(hdfs, f"webhdfs://{hdfs.authority}/in", tmp_path))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from dataclasses import replace
 from datetime import UTC, datetime, time, timedelta
 from functools import lru_cache
 from itertools import islice
@@ -11,8 +12,12 @@ from cronsim import CronSim
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from dil.errors import ConfigError
 from dil.model.interval import Interval
-from dil.model.timelabels import TimelabelSpec
+from dil.model.job import PlanningSpec
+from dil.model.timelabels import LabelUnit, TimelabelSpec
+from dil.planning import BareHistory, plan
+from dil.planning.partitions import partition, partition_from
 from dil.planning.timelabels import label_text, timelabels, windows_of
 from dil.text.cron import Cron, CronError, Level, parse_cron
 from dil.text.zones import find_zone, to_local
@@ -213,3 +218,113 @@ def test_intervals_tile_time(minutes: int, at: int) -> None:
     assert window.low <= at < window.high
     assert windows.at(window.high).low == window.high
     assert windows.of_run(at).high == window.low
+
+
+HOUR_MS = 60 * MINUTE_MS
+schedules = st.one_of(
+    st.sampled_from(
+        ("0 * * * *", "10 */6 * * *", "10 0 * * *", "0 6 * * 1-5", "15 3 1,15 * *")
+    ).map(lambda cron: TimelabelSpec(schedule=cron)),
+    st.integers(60, 3000).map(lambda minutes: TimelabelSpec(every_ms=minutes * MINUTE_MS)),
+    st.sampled_from((LabelUnit.HOUR, LabelUnit.DAY, LabelUnit.MONTH)).map(
+        lambda unit: TimelabelSpec(unit=unit)
+    ),
+)
+
+
+@st.composite
+def split_jobs(draw: st.DrawFn) -> tuple[PlanningSpec, int]:
+    """Return a job whose work units are split, and now; often about a change of clocks."""
+    labels = draw(schedules)
+    zone, now = draw(moments())
+    if not labels.every_ms:
+        labels = replace(labels, zone=draw(st.one_of(st.just(zone), zones)))
+    word = draw(st.sampled_from(("none", "hourly", "daily", "weekly", "monthly")))
+    days = draw(st.integers(0, 3 if word == "hourly" else 40))
+    spec = PlanningSpec(
+        start=f"{_date(now - days * DAY_MS)} 12:00:00",
+        end=draw(st.sampled_from(("-", "P0D"))),
+        zone=zone,
+        partition=word,
+        partial=draw(st.booleans()),
+        limit=None,
+        timelabel=replace(labels, splits=True),
+    )
+    try:
+        partition(spec, now_ms=now)
+    except ConfigError:  # a from that clocks jump over
+        assume(condition=False)
+    return spec, now
+
+
+def _date(ms: int) -> str:
+    return to_local(ms, UTC).strftime("%Y-%m-%d")
+
+
+def pieces(spec: PlanningSpec, now: int) -> list[Interval]:
+    made = partition(spec, now_ms=now)
+    return [made[index] for index in range(len(made))]
+
+
+@given(split_jobs())
+@settings(max_examples=100, deadline=None)
+def test_split_work_units_tile_their_unit_and_lie_in_one_window_each(
+    job: tuple[PlanningSpec, int],
+) -> None:
+    spec, now = job
+    assert spec.timelabel is not None
+    windows = windows_of(spec.timelabel)
+    whole = replace(spec, timelabel=replace(spec.timelabel, splits=False))
+    parts = iter(pieces(spec, now))
+
+    for unit in pieces(whole, now):
+        reached = unit.low
+        while reached < unit.high:
+            part = next(parts)
+            assert part.low == reached < part.high <= unit.high
+            window = windows.at(part.low)
+            assert part.high <= window.high
+            assert part.high in {window.high, unit.high}, "cut nowhere else"
+            reached = part.high
+    assert next(parts, None) is None
+
+
+@given(split_jobs(), st.integers(0, 100))
+@settings(max_examples=80, deadline=None)
+def test_signatures_of_split_work_units_are_unique_and_the_same_in_later_runs(
+    job: tuple[PlanningSpec, int], hours: int
+) -> None:
+    spec, now = job
+    first = plan(spec, now_ms=now, history=BareHistory({})).work_units
+    again = plan(spec, now_ms=now + hours * HOUR_MS, history=BareHistory({})).work_units
+
+    signatures = [unit.signature for unit in first]
+    assert len(set(signatures)) == len(signatures)
+    assert [unit.signature for unit in again][: len(signatures)] == signatures
+    # The last one may have been a part of a period until then.
+    for earlier, unit in list(zip(first, again, strict=False))[:-1]:
+        assert (unit.partition, unit.timelabel) == (earlier.partition, earlier.timelabel)
+
+
+@given(split_jobs())
+@settings(max_examples=60, deadline=None)
+def test_what_split_work_units_reached_is_not_due_again(job: tuple[PlanningSpec, int]) -> None:
+    spec, now = job
+    first = plan(spec, now_ms=now, history=BareHistory({})).work_units
+    history = BareHistory({unit.signature: unit.high for unit in first})
+
+    assert plan(spec, now_ms=now, history=history).work_units == ()
+
+
+@given(split_jobs(), st.data())
+@settings(max_examples=60, deadline=None)
+def test_the_end_of_a_split_work_unit_is_known_from_its_start(
+    job: tuple[PlanningSpec, int], data: st.DataObject
+) -> None:
+    spec, now = job
+    known = pieces(spec, now)
+    assume(known)
+    part = data.draw(st.sampled_from(known))
+
+    assert partition_from(spec, part.low, now + DAY_MS, now_ms=now) == part.high
+    assert partition_from(spec, part.low, part.low + 1, now_ms=now) == part.low + 1

@@ -53,6 +53,8 @@ class MariadbServer:
         settings = ["--bind-address=127.0.0.1", f"--port={self.port}", "--max-connections=60",
                     f"--socket={self.folder / 'socket'}", "--skip-name-resolve",
                     f"--pid-file={self.folder / 'pid'}", "--innodb-buffer-pool-size=32M",
+                    # A server that starts deletes what others keep in a folder of all.
+                    f"--tmpdir={self.folder}",
                     # What many servers are set to, and what the store must not fall for.
                     "--character-set-server=latin1", "--collation-server=latin1_swedish_ci",
                     "--sql-mode="]  # fmt: skip

@@ -1,12 +1,14 @@
 """A stated fake of HDFS's REST interface, over a real folder: LISTSTATUS, GETFILESTATUS, OPEN.
 
 Source: Apache Hadoop 3, "WebHDFS REST API". The name node answers with JSON and sends OPEN on to
-the data node by a redirect, as the real one does. No Hadoop is behind it.
+the data node by a redirect, as the real one does. RENAME is that of HttpFS, which knows no
+``renameoptions``. CREATE gets no further than the redirect. No Hadoop is behind it.
 """
 
 from __future__ import annotations
 
 import json
+import ssl
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, Self
@@ -14,6 +16,7 @@ from urllib.parse import parse_qs, quote, unquote, urlsplit
 
 from tests.servers.in_thread import InThread
 
+DELEGATION = "token-that-is-a-secret"
 _NOT_FOUND = (404, "FileNotFoundException", "File does not exist")
 
 
@@ -23,15 +26,28 @@ class WebHdfs:
     ``users`` are those that may read, None for everybody. ``refusals`` are answered first, each
     once: (status, exception, message). ``cuts`` are the numbers of bytes after which the data node
     drops the connection, each once. ``requests`` are the operations with their paths.
+    ``detours`` are hosts and ports that OPEN is sent on to before the data node, and
+    ``data_refusals`` what that answers, each once. ``left_out`` is a member of a file's state that
+    is not told. With ``tls`` the name node is spoken to over it, with ``data_tls`` the data node.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        tls: ssl.SSLContext | None = None,
+        data_tls: ssl.SSLContext | None = None,
+    ) -> None:
         self.folder = folder
         self.users: frozenset[str] | None = None
         self.refusals: list[tuple[int, str, str]] = []
         self.cuts: list[int] = []
         self.requests: list[str] = []
-        self._servers = [_Server(self, kind) for kind in (_NameNode, _DataNode)]
+        self.detours: list[str] = []
+        self.data_refusals: list[tuple[int, str, str]] = []
+        self.left_out = ""
+        self.data_protocol = "https" if data_tls else "http"
+        self._servers = [_Server(self, _NameNode, tls), _Server(self, _DataNode, data_tls)]
 
     @property
     def authority(self) -> str:
@@ -58,8 +74,10 @@ class WebHdfs:
 
 
 class _Server(InThread):
-    def __init__(self, fake: WebHdfs, handler: type[_Handler]) -> None:
+    def __init__(self, fake: WebHdfs, handler: type[_Handler], tls: ssl.SSLContext | None) -> None:
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+        if tls is not None:
+            self._server.socket = tls.wrap_socket(self._server.socket, server_side=True)
         self._server.fake = fake  # type: ignore[attr-defined]
 
 
@@ -106,13 +124,42 @@ class _NameNode(_Handler):
         elif not file.exists():
             self.refuse(*_NOT_FOUND)
         elif operation == "GETFILESTATUS":
-            self.send(200, {"FileStatus": _status(file, "")})
+            self.send(200, {"FileStatus": self.status(file, "")})
         elif operation == "LISTSTATUS":
-            found = [_status(each, each.name) for each in file.iterdir()]
+            found = [self.status(each, each.name) for each in file.iterdir()]
             self.send(200, {"FileStatuses": {"FileStatus": found}})
         else:
-            where = f"http://{fake.data_node}/webhdfs/v1{quote(path)}?{urlsplit(self.path).query}"
-            self.send(307, {}, Location=where)
+            self.send_on(fake.detours.pop(0) if fake.detours else fake.data_node)
+
+    def do_PUT(self) -> None:
+        path, query = self.asked()
+        self.fake.requests.append(f"{query['op']} {path}")
+        if query["op"] == "MKDIRS":
+            self.fake.file(path).mkdir(parents=True, exist_ok=True)
+            self.send(200, {"boolean": True})
+            return
+        if query["op"] == "CREATE":
+            self.send_on(self.fake.data_node)
+            return
+        if query["op"] != "RENAME":
+            self.refuse(400, "UnsupportedOperationException", query["op"])
+            return
+        source, target = self.fake.file(path), self.fake.file(query["destination"])
+        is_done = source.exists() and not target.exists()
+        if is_done:
+            source.rename(target)
+        self.send(200, {"boolean": is_done})
+
+    def send_on(self, data_node: str) -> None:
+        """Name the data node, as a secure name node does: with a token."""
+        address = f"{self.fake.data_protocol}://{data_node}/webhdfs/v1{quote(self.asked()[0])}"
+        query = f"{urlsplit(self.path).query}&delegation={DELEGATION}"
+        self.send(307, {}, Location=f"{address}?{query}")
+
+    def status(self, file: Path, suffix: str) -> dict[str, Any]:
+        found = _status(file, suffix)
+        found.pop(self.fake.left_out, None)
+        return found
 
 
 class _DataNode(_Handler):
@@ -120,6 +167,9 @@ class _DataNode(_Handler):
         path, query = self.asked()
         fake = self.fake
         file = fake.file(path)
+        if fake.data_refusals:
+            self.refuse(*fake.data_refusals.pop(0))
+            return
         if not file.exists():
             self.refuse(*_NOT_FOUND)
             return

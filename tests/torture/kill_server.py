@@ -20,7 +20,7 @@ from dil.job import RunOptions, run_job
 from dil.testing.in_process import InProcessExecutor
 from tests.torture.forks import Answer, killed_at, serve
 
-WATCHED = ("job.py", "state/", "publishing/", "storage/")
+WATCHED = ("job.py", "state/", "publishing/", "reshaping/", "storage/")
 
 
 def _run(order: Answer) -> Answer:

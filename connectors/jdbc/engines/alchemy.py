@@ -6,6 +6,7 @@ another database that SQLAlchemy speaks to.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 _DRIVERS = {Kind.SQLSERVER: "mssql+pyodbc", Kind.ORACLE: "oracle+oracledb"}
 _ODBC = "ODBC Driver 18 for SQL Server"
 _REFUSED_WORDS = ("login failed", "ora-01017", "ora-28000", "password")
+# Of what is asked for, and of its values; the driver has one class for nearly all errors.
+_ORACLE_REFUSED = re.compile(r"\bora-(?:009\d\d|01031|01722|01476|0184\d|0185\d)\b")
 _LOST_WORDS = ("ora-03113", "ora-03114", "ora-12170", "ora-12541", "communication link failure",
                "connection is closed", "timeout", "timed out")  # fmt: skip
 
@@ -104,7 +107,10 @@ class AlchemyConnection(Connection):
             word in lower for word in _LOST_WORDS
         ):
             return failures.lost(address, reason)
-        return failures.refused(address, reason)
+        kinds = self._library.exc
+        finals = (kinds.ProgrammingError, kinds.DataError, kinds.NotSupportedError)
+        is_final = isinstance(error, finals) or _ORACLE_REFUSED.search(lower)
+        return (failures.refused if is_final else failures.failed)(address, reason)
 
 
 def _bindable(value: JsonValue) -> object:

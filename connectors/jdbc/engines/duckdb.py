@@ -89,7 +89,7 @@ class DuckdbConnection(Connection):
         path = str(self._login.path) if self._login.address.path else ":memory:"
         is_read_only = reads and self._login.is_read_only and path != ":memory:"
         if path != ":memory:" and not self._login.path.exists():
-            raise failures.refused(
+            raise failures.failed(
                 self._login.address, "there is no such file",
                 "The file must exist where tasks run; see ms.source.uri.",
             )  # fmt: skip
@@ -109,10 +109,14 @@ class DuckdbConnection(Connection):
         if isinstance(error, self._driver.IOException):
             if "lock" in reason.lower():
                 return failures.busy(address, reason)
-            return failures.refused(address, reason, "Check the file that ms.source.uri names.")
+            return failures.failed(address, reason, "Check the file that ms.source.uri names.")
         if "read-only mode" in reason:
             return failures.writes(address, reason)
-        return failures.refused(address, reason)
+        driver = self._driver
+        finals = (driver.ProgrammingError, driver.DataError, driver.NotSupportedError,
+                  driver.IntegrityError, driver.PermissionException)  # fmt: skip
+        is_final = isinstance(error, finals)
+        return (failures.refused if is_final else failures.failed)(address, reason)
 
 
 class _Plan:

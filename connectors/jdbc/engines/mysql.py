@@ -19,6 +19,7 @@ from connectors.jdbc.engines.mysql_columns import MysqlColumn
 from connectors.jdbc.statement import Statement
 from dil.errors import DilError
 from dil.model.json import JsonValue, as_text
+from dil.text.mysql_options import mysql_arguments
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -26,11 +27,26 @@ if TYPE_CHECKING:
 _CONNECT_S = 30
 _SILENCE_S = 3600
 _CURSOR_TIME = re.compile(r"(\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?)Z")
-_NO_LOGIN = {1044, 1045, 1142, 1143, 1227, 1251, 1370, 1698, 1862, 3118, 4151}
+_NO_LOGIN = {1045, 1251, 1698, 1862, 3118, 4151}
+_DENIED = {1142, 1143, 1227, 1370}
 _BUSY = {1040, 1203, 1205, 1213, 1226, 1317, 1969, 3024}
 _LOST = {1053, 1077, 1079, 1152, 1153, 1158, 1159, 1160, 1161, 1184, 1927, 2006, 2013, 2014, 2055}
-_UNREACHABLE = {2002, 2003, 2005, 2026}
+_UNREACHABLE = {2002, 2003, 2005}
 _WRITES = {1290, 1792, 1836}
+# Classes of SQLSTATE that no other attempt changes: of what is asked for, and of its values.
+_REFUSED = ("0A", "21", "22", "23", "3D", "42")
+_DATABASE_FIX = "Check the database's name at the end of ms.source.uri."
+_UNOPENED = {
+    1044: f"{_DATABASE_FIX} The user may need the right: GRANT SELECT ON <database>.* TO <user>.",
+    1049: _DATABASE_FIX,
+    2026: "Have the server's owner turn TLS on, or leave sslMode, useSSL and requireSSL out of"
+    " ms.source.uri: what is read then goes over the network as it is.",
+    3159: "The server takes no connection without TLS: write sslMode=REQUIRED into ms.source.uri.",
+}
+_TRUST_FIX = (
+    "Name the file of the authority that signed the server's certificate (PEM) in serverSslCert of"
+    " ms.source.uri."
+)
 
 
 class MysqlConnection(Connection):
@@ -141,8 +157,13 @@ class MysqlConnection(Connection):
         address = self._login.address
         code = error.args[0] if error.args and isinstance(error.args[0], int) else 0
         reason = f"{error.args[-1]} (error {code})" if code else str(error)
+        if code in _UNOPENED:
+            return failures.unopened(address, reason, _UNOPENED[code])
+        if "CERTIFICATE_VERIFY_FAILED" in reason:
+            return failures.unopened(address, reason, _TRUST_FIX)
         families = (
             (_NO_LOGIN, failures.refused_login),
+            (_DENIED, failures.denied),
             (_BUSY, failures.busy),
             (_LOST, failures.lost),
             (_UNREACHABLE, failures.unreachable),
@@ -151,8 +172,13 @@ class MysqlConnection(Connection):
         for codes, make in families:
             if code in codes:
                 return make(address, reason)
-        is_cut = isinstance(error, self._driver.InterfaceError | OSError)
-        return failures.lost(address, reason) if is_cut else failures.refused(address, reason)
+        if isinstance(error, self._driver.InterfaceError | OSError):
+            return failures.lost(address, reason)
+        if str(getattr(error, "sqlstate", None) or "").startswith(_REFUSED):
+            return failures.refused(address, reason)
+        finals = (self._driver.ProgrammingError, self._driver.DataError)
+        is_final = isinstance(error, finals)
+        return (failures.refused if is_final else failures.failed)(address, reason)
 
 
 def _bindable(value: JsonValue) -> object:
@@ -167,44 +193,18 @@ def _arguments(login: Login) -> dict[str, Any]:
     server = login.address.server
     if server is None:
         raise TypeError("an address of a server is needed")
-    options = dict(server.options)
-    host, port = server.hosts[0] if server.hosts else (None, 0)
-    facts: dict[str, Any] = {
-        "host": host,
-        "port": port,
+    try:
+        given = mysql_arguments(server, connect_s=_CONNECT_S)
+    except OSError as error:
+        raise failures.unopened(
+            login.address, f"the certificates cannot be read: {error}",
+            "Every machine that runs tasks has to have the PEM file of serverSslCert in"
+            " ms.source.uri.",
+        ) from None  # fmt: skip
+    return given | {
         "user": login.user,
         "password": login.password.reveal().encode() if login.password else b"",
-        "database": server.database,
-        "unix_socket": options.get("unix-socket"),
-        "charset": "utf8mb4",
-        "connect_timeout": int(options.get("connect-timeout", _CONNECT_S)),
         "read_timeout": login.address.timeout_s or _SILENCE_S,
         "autocommit": False,
         "local_infile": False,
-        **_tls(login, options),
     }
-    return {name: value for name, value in facts.items() if value is not None}
-
-
-def _tls(login: Login, options: Mapping[str, str]) -> dict[str, object]:
-    """Return what an ssl-mode means to PyMySQL, in the words of the MySQL client."""
-    mode = options.get("ssl-mode", "verify_ca" if "ssl-ca" in options else "preferred")
-    if mode == "disabled":
-        return {"ssl_disabled": True}
-    if mode == "preferred" and "ssl-cert" not in options:
-        return {}
-    try:
-        context = ssl.create_default_context(cafile=options.get("ssl-ca"))
-        # Servers' own certificates are rarely made to the letter of RFC 5280.
-        context.verify_flags &= ~ssl.VERIFY_X509_STRICT
-        context.check_hostname = mode == "verify_identity"
-        if mode in {"preferred", "required"}:
-            context.verify_mode = ssl.CERT_NONE
-        if "ssl-cert" in options:
-            context.load_cert_chain(options["ssl-cert"], options.get("ssl-key"))
-    except OSError as error:
-        raise failures.refused(
-            login.address, f"its certificates cannot be read: {error}",
-            "ssl-ca, ssl-cert and ssl-key name PEM files.",
-        ) from None  # fmt: skip
-    return {"ssl": context}

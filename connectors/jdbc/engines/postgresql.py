@@ -6,12 +6,14 @@ fixes (``standard_conforming_strings``): in quotes, quotes doubled, typed by whe
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from decimal import Decimal
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from connectors.jdbc import failures
+from connectors.jdbc.address import JdbcAddress
 from connectors.jdbc.dialects import Dialect, Kind, dialect_of
 from connectors.jdbc.engine import BATCH_BYTES, Connection, Login, distinct
 from connectors.jdbc.engines.postgresql_columns import ResultPlan
@@ -164,63 +166,83 @@ def _quoted(text: str) -> str:
     return f"'{escaped}'"
 
 
-_NO_LOGIN = ("password", "authentication", "pg_hba.conf", "role ", "permission denied for database")
-_NO_ANSWER = ("translate host name", "connection refused", "timeout expired", "no route")
-_NO_SLOT = ("too many clients", "too many connections", "remaining connection slots",
-            "starting up", "shutting down")  # fmt: skip
-
-
+_Make = Callable[[JdbcAddress, str], DilError]
+# Why no connection came about, by words of libpq and of the server, which come without a code.
+_NO_CONNECTION: tuple[tuple[tuple[str, ...], _Make], ...] = (
+    (("translate host name", "connection refused", "timeout expired", "no route"),
+     failures.unreachable),
+    (("too many clients", "too many connections", "remaining connection slots", "starting up",
+      "shutting down"), failures.busy),
+    (("no pg_hba.conf entry",), partial(
+        failures.refused_login,
+        fix="pg_hba.conf of the server has no line for this user, database and address. Have one"
+        " added; if its lines ask for TLS, write sslmode=require into ms.source.uri.",
+    )),
+    (("password", "authentication", "pg_hba.conf", "role ", "permission denied for database"),
+     failures.refused_login),
+    (("does not support ssl",), partial(
+        failures.unopened,
+        fix="Have the server's owner turn TLS on, or leave ssl and sslmode out of ms.source.uri:"
+        " what is read then goes over the network as it is.",
+    )),
+    (("does not exist", "invalid", "certificate"), partial(
+        failures.unopened, fix="Check the name of the database in ms.source.uri, and its options."
+    )),
+)  # fmt: skip
 _CUT = (
     "closed the connection", "terminating connection", "no connection to the server",
     "Connection reset", "SSL connection", "could not receive data", "connection not open",
     "lost synchronization",
 )  # fmt: skip
+# What failed, by the beginning of its SQLSTATE (PostgreSQL manual, appendix A). The last ones are
+# of what is asked for and of its values, which no other attempt changes.
+_FAILED: tuple[tuple[tuple[str, ...], _Make], ...] = (
+    (("08", "57P"), failures.lost),
+    (("57014", "40001", "40P01", "55P03", "53"), failures.busy),
+    (("25006",), failures.writes),
+    (("42501",), failures.denied),
+    (("0A", "21", "22", "23", "2F", "34", "38", "39", "3D", "3F", "42", "44"), failures.refused),
+)
+# What ended rows that were on their way, which comes without a SQLSTATE.
+_BROKE_OFF: tuple[tuple[tuple[str, ...], _Make], ...] = (
+    (("timeout", "conflict with recovery"), failures.busy),
+    (("in a read-only transaction",), failures.writes),
+)
 
 
 def _refusal(login: Login, text: str) -> DilError:
     """Return why no connection came about; such an error has no code."""
     reason = text.partition("failed: ")[2] or text
     lower = reason.lower()
-    if any(word in lower for word in _NO_ANSWER):
-        return failures.unreachable(login.address, reason)
-    if any(word in lower for word in _NO_SLOT):
-        return failures.busy(login.address, reason)
-    if any(word in lower for word in _NO_LOGIN):
-        return failures.refused_login(login.address, reason)
-    if "does not exist" in lower or "invalid" in lower or "certificate" in lower:
-        return failures.refused(login.address, reason, "Check ms.source.uri and its options.")
-    return failures.unreachable(login.address, reason)
+    found = (make for words, make in _NO_CONNECTION if any(word in lower for word in words))
+    return next(found, failures.unreachable)(login.address, reason)
 
 
 def _failure(login: Login, error: Exception) -> DilError:
     state = str(getattr(error, "sqlstate", None) or "")
     reason = _reason(error)
-    is_cut = any(word in reason for word in _CUT)
-    if state.startswith(("08", "57P")) or is_cut:
+    if any(word in reason for word in _CUT):
         return failures.lost(login.address, reason)
-    if state in {"57014", "40001", "40P01", "55P03", "53300", "53400"} or "timeout" in reason:
-        return failures.busy(login.address, reason)
-    if "conflict with recovery" in reason:
-        return failures.busy(login.address, reason)
-    if state == "25006" or "in a read-only transaction" in reason:
-        return failures.writes(login.address, reason)
-    if state == "42501":
-        return failures.refused(
-            login.address, reason, "Give the user the right: GRANT SELECT ON table TO user."
-        )
-    return failures.refused(login.address, reason)
+    if state:
+        found = (make for states, make in _FAILED if state.startswith(states))
+    else:
+        found = (make for words, make in _BROKE_OFF if any(word in reason for word in words))
+    return next(found, failures.failed)(login.address, reason)
 
 
 def _reason(error: Exception) -> str:
     """Return what the server says, without the statement and so without its values."""
-    facts = dict(getattr(error, "details", None) or ())
-    words = [
-        facts.get("PG_DIAG_MESSAGE_PRIMARY", b""), facts.get("PG_DIAG_MESSAGE_HINT", b"")
-    ]  # fmt: skip
-    said = ". ".join(word.decode(errors="replace") for word in words if word)
+    # Names of details are texts or bytes, by the driver's version.
+    facts = {_decoded(name): _decoded(text) for name, text in getattr(error, "details", None) or ()}
+    words = [facts.get(f"PG_DIAG_MESSAGE_{name}", "") for name in ("PRIMARY", "HINT")]
+    said = ". ".join(word for word in words if word)
     if said:
         return f"{said} (SQLSTATE {getattr(error, 'sqlstate', '')})"
     text = str(error)
     for mark in ("\nLINE ", "\nQuery was:", "\nCONTEXT:"):
         text = text.partition(mark)[0]
     return text.partition("]: ")[2] or text
+
+
+def _decoded(text: str | bytes) -> str:
+    return text.decode(errors="replace") if isinstance(text, bytes) else text

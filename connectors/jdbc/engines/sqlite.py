@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 _BUSY_S = 30.0
 _LONG = 2**63
+_REFUSED = ("SQLITE_ERROR", "SQLITE_AUTH", "SQLITE_MISMATCH", "SQLITE_RANGE", "SQLITE_CONSTRAINT",
+            "SQLITE_TOOBIG", "SQLITE_MISUSE")  # fmt: skip
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,17})(\.[0-9]{1,15})?")
 
 
@@ -102,14 +104,16 @@ class SqliteConnection(Connection):
         if code.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
             return failures.busy(address, reason)
         if code.startswith("SQLITE_CANTOPEN"):
-            return failures.refused(
+            return failures.failed(
                 address, reason, "The file must exist where tasks run; see ms.source.uri."
             )
         if code.startswith("SQLITE_READONLY"):
             return failures.writes(address, reason)
         if code.startswith(("SQLITE_NOTADB", "SQLITE_CORRUPT", "SQLITE_IOERR")):
-            return failures.refused(address, reason, "Check the file that ms.source.uri names.")
-        return failures.refused(address, reason)
+            return failures.failed(address, reason, "Check the file that ms.source.uri names.")
+        # Without a name the driver itself refuses: a value, or more than one statement.
+        is_final = not code or code.startswith(_REFUSED)
+        return (failures.refused if is_final else failures.failed)(address, reason)
 
 
 def _bindable(value: JsonValue) -> object:

@@ -101,14 +101,14 @@ class _View:
     def states(self) -> Iterator[UnitState | UnitEntry]:
         """Yield the work units that are shown, by partition start, then signature."""
         from dil.state.acts.operations import Selection
-        from dil.state.blocks.source_state import COMMITTED
+        from dil.state.blocks.source_state import COMMITTED, SKIPPED
 
         selection = Selection(units=self.units)
         rows: Iterable[UnitState | UnitEntry] = (
             self.store.unit_states() if self.at is None else self.store.unit_entries(as_of=self.at)
         )
         for each in rows:
-            if self.is_open_only and each.status == COMMITTED:
+            if self.is_open_only and each.status in {COMMITTED, SKIPPED}:
                 continue
             if not self.units or selection.takes(each.signature, each.low):
                 yield each
@@ -168,7 +168,7 @@ class _Reach:
 
     def add(self, one: UnitState | UnitEntry, *, is_open: bool) -> None:
         """Take the next work unit, ascending by partition start."""
-        self.open_count += is_open or one.high is None
+        self.open_count += is_open
         if one.high is None:
             return
         reached = self.done_to if self.newest is None else self.newest
@@ -182,7 +182,7 @@ class _Reach:
 def _summary(job: Job, view: _View) -> Iterator[str]:
     """Yield, by unit, up to where all is done, and how many holes lie behind."""
     from dil.observe.logs import one_line
-    from dil.state.blocks.source_state import COMMITTED
+    from dil.state.blocks.source_state import COMMITTED, SKIPPED
     from dil.state.work_units.signatures import parts_of_signature
     from dil.text.zones import find_zone, moment
 
@@ -191,7 +191,8 @@ def _summary(job: Job, view: _View) -> Iterator[str]:
     for one in view.states():
         parts = parts_of_signature(one.signature)
         key = parts.unit_key if parts else one.signature
-        reaches.setdefault(key, _Reach(one.low)).add(one, is_open=one.status != COMMITTED)
+        is_done = one.status == SKIPPED or (one.status == COMMITTED and one.high is not None)
+        reaches.setdefault(key, _Reach(one.low)).add(one, is_open=not is_done)
     if not reaches:
         return
     line = "{:<29} {:<29} {:>6} {:>6}  {}\n"

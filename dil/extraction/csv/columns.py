@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from dil.errors import SourceContractError
+from dil.extraction.absent_columns import AbsentColumns
 from dil.extraction.csv.cells import Cells, Row
 from dil.extraction.csv.failures import BadRow, bad_cells
 from dil.extraction.csv.records import Block
@@ -32,6 +33,11 @@ SHORT = "CSV records with fewer cells than the header have null in the columns t
 BECAME_TEXT = (
     "a CSV column became text after rows of it were written as numbers or booleans; their text may"
     " differ from the source's (007 is 7): describe the column in ms.output.schema"
+)
+
+_HEADER = (
+    "Correct the names in ms.output.schema, or columnHeaderIndex or fieldSeparator of ms.csv: which"
+    " line is the header, and what stands between its names."
 )
 
 
@@ -88,6 +94,8 @@ class GivenColumns(CsvColumns):
         self._picks_cells = spec.filters_by_schema
         self._cells = cells
         self._names = names
+        self._absent = AbsentColumns((column.name for column in columns), spec.csv.made_up)
+        self._header: list[str] | None = None
         self._picks: tuple[int | None, ...] = ()
         self._most: int | None = None
         self._width = 0
@@ -101,13 +109,15 @@ class GivenColumns(CsvColumns):
         """Find the cell of each column."""
         projected = self._csv.settings.projected
         self._most = None
+        self._header = None
         if not self._picks_cells:
             picks = self._by_position(range(len(self._columns)))
             self._most = sum(at is not None for at in picks)
         elif projected or header is None:
             picks = self._by_position(projected or range(len(self._columns)))
         else:
-            picks = self._by_name([_cleansed(name, self._names) for name in header])
+            self._header = [_cleansed(name, self._names) for name in header]
+            picks = self._by_name(self._header)
             self._most = len(header)
         self._width = len(header) if header is not None else 0
         order = self._csv.order
@@ -125,7 +135,21 @@ class GivenColumns(CsvColumns):
             values = values_of(cells, column.type, cuts=True)
             bad += bad_cells(cells, values, column.name, type_word(column))
             arrays.append(values)
-        return ReadBlock(pa.RecordBatch.from_arrays(arrays, schema=self._schema), bad, notes)
+        batch = pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+        return ReadBlock(batch, bad, (*notes, *self._absent_from(batch)))
+
+    def _absent_from(self, rows: pa.RecordBatch) -> tuple[str, ...]:
+        """Return what to say of columns that the header of the first rows does not name.
+
+        Raises:
+            SourceContractError: it names none of them.
+        """
+        header = self._header
+        if header is not None and rows.num_rows and not self._absent.is_settled:
+            lower = {name.lower() for name in header}
+            known = [name for name in self._schema.names if name.lower() in lower]
+            self._absent.compare(known, lambda: [*known, *filter(None, header)], _HEADER)
+        return self._absent.notes
 
     def _by_position(self, cells: Iterable[int]) -> list[int | None]:
         positions = iter(cells)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from typing import BinaryIO, ClassVar, cast
+from typing import BinaryIO, ClassVar
 
 import pyarrow as pa
 
@@ -17,8 +17,9 @@ from dil.extraction.csv.dialect import Dialect
 from dil.extraction.csv.failures import DROPPED, CsvFailures
 from dil.extraction.csv.records import RecordBlocks
 from dil.extraction.names import NameCleansing
+from dil.extraction.packed import LONGEST, joined, refuse_packed
 from dil.extraction.preprocessing.compression import GunzipProcessor
-from dil.extraction.streams import ReadStream
+from dil.extraction.streams import read_up_to
 from dil.model.job import ExtractionSpec
 from dil.spi.connector import Response
 from dil.spi.extractor import Extractor, Page, nothing_found
@@ -129,35 +130,11 @@ class CsvExtractor(Extractor):
 @contextmanager
 def _unpacked(body: BinaryIO, response: Response) -> Iterator[BinaryIO]:
     """Unpack a body that says that it is packed, and is: something may have unpacked it before."""
-    if response.content_type != _GZIP:
-        yield body
-        return
-    begin = _exactly(body, len(_GZIP_MAGIC))
-    stream = cast("BinaryIO", _Joined(begin, body))
-    if begin != _GZIP_MAGIC:
+    begin = read_up_to(body, LONGEST)
+    stream = joined(begin, body)
+    if response.content_type != _GZIP or not begin.startswith(_GZIP_MAGIC):
+        refuse_packed(begin, "")
         yield stream
         return
     with closing(GunzipProcessor(PreprocessorContext("gunzip")).process(stream)) as unpacked:
         yield unpacked
-
-
-def _exactly(stream: BinaryIO, size: int) -> bytes:
-    data = b""
-    while len(data) < size and (more := stream.read(size - len(data))):
-        data += more
-    return data
-
-
-class _Joined(ReadStream):
-    """Bytes that were read already, and the stream that they came from, which stays open."""
-
-    def __init__(self, begin: bytes, rest: BinaryIO) -> None:
-        self._begin = begin
-        self._rest = rest
-
-    def read(self, size: int = -1, /) -> bytes:
-        if not self._begin:
-            return self._rest.read(size)
-        end = len(self._begin) if size < 0 else size
-        data, self._begin = self._begin[:end], self._begin[end:]
-        return data + self._rest.read() if size < 0 else data

@@ -9,6 +9,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from typing import Any
 
 import msgspec
@@ -24,6 +25,7 @@ _NULL = b"null"
 _VALUE = msgspec.json.Decoder(msgspec.Raw)
 _MEMBERS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _ELEMENTS = msgspec.json.Decoder(list[msgspec.Raw])
+_OBJECTS = msgspec.json.Decoder(list[dict[str, msgspec.Raw]])
 _EXACT = msgspec.json.Decoder(float_hook=exact_number)
 _TEXTS = msgspec.json.Decoder(float_hook=NumberText)
 
@@ -156,3 +158,13 @@ def decode_rows(rows: Sequence[msgspec.Raw], *, texts: bool = False) -> list[dic
     decoder = _TEXTS if texts else _EXACT
     decoded: list[dict[str, Any]] = decoder.decode(b"[" + b",".join(rows) + b"]")
     return decoded
+
+
+def member_names(rows: Sequence[msgspec.Raw]) -> list[str]:
+    """Return the names of the members of raw rows, each once; values are not decoded.
+
+    Raises:
+        msgspec.ValidationError: a row is no object.
+    """
+    objects = _OBJECTS.decode(b"[" + b",".join(rows) + b"]")
+    return list(dict.fromkeys(chain.from_iterable(objects)))

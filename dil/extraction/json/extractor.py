@@ -22,6 +22,7 @@ from dil.extraction.json.scan import MalformedError, OversizeError
 from dil.extraction.json.spool import Limits, Span, Spool, read_body
 from dil.extraction.json.windows import RowWindows
 from dil.extraction.names import NameCleansing
+from dil.extraction.packed import as_text
 from dil.extraction.paging.notes import NO_DATA_FIELD
 from dil.model.job import ExtractionSpec
 from dil.model.json import JsonValue
@@ -56,7 +57,7 @@ class JsonExtractor(Extractor):
         cleansing = spec.cleansing
         names = NameCleansing(cleansing) if cleansing and cleansing.enabled else None
         self._columns: RowColumns = (
-            GivenColumns(spec.output_schema, names)
+            GivenColumns(spec.output_schema, names, spec.csv.made_up)
             if spec.output_schema is not None and spec.filters_by_schema
             else InferredColumns(spec, names)
         )
@@ -71,12 +72,14 @@ class JsonExtractor(Extractor):
         """Decode one response; rows become Arrow while the batches are consumed.
 
         Raises:
-            SourceContractError: the content type is not accepted, the body is not JSON, the
-                first page has no ms.data.field, or a row is not an object.
+            SourceContractError: the body is packed, its content type is not accepted, it is not
+                JSON, or the first page has no ms.data.field. From the batches: a row is not an
+                object, or the first rows have none of the given columns.
             ConversionError: (from the batches) a value does not fit its declared column.
         """
-        refuse_other_types(response, self._accepted, suffix="+json")
-        text = read_body(response, self.spec.charset, self.limits)
+        plain = as_text(response)
+        refuse_other_types(plain, self._accepted, suffix="+json")
+        text = read_body(plain, self.spec.charset, self.limits)
         self._pages += 1
         source = _Source(response, text, self._pages)
         if isinstance(text, bytes) and not text.strip():
@@ -144,6 +147,7 @@ class JsonExtractor(Extractor):
                     page.rows += batch.num_rows
                     yield batch
                 first += len(rows)
+        page.notes = (*page.notes, *self._columns.notes)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -11,9 +12,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dil.errors import SourceContractError
+from dil.extraction.absent_columns import AbsentColumns
 from dil.extraction.coercion import Place, coerced_batch
 from dil.extraction.excerpt import kind_of
-from dil.extraction.json.document import collector_paused, decode_rows, is_object
+from dil.extraction.json.document import collector_paused, decode_rows, is_object, member_names
 from dil.extraction.json.familiar import FamiliarPages
 from dil.extraction.json.reader import joined, read_rows
 from dil.extraction.names import NameCleansing, suspicious_rows
@@ -29,6 +31,11 @@ _BATCH_BYTES = 32 * 1024 * 1024
 
 class RowColumns(ABC):
     """The columns of one attempt; pages come one after another."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Return sentences for the run's report about what was read so far."""
+        return ()
 
     @abstractmethod
     def schema(self, *, has_pages: bool) -> pa.Schema | None:
@@ -51,11 +58,19 @@ class GivenColumns(RowColumns):
     read again, value by value, by ``coercion``.
     """
 
-    def __init__(self, columns: Schema, names: NameCleansing | None) -> None:
+    def __init__(
+        self, columns: Schema, names: NameCleansing | None, made_up: Collection[str] = ()
+    ) -> None:
         self._schema = raw_schema(columns)
         self._names = names
+        self._absent = AbsentColumns(self._schema.names, made_up)
         self._readable = not _holds(self._schema, pa.types.is_map)
         self._has_float32 = _holds(self._schema, pa.types.is_float32)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Return which columns the first rows did not have."""
+        return self._absent.notes
 
     def schema(self, *, has_pages: bool) -> pa.Schema:
         """Return the given schema, at any time."""
@@ -66,7 +81,15 @@ class GivenColumns(RowColumns):
         """Yield batches of the given schema; members that are no columns are dropped."""
         for begin, part in _parts(rows):
             batch = self._read(part) if self._readable else None
-            yield batch or self._coerced(part, place.later(begin))
+            batch = batch or self._coerced(part, place.later(begin))
+            if not self._absent.is_settled:
+                self._absent.compare(_with_values(batch), partial(self._names_in, part))
+            yield batch
+
+    def _names_in(self, rows: Sequence[msgspec.Raw]) -> list[str]:
+        """Return the names of the members of all rows, cleansed as columns are."""
+        names = member_names(rows)
+        return [self._names.clean(name) for name in names] if self._names else names
 
     def _read(self, rows: Sequence[msgspec.Raw]) -> pa.RecordBatch | None:
         """Return the batch, None when a value needs care."""
@@ -215,6 +238,12 @@ def _refuse_other_than_objects(rows: Sequence[msgspec.Raw], place: Place) -> Non
                 f"row {number} of page {place.page} is {kind}, not an object",
                 "ms.data.field must lead to an array of objects.",
             )
+
+
+def _with_values(batch: pa.RecordBatch) -> list[str]:
+    """Return the columns that are not null in every row."""
+    columns = zip(batch.schema.names, batch.columns, strict=True)
+    return [name for name, column in columns if column.null_count < len(column)]
 
 
 def _holds(schema: pa.Schema, test: Callable[[pa.DataType], bool]) -> bool:

@@ -31,6 +31,8 @@ class WatchedArmor(ReadStream):
         """
         if size < 0:
             return self.readall()
+        if size == 0:
+            return b""
         data = self._source.read(size)
         if self._is_armored is None:
             self._look_at_begin(data)

@@ -17,7 +17,8 @@ _CIPHERS = (
 )  # fmt: skip
 _SHARED = {
     "action": "encrypt or decrypt: what the name GpgProcessor stands for.",
-    "keystore_path": "Key file: secret keys to decrypt, public keys to encrypt.",
+    "keystore_path": "Key file: secret keys to decrypt, public keys to encrypt. A relative path"
+    " starts at the folder of the job file.",
     "keystore_password": "Pass phrase, of the secret key or, without key file, of the message.",
 }
 

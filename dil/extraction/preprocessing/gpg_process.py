@@ -17,6 +17,7 @@ from typing import IO, BinaryIO
 
 from dil.errors import ConfigError, SourceContractError
 from dil.extraction.preprocessing.decoded import garbage, nothing
+from dil.extraction.preprocessing.gpg_status import unlocking_failure
 from dil.extraction.streams import ReadStream
 
 _PROGRAM = "gpg"
@@ -25,6 +26,12 @@ _PARAMETERS = "ms.extract.preprocessor.parameters"
 _CHUNK = 64 * 1024
 _SHOWN = 300
 _QUIT_S = 10
+_FIX = (
+    "Check the keys and the pass phrase in ms.extract.preprocessor.parameters, and whether the"
+    " source sent the whole file."
+)
+# What it says about its own buffers and its new home helps nobody.
+_CHATTER = ("block_filter", "keybox '", "trustdb created")
 
 
 class GpgHome:
@@ -44,7 +51,7 @@ class GpgHome:
     def command(self, *arguments: str) -> list[str]:
         """Return a command line of the program that asks nobody anything."""
         return [
-            self._program, "--homedir", self._folder, "--batch", "--no-tty", "--quiet", "--yes",
+            self._program, "--homedir", self._folder, "--batch", "--no-tty", "--yes",
             "--pinentry-mode", "loopback", *arguments,
         ]  # fmt: skip
 
@@ -91,8 +98,7 @@ class GpgHome:
 def reason_of(output: bytes) -> str:
     """Return what the program said, on one line and not too long."""
     lines = output.decode("utf-8", "replace").splitlines()
-    # What it says about its own buffers helps nobody.
-    told = (line.removeprefix("gpg: ") for line in lines if "block_filter" not in line)
+    told = (line.removeprefix("gpg: ") for line in lines if not any(map(line.count, _CHATTER)))
     text = "; ".join(line.strip() for line in told)
     return text[:_SHOWN] or "it did not say why"
 
@@ -216,7 +222,8 @@ class GpgStream(ReadStream):
         has_all = self._input.closed and not self._left
         code = self._process.wait()
         self._status.seek(0)
-        said = {line.split()[1].decode() for line in self._status if line.count(b" ")}
+        lines = [line.decode("utf-8", "replace") for line in self._status if line.count(b" ")]
+        said = {line.split()[1] for line in lines}
         if code == 0 and self._wanted in said:
             if has_all:
                 return
@@ -224,8 +231,8 @@ class GpgStream(ReadStream):
         if not self._has_begun:
             raise nothing("PGP")
         self._words.seek(0)
+        words = reason_of(self._words.read())
+        what, fix = unlocking_failure(lines) or (words, _FIX)
         raise SourceContractError(
-            f"GnuPG failed: {reason_of(self._words.read())}",
-            "Check the keys and the pass phrase in ms.extract.preprocessor.parameters, and whether"
-            " the source sent the whole file.",
+            f"GnuPG failed: {what}" if what == words else f"GnuPG failed: {what} ({words})", fix
         )

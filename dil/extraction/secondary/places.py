@@ -58,7 +58,7 @@ def _is_file(filesystem: Filesystem, path: str) -> bool:
 def _dataset_around(filesystem: Filesystem, path: str) -> str | None:
     """Return the nearest folder, the path itself or one above, that is a dataset of ours."""
     folder = path.rstrip("/")
-    while folder:
+    while folder and not folder.endswith(":/"):
         if filesystem.exists(f"{folder}/{_META}"):
             return folder
         folder = folder.rpartition("/")[0]

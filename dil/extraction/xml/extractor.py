@@ -15,6 +15,7 @@ from dil.extraction.content import refuse_other_types
 from dil.extraction.json.document import collector_paused
 from dil.extraction.json_path import find
 from dil.extraction.names import NameCleansing
+from dil.extraction.packed import as_text
 from dil.extraction.paging.notes import NO_DATA_FIELD
 from dil.extraction.xml.document import XmlDocument
 from dil.extraction.xml.rows import FoundColumns, GivenColumns, XmlColumns
@@ -80,10 +81,12 @@ class XmlExtractor(Extractor):
         """Begin one document; it is read while the batches are consumed.
 
         Raises:
-            SourceContractError: the content type is not accepted. From the batches: the body is
-                no XML or declares entities, or the first page lacks ms.data.field.
+            SourceContractError: the body is packed, or its content type is not accepted. From the
+                batches: the body is no XML or declares entities, or the first page lacks
+                ms.data.field.
             ConversionError: (from the batches) a value does not fit its column.
         """
+        response = as_text(response)
         refuse_other_types(response, self._accepted, suffix="+xml")
         self._pages += 1
         if response.body is None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dil.model.dataset import UnitEntry
 from dil.model.history import Coverage, History, UnitRecord
 from dil.state.acts.operations import Proposal
-from dil.state.blocks.source_state import FAILED, PENDING
+from dil.state.blocks.source_state import FAILED, PENDING, SKIPPED
 from dil.state.work_units.signatures import parts_of_signature
 
 _ALWAYS = (-(2**62), 2**62)
@@ -21,6 +21,9 @@ class AmendedHistory(History):
         self._is_empty = not proposal.keeps_records and all(
             each.after is None or each.after.status == PENDING for each in proposal.changes
         )
+        self._lowest = min(
+            (each.after.low for each in proposal.changes if each.after is not None), default=None
+        )
         self._changed: dict[str, dict[str, UnitRecord | None]] = {}
         for change in proposal.changes:
             parts = parts_of_signature(change.signature)
@@ -31,6 +34,12 @@ class AmendedHistory(History):
     def is_empty(self) -> bool:
         """Tell whether no work unit would be recorded."""
         return self._is_empty
+
+    def lowest(self) -> int | None:
+        """Return the earliest partition start of any unit."""
+        return min(
+            (low for low in (self._base.lowest(), self._lowest) if low is not None), default=None
+        )
 
     def coverage(self, unit_key: str) -> Coverage | None:
         """Return the unit's row; of a changed unit one that covers nothing, so all is looked up."""
@@ -71,4 +80,5 @@ def _record(entry: UnitEntry | None) -> UnitRecord | None:
         failed=failed,
         attempts=entry.attempts,
         owed=entry.expected_high if failed else None,
+        skipped=entry.status == SKIPPED,
     )

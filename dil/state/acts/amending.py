@@ -7,7 +7,7 @@ are written in one transaction. Coverage is counted again for the units that are
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from dil.errors import StateError
@@ -17,7 +17,7 @@ from dil.model.json import JsonObject
 from dil.state.blocks.block import Tip, advance, carried, next_block
 from dil.state.blocks.canonical import key_hash, watermark_text
 from dil.state.blocks.events import ConfigEvent, Event, Seed
-from dil.state.blocks.source_state import FAILED, PENDING, UnitRow, UnitSummary
+from dil.state.blocks.source_state import FAILED, PENDING, SKIPPED, UnitRow, UnitSummary
 from dil.state.blocks.validation import require, violations
 from dil.state.chain import slices
 from dil.state.chain.chain_rows import append, read_tip
@@ -55,6 +55,8 @@ def record_act(tx: Transaction, job: str, commit: Commit, act: OperatorAct) -> i
     chain = _Chain(tx, job, commit, read_tip(tx, job))
     if chain.tip is None:
         chain.add(Seed(job, "Root"))
+    if commit.schema not in ("", chain.schema):
+        chain.add(ConfigEvent("SetDataSchema", {"schema": commit.schema}))
     chunks = _chunks(act)
     chain.add(_reset(act, commit, len(chunks)))
     rows = _Rows(
@@ -104,6 +106,11 @@ class _Chain:
     def next_sequence(self) -> int:
         """Return the sequence of the block that comes next."""
         return 0 if self.tip is None else self.tip.head.sequence + 1
+
+    @property
+    def schema(self) -> str | None:
+        """Return the dataset's recorded schema, None before the first one."""
+        return self.tip.schema if self.tip else None
 
     @property
     def summary(self) -> UnitSummary:
@@ -257,15 +264,17 @@ def _unit_hash(signature: str) -> str:
 
 def _coverage_of(rows: Sequence[Row], era: int) -> CoverageRow:
     """Return the coverage row of one unit's rows, which are ascending by start."""
-    tiles = (
-        Interval(low, min(high, expected_high))
-        for low, high, expected_high, _, row_era in rows
-        if row_era == era and high is not None and high > low
-    )
     highs = (row[1] for row in rows if row[1] is not None)
     return CoverageRow(
-        spans=spans_of(tiles),
+        spans=spans_of(_tiles(rows, era)),
         max_high=max(highs, default=None),
         lowest=rows[0][0],
         open_count=sum(row[3] == FAILED for row in rows),
     )
+
+
+def _tiles(rows: Sequence[Row], era: int) -> Iterator[Interval]:
+    for low, high, expected_high, status, row_era in rows:
+        end = expected_high if status == SKIPPED else high
+        if row_era == era and end is not None and end > low:
+            yield Interval(low, min(end, expected_high))

@@ -20,7 +20,8 @@ class LastAct:
 
     ``sequence`` is that of its ResetState: the block before it is the state to go back to.
     ``overwritten`` are its work units that runs committed since. ``added`` and ``removed`` are
-    URIs of files that it brought back or took away.
+    URIs of files that it brought or took away. ``has_files_since`` tells that others came or went
+    since.
     """
 
     verb: str
@@ -33,6 +34,7 @@ class LastAct:
     watermark_after: int | None
     added: frozenset[str] = frozenset()
     removed: frozenset[str] = frozenset()
+    has_files_since: bool = False
 
     def watermark_to_restore(self, now: int | None) -> int | None:
         """Return the watermark of before the act, unless runs carried it further since."""
@@ -127,12 +129,14 @@ def _told(act: JsonObject, blocks: Iterable[JsonObject]) -> LastAct:
     own: set[str] = set()
     first: Mapping[str, Any] = {}
     before = None
+    has_files_since = False
     for block in blocks:
         event: Any = block["event"]
         if not _is_data(event):
             continue
         if _sequence(block) > last_own:
             since.update(_signatures(event))
+            has_files_since = has_files_since or bool(event.get("newData"))
         elif _sequence(block) > sequence:
             own.update(_signatures(event))
             first = event
@@ -150,6 +154,7 @@ def _told(act: JsonObject, blocks: Iterable[JsonObject]) -> LastAct:
         watermark_after=_instant(first["newWatermark"]),
         added=frozenset(_paths(first, "parts")),
         removed=frozenset(_paths(first, "removes")),
+        has_files_since=has_files_since,
     )
 
 

@@ -22,6 +22,7 @@ KIND = "dil/work-units+v1"
 COMMITTED = "COMMITTED"
 FAILED = "FAILED"
 PENDING = "PENDING"  # as if never read: an operator said so
+SKIPPED = "SKIPPED"  # no run was there in its time, and none reads it
 OPEN = (FAILED, PENDING)
 NO_ROWS = "0" * 64
 _MODULUS = 1 << 256

@@ -8,7 +8,6 @@ server, and the row that tells their format is written last.
 from __future__ import annotations
 
 import hashlib
-import ssl
 from collections.abc import Generator, Iterable
 from contextlib import suppress
 from functools import lru_cache
@@ -19,6 +18,7 @@ from dil.model.database_address import DatabaseAddress
 from dil.state.databases import server_driver, sql, tables
 from dil.state.databases.database import Row, SqlValue
 from dil.state.databases.server_driver import Diagnosis, Fault, ServerConnection, ServerDriver
+from dil.text.mysql_options import mysql_arguments
 
 if TYPE_CHECKING:
     import pymysql
@@ -93,42 +93,21 @@ class MysqlDriver(ServerDriver):
         return Diagnosis(Fault.OTHER, text, _ADVICE.get(code, _OTHERWISE))
 
     def _arguments(self) -> dict[str, Any]:
-        address, pymysql = self.address, _installed()
-        options = dict(address.options)
-        arguments: dict[str, Any] = {
-            "database": address.database,
-            "charset": "utf8mb4",
-            "autocommit": True,
-            # A row that an UPDATE found and left as it was counts, as on every other server.
-            "client_flag": pymysql.constants.CLIENT.FOUND_ROWS,
-            "connect_timeout": int(options.get("connect-timeout") or server_driver.CONNECT_S),
-            "read_timeout": server_driver.ANSWER_S,
-            "write_timeout": server_driver.ANSWER_S,
-            "program_name": "dil",
-            "unix_socket": options.get("unix-socket"),
-        }
-        if address.hosts:
-            arguments["host"], arguments["port"] = address.hosts[0]
-        if address.user:
-            arguments["user"] = address.user
-        if address.password:
-            # As bytes: the driver would write a text in Latin-1.
-            arguments["password"] = address.password.reveal().encode()
-        return {**arguments, **self._tls(options)}
-
-    def _tls(self, options: dict[str, str]) -> dict[str, Any]:
-        mode = options.get("ssl-mode", "verify_ca" if "ssl-ca" in options else "preferred")
-        if mode == "disabled":
-            return {"ssl_disabled": True}
-        if mode == "preferred" and "ssl-cert" not in options:
-            return {}
         try:
-            return {"ssl": _tls_context(mode, options)}
+            given = mysql_arguments(self.address, connect_s=server_driver.CONNECT_S)
         except OSError as error:
             raise StateError(
                 f"the TLS files of the state store {self.address} cannot be used: {error}",
                 "ssl-ca, ssl-cert and ssl-key in state.store.db.url name PEM files.",
             ) from error
+        return given | {
+            "autocommit": True,
+            # A row that an UPDATE found and left as it was counts, as on every other server.
+            "client_flag": _installed().constants.CLIENT.FOUND_ROWS,
+            "read_timeout": server_driver.ANSWER_S,
+            "write_timeout": server_driver.ANSWER_S,
+            "program_name": "dil",
+        }
 
 
 class _Connection(ServerConnection):
@@ -248,18 +227,6 @@ def _settings(idle_s: int) -> str:
         f" SESSION lock_wait_timeout = {server_driver.LOCK_S},"
         f" SESSION wait_timeout = {idle_s}, SESSION net_write_timeout = {_SLOW_READER_S}"
     )
-
-
-def _tls_context(mode: str, options: dict[str, str]) -> ssl.SSLContext:
-    context = ssl.create_default_context(cafile=options.get("ssl-ca"))
-    # Certificates that the server made for itself lack extensions that strict checking wants.
-    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
-    context.check_hostname = mode == "verify_identity"
-    if mode not in {"verify_ca", "verify_identity"}:
-        context.verify_mode = ssl.CERT_NONE
-    if "ssl-cert" in options:
-        context.load_cert_chain(options["ssl-cert"], options.get("ssl-key"))
-    return context
 
 
 @lru_cache(maxsize=256)

@@ -68,9 +68,11 @@ DROP_UNIT = "DELETE FROM work_unit WHERE dataset_id = ? AND unit_sha = ?"
 ANY_ROW = "SELECT 1 FROM work_unit WHERE dataset_id = ? LIMIT 1"
 # Rows that an operator made pending are as if they had never been.
 ANY_UNIT = (
-    "SELECT 1 FROM work_unit WHERE dataset_id = ? AND status IN ('COMMITTED', 'FAILED') LIMIT 1"
+    "SELECT 1 FROM work_unit WHERE dataset_id = ? AND status IN ('COMMITTED', 'FAILED', 'SKIPPED')"
+    " LIMIT 1"
 )
 LOWEST_OPEN = "SELECT low FROM work_unit WHERE dataset_id = ? AND status = ? ORDER BY low LIMIT 1"
+LOWEST = "SELECT low FROM work_unit WHERE dataset_id = ? ORDER BY low LIMIT 1"
 RECORDS = (
     "SELECT signature, low, high, status, attempts, expected_high FROM work_unit"
     " WHERE dataset_id = ? AND unit_key = ? AND low >= ? AND low < ? ORDER BY low"
@@ -91,12 +93,14 @@ ROWS_OF_UNIT = (
     "SELECT low, high, expected_high, status, era FROM work_unit"
     " WHERE dataset_id = ? AND unit_key = ? ORDER BY low"
 )
+# What is skipped is as good as read up to its end.
+_REACHED = "CASE WHEN status = 'SKIPPED' THEN expected_high ELSE high END"
 TILE_AT = (
-    "SELECT high, expected_high FROM work_unit"
-    " WHERE dataset_id = ? AND unit_key = ? AND low = ? AND high > low AND era = ?"
+    f"SELECT {_REACHED}, expected_high FROM work_unit"  # noqa: S608 - constant
+    f" WHERE dataset_id = ? AND unit_key = ? AND low = ? AND {_REACHED} > low AND era = ?"
 )
 ROW_BEFORE = (
-    "SELECT low, high, expected_high, era FROM work_unit"
+    f"SELECT low, {_REACHED}, expected_high, era FROM work_unit"  # noqa: S608 - constant
     " WHERE dataset_id = ? AND unit_key = ? AND low < ? ORDER BY low DESC LIMIT 1"
 )
 COVERAGE = (

@@ -7,8 +7,9 @@ import msgspec
 from dil.errors import StateError
 from dil.model.dataset import Intent
 
-FORMAT = 1
-_LATER = ("act", "quarantine", "quarantine_removes")
+# Since 2 an intent says what its destination is.
+_FORMATS = (1, 2)
+_LATER = ("act", "quarantine", "quarantine_removes", "skipped")
 
 
 class _Envelope(msgspec.Struct):
@@ -26,8 +27,11 @@ def encode_intent(intent: Intent) -> str:
     What came later is not mentioned where it says nothing, such as operators' acts in a run's
     intent, so that older versions can finish it.
     """
-    document = msgspec.to_builtins(_Document(FORMAT, intent))
+    number = 2 if intent.destination else 1
+    document = msgspec.to_builtins(_Document(number, intent))
     commit = document["intent"]["commit"]
+    if not intent.destination:
+        del document["intent"]["destination"]
     for name in _LATER:
         if not commit[name]:
             del commit[name]
@@ -42,7 +46,7 @@ def decode_intent(text: str) -> Intent:
     """
     try:
         found = msgspec.json.decode(text, type=_Envelope).format
-        if found == FORMAT:
+        if found in _FORMATS:
             return msgspec.json.decode(text, type=_Document).intent
     except msgspec.MsgspecError as error:
         raise StateError(
@@ -50,6 +54,6 @@ def decode_intent(text: str) -> Intent:
             "Restore the state store from a copy; delete no staged or published file before.",
         ) from error
     raise StateError(
-        f"the recorded intent has format {found}, this dil reads format {FORMAT}",
+        f"the recorded intent has format {found}, this dil reads formats up to {_FORMATS[-1]}",
         "Finish the run with the dil version that began it.",
     )

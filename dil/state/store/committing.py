@@ -107,7 +107,9 @@ def _drafted(tx: Transaction, job: str, commit: Commit, index: UnitIndex) -> _Dr
         blocks.append(block)
     if tip is None:
         raise AssertionError("a chain begins with Seed")
-    changes = index.apply(commit.outcomes, tip.head.sequence + 1)
+    has_data = bool(commit.moves or commit.removes)
+    changes = index.apply(commit.outcomes, tip.head.sequence + 1, has_data=has_data)
+    index.leave_out(commit.skipped, tip.head.sequence + 1, changes)
     event = _data_event(tx, job, commit, tip, index, changes)
     block = next_block(tip, event, commit.system_time)
     broken = violations(block, tip, horizon=commit.horizon, replaced=changes.replaced)

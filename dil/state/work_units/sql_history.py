@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from dil.model.history import Coverage, History, UnitRecord
 from dil.state.blocks.canonical import key_hash
-from dil.state.blocks.source_state import COMMITTED, FAILED, PENDING
+from dil.state.blocks.source_state import FAILED, PENDING, SKIPPED
 from dil.state.databases import sql
 from dil.state.databases.database import Row, Transaction
 from dil.state.runs.run_rows import read_counters
@@ -24,6 +24,11 @@ class SqlHistory(History):
     def is_empty(self) -> bool:
         """Tell whether no work unit of this job was ever recorded."""
         return self._snapshot.row(sql.ANY_UNIT, self._job) is None
+
+    def lowest(self) -> int | None:
+        """Return the earliest partition start of any unit; what an operator made pending counts."""
+        row = self._snapshot.row(sql.LOWEST, self._job)
+        return None if row is None else int(row[0])
 
     def coverage(self, unit_key: str) -> Coverage | None:
         """Return the unit's coverage row, None when it has no record."""
@@ -46,6 +51,9 @@ class SqlHistory(History):
 
 def _record(row: Row) -> UnitRecord:
     signature, low, high, status, attempts, expected_high = row
-    failed = status != COMMITTED
+    failed = status == FAILED
     owed = expected_high if failed else None
-    return UnitRecord(signature, low, high, failed=failed, attempts=attempts, owed=owed)
+    is_skipped = status == SKIPPED
+    return UnitRecord(
+        signature, low, high, failed=failed, attempts=attempts, owed=owed, skipped=is_skipped
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from dil.model.dataset import WorkUnitOutcome
 from dil.model.history import Coverage
@@ -14,6 +14,7 @@ from dil.state.blocks.source_state import (
     COMMITTED,
     FAILED,
     OPEN,
+    SKIPPED,
     UnitRow,
     UnitSummary,
     replace_in_digest,
@@ -52,9 +53,7 @@ class Known:
 
     def tile_end(self, era: int) -> int | None:
         """Return where its tile ends, None when it never succeeded under the present shape."""
-        if self.era != era or self.row.high is None:
-            return None
-        return min(self.row.high, self.row.expected_high)
+        return tile_end(self.row) if self.era == era else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,23 +100,45 @@ class UnitIndex:
         self._job = job
         self.era = era
 
-    def apply(self, outcomes: Iterable[WorkUnitOutcome], sequence: int) -> UnitChanges:
+    def apply(
+        self, outcomes: Iterable[WorkUnitOutcome], sequence: int, *, has_data: bool = True
+    ) -> UnitChanges:
         """Record outcomes; a row that does not change is not written.
 
         Args:
             outcomes: What a run found, in any order.
             sequence: The block that will carry the change.
+            has_data: Whether the run published anything. If not, a success where there was one
+                is no change: the number of attempts alone is not worth a block (V23).
         """
         changes = UnitChanges()
         for outcome in sorted(outcomes, key=lambda each: (each.unit_key, each.low)):
             known = read_known(self._tx, self._job, outcome.signature)
             row = _merged(known.row if known else None, outcome)
-            if known is not None and row == known.row:
+            if known is not None and self._is_known(row, known, outcome, has_data=has_data):
                 continue
             note(changes, known, row)
             self._write(outcome, row, sequence, known)
             self._cover(outcome, known, row)
         return changes
+
+    def leave_out(
+        self, skipped: Iterable[WorkUnitOutcome], sequence: int, changes: UnitChanges
+    ) -> None:
+        """Record in ``changes`` work units that no run reads; one that is known stays as it is."""
+        for outcome in sorted(skipped, key=lambda each: (each.unit_key, each.low)):
+            if read_known(self._tx, self._job, outcome.signature) is not None:
+                continue
+            row = _skipped(outcome)
+            note(changes, None, row)
+            self._write(outcome, row, sequence, None)
+            self._cover(outcome, None, row)
+
+    def _is_known(
+        self, row: UnitRow, known: Known, outcome: WorkUnitOutcome, *, has_data: bool
+    ) -> bool:
+        counts_attempts = has_data or not outcome.succeeded or known.era != self.era
+        return (row if counts_attempts else replace(row, attempts=known.row.attempts)) == known.row
 
     def summary(self, before: UnitSummary, changes: UnitChanges) -> UnitSummary:
         """Return the summary after the changes, from the one before and one indexed lookup."""
@@ -161,7 +182,7 @@ class UnitIndex:
         old = read_coverage(self._tx, self._job, unit, self.era)
         was_failed = known is not None and known.row.status == FAILED
         spans = old.spans if old else Spans()
-        if outcome.succeeded:
+        if outcome.succeeded or row.status == SKIPPED:
             spans = self._covered(spans, unit, known, row)
         coverage = CoverageRow(
             spans=spans,
@@ -172,12 +193,19 @@ class UnitIndex:
         write_coverage(self._tx, self._job, unit, coverage, self.era)
 
     def _covered(self, spans: Spans, unit: str, known: Known | None, row: UnitRow) -> Spans:
-        tile = Interval(row.low, min(row.high or row.low, row.expected_high))
+        tile = Interval(row.low, tile_end(row) or row.low)
         earlier_end = known.tile_end(self.era) if known else None
         if contradicts(spans, tile, earlier_end):
             self.era += 1
             return Spans(tile)
         return cover(spans, tile, earlier_end, _StoredTiles(self._tx, self._job, unit, self.era))
+
+
+def tile_end(row: UnitRow) -> int | None:
+    """Return up to where a work unit counts as covered, None when it never succeeded."""
+    if row.status == SKIPPED:
+        return row.expected_high
+    return None if row.high is None else min(row.high, row.expected_high)
 
 
 def read_known(tx: Transaction, job: str, signature: str) -> Known | None:
@@ -247,6 +275,10 @@ def _merged(known: UnitRow | None, outcome: WorkUnitOutcome) -> UnitRow:
         status=COMMITTED if outcome.succeeded and is_paid else FAILED,
         attempts=outcome.attempts + (known.attempts if known else 0),
     )
+
+
+def _skipped(outcome: WorkUnitOutcome) -> UnitRow:
+    return UnitRow(outcome.signature, outcome.low, outcome.expected_high, None, SKIPPED, 0)
 
 
 def note(changes: UnitChanges, known: Known | None, row: UnitRow) -> None:

@@ -4,6 +4,7 @@ import pytest
 
 from dil import config
 from dil.errors import ConfigError
+from dil.extraction.parameters import PageValues, Scope, evaluate
 from tests.jobs import write_job
 
 
@@ -21,6 +22,22 @@ def test_a_parameter_that_needs_its_own_value_is_refused(tmp_path):
 def test_a_parameter_may_repeat_the_unit_that_gives_it_its_value(tmp_path):
     job = load(tmp_path, '[{"name":"unit","value":"{{unit}}"}]')
     assert job.extraction.parameters[0].value == "{{unit}}"
+
+
+INSIDE = '[{"name":"filter","type":"object","value":[{"name":"id","value":"%s"}]},%s]'
+ID = '{"name":"id","value":"7"}'
+
+
+def test_a_text_inside_an_object_may_not_name_the_object_that_it_is_part_of(tmp_path):
+    with pytest.raises(ConfigError) as caught:
+        load(tmp_path, INSIDE % ("{{filter}}", ID))
+    assert [problem.what for problem in caught.value.problems] == ['"filter" refers to itself']
+
+
+def test_a_member_of_an_object_may_name_a_parameter_that_is_called_as_it_is(tmp_path):
+    parameters = load(tmp_path, INSIDE % ("{{id}}", ID)).extraction.parameters
+    request = evaluate(parameters, Scope(0, 1, full_extract=True), PageValues())
+    assert request.parameters == {"filter": {"id": "7"}, "id": "7"}, "the run takes it as well"
 
 
 DATABASE = {

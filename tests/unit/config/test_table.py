@@ -94,7 +94,7 @@ def test_ignored_keys_that_would_be_missed_give_a_notice(job_file):
 
 
 def test_what_is_not_supported_yet_names_its_default(job_file):
-    found = job_file.problem("writer.file.owner", "somebody")
+    found = job_file.problem("writer.partitioner.class", "TimePartitioner")
     assert found.what == "is not supported yet"
     assert found.fix
 

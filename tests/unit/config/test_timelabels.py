@@ -11,6 +11,7 @@ from dil.errors import ConfigError, Problem
 from dil.model.interval import Interval
 from dil.model.timelabels import LabelUnit, TimelabelSpec
 from dil.planning.timelabels import timelabels
+from tests.jobs import write_job
 
 EXAMPLE = Path(__file__).parents[3] / "conf/examples/timelabels.conf"
 
@@ -176,14 +177,123 @@ def test_work_units_have_a_time_where_a_range_or_partitions_are_declared(
     assert found == TimelabelSpec(schedule="@daily", is_dated=is_dated)
 
 
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [("column", "created_at"), ("split", "units"), ("catchup", "false"), ("first_run", "period")],
-)
-def test_what_only_matters_to_warehouses_is_refused(name: str, text: str) -> None:
-    (found,) = problems(named(schedule="@daily", **{name: text}))
+def test_a_column_may_label_rows_and_needs_a_schedule_for_that() -> None:
+    assert spec(schedule="@daily", column="created_at") == TimelabelSpec(
+        schedule="@daily", column="created_at"
+    )
+    (found,) = problems(named(column="created_at"))
+    assert found.key == "ms.timelabel.column"
+    assert found.what.startswith('is "created_at", and there is no schedule')
 
-    assert found.what == "is not supported yet"
+
+def test_which_periods_are_read_and_how_they_are_split_is_read() -> None:
+    assert spec(schedule="@daily", split="units") == TimelabelSpec(schedule="@daily", splits=True)
+    found = spec(schedule="@daily", catchup="false", first_run="period")
+    assert found == TimelabelSpec(schedule="@daily", catches_up=False, first_period=True)
+    assert spec(schedule="@daily", split="none", catchup="true", first_run="history") == (
+        TimelabelSpec(schedule="@daily")
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "text"), [("split", "units"), ("catchup", "false"), ("first_run", "period")]
+)
+def test_a_choice_of_periods_needs_a_schedule(name: str, text: str) -> None:
+    (found,) = problems(named(**{name: text}))
+
+    assert found.key == f"ms.timelabel.{name.replace('_', '.')}"
+    assert f'is "{text}", and there is no schedule' in found.what
+
+
+@pytest.mark.parametrize(("name", "text"), [("catchup", "false"), ("first_run", "period")])
+def test_periods_are_left_out_only_where_work_units_know_them(name: str, text: str) -> None:
+    key, chosen = f"ms.timelabel.{name.replace('_', '.')}", named(schedule="@daily", **{name: text})
+    whole = {**chosen, "ms.work.unit.partition": "none"}
+    (found,) = problems(whole)
+
+    assert (found.key, "one work unit of all periods" in found.what) == (key, True)
+    assert "ms.timelabel.split=units" in found.fix
+    assert planning_spec({**BASE, **whole, **named(split="units")})[0].timelabel is not None
+    untimed = {"ms.watermark": "", "ms.work.unit.partition": "none"}
+    told = notices({**chosen, **untimed})
+    assert [each.what for each in told if each.key == key] == [
+        "has no effect: work units have no time"
+    ]
+    (replaced,) = notices({**chosen, "ms.publish.mode": "replace"})
+    assert (replaced.key, "reads everything anew" in replaced.what) == (key, True)
+
+
+def test_units_that_are_read_whole_are_not_split() -> None:
+    files = {
+        **named(schedule="@daily", split="units"),
+        "ms.source.files.once": "path",
+        "ms.work.unit.partition": "none",
+    }
+    (found,) = problems(files)
+    assert (found.key, "is read whole" in found.what) == ("ms.timelabel.split", True)
+    untimed = {"ms.watermark": "", "ms.work.unit.partition": "none"}
+    told = notices({**named(schedule="@daily", split="units"), **untimed})
+    assert [each.what for each in told if each.key == "ms.timelabel.split"] == [
+        "has no effect: work units have no time"
+    ]
+
+
+SERIES = {
+    **named(schedule="@daily"),
+    "ms.warehouse.url": "sqlite:///w.db",
+    "ms.warehouse.table.kind": "timeseries",
+    "source.class": "http",
+    "ms.work.unit.partition": "weekly",
+}
+
+
+@pytest.mark.parametrize(
+    ("changes", "splits"),
+    [
+        ({}, True),
+        ({"source.class": "jdbc"}, False),
+        ({"source.class": "com.linkedin.cdi.source.HttpSource"}, True),
+        ({"source.class": ""}, False),
+        (named(column="created"), False),
+        (named(split="none"), False),
+        ({"source.class": "jdbc", **named(split="units")}, True),
+        ({"ms.warehouse.table.kind": "regular"}, False),
+        ({"ms.warehouse.url": ""}, False),
+        ({"ms.watermark": "", "ms.work.unit.partition": "none"}, False),
+    ],
+)
+def test_work_units_of_an_api_are_split_for_a_timeseries(
+    changes: dict[str, str], splits: bool
+) -> None:
+    found = planning_spec({**BASE, **SERIES, **changes})[0].timelabel
+
+    assert found is not None
+    assert found.splits is splits
+
+
+@pytest.mark.parametrize(
+    ("changes", "key", "what"),
+    [
+        ({"ms__timelabel__split": "none"}, "ms.timelabel.split", "the last timelabel"),
+        ({"ms__parameters": '[{"name": "unit"}]'}, "ms.watermark", "is sent by no parameter"),
+        ({"ms__timelabel__split": "none", "ms__timelabel__column": "updated_ms"}, "", ""),
+        ({"ms__timelabel__split": "none", "ms__parameters": '[{"name": "unit"}]'}, "", ""),
+        ({}, "", ""),
+    ],
+)
+def test_an_api_is_asked_for_each_period_of_a_timeseries(
+    tmp_path: Path, changes: dict[str, str], key: str, what: str
+) -> None:
+    given = {name.replace(".", "__"): text for name, text in SERIES.items()}
+    job = write_job(tmp_path, "http://127.0.0.1:1", **{**given, **changes})
+    if not key:
+        load(job, environ={})
+        return
+    with pytest.raises(ConfigError) as caught:
+        load(job, environ={})
+
+    (found,) = caught.value.problems
+    assert (found.key, what in found.what) == (key, True)
 
 
 def test_wrong_watermarks_are_told_without_more_about_their_zone() -> None:

@@ -40,7 +40,7 @@ from dil.model.secret import Secret
         ("job.name", "a/b"),
         ("extract.table.name", "a-b"),
         ("extract.namespace", "com..acme"),
-        ("data.publisher.final.dir", "hdfs://lake/out"),
+        ("data.publisher.final.dir", "viewfs://lake/out"),
         ("data.publisher.final.dir", "~/out"),
         ("fs.uri", "hdfs://lake"),
         ("ms.source.uri", "ftp://h/x"),

@@ -46,6 +46,9 @@ SECRETS = (
     "ACME_KEY_PASSWORD", "API_KEY", "API_TOKEN", "CLIENT_SECRET", "S3_KEY", "S3_SECRET",
     "SHOP_PASSWORD", "STORE_PASSWORD",
 )  # fmt: skip
+# The files with keys that snippets name, in this folder or beside the job file.
+KEY_FOLDER = "/secure/acme"
+KEY_FILES = ("authorities.pem", "client.p12", "id_ed25519", "known_hosts", "secring.gpg")
 
 
 def snippets() -> list[tuple[str, str, str]]:
@@ -67,8 +70,10 @@ def test_a_snippet_of_the_docs_is_valid_and_questionable_in_nothing(
 ) -> None:
     (tmp_path / "smallest.properties").write_text(SMALLEST + rest, encoding="utf-8")
     (tmp_path / "master.txt").write_text("a master password", encoding="utf-8")
+    for name in KEY_FILES:
+        (tmp_path / name).write_text("a key", encoding="utf-8")
     job = tmp_path / "orders.conf"
-    job.write_text(snippet, encoding="utf-8")
+    job.write_text(snippet.replace(KEY_FOLDER, str(tmp_path)), encoding="utf-8")
 
     loaded = load(job, environ=dict.fromkeys(SECRETS, "x"))
 

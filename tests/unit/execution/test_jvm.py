@@ -42,6 +42,21 @@ def test_its_output_is_passed_on_without_the_noise_of_the_launcher(script, capfd
     assert capfd.readouterr().err == "no such option\n"
 
 
+def test_all_of_its_output_goes_to_standard_error(script, capfd, monkeypatch):
+    monkeypatch.setattr("sys.__stderr__", None)  # as in a process that is nobody's child
+    script("echo to the one; echo to the other >&2; exit 1")
+    with pytest.raises(ExecutionError):
+        started().gateway()
+    assert capfd.readouterr() == ("", "to the one\nto the other\n")
+
+
+def test_without_a_standard_error_its_output_does_not_stop_it(script, monkeypatch):
+    monkeypatch.setattr("sys.stderr", None)
+    script("for i in {1..20000}; do echo a line of output >&2; done; exit 3")
+    with pytest.raises(ExecutionError, match="it ended with code 3"):
+        started().gateway()
+
+
 def test_settings_reach_it_as_they_are(script, tmp_path):
     script(f'printf "%s\\n" "$@" > {tmp_path}/arguments; exit 1')
     with pytest.raises(ExecutionError):

@@ -532,9 +532,25 @@ def test_names_that_become_equal_fail(columns, body):
         given_rows(body, *columns, cleansing=SchemaCleansing())
 
 
+def test_names_of_different_levels_do_not_clash_when_they_are_cleansed():
+    """A dot in a name is no step to another level, and the keys of a map are not its values'."""
+    cleansing = SchemaCleansing(enabled=True)
+    inner = RecordType((column("x_y", "int"),))
+    outer = RecordType((Column("b", inner),))
+    row = '[{"a.b":{"x y":1},"a":{"b":{"x_y":2}}}]'
+    assert given_rows(row, Column("a.b", inner), Column("a", outer), cleansing=cleansing) == [
+        {"a.b": {"x_y": 1}, "a": {"b": {"x_y": 2}}}
+    ]
+    row = '[{"m":{"x y":{"x_y":1}}}]'
+    assert given_rows(row, Column("m", MapType(inner)), cleansing=cleansing) == [
+        {"m": [("x_y", {"x_y": 1})]}
+    ]
+
+
 def test_without_cleansing_names_stay():
     assert inferred('[{"a b":1}]')[0] == [{"a b": 1}]
-    assert given_rows('[{"a b":1}]', column("a_b", "int")) == [{"a_b": None}]
+    found = given_rows('[{"a b":1,"c":2}]', column("a_b", "int"), column("c", "int"))
+    assert found == [{"a_b": None, "c": 2}]
 
 
 def test_pattern_and_replacement_are_the_users():

@@ -102,3 +102,18 @@ def test_a_hidden_folder_of_a_dataset_is_read_as_it_is_where_the_path_names_it(t
     make(tmp_path, "_failed/part-r1.json", "_failed/_part.json")
     assert found(tmp_path, "_failed") == ["_failed/part-r1.json"]
     assert found(tmp_path) == ["part-1.json"]
+
+
+def test_the_search_for_a_dataset_around_a_folder_ends_at_its_host():
+    asked = []
+
+    class Remote(LocalFilesystem):
+        def exists(self, path):
+            asked.append(path)
+            return "_dil" not in path
+
+        def files(self, path):
+            return iter(())
+
+    assert list(find_files(Remote(), "hdfs://namenode/lake/ids", live_files)) == []
+    assert {path.split("/")[2] for path in asked} == {"namenode"}

@@ -99,9 +99,12 @@ def test_replace_takes_away_files_that_no_manifest_knows(story: Story) -> None:
     for name in ("part-0.parquet", "old/part-1.parquet", "_SUCCESS", ".part.crc"):
         (place / name).write_text("of another program")
 
-    story.run(day(1), story.job(**REPLACE))
+    report = story.run(day(1), story.job(**REPLACE))
+    again = story.run(day(2), story.job(**REPLACE))
 
-    assert story.rows() == ids_of("a", "b", days=range(1))
+    assert story.rows() == ids_of("a", "b", days=range(2))
+    assert [note for note in report.notes if "REPLACED 2 files" in note]
+    assert not [note for note in again.notes if "REPLACED" in note]
     assert (place / "_SUCCESS").exists()
     assert (place / ".part.crc").exists()
 

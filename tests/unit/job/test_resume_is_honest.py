@@ -23,10 +23,10 @@ from tests.unit.job.test_page_commit import PAGED, SECOND_PAGE
 GRACE = {"ms__publish__mode": "window_replace", "ms__grace__period__days": "2"}
 
 
-def correct(source: HttpServer) -> None:
+def correct(source: HttpServer, to: float | None = 999.0) -> None:
     """Correct row 4 of unit a at the source: it is of day 1, on the first of two pages."""
     assert source.state.dataset is not None
-    row = {**generated_row("a", 4, day(1)), "amount": 999.0}
+    row = {**generated_row("a", 4, day(1)), "amount": to}
     source.state.dataset.units["a"].encoded[4] = encode(row)
 
 
@@ -191,10 +191,22 @@ def test_pages_of_another_window_are_read_again_and_the_report_says_so(
     assert f"{OTHER_WINDOW} (1 work unit)" in report.notes
 
 
-def test_pages_for_a_replace_are_read_again_and_the_report_says_so(
-    story: Story, source: HttpServer
+@pytest.mark.parametrize(
+    "mode",
+    [
+        {"ms__publish__mode": "replace"},
+        {
+            "ms__publish__mode": "merge",
+            "extract__primary__key__fields": "unit,id",
+            "ms__merge__delete__missing": "true",
+        },
+    ],
+)
+def test_pages_of_a_snapshot_are_read_again_and_the_report_says_so(
+    story: Story, source: HttpServer, mode: dict[str, str]
 ) -> None:
-    story.changes.update(snapshot(ms__publish__mode="replace"))
+    """Else a row that moved between pages would not be in it, and would go as missing."""
+    story.changes.update(snapshot(**mode))
     source.faults.append(LATER_PAGE)
     story.run(day(6))
     source.faults.clear()
@@ -204,6 +216,31 @@ def test_pages_for_a_replace_are_read_again_and_the_report_says_so(
 
     assert source.count("/records") == 2
     assert f"{OTHER_TIME} (1 work unit)" in report.notes
+
+
+@pytest.mark.parametrize("policy", ["full", "successful"])
+def test_pages_whose_rows_do_not_go_with_the_others_are_read_again(
+    story: Story, source: HttpServer, policy: str
+) -> None:
+    story.changes.update(
+        {
+            **PAGED,
+            "ms__publish__mode": "merge",
+            "extract__primary__key__fields": "unit,amount",
+            "job__commit__policy": policy,
+        }
+    )
+    correct(source, to=None)
+    source.faults.append(SECOND_PAGE)
+    story.run(day(2))
+    source.faults.clear()
+    assert 'column "amount" is null' in story.run(day(2)).failures[0].error
+    correct(source)
+
+    report = story.run(day(2))
+
+    assert report.status is RunStatus.SUCCESS
+    assert amount(story) == 999.0
 
 
 # After an operator's act

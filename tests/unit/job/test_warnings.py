@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from dil.errors import PlanningError
 from dil.model.report import RunStatus
-from tests.jobs import dataset
+from tests.jobs import dataset, visible_files
 from tests.servers.rows import generated_row
 from tests.stories import Story, day, ids_of, snapshot
 
@@ -64,7 +68,7 @@ def test_a_limit_that_takes_new_work_too_is_progress(story: Story) -> None:
     assert report.notes == ()
 
 
-def test_work_units_that_infer_unlike_types_are_told_by_column(story: Story) -> None:
+def test_work_units_that_infer_unlike_types_are_published_in_one_type(story: Story) -> None:
     story.source.dataset.units.clear()
     story.source.dataset.extend(
         [
@@ -76,8 +80,10 @@ def test_work_units_that_infer_unlike_types_are_told_by_column(story: Story) -> 
     report = story.run(day(1), story.job(ms__output__schema=""))
 
     assert report.status is RunStatus.SUCCESS
-    (note,) = report.notes
-    assert note.startswith("column amount has unlike types in this run's files: double, int32.")
+    assert report.notes == ()
+    types = {pq.read_schema(path).field("amount").type for path in visible_files(story.folder)}
+    assert types == {pa.float64()}
+    assert story.rows() == Counter({("a", 1): 1, ("b", 2): 1})
 
 
 def test_an_empty_range_is_told_apart_from_nothing_new(story: Story) -> None:

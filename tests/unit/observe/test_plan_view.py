@@ -133,6 +133,28 @@ def test_timelabels_have_a_column_only_where_there_are_some() -> None:
     assert "timelabel" not in plan_text(PLAN, JOB, arithmetic=arithmetic, skip_reason=why)
 
 
+def test_what_a_run_leaves_out_is_named_with_how_to_have_it() -> None:
+    missed = tuple(
+        structs.replace(work_unit(0, unit), timelabel=label)
+        for label in ("20240309080000", "20240310080000")
+        for unit in ('{"id":1}', '{"id":2}')
+    )
+    leaving = replace(PLAN, skipped=10, missed=missed, before_first=3)
+
+    *_, due, skipped, older = plan_text(
+        leaving, JOB, arithmetic=arithmetic, skip_reason=why
+    ).splitlines()
+    shown = plan_json(leaving, JOB)
+
+    assert "2 due, 3 not due" in due
+    assert "2 timelabels, 20240309080000 20240310080000, 4 work units" in skipped
+    assert "--from 2024-03-09T08:00:00Z --to 2024-03-10T08:00:00Z" in skipped
+    assert "3 work units" in older
+    assert shown["skipped_timelabels"] == ["20240309080000", "20240310080000"]
+    assert (shown["before_first"], shown["skipped"]) == (3, 10)
+    assert {"skipped_timelabels", "before_first"}.isdisjoint(plan_json(PLAN, JOB))
+
+
 def test_a_long_plan_is_cut_and_says_so_unless_all_is_asked_for() -> None:
     long = replace(PLAN, work_units=tuple(work_unit(0, f'{{"id":{n}}}') for n in range(60)))
 

@@ -192,6 +192,19 @@ def test_of_the_state_servers_address_only_the_passwords_are_masked() -> None:
     )
 
 
+@pytest.mark.parametrize("name", ["ms.warehouse.url", "ms.iceberg.catalog.uri"])
+def test_of_the_addresses_of_tables_only_the_passwords_are_masked(name: str) -> None:
+    file = job_with(**{name: Secret("sqlite:////data/lake.db")})
+    server = job_with(**{name: Secret("postgresql://dil:in%2Furl@db:5432/dil")})
+
+    opened = "sqlite:////data/lake.db: unable to open database file"
+    assert redactor(secrets_of(file))(opened) == opened
+    refused = 'postgresql://dil@db:5432/dil: password authentication failed for user "dil"'
+    redact = redactor(secrets_of(server))
+    assert redact(refused) == refused
+    assert redact("in/url and in%2Furl") == f"{MASK} and {MASK}"
+
+
 def test_a_password_that_is_the_users_name_is_masked() -> None:
     job = job_with(
         **{"state.store.db.user": Secret("dil"), "state.store.db.password": Secret("dil")}

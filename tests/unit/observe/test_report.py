@@ -65,6 +65,20 @@ def test_the_summary_tells_what_happened_where_and_what_to_do_next() -> None:
     assert report_text(PARTIAL) == PARTIAL_TEXT
 
 
+def test_rows_in_a_database_are_told_by_the_table_or_view_to_query() -> None:
+    loaded = run(RunStatus.SUCCESS, rows=3, relation="shop.orders_view")
+
+    assert "  where       shop.orders_view\n" in report_text(loaded)
+    assert report_json(loaded)["relation"] == "shop.orders_view"
+
+
+def test_a_backfill_does_not_claim_to_have_published() -> None:
+    text = report_text(run(RunStatus.SUCCESS, rows=3, files=("f",), is_backfill=True))
+
+    assert "  kept aside  3 rows in 1 file" in text
+    assert "published" not in text
+
+
 def test_the_json_report_keeps_the_contract() -> None:
     report = report_json(PARTIAL)
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from pathlib import Path
 
 from dil import config
+from dil.model.dataset import Commit
 from dil.model.interval import Interval
 from dil.model.job import Job
 from dil.model.task import Failure, StagedFile, TaskReport
 from dil.model.work_unit import Reason, WorkUnit
-from dil.publishing import StagedResult
+from dil.publishing import Finished, Shaped, StagedResult, Target, decide
 from dil.publishing.staged import FORMAT
+from dil.storage import LocalFilesystem
 from tests.jobs import write_job
 from tests.servers.rows import DAY_MS, START_MS
 
@@ -61,3 +64,10 @@ def failed(work_unit: WorkUnit, *, attempts: int = 1) -> TaskReport:
 def result(work_unit: WorkUnit, made: TaskReport, *, digest: str = "d1") -> StagedResult:
     return StagedResult(FORMAT, "r1", START_MS, full_extract=False, digest=digest,
                         work_unit=work_unit, report=made)  # fmt: skip
+
+
+def decided(
+    made: Job, target: Target, finished: Sequence[Finished], files: LocalFilesystem
+) -> Commit:
+    """Return the commit of results that are published as they are."""
+    return decide(made, target, Shaped(finished), files)

@@ -9,10 +9,10 @@ import pytest
 from msgspec import structs
 
 from dil.model.dataset import PublishedFile
-from dil.publishing import Finished, Target, decide
+from dil.publishing import Finished, Target
 from dil.storage import LocalFilesystem
 from tests.servers.rows import DAY_MS, START_MS
-from tests.unit.publishing.published import failed, job, report, staged_file, unit
+from tests.unit.publishing.published import decided, failed, job, report, staged_file, unit
 
 files = LocalFilesystem()
 
@@ -31,7 +31,7 @@ def target(**changes: object) -> Target:
 def test_files_are_named_by_run_work_unit_and_number(tmp_path: Path) -> None:
     staged = [staged_file(tmp_path / "s", f"part-{number}.parquet") for number in range(2)]
 
-    commit = decide(job(tmp_path), target(), [Finished(unit(), report(unit(), *staged))], files)
+    commit = decided(job(tmp_path), target(), [Finished(unit(), report(unit(), *staged))], files)
 
     stem = f"file:///lake/shop/orders/part-r1-{unit().hash}"
     assert [move.target.uri for move in commit.moves] == [
@@ -49,7 +49,7 @@ def test_rows_are_in_the_name_on_request(tmp_path: Path) -> None:
     counting = job(tmp_path, writer__include__record__count__in__file__names="true")
     staged = staged_file(tmp_path / "s", "part-0.parquet", rows=12)
 
-    commit = decide(counting, target(), [Finished(unit(), report(unit(), staged))], files)
+    commit = decided(counting, target(), [Finished(unit(), report(unit(), staged))], files)
 
     assert commit.moves[0].target.uri.endswith("-0.12.parquet")
 
@@ -58,7 +58,7 @@ def test_deciding_again_gives_the_same_commit(tmp_path: Path) -> None:
     finished = [Finished(unit(), report(unit(), staged_file(tmp_path / "s", "part-0.parquet")))]
     orders = job(tmp_path)
 
-    assert decide(orders, target(), finished, files) == decide(orders, target(), finished, files)
+    assert decided(orders, target(), finished, files) == decided(orders, target(), finished, files)
 
 
 def test_an_outcome_tells_success_by_its_high_and_failure_by_its_error(tmp_path: Path) -> None:
@@ -68,7 +68,7 @@ def test_an_outcome_tells_success_by_its_high_and_failure_by_its_error(tmp_path:
         Finished(pruned, report(pruned, attempts=2)),
     ]
 
-    bad, good = decide(job(tmp_path), target(), finished, files).outcomes
+    bad, good = decided(job(tmp_path), target(), finished, files).outcomes
 
     assert (bad.high, bad.error, bad.attempts, bad.succeeded) == (None, "no", 5, False)
     assert (good.high, good.error, good.attempts) == (START_MS + 2 * DAY_MS, "", 2)
@@ -78,7 +78,7 @@ def test_an_outcome_tells_success_by_its_high_and_failure_by_its_error(tmp_path:
 
 
 def test_append_takes_nothing_away(tmp_path: Path) -> None:
-    commit = decide(
+    commit = decided(
         job(tmp_path),
         target(live=(live(0, "a"),), strays=(live(1, "b"),)),
         [Finished(unit(0), report(unit(0)))],
@@ -89,7 +89,7 @@ def test_append_takes_nothing_away(tmp_path: Path) -> None:
 
 
 def test_replace_takes_everything_away_strays_too(tmp_path: Path) -> None:
-    commit = decide(
+    commit = decided(
         job(tmp_path, ms__publish__mode="replace"),
         target(live=(live(0, "a"), live(1, "b")), strays=(live(9, "c"),)),
         [Finished(unit(0), report(unit(0)))],
@@ -102,7 +102,7 @@ def test_replace_takes_everything_away_strays_too(tmp_path: Path) -> None:
 def test_window_replace_takes_away_what_the_succeeded_work_units_published(
     tmp_path: Path,
 ) -> None:
-    commit = decide(
+    commit = decided(
         job(tmp_path, ms__publish__mode="window_replace"),
         target(live=(live(0, "a"), live(0, "b"), live(1, "c"), live(2, "d"))),
         [Finished(unit(0), report(unit(0))), Finished(unit(1), failed(unit(1)))],
@@ -117,7 +117,7 @@ def test_window_replace_knows_its_files_by_name_where_the_manifests_are_gone(
 ) -> None:
     lost = [live(9, f"part-r0-{one.hash}-0.parquet") for one in (unit(0), unit(1))]
 
-    commit = decide(
+    commit = decided(
         job(tmp_path, ms__publish__mode="window_replace"),
         target(strays=(*lost, live(9, "foreign.parquet"))),
         [Finished(unit(0), report(unit(0)))],
@@ -131,7 +131,7 @@ def test_only_files_of_successes_are_published(tmp_path: Path) -> None:
     staged = staged_file(tmp_path / "s", "part-0.parquet")
     broken = replace(failed(unit(1)), files=(staged,))
 
-    commit = decide(job(tmp_path), target(), [Finished(unit(1), broken)], files)
+    commit = decided(job(tmp_path), target(), [Finished(unit(1), broken)], files)
 
     assert (commit.moves, len(commit.outcomes)) == ((), 1)
 
@@ -143,15 +143,15 @@ def test_the_schema_is_of_a_success_that_wrote_rows(tmp_path: Path) -> None:
         Finished(unit(2), report(unit(2))),
     ]
 
-    assert decide(job(tmp_path), target(), finished, files).schema == "id: int64"
-    assert decide(job(tmp_path), target(), finished[:2], files).schema == ""
+    assert decided(job(tmp_path), target(), finished, files).schema == "id: int64"
+    assert decided(job(tmp_path), target(), finished[:2], files).schema == ""
 
 
 @pytest.mark.parametrize(("enabled", "kept"), [("true", True), ("false", False)])
 def test_without_a_state_store_no_watermarks_are_kept(
     tmp_path: Path, enabled: str, kept: bool
 ) -> None:
-    commit = decide(job(tmp_path, state__store__enabled=enabled), target(), [], files)
+    commit = decided(job(tmp_path, state__store__enabled=enabled), target(), [], files)
 
     assert commit.watermarks is kept
 
@@ -159,7 +159,7 @@ def test_without_a_state_store_no_watermarks_are_kept(
 def test_the_commit_carries_run_clocks_and_configuration(tmp_path: Path) -> None:
     orders = job(tmp_path)
 
-    commit = decide(orders, target(left_low=3), [], files)
+    commit = decided(orders, target(left_low=3), [], files)
 
     assert (commit.run_id, commit.system_time, commit.horizon, commit.left_low) == ("r1", 5, 7, 3)
     assert (commit.config_digest, commit.source_name) == (orders.digest, "dil/orders")

@@ -1,3 +1,6 @@
+import pytest
+
+from dil.errors import WriteError
 from dil.model.dataset import Commit, Move, PublishedFile
 from dil.publishing import manifest
 from dil.storage import LocalFilesystem
@@ -9,9 +12,9 @@ def published(name, run_id="r"):
     return PublishedFile(f"file:///out/{name}", f"sig-{name}", 1, 10, "", run_id)
 
 
-def commit(run_id, adds=(), removes=()):
+def commit(run_id, adds=(), removes=(), job="j"):
     moves = tuple(Move(f"/staged/{name}", published(name, run_id)) for name in adds)
-    return Commit(run_id, "", "dil/j", moves, tuple(removes), (), "", 0, 0)
+    return Commit(run_id, "", f"dil/{job}", moves, tuple(removes), (), "", 0, 0)
 
 
 def names(tmp_path):
@@ -44,6 +47,60 @@ def test_a_driver_that_wakes_up_late_does_not_bring_back_replaced_files(tmp_path
     assert names(tmp_path) == ["a2"]
 
 
+def manifests(tmp_path):
+    return {path.name: path.read_bytes() for path in (tmp_path / "_dil").glob("manifest-*.json")}
+
+
+def test_a_driver_that_slept_until_its_manifest_was_dropped_changes_nothing(tmp_path):
+    late = commit("r0", ["f0"])
+    for number in range(30):
+        manifest.advance(files, str(tmp_path), commit(f"r{number}", [f"f{number}"]), number)
+    manifest.advance(files, str(tmp_path), commit("r30", ["g"], [published("f0", "r0")]), 30)
+    before = manifests(tmp_path)
+
+    manifest.advance(files, str(tmp_path), late, 0)
+
+    assert manifests(tmp_path) == before
+
+
+class Suspended(LocalFilesystem):
+    """A filesystem whose first ``put_if_absent`` is overtaken by others."""
+
+    def __init__(self, meanwhile):
+        self._meanwhile = meanwhile
+
+    def put_if_absent(self, path, data):
+        meanwhile, self._meanwhile = self._meanwhile, []
+        for args in meanwhile:
+            manifest.advance(files, *args)
+        return super().put_if_absent(path, data)
+
+
+@pytest.mark.parametrize("hint", ["there", "lost"])
+def test_a_driver_that_slept_while_it_wrote_leaves_the_newest_as_it_is(tmp_path, hint):
+    late = commit("r0", ["f0"])
+    others = [(str(tmp_path), commit(f"r{number}", [f"f{number}"]), number) for number in range(30)]
+
+    manifest.advance(Suspended(others), str(tmp_path), late, 0)
+
+    assert "manifest-0.json" not in manifests(tmp_path)
+    if hint == "lost":
+        (tmp_path / "_dil" / "current.json").unlink()
+    assert manifest.newest(files, str(tmp_path)).sequence == 29
+    assert names(tmp_path) == [f"f{number}" for number in range(30)]
+
+
+def test_a_driver_that_others_overtook_and_did_not_finish_adds_its_files_once(tmp_path):
+    others = [
+        (str(tmp_path), commit(f"k{number}", [f"k{number}"], job="k"), number)
+        for number in range(30)
+    ]
+
+    manifest.advance(Suspended(others), str(tmp_path), commit("r0", ["mine"]), 0)
+
+    assert names(tmp_path) == [*(f"k{number}" for number in range(30)), "mine"]
+
+
 def test_a_stale_hint_does_not_hide_the_newest_manifest(tmp_path):
     manifest.advance(files, str(tmp_path), commit("r1", ["a"]), 0)
     hint = (tmp_path / "_dil" / "current.json").read_bytes()
@@ -71,7 +128,7 @@ def test_a_lost_hint_does_not_lose_files(tmp_path):
 
 
 def test_losing_a_number_to_another_job_keeps_the_files_of_both(tmp_path):
-    manifest.advance(files, str(tmp_path), commit("other", ["x"]), 0)
+    manifest.advance(files, str(tmp_path), commit("other", ["x"], job="k"), 0)
     manifest.advance(files, str(tmp_path), commit("mine", ["y"]), 0)
     assert names(tmp_path) == ["x", "y"]
 
@@ -90,3 +147,12 @@ def test_a_lost_newest_manifest_falls_back_to_the_one_before(tmp_path):
     assert names(tmp_path) == ["a"]
     manifest.advance(files, str(tmp_path), commit("r3", ["c"]), 1)
     assert names(tmp_path) == ["a", "c"]
+
+
+def test_files_of_the_same_cluster_by_another_name_are_not_taken_for_others(tmp_path):
+    elsewhere = PublishedFile("hdfs://nn1:8020/lake/a", "sig", 1, 10, "", "r1")
+    moved = Commit("r1", "", "dil/j", (Move("/staged/a", elsewhere),), (), (), "", 0, 0)
+    with pytest.raises(WriteError, match="another address: hdfs://nn1:8020/lake/a"):
+        manifest.advance(files, str(tmp_path), moved, 0)
+    with pytest.raises(WriteError, match="Name the place as the runs did"):
+        manifest.newest(files, str(tmp_path))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -9,14 +10,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from dil.errors import CommitUnknownError, LeaseLostError, WriteError
-from dil.model.dataset import Commit, Lease
+from dil.model.dataset import Commit, Lease, Move
 from dil.model.job import PublishingSpec, PublishMode, StateSpec
 from dil.publishing import (
     Finished,
     Target,
-    decide,
     finish_pending,
     live_files,
     publish,
@@ -27,7 +28,7 @@ from dil.spi.state_store import StateStore
 from dil.state import open_store
 from dil.storage import LocalFilesystem
 from tests.servers.rows import DAY_MS, START_MS
-from tests.unit.publishing.published import job, report, staged_file, unit
+from tests.unit.publishing.published import decided, job, report, staged_file, unit
 
 NOW = START_MS + 100 * DAY_MS
 files = LocalFilesystem()
@@ -95,7 +96,7 @@ class Desk:
             system_time=NOW,
             horizon=NOW,
         )
-        return decide(replacing, target, [Finished(unit(), report(unit(), *staged))], files)
+        return decided(replacing, target, [Finished(unit(), report(unit(), *staged))], files)
 
     def names(self) -> list[str]:
         return sorted(path.name for path in self.dataset.iterdir() if path.is_file())
@@ -308,6 +309,27 @@ def test_a_dataset_below_this_one_is_no_stray(desk: Desk) -> None:
     assert [file.uri.rpartition("/")[2] for file in found] == ["stray.parquet"]
 
 
+def test_what_lies_behind_a_link_is_no_stray(desk: Desk, tmp_path: Path) -> None:
+    (desk.dataset / "deep").mkdir()
+    (tmp_path / "elsewhere").mkdir()
+    for folder in (tmp_path / "elsewhere", desk.dataset / "deep"):
+        (folder / "x.parquet").write_text("1")
+    (desk.dataset / "link").symlink_to(tmp_path / "elsewhere")
+    (desk.dataset / "again").symlink_to(desk.dataset / "deep")
+    (tmp_path / "way").symlink_to(desk.folder)
+    spec = replace(desk.spec, mode=PublishMode.REPLACE)
+    live = live_files(files, str(desk.dataset))
+
+    for final_dir in (spec.final_dir, f"{tmp_path}/way/lake"):
+        base = Path(final_dir) / "shop" / "orders"
+        known = [
+            structs.replace(file, uri=f"{base.as_uri()}/{file.uri.rpartition('/')[2]}")
+            for file in live
+        ]
+        found = strays(replace(spec, final_dir=final_dir), known, files)
+        assert [file.uri for file in found] == [f"{base.as_uri()}/deep/x.parquet"]
+
+
 # Sweeping
 
 
@@ -323,3 +345,55 @@ def test_what_cannot_be_swept_now_is_left_for_later(tmp_path: Path) -> None:
     (tmp_path / "r1").write_text("no folder")
 
     assert not sweep(files, str(tmp_path / "r1"))
+
+
+# A driver that was suspended and wakes up
+
+
+class Suspended(LocalFilesystem):
+    """The real filesystem; something happens once before or after one of its steps."""
+
+    def __init__(self, name: str, happens: Callable[[], None], *, after: bool) -> None:
+        real = getattr(self, name)
+
+        def step(*args: object, **kinds: object) -> object:
+            setattr(self, name, real)
+            if not after:
+                happens()
+            done = real(*args, **kinds)
+            if after:
+                happens()
+            return done
+
+        setattr(self, name, step)
+
+
+@pytest.mark.parametrize(
+    ("name", "after"), [("put_if_absent", False), ("put_if_absent", True), ("delete_file", True)]
+)
+def test_a_driver_that_wakes_up_deletes_nothing_that_was_brought_back(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, name: str, *, after: bool
+) -> None:
+    replaced = live_files(files, str(desk.dataset))
+    second = desk.commit("r2", "c.parquet")
+    back = tuple(Move(shutil.copy(files.path_of(file.uri), desk.folder), file) for file in replaced)
+    now = 1e9
+
+    def finished_and_undone() -> None:
+        nonlocal now
+        now += 3600
+        with desk.store() as store, leased(store) as lease:
+            assert finish_pending(store, lease, desk.spec, files) == second
+            removes = tuple(move.target for move in second.moves)
+            undo = replace(second, run_id="undo", moves=back, removes=removes, outcomes=())
+            publish(store, lease, undo, desk.spec, files)
+
+    monkeypatch.setattr("dil.publishing.files.time.time", lambda: now)
+    with desk.store() as store:
+        lease = store.acquire_lease("r2", lease_s=60)
+        store.release_lease(lease)
+        sleepy = Suspended(name, finished_and_undone, after=after)
+        with pytest.raises(LeaseLostError):
+            publish(store, lease, second, desk.spec, sleepy)
+
+    assert desk.live() == desk.names() == sorted(file.uri.rpartition("/")[2] for file in replaced)

@@ -11,7 +11,6 @@ from dil.model.dataset import Intent
 from dil.publishing import (
     Finished,
     Target,
-    decide,
     live_files,
     quarantine_dir,
     quarantined_files,
@@ -20,7 +19,7 @@ from dil.publishing import (
 from dil.publishing.publisher import carry_out
 from dil.publishing.staged import read_results, write_result
 from dil.storage import LocalFilesystem
-from tests.unit.publishing.published import failed, job, report, result, staged_file, unit
+from tests.unit.publishing.published import decided, failed, job, report, result, staged_file, unit
 
 files = LocalFilesystem()
 
@@ -42,7 +41,7 @@ def with_rows_aside(folder: Path, number: int = 0) -> Finished:
 
 def test_rows_aside_are_moves_of_their_own_and_named_by_run_and_work_unit(tmp_path: Path) -> None:
     orders = job(tmp_path)
-    commit = decide(orders, target(), [with_rows_aside(tmp_path)], files)
+    commit = decided(orders, target(), [with_rows_aside(tmp_path)], files)
 
     (move,) = commit.quarantine
     name = f"part-r1-{unit().hash}-0.json"
@@ -53,7 +52,7 @@ def test_rows_aside_are_moves_of_their_own_and_named_by_run_and_work_unit(tmp_pa
 
 def test_rows_aside_of_a_failed_work_unit_are_never_published(tmp_path: Path) -> None:
     broken = replace(failed(unit()), quarantined=(staged_file(tmp_path, "quarantine-0.json"),))
-    assert decide(job(tmp_path), target(), [Finished(unit(), broken)], files).quarantine == ()
+    assert decided(job(tmp_path), target(), [Finished(unit(), broken)], files).quarantine == ()
 
 
 @pytest.mark.parametrize(
@@ -68,7 +67,7 @@ def test_older_rows_aside_go_with_what_is_replaced(
         "old-1": f"file:///q/part-r0-{unit(1).hash}-0.json",
         "own": f"file:///q/part-r1-{unit(0).hash}-0.json",
     }
-    commit = decide(
+    commit = decided(
         job(tmp_path, ms__publish__mode=mode),
         target(quarantined=tuple(uris.values())),
         [with_rows_aside(tmp_path)],
@@ -81,7 +80,7 @@ def test_carrying_out_moves_rows_aside_once_and_lists_them_nowhere(tmp_path: Pat
     orders = job(tmp_path)
     spec = orders.publishing
     dataset = tmp_path / "lake" / "shop" / "orders"
-    commit = decide(orders, target(output_dir=str(dataset)), [with_rows_aside(tmp_path)], files)
+    commit = decided(orders, target(output_dir=str(dataset)), [with_rows_aside(tmp_path)], files)
     intent = Intent(commit, 1, str(dataset), 0)
 
     carry_out(intent, spec, files)
@@ -102,7 +101,7 @@ def test_a_commit_of_rows_aside_alone_writes_no_manifest(tmp_path: Path) -> None
     dataset = tmp_path / "lake" / "shop" / "orders"
     aside = with_rows_aside(tmp_path)
     only = Finished(aside.work_unit, replace(aside.report, files=()))
-    commit = decide(orders, target(output_dir=str(dataset)), [only], files)
+    commit = decided(orders, target(output_dir=str(dataset)), [only], files)
 
     carry_out(Intent(commit, 1, str(dataset), 0), orders.publishing, files)
 
@@ -135,18 +134,18 @@ def test_the_recorded_schema_fits_what_was_known_and_what_is_new(tmp_path: Path)
     ]
     known = target(known_schema="id: int32 not null\nold: bool")
 
-    appended = decide(job(tmp_path), known, finished, files).schema
+    appended = decided(job(tmp_path), known, finished, files).schema
     assert appended.splitlines() == ["id: int64", "old: bool", "new: string"]
-    replaced = decide(job(tmp_path, ms__publish__mode="replace"), known, finished, files).schema
+    replaced = decided(job(tmp_path, ms__publish__mode="replace"), known, finished, files).schema
     assert replaced.splitlines() == ["id: int64", "new: string"]
 
 
 def test_a_schema_that_cannot_be_read_never_stops_a_publish(tmp_path: Path) -> None:
     known = target(known_schema="odd: name: int64")
-    commit = decide(job(tmp_path), known, [with_rows_aside(tmp_path)], files)
+    commit = decided(job(tmp_path), known, [with_rows_aside(tmp_path)], files)
     assert commit.schema == "id: int64"
 
 
 def test_a_run_without_rows_leaves_the_recorded_schema_alone(tmp_path: Path) -> None:
     empty = Finished(unit(), replace(report(unit()), schema=""))
-    assert decide(job(tmp_path), target(known_schema="id: int64"), [empty], files).schema == ""
+    assert decided(job(tmp_path), target(known_schema="id: int64"), [empty], files).schema == ""

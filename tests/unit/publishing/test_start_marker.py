@@ -11,12 +11,12 @@ from dil.errors import SourceError, UnknownOutcomeError
 from dil.model.dataset import RunRecord
 from dil.model.job import Job
 from dil.model.task import Failure, RunContext
-from dil.publishing import Finished, Target, decide, refused_dir
+from dil.publishing import Finished, Target, refused_dir
 from dil.publishing.layout import sending_dir
 from dil.publishing.staged import write_result
 from dil.publishing.start_marker import MarkState, StartMarker, forget, forget_committed
 from dil.storage import LocalFilesystem
-from tests.unit.publishing.published import failed, job, report, result, staged_file, unit
+from tests.unit.publishing.published import decided, failed, job, report, result, staged_file, unit
 
 files = LocalFilesystem()
 TARGET = Target("r1", "/lake/shop/orders", (), (), system_time=5, horizon=7)
@@ -152,7 +152,7 @@ def test_what_is_published_leaves_no_marker(orders: Job, tmp_path: Path) -> None
     finished = [Finished(unit(number), made) for number, made in enumerate(reports)]
     folder = sending_dir(orders.publishing, "orders")
 
-    forget(files, folder, decide(orders, TARGET, finished, files))
+    forget(files, folder, decided(orders, TARGET, finished, files))
 
     marker(orders, tmp_path, "r2").refuse_repetition()
     with pytest.raises(UnknownOutcomeError):
@@ -186,7 +186,7 @@ def test_refused_rows_are_published_beside_those_that_broke_the_contract(tmp_pat
         refused=(staged_file(tmp_path, "failed-0.json"),),
         quarantined=(staged_file(tmp_path, "quarantine-0.json"),),
     )
-    commit = decide(orders, TARGET, [Finished(one, made)], files)
+    commit = decided(orders, TARGET, [Finished(one, made)], files)
 
     uris = [move.target.uri for move in commit.quarantine]
     assert len(uris) == 2

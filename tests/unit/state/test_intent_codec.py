@@ -95,9 +95,12 @@ outcomes = st.builds(
 
 
 @settings(max_examples=40)
-@given(st.lists(outcomes, max_size=3), st.booleans())
-def test_any_intent_survives_exactly(found: list[WorkUnitOutcome], watermarks: bool) -> None:
+@given(st.lists(outcomes, max_size=3), st.lists(outcomes, max_size=2), st.booleans())
+def test_any_intent_survives_exactly(
+    found: list[WorkUnitOutcome], skipped: list[WorkUnitOutcome], watermarks: bool
+) -> None:
     commit = Commit("r", "d", "s", (), (), tuple(found), "", 1, 2, None, watermarks)
+    commit = replace(commit, skipped=tuple(skipped))
     intent = Intent(commit, 1, "/d", 0)
     assert decode_intent(encode_intent(intent)) == intent
 

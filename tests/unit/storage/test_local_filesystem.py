@@ -165,6 +165,19 @@ def test_a_path_survives_its_uri(tmp_path, name):
     assert files.path_of(files.uri(path)) == path
 
 
+def test_a_uri_of_another_store_is_no_path_here(tmp_path):
+    with pytest.raises(WriteError) as caught:
+        files.path_of("s3://bucket/lake/part-0.parquet")
+    assert "data.publisher.final.dir" in caught.value.fix
+
+
+@pytest.mark.parametrize("name", ["ü" * 128, f"{'x' * 200}/" * 21])
+def test_a_path_that_no_file_can_have_is_refused(tmp_path, name):
+    files.check_path(f"{tmp_path}/{'ü' * 127}/x")
+    with pytest.raises(WriteError):
+        files.check_path(f"{tmp_path}/{name}")
+
+
 def test_a_folder_is_deleted_only_when_it_is_empty(tmp_path):
     put(tmp_path / "full" / "a", b"1")
     (tmp_path / "empty").mkdir()

@@ -26,6 +26,13 @@ def test_a_name_is_quoted_as_the_database_writes_it(kind: Kind, written: str) ->
     assert dialect_of(kind).quoted('a"b`c]d') == written
 
 
+@pytest.mark.parametrize(
+    ("name", "written"), [("id", '"ID"'), ("Id", '"Id"'), ("DATE", '"DATE"'), ("a b", '"a b"')]
+)
+def test_small_letters_of_a_driver_are_the_capitals_of_oracle(name: str, written: str) -> None:
+    assert dialect_of(Kind.ORACLE).quoted(name) == written
+
+
 @given(st.sampled_from(Kind), st.sampled_from(["", "ANSI_QUOTES"]), st.text())
 def test_a_quoted_name_is_one_name_whatever_it_holds(kind: Kind, mode: str, name: str) -> None:
     dialect = dialect_of(kind, sql_mode=mode)

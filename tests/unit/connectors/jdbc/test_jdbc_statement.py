@@ -204,3 +204,40 @@ def test_a_literal_of_postgresql_is_one_text(value: str) -> None:
 def test_a_query_can_be_had_without_its_order_and_limit(sql: str, whole: str | None) -> None:
     found = Statement(sql, dialect_of(Kind.MYSQL)).unlimited
     assert (found and found.strip()) == whole
+
+
+@pytest.mark.parametrize(
+    ("sql", "whole"),
+    [
+        ("select top 10 k from t order by k", "select k from t"),
+        ("SELECT TOP (10) PERCENT WITH TIES k FROM t ORDER BY k", "SELECT k FROM t"),
+        ("select distinct top ({{size}}) [top 5] from t order by 1",
+         "select distinct [top 5] from t"),
+        ("select k from t order by k offset 0 rows fetch next 9 rows only", "select k from t"),
+        ("select k from (select top 5 k from u) t order by k",
+         "select k from (select top 5 k from u) t"),
+        ("select top 10 k from t", "select k from t"),
+        ("select top 1 k from t union all select 2 order by 1", None),
+        ("select 2 union all select top 1 k from t order by 1", None),
+        ("with a as (select 1 as k) select top 10 k from a order by k", None),
+        ("select k from t", None),
+    ],
+)  # fmt: skip
+def test_a_query_of_sql_server_can_be_had_without_its_top(sql: str, whole: str | None) -> None:
+    found = Statement(sql, dialect_of(Kind.SQLSERVER)).unlimited
+    assert (found and " ".join(found.split())) == whole
+
+
+def test_a_query_of_oracle_can_be_had_without_its_fetch() -> None:
+    sql = "select k from t order by k offset 5 rows fetch next 9 rows with ties"
+    assert Statement(sql, dialect_of(Kind.ORACLE)).unlimited == "select k from t "
+
+
+@pytest.mark.parametrize(
+    ("sql", "groups"),
+    [("select a, max(b) from t group by a", True), ("select distinct a from t", True),
+     ("select a from t union select b from u", True),
+     ("select a, 'group by' from t order by over_all", False)],
+)  # fmt: skip
+def test_a_statement_tells_whether_it_groups(sql: str, groups: bool) -> None:
+    assert Statement(sql, dialect_of(Kind.POSTGRESQL)).groups is groups

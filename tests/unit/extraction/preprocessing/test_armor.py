@@ -56,6 +56,12 @@ def test_a_message_that_is_cut_or_not_alone_is_an_error(data: bytes, why: str, s
         watched(data, size)
 
 
+def test_to_ask_for_nothing_is_no_end() -> None:
+    with WatchedArmor(cast("BinaryIO", Dribble(MESSAGE, 7))) as stream:
+        assert stream.read(20) + stream.read(0) + stream.read() == MESSAGE
+        assert stream.read(0) == b""
+
+
 def test_the_stream_beneath_is_closed() -> None:
     source = Dribble(MESSAGE, 5)
     WatchedArmor(cast("BinaryIO", source)).close()

@@ -1,0 +1,153 @@
+"""What one backfill is: decided when it begins, kept in its folder, never changed."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import msgspec
+
+from dil.errors import ConfigError
+from dil.model.destination import TableFormat
+from dil.model.job import CommitPolicy, Job, PublishingSpec, PublishMode
+from dil.model.work_unit import Plan
+from dil.publishing.documents import refuse_newer
+from dil.publishing.layout import join
+from dil.storage import Filesystem, filesystem_for
+
+FOLDER = "_backfill"
+FORMAT = 1
+_NAME = "backfill.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """A backfill of one job; times are epoch ms UTC.
+
+    ``low`` and ``high`` are the range that was asked for, ``units`` the units, none for all.
+    ``digest`` is that of the job's configuration, ``plan`` what is to be read. ``head`` is the hash
+    of the newest block that the job's chain had then, empty without one.
+    """
+
+    format: int
+    id: str
+    job: str
+    created: int
+    low: int
+    high: int
+    units: tuple[str, ...]
+    digest: str
+    plan: Plan
+    head: str = ""
+
+
+def act_prefix(backfill_id: str) -> str:
+    """Return what the ids of the acts begin with that publish a backfill."""
+    return f"backfill-{backfill_id}"
+
+
+def folder_of(spec: PublishingSpec, backfill_id: str) -> str:
+    """Return the folder that holds all of a backfill; the dataset's readers do not look there."""
+    return join(spec.final_dir, FOLDER, backfill_id)
+
+
+def job_of(
+    job: Job, backfill_id: str, *, parallelism: int | None = None, pause_s: int | None = None
+) -> Job:
+    """Return the job that reads a backfill: the same source and rows, another place and chain.
+
+    Each work unit that succeeds is kept, whatever happens to others.
+
+    Args:
+        job: The job whose range is read again.
+        backfill_id: The backfill.
+        parallelism: How many work units are read at once, None for as many as the job does.
+        pause_s: Seconds between the starts of two work units, None for the job's own pacing.
+    """
+    spec, running = job.publishing, job.running
+    return replace(
+        job,
+        name=f"{job.name}#backfill-{backfill_id}",
+        planning=replace(
+            job.planning,
+            backfill=False,
+            ignore_history=False,
+            grace_ms=0,
+            pacing_s=job.planning.pacing_s if pause_s is None else pause_s,
+        ),
+        publishing=replace(
+            spec,
+            final_dir=folder_of(spec, backfill_id),
+            run_folder=False,
+            mode=PublishMode.WINDOW_REPLACE,
+            merge=None,
+            table=replace(spec.table, format=TableFormat.FILES),
+            catalog=None,
+        ),
+        running=replace(
+            running,
+            commit_policy=CommitPolicy.SUCCESSFUL,
+            threads=running.threads if parallelism is None else parallelism,
+        ),
+    )
+
+
+def other_configuration(definition: Definition) -> ConfigError:
+    """Return why a backfill neither goes on nor is published: what is read now is another thing."""
+    return ConfigError.single(
+        "ID",
+        f"{definition.id} began with another configuration: the job file, what it includes, or a "
+        "-D flag changed since",
+        "Set back what changed, or begin a new backfill of the range with --new.",
+    )
+
+
+def keep(definition: Definition, spec: PublishingSpec) -> None:
+    """Write a new backfill's definition."""
+    path = f"{folder_of(spec, definition.id)}/{_NAME}"
+    filesystem_for(spec.final_dir).put(path, msgspec.json.encode(definition))
+
+
+def known(job: Job) -> Iterator[Definition]:
+    """Yield the backfills of a job, newest first."""
+    filesystem = filesystem_for(job.publishing.final_dir)
+    root = join(job.publishing.final_dir, FOLDER)
+    for name in sorted(filesystem.folders(root), reverse=True):
+        definition = _read(filesystem, f"{root}/{name}/{_NAME}")
+        if definition is not None and definition.job == job.name:
+            yield definition
+
+
+def named(job: Job, backfill_id: str) -> Definition:
+    """Return a backfill of a job.
+
+    Raises:
+        ConfigError: it has none of this id.
+    """
+    for definition in known(job):
+        if definition.id == backfill_id:
+            return definition
+    raise ConfigError.single(
+        "ID",
+        f'"{backfill_id}" is no backfill of {job.name}',
+        f"`dil backfill list {shlex.quote(job.path)}` names them.",
+    )
+
+
+def _read(filesystem: Filesystem, path: str) -> Definition | None:
+    """Return a definition, None where there is none that can be read.
+
+    Raises:
+        StateError: a newer version wrote it.
+    """
+    try:
+        with filesystem.open_input(path) as stream:
+            data = stream.read()
+        refuse_newer(data, path, FORMAT)
+        found = msgspec.json.decode(data, type=Definition)
+    except (FileNotFoundError, msgspec.MsgspecError):
+        return None
+    if found.format != FORMAT:
+        return None
+    return replace(found, plan=replace(found.plan, work_units=tuple(found.plan.work_units)))

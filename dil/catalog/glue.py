@@ -1,0 +1,299 @@
+"""AWS Glue: the Data Catalog, by its API. Source: AWS Glue Web API reference."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any, TypeVar
+
+from dil import __version__
+from dil.catalog.metastore import (
+    JOB_PARAMETER,
+    CatalogTable,
+    Metastore,
+    Partition,
+    TableChange,
+    refuse_other_table,
+)
+from dil.errors import ConfigError, WriteError
+from dil.model.catalog import CatalogSpec
+from dil.model.job import OutputFormat
+
+# What one call may name, by the API reference.
+_CREATED_A_CALL = 100
+_DELETED_A_CALL = 25
+_TYPE = "ms.catalog.type"
+_CONNECT_S, _READ_S = 20, 60
+_ALREADY = "AlreadyExistsException"
+_MISSING = "EntityNotFoundException"
+_HIVE = "org.apache.hadoop.hive.ql.io"
+_FORMATS = {
+    OutputFormat.PARQUET: (
+        f"{_HIVE}.parquet.MapredParquetInputFormat",
+        f"{_HIVE}.parquet.MapredParquetOutputFormat",
+        f"{_HIVE}.parquet.serde.ParquetHiveSerDe",
+    ),
+    OutputFormat.ORC: (
+        f"{_HIVE}.orc.OrcInputFormat",
+        f"{_HIVE}.orc.OrcOutputFormat",
+        f"{_HIVE}.orc.OrcSerde",
+    ),
+}
+
+T = TypeVar("T")
+
+
+@contextmanager
+def open_glue(spec: CatalogSpec) -> Iterator[Metastore]:
+    """Yield the Data Catalog that a job names; nothing is sent yet.
+
+    Credentials, and region and endpoint where the job names none, are those of the AWS tools.
+
+    Raises:
+        ConfigError: no region is named, or the environment of the AWS tools is not sound.
+    """
+    client = _client(spec)
+    try:
+        yield GlueCatalog(client)
+    finally:
+        client.close()
+
+
+def require_settings(spec: CatalogSpec) -> None:
+    """Refuse a job whose catalog cannot be asked at all; Glue itself is not asked.
+
+    Raises:
+        ConfigError: no region is named, or there are no credentials.
+    """
+    _client(spec).close()
+
+
+def ask(spec: CatalogSpec) -> str:
+    """Ask the Data Catalog for the job's database, which need not be there; return the region.
+
+    Raises:
+        ConfigError: as ``require_settings``.
+        WriteError: it cannot be reached, or refuses.
+    """
+    client = _client(spec)
+    try:
+        with _glue_errors(spec.name), suppress(client.exceptions.EntityNotFoundException):
+            client.get_database(Name=spec.database)
+        return str(client.meta.region_name)
+    finally:
+        client.close()
+
+
+def _client(spec: CatalogSpec) -> Any:  # noqa: ANN401 - botocore has no types
+    import botocore.session
+    from botocore.config import Config
+    from botocore.exceptions import BotoCoreError, NoRegionError
+
+    try:
+        session = botocore.session.Session()
+        client = session.create_client(
+            "glue",
+            region_name=spec.region or None,
+            endpoint_url=spec.endpoint or None,
+            config=Config(
+                connect_timeout=_CONNECT_S,
+                read_timeout=_READ_S,
+                retries={"total_max_attempts": 4, "mode": "standard"},
+                user_agent_extra=f"dil-spark/{__version__}",
+            ),
+        )
+        has_credentials = session.get_credentials() is not None
+    except NoRegionError as error:
+        raise ConfigError.single(
+            "ms.catalog.glue.region",
+            "is not set, and the environment of the AWS tools names no region either",
+            "Set it, such as eu-central-1, or AWS_DEFAULT_REGION.",
+        ) from error
+    except (BotoCoreError, ValueError) as error:
+        raise ConfigError.single(
+            _TYPE,
+            f'is "glue", and no client of AWS Glue can be made: {error}',
+            "Correct ms.catalog.glue.region and ms.catalog.glue.endpoint, or the AWS_ variables of"
+            " the environment.",
+        ) from error
+    if not has_credentials:
+        client.close()
+        raise ConfigError.single(
+            _TYPE,
+            'is "glue", and the environment of the AWS tools has no credentials',
+            "Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, or give this machine"
+            " a role.",
+        )
+    return client
+
+
+class GlueCatalog:
+    """The Data Catalog of one account and region."""
+
+    def __init__(self, client: Any) -> None:  # noqa: ANN401 - botocore has no types
+        self._client = client
+
+    def put_table(self, table: CatalogTable, changing: Callable[[], None]) -> TableChange:
+        """Create the table and its database, or give it these columns and this folder."""
+        with _glue_errors(table.full_name):
+            found = self._found(table)
+            if found is None:
+                changing()
+                return self._create(table)
+            parameters = found.get("Parameters") or {}
+            apart = [key["Name"] for key in found.get("PartitionKeys") or ()]
+            owner = parameters.get(JOB_PARAMETER, "")
+            known = found.get("StorageDescriptor") or {}
+            reads = known.get("InputFormat") or ""
+            refuse_other_table(table, found.get("TableType") or "", apart, owner, reads)
+            wanted = _table_input(table)
+            members = ("Columns", "Location")
+            if all(_plain(known.get(m)) == wanted["StorageDescriptor"][m] for m in members):
+                return TableChange.NONE
+            changing()
+            self._client.update_table(
+                DatabaseName=table.database,
+                TableInput={**wanted, "Parameters": {**parameters, **wanted["Parameters"]}},
+            )
+            return TableChange.CHANGED
+
+    def put_partitions(self, table: CatalogTable, partitions: Sequence[Partition]) -> None:
+        """Add partitions, and give those that are there this folder and the table's columns."""
+        with _glue_errors(table.full_name):
+            for some in _portions(partitions, _CREATED_A_CALL):
+                inputs = [_partition_input(table, each) for each in some]
+                answer = self._client.batch_create_partition(
+                    DatabaseName=table.database, TableName=table.name, PartitionInputList=inputs
+                )
+                known = {tuple(each["Values"]): each for each in inputs}
+                there = _refused(table, answer, _ALREADY)
+                if there:
+                    self._update(table, [known[values] for values in there])
+
+    def _update(self, table: CatalogTable, inputs: Sequence[dict[str, Any]]) -> None:
+        answer = self._client.batch_update_partition(
+            DatabaseName=table.database,
+            TableName=table.name,
+            Entries=[
+                {"PartitionValueList": each["Values"], "PartitionInput": each} for each in inputs
+            ],
+        )
+        _refused(table, answer, "")
+
+    def drop_partitions(self, table: CatalogTable, partitions: Sequence[Partition]) -> None:
+        """Take partitions out of the table; their files stay."""
+        with _glue_errors(table.full_name):
+            for some in _portions(partitions, _DELETED_A_CALL):
+                answer = self._client.batch_delete_partition(
+                    DatabaseName=table.database,
+                    TableName=table.name,
+                    PartitionsToDelete=[{"Values": list(each.values)} for each in some],
+                )
+                _refused(table, answer, _MISSING)
+
+    def _found(self, table: CatalogTable) -> dict[str, Any] | None:
+        missing = self._client.exceptions.EntityNotFoundException
+        try:
+            answer = self._client.get_table(DatabaseName=table.database, Name=table.name)
+        except missing:
+            return None
+        found: dict[str, Any] = answer["Table"]
+        return found
+
+    def _create(self, table: CatalogTable) -> TableChange:
+        """Create what is missing; another job may be first with either."""
+        errors = self._client.exceptions
+        try:
+            self._client.get_database(Name=table.database)
+        except errors.EntityNotFoundException:
+            with suppress(errors.AlreadyExistsException):
+                self._client.create_database(DatabaseInput={"Name": table.database})
+        try:
+            self._client.create_table(DatabaseName=table.database, TableInput=_table_input(table))
+        except errors.AlreadyExistsException as error:
+            raise WriteError(
+                f"another program made the table {table.full_name} at the same time",
+                "Run again: what is missing in the catalog is registered first.",
+            ) from error
+        return TableChange.CREATED
+
+
+def _table_input(table: CatalogTable) -> dict[str, Any]:
+    return {
+        "Name": table.name,
+        "TableType": "EXTERNAL_TABLE",
+        "Parameters": {
+            "EXTERNAL": "TRUE",
+            "classification": table.format.value,
+            JOB_PARAMETER: table.job,
+        },
+        "PartitionKeys": [{"Name": name.lower(), "Type": "string"} for name in table.apart],
+        "StorageDescriptor": _storage(table, table.location),
+    }
+
+
+def _partition_input(table: CatalogTable, partition: Partition) -> dict[str, Any]:
+    storage = _storage(table, partition.location)
+    return {"Values": list(partition.values), "StorageDescriptor": storage}
+
+
+def _storage(table: CatalogTable, location: str) -> dict[str, Any]:
+    reads, writes, serde = _FORMATS[table.format]
+    return {
+        "Columns": [{"Name": name.lower(), "Type": kind.lower()} for name, kind in table.columns],
+        "Location": location,
+        "InputFormat": reads,
+        "OutputFormat": writes,
+        "SerdeInfo": {
+            "SerializationLibrary": serde,
+            "Parameters": {"serialization.format": "1"},
+        },
+    }
+
+
+def _plain(value: object) -> object:
+    """Return columns with what we set of them alone."""
+    if not isinstance(value, list):
+        return value
+    return [{"Name": each["Name"], "Type": each.get("Type", "")} for each in value]
+
+
+def _portions(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
+    for start in range(0, len(items), size):
+        yield items[start : start + size]
+
+
+def _refused(table: CatalogTable, answer: dict[str, Any], expected: str) -> list[tuple[str, ...]]:
+    """Return the partitions that a call refused for the expected reason.
+
+    Raises:
+        WriteError: one was refused for another reason.
+    """
+    found = []
+    for each in answer.get("Errors") or ():
+        detail = each.get("ErrorDetail") or {}
+        values = tuple(each.get("PartitionValues") or each.get("PartitionValueList") or ())
+        if detail.get("ErrorCode") != expected:
+            raise WriteError(
+                f"AWS Glue refused the partition {'/'.join(values)} of {table.full_name}:"
+                f" {detail.get('ErrorCode')}: {detail.get('ErrorMessage')}",
+                "Run again: what is missing in the catalog is registered first.",
+            )
+        found.append(values)
+    return found
+
+
+@contextmanager
+def _glue_errors(name: str) -> Iterator[None]:
+    """Translate what the client raises; the name is that of the table."""
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    try:
+        yield
+    except (BotoCoreError, ClientError) as error:
+        raise WriteError(
+            f"the table {name} cannot be registered in AWS Glue: {error}",
+            "Check credentials, region and permissions (glue:GetTable, CreateTable, UpdateTable,"
+            " BatchCreatePartition, UpdatePartition, BatchDeletePartition, GetDatabase,"
+            " CreateDatabase), then run again: what is missing is registered first.",
+        ) from error

@@ -1,0 +1,189 @@
+"""What of a dataset is to be registered, and what was.
+
+``_dil/catalog-<hash>.json`` in the dataset's folder says what is registered in one table of a
+catalog. It is written last, so that what a crash or a refusal kept from the catalog is registered
+by the next run; and it goes before the table is made or changed, because then all of its partitions
+have to follow.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+
+import msgspec
+
+from dil.catalog.metastore import CatalogTable, Metastore, Partition, TableChange
+from dil.catalog.partitions import columns_apart, folders_of, location_of, partition_of
+from dil.model.catalog import CatalogSpec
+from dil.model.dataset import PublishedFile
+from dil.model.job import Job
+from dil.observe.progress import counted
+from dil.publishing.documents import refuse_newer
+from dil.publishing.layout import META, dataset_dir
+from dil.storage import Filesystem
+
+log = logging.getLogger(__name__)
+
+FORMAT = 1
+_HASH_DIGITS = 16
+
+
+class Registration(msgspec.Struct, frozen=True):
+    """What a catalog has, or should have: ``folders`` are those of partitions, sorted.
+
+    ``place`` tells the table of the catalog, ``schema`` is the dataset's as the chain keeps it.
+    ``strange`` counts files in folders that are no partition, which no reader of the catalog sees.
+    """
+
+    format: int
+    place: str
+    location: str
+    schema: str
+    apart: tuple[str, ...]
+    folders: tuple[str, ...]
+    strange: int = 0
+
+
+def is_due(
+    job: Job, filesystem: Filesystem, live: Callable[[], Sequence[PublishedFile]], schema: str
+) -> tuple[Registration, Registration | None] | None:
+    """Return what should be registered and what is; None where they are equal.
+
+    Args:
+        job: The job; it has a catalog.
+        filesystem: Where the dataset is.
+        live: Returns the dataset's live files. It is called after what is registered was read: of
+            two jobs that append to one dataset, none takes out what the other brought.
+        schema: The dataset's schema, empty text where nothing was published.
+    """
+    spec = job.publishing
+    if spec.catalog is None:
+        return None
+    known = _read(filesystem, _path(job, spec.catalog.place))
+    wanted = _wanted(job, spec.catalog, filesystem, live(), schema)
+    return None if known == wanted or not schema else (wanted, known)
+
+
+def _wanted(
+    job: Job,
+    catalog: CatalogSpec,
+    filesystem: Filesystem,
+    live: Sequence[PublishedFile],
+    schema: str,
+) -> Registration:
+    base, apart = dataset_dir(job.publishing), columns_apart(job.publishing)
+    folders = folders_of(filesystem, base, live)
+
+    def is_seen(folder: str) -> bool:
+        if not apart:
+            return not folder
+        return partition_of(folder, apart, base, filesystem) is not None
+
+    whole = {each for each in folders if is_seen(each)}
+    return Registration(
+        format=FORMAT,
+        place=catalog.place,
+        location=location_of(filesystem, base),
+        schema=schema,
+        apart=apart,
+        folders=tuple(sorted(whole)) if apart else (),
+        strange=sum(number for folder, number in folders.items() if folder not in whole),
+    )
+
+
+def register(
+    job: Job,
+    due: tuple[Registration, Registration | None],
+    metastore: Callable[[], AbstractContextManager[Metastore]],
+    filesystem: Filesystem,
+) -> tuple[str, ...]:
+    """Register what is due; return what a person should know.
+
+    Raises:
+        ConversionError: the catalog has no type for a column.
+        WriteError: the catalog refused or cannot be reached. What it has already stays.
+        DilError: what opening the catalog raises.
+    """
+    wanted, known = due
+    table = _table(job, wanted)
+    base = dataset_dir(job.publishing)
+
+    def partitions(folders: Sequence[str]) -> list[Partition]:
+        found = (partition_of(each, wanted.apart, base, filesystem) for each in folders)
+        return [each for each in found if each is not None]
+
+    path = _path(job, wanted.place)
+    with metastore() as opened:
+        change = opened.put_table(table, lambda: filesystem.delete_file(path))
+        before = frozenset(() if known is None else known.folders)
+        is_anew = known is None or known.location != wanted.location
+        is_anew = is_anew or change is not TableChange.NONE
+        added = [each for each in wanted.folders if is_anew or each not in before]
+        gone = sorted(before.difference(wanted.folders))
+        if added:
+            opened.put_partitions(table, partitions(added))
+        if gone and change is not TableChange.CREATED:
+            opened.drop_partitions(table, partitions(gone))
+    filesystem.put(path, msgspec.json.encode(wanted))
+    log.info(
+        "registered %s: %s added, %d dropped",
+        table.full_name,
+        counted(len(added), "partition"),
+        len(gone),
+    )
+    return _notes(wanted)
+
+
+def _notes(wanted: Registration) -> tuple[str, ...]:
+    if not wanted.strange:
+        return ()
+    return (
+        f"{counted(wanted.strange, 'file')} of the dataset lie in no folder of a partition"
+        f" ({', '.join(wanted.apart) or 'the dataset has none'}): readers of the catalog do not see"
+        " them. They were published under another layout; read everything anew with"
+        " ms.publish.mode=replace",
+    )
+
+
+def _table(job: Job, wanted: Registration) -> CatalogTable:
+    # Arrow costs a run that registers nothing.
+    from dil.catalog.hive_types import hive_columns
+    from dil.model.schema_text import parse_schema
+
+    catalog = job.publishing.catalog
+    if catalog is None:
+        raise AssertionError("only a job with a catalog has something to register")
+    return CatalogTable(
+        database=catalog.database,
+        name=catalog.table,
+        columns=hive_columns(parse_schema(wanted.schema), wanted.apart, job.writing.format),
+        apart=wanted.apart,
+        location=wanted.location,
+        format=job.writing.format,
+        job=job.name,
+    )
+
+
+def _path(job: Job, place: str) -> str:
+    """Return where it is kept what a table of a catalog has."""
+    name = hashlib.sha256(place.encode()).hexdigest()[:_HASH_DIGITS]
+    return f"{dataset_dir(job.publishing)}/{META}/catalog-{name}.json"
+
+
+def _read(filesystem: Filesystem, path: str) -> Registration | None:
+    """Return what is registered, None where nothing is or an older version says what.
+
+    Raises:
+        StateError: a newer version wrote it.
+    """
+    try:
+        with filesystem.open_input(path) as stream:
+            data = stream.read()
+        refuse_newer(data, path, FORMAT)
+        found = msgspec.json.decode(data, type=Registration)
+    except (FileNotFoundError, msgspec.MsgspecError):
+        return None
+    return found if found.format == FORMAT else None

@@ -1,0 +1,33 @@
+"""What several verbs of ``dil backfill`` take from the command line."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from dil.cli.invocation import cache_dir, real_clock
+from dil.cli.job_command import JobCall
+
+if TYPE_CHECKING:
+    from dil.job import RunOptions
+
+backfill_id_argument = click.argument("backfill_id", metavar="ID")
+
+
+def options_of(call: JobCall, now_ms: int) -> RunOptions:
+    """Return how a reading, or the tasks of a large merge, are run."""
+    from dil.job import RunOptions
+    from dil.observe.progress import progress_for
+
+    return RunOptions(
+        now_ms=now_ms,
+        clock=real_clock,
+        progress=progress_for(sys.stderr),
+        environ=os.environ,
+        cache=cache_dir(),
+        log_level=call.invocation.task_log_level,
+        log_json=call.invocation.json_log,
+    )

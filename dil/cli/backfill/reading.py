@@ -1,0 +1,177 @@
+"""``dil backfill JOB.conf --from --to`` and ``resume``: read a range, go on with it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import click
+
+from dil.cli.backfill import showing
+from dil.cli.backfill.asking import backfill_id_argument, options_of
+from dil.cli.invocation import real_clock
+from dil.cli.job_command import JobCall, job_command, now_option
+from dil.cli.run import report_of
+from dil.cli.state.opening import instant
+from dil.cli.stdout import emit, emit_json, results_only
+
+if TYPE_CHECKING:
+    from dil.backfill.definition import Definition
+    from dil.model.interval import Interval
+    from dil.model.job import Job
+    from dil.model.report import RunReport
+    from dil.spi.state_store import StateStore
+
+_PACE = (
+    click.option(
+        "--parallelism",
+        metavar="N",
+        type=click.IntRange(min=1),
+        help="Read N work units at once, in place of what the job says.",
+    ),
+    click.option(
+        "--pause",
+        "pause_s",
+        metavar="SECONDS",
+        type=click.IntRange(min=0),
+        help="Begin a work unit only so long after the one before it.",
+    ),
+)
+
+
+@click.command(short_help="Read a range again, or go on with it.")
+@job_command(quiet=False)
+@now_option
+@click.option("--from", "low", metavar="TIME", required=True, help="Partitions from this on.")
+@click.option("--to", "high", metavar="TIME", required=True, help="Partitions before this.")
+@click.option("--unit", "units", metavar="JSON", multiple=True, help="Only this unit.")
+@_PACE[0]
+@_PACE[1]
+@click.option("--plan", "is_plan", is_flag=True, help="Show what would be read; read nothing.")
+@click.option("--new", "is_new", is_flag=True, help="Begin anew where one is unfinished.")
+def start(  # noqa: PLR0913 - the options of the command
+    call: JobCall,
+    *,
+    now: str | None,
+    low: str,
+    high: str,
+    units: tuple[str, ...],
+    parallelism: int | None,
+    pause_s: int | None,
+    is_plan: bool,
+    is_new: bool,
+) -> int:
+    """Read a range again into a folder of its own; runs of the job go on meanwhile.
+
+    Partitions are those of the job, each whole that has an instant in the range. The same command
+    again goes on with what was killed. Exit codes are those of `dil run`.
+    """
+    from dil.cli.arguments import parse_unit
+
+    wanted = tuple(sorted(set(map(parse_unit, units))))
+    if is_plan:
+        return _plan(call, now, (low, high), wanted)
+    found: list[Definition] = []
+
+    def begin() -> RunReport:
+        from dil.backfill import reading
+
+        now_ms = call.invocation.now(now)
+        job = call.job()
+        window = _window(job, low, high)
+        known = None if is_new else reading.unfinished(job, window, wanted, real_clock)
+        if known is None:
+            with _live_store(job) as store:
+                plan = reading.propose(job, store, window, wanted, now_ms=now_ms)
+                known = reading.begin(job, store, plan, window, wanted, real_clock())
+        found.append(known)
+        return _read(call, job, known, now_ms, parallelism, pause_s)
+
+    report, is_told = report_of(call, begin)
+    return _deliver(call, report, found, is_told=is_told)
+
+
+@click.command(short_help="Go on with a backfill by its id.")
+@job_command(quiet=False)
+@now_option
+@backfill_id_argument
+@_PACE[0]
+@_PACE[1]
+def resume(
+    call: JobCall,
+    *,
+    now: str | None,
+    backfill_id: str,
+    parallelism: int | None,
+    pause_s: int | None,
+) -> int:
+    """Read what of a backfill is not read yet, failed work units once more."""
+    found: list[Definition] = []
+
+    def go_on() -> RunReport:
+        from dil.backfill.definition import named
+
+        job = call.job()
+        definition = named(job, backfill_id)
+        found.append(definition)
+        return _read(call, job, definition, call.invocation.now(now), parallelism, pause_s)
+
+    report, is_told = report_of(call, go_on)
+    return _deliver(call, report, found, is_told=is_told)
+
+
+def _plan(call: JobCall, now: str | None, bounds: tuple[str, str], units: tuple[str, ...]) -> int:
+    with results_only():
+        now_ms = call.invocation.now(now)
+        job = call.job(secrets=False)
+        from dil.backfill import reading
+
+        window = _window(job, *bounds)
+        with _live_store(job) as store:
+            plan = reading.propose(job, store, window, units, now_ms=now_ms)
+        known = reading.unfinished(job, window, units, real_clock)
+    showing.show_plan(call, job, plan, known)
+    return 0
+
+
+def _window(job: Job, low: str, high: str) -> Interval:
+    from dil.model.interval import Interval
+
+    return Interval(instant(low, "--from", job), instant(high, "--to", job))
+
+
+def _live_store(job: Job) -> StateStore:
+    from dil.state import open_store
+
+    return open_store(job.state, job.name, clock=real_clock)
+
+
+def _read(
+    call: JobCall,
+    job: Job,
+    definition: Definition,
+    now_ms: int,
+    parallelism: int | None,
+    pause_s: int | None,
+) -> RunReport:
+    from dil.backfill import reading
+    from dil.observe.logs import bind
+    from dil.runs import new_run_id
+
+    call.invocation.run_id = new_run_id(real_clock())
+    options = replace(options_of(call, now_ms), run_id=call.invocation.run_id)
+    with bind(job=job.name, run_id=call.invocation.run_id):
+        return reading.read(job, definition, options, parallelism=parallelism, pause_s=pause_s)
+
+
+def _deliver(call: JobCall, report: RunReport, found: list[Definition], *, is_told: bool) -> int:
+    """Print the report of a reading, as that of a run, with the backfill's id."""
+    from dil.observe.report import redacted, report_json, report_text
+
+    clean = redacted(report, call.invocation.redact)
+    name = found[0].id if found else None
+    if call.as_json:
+        emit_json(report_json(clean) | {"backfill": name})
+    elif not is_told:
+        emit(report_text(clean))
+    return report.exit_code

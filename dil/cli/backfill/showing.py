@@ -1,0 +1,224 @@
+"""What ``dil backfill`` prints: plans, backfills, differences, what publishing would change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from dil.cli.job_command import JobCall
+from dil.cli.stdout import emit, emit_json
+
+if TYPE_CHECKING:
+    from dil.backfill.comparing import Difference, UnitDifference
+    from dil.backfill.definition import Definition
+    from dil.backfill.keyed import KeyCounts
+    from dil.backfill.proposing import Publication
+    from dil.backfill.standing import Standing
+    from dil.model.job import Job
+    from dil.model.work_unit import Plan
+
+_ROWS_SHOWN = 50
+_LINE = "{:<24} {:<10} {:>12} {:>13}  {}\n"
+_DIFFERENCE = "  {:<10} {:>13} {:>13} {:>11} {:>11} {:>11}  {}\n"
+
+
+def show_plan(call: JobCall, job: Job, plan: Plan, known: Definition | None) -> None:
+    """Print what a backfill would read, and which one the same command would go on with."""
+    from dil.observe.plan_view import plan_json, plan_text
+    from dil.planning.explanation import arithmetic, skip_reason
+
+    if call.as_json:
+        emit_json(plan_json(plan, job) | {"backfill": None if known is None else known.id})
+        return
+    text = plan_text(
+        plan,
+        job,
+        arithmetic=lambda unit: arithmetic(unit, plan),
+        skip_reason=lambda skip: skip_reason(skip, plan),
+    )
+    emit(text)
+    if plan.skipped:
+        emit(f"  Never read by a run, and left to the next one: {plan.skipped:,}.\n")
+    if known is not None:
+        emit(f"  Backfill {known.id} of this range is not published: without --plan it goes on.\n")
+
+
+def standing_json(standing: Standing) -> dict[str, object]:
+    """Return a backfill as JSON members; times are epoch milliseconds UTC."""
+    definition = standing.definition
+    return {
+        "job": definition.job,
+        "backfill": definition.id,
+        "status": standing.status.value,
+        "created": definition.created,
+        "from": definition.low,
+        "to": definition.high,
+        "units": list(definition.units),
+        "work_units": {
+            "planned": len(definition.plan.work_units),
+            "read": len(standing.done),
+            "failed": len(standing.failed),
+        },
+        "rows": standing.rows,
+        "act": standing.act_id,
+    }
+
+
+def show_list(job: Job, found: Iterable[Standing]) -> None:
+    """Print one line a backfill."""
+    from dil.text.zones import find_zone, moment
+
+    zone = find_zone(job.planning.zone)
+    emit(f"{job.name}  times in {job.planning.zone}\n\n")
+    emit(_LINE.format("backfill", "status", "work units", "rows", "range"))
+    count = 0
+    for standing in found:
+        count += 1
+        definition = standing.definition
+        units = f"{len(standing.done):,}/{len(definition.plan.work_units):,}"
+        window = f"{moment(definition.low, zone)} .. {moment(definition.high, zone)}"
+        only = f", {len(definition.units):,} units" if definition.units else ""
+        cells = (definition.id, standing.status, units, f"{standing.rows:,}", f"{window}{only}")
+        if not emit(_LINE.format(*cells)):
+            return
+    if not count:
+        emit("no backfill is kept\n")
+
+
+def difference_json(job: Job, found: Difference) -> dict[str, object]:
+    """Return a comparison as JSON members; null stands for what is not known."""
+    definition = found.publication.standing.definition
+    return {
+        "job": job.name,
+        "backfill": definition.id,
+        "status": found.publication.standing.status.value,
+        "mode": found.publication.mode.value,
+        "keys": list(found.keys),
+        "work_units": [_unit_json(each) for each in found.work_units],
+        "total": _counts_json(found.total),
+        "notes": list(found.notes),
+    }
+
+
+def _unit_json(each: UnitDifference) -> dict[str, object]:
+    return {
+        "signature": each.work_unit.signature,
+        "low": each.work_unit.low,
+        "high": each.work_unit.high,
+        "status": each.status,
+        "before": each.before,
+        "after": each.after,
+        "by_key": _counts_json(each.by_key),
+    }
+
+
+def _counts_json(counts: KeyCounts | None) -> dict[str, int] | None:
+    if counts is None:
+        return None
+    return {
+        "added": counts.added,
+        "removed": counts.removed,
+        "changed": counts.changed,
+        "same": counts.same,
+    }
+
+
+def show_difference(job: Job, found: Difference) -> None:
+    """Print a comparison for people."""
+    from dil.observe.logs import one_line
+
+    standing = found.publication.standing
+    emit(f"{job.name}  backfill {standing.definition.id}  {standing.status}\n\n")
+    emit(_DIFFERENCE.format("status", "rows now", "rows then", "added", "removed", "changed", ""))
+    shown = found.work_units[:_ROWS_SHOWN]
+    for each in shown:
+        cells = (each.status, _count(each.before), _count(each.after), *_keyed(each.by_key))
+        if not emit(_DIFFERENCE.format(*cells, one_line(each.work_unit.signature))):
+            return
+    if len(shown) < len(found.work_units):
+        emit(f"  and {len(found.work_units) - len(shown):,} more (--json lists all)\n")
+    if found.total is not None:
+        keys = ", ".join(found.keys)
+        emit(_DIFFERENCE.format("all", "", "", *_keyed(found.total), f"by {keys}"))
+    for note in found.notes:
+        emit(f"  {note}\n")
+
+
+def _keyed(counts: KeyCounts | None) -> tuple[str, str, str]:
+    if counts is None:
+        return "-", "-", "-"
+    return f"{counts.added:,}", f"{counts.removed:,}", f"{counts.changed:,}"
+
+
+def _count(rows: int | None) -> str:
+    return "-" if rows is None else f"{rows:,}"
+
+
+def publication_json(found: Publication, *, act_id: str | None, is_done: bool) -> dict[str, object]:
+    """Return what publishing a backfill changes, or has changed, as JSON members."""
+    standing = found.standing
+    return {
+        "job": standing.definition.job,
+        "verb": "publish",
+        "backfill": standing.definition.id,
+        "applied": is_done,
+        "act": act_id,
+        "status": "published" if is_done else standing.status.value,
+        "mode": found.mode.value,
+        "work_units": [unit.signature for unit in found.work_units],
+        "left_out": list(found.stale),
+        "recovered": [entry.signature for entry in found.changed],
+        "files": {
+            "in": len(found.files),
+            "rows": sum(file.rows for file in found.files),
+            "out": len(found.removed),
+            "rows_out": sum(file.rows for file in found.removed),
+        },
+        "needs": list(found.needs),
+        "refused": None if found.refusal is None or is_done else found.refusal.message,
+    }
+
+
+def show_publication(job: Job, found: Publication) -> None:
+    """Print what publishing a backfill would change."""
+    from dil.observe.progress import counted
+
+    name = found.standing.definition.id
+    units = counted(len(found.work_units), "work unit")
+    emit(f"{job.name}  publish backfill {name}  {units}, {found.mode.value}\n")
+    rows = sum(file.rows for file in found.files)
+    emit(f"  in: {counted(len(found.files), 'file')} with {counted(rows, 'row')}\n")
+    if found.removed:
+        rows = sum(file.rows for file in found.removed)
+        emit(f"  out: {counted(len(found.removed), 'file')} with {counted(rows, 'row')}\n")
+    if found.changed:
+        emit(f"  counted as read that had failed: {counted(len(found.changed), 'work unit')}\n")
+    if found.stale:
+        emit(f"  left out, because they changed since: {counted(len(found.stale), 'work unit')}\n")
+    emit("  the watermark stays\n")
+    if found.refusal is not None:
+        told = f"{found.refusal.message}\n    {found.refusal.fix}".rstrip()
+        emit(f"  not possible so: {told}\n")
+
+
+def tell_publication(
+    call: JobCall, found: Publication, *, act_id: str | None, is_done: bool
+) -> None:
+    """Print how a publication ended."""
+    if call.as_json:
+        emit_json(publication_json(found, act_id=act_id, is_done=is_done))
+    elif is_done:
+        emit(f"done: {act_id}; `dil backfill undo` takes it back\n")
+    elif act_id is not None:
+        emit(f"published already: {act_id}; `dil backfill undo` takes it back\n")
+    else:
+        hint = "" if found.refusal is not None else "; --yes does it"
+        emit(f"nothing was changed{hint}\n")
+
+
+def tell_undone(call: JobCall, standing: Standing) -> None:
+    """Print that a backfill was taken back before."""
+    if call.as_json:
+        emit_json(standing_json(standing))
+    else:
+        emit(f"undone already: {standing.act_id}; `dil backfill publish` publishes it again\n")

@@ -1,0 +1,204 @@
+"""``dil timelabels``: the labels of a warehouse table, and what operators may do to them."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from dil.cli.groups import SuggestingGroup
+from dil.cli.invocation import real_clock
+from dil.cli.job_command import JobCall, job_command, now_option
+from dil.cli.state.opening import instant, opened
+from dil.cli.stdout import emit, emit_json, results_only
+from dil.errors import ConfigError
+
+if TYPE_CHECKING:
+    from dil.acts.timelabels import LabelTable
+    from dil.model.job import Job
+    from dil.publishing.timeseries.registry import LabelEntry
+
+_HELP = ("-h", "--help")
+_WITHOUT = "without --yes nothing is done"
+
+
+class _ListingGroup(SuggestingGroup):
+    """A group that lists where the first argument is no verb, and no misspelt one."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Put the verb in front that may be left out."""
+        is_verb = not args or args[0] in (*self.commands, *_HELP) or self._is_misspelt(args)
+        return super().parse_args(ctx, args if is_verb else ["list", *args])
+
+    def _is_misspelt(self, args: list[str]) -> bool:
+        """Tell whether a word that is like a verb stands where no job file does."""
+        word, more = Path(args[0]), args[1:]
+        is_no_file = not word.suffix or bool(more and not more[0].startswith("-"))
+        near = difflib.get_close_matches(args[0], self.commands, n=1)
+        return bool(near) and is_no_file and not word.exists()
+
+
+@click.group(cls=_ListingGroup, short_help="List the timelabels of a warehouse table.")
+def timelabels() -> None:
+    """List the timelabels of a warehouse table: dil timelabels JOB.conf [--json].
+
+    Verbs that change something show what they would do, and do it with --yes; rotate is meant for
+    schedulers and does it at once.
+    """
+
+
+@timelabels.command("list")
+@job_command()
+def list_labels(call: JobCall) -> int:
+    """List the labels with window, state, rows, table, and when they were loaded."""
+    with results_only():
+        job = call.job(secrets=False)
+        table = _table(job)
+        entries = table.entries()
+    name = table.spec.table
+    if call.as_json:
+        emit_json(
+            {
+                "job": job.name,
+                "table": name,
+                "view": f"{name}_view",
+                "labels": [_json(entry) for entry in entries],
+            }
+        )
+        return 0
+    emit(f"{job.name}  table {name}, view {name}_view; windows are UTC\n")
+    if not entries:
+        emit("no timelabel is known yet\n")
+    for entry in entries:
+        if not emit(f"{_line(entry)}\n"):
+            break
+    return 0
+
+
+@timelabels.command(short_help="Drop labels with their rows.")
+@job_command()
+@click.argument("labels", metavar="[TIMELABEL]...", nargs=-1)
+@click.option("--before", metavar="TIME", help="Labels whose window ends at or before this.")
+@click.option("--reason", default="", help="Why, kept in the chain.")
+@click.option("--yes", is_flag=True, help="Do it. Without it only the preview is shown.")
+def drop(
+    call: JobCall, *, labels: tuple[str, ...], before: str | None, reason: str, yes: bool
+) -> int:
+    """Drop labels with their rows; the chain keeps what was published.
+
+    A run that reads rows of a dropped label again fails until the label is reopened.
+    """
+    with opened(call) as (job, store):
+        table = _table(job)
+        table.require_droppable()
+        until = None if before is None else instant(before, "--before", job)
+        chosen = _chosen(table, labels, until)
+        is_done = bool(yes and chosen)
+        if is_done:
+            chosen = table.drop(store, chosen, reason, real_clock)
+    _tell(call, job, "dropped", chosen, is_done=is_done)
+    return 0
+
+
+@timelabels.command(short_help="Let closed or dropped labels be loaded again.")
+@job_command()
+@click.argument("labels", metavar="TIMELABEL...", nargs=-1, required=True)
+@click.option("--yes", is_flag=True, help="Do it. Without it only the preview is shown.")
+def reopen(call: JobCall, *, labels: tuple[str, ...], yes: bool) -> int:
+    """Let closed or dropped labels be loaded again; what they hold stays until then.
+
+    Work units that are not due are not read for that: `dil state forget` makes them so.
+    """
+    with opened(call) as (job, store):
+        table = _table(job)
+        chosen = table.named(labels)
+        if yes:
+            chosen = table.reopen(store, chosen, real_clock)
+    _tell(call, job, "reopened", chosen, is_done=yes)
+    return 0
+
+
+@timelabels.command(short_help="Turn an events table into the table of a label.")
+@job_command(quiet=False)
+@now_option
+@click.option("--label", metavar="TIMELABEL", help="The label; unset: that of the period now over.")
+@click.option("--empty", is_flag=True, help="Rotate a table without rows, too.")
+def rotate(call: JobCall, *, now: str | None, label: str | None, empty: bool) -> int:
+    """Turn the table that others write into into the table of a label, and begin a new one.
+
+    The label is that of the period which ended before now. Done again for the same label, the rows
+    that came since are added to it.
+    """
+    with results_only():
+        now_ms = call.invocation.now(now)
+        job = call.job(secrets=False)
+        table = _table(job)
+        text, entry = table.rotate(label, now_ms=now_ms, clock=real_clock, takes_empty=empty)
+    if call.as_json:
+        emit_json({"job": job.name, "timelabel": text, "rotated": entry and _json(entry)})
+    elif entry is None:
+        emit(f"{job.name}  {table.spec.table} has no rows: nothing to rotate\n")
+    else:
+        emit(f"{job.name}  {table.spec.table} rotated\n{_line(entry)}\n")
+    return 0
+
+
+def _table(job: Job) -> LabelTable:
+    from dil.acts.timelabels import open_labels
+
+    return open_labels(job)
+
+
+def _chosen(table: LabelTable, labels: Sequence[str], until: int | None) -> list[LabelEntry]:
+    """Return the labels with rows that are named, or are over by an instant."""
+    if bool(labels) == (until is not None):
+        raise ConfigError.single(
+            "dil timelabels drop", "needs to know which", "Name labels, or give --before."
+        )
+    if until is not None:
+        return [each for each in table.entries() if each.is_live and each.end_ms <= until]
+    return [entry for entry in table.named(labels) if entry.is_live]
+
+
+def _tell(
+    call: JobCall, job: Job, word: str, chosen: Sequence[LabelEntry], *, is_done: bool
+) -> None:
+    if call.as_json:
+        emit_json({"job": job.name, word: is_done, "labels": [_json(each) for each in chosen]})
+        return
+    lines = "".join(f"{_line(each)}\n" for each in chosen)
+    is_preview = bool(chosen) and not is_done
+    head = f"would be {word}; {_WITHOUT}" if is_preview else word if chosen else f"nothing {word}"
+    emit(f"{job.name}  {head}\n{lines}")
+
+
+def _json(entry: LabelEntry) -> dict[str, object]:
+    return {
+        "timelabel": entry.label,
+        "start": entry.start_ms,
+        "end": entry.end_ms,
+        "state": str(entry.state),
+        "rows": entry.rows,
+        "object": entry.object or None,
+        "attempt": entry.attempt,
+        "sequence": entry.seq,
+        "loaded_at": entry.loaded_at,
+        "closed_at": entry.closed_at,
+    }
+
+
+def _line(entry: LabelEntry) -> str:
+    from dil.text.zones import find_zone, moment
+
+    utc = find_zone("UTC")
+    window = f"{moment(entry.start_ms, utc)} to {moment(entry.end_ms, utc)}"
+    loaded = "" if entry.loaded_at is None else f"  loaded {moment(entry.loaded_at, utc)}"
+    is_again = entry.state == "REOPENED" and not entry.waits
+    state = f"{entry.state}, loaded again" if is_again else str(entry.state)
+    return (
+        f"  {entry.label}  {window}  {state:<8}  {entry.rows:>12,} rows  "
+        f"{entry.object or '-'}{loaded}"
+    )

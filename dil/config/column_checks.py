@@ -1,0 +1,137 @@
+"""Checks of properties that name columns of the rows, where a schema says which there are.
+
+What rows have when they are published: the columns of ``ms.output.schema``, those of derived
+fields, or the ``ms.target.schema`` of a normaliser. Names are compared letter by letter, as they
+are in the rows; a given schema has cleansed names. Where types are inferred, or a class of the
+job's own makes the rows, nobody knows before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from dil.config.findings import Findings, nearest_word, quote
+from dil.config.plugins import Plugins
+from dil.config.preprocessing import is_file_dump
+from dil.config.publishing_section import publish_mode
+from dil.model.job import ClassRef, PublishMode
+from dil.model.properties import Properties
+from dil.model.schema import ArrayType, Column, DataType, MapType, Primitive, RecordType, Schema
+from dil.model.settings import DerivedField
+from dil.spi.registry import BUILT_IN, PluginKind
+
+KEYS, DELTAS = "extract.primary.key.fields", "extract.delta.fields"
+OP, LABEL, APART = "ms.merge.op.field", "ms.timelabel.column", "ms.table.partition.fields"
+_SCHEMA, _TARGET, _DERIVED = "ms.output.schema", "ms.target.schema", "ms.derived.fields"
+_SYSTEM = "ms.output.system.columns"
+_GROUPING = ("json-normalizer", "avro-normalizer", "csv-range-generator")
+_EXTRACTORS = ("json", "csv", "avro", "xml", "parquet", "orc")
+_DATABASES = "jdbc"
+_TIMES = {"timestamp", "date", "long"}
+_NESTED = (ArrayType, MapType, RecordType)
+_SHOWN = 10
+
+
+def check_columns(values: Properties, plugins: Plugins, findings: Findings) -> None:
+    """Refuse names of no column where rows go by them; say it where they are only kept in mind."""
+    if is_file_dump(values) or not findings.is_sound(_SCHEMA, _TARGET, _DERIVED, _SYSTEM):
+        return
+    found = _columns(values, plugins)
+    if found is None:
+        return
+    origin, columns = found
+    is_merged = publish_mode(values) is PublishMode.MERGE
+    for key, name in _named(values, is_merged=is_merged):
+        if name not in columns:
+            tell = findings.problem if is_merged or key not in {KEYS, DELTAS} else findings.notice
+            tell(key, f"names {quote(name)}, which is no column of {origin}", _fix(name, columns))
+        elif is_merged and key in {KEYS, DELTAS, OP} and isinstance(columns[name], _NESTED):
+            findings.problem(
+                key,
+                f"names {quote(name)}, a column of records, lists or maps in {origin}: rows are"
+                " told apart and compared by plain values",
+                f"Name another column, or take a member out with {_DERIVED}.",
+            )
+        elif key == LABEL and not _may_hold_times(columns[name]):
+            findings.problem(
+                key,
+                f"names {quote(name)}, which holds no times in {origin}",
+                "Name a column of type timestamp, date, or long (epoch milliseconds); texts become"
+                " times where the schema declares them so.",
+            )
+
+
+def _named(values: Properties, *, is_merged: bool) -> Iterator[tuple[str, str]]:
+    """Yield properties with the columns that they name, each once."""
+    for key in (KEYS, DELTAS, APART):
+        names: tuple[str, ...] = values.typed(key, tuple)
+        yield from ((key, name) for name in dict.fromkeys(names))
+    for key in (OP, LABEL):
+        if values.text(key) and (key != OP or is_merged):
+            yield key, values.text(key)
+
+
+def _columns(
+    values: Properties, plugins: Plugins
+) -> tuple[str, Mapping[str, DataType | None]] | None:
+    """Return which schema names the columns, and their types; None where that is not known.
+
+    A type is None where the schema does not decide on it.
+    """
+    if values.boolean("converter.avro.nullify.fields.enabled"):
+        return None  # columns of earlier runs are kept, whatever the schema says now
+    names = [_short(PluginKind.CONVERTER, ref) for ref in plugins.converters]
+    if any(name not in _GROUPING for name in names):
+        return None
+    origin = _TARGET if names else _SCHEMA
+    known = _target(values) if names else _read(values, plugins)
+    system = values.typed(_SYSTEM, tuple)
+    return (origin, {**known, **dict.fromkeys(system)}) if known else None
+
+
+def _target(values: Properties) -> dict[str, DataType | None]:
+    """Return the columns that a normaliser makes, empty where it is not known."""
+    target = values[_TARGET]
+    return _types(target) if isinstance(target, tuple) else {}
+
+
+def _read(values: Properties, plugins: Plugins) -> dict[str, DataType | None]:
+    """Return the columns of what is read, with derived ones; empty where they are not known."""
+    schema, derived = values[_SCHEMA], values[_DERIVED]
+    source = _short(PluginKind.CONNECTOR, plugins.connector)
+    extractor = _short(PluginKind.EXTRACTOR, plugins.extractor)
+    is_given = source in BUILT_IN[PluginKind.CONNECTOR] and extractor in _EXTRACTORS
+    is_whole = values.boolean("ms.enable.schema.based.filtering")  # else rows may have more
+    if not (is_given and is_whole and isinstance(schema, tuple) and schema):
+        return {}
+    # The columns of a database keep their types.
+    known = dict.fromkeys(_types(schema)) if source == _DATABASES else _types(schema)
+    added = {
+        field.name: None
+        for field in (derived if isinstance(derived, tuple) else ())
+        if isinstance(field, DerivedField)
+    }
+    return {**known, **added}
+
+
+def _types(schema: Schema) -> dict[str, DataType | None]:
+    found: tuple[Column, ...] = schema
+    return {column.name: column.type for column in found}
+
+
+def _short(kind: PluginKind, ref: ClassRef | None) -> str:
+    """Return the short name of a built-in class, else its full name."""
+    return next((name for name, text in BUILT_IN[kind].items() if text == str(ref)), str(ref))
+
+
+def _may_hold_times(kind: DataType | None) -> bool:
+    return kind is None or (isinstance(kind, Primitive) and kind.word in _TIMES)
+
+
+def _fix(name: str, columns: Mapping[str, object]) -> str:
+    if near := nearest_word(name, columns):
+        letters = " Upper and lower case count." if near.lower() == name.lower() else ""
+        return f'Did you mean "{near}"?{letters}'
+    shown = ", ".join(list(columns)[:_SHOWN])
+    more = len(columns) - _SHOWN
+    return f"Name one of {shown}{f' and {more:,} more' if more > 0 else ''}; or add the column."

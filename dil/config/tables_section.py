@@ -1,0 +1,172 @@
+"""``ms.table.*`` and ``ms.iceberg.*`` to the table that rows are published to."""
+
+from __future__ import annotations
+
+import re
+from importlib.util import find_spec
+from pathlib import Path
+
+from dil.config.findings import Findings, quote
+from dil.config.paths import PathError, any_path, is_local, local_path
+from dil.config.state_server import SERVER_KINDS
+from dil.model.destination import TableFormat, TableSpec
+from dil.model.job import PathType
+from dil.model.properties import Properties
+from dil.model.secret import SecretUrl
+
+FORMAT = "ms.table.format"
+CATALOG = "ms.iceberg.catalog.uri"
+_FINAL_DIR = "data.publisher.final.dir"
+_STATE_DIR = "state.store.dir"
+# The folder of a job's state unless it names one, as `state_section` says.
+_DEFAULT_STATE_FOLDER = ".dil"
+_DEFAULT_CATALOG = "iceberg-catalog.db"
+_PACKAGES = {TableFormat.DELTA: "deltalake", TableFormat.ICEBERG: "pyiceberg"}
+_CATALOG_FORMS = (
+    "Write sqlite:///path/file.db, postgresql://user:password@host/database,"
+    " mysql://user:password@host/database, or the http address of a REST catalog."
+)
+_SERVERS = re.compile(r"(https?|postgres(ql)?|mysql|mariadb)(\+[a-z0-9_]+)?://.+", re.DOTALL)
+_SQLITE = re.compile(
+    r"(?P<scheme>sqlite(\+[a-z0-9_]+)?)://(/(?P<path>[^?]*))?(?P<rest>\?.*)?", re.DOTALL
+)
+# URLs end, or are decoded, at these, and the libraries of tables name files by URLs.
+_NO_URL = frozenset("#?%")
+
+
+def is_of_files(values: Properties) -> bool:
+    """Tell whether rows are published as plain files, and not to a table or a warehouse."""
+    return values.text(FORMAT) == TableFormat.FILES and values["ms.warehouse.url"] is None
+
+
+def table_section(values: Properties, folder: Path, findings: Findings) -> TableSpec:
+    """Return the table that rows are published to; relative paths start at ``folder``."""
+    word = TableFormat(values.text(FORMAT))
+    catalog, warehouse, place = None, "", _place(values, folder)
+    if word is not TableFormat.FILES:
+        _check(word, values, findings)
+        _check_place(word, place, values, findings)
+    if word is TableFormat.ICEBERG:
+        catalog = _catalog(values, folder, findings)
+        warehouse = f"file://{place}" if is_local(place) else place
+        _check_namespace(values, findings)
+    elif CATALOG in values.explicit:
+        findings.notice(CATALOG, f"has no effect while {FORMAT} is {word}", "Leave it out.")
+    return TableSpec(
+        format=word,
+        namespace=values.text("extract.namespace"),
+        name=values.text("extract.table.name"),
+        partition_fields=values.typed("ms.table.partition.fields", tuple),
+        catalog_uri=catalog,
+        catalog_warehouse=warehouse,
+    )
+
+
+def refuse_table_of_dumps(values: Properties, findings: Findings) -> None:
+    """Refuse a table for files that are dumped as they are."""
+    word = values.text(FORMAT)
+    if word != TableFormat.FILES:
+        findings.problem(
+            FORMAT,
+            f'is "{word}", and this job dumps files as they are',
+            "Leave it out, or read the files with another ms.extractor.class.",
+        )
+
+
+def _check(word: TableFormat, values: Properties, findings: Findings) -> None:
+    package = _PACKAGES[word]
+    if find_spec(package) is None:
+        findings.problem(
+            FORMAT,
+            f'is "{word}", and the package {package} is not installed',
+            f"Install it: pip install 'dil-spark[{word}]'",
+        )
+    written = "writer.output.format"
+    if written in values.explicit and values.text(written).upper() != "PARQUET":
+        findings.problem(
+            written,
+            f"is {quote(values.text(written))}, and the files of a {word} table are Parquet",
+            "Write PARQUET, or leave it out.",
+        )
+    path_type = "writer.file.path.type"
+    if path_type in values.explicit and values.text(path_type) == PathType.DEFAULT:
+        findings.problem(
+            path_type,
+            f'is "{PathType.DEFAULT}", a folder for each run, and a {word} table has one folder',
+            "Write namespace_table or tablename, or leave it out.",
+        )
+
+
+def _check_place(word: TableFormat, place: str, values: Properties, findings: Findings) -> None:
+    if not is_local(place) and not place.startswith("s3://"):
+        findings.problem(
+            FORMAT,
+            f'is "{word}", and its library reaches no table at {place}',
+            "Leave it out to publish plain files, or use a local path or s3://bucket/folder.",
+        )
+        return
+    names = ("extract.namespace", "extract.table.name", "writer.file.path")
+    for key, text in ((_FINAL_DIR, place), *((name, values.text(name)) for name in names)):
+        found = sorted(_NO_URL.intersection(text))
+        if found:
+            findings.problem(
+                key,
+                f'has the character "{found[0]}" in it, and {word} tables name files by URLs',
+                f"Use a name without {', '.join(sorted(_NO_URL))}.",
+            )
+
+
+def _check_namespace(values: Properties, findings: Findings) -> None:
+    if not all(values.text("extract.namespace").split(".")):
+        findings.problem(
+            "extract.namespace",
+            f"is {quote(values.text('extract.namespace'))}, and an Iceberg table is in a namespace",
+            "Name one, such as shop or shop.sales.",
+            values.origin(FORMAT),
+        )
+
+
+def _catalog(values: Properties, folder: Path, findings: Findings) -> SecretUrl | None:
+    """Return the catalog's URI; no finding shows it, because it may hold a password."""
+    given = values.secret(CATALOG)
+    if not given:
+        return _default_catalog(values, folder, findings)
+    uri = given.reveal().strip()
+    if _SERVERS.fullmatch(uri):
+        return SecretUrl(uri)
+    match = _SQLITE.fullmatch(uri)
+    path = match["path"] if match else ""
+    if match is None or not path or path == ":memory:":
+        findings.problem(CATALOG, "names no catalog that lasts", _CATALOG_FORMS)
+        return None
+    try:
+        return SecretUrl(f"{match['scheme']}:///{local_path(path, folder)}{match['rest'] or ''}")
+    except PathError as error:
+        findings.problem(CATALOG, f"names a file that {error}", "Use a local path.")
+        return None
+
+
+def _default_catalog(values: Properties, folder: Path, findings: Findings) -> SecretUrl | None:
+    kind = values.text("dataset.state.store.type") or values.text("state.store.type")
+    place = values.text(_STATE_DIR) or str(folder / _DEFAULT_STATE_FOLDER)
+    try:
+        path = any_path(place, folder)
+    except PathError:
+        return None  # `state_section` says what is wrong with it.
+    if kind in SERVER_KINDS or not is_local(path):
+        findings.problem(
+            CATALOG,
+            "is not set, and there is no state folder on this machine for a catalog of its own",
+            _CATALOG_FORMS,
+            values.origin(FORMAT),
+        )
+        return None
+    return SecretUrl(f"sqlite:///{path}/{_DEFAULT_CATALOG}")
+
+
+def _place(values: Properties, folder: Path) -> str:
+    """Return where everything is published, empty text where nothing can be."""
+    try:
+        return any_path(values.text(_FINAL_DIR), folder)
+    except PathError:
+        return ""  # `publishing_section` says what is wrong with it.

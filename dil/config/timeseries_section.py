@@ -1,0 +1,126 @@
+"""``ms.warehouse.table.kind=timeseries`` and ``ms.timeseries.*``. Source: timelabels.md 4, 7.4."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from dil.config.findings import Findings, quote
+from dil.config.timelabels_section import EVERY, SCHEDULE, UNIT
+from dil.model.destination import MAX_PARTITIONS, Operation, TableKind
+from dil.model.job import PublishingSpec, PublishMode
+from dil.model.properties import Properties
+from dil.model.timelabels import TimelabelSpec
+
+KIND = "ms.warehouse.table.kind"
+RETENTION, MOST = "ms.timeseries.retention", "ms.timeseries.max.partitions"
+_TABLE, _MODE, _OPERATION = "extract.table.name", "ms.publish.mode", "ms.warehouse.operation"
+_REGISTRY = "timelabel_registry"
+# `_<table>_<timelabel>` has 16 more than the table's name, and PostgreSQL would cut both alike.
+_PG_NAME_BYTES, _MYSQL_NAME_LENGTH = 47, 48
+# SQLite takes 500 terms of UNION ALL (timelabels.md 4.7).
+_SQLITE_PARTITIONS, _SQLITE_TERMS = 400, 500
+
+
+def is_timeseries(values: Properties) -> bool:
+    """Tell whether rows go to tables of their timelabels."""
+    is_cut = values.text(KIND) == TableKind.TIMESERIES
+    return is_cut and bool(values["ms.warehouse.url"])
+
+
+def with_labels(
+    publishing: PublishingSpec,
+    labels: TimelabelSpec | None,
+    values: Properties,
+    findings: Findings,
+) -> PublishingSpec:
+    """Return where rows are published, with what tells timelabels apart."""
+    warehouse = publishing.warehouse
+    if warehouse is None or not warehouse.url.reveal():
+        _note_unused(values, findings, "ms.warehouse.url is not set")
+        return publishing
+    engine = warehouse.url.reveal().partition(":")[0]
+    if is_timeseries(values):
+        _check(values, warehouse.table, engine, findings)
+    else:
+        _note_unused(values, findings, f"{KIND} is regular")
+        _note_repeats(publishing.mode, labels, values, findings)
+    most, retention = values[MOST], values[RETENTION]
+    default = _SQLITE_PARTITIONS if engine == "sqlite" else MAX_PARTITIONS
+    spec = replace(
+        warehouse,
+        labels=labels,
+        retention_ms=retention if isinstance(retention, int) else None,
+        max_partitions=most if isinstance(most, int) else default,
+    )
+    return replace(publishing, warehouse=spec)
+
+
+def _check(values: Properties, table: str, engine: str, findings: Findings) -> None:
+    if not any(values.text(key) for key in (SCHEDULE, EVERY, UNIT)):
+        findings.problem(
+            KIND, 'is "timeseries", and the job has no timelabels', f"Set {SCHEDULE} too."
+        )
+    _check_operation(values, findings)
+    if table.lower() == _REGISTRY:
+        findings.problem(
+            _TABLE, f"is {quote(table)}, the name of the registry of timelabels", "Choose another."
+        )
+    if engine == "postgresql" and len(table.encode()) > _PG_NAME_BYTES:
+        findings.problem(
+            _TABLE,
+            f"is {quote(table)}, of {len(table.encode())} bytes, and each timelabel's table has "
+            "16 more",
+            f"PostgreSQL keeps 63 bytes of a name: use at most {_PG_NAME_BYTES}.",
+        )
+    elif engine == "mysql" and len(table) > _MYSQL_NAME_LENGTH:
+        findings.problem(
+            _TABLE,
+            f"is {quote(table)}, of {len(table)} characters, and each timelabel's table has 16 "
+            "more",
+            f"MySQL takes names of 64 characters: use at most {_MYSQL_NAME_LENGTH}.",
+        )
+    most = values[MOST]
+    if engine == "sqlite" and isinstance(most, int) and most > _SQLITE_TERMS:
+        findings.problem(
+            MOST, f"is {most}", f"SQLite reads at most {_SQLITE_TERMS} tables in a view."
+        )
+
+
+def _check_operation(values: Properties, findings: Findings) -> None:
+    operation, mode = values[_OPERATION], values[_MODE]
+    if operation in {Operation.REPLACE, Operation.UPSERT}:
+        findings.problem(
+            _OPERATION,
+            f"is {quote(str(operation))}, and a timeseries has one way to load: a timelabel's rows "
+            "take the place of its earlier ones",
+            f"Leave it out, or set {KIND}=regular.",
+        )
+    if mode is not None and mode != PublishMode.WINDOW_REPLACE:
+        findings.problem(
+            _MODE,
+            f"is {quote(str(mode))}, and a timeseries is published by window_replace",
+            f"Leave it out, or set {KIND}=regular.",
+        )
+
+
+def _note_repeats(
+    mode: PublishMode, labels: TimelabelSpec | None, values: Properties, findings: Findings
+) -> None:
+    """Say that a label that is run twice has its rows twice, where nobody asked for that."""
+    is_timeless = labels is not None and not labels.is_dated
+    if is_timeless and mode is PublishMode.APPEND and values[_MODE] is None:
+        findings.notice(
+            "ms.warehouse.url",
+            "is where rows are added, and a second run in one period of the schedule adds those of "
+            "its timelabel once more",
+            f"Set {_MODE}=window_replace: a label's reading takes the place of its earlier one. Or "
+            f"{_MODE}=append, where that is meant.",
+        )
+
+
+def _note_unused(values: Properties, findings: Findings, why: str) -> None:
+    for name in (RETENTION, MOST):
+        if name in values.explicit:
+            findings.notice(name, f"has no effect: {why}", f"Set {KIND}=timeseries too.")
+    if KIND in values.explicit and not values["ms.warehouse.url"]:
+        findings.notice(KIND, f"has no effect: {why}", "Set ms.warehouse.url too.")

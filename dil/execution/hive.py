@@ -1,0 +1,267 @@
+"""A Hive metastore, told by SQL of a Spark session with Hive support.
+
+Source: Spark SQL reference, "CREATE HIVEFORMAT TABLE", "ALTER TABLE"; timelabels.md 5.7.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+from dil.catalog.metastore import (
+    JOB_PARAMETER,
+    CatalogTable,
+    Metastore,
+    Partition,
+    TableChange,
+    refuse_other_table,
+)
+from dil.errors import ConfigError, WriteError
+from dil.execution.jvm_errors import last_line
+from dil.execution.session import SparkSettings, spark_context
+from dil.model.catalog import CatalogSpec, CatalogType
+
+_URIS = "hive.metastore.uris"
+_CONNECTION = "javax.jdo.option.ConnectionURL"
+_EMBEDDED = {
+    "hive.metastore.schema.verification": "false",
+    "datanucleus.schema.autoCreateAll": "true",
+    # Members may be added to a record.
+    "hive.metastore.disallow.incompatible.col.type.changes": "false",
+}
+_ADDED_A_STATEMENT = 100
+
+
+@contextmanager
+def open_hive(spec: CatalogSpec, settings: SparkSettings) -> Iterator[Metastore]:
+    """Yield the metastore, on the session of the run where one is open, else on one of its own.
+
+    Raises:
+        ConfigError: neither the job nor Spark's configuration names a metastore.
+        ExecutionError: Spark cannot be started.
+        WriteError: the metastore cannot be reached.
+    """
+    active = _active_context()
+    with spark_context(settings) if active is None else nullcontext(active) as context:
+        with _hive_errors(spec.name, spec.metastore):
+            metastore = HiveMetastore(_session(context, spec))
+        yield metastore
+
+
+def _active_context() -> Any:  # noqa: ANN401 - a SparkContext, or None
+    if "pyspark" not in sys.modules:
+        return None
+    from pyspark import SparkContext
+
+    return SparkContext._active_spark_context  # noqa: SLF001 - it has no public way
+
+
+def _session(context: Any, spec: CatalogSpec) -> Any:  # noqa: ANN401 - pyspark comes late
+    """Return a session with a catalog of its own: another one may know no Hive."""
+    from pyspark.sql import SparkSession
+
+    jvm = context._jvm  # noqa: SLF001 - it has no public way
+    hadoop = context._jsc.hadoopConfiguration()  # noqa: SLF001
+    options = {"spark.sql.catalogImplementation": "hive"}
+    if spec.metastore.startswith("thrift:"):
+        hadoop.set(_URIS, spec.metastore)
+    elif spec.metastore:
+        place = spec.metastore
+        Path(place).mkdir(parents=True, exist_ok=True)
+        hadoop.set(_CONNECTION, f"jdbc:derby:;databaseName={place}/metastore_db;create=true")
+        for name, value in _EMBEDDED.items():
+            hadoop.set(name, value)
+        jvm.java.lang.System.setProperty("derby.stream.error.file", f"{place}/derby.log")
+        options["spark.sql.warehouse.dir"] = f"{place}/warehouse"
+    else:
+        require_metastore(context, spec)
+    made = jvm.java.util.HashMap()
+    for name, value in options.items():
+        made.put(name, value)
+    java_class = SparkSession._get_j_spark_session_class(jvm)  # noqa: SLF001
+    java_session = java_class(context._jsc.sc(), made)  # noqa: SLF001
+    return SparkSession(context, java_session)
+
+
+def require_metastore(context: Any, spec: CatalogSpec | None) -> None:  # noqa: ANN401
+    """Refuse a catalog of Hive that neither the job nor the configuration of Spark names.
+
+    Args:
+        context: The SparkContext that runs.
+        spec: The job's catalog, None for none.
+
+    Raises:
+        ConfigError: nobody names a metastore.
+    """
+    if spec is None or spec.type is not CatalogType.HIVE or spec.metastore:
+        return
+    jvm = context._jvm  # noqa: SLF001 - it has no public way
+    if not _is_configured(jvm, context._jsc.hadoopConfiguration()):  # noqa: SLF001
+        raise ConfigError.single(
+            "ms.catalog.hive.metastore",
+            "is not set, and Spark's configuration names no metastore either: an empty one would be"
+            " made in this folder",
+            "Set it, such as thrift://host:9083, or put hive-site.xml into SPARK_CONF_DIR.",
+        )
+
+
+def look_for_metastore(spec: CatalogSpec, settings: SparkSettings) -> None:
+    """Do as ``require_metastore`` before a run, in a session of its own where none is open.
+
+    Raises:
+        ConfigError: nobody names a metastore.
+        ExecutionError: Spark cannot be started.
+    """
+    active = _active_context()
+    with spark_context(settings) if active is None else nullcontext(active) as context:
+        require_metastore(context, spec)
+
+
+def _is_configured(jvm: Any, hadoop: Any) -> bool:  # noqa: ANN401 - of the JVM
+    loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
+    named = any(hadoop.get(name) for name in (_URIS, _CONNECTION))
+    return bool(named) or loader.getResource("hive-site.xml") is not None
+
+
+class HiveMetastore:
+    """The metastore of a Spark session with Hive support."""
+
+    def __init__(self, session: Any) -> None:  # noqa: ANN401 - a SparkSession
+        self._session = session
+        java = session._jsparkSession  # noqa: SLF001 - SQL does not tell and change all of it
+        self._catalog = java.sharedState().externalCatalog()
+        self._types = session._jvm.org.apache.spark.sql.types.StructType  # noqa: SLF001
+
+    def put_table(self, table: CatalogTable, changing: Callable[[], None]) -> TableChange:
+        """Create the table and its database, or give it these columns and this folder."""
+        with _hive_errors(table.full_name):
+            self._create_database(table.database)
+            if not self._catalog.tableExists(table.database, table.name):
+                changing()
+                self._sql(_create(table))
+                return TableChange.CREATED
+            return self._change(table, changing)
+
+    def put_partitions(self, table: CatalogTable, partitions: Sequence[Partition]) -> None:
+        """Add partitions, and give those that are there this folder and the table's columns."""
+        with _hive_errors(table.full_name):
+            known = self._known(table)
+            there = [each for each in partitions if each.values in known]
+            new = [each for each in partitions if each.values not in known]
+            for start in range(0, len(new), _ADDED_A_STATEMENT):
+                added = " ".join(
+                    f"{_partition(table, each)} LOCATION {_text(each.location)}"
+                    for each in new[start : start + _ADDED_A_STATEMENT]
+                )
+                self._sql(f"ALTER TABLE {_named(table)} ADD IF NOT EXISTS {added}")
+            for each in there:
+                place = f"{_partition(table, each)} SET LOCATION {_text(each.location)}"
+                self._sql(f"ALTER TABLE {_named(table)} {place}")
+
+    def drop_partitions(self, table: CatalogTable, partitions: Sequence[Partition]) -> None:
+        """Take partitions out of the table; their files stay, because it is an external one."""
+        with _hive_errors(table.full_name):
+            for start in range(0, len(partitions), _ADDED_A_STATEMENT):
+                some = partitions[start : start + _ADDED_A_STATEMENT]
+                gone = ", ".join(_partition(table, each) for each in some)
+                self._sql(f"ALTER TABLE {_named(table)} DROP IF EXISTS {gone}")
+
+    def _create_database(self, name: str) -> None:
+        # Not all who may create tables may create databases.
+        if not self._catalog.databaseExists(name):
+            self._sql(f"CREATE DATABASE IF NOT EXISTS {_name(name)}")
+
+    def _change(self, table: CatalogTable, changing: Callable[[], None]) -> TableChange:
+        found = self._catalog.getTable(table.database, table.name)
+        apart = found.partitionColumnNames().mkString("\n").split("\n")
+        owner = found.properties().get(JOB_PARAMETER)
+        reads = found.storage().inputFormat()
+        refuse_other_table(
+            table,
+            found.tableType().name(),
+            [name for name in apart if name],
+            owner.get() if owner.isDefined() else "",
+            reads.get() if reads.isDefined() else "",
+        )
+        wanted = self._types.fromDDL(_columns(table))
+        is_other = found.dataSchema().catalogString() != wanted.catalogString()
+        is_elsewhere = not _is_same_place(found.location().toString(), table.location)
+        if not (is_other or is_elsewhere):
+            return TableChange.NONE
+        changing()
+        if is_other:
+            self._catalog.alterTableDataSchema(table.database, table.name, wanted)
+        if is_elsewhere:
+            self._sql(f"ALTER TABLE {_named(table)} SET LOCATION {_text(table.location)}")
+        self._sql(f"REFRESH TABLE {_named(table)}")
+        return TableChange.CHANGED
+
+    def _known(self, table: CatalogTable) -> frozenset[tuple[str, ...]]:
+        """Return the values of the partitions that are there."""
+        rows = self._sql(f"SHOW PARTITIONS {_named(table)}").collect()
+        return frozenset(
+            tuple(unquote(part.partition("=")[2]) for part in row[0].split("/")) for row in rows
+        )
+
+    def _sql(self, statement: str) -> Any:  # noqa: ANN401 - a DataFrame
+        return self._session.sql(statement)
+
+
+def _create(table: CatalogTable) -> str:
+    apart = ", ".join(f"{_name(name)} STRING" for name in table.apart)
+    return (
+        f"CREATE EXTERNAL TABLE IF NOT EXISTS {_named(table)} ({_columns(table)})"
+        f"{f' PARTITIONED BY ({apart})' if apart else ''}"
+        f" STORED AS {table.format.upper()} LOCATION {_text(table.location)}"
+        f" TBLPROPERTIES ({_text(JOB_PARAMETER)} = {_text(table.job)})"
+    )
+
+
+def _columns(table: CatalogTable) -> str:
+    return ", ".join(f"{_name(name)} {kind}" for name, kind in table.columns)
+
+
+def _partition(table: CatalogTable, partition: Partition) -> str:
+    pairs = zip(table.apart, partition.values, strict=True)
+    values = ", ".join(f"{_name(name)} = {_text(text)}" for name, text in pairs)
+    return f"PARTITION ({values})"
+
+
+def _named(table: CatalogTable) -> str:
+    return f"{_name(table.database)}.{_name(table.name)}"
+
+
+def _name(text: str) -> str:
+    return f"`{text.replace('`', '``')}`"
+
+
+def _text(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n")
+    return f"'{escaped}'"
+
+
+def _is_same_place(one: str, other: str) -> bool:
+    """Compare locations, of which Hadoop writes ``file:/x`` for ``file:///x`` and escapes some."""
+    return unquote(one).replace("file:///", "file:/") == other.replace("file:///", "file:/")
+
+
+@contextmanager
+def _hive_errors(name: str, place: str = "") -> Iterator[None]:
+    """Translate what Spark and the JVM raise; the place is that of the metastore."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        raise WriteError(
+            f"the table {name} cannot be registered in the Hive metastore{place and f' {place}'}:"
+            f" {last_line(error)}",
+            "Check the metastore, ms.catalog.hive.metastore and permissions, then run again: what"
+            " is missing is registered first. A table whose columns it does not want to change may"
+            " be dropped: the files of an external table stay.",
+        ) from error

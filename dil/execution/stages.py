@@ -1,0 +1,84 @@
+"""Who runs a job's tasks: those of extraction, and those of large steps before publishing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from dil.execution.executor import Executor
+from dil.model.job import Job
+
+if TYPE_CHECKING:
+    from dil.execution.spark import SparkExecutor
+
+STAGE_BYTES = 256 * 1024 * 1024
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+class Executors:
+    """The executors of one run: the caller's own, or Spark, whose session lives until ``close``.
+
+    ``cache`` is a folder that survives the run.
+    """
+
+    def __init__(
+        self, job: Job, environ: Mapping[str, str], cache: Path | None, own: Executor | None
+    ) -> None:
+        self._job = job
+        self._environ = environ
+        self._cache = cache
+        self._own = own
+        self._spark: SparkExecutor | None = None
+
+    def for_units(self, tasks: int) -> Executor:
+        """Return what runs work units; a session of fewer threads is stopped first."""
+        self.close()
+        return self._own or self._new_spark(tasks)
+
+    def for_steps(self, tasks: int) -> Executor:
+        """Return what runs other tasks: where there is a session, it goes on."""
+        return self._own or self._spark or self._new_spark(tasks)
+
+    def close(self) -> None:
+        """Stop the session, if there is one."""
+        if self._spark is not None:
+            self._spark.close()
+
+    def _new_spark(self, tasks: int) -> Executor:
+        # Imported here: a run with nothing due starts no session.
+        from dil.execution.session import SparkSettings
+        from dil.execution.shipping import plugin_modules
+        from dil.execution.spark import SparkExecutor
+
+        self._spark = SparkExecutor(
+            SparkSettings(
+                app_name=f"dil {self._job.name}",
+                threads=min(self._job.running.threads, tasks),
+                environ=self._environ,
+                cache=self._cache,
+                plugins=plugin_modules(self._job),
+            )
+        )
+        return self._spark
+
+
+@dataclass(frozen=True, slots=True)
+class Stages:
+    """Steps between extraction and publishing: small ones in this process, large ones as tasks."""
+
+    executors: Executors
+    bytes: int = STAGE_BYTES
+
+    def __call__(self, function: Callable[[T], R], items: Sequence[T], size: int) -> list[R]:
+        """Return the results in the order of the items; ``size`` is what they read, in bytes.
+
+        Raises:
+            DilError: what the first failed call raised, or Spark's own failure.
+        """
+        if size < self.bytes or len(items) < 2:  # noqa: PLR2004 - one item has no company
+            return [function(item) for item in items]
+        return self.executors.for_steps(len(items)).map(function, items)

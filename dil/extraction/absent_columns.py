@@ -1,0 +1,92 @@
+"""Columns of ``ms.output.schema`` that rows do not have: left out by the source, or misspelled.
+
+A source may leave a column out (behaviour.md B9.6), so that its values are null; one that is
+misspelled looks the same, and its values are lost. The first rows of an attempt tell.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Collection, Iterable
+
+from dil.errors import SourceContractError
+from dil.spi.messages import shortened
+
+MORE = "more columns of ms.output.schema were in none of the first rows, and are null there"
+_SHOWN = 10
+_CHARACTERS = 40
+_FIX = "Correct the names in ms.output.schema, or ms.data.field, which leads to the rows."
+
+
+class AbsentColumns:
+    """Compares the given columns with what the first rows have, once in an attempt.
+
+    ``is_settled`` tells that there is nothing (more) to compare. ``notes`` are sentences for the
+    run's report about columns that are missing. Columns whose names are ``made_up`` (lower case)
+    come from derived fields: rows need not have them.
+    """
+
+    def __init__(self, columns: Iterable[str], made_up: Collection[str] = ()) -> None:
+        self._wanted = tuple(name for name in columns if name.lower() not in made_up)
+        self.is_settled = not self._wanted
+        self.notes: tuple[str, ...] = ()
+
+    def compare(
+        self, known: Collection[str], names: Callable[[], Collection[str]], fix: str = _FIX
+    ) -> None:
+        """Compare the columns with the first rows; later calls do nothing.
+
+        Args:
+            known: Columns that the rows have for sure.
+            names: Gives all names that the rows have; called only when ``known`` are not all.
+            fix: What to do when there is no column at all.
+
+        Raises:
+            SourceContractError: the rows have members, and none is a column.
+        """
+        if self.is_settled:
+            return
+        self.is_settled = True
+        if set(self._wanted) <= set(known):
+            return
+        found = names()
+        absent = [name for name in self._wanted if name not in found]
+        others = [name for name in found if name not in self._wanted]
+        if len(absent) == len(self._wanted) and others:
+            raise _none_of(absent, others, fix)
+        sentences = [_sentence(name, others) for name in absent[:_SHOWN]]
+        self.notes = (*sentences, *((MORE,) if absent[_SHOWN:] else ()))
+
+
+def _sentence(name: str, others: Collection[str]) -> str:
+    near = _nearest(name, others)
+    meant = f'; did you mean "{_shown(near)}"?' if near else ""
+    return (
+        f'none of the first rows had "{_shown(name)}", a column of ms.output.schema, so it is null'
+        f" there{meant}"
+    )
+
+
+def _none_of(columns: list[str], others: list[str], fix: str) -> SourceContractError:
+    near = next(filter(None, (_nearest(name, others) for name in columns)), "")
+    meant = f'Did you mean "{_shown(near)}"? ' if near else ""
+    return SourceContractError(
+        f"the rows have none of the columns of ms.output.schema ({_listed(columns)}), but"
+        f" {_listed(others)}",
+        f"{meant}{fix}",
+    )
+
+
+def _listed(names: list[str]) -> str:
+    more = len(names) - _SHOWN
+    return ", ".join(map(_shown, names[:_SHOWN])) + (f" and {more:,} more" if more > 0 else "")
+
+
+def _shown(name: str) -> str:
+    return shortened(name, _CHARACTERS)
+
+
+def _nearest(name: str, names: Iterable[str]) -> str:
+    by_lower = {each.lower(): each for each in names}
+    near = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.7)
+    return by_lower[near[0]] if near else ""

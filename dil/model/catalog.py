@@ -1,0 +1,44 @@
+"""Catalogs of tables that other engines find files by: a Hive metastore, AWS Glue."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+# The folders of a timelabel (timelabels.md 5.8).
+LABEL_FIELDS = ("y", "m", "d", "h", "n")
+
+
+class CatalogType(StrEnum):
+    """``ms.catalog.type``, where there is one."""
+
+    HIVE = "hive"
+    GLUE = "glue"
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogSpec:
+    """The catalog's table of a dataset.
+
+    ``metastore`` is a thrift address, or the absolute path of the folder of an embedded metastore;
+    empty where Spark's own configuration names it. ``region`` and ``endpoint`` are of Glue, empty
+    where the environment names them.
+    """
+
+    type: CatalogType
+    database: str
+    table: str
+    metastore: str = ""
+    region: str = ""
+    endpoint: str = ""
+
+    @property
+    def name(self) -> str:
+        """Return the table's name with its database."""
+        return f"{self.database}.{self.table}"
+
+    @property
+    def place(self) -> str:
+        """Return what tells this table from those of other catalogs."""
+        parts = (self.type, self.metastore, self.region, self.endpoint, self.name)
+        return " ".join(part for part in parts if part)

@@ -1,0 +1,115 @@
+"""Where rows are published, other than as plain files: tables, warehouses, catalogs, merges."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from dil.model.secret import SecretUrl
+from dil.model.timelabels import TimelabelSpec
+
+MAX_DELETED_PERCENT = 10
+# When a row was deleted that stays, under soft deletes.
+DELETED_AT = "_dil_deleted_at"
+MAX_PARTITIONS = 1000
+
+
+class TableFormat(StrEnum):
+    """``ms.table.format``."""
+
+    FILES = "files"
+    DELTA = "delta"
+    ICEBERG = "iceberg"
+
+
+class Layout(StrEnum):
+    """``ms.publish.layout``; TIMELABEL is ``y=/m=/d=/h=/n=`` (timelabels.md 5.8)."""
+
+    DEFAULT = "default"
+    TIMELABEL = "timelabel"
+
+
+class TableKind(StrEnum):
+    """``ms.warehouse.table.kind`` (timelabels.md 4)."""
+
+    REGULAR = "regular"
+    TIMESERIES = "timeseries"
+
+
+class Operation(StrEnum):
+    """``ms.warehouse.operation`` (timelabels.md 4)."""
+
+    REPLACE = "replace"
+    INSERT = "insert"
+    UPSERT = "upsert"
+
+
+@dataclass(frozen=True, slots=True)
+class MergeSpec:
+    """How rows are merged into a dataset by their primary key.
+
+    Of several rows of one key the one with the greatest ``delta_fields`` stays; of equals the later
+    extraction (spec README 20). ``op_field`` names the column that says what happened to a row, and
+    ``delete_words`` its values for deleted ones. ``is_soft`` marks rows instead of taking them
+    away. ``deletes_missing`` takes rows away whose key the run did not read, up to
+    ``max_deleted_percent`` of the dataset's rows.
+    """
+
+    keys: tuple[str, ...]
+    delta_fields: tuple[str, ...] = ()
+    op_field: str = ""
+    delete_words: tuple[str, ...] = ()
+    is_soft: bool = False
+    deletes_missing: bool = False
+    max_deleted_percent: int = MAX_DELETED_PERCENT
+
+
+@dataclass(frozen=True, slots=True)
+class TableSpec:
+    """A table that rows are published to; for FILES the dataset's folder is all there is.
+
+    ``namespace`` and ``name`` are those of the extract. ``partition_fields`` are columns by whose
+    values rows are kept apart, in folders ``column=value``. ``catalog_uri`` is a SQLAlchemy URL or
+    a REST catalog's address, ``catalog_warehouse`` the place of its tables; Iceberg only.
+    """
+
+    format: TableFormat = TableFormat.FILES
+    namespace: str = ""
+    name: str = ""
+    partition_fields: tuple[str, ...] = ()
+    catalog_uri: SecretUrl | None = None
+    catalog_warehouse: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class WarehouseSpec:
+    """A table of a database that rows are loaded into.
+
+    ``url`` is a SQLAlchemy URL; it may hold a password and is not printed. ``schema`` is empty
+    where the database has none. ``labels`` is the schedule that names labels, None for none.
+    Of TIMESERIES labels are dropped that ended ``retention_ms`` ago, None for never, and a view
+    reads at most ``max_partitions`` tables.
+    """
+
+    url: SecretUrl = field(repr=False)
+    schema: str
+    table: str
+    kind: TableKind = TableKind.REGULAR
+    operation: Operation = Operation.INSERT
+    labels: TimelabelSpec | None = None
+    retention_ms: int | None = None
+    max_partitions: int = MAX_PARTITIONS
+
+    @property
+    def relation(self) -> str:
+        """Return what is queried: the table, or the view over the tables of its labels."""
+        name = f"{self.table}_view" if self.kind is TableKind.TIMESERIES else self.table
+        return f"{self.schema}.{name}" if self.schema else name
+
+    @property
+    def keeps_readings(self) -> bool:
+        """Tell whether a work unit's rows of one label stay when it is read for another.
+
+        Work units without a time have the label of their run: each label has a reading of its own.
+        """
+        return self.labels is not None and not self.labels.is_dated

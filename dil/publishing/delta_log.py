@@ -1,0 +1,325 @@
+"""The log of a Delta table: one transaction for each publish.
+
+It carries an application transaction: the job, and the sequence of the intent (spec README 39). A
+table that has it has the publish. Not the dataset but the job is the application, because several
+jobs may append to one dataset. New columns come by a transaction of their own before; until rows
+come they are null.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+from urllib.parse import unquote
+
+from deltalake import DeltaTable, Schema
+from deltalake.exceptions import CommitFailedError, DeltaError
+from deltalake.transaction import AddAction, CommitProperties, RemoveAction, Transaction
+
+from dil.errors import CommitUnknownError, ConfigError, StateError, WriteError
+from dil.model.dataset import Commit, Intent, Move
+from dil.model.job import PublishingSpec, PublishMode
+from dil.publishing import layout
+from dil.publishing.delta_store import NewestTable
+from dil.publishing.table_files import (
+    ATTEMPTS,
+    FORMAT_KEY,
+    TableFile,
+    gave_up,
+    make_durable,
+    partition_texts,
+    refuse_doubling,
+    replaces_everything,
+    unfit,
+    uris,
+    words,
+)
+from dil.storage import Filesystem
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+log = logging.getLogger(__name__)
+
+_TOLD = ("path", "num_records", "size_bytes")
+
+
+class DeltaLog:
+    """The ``_delta_log`` of the dataset's folder."""
+
+    def __init__(self, spec: PublishingSpec, filesystem: Filesystem) -> None:
+        self._spec = spec
+        self._filesystem = filesystem
+        self._folder = layout.dataset_dir(spec)
+        self._newest = NewestTable(filesystem, self._folder)
+        self._listed: tuple[object, Sequence[TableFile]] = (None, ())
+
+    def partition_fields(self) -> Sequence[str] | None:
+        """Return the columns that the table is partitioned by.
+
+        Raises:
+            ConfigError: the table has properties that a job does not keep to.
+        """
+        table = self._table()
+        if table is None:
+            return None
+        metadata = table.metadata()
+        self._refuse_properties(metadata.configuration)
+        return metadata.partition_columns
+
+    def files(self) -> Sequence[TableFile]:
+        """Return the files of the newest version."""
+        table = self._table()
+        return () if table is None else self._files(table)
+
+    def next_sequence(self) -> int:
+        """Return the next version: no commit lands at a version below its own number."""
+        table = self._table()
+        return 0 if table is None else table.version() + 1
+
+    def has(self, intent: Intent) -> bool:
+        """Tell whether the table has the application transaction of an intent."""
+        table = self._table()
+        return table is not None and _has(table, intent)
+
+    def require_fit(self, commit: Commit, live: frozenset[str]) -> None:
+        """Refuse staged files whose columns or partition values the table cannot take."""
+        from dil.publishing import delta_columns as columns
+
+        table = self._table()
+        after = self._schema_after(None if table is None else table.schema(), commit, live)
+        for move in commit.moves:
+            file = self._columns(move.source)
+            columns.refuse_unfit(after, file, self._spec.table.partition_fields)
+            self._values(after, move)
+
+    def commit(self, intent: Intent) -> None:
+        """Let the table have a commit; where another writer comes first, on top of its."""
+        for _ in range(ATTEMPTS):
+            try:
+                if self._step(intent):
+                    return
+            except CommitFailedError as error:
+                log.info("another writer changed the Delta table: %s", words(error))
+            except (DeltaError, OSError) as error:
+                self._explain(intent, error)
+                return
+        raise gave_up(self._spec)
+
+    def make_durable(self, intent: Intent) -> None:
+        """Sync the log as far as it was written since the intent."""
+        table = self._table()
+        last = -1 if table is None else table.version()
+        versions = range(intent.sequence, last + 1)
+        kinds = ("json", "checkpoint.parquet")
+        names = [f"{version:020}.{kind}" for version in versions for kind in kinds]
+        folder = f"{self._folder}/_delta_log"
+        paths = [f"{folder}/{name}" for name in (*names, "_last_checkpoint")]
+        make_durable(self._filesystem, paths)
+
+    def marks_deleted_rows(self) -> bool:
+        """Tell whether the table's protocol knows deletion vectors."""
+        from dil.publishing.delta_vacuum import marks_deleted_rows
+
+        table = self._table()
+        return table is not None and marks_deleted_rows(table)
+
+    def vacuum(self, hours: int, now_ms: int, *, is_look: bool) -> tuple[str, ...]:
+        """Delete what only old versions need; the library has a clock of its own."""
+        from dil.publishing.delta_vacuum import vacuum
+
+        del now_ms
+        table = self._table()
+        if table is None:
+            return ()
+        return vacuum(table, self._folder, self._filesystem, hours, is_look=is_look)
+
+    def close(self) -> None:
+        """Do nothing: no connection is open between calls."""
+
+    def _refuse_properties(self, properties: Mapping[str, str]) -> None:
+        for name, value in sorted(properties.items()):
+            is_mapped = name == "delta.columnMapping.mode" and value != "none"
+            is_kept = name == "delta.appendOnly" and value == "true"
+            is_kept = is_kept and self._spec.mode is not PublishMode.APPEND
+            if is_mapped or is_kept or name.startswith("delta.constraints."):
+                raise ConfigError.single(
+                    FORMAT_KEY,
+                    f'is "delta", and the table at {self._folder} has the property {name}={value},'
+                    " to which this job does not keep",
+                    "Publish to another extract.table.name, or drop the property.",
+                )
+
+    def _step(self, intent: Intent) -> bool:
+        """Go one step towards a commit; tell whether the table has it.
+
+        Raises:
+            CommitFailedError: another writer was first.
+        """
+        from dil.publishing import delta_columns as columns
+
+        commit, table = intent.commit, self._table()
+        if table is None:
+            self._create(commit)
+            return False
+        if _has(table, intent):
+            return True
+        live = frozenset(file.uri for file in self._files(table))
+        gone = uris(commit.removes) - live
+        everything = replaces_everything(self._spec, commit)
+        if gone and not everything:
+            refuse_doubling(self._spec, gone, f"version {table.version()}")
+        known = table.schema()
+        after = self._schema_after(known, commit, live)
+        if columns.retyped(known, after) is not None:
+            self._write(table, "overwrite", after, intent)
+        elif added := columns.new_columns(known, after):
+            table.alter.add_columns(added, commit_properties=_properties(commit))
+            return False
+        else:
+            self._write(table, "overwrite" if everything else "append", known, intent)
+        return True
+
+    def _create(self, commit: Commit) -> None:
+        DeltaTable.create(
+            self._filesystem.uri(self._folder),
+            self._schema_after(None, commit, frozenset()),
+            mode="ignore",
+            partition_by=list(self._spec.table.partition_fields),
+            commit_properties=_properties(commit),
+            storage_options=dict(self._filesystem.options_of(self._folder)),
+        )
+
+    def _write(self, table: DeltaTable, mode: str, schema: Schema, intent: Intent) -> None:
+        """Write the transaction; mode ``overwrite`` takes out all files, and sets the columns."""
+        from dil.publishing.delta_actions import add_action, remove_action
+
+        commit = intent.commit
+        actions: list[AddAction | RemoveAction] = []
+        for move in commit.moves:
+            stats = self._statistics(self._filesystem.path_of(move.target.uri))
+            path, values = self._relative(move.target.uri), self._values(schema, move)
+            actions.append(add_action(path, move.target, stats, values, commit))
+        if mode == "append":
+            paths = sorted(self._relative(uri) for uri in uris(commit.removes))
+            actions += [remove_action(path, commit) for path in paths]
+        table.create_write_transaction(
+            actions,
+            mode,
+            schema,
+            list(self._spec.table.partition_fields),
+            commit_properties=_properties(commit, intent.sequence),
+        )
+
+    def _explain(self, intent: Intent, error: Exception) -> None:
+        """Say what became of a commit that failed, and not because another writer was first.
+
+        Raises:
+            WriteError: the table does not have it.
+            CommitUnknownError: the table cannot be read.
+        """
+        try:
+            is_there = self.has(intent)
+        except (StateError, WriteError) as unread:
+            raise CommitUnknownError(
+                f"a commit to the Delta table at {self._folder} failed, and the table cannot be"
+                f" read now: {words(error)}",
+                "Nothing was deleted. Run again when the table can be read: the next run looks"
+                " whether the commit is there.",
+            ) from unread
+        if not is_there:
+            raise WriteError(
+                f"the Delta table at {self._folder} refused a commit: {words(error)}",
+                "Run again: the publish is finished first.",
+            ) from error
+        what = "the commit to the Delta table is there; what came after it failed: %s"
+        log.warning(what, words(error))
+
+    def _schema_after(self, known: Schema | None, commit: Commit, live: frozenset[str]) -> Schema:
+        """Return columns that the table has once it has a commit, and nothing but those.
+
+        Raises:
+            WriteError: a column's type would change, and files that have the old one stay; or its
+                name would, in nothing but capital letters.
+        """
+        from dil.model.schema_text import parse_schema
+        from dil.publishing import delta_columns as columns
+
+        if known is not None and not commit.schema:
+            return known
+        wanted = columns.delta_schema(parse_schema(commit.schema))
+        if known is None:
+            return wanted
+        columns.refuse_respelled(known, wanted)
+        found = columns.retyped(known, wanted)
+        if found is None:
+            return columns.merged(known, wanted)
+        if not replaces_everything(self._spec, commit) and live - uris(commit.removes):
+            path, word, old = found
+            raise unfit(path, word, f"and {old} in the Delta table")
+        return columns.replaced(known, wanted)
+
+    def _values(self, schema: Schema, move: Move) -> Mapping[str, str | None]:
+        if not self._spec.table.partition_fields:
+            return {}
+        from dil.publishing.delta_actions import partition_values
+
+        return partition_values(schema, partition_texts(self._spec, self._filesystem, move.target))
+
+    def _columns(self, path: str) -> pa.Schema:
+        import pyarrow.parquet as pq
+
+        with self._filesystem.open_input(path) as stream:
+            return pq.read_schema(stream)
+
+    def _statistics(self, path: str) -> str:
+        import pyarrow.parquet as pq
+
+        from dil.publishing.delta_statistics import statistics
+
+        with self._filesystem.open_input(path) as stream, pq.ParquetFile(stream) as file:
+            return statistics(file)
+
+    def _table(self) -> DeltaTable | None:
+        """Return the table at its newest version, None where there is none."""
+        return self._newest.look()
+
+    def _files(self, table: DeltaTable) -> Sequence[TableFile]:
+        """Return the files of a table as the last look found it."""
+        state, files = self._listed
+        if state != self._newest.state:
+            actions = table.get_add_actions()
+            told = (actions.column(each).to_pylist() for each in _TOLD)
+            files = tuple(
+                TableFile(self._uri(unquote(path)), rows or 0, size)
+                for path, rows, size in zip(*told, strict=True)
+            )
+            self._listed = (self._newest.state, files)
+        return files
+
+    def _uri(self, path: str) -> str:
+        """Return the URI of a file that the log names; what lies elsewhere has one already."""
+        return path if "://" in path else self._filesystem.uri(f"{self._folder}/{path}")
+
+    def _relative(self, uri: str) -> str:
+        return self._filesystem.path_of(uri).removeprefix(f"{self._folder}/")
+
+
+def _has(table: DeltaTable, intent: Intent) -> bool:
+    landed = table.transaction_version(intent.commit.source_name)
+    return landed is not None and landed >= intent.sequence
+
+
+def _properties(commit: Commit, sequence: int | None = None) -> CommitProperties:
+    """Return what the log says of us.
+
+    The library does not try again by itself: in between another driver may have finished the same
+    intent, so the table is looked at anew.
+    """
+    done = [] if sequence is None else [Transaction(commit.source_name, sequence)]
+    return CommitProperties(
+        custom_metadata={"dil.run": commit.run_id, "dil.source": commit.source_name},
+        max_commit_retries=0,
+        app_transactions=done,
+    )

@@ -1,0 +1,131 @@
+"""Statistics of a Parquet file in a Delta log, by which readers leave whole files out.
+
+Source: the Delta transaction protocol, "Per-file Statistics".
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from collections.abc import Sequence
+from decimal import Decimal
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+_LONGEST_TEXT = 64
+_LAST_CHARACTER = "\U0010ffff"
+_EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - the format's text has the zone
+_DAY_MS = 86_400_000
+_PER_MS = {"ms": 1, "us": 1_000}
+
+Bounds = tuple[object, object]
+
+
+def statistics(file: pq.ParquetFile) -> str:
+    """Return a file's row count, and the null counts and bounds of its flat columns, as JSON.
+
+    It is all bounds or none, and a record has an empty set of them: where something is missing,
+    the library of Delta makes a filter of its own that compares the column to null, and finds no
+    row of the file.
+    """
+    footer, schema = file.metadata, file.schema_arrow
+    least: dict[str, object] = {}
+    most: dict[str, object] = {}
+    nulls: dict[str, int] = {}
+    for name in (field.name for field in schema if pa.types.is_struct(field.type)):
+        least[name], most[name] = {}, {}
+    for place, name in _flat_columns(footer, schema):
+        groups = [
+            footer.row_group(n).column(place).statistics for n in range(footer.num_row_groups)
+        ]
+        if not all(each is not None and each.has_null_count for each in groups):
+            return _bare(footer)
+        nulls[name] = sum(each.null_count for each in groups)
+        if nulls[name] == footer.num_rows:
+            continue
+        bounds = _bounds(schema.field(name).type, [each for each in groups if each.num_values])
+        if bounds is None:
+            return _bare(footer)
+        least[name], most[name] = bounds
+    if _has_nan(file, [name for name in least if pa.types.is_floating(schema.field(name).type)]):
+        return _bare(footer)
+    known = {"minValues": least, "maxValues": most, "nullCount": nulls}
+    return msgspec.json.encode({"numRecords": footer.num_rows, **known}).decode()
+
+
+def _bare(footer: pq.FileMetaData) -> str:
+    return msgspec.json.encode({"numRecords": footer.num_rows}).decode()
+
+
+def _flat_columns(footer: pq.FileMetaData, schema: pa.Schema) -> list[tuple[int, str]]:
+    """Return the columns that readers expect bounds of: no records, lists and bytes."""
+    found = []
+    for place in range(footer.num_columns):
+        column = footer.schema.column(place)
+        if column.path == column.name and not column.max_repetition_level:
+            kind = schema.field(column.name).type
+            if not (pa.types.is_binary(kind) or pa.types.is_large_binary(kind)):
+                found.append((place, column.name))
+    return found
+
+
+def _has_nan(file: pq.ParquetFile, names: Sequence[str]) -> bool:
+    """Tell whether columns of floats hold NaN, which footers leave out of their bounds.
+
+    To some readers it is larger than every number.
+    """
+    if not names:
+        return False
+    batches = file.iter_batches(columns=list(names))
+    return any(pc.any(pc.is_nan(batch[name])).as_py() for batch in batches for name in names)
+
+
+def _bounds(kind: pa.DataType, groups: Sequence[pq.Statistics]) -> Bounds | None:
+    """Return values that no value of a column is below or above, None where they are not known."""
+    if not all(each.has_min_max for each in groups):
+        return None
+    if pa.types.is_date32(kind) or pa.types.is_timestamp(kind):
+        # As numbers: Python has no dates beyond the year 9999.
+        return _times(
+            kind, min(each.min_raw for each in groups), max(each.max_raw for each in groups)
+        )
+    low, high = min(each.min for each in groups), max(each.max for each in groups)
+    if isinstance(low, str):
+        return _texts(low, high)
+    if isinstance(low, float):
+        return (low, high) if math.isfinite(low) and math.isfinite(high) else None
+    if isinstance(low, Decimal):
+        return _number(low), _number(high)
+    return low, high
+
+
+def _times(kind: pa.DataType, low: int, high: int) -> Bounds | None:
+    try:
+        if pa.types.is_date32(kind):
+            return _at(low * _DAY_MS)[:10], _at(high * _DAY_MS)[:10]
+        per_ms = _PER_MS[kind.unit]
+        return f"{_at(low // per_ms)}Z", f"{_at(-(-high // per_ms))}Z"
+    except OverflowError:
+        return None
+
+
+def _at(ms: int) -> str:
+    return (_EPOCH + dt.timedelta(milliseconds=ms)).isoformat(timespec="milliseconds")
+
+
+def _texts(low: str, high: str) -> Bounds | None:
+    """Return texts that are not long; after a cut the last character makes up for what is gone."""
+    if len(high) > _LONGEST_TEXT:
+        cut = high[:_LONGEST_TEXT] + _LAST_CHARACTER
+        if cut < high:
+            return None
+        high = cut
+    return low[:_LONGEST_TEXT], high
+
+
+def _number(value: Decimal) -> msgspec.Raw:
+    """Return a decimal with all its digits, as a number without an exponent."""
+    return msgspec.Raw(format(value, "f").encode())

@@ -1,0 +1,96 @@
+"""A Delta table, opened where its files are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError, TableNotFoundError
+
+from dil.errors import StateError
+from dil.publishing.table_files import words
+from dil.storage import Filesystem
+
+# How much of a transaction's file tells it from any other's: its time, or names of files.
+_BEGINNING = 4096
+
+
+class NewestTable:
+    """The table of a folder: loaded once, and later only what was committed since."""
+
+    def __init__(self, filesystem: Filesystem, folder: str) -> None:
+        self._filesystem = filesystem
+        self._folder = folder
+        self._table: DeltaTable | None = None
+        self._options: Mapping[str, str] = {}
+        self._version = -1
+        self._beginning: bytes | None = None
+
+    @property
+    def state(self) -> object:
+        """Return what changes when the table does, as the last look found it."""
+        return self._version, self._beginning
+
+    def look(self) -> DeltaTable | None:
+        """Return the table at its newest version, None where there is none.
+
+        Raises:
+            StateError: there is one that cannot be read.
+            WriteError: its store cannot be reached.
+        """
+        # Those of some stores are credentials, which expire while rows are read.
+        options = dict(self._filesystem.options_of(self._folder))
+        if self._table is None or options != self._options or not self._is_continued():
+            self._table = self._opened(options)
+            self._options = options
+        else:
+            with _told(self._folder):
+                self._table.update_incremental()
+        self._version = -1 if self._table is None else self._table.version()
+        self._beginning = self._transaction()
+        return self._table
+
+    def _is_continued(self) -> bool:
+        """Tell whether the log still has the transaction that was its newest.
+
+        Somebody may have moved the folder away, and another table may be in its place.
+        """
+        return self._beginning is not None and self._beginning == self._transaction()
+
+    def _transaction(self) -> bytes | None:
+        """Return the beginning of the newest known transaction, None where it is gone."""
+        path = f"{self._folder}/_delta_log/{self._version:020}.json"
+        try:
+            with self._filesystem.open_input(path) as stream:
+                return stream.read(_BEGINNING)
+        except FileNotFoundError:
+            return None
+
+    def _opened(self, options: dict[str, str]) -> DeltaTable | None:
+        with _told(self._folder):
+            try:
+                return DeltaTable(self._filesystem.uri(self._folder), storage_options=options)
+            except TableNotFoundError:
+                return None
+
+
+@contextmanager
+def _told(folder: str) -> Iterator[None]:
+    try:
+        yield
+    except (DeltaError, OSError) as error:
+        raise StateError(
+            f"the Delta table at {folder} cannot be read: {words(error)}",
+            "Look at its _delta_log; nothing was changed.",
+        ) from error
+
+
+def open_table(filesystem: Filesystem, folder: str) -> DeltaTable | None:
+    """Return the table of a folder at its newest version, None where there is none.
+
+    Raises:
+        StateError: there is one that cannot be read.
+        WriteError: its store cannot be reached.
+    """
+    return NewestTable(filesystem, folder).look()

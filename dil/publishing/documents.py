@@ -1,0 +1,51 @@
+"""Documents that later versions read: JSON whose member ``format`` tells what the others mean."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+import msgspec
+
+from dil.errors import StateError
+
+T = TypeVar("T")
+
+
+class _Format(msgspec.Struct):
+    format: int
+
+
+def decoded(data: bytes, kind: type[T], path: str, known: int) -> T:
+    """Return what a document says.
+
+    Args:
+        data: The whole file.
+        kind: What a document of a known format holds.
+        path: Of the file, for messages.
+        known: The highest format that this version reads.
+
+    Raises:
+        StateError: a newer version wrote it, or it is damaged.
+    """
+    try:
+        refuse_newer(data, path, known)
+        return msgspec.json.decode(data, type=kind)
+    except msgspec.MsgspecError as error:
+        raise StateError(
+            f"{path} is damaged: {error}", "Nothing was changed. Restore the file from a copy."
+        ) from error
+
+
+def refuse_newer(data: bytes, path: str, known: int) -> None:
+    """Refuse a document of a format that this version does not know yet.
+
+    Raises:
+        StateError: a newer version wrote it.
+        msgspec.MsgspecError: it tells no format.
+    """
+    found = msgspec.json.decode(data, type=_Format).format
+    if found > known:
+        raise StateError(
+            f"{path} has format {found}, this dil reads formats up to {known}",
+            "A newer version wrote it. Update dil-spark here; nothing was changed.",
+        )

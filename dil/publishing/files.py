@@ -1,0 +1,106 @@
+"""Plain files: moved to their names, then listed in the dataset's manifest."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from threading import Lock
+
+from dil.errors import ConfigError
+from dil.model.dataset import Intent, Move, PublishedFile
+from dil.model.destination import TableFormat
+from dil.model.job import PublishingSpec
+from dil.publishing import layout, manifest
+from dil.publishing.destination import place
+from dil.publishing.dumps import lost_moves
+from dil.storage import Filesystem
+from dil.storage.side_by_side import call_each
+
+# How old, in seconds, what is known of the live files may be when a file is deleted; nobody else
+# can have taken the lease over in so short a time.
+_FRESH_S = 1.0
+# Where tables of our own, and any of Delta, keep their logs.
+_LOGS = {"_delta_log": TableFormat.DELTA, "_iceberg": TableFormat.ICEBERG}
+
+
+class FileDestination:
+    """The dataset's folder and its manifests."""
+
+    def __init__(self, spec: PublishingSpec, filesystem: Filesystem) -> None:
+        self._spec = spec
+        self._filesystem = filesystem
+        self._folder = layout.dataset_dir(spec)
+
+    def check(self) -> None:
+        """Refuse a table's folder; files of any columns may lie beside each other.
+
+        Raises:
+            ConfigError: a table's log is there, which would not know of what is published.
+        """
+        for name, word in _LOGS.items():
+            if self._filesystem.is_folder(f"{self._folder}/{name}"):
+                raise ConfigError.single(
+                    "ms.table.format",
+                    f"is {self._spec.table.format}, and {self._folder} holds a table of format"
+                    f" {word}, which would not have the rows",
+                    f"Set ms.table.format={word}. Or choose another extract.table.name, or move"
+                    " the folder away and let the state be forgotten.",
+                )
+
+    def live(self) -> tuple[PublishedFile, ...]:
+        """Return the files of the newest manifest."""
+        return manifest.live_files(self._filesystem, self._folder)
+
+    def next_sequence(self) -> int:
+        """Return the number of the next manifest."""
+        return manifest.newest(self._filesystem, self._folder).sequence + 1
+
+    def uri(self, path: str) -> str:
+        """Return the file's URI."""
+        return self._filesystem.uri(path)
+
+    def lost(self, intent: Intent) -> tuple[Move, ...]:
+        """Return the moves whose file is neither staged nor at its name."""
+        return lost_moves(intent.commit.moves, self._filesystem)
+
+    def carry_out(self, intent: Intent) -> None:
+        """Move files in, switch the manifest, take files away."""
+        commit = intent.commit
+        place(commit.moves, self._spec, self._filesystem)
+        if commit.moves or commit.removes:
+            manifest.advance(self._filesystem, intent.dataset_dir, commit, intent.sequence)
+        self._delete(commit.removes, intent.dataset_dir)
+
+    def _delete(self, files: Iterable[PublishedFile], folder: str) -> None:
+        """Delete files that are not live.
+
+        A dumped file took the place of the one that it replaces. Others may have been brought back
+        by an undo, if others finished the publish while we slept.
+        """
+        known = _LiveFiles(self._filesystem, folder)
+
+        def delete(file: PublishedFile) -> None:
+            if file.uri not in known.uris():
+                self._filesystem.delete_file(self._filesystem.path_of(file.uri))
+
+        call_each(self._filesystem, delete, files)
+
+
+class _LiveFiles:
+    """What is live, looked up again where that was known too long ago."""
+
+    def __init__(self, filesystem: Filesystem, folder: str) -> None:
+        self._filesystem = filesystem
+        self._folder = folder
+        self._uris: frozenset[str] = frozenset()
+        self._looked = 0.0
+        self._lock = Lock()
+
+    def uris(self) -> frozenset[str]:
+        with self._lock:
+            # Unlike a monotonic clock this one goes on while the machine sleeps.
+            if abs(time.time() - self._looked) > _FRESH_S:
+                self._looked = time.time()
+                found = manifest.live_files(self._filesystem, self._folder)
+                self._uris = frozenset(file.uri for file in found)
+            return self._uris

@@ -1,0 +1,110 @@
+"""The catalog of Iceberg tables."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, cast
+from urllib.parse import unquote, urlsplit
+
+from pyiceberg.catalog import Catalog, load_catalog
+from pyiceberg.typedef import Identifier
+
+from dil.errors import StateError
+from dil.model.destination import TableSpec
+from dil.model.secret import MASK, SecretUrl
+from dil.publishing.destination import shown
+from dil.publishing.iceberg_io import FILESYSTEM, PublishingFileIO
+from dil.publishing.table_files import words
+from dil.storage import Filesystem
+
+NAME = "default"
+_KEY = "ms.iceberg.catalog.uri"
+_SERVER_FIX = (
+    "Check that its server runs and can be reached from here, that its driver is installed, and"
+    " host, port, user and password in the property."
+)
+_FIXES = {
+    "sqlite": "If that file is no catalog, name another one; if it was one, restore it from a copy."
+    " Its folder must be there, and writable.",
+    **dict.fromkeys(
+        ("http", "https"),
+        "Check that the service runs and can be reached from here, and the credentials in"
+        " PyIceberg's own settings.",
+    ),
+}
+_DRIVERS = {
+    "postgresql": "postgresql+psycopg",
+    "postgres": "postgresql+psycopg",
+    "mysql": "mysql+pymysql",
+    "mariadb": "mariadb+pymysql",
+}
+
+
+def open_catalog(spec: TableSpec, filesystem: Filesystem) -> Catalog:
+    """Return the catalog; what the URI does not say comes from PyIceberg's own settings.
+
+    Metadata is read and written as ``filesystem``, that of published files, does it.
+
+    Raises:
+        StateError: it cannot be reached.
+    """
+    url = spec.catalog_uri or SecretUrl("")
+    uri = url.reveal()
+    scheme, colon, rest = uri.partition(":")
+    properties: dict[str, Any] = {
+        "uri": f"{_DRIVERS.get(scheme, scheme)}{colon}{rest}",
+        "type": "rest",
+        "py-io-impl": f"{PublishingFileIO.__module__}.{PublishingFileIO.__name__}",
+        FILESYSTEM: filesystem,
+    }
+    if scheme not in {"http", "https"}:
+        # To a service this is the name of a catalog, which only its users know.
+        properties |= {"type": "sql", "warehouse": spec.catalog_warehouse}
+    try:
+        return load_catalog(NAME, **properties)
+    except Exception as error:  # libraries of databases and of HTTP raise what they like
+        raise StateError(
+            f"the Iceberg catalog at {shown(url)}, which {_KEY} names, cannot be opened:"
+            f" {_cause(error, uri)}",
+            f"{_FIXES.get(scheme, _SERVER_FIX)} Nothing was changed.",
+        ) from error
+
+
+def _cause(error: Exception, uri: str) -> str:
+    """Return what a driver says, in one line and without the password."""
+    origin = getattr(error, "orig", None) or error
+    # Of MySQL's errors the first member is a number.
+    last = origin.args[-1] if origin.args else ""
+    text = words(last if isinstance(last, str) and last else origin)
+    login, _, host = urlsplit(uri).netloc.rpartition("@")
+    password = login.partition(":")[2]
+    if not login:
+        return text
+    secrets = (re.escape(secret) for secret in (password, unquote(password)) if secret)
+    hidden = (
+        # What a driver takes for the host may begin with the rest of a password with an @ in it.
+        rf"[^\s'\"]*@(?={re.escape(host)})",
+        *(rf"(?<!\w){secret}(?!\w)" for secret in secrets),
+    )
+    return re.sub("|".join(hidden), MASK, text)
+
+
+def metadata_location(catalog: Catalog, name: Identifier) -> str | None:
+    """Return where the newest metadata of a table is; every change is a file of its own.
+
+    None where there is no table, and of a catalog that does not tell it without the metadata.
+    """
+    if catalog.properties.get("type") != "sql":
+        return None
+    # Imported here: a service's catalog needs no SQLAlchemy.
+    from pyiceberg.catalog.sql import IcebergTables, SqlCatalog
+    from sqlalchemy import select
+    from sqlalchemy.orm import Session
+
+    statement = select(IcebergTables.metadata_location).where(
+        IcebergTables.catalog_name == catalog.name,
+        IcebergTables.table_namespace == Catalog.namespace_to_string(name[:-1]),
+        IcebergTables.table_name == name[-1],
+    )
+    with Session(cast("SqlCatalog", catalog).engine) as session:
+        return session.scalar(statement)

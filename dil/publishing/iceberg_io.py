@@ -1,0 +1,96 @@
+"""Files of an Iceberg table's metadata, read and written as published files are.
+
+So they are durable once they are closed, wherever they are, and no second set of credentials is
+needed. Tables name files by URIs without escapes; other writers name local ones as they like, and
+those of S3 as Hadoop does.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import cast
+
+from pyiceberg.io import FileIO, InputFile, InputStream, OutputFile, OutputStream
+
+from dil.storage import Filesystem, LocalFilesystem, filesystem_for
+
+# Property of a catalog: the filesystem of the job's final directory, whose client is used again.
+FILESYSTEM = "dil.filesystem"
+_S3 = re.compile(r"s3[an]?://", re.IGNORECASE)
+
+
+def path_of(location: str) -> str:
+    """Return the path that a table's name for a file means; what is elsewhere stays as it is."""
+    scheme, colon, rest = location.partition(":")
+    if not colon or scheme == "file":
+        return "/" + (rest if colon else location).lstrip("/")
+    return _S3.sub("s3://", location)
+
+
+def uri_of(location: str) -> str:
+    """Return the URI of a file by the name that a table has for it."""
+    path = path_of(location)
+    return filesystem_for(path).uri(path) if path.startswith("/") else path
+
+
+def location_of(filesystem: Filesystem, uri: str) -> str:
+    """Return the name for a file that tables are given."""
+    is_local = isinstance(filesystem, LocalFilesystem)
+    return f"file://{filesystem.path_of(uri)}" if is_local else uri
+
+
+class PublishingFileIO(FileIO):
+    """Files through the filesystems that rows are published by."""
+
+    def new_input(self, location: str) -> _File:
+        """Return a file to be read."""
+        return self._file(location)
+
+    def new_output(self, location: str) -> _File:
+        """Return a file to be written."""
+        return self._file(location)
+
+    def delete(self, location: str | InputFile | OutputFile) -> None:
+        """Delete a file; a missing one is fine."""
+        name = location if isinstance(location, str) else location.location
+        path = path_of(name)
+        self._filesystem(path).delete_file(path)
+
+    def _file(self, location: str) -> _File:
+        return _File(location, self._filesystem(path_of(location)))
+
+    def _filesystem(self, path: str) -> Filesystem:
+        given: Filesystem | None = self.properties.get(FILESYSTEM)
+        is_local = path.startswith("/")
+        if given is not None and is_local == isinstance(given, LocalFilesystem):
+            return given
+        return filesystem_for(path)
+
+
+class _File(InputFile, OutputFile):
+    def __init__(self, location: str, filesystem: Filesystem) -> None:
+        super().__init__(location=location)
+        self._path = path_of(location)
+        self._filesystem = filesystem
+
+    def __len__(self) -> int:
+        with self._filesystem.open_input(self._path) as stream:
+            return stream.seek(0, 2)
+
+    def exists(self) -> bool:
+        return self._filesystem.exists(self._path)
+
+    def open(self, seekable: bool = True) -> InputStream:  # noqa: FBT001, FBT002 - as inherited
+        del seekable
+        return cast("InputStream", self._filesystem.open_input(self._path))
+
+    def create(self, overwrite: bool = False) -> OutputStream:  # noqa: FBT001, FBT002 - as inherited
+        if not overwrite and self.exists():
+            raise FileExistsError(self.location)
+        if isinstance(self._filesystem, LocalFilesystem):
+            Path(self._path).unlink(missing_ok=True)
+        return cast("OutputStream", self._filesystem.open_output(self._path))
+
+    def to_input_file(self) -> _File:
+        return self

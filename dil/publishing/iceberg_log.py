@@ -1,0 +1,411 @@
+"""The log of an Iceberg table: one snapshot for each publish.
+
+One transaction of the catalog brings new columns, the snapshot, and the job's last sequence as a
+property of the table. A table whose property has reached an intent's sequence has its publish:
+snapshots are expired one day, the property stays (spec README 39).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from itertools import chain, compress
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyiceberg.catalog import Catalog
+from pyiceberg.exceptions import (
+    CommitFailedException,
+    NoSuchTableError,
+    TableAlreadyExistsError,
+    ValidationError,
+)
+from pyiceberg.io import FileIO, load_file_io
+from pyiceberg.io.pyarrow import parquet_file_to_data_file
+from pyiceberg.manifest import DataFile, ManifestContent, ManifestFile
+from pyiceberg.table import Table, TableProperties, Transaction
+from pyiceberg.table.metadata import TableMetadata, new_table_metadata
+from pyiceberg.table.sorting import UNSORTED_SORT_ORDER
+from pyiceberg.transforms import IdentityTransform
+
+from dil.errors import CommitUnknownError, DilError, StateError, WriteError
+from dil.model.dataset import Commit, Intent
+from dil.model.job import PublishingSpec
+from dil.model.schema_text import parse_schema
+from dil.publishing import layout
+from dil.publishing.iceberg_catalog import metadata_location, open_catalog
+from dil.publishing.iceberg_columns import (
+    iceberg_schema,
+    partition_spec,
+    refuse_retyped,
+    undated_column,
+)
+from dil.publishing.iceberg_io import location_of, path_of, uri_of
+from dil.publishing.iceberg_vacuum import IcebergVacuum, marks_deleted_rows
+from dil.publishing.table_files import (
+    ATTEMPTS,
+    TableFile,
+    gave_up,
+    make_durable,
+    refuse_doubling,
+    replaces_everything,
+    unfit,
+    uris,
+    words,
+)
+from dil.storage import Filesystem
+from dil.storage.side_by_side import call_each
+from dil.text.instants import HOUR_MS
+
+log = logging.getLogger(__name__)
+
+_METADATA = "_iceberg"
+_SEQUENCE = "dil.sequence."
+_MERGED_MANIFESTS = 8
+_MOST_MANIFESTS = 16
+
+
+class IcebergLog:
+    """The catalog's entry of a table, its metadata and its manifests."""
+
+    def __init__(self, spec: PublishingSpec, filesystem: Filesystem) -> None:
+        self._spec = spec
+        self._filesystem = filesystem
+        self._folder = layout.dataset_dir(spec)
+        self._name = (*spec.table.namespace.split("."), spec.table.name)
+        self._held: Table | None = None
+        self._listed: Mapping[str, tuple[TableFile, ...]] = {}
+
+    def partition_fields(self) -> Sequence[str] | None:
+        """Return the columns that new files of the table are told apart by."""
+        table = self._table()
+        return None if table is None else list(_partition_fields(table))
+
+    def files(self) -> Sequence[TableFile]:
+        """Return the data files of the current snapshot."""
+        table = self._table()
+        return () if table is None else self._files(table)
+
+    def next_sequence(self) -> int:
+        """Return the number after the largest that any job's commit to the table has."""
+        table = self._table()
+        known = {} if table is None else table.properties
+        numbers = [int(value) for name, value in known.items() if name.startswith(_SEQUENCE)]
+        return max(numbers, default=-1) + 1
+
+    def has(self, intent: Intent) -> bool:
+        """Tell whether the table has the commit of an intent."""
+        table = self._table()
+        return table is not None and _has(table, intent)
+
+    def require_fit(self, commit: Commit, live: frozenset[str]) -> None:
+        """Refuse staged files whose columns the table cannot read."""
+        del live
+        table = self._table()
+        if table is None:
+            metadata, io = self._planned_metadata(commit), self._io
+        else:
+            transaction = table.transaction()
+            self._evolve(transaction, commit)
+            metadata, io = transaction.table_metadata, table.io
+        for move in commit.moves:
+            refuse_retyped(metadata.schema(), iceberg_schema(self._columns(move.source)))
+            self._data_file(io, metadata, self._filesystem.uri(move.source))
+
+    def commit(self, intent: Intent) -> None:
+        """Let the table have a commit; where another writer comes first, on top of its."""
+        for _ in range(ATTEMPTS):
+            try:
+                if self._step(intent):
+                    return
+            except (CommitFailedException, TableAlreadyExistsError) as error:
+                log.info("another writer changed the Iceberg table: %s", error)
+            except CommitUnknownError:
+                raise
+            except Exception as error:  # noqa: BLE001 - catalogs raise what their libraries do
+                self._explain(intent, error)
+                return
+        raise gave_up(self._spec)
+
+    def make_durable(self, intent: Intent) -> None:
+        """Sync the folder of the metadata; its files were synced when they were written."""
+        del intent
+        table = self._table()
+        if table is not None:
+            make_durable(self._filesystem, [path_of(table.metadata_location)])
+
+    def marks_deleted_rows(self) -> bool:
+        """Tell whether the table has files of deletes."""
+        table = self._table()
+        return table is not None and marks_deleted_rows(table)
+
+    def vacuum(self, hours: int, now_ms: int, *, is_look: bool) -> tuple[str, ...]:
+        """Let old snapshots go, and delete what only they need."""
+        table = self._table()
+        if table is None:
+            return ()
+        act = IcebergVacuum(table, self._folder, self._filesystem)
+        return act.carry_out(now_ms - hours * HOUR_MS, is_look=is_look)
+
+    def close(self) -> None:
+        """Close the connections to the catalog; the next call opens others."""
+        catalog = vars(self).pop("_catalog", None)
+        if catalog is not None:
+            catalog.close()
+
+    def _step(self, intent: Intent) -> bool:
+        """Go one step towards a commit; tell whether the table has it.
+
+        Raises:
+            CommitFailedException: another writer was first.
+        """
+        commit, table = intent.commit, self._table()
+        if table is None:
+            self._create(commit)
+            return False
+        if _has(table, intent):
+            return True
+        everything = replaces_everything(self._spec, commit)
+        removed = uris(commit.removes)
+        if removed or everything:
+            known = frozenset(file.uri for file in self._files(table))
+            if everything:
+                removed = known
+            elif gone := removed - known:
+                snapshot = table.current_snapshot()
+                refuse_doubling(self._spec, gone, f"snapshot {snapshot and snapshot.snapshot_id}")
+        self._write(table, intent, self._data_files(table, removed))
+        return True
+
+    def _write(self, table: Table, intent: Intent, removed: Sequence[DataFile]) -> None:
+        commit = intent.commit
+        sequence = str(intent.sequence)
+        transaction = _never_repeated(table).transaction()
+        self._evolve(transaction, commit)
+        transaction.set_properties({f"{_SEQUENCE}{commit.source_name}": sequence})
+        update = transaction.update_snapshot(
+            {"dil.run": commit.run_id, "dil.source": commit.source_name, "dil.sequence": sequence}
+        )
+        metadata = transaction.table_metadata
+        with update.overwrite() if removed else update.merge_append() as snapshot:
+            for move in commit.moves:
+                snapshot.append_data_file(self._data_file(table.io, metadata, move.target.uri))
+            for file in removed:
+                snapshot.delete_data_file(file)
+        self._tidy(transaction.commit_transaction(), commit)
+
+    def _tidy(self, table: Table, commit: Commit) -> None:
+        """Put manifests together, and drop those of which nothing is live any more.
+
+        The library keeps such manifests in a snapshot that replaces files: without this each
+        publish would read those of all before it.
+        """
+        snapshot = table.current_snapshot()
+        if snapshot is None or len(snapshot.manifests(table.io)) < _MOST_MANIFESTS:
+            return
+        try:
+            transaction = _never_repeated(table).transaction()
+            properties = {"dil.run": commit.run_id, "dil.source": commit.source_name}
+            with transaction.update_snapshot(properties).merge_append():
+                pass
+            transaction.commit_transaction()
+        except CommitFailedException as error:
+            log.info("manifests stay as they are: %s", error)
+
+    def _evolve(self, transaction: Transaction, commit: Commit) -> None:
+        """Let the table's columns become those of a commit, and be found by their names.
+
+        Raises:
+            WriteError: a column's type would change in a way that the format does not know.
+        """
+        known = transaction.table_metadata
+        if commit.schema:
+            wanted = iceberg_schema(parse_schema(commit.schema), known.schema())
+            refuse_retyped(known.schema(), wanted)
+            try:
+                with transaction.update_schema() as update:
+                    update.union_by_name(wanted)
+            except (ValidationError, ValueError) as error:
+                raise self._unfit(error) from error
+        if known.name_mapping() is None:
+            names = transaction.table_metadata.schema().name_mapping
+            transaction.set_properties(
+                {TableProperties.DEFAULT_NAME_MAPPING: names.model_dump_json()}
+            )
+
+    def _create(self, commit: Commit) -> None:
+        planned = self._planned_metadata(commit)
+        self._catalog.create_namespace_if_not_exists(self._name[:-1])
+        self._catalog.create_table(
+            self._name,
+            planned.schema(),
+            location=planned.location,
+            partition_spec=planned.spec(),
+            properties=planned.properties,
+        )
+
+    def _planned_metadata(self, commit: Commit) -> TableMetadata:
+        """Return what a new table begins with; its metadata is in a folder that is no data."""
+        schema = iceberg_schema(parse_schema(commit.schema))
+        location = location_of(self._filesystem, self._filesystem.uri(self._folder))
+        return new_table_metadata(
+            location=location,
+            schema=schema,
+            partition_spec=partition_spec(schema, self._spec.table.partition_fields),
+            sort_order=UNSORTED_SORT_ORDER,
+            properties={
+                TableProperties.WRITE_METADATA_PATH: f"{location}/{_METADATA}",
+                TableProperties.METADATA_DELETE_AFTER_COMMIT_ENABLED: "true",
+                TableProperties.MANIFEST_MERGE_ENABLED: "true",
+                TableProperties.MANIFEST_MIN_MERGE_COUNT: str(_MERGED_MANIFESTS),
+            },
+        )
+
+    def _columns(self, path: str) -> pa.Schema:
+        with self._filesystem.open_input(path) as stream:
+            return pq.read_schema(stream)
+
+    def _data_file(self, io: FileIO, metadata: TableMetadata, uri: str) -> DataFile:
+        try:
+            return parquet_file_to_data_file(io, metadata, location_of(self._filesystem, uri))
+        except OverflowError as error:
+            raise self._undated(uri, error) from error
+        except ValueError as error:
+            raise self._unfit(error) from error
+
+    def _undated(self, uri: str, error: OverflowError) -> WriteError:
+        """Return the error for a file of dates whose bounds the library cannot take."""
+        with self._filesystem.open_input(self._filesystem.path_of(uri)) as stream:
+            found = undated_column(pq.read_metadata(stream))
+        if found is None:
+            return self._unfit(error)
+        return unfit(*found, "of which a value is not in the years 1 to 9999")
+
+    def _unfit(self, error: Exception) -> WriteError:
+        return WriteError(
+            f"the rows do not fit the Iceberg table {'.'.join(self._name)}: {error}",
+            "Nothing was published. Give the columns the table's types with ms.output.schema or"
+            " at the source, or publish to another extract.table.name.",
+        )
+
+    def _explain(self, intent: Intent, error: Exception) -> None:
+        """Say what became of a commit that failed, and not because another writer was first.
+
+        Raises:
+            WriteError: the table does not have it.
+            CommitUnknownError: the catalog cannot be asked.
+        """
+        name = ".".join(self._name)
+        try:
+            is_there = self.has(intent)
+        except (StateError, WriteError) as unread:
+            raise CommitUnknownError(
+                f"a commit to the Iceberg table {name} failed, and its catalog cannot be asked"
+                f" now: {type(error).__name__}",
+                "Nothing was deleted. Run again when the catalog answers: the next run looks"
+                " whether the commit is there.",
+            ) from unread
+        if not is_there and isinstance(error, DilError):
+            raise error
+        if not is_there:
+            raise WriteError(
+                f"the Iceberg table {name} refused a commit: {type(error).__name__}:"
+                f" {words(error)}",
+                "Run again: the publish is finished first.",
+            ) from error
+        log.warning("the commit to the Iceberg table is there; what came after it failed")
+
+    @cached_property
+    def _catalog(self) -> Catalog:
+        return open_catalog(self._spec.table, self._filesystem)
+
+    @property
+    def _io(self) -> FileIO:
+        return load_file_io(self._catalog.properties, self._spec.table.catalog_warehouse)
+
+    def _table(self) -> Table | None:
+        """Return the table as the catalog has it, None where it has none.
+
+        Raises:
+            StateError: there is one that cannot be read.
+        """
+        try:
+            location = metadata_location(self._catalog, self._name)
+            if self._held is None or self._held.metadata_location != location:
+                self._held = self._catalog.load_table(self._name)
+        except NoSuchTableError:
+            self._held = None
+            return None
+        except DilError:
+            raise
+        except Exception as error:  # catalogs raise what their libraries do
+            raise StateError(
+                f"the Iceberg table {'.'.join(self._name)} cannot be read:"
+                f" {type(error).__name__}: {words(error)}",
+                "Look at its catalog and its metadata; nothing was changed.",
+            ) from error
+        held = self._held
+        return Table(held.name(), held.metadata, held.metadata_location, held.io, self._catalog)
+
+    def _files(self, table: Table) -> Sequence[TableFile]:
+        """Return the data files of the current snapshot; a manifest never changes."""
+        manifests = list(_manifests(table))
+        missing = [one for one in manifests if one.manifest_path not in self._listed]
+        read = call_each(self._filesystem, lambda manifest: _table_files(manifest, table), missing)
+        paths = (manifest.manifest_path for manifest in missing)
+        listed = {**self._listed, **dict(zip(paths, read, strict=True))}
+        self._listed = {one.manifest_path: listed[one.manifest_path] for one in manifests}
+        return tuple(chain.from_iterable(self._listed.values()))
+
+    def _data_files(self, table: Table, wanted: frozenset[str]) -> list[DataFile]:
+        """Return all that the table knows of some of its files, once ``_files`` was asked."""
+        found: list[DataFile] = []
+        for manifest in _manifests(table) if wanted else ():
+            are_wanted = [file.uri in wanted for file in self._listed[manifest.manifest_path]]
+            if any(are_wanted):
+                found += compress(_entries(manifest, table), are_wanted)
+        return found
+
+
+def _partition_fields(table: Table) -> Iterator[str]:
+    for field in table.spec().fields:
+        name = table.schema().find_column_name(field.source_id) or field.name
+        is_plain = isinstance(field.transform, IdentityTransform)
+        yield name if is_plain else f"{field.transform}({name})"
+
+
+def _manifests(table: Table) -> Iterator[ManifestFile]:
+    """Yield the manifests of the current snapshot that list files of rows."""
+    snapshot = table.current_snapshot()
+    for manifest in () if snapshot is None else snapshot.manifests(table.io):
+        is_live = manifest.has_added_files() or manifest.has_existing_files()
+        if is_live and manifest.content == ManifestContent.DATA:
+            yield manifest
+
+
+def _entries(manifest: ManifestFile, table: Table) -> list[DataFile]:
+    entries = manifest.fetch_manifest_entry(table.io, discard_deleted=True)
+    return [entry.data_file for entry in entries]
+
+
+def _table_files(manifest: ManifestFile, table: Table) -> tuple[TableFile, ...]:
+    return tuple(
+        TableFile(uri_of(file.file_path), file.record_count, file.file_size_in_bytes)
+        for file in _entries(manifest, table)
+    )
+
+
+def _has(table: Table, intent: Intent) -> bool:
+    landed = table.properties.get(f"{_SEQUENCE}{intent.commit.source_name}")
+    return landed is not None and int(landed) >= intent.sequence
+
+
+def _never_repeated(table: Table) -> Table:
+    """Return a table whose commits the library does not try again.
+
+    In between another driver may have finished the same intent, so the table is looked at anew.
+    """
+    properties = {**table.properties, TableProperties.COMMIT_NUM_RETRIES: "0"}
+    metadata = table.metadata.model_copy(update={"properties": properties})
+    return Table(table.name(), metadata, table.metadata_location, table.io, table.catalog)

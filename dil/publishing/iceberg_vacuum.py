@@ -1,0 +1,119 @@
+"""Vacuum of an Iceberg table: snapshots that were replaced go, and files that no other needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+
+import msgspec
+from pyiceberg.manifest import ManifestContent
+from pyiceberg.table import Table
+from pyiceberg.table.snapshots import Snapshot
+
+from dil.errors import WriteError
+from dil.publishing.iceberg_io import path_of
+from dil.publishing.layout import META
+from dil.publishing.table_files import words
+from dil.storage import Filesystem
+
+_LIST = "vacuum.json"
+
+
+def marks_deleted_rows(table: Table) -> bool:
+    """Tell whether files beside those of rows say which rows are deleted."""
+    snapshot = table.current_snapshot()
+    return snapshot is not None and any(
+        each.content == ManifestContent.DELETES
+        and (each.has_added_files() or each.has_existing_files())
+        for each in snapshot.manifests(table.io)
+    )
+
+
+class IcebergVacuum:
+    """One vacuum of an Iceberg table.
+
+    The files are listed in the dataset's folder before their snapshots go: after a crash nothing
+    else would tell of them.
+    """
+
+    def __init__(self, table: Table, folder: str, filesystem: Filesystem) -> None:
+        self._table = table
+        self._folder = folder
+        self._filesystem = filesystem
+        self._list = f"{folder}/{META}/{_LIST}"
+
+    def carry_out(self, before_ms: int, *, is_look: bool) -> tuple[str, ...]:
+        """List the files, let the snapshots go, delete the files.
+
+        Args:
+            before_ms: Snapshots that were replaced until then go, epoch ms UTC.
+            is_look: Whether nothing is to be deleted.
+
+        Returns:
+            The paths of the files.
+
+        Raises:
+            WriteError: the catalog or the store refused.
+        """
+        table = self._table
+        old = list(self._replaced(before_ms))
+        kept = [each for each in table.metadata.snapshots if each not in old]
+        needed = set(self._files(kept))
+        candidates = {*self._files(old), *self._left()} if old else set(self._left())
+        gone = sorted(path for path in candidates - needed if self._is_ours(path))
+        if is_look:
+            return tuple(gone)
+        if gone:
+            self._filesystem.put(self._list, msgspec.json.encode(gone))
+        if old:
+            self._expire(old)
+        for path in gone:
+            self._filesystem.delete_file(path)
+        self._filesystem.delete_file(self._list)
+        return tuple(gone)
+
+    def _replaced(self, before_ms: int) -> Iterator[Snapshot]:
+        """Yield the snapshots that another one took the place of before the given time."""
+        metadata = self._table.metadata
+        named = {ref.snapshot_id for ref in metadata.refs.values()}
+        known = sorted(metadata.snapshots, key=lambda each: each.sequence_number or 0)
+        for snapshot, successor in pairwise(known):
+            is_old = successor.timestamp_ms <= before_ms
+            if is_old and snapshot.snapshot_id not in named:
+                yield snapshot
+
+    def _expire(self, old: Iterable[Snapshot]) -> None:
+        try:
+            expiring = self._table.maintenance.expire_snapshots()
+            expiring.by_ids([each.snapshot_id for each in old]).commit()
+        except Exception as error:  # catalogs raise what their libraries do
+            raise WriteError(
+                f"the snapshots of {'.'.join(self._table.name())} cannot be expired:"
+                f" {type(error).__name__}: {words(error)}",
+                "Nothing was deleted. Run again.",
+            ) from error
+
+    def _files(self, snapshots: Iterable[Snapshot]) -> Iterator[str]:
+        """Yield the paths of all files that snapshots name: lists, manifests, data."""
+        io, seen = self._table.io, set()
+        for snapshot in snapshots:
+            yield path_of(snapshot.manifest_list)
+            for manifest in snapshot.manifests(io):
+                if manifest.manifest_path in seen:
+                    continue
+                seen.add(manifest.manifest_path)
+                yield path_of(manifest.manifest_path)
+                # What a snapshot took out is none of its files.
+                for entry in manifest.fetch_manifest_entry(io, discard_deleted=True):
+                    yield path_of(entry.data_file.file_path)
+
+    def _left(self) -> list[str]:
+        """Return what an earlier vacuum was about to delete."""
+        try:
+            with self._filesystem.open_input(self._list) as stream:
+                return msgspec.json.decode(stream.read(), type=list[str])
+        except FileNotFoundError:
+            return []
+
+    def _is_ours(self, path: str) -> bool:
+        return path.startswith(f"{self._folder}/")

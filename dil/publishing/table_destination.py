@@ -1,0 +1,187 @@
+"""The publishing that Delta and Iceberg tables share; what differs is the table's own log.
+
+Files are moved to their names first, where no reader of the table looks for them. One transaction
+of the log adds them and takes others out. Then the manifest learns whose files they are.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, closing
+from functools import cached_property
+from typing import Protocol
+
+from dil.errors import StateError
+from dil.model.dataset import Commit, Intent, Move, PublishedFile
+from dil.model.job import PublishingSpec
+from dil.publishing import dumps, layout, manifest
+from dil.publishing.table_files import (
+    TableFile,
+    put_in_place,
+    record_owners,
+    refuse_gone,
+    refuse_other_partitions,
+    refuse_plain_files,
+    replaces_everything,
+    uris,
+    with_owners,
+)
+from dil.storage import Filesystem
+
+
+class TableLog(Protocol):
+    """What a table's log tells and takes.
+
+    Every call is about the table's newest state: it asks for the version first, for anybody may
+    have changed the table, and reads no more than what is new.
+    """
+
+    def partition_fields(self) -> Sequence[str] | None:
+        """Return the columns that the table is partitioned by, None where there is no table.
+
+        Raises:
+            ConfigError: there is one that no job can write to.
+        """
+
+    def files(self) -> Sequence[TableFile]:
+        """Return the live files, none where there is no table."""
+
+    def next_sequence(self) -> int:
+        """Return a number that is larger than that of every commit which the table has."""
+
+    def has(self, intent: Intent) -> bool:
+        """Tell whether the table has the commit of an intent."""
+
+    def require_fit(self, commit: Commit, live: frozenset[str]) -> None:
+        """Refuse staged files whose columns the table cannot take; ``live`` are its files' URIs.
+
+        Raises:
+            WriteError: a column does not fit; nothing was changed.
+        """
+
+    def commit(self, intent: Intent) -> None:
+        """Add and take out files in one transaction, at most once however often it is called.
+
+        Raises:
+            WriteError: the table refused; nothing of it landed.
+            CommitUnknownError: it may have landed, or must not without doubling rows.
+        """
+
+    def make_durable(self, intent: Intent) -> None:
+        """Return when a power cut can no longer take away what was written since the intent."""
+
+    def marks_deleted_rows(self) -> bool:
+        """Tell whether another program marked rows as deleted beside the files that hold them."""
+
+    def vacuum(self, hours: int, now_ms: int, *, is_look: bool) -> tuple[str, ...]:
+        """Delete the files of versions that were replaced so long ago; return their paths.
+
+        Raises:
+            WriteError: the table refused.
+        """
+
+    def close(self) -> None:
+        """Let go of connections."""
+
+
+class TableDestination(ABC):
+    """A table of Parquet files in the dataset's folder."""
+
+    def __init__(self, spec: PublishingSpec, filesystem: Filesystem) -> None:
+        self._spec = spec
+        self._filesystem = filesystem
+
+    @abstractmethod
+    def _open(self) -> TableLog:
+        """Return the table's log; the library of its format is loaded here, not before."""
+
+    @cached_property
+    def _kept(self) -> TableLog:
+        return self._open()
+
+    def _log(self) -> AbstractContextManager[TableLog]:
+        """Return the log, whose connections are closed when it is left; what it knows is kept."""
+        return closing(self._kept)
+
+    def check(self) -> None:
+        """Refuse a folder of plain files, and a table that is partitioned otherwise.
+
+        Raises:
+            ConfigError: the dataset is another one than the job says.
+        """
+        with self._log() as log:
+            found = log.partition_fields()
+        if found is None:
+            refuse_plain_files(self._filesystem, self._spec)
+        else:
+            refuse_other_partitions(self._spec, found)
+
+    def live(self) -> tuple[PublishedFile, ...]:
+        """Return the files that the table has now."""
+        with self._log() as log:
+            return with_owners(self._filesystem, self._spec, log.files())
+
+    def next_sequence(self) -> int:
+        """Return the number of a commit decided now, as the table counts."""
+        with self._log() as log:
+            return log.next_sequence()
+
+    def uri(self, path: str) -> str:
+        """Return the file's URI."""
+        return self._filesystem.uri(path)
+
+    def lost(self, intent: Intent) -> tuple[Move, ...]:
+        """Return the moves whose file is nowhere; none where the table has the commit."""
+        with self._log() as log:
+            if log.has(intent):
+                return ()
+        return dumps.lost_moves(intent.commit.moves, self._filesystem)
+
+    def require_fit(self, commit: Commit) -> None:
+        """Refuse what the table cannot take, while nothing is decided.
+
+        Raises:
+            WriteError: a column does not fit.
+            CommitConflictError: a file to be replaced is not in the table any more.
+        """
+        with self._log() as log:
+            live = frozenset(file.uri for file in log.files())
+            if not replaces_everything(self._spec, commit):
+                refuse_gone(self._spec, uris(commit.removes) - live)
+            log.require_fit(commit, live)
+
+    def carry_out(self, intent: Intent) -> None:
+        """Move files in, switch the table, and let the manifest follow."""
+        if not (intent.commit.moves or intent.commit.removes):
+            return
+        with self._log() as log:
+            if not log.has(intent):
+                put_in_place(intent.commit.moves, self._spec, self._filesystem)
+                log.commit(intent)
+            log.make_durable(intent)
+            # In this order: what another job adds in between is in neither, so that it stays.
+            known = manifest.newest(self._filesystem, intent.dataset_dir)
+            live = frozenset(file.uri for file in log.files())
+        record_owners(self._filesystem, intent, known, live)
+
+    def refuse_deleted_rows(self) -> None:
+        """Refuse a table whose files hold rows that another program marked as deleted.
+
+        Raises:
+            StateError: written anew, the rows would be there again.
+        """
+        with self._log() as log:
+            is_marked = log.marks_deleted_rows()
+        if is_marked:
+            raise StateError(
+                f"the {self._spec.table.format} table at {layout.dataset_dir(self._spec)} marks"
+                " rows as deleted beside its files, which another program did: in files written"
+                " anew they would be back",
+                "Let that program rewrite the table without such marks, then try again.",
+            )
+
+    def vacuum(self, *, hours: int, now_ms: int, is_look: bool) -> tuple[str, ...]:
+        """Delete the files of versions that were replaced more than ``hours`` ago."""
+        with self._log() as log:
+            return log.vacuum(hours, now_ms, is_look=is_look)

@@ -1,0 +1,232 @@
+"""What tables of Parquet files have in common: their files, put in place, listed and told apart.
+
+The table's own log says which files are live. The dataset's manifest says whose they are: work
+unit, run, SHA-256. Files that a table no longer has stay where they are, for readers of its
+earlier versions.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import compress
+from pathlib import Path, PurePosixPath
+from urllib.parse import unquote
+
+from dil.errors import CommitConflictError, CommitUnknownError, ConfigError, WriteError
+from dil.model.dataset import Commit, Intent, Move, PublishedFile
+from dil.model.job import PublishingSpec, PublishMode
+from dil.publishing import layout, manifest
+from dil.publishing.destination import place
+from dil.storage import Filesystem, LocalFilesystem
+from dil.storage.side_by_side import call_each
+
+FORMAT_KEY = "ms.table.format"
+PARTITION_KEY = "ms.table.partition.fields"
+ATTEMPTS = 20
+_PIECE = 1 << 20
+_NULL = "__HIVE_DEFAULT_PARTITION__"
+_MOST_WORDS = 500
+_COLOURS = re.compile("\x1b\\[[0-9;]*m")
+
+
+@dataclass(frozen=True, slots=True)
+class TableFile:
+    """A live file as a table's log tells it; ``rows`` is 0 where the log does not say."""
+
+    uri: str
+    rows: int
+    bytes: int
+
+
+def with_owners(
+    filesystem: Filesystem, spec: PublishingSpec, files: Iterable[TableFile]
+) -> tuple[PublishedFile, ...]:
+    """Return a table's live files with what the manifest knows of them.
+
+    Those of other writers have neither signature nor run id.
+    """
+    known = {file.uri: file for file in manifest.live_files(filesystem, layout.dataset_dir(spec))}
+    return tuple(
+        known.get(file.uri) or PublishedFile(file.uri, "", file.rows, file.bytes, "", "")
+        for file in files
+    )
+
+
+def record_owners(
+    filesystem: Filesystem, intent: Intent, before: manifest.Manifest, live: Collection[str]
+) -> None:
+    """Let the manifest list what the table has after a commit; done again, change nothing.
+
+    ``live`` are the URIs of the table's files, asked for after the manifest ``before`` was read.
+    What another writer brought has no place in the manifest; what one took away leaves it.
+    """
+    commit = replace(
+        intent.commit,
+        moves=tuple(move for move in intent.commit.moves if move.target.uri in live),
+        removes=tuple(file for file in before.files if file.uri not in live),
+    )
+    manifest.advance(filesystem, intent.dataset_dir, commit, intent.sequence)
+
+
+def put_in_place(moves: Sequence[Move], spec: PublishingSpec, filesystem: Filesystem) -> None:
+    """Move files to their names, where no reader of the table looks for them yet.
+
+    A file that is brought back after it was withdrawn is still there; then its copy goes.
+    """
+
+    def is_missing(move: Move) -> bool:
+        if not _is_there(move, filesystem):
+            return True
+        filesystem.delete_file(move.source)
+        return False
+
+    missing = call_each(filesystem, is_missing, moves)
+    place(list(compress(moves, missing)), spec, filesystem)
+
+
+def _is_there(move: Move, filesystem: Filesystem) -> bool:
+    path = filesystem.path_of(move.target.uri)
+    if not filesystem.exists(path) or not filesystem.exists(move.source):
+        return False
+    digest = hashlib.sha256()
+    with filesystem.open_input(path) as stream:
+        while piece := stream.read(_PIECE):
+            digest.update(piece)
+    return digest.hexdigest() == move.target.sha256
+
+
+def replaces_everything(spec: PublishingSpec, commit: Commit) -> bool:
+    """Tell whether nothing that the table holds may stay, whoever wrote it."""
+    return spec.mode is PublishMode.REPLACE and commit.act is None
+
+
+def uris(files: Iterable[PublishedFile]) -> frozenset[str]:
+    """Return the URIs of files."""
+    return frozenset(file.uri for file in files)
+
+
+def make_durable(filesystem: Filesystem, paths: Iterable[str]) -> None:
+    """Sync files that a library wrote, and their folders, where the store needs that."""
+    if not isinstance(filesystem, LocalFilesystem):
+        return
+    written = [path for path in map(Path, paths) if path.exists()]
+    for path in written:
+        with path.open("rb") as stream:
+            os.fsync(stream.fileno())
+    filesystem.sync_folders(str(path.parent) for path in written)
+
+
+def refuse_plain_files(filesystem: Filesystem, spec: PublishingSpec) -> None:
+    """Refuse to begin a table in a folder whose manifest lists files.
+
+    Raises:
+        ConfigError: they are plain files, or the table that had them is gone.
+    """
+    folder = layout.dataset_dir(spec)
+    files = manifest.live_files(filesystem, folder)
+    if files:
+        raise ConfigError.single(
+            FORMAT_KEY,
+            f"is {spec.table.format}, and {folder} holds {len(files)} published files that are"
+            " in no such table",
+            "They were published as plain files, or the table or its catalog is gone. Choose"
+            " another extract.table.name, or move the folder away and let the state be forgotten.",
+        )
+
+
+def refuse_gone(spec: PublishingSpec, gone: Collection[str]) -> None:
+    """Refuse a commit, before it is decided, that replaces files which the table does not have.
+
+    Raises:
+        CommitConflictError: nothing was published; planned again it may fit.
+    """
+    if gone:
+        raise CommitConflictError(
+            f"{min(gone)} is not in the {spec.table.format} table any more: another program"
+            f" changed the table",
+            "Nothing was published. Run again.",
+        )
+
+
+def refuse_doubling(spec: PublishingSpec, gone: Collection[str], version: object) -> None:
+    """Stop a publish that was decided, because files that it replaces left the table since.
+
+    Raises:
+        CommitUnknownError: their rows may be in other files by now, so that they would be doubled.
+    """
+    raise CommitUnknownError(
+        f"{min(gone)} was to be replaced, and another program took it out of the"
+        f" {spec.table.format} table since, which is at {version} now",
+        "Nothing was published: the rows may be in a file that this program wrote, and would be"
+        " there twice. Roll the table back to the version before, then run again: the publish is"
+        " finished first.",
+    )
+
+
+def gave_up(spec: PublishingSpec) -> WriteError:
+    """Return the error for a table that other writers change faster than we can commit."""
+    return WriteError(
+        f"other programs changed the {spec.table.format} table of {layout.dataset_dir(spec)}"
+        f" {ATTEMPTS} times while rows were published to it",
+        "Run again: the publish is finished first.",
+    )
+
+
+def partition_texts(
+    spec: PublishingSpec, filesystem: Filesystem, file: PublishedFile
+) -> dict[str, str | None]:
+    """Return the values of the partition columns of a file, as its folders name them.
+
+    Raises:
+        WriteError: the file is in no folder of a value for one of the columns.
+    """
+    folder = layout.dataset_dir(spec)
+    path = PurePosixPath(filesystem.path_of(file.uri))
+    named = dict(
+        part.split("=", 1) for part in path.relative_to(folder).parent.parts if "=" in part
+    )
+    texts = {
+        unquote(name): None if text == _NULL else unquote(text) for name, text in named.items()
+    }
+    missing = [name for name in spec.table.partition_fields if name not in texts]
+    if missing:
+        raise WriteError(
+            f'{file.uri} is in no folder of a value of "{missing[0]}", by which the table is'
+            " partitioned",
+            f"{PARTITION_KEY} names the columns; they must be among the columns of all rows.",
+        )
+    return {name: texts[name] for name in spec.table.partition_fields}
+
+
+def refuse_other_partitions(spec: PublishingSpec, found: Sequence[str]) -> None:
+    """Refuse a table that is partitioned otherwise than the job says.
+
+    Raises:
+        ConfigError: the columns differ.
+    """
+    wanted = spec.table.partition_fields
+    if tuple(found) != wanted:
+        raise ConfigError.single(
+            PARTITION_KEY,
+            f'is "{",".join(wanted)}", and the table at {layout.dataset_dir(spec)} is partitioned'
+            f' by "{",".join(found)}"',
+            "Name these columns, or publish to another extract.table.name.",
+        )
+
+
+def words(error: Exception | str) -> str:
+    """Return what a library says, which may be many coloured lines, as one line."""
+    return " ".join(_COLOURS.sub("", str(error)).split())[:_MOST_WORDS]
+
+
+def unfit(column: str, kind: object, why: str) -> WriteError:
+    """Return the error for a column that cannot be published; nothing was."""
+    return WriteError(
+        f'column "{column}" is {kind}, {why}',
+        "Nothing was published. Give the column another type with ms.output.schema or at the"
+        " source, or publish to another extract.table.name.",
+    )

@@ -1,0 +1,5 @@
+"""Tables of timelabels: one for each label, a view of all of them, and the registry."""
+
+from dil.publishing.timeseries.destination import TimeseriesDestination
+
+__all__ = ["TimeseriesDestination"]

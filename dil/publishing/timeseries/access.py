@@ -1,0 +1,169 @@
+"""What a timeseries table asks of its database, each time on a connection of its own."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+from dil.errors import ConfigError, WriteError
+from dil.model.dataset import Commit, Intent, PublishedFile
+from dil.model.job import PublishingSpec
+from dil.publishing.timeseries import in_steps, in_transaction
+from dil.publishing.timeseries.changes import without_equal, work_of
+from dil.publishing.timeseries.engines import MysqlTables, PostgresqlTables, tables_for
+from dil.publishing.timeseries.loading import Place
+from dil.publishing.timeseries.names import Names
+from dil.publishing.timeseries.registry import LabelEntry, LabelState, Registry
+from dil.publishing.timeseries.rotation import Turn, rotate
+from dil.publishing.warehouse.access import Access
+from dil.publishing.warehouse.dialect import Connection
+from dil.publishing.warehouse.rows import StagedRows
+from dil.publishing.warehouse.types import Table
+from dil.storage import Filesystem
+from dil.text.warehouse_url import WarehouseAddress, read_warehouse_url
+from dil.text.windows import windows_of
+
+_SHUT = {
+    LabelState.CLOSED: "is closed: its rows are final",
+    LabelState.DROPPED: "was dropped, and rows of it were read again",
+}
+
+
+class TimeseriesAccess(Access):
+    """The tables of one job's labels."""
+
+    def __init__(
+        self,
+        address: WarehouseAddress,
+        schema: str,
+        table: str,
+        spec: PublishingSpec,
+        filesystem: Filesystem,
+    ) -> None:
+        super().__init__(address, schema, table, spec, filesystem)
+        warehouse = spec.warehouse
+        if warehouse is None or warehouse.labels is None:
+            raise TypeError("the job has no timelabels")
+        names = Names(self._table)
+        self._place = Place(
+            self._dialect,
+            tables_for(address.engine, self._dialect, names),
+            names,
+            Registry(self._dialect, self._table),
+            self._records,
+            windows_of(warehouse.labels),
+            warehouse,
+            self._files,
+        )
+        self._loading = replace(self._loading, alter=self._place.tables.alter)
+
+    def check(self) -> None:
+        """Look whether the database answers, and whether the table is one that fits the job."""
+        super().check()
+        if self.has_rows():
+            raise ConfigError.single(
+                "ms.warehouse.table.kind",
+                f"is timeseries, and {self._dialect.full(self._table)} has rows of its own",
+                "The table of a timeseries is empty: name another one, or move the rows away.",
+            )
+
+    def spared(self, commit: Commit) -> Commit:
+        """Return a commit without what its labels have already."""
+        known = {entry.label: entry for entry in self.labels()}
+        return without_equal(commit, known, self._place.windows, self._place.spec.retention_ms)
+
+    def require_fit(self, commit: Commit) -> None:
+        """Look whether the labels take rows, and whether these fit."""
+        known = {entry.label: entry for entry in self.labels()}
+        place = self._place
+        work = work_of(commit, known, place.windows, place.spec.retention_ms)
+        for label in work.changes:
+            why = _SHUT.get(known[label].state, "") if label in known else ""
+            if why:
+                raise WriteError(
+                    f"timelabel {label} of {self._table.name} {why}",
+                    f"`dil timelabels reopen JOB.conf {label}` lets it be loaded again.",
+                )
+        super().require_fit(commit)
+        if commit.moves:
+            self._attempts.run(partial(self._require_view, commit=commit))
+        if isinstance(place.tables, PostgresqlTables):
+            going = in_transaction.dropped_by(place, known, work)
+            self._attempts.run(partial(place.tables.require_free, tables=going))
+
+    def carry_out(self, intent: Intent) -> None:
+        """Load the labels, unless the database says that they are there."""
+        self._attempts.run(partial(self._carry_out, intent=intent))
+
+    def labels(self) -> tuple[LabelEntry, ...]:
+        """Return what is known of labels, in order of time."""
+        return self._attempts.run(self._labels)
+
+    def expired(self, before: int) -> tuple[PublishedFile, ...]:
+        """Return the live files of labels that end before epoch ms UTC."""
+        gone = {each.label for each in self.labels() if each.is_over(before)}
+        return tuple(file for file in self.live() if file.timelabel in gone) if gone else ()
+
+    def set_state(self, labels: frozenset[str], state: LabelState) -> None:
+        """Give labels another state; their rows stay as they are.
+
+        One that is reopened is as if it had not been loaded.
+        """
+        self._attempts.run(partial(self._set_state, labels=labels, state=state))
+
+    def drop_empty(self, labels: frozenset[str]) -> None:
+        """Drop labels that have no live files."""
+        if labels:
+            self._attempts.run(partial(self._drop_empty, labels=labels))
+
+    def rotate(self, turn: Turn) -> LabelEntry | None:
+        """Turn the table into that of a label; None where there was nothing to rotate."""
+        return self._attempts.run(lambda connection: rotate(self._place, connection, turn))
+
+    def _require_view(self, connection: Connection, *, commit: Commit) -> None:
+        rows = StagedRows(commit, self._files, adds_signature=True)
+        shape = self._place.shape(connection, rows)
+        table = self._dialect.table(connection, self._table)
+        columns = {each.name: each for each in (*(table.columns if table else ()), *shape.columns)}
+        self._place.tables.require_view(connection, Table(tuple(columns.values())))
+
+    def _carry_out(self, connection: Connection, *, intent: Intent) -> None:
+        tables = self._place.tables
+        if isinstance(tables, MysqlTables):
+            in_steps.carry_out(self._place, tables, connection, intent)
+        else:
+            in_transaction.carry_out(self._place, connection, intent)
+
+    def _drop_empty(self, connection: Connection, *, labels: frozenset[str]) -> None:
+        tables = self._place.tables
+        if isinstance(tables, MysqlTables):
+            in_steps.drop_empty(self._place, tables, connection, labels)
+        else:
+            in_transaction.drop_empty(self._place, connection, labels)
+
+    def _labels(self, connection: Connection) -> tuple[LabelEntry, ...]:
+        if not self._place.registry.is_there(connection):
+            return ()
+        return tuple(self._place.registry.entries(connection).values())
+
+    def _set_state(
+        self, connection: Connection, *, labels: frozenset[str], state: LabelState
+    ) -> None:
+        known = self._place.registry.entries(connection)
+        connection.begin()
+        for label in sorted(labels & known.keys()):
+            entry = replace(known[label], state=state)
+            waits = state is LabelState.REOPENED
+            after = replace(entry, loaded_at=None) if waits else entry
+            self._place.registry.put(connection, after)
+        connection.commit()
+
+
+def open_access(spec: PublishingSpec, filesystem: Filesystem) -> TimeseriesAccess:
+    """Return the way to the labels of a job that has a warehouse and timelabels."""
+    warehouse = spec.warehouse
+    if warehouse is None:
+        raise TypeError("the job publishes to no warehouse")
+    address = read_warehouse_url(warehouse.url.reveal())
+    schema = warehouse.schema or address.engine.default_schema
+    return TimeseriesAccess(address, schema, warehouse.table, spec, filesystem)

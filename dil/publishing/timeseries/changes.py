@@ -1,0 +1,137 @@
+"""What a commit does to each timelabel."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from dil.model.dataset import Commit, Move, PublishedFile
+from dil.publishing.timeseries.registry import LabelEntry, LabelState
+from dil.text.windows import Windows, label_start
+
+# The verb of the operator's act that drops labels.
+DROP = "drop"
+
+
+_WITH_CONTENT = {LabelState.LOADED, LabelState.CLOSED, LabelState.REOPENED}
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """The files whose rows come into a label, and the work units whose rows leave it before.
+
+    A run may read some work units of a label only: the rows of the others stay.
+    """
+
+    label: str
+    moves: tuple[Move, ...]
+    replaced: frozenset[str]
+
+    def commit(self, whole: Commit) -> Commit:
+        """Return the part of a commit that loads this label."""
+        return replace(whole, moves=self.moves)
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What a commit does: labels that change, in order of time, and labels that go."""
+
+    changes: Mapping[str, Change]
+    gone: frozenset[str]
+
+
+def work_of(
+    commit: Commit, known: Mapping[str, LabelEntry], windows: Windows, retention_ms: int | None
+) -> Work:
+    """Return what a commit does.
+
+    Labels go that an operator's act drops, and those that ended before what is kept; staged rows
+    of such a label are not loaded.
+    """
+    coming: defaultdict[str, list[Move]] = defaultdict(list)
+    for move in commit.moves:
+        coming[move.target.timelabel or ""].append(move)
+    replaced: defaultdict[str, set[str]] = defaultdict(set)
+    for file in (*commit.removes, *(move.target for move in commit.moves)):
+        replaced[file.timelabel or ""].add(file.signature)
+    labels = replaced.keys() - {""}
+    if is_drop(commit):
+        return Work({}, frozenset(labels))
+    gone = _expired(commit, labels, known, windows, retention_ms)
+    return Work(
+        {
+            label: Change(label, tuple(coming[label]), frozenset(replaced[label]))
+            for label in sorted(labels - gone)
+        },
+        gone,
+    )
+
+
+def without_equal(
+    commit: Commit, known: Mapping[str, LabelEntry], windows: Windows, retention_ms: int | None
+) -> Commit:
+    """Return a commit without the files that hold what their labels have already (7.2).
+
+    The files that a work unit gives a label are compared with those that they would replace, by
+    their digests. A label that an operator wants loaded again is, whatever it has.
+    """
+    gone = work_of(commit, known, windows, retention_ms).gone
+    has = _contents(commit.removes)
+    equal = {
+        part
+        for part, files in _contents(move.target for move in commit.moves).items()
+        if files == has.get(part) and _may_stay(known.get(part[1])) and part[1] not in gone
+    }
+    if not equal:
+        return commit
+    return replace(
+        commit,
+        moves=tuple(move for move in commit.moves if _part(move.target) not in equal),
+        removes=tuple(file for file in commit.removes if _part(file) not in equal),
+    )
+
+
+def _contents(files: Iterable[PublishedFile]) -> dict[tuple[str, str], Counter[str]]:
+    """Return the digests of files by work unit and label; a file without one equals no other."""
+    found: defaultdict[tuple[str, str], Counter[str]] = defaultdict(Counter)
+    for file in files:
+        found[_part(file)][file.sha256 or file.uri] += 1
+    return dict(found)
+
+
+def _part(file: PublishedFile) -> tuple[str, str]:
+    return (file.signature, file.timelabel or "")
+
+
+def _may_stay(entry: LabelEntry | None) -> bool:
+    return entry is not None and entry.state in _WITH_CONTENT and not entry.waits
+
+
+def _expired(
+    commit: Commit,
+    touched: Collection[str],
+    known: Mapping[str, LabelEntry],
+    windows: Windows,
+    retention_ms: int | None,
+) -> frozenset[str]:
+    """Return labels past their time that are there, or would be; not what waits to be loaded."""
+    if retention_ms is None:
+        return frozenset()
+    before = commit.system_time - retention_ms
+    there = {label for label, each in known.items() if each.state is not LabelState.DROPPED}
+    entries = (entry_of(known, label, windows) for label in {*there, *touched})
+    return frozenset(each.label for each in entries if each.is_over(before))
+
+
+def is_drop(commit: Commit) -> bool:
+    """Tell whether a commit is an operator's act that drops labels."""
+    return commit.act is not None and commit.act.verb == DROP
+
+
+def entry_of(known: Mapping[str, LabelEntry], label: str, windows: Windows) -> LabelEntry:
+    """Return what is known of a label; a new one is pending."""
+    if label in known:
+        return known[label]
+    start = label_start(label)
+    return LabelEntry(label, start, windows.at(start).high, LabelState.PENDING)

@@ -1,0 +1,61 @@
+"""The oldest labels put together into one table, so that a view reads few (timelabels.md 4.7)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from itertools import count
+
+from dil.publishing.timeseries.loading import Place, labelled_copy
+from dil.publishing.timeseries.names import LABEL
+from dil.publishing.timeseries.registry import LabelEntry
+from dil.publishing.warehouse.dialect import Connection, TableName
+from dil.publishing.warehouse.types import TEXT, Table
+
+
+def oldest(entries: Sequence[LabelEntry], own: Collection[str], most: int) -> tuple[str, ...]:
+    """Return the labels that are to share a table, oldest first; none where there is room.
+
+    A quarter of the room is made at once, so that not every new label compacts one.
+
+    Args:
+        entries: The registry, in order of labels.
+        own: The labels that have a table of their own.
+        most: How many tables the view may read.
+    """
+    live = [each for each in entries if each.is_live]
+    tables = len({each.object for each in live})
+    if tables <= most:
+        return ()
+    labels = [each.label for each in live if each.label in own]
+    return tuple(labels[: tables - most + 1 + most // 4])
+
+
+def compact(
+    place: Place,
+    connection: Connection,
+    sources: Mapping[str, tuple[TableName, LabelEntry]],
+    base: Table,
+    taken: Collection[str],
+) -> tuple[TableName, Mapping[str, str]]:
+    """Copy labels into a new table; return its name and its columns.
+
+    Args:
+        place: Where.
+        connection: To the database.
+        sources: The labels in order, with the table that holds each now and its entry.
+        base: The base table, whose columns the new table has.
+        taken: Names of tables that are in use, or on their way out.
+    """
+    labels = list(sources)
+    numbered = (place.names.compacted(labels[0], labels[-1], number) for number in count(1))
+    name = next(each for each in numbered if each.name not in taken)
+    place.tables.like(connection, name, base)
+    quoted, full = place.dialect.quote(LABEL), place.dialect.full(name)
+    columns = {each.name: each.words for each in base.columns}
+    if LABEL not in columns:
+        words = place.dialect.type_words(TEXT, is_key=False)
+        connection.change(f"ALTER TABLE {full} ADD COLUMN {quoted} {words}")
+        columns[LABEL] = words
+    for label, (source, entry) in sources.items():
+        labelled_copy(place, connection, source, name, list(entry.columns), label)
+    return name, columns

@@ -1,0 +1,62 @@
+"""A timeseries table of a database: rows go to the tables of their timelabels.
+
+Nothing here imports Arrow or a driver before a database is asked.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from dil.errors import CommitUnknownError
+from dil.model.dataset import Commit, PublishedFile
+from dil.publishing.warehouse.destination import WarehouseDestination
+
+if TYPE_CHECKING:
+    from dil.publishing.timeseries.access import TimeseriesAccess
+
+
+class TimeseriesDestination(WarehouseDestination):
+    """The tables ``_<table>_<timelabel>`` and the view ``<table>_view``; ``<table>`` is empty.
+
+    A staged file is named ``<url>/<schema>.<table>?mode=timeseries#<file name>``. What is read
+    again of a work unit takes the place of its rows of the same label; rows of others stay.
+    """
+
+    @cached_property
+    def _access(self) -> TimeseriesAccess:
+        from dil.publishing.timeseries.access import TimeseriesAccess
+
+        return TimeseriesAccess(
+            self._address, self._schema, self._table, self._spec, self._filesystem
+        )
+
+    def uri(self, path: str) -> str:
+        """Return how a file is named whose rows are loaded, by its name alone."""
+        return f"{self._base}?mode=timeseries#{quote(path.rpartition('/')[2])}"
+
+    def expired(self, system_time: int) -> tuple[PublishedFile, ...]:
+        """Return the live files of labels that are kept no longer at epoch ms UTC."""
+        warehouse = self._spec.warehouse
+        if warehouse is None or warehouse.retention_ms is None:
+            return ()
+        return self._access.expired(system_time - warehouse.retention_ms)
+
+    def spared(self, commit: Commit) -> Commit:
+        """Return a commit without files that hold what their labels have already."""
+        if not (commit.moves and commit.removes):
+            return commit
+        return self._access.spared(commit)
+
+    def _check_intent(self, commit: Commit) -> None:
+        expected = f"{self._base}?mode=timeseries"
+        for file in (*(move.target for move in commit.moves), *commit.removes):
+            decided = file.uri.partition("#")[0]
+            if decided != expected:
+                raise CommitUnknownError(
+                    f"run {commit.run_id} began to publish to {decided}, and the job now publishes "
+                    f"to {expected}",
+                    "Set ms.warehouse.* and the table's name back and run again: the publish is "
+                    "finished. Then change them.",
+                )

@@ -1,0 +1,423 @@
+"""What databases differ in when tables are made alike, put in place of others and shown."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterator, Sequence
+from datetime import timedelta
+
+import pyarrow as pa
+
+from dil.errors import ConversionError, WriteError
+from dil.model.interval import Interval
+from dil.model.job import DAY_MS
+from dil.publishing.timeseries.grants import grants_of
+from dil.publishing.timeseries.names import LABEL, Names
+from dil.publishing.timeseries.view import Branch, View
+from dil.publishing.warehouse.dialect import (
+    MARK,
+    Connection,
+    Dialect,
+    TableName,
+    instant_text,
+)
+from dil.publishing.warehouse.loading import change_all
+from dil.publishing.warehouse.types import TEXT, Table, TableColumn
+from dil.text.warehouse_url import Engine
+from dil.text.zones import EPOCH
+
+_LOCK_S = 3
+_READERS = f"""
+SELECT DISTINCT v.oid::regclass::text FROM pg_depend d
+JOIN pg_rewrite r ON r.oid = d.objid AND d.classid = 'pg_rewrite'::regclass
+JOIN pg_class v ON v.oid = r.ev_class JOIN pg_class c ON c.oid = d.refobjid
+JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE n.nspname = {MARK} AND c.relname = {MARK} AND v.oid <> c.oid ORDER BY 1"""  # noqa: S608
+_IS_SHOWN = f"""
+SELECT 1 FROM pg_depend d
+JOIN pg_rewrite r ON r.oid = d.objid AND d.classid = 'pg_rewrite'::regclass
+JOIN pg_class v ON v.oid = r.ev_class JOIN pg_class c ON c.oid = d.refobjid
+JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE n.nspname = {MARK} AND c.relname = {MARK} AND v.relnamespace = n.oid AND v.relname = {MARK}
+LIMIT 1"""  # noqa: S608
+_TABLE_READERS = f"""
+SELECT DISTINCT c.relname::text, v.oid::regclass::text FROM pg_depend d
+JOIN pg_rewrite r ON r.oid = d.objid AND d.classid = 'pg_rewrite'::regclass
+JOIN pg_class v ON v.oid = r.ev_class JOIN pg_class c ON c.oid = d.refobjid
+JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE d.refclassid = 'pg_class'::regclass AND n.nspname = {MARK} AND c.relkind = 'r'
+  AND NOT (v.relnamespace = n.oid AND v.relname = {MARK}) ORDER BY 1, 2"""  # noqa: S608
+_GENERATED = f"""
+SELECT a.attname::text FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
+JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE n.nspname = {MARK} AND c.relname = {MARK} AND a.attgenerated <> ''
+  AND NOT a.attisdropped"""  # noqa: S608
+_GENERATED_OF_MYSQL = f"""
+SELECT column_name FROM information_schema.columns WHERE table_schema = DATABASE()
+AND table_name = {MARK} AND COALESCE(generation_expression, '') <> ''"""  # noqa: S608
+# A hash of long text cannot be a plain index, and an expression has no column.
+_UNIQUE_OF_MYSQL = f"""
+SELECT index_name, CASE WHEN index_type = 'BTREE' THEN column_name END, sub_part
+FROM information_schema.statistics WHERE table_schema = DATABASE() AND table_name = {MARK}
+AND non_unique = 0 ORDER BY index_name, seq_in_index"""  # noqa: S608
+_BEGINNING = f"""
+SELECT table_name FROM information_schema.tables WHERE table_schema = DATABASE()
+AND LEFT(table_name, CHAR_LENGTH({MARK})) = {MARK} ORDER BY 1"""  # noqa: S608
+
+_COLLATION = re.compile(r" CHARACTER SET \w+ COLLATE \w+")
+
+
+class Tables(ABC):
+    """The tables of one dialect.
+
+    ``loads_inside`` tells that labels are loaded in the transaction that shows them;
+    ``follows_tables`` that a view goes on reading a table that is renamed.
+    """
+
+    loads_inside = True
+    follows_tables = False
+    casts = True
+    overriding = ""
+
+    def __init__(self, dialect: Dialect, names: Names) -> None:
+        self.dialect = dialect
+        self.names = names
+
+    def lock(self, connection: Connection) -> None:
+        """Keep other runs away from the tables until the connection is closed."""
+        del connection
+
+    def limit_waiting(self, connection: Connection) -> None:
+        """Let statements of the transaction fail that wait too long for a lock."""
+        del connection
+
+    @abstractmethod
+    def like(self, connection: Connection, new: TableName, base: Table) -> None:
+        """Make an empty table like the base; one of that name is dropped first."""
+
+    def alter(self, connection: Connection, statements: Sequence[str]) -> None:
+        """Change the columns of the base."""
+        change_all(connection, statements)
+
+    def drop(self, connection: Connection, table: TableName) -> None:
+        """Drop a table unless there is none."""
+        connection.change(f"DROP TABLE IF EXISTS {self.dialect.full(table)}")
+
+    def rename(self, connection: Connection, old: TableName, new: TableName) -> None:
+        """Give a table another name."""
+        connection.change(
+            f"ALTER TABLE {self.dialect.full(old)} RENAME TO {self.dialect.quote(new.name)}"
+        )
+
+    def copy(self, connection: Connection, source: TableName, target: TableName,
+             columns: Sequence[str], condition: str = "", *values: str) -> None:  # fmt: skip
+        """Insert rows of one table into another, but for what that computes of them."""
+        computed = self.computed(connection, target)
+        plain = (name for name in columns if name not in computed)
+        names = ", ".join(map(self.dialect.quote, plain))
+        where = f" WHERE {condition}" if condition else ""
+        connection.change(
+            f"INSERT INTO {self.dialect.full(target)} ({names}) {self.overriding}"  # noqa: S608
+            f"SELECT {names} FROM {self.dialect.full(source)}{where}",
+            *values,
+        )
+
+    def computed(self, connection: Connection, table: TableName) -> frozenset[str]:
+        """Return the columns of a table that take no values: the database computes them."""
+        del connection, table
+        return frozenset()
+
+    def bound(
+        self, connection: Connection, table: TableName, column: TableColumn, window: Interval
+    ) -> None:
+        """Let the database know that the times of a full table lie in a window, if they do.
+
+        A reader who asks for other times is then not led to the table.
+        """
+        del connection, table, column, window
+
+    def count(self, connection: Connection, table: TableName, condition: str = "") -> int:
+        """Return how many rows a table has."""
+        where = f" WHERE {condition}" if condition else ""
+        statement = f"SELECT COUNT(*) FROM {self.dialect.full(table)}{where}"  # noqa: S608
+        return int(str(connection.rows(statement)[0][0]))
+
+    def new_words(self, column: TableColumn) -> str:
+        """Return the type, with its collation, that a column of the base has elsewhere.
+
+        Rows that are there already have null in it.
+        """
+        return f"{column.words}{column.attributes or ''}"
+
+    def grow(self, connection: Connection, name: TableName, base: Table) -> Table | None:
+        """Give a table the columns that the base has by now; return what it is like then."""
+        found = self.dialect.table(connection, name)
+        if found is None:
+            return None
+        has = {each.name: each for each in found.columns}
+        for column in base.columns:
+            own = has.get(column.name)
+            if own is None:
+                quoted, words = self.dialect.quote(column.name), self.new_words(column)
+                connection.change(
+                    f"ALTER TABLE {self.dialect.full(name)} ADD COLUMN {quoted} {words}"
+                )
+            elif own.words != column.words:
+                attributes = _kept_attributes(own, column)
+                widen = self.dialect.widen(name, column.name, column.words, attributes)
+                if widen:
+                    connection.change(widen)
+        return self.dialect.table(connection, name)
+
+    def show(self, connection: Connection, base: Table, found: Sequence[Branch]) -> None:
+        """Make the view anew."""
+        before = self.dialect.table(connection, self.names.view)
+        connection.change(f"DROP VIEW IF EXISTS {self.dialect.full(self.names.view)}")
+        self.create_view(connection, base, found, before)
+
+    def create_view(self, connection: Connection, base: Table, found: Sequence[Branch],
+                    before: Table | None) -> None:  # fmt: skip
+        """Make the view where there is none; ``before`` is what it was like."""
+        self._create(connection, self.view(base), found, before)
+
+    def require_view(self, connection: Connection, base: Table) -> None:
+        """Refuse columns that the view could not have.
+
+        Raises:
+            ConversionError: others depend on the view as it is.
+        """
+        del connection, base
+
+    def view(self, base: Table) -> View:
+        """Return the view, of the columns of the base."""
+        columns = {each.name: each.words for each in base.columns}
+        return View(self.dialect, self.names.view, columns, self.casts)
+
+    def _create(self, connection: Connection, view: View, found: Sequence[Branch],
+                before: Table | None, word: str = "CREATE VIEW") -> None:  # fmt: skip
+        text = view.text(self.names.base, found, before)
+        connection.change(f"{word} {self.dialect.full(view.name)} AS {text}")
+
+
+def _kept_attributes(own: TableColumn, base: TableColumn) -> str | None:
+    """Return what a column stays that gets the type of the base: its collation, NOT NULL and so on.
+
+    Its own, because rows that are there may not fit what the base has got since.
+    """
+    is_alike = (own.type == TEXT) == (base.type == TEXT)
+    return own.attributes if is_alike and own.attributes is not None else base.attributes
+
+
+_INSTANTS = (pa.timestamp("us"), pa.timestamp("us", "UTC"))
+
+
+class PostgresqlTables(Tables):
+    """Views follow tables; labels are loaded before the transaction that shows them."""
+
+    loads_inside = False
+    follows_tables = True
+    # Numbers of rows are copied, also where the table makes its own.
+    overriding = "OVERRIDING SYSTEM VALUE "
+
+    def lock(self, connection: Connection) -> None:
+        """Take an advisory lock of the session."""
+        name = f"dil timeseries {self.names.base.schema}.{self.names.base.name}"
+        number = int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big", signed=True)
+        connection.rows(f"SELECT pg_advisory_lock({number}) IS NULL")
+
+    def limit_waiting(self, connection: Connection) -> None:
+        """Wait no longer than readers and writers can be kept waiting."""
+        connection.change(f"SET LOCAL lock_timeout = '{_LOCK_S}s'")
+
+    def like(self, connection: Connection, new: TableName, base: Table) -> None:
+        """Copy columns, defaults, checks and indexes."""
+        del base
+        self.drop(connection, new)
+        full = self.dialect.full
+        connection.change(f"CREATE TABLE {full(new)} (LIKE {full(self.names.base)} INCLUDING ALL)")
+
+    def bound(
+        self, connection: Connection, table: TableName, column: TableColumn, window: Interval
+    ) -> None:
+        """Add a CHECK of constants: an expression would not be proved (timelabels.md 4.8).
+
+        Rows that an earlier configuration put here, by other times, may lie outside: then there is
+        none, because a publish that was decided cannot be refused any more.
+        """
+        low, high = (self._literal(column, at) for at in (window.low, window.high))
+        if not low:
+            return
+        quoted, full = self.dialect.quote(column.name), self.dialect.full(table)
+        check = f"{quoted} >= {low} AND {quoted} < {high}"
+        if not connection.rows(f"SELECT 1 FROM {full} WHERE NOT ({check}) LIMIT 1"):  # noqa: S608
+            connection.change(f"ALTER TABLE {full} ADD CHECK ({check})")
+
+    def _literal(self, column: TableColumn, ms: int) -> str:
+        """Return an instant as a constant of the column's type, empty where it holds no times."""
+        if column.type in _INSTANTS:
+            return f"'{instant_text(ms)}{'+00' if column.type.tz else ''}'::{column.words}"
+        if column.type == pa.date32():
+            first_day = (EPOCH + timedelta(milliseconds=ms + DAY_MS - 1)).date()
+            return f"'{first_day.isoformat()}'::date"
+        return f"{ms}::bigint" if column.type == pa.int64() else ""
+
+    def computed(self, connection: Connection, table: TableName) -> frozenset[str]:
+        """Return generated columns."""
+        found = connection.rows(_GENERATED, table.schema, table.name)
+        return frozenset(str(name) for (name,) in found)
+
+    def alter(self, connection: Connection, statements: Sequence[str]) -> None:
+        """Let the view go first where it shows the base, which is empty: it stays so."""
+        base, view = self.names.base, self.names.view.name
+        if statements and connection.rows(_IS_SHOWN, base.schema, base.name, view):
+            super().alter(connection, tuple(self._empty_view(connection)))
+        super().alter(connection, statements)
+
+    def grow(self, connection: Connection, name: TableName, base: Table) -> Table | None:
+        """Let the view go first, in the same transaction, where a type that it shows changes."""
+        found = self.dialect.table(connection, name)
+        has = {} if found is None else {each.name: each.words for each in found.columns}
+        if any(has.get(each.name, each.words) != each.words for each in base.columns):
+            super().alter(connection, tuple(self._empty_view(connection)))
+        return super().grow(connection, name, base)
+
+    def _empty_view(self, connection: Connection) -> Iterator[str]:
+        """Yield the statement that makes the view, if there is one, read no table.
+
+        It has the columns that it had, so that rights on it and whatever reads it stay.
+        """
+        view = self.dialect.table(connection, self.names.view)
+        if view is not None:
+            full, quote = self.dialect.full(self.names.view), self.dialect.quote
+            terms = (
+                f"CAST(NULL AS {each.words}){each.attributes or ''} AS {quote(each.name)}"
+                for each in view.columns
+            )
+            yield f"CREATE OR REPLACE VIEW {full} AS SELECT {', '.join(terms)} WHERE false"
+
+    def require_free(self, connection: Connection, tables: Collection[str]) -> None:
+        """Refuse to drop tables that views of others read."""
+        place = (self.names.base.schema, self.names.view.name)
+        for table, reader in connection.rows(_TABLE_READERS, *place) if tables else ():
+            if table in tables:
+                raise WriteError(
+                    f"{reader} reads {table}, and this commit puts another table in its place: "
+                    "PostgreSQL does not let it go",
+                    f"Let it read {self.names.view.name}, where {LABEL} tells which rows. Drop it, "
+                    "run the job, and create it again.",
+                )
+
+    def require_view(self, connection: Connection, base: Table) -> None:
+        """Refuse to change columns of a view that other views read."""
+        before = self.dialect.table(connection, self.names.view)
+        if _only_adds(self.view(base), before):
+            return
+        place = (self.names.view.schema, self.names.view.name)
+        readers = [str(row[0]) for row in connection.rows(_READERS, *place)]
+        if readers:
+            raise ConversionError(
+                f"columns of {self.names.view.name} change, and {', '.join(readers)} reads it as "
+                "it is: PostgreSQL lets such a view have more columns only",
+                "Drop what reads the view, run the job, and create it again.",
+            )
+
+    def show(self, connection: Connection, base: Table, found: Sequence[Branch]) -> None:
+        """Replace the view; where it is not just columns added, drop it first and grant anew."""
+        view = self.view(base)
+        before = self.dialect.table(connection, view.name)
+        if _only_adds(view, before):
+            self._create(connection, view, found, before, "CREATE OR REPLACE VIEW")
+            return
+        grants = grants_of(connection, self.dialect, view.name)
+        connection.change(f"DROP VIEW {self.dialect.full(view.name)}")
+        self._create(connection, view, found, before)
+        for statement in grants:
+            connection.change(statement)
+
+
+def _only_adds(view: View, before: Table | None) -> bool:
+    """Tell whether a view has the columns that it had, as they were, and more behind them."""
+    had = [] if before is None else [(each.name, each.words) for each in before.columns]
+    return had == list(view.ordered(before)[: len(had)])
+
+
+class MysqlTables(Tables):
+    """Every change of a table commits; RENAME TABLE changes many names at one moment."""
+
+    loads_inside = False
+    casts = False
+
+    def lock(self, connection: Connection) -> None:
+        """Take a named lock of the session."""
+        self.dialect.lock(connection, self.names.of(f"{self.names.base.name} timeseries"))
+
+    def like(self, connection: Connection, new: TableName, base: Table) -> None:
+        """Copy columns and indexes."""
+        del base
+        self.drop(connection, new)
+        full = self.dialect.full
+        connection.change(f"CREATE TABLE {full(new)} LIKE {full(self.names.base)}")
+
+    def computed(self, connection: Connection, table: TableName) -> frozenset[str]:
+        """Return generated columns."""
+        found = connection.rows(_GENERATED_OF_MYSQL, table.name)
+        return frozenset(str(name) for (name,) in found)
+
+    def new_words(self, column: TableColumn) -> str:
+        """Return the type with its collation; other attributes are part of a definition here."""
+        found = _COLLATION.match(column.attributes or "")
+        return f"{column.words}{found[0] if found else ''}"
+
+    def loosen(self, connection: Connection, table: TableName) -> None:
+        """Let a table hold equal keys: its unique indexes become plain ones."""
+        columns: dict[str, list[str]] = {}
+        quote = self.dialect.quote
+        for index, column, length in connection.rows(_UNIQUE_OF_MYSQL, table.name):
+            parts = columns.setdefault(str(index), [])
+            if column is not None:
+                parts.append(f"{quote(str(column))}{'' if length is None else f'({length})'}")
+        changes = []
+        for index, parts in columns.items():
+            is_primary = index == "PRIMARY"
+            changes.append("DROP PRIMARY KEY" if is_primary else f"DROP INDEX {quote(index)}")
+            changes += [f"ADD INDEX ({', '.join(parts)})"] if parts else []
+        if changes:
+            connection.change(f"ALTER TABLE {self.dialect.full(table)} {', '.join(changes)}")
+
+    def beginning_with(self, connection: Connection, prefix: str) -> list[str]:
+        """Return the names of the tables whose names begin so."""
+        return [str(name) for (name,) in connection.rows(_BEGINNING, prefix, prefix)]
+
+    def swap(self, connection: Connection, pairs: Sequence[tuple[TableName, TableName]]) -> None:
+        """Rename tables, all at one moment."""
+        full = self.dialect.full
+        parts = ", ".join(f"{full(old)} TO {full(new)}" for old, new in pairs)
+        connection.change(f"RENAME TABLE {parts}")
+
+    def show(self, connection: Connection, base: Table, found: Sequence[Branch]) -> None:
+        """Replace the view in one statement."""
+        view = self.view(base)
+        before = self.dialect.table(connection, view.name)
+        self._create(connection, view, found, before, "CREATE OR REPLACE VIEW")
+
+
+class FileTables(Tables):
+    """DuckDB and SQLite: tables change within the transaction, before which views go."""
+
+    def like(self, connection: Connection, new: TableName, base: Table) -> None:
+        """Make the columns; whoever loads a label knows its keys."""
+        self.drop(connection, new)
+        quote = self.dialect.quote
+        columns = ", ".join(f"{quote(each.name)} {each.words}" for each in base.columns)
+        connection.change(f"CREATE TABLE {self.dialect.full(new)} ({columns})")
+
+
+def tables_for(engine: Engine, dialect: Dialect, names: Names) -> Tables:
+    """Return the tables of a kind of database."""
+    if engine is Engine.POSTGRESQL:
+        return PostgresqlTables(dialect, names)
+    if engine is Engine.MYSQL:
+        return MysqlTables(dialect, names)
+    return FileTables(dialect, names)

@@ -1,0 +1,115 @@
+"""What a table has besides columns, when another one takes its place."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+
+from dil.publishing.timeseries.engines import MysqlTables, PostgresqlTables
+from dil.publishing.timeseries.grants import grants_of
+from dil.publishing.timeseries.loading import Place
+from dil.publishing.warehouse.dialect import MARK, Connection, TableName
+
+_OF_POSTGRESQL = f"""
+SELECT what FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace, LATERAL (
+  SELECT 'triggers' AS what FROM pg_trigger t WHERE t.tgrelid = c.oid AND NOT t.tgisinternal
+  UNION ALL SELECT 'foreign keys' FROM pg_constraint k
+    WHERE k.contype = 'f' AND c.oid IN (k.conrelid, k.confrelid)
+  UNION ALL SELECT 'rules' FROM pg_rewrite r WHERE r.ev_class = c.oid
+  UNION ALL SELECT 'row-level security' WHERE c.relrowsecurity
+  UNION ALL SELECT 'partitions' WHERE c.relkind = 'p'
+  UNION ALL SELECT 'a table above it, of which it is a part'
+    FROM pg_inherits i WHERE i.inhrelid = c.oid
+  UNION ALL SELECT 'tables that inherit it' FROM pg_inherits i WHERE i.inhparent = c.oid
+  UNION ALL SELECT 'the view ' || v.oid::regclass FROM pg_depend d
+    JOIN pg_rewrite r ON r.oid = d.objid AND d.classid = 'pg_rewrite'::regclass
+    JOIN pg_class v ON v.oid = r.ev_class AND v.oid <> c.oid
+    WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = c.oid
+      AND NOT (v.relnamespace = c.relnamespace AND v.relname = {MARK})
+  UNION ALL SELECT 'the function ' || d.objid::regprocedure FROM pg_depend d
+    WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = c.oid
+      AND d.classid = 'pg_proc'::regclass
+  UNION ALL SELECT 'a publication' FROM pg_publication_rel p WHERE p.prrelid = c.oid
+) found WHERE n.nspname = {MARK} AND c.relname = {MARK} LIMIT 1"""  # noqa: S608
+_OF_MYSQL = f"""
+SELECT 'triggers' FROM information_schema.triggers
+WHERE event_object_schema = DATABASE() AND event_object_table = {MARK}
+UNION ALL SELECT 'foreign keys' FROM information_schema.referential_constraints
+WHERE constraint_schema = DATABASE() AND {MARK} IN (table_name, referenced_table_name)
+LIMIT 1"""  # noqa: S608
+_SEQUENCES = f"""
+SELECT a.attname::text, a.attidentity = '', pg_get_serial_sequence({MARK}, a.attname::text)
+FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+WHERE n.nspname = {MARK} AND c.relname = {MARK}
+  AND pg_get_serial_sequence({MARK}, a.attname::text) IS NOT NULL"""  # noqa: S608
+
+# Keys and exclusions; names of checks are those of their table alone, and copied.
+_KEYS = f"""
+SELECT k.conname::text, pg_get_constraintdef(k.oid) FROM pg_constraint k
+JOIN pg_class c ON c.oid = k.conrelid JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE n.nspname = {MARK} AND c.relname = {MARK} AND k.contype IN ('p', 'u', 'x')
+ORDER BY 2, 1"""  # noqa: S608
+_ON_ITS_WAY = "_dil_key"
+
+
+def obstacle(place: Place, connection: Connection) -> str:
+    """Return what the base table has that a table made like it would lack, empty for nothing."""
+    name = place.names.base
+    if isinstance(place.tables, PostgresqlTables):
+        view = place.names.view.name
+        found = connection.rows(_OF_POSTGRESQL, view, name.schema, name.name)
+    elif isinstance(place.tables, MysqlTables):
+        found = connection.rows(_OF_MYSQL, name.name, name.name)
+    else:
+        return ""  # there the table stays, and its rows are moved
+    return str(found[0][0]) if found else ""
+
+
+def give_next_base(place: Place, connection: Connection, old: TableName) -> None:
+    """Make the base table anew, like the one that was it: with rights, owner, and numbers.
+
+    Columns that number rows go on where they were: those of type serial share the sequence, which
+    is owned by the new table then; identity columns have a new one.
+    """
+    base, full = place.names.base, place.dialect.full
+    connection.change(f"CREATE TABLE {full(base)} (LIKE {full(old)} INCLUDING ALL)")
+    quoted = full(old)
+    found = connection.rows(_SEQUENCES, quoted, old.schema, old.name, quoted)
+    for column, is_serial, sequence in found:
+        if is_serial:
+            owner = f"{full(base)}.{place.dialect.quote(str(column))}"
+            connection.change(f"ALTER SEQUENCE {sequence} OWNED BY {owner}")
+            continue
+        value, is_called = connection.rows(f"SELECT last_value, is_called FROM {sequence}")[0]  # noqa: S608
+        own = connection.rows(
+            f"SELECT pg_get_serial_sequence({MARK}, {MARK})", full(base), str(column)
+        )
+        called = "true" if is_called else "false"
+        connection.rows(f"SELECT setval('{own[0][0]}', {value}, {called})")
+    _exchange_names(place, connection, old)
+    for statement in grants_of(connection, place.dialect, old, base):
+        connection.change(statement)
+
+
+def _exchange_names(place: Place, connection: Connection, old: TableName) -> None:
+    """Give the new base the names of the old one's keys: writers may say ON CONFLICT ON them."""
+    base, quote = place.names.base, place.dialect.quote
+    keys = connection.rows(_KEYS, old.schema, old.name)
+    copied = Counter(text for _, text in connection.rows(_KEYS, base.schema, base.name))
+    for text in (Counter(text for _, text in keys) - copied).elements():
+        # Of equal ones a table made like another has one.
+        connection.change(f"ALTER TABLE {place.dialect.full(base)} ADD {text}")
+    made: defaultdict[object, list[str]] = defaultdict(list)
+    for name, text in connection.rows(_KEYS, base.schema, base.name):
+        made[text].append(str(name))
+    for name, text in keys:
+        steps = (
+            (base, made[text][0], _ON_ITS_WAY),
+            (old, str(name), made[text].pop(0)),
+            (base, _ON_ITS_WAY, str(name)),
+        )
+        for table, before, after in steps:
+            connection.change(
+                f"ALTER TABLE {place.dialect.full(table)} "
+                f"RENAME CONSTRAINT {quote(before)} TO {quote(after)}"
+            )

@@ -1,0 +1,230 @@
+"""What loading labels takes, whatever the database: their rows, and what is known of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from dil.errors import WriteError
+from dil.model.dataset import Intent, PublishedFile
+from dil.model.destination import WarehouseSpec
+from dil.model.interval import Interval
+from dil.publishing.timeseries.changes import Work, entry_of, work_of
+from dil.publishing.timeseries.engines import Tables
+from dil.publishing.timeseries.names import LABEL, Names
+from dil.publishing.timeseries.registry import LabelEntry, LabelState, Registry
+from dil.publishing.warehouse.attempts import CommitLostError
+from dil.publishing.warehouse.dialect import Connection, Dialect, TableName
+from dil.publishing.warehouse.records import Records
+from dil.publishing.warehouse.rows import SIGNATURE, StagedFiles, StagedRows
+from dil.publishing.warehouse.shape import Shape, Wanted
+from dil.publishing.warehouse.types import Table
+from dil.text.windows import Windows
+
+_IN_A_STATEMENT = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One timeseries table: its database, its names, and what is recorded of it."""
+
+    dialect: Dialect
+    tables: Tables
+    names: Names
+    registry: Registry
+    records: Records
+    windows: Windows
+    spec: WarehouseSpec
+    files: StagedFiles
+
+    def make(self, connection: Connection) -> None:
+        """Create what records loads; may be done again."""
+        self.records.make(connection)
+        self.registry.make(connection)
+
+    def rows(self, intent: Intent) -> StagedRows:
+        """Return the rows of all labels."""
+        return StagedRows(intent.commit, self.files, adds_signature=True)
+
+    def shape(self, connection: Connection, rows: StagedRows) -> Shape:
+        """Return what the base table lacks for rows."""
+        table = self.dialect.table(connection, self.names.base)
+        return Wanted(self.dialect, self.names.base).shape(table, rows)
+
+    def base(self, connection: Connection) -> Table:
+        """Return what the base table is like.
+
+        Raises:
+            WriteError: there is none.
+        """
+        found = self.dialect.table(connection, self.names.base)
+        if found is None:
+            raise WriteError(
+                f"the table {self.names.base.name} is gone, which holds the columns of its labels",
+                "Create it anew with those columns; it stays empty.",
+            )
+        return found
+
+    def work(self, intent: Intent, known: Mapping[str, LabelEntry]) -> Work:
+        """Return what an intent does to labels."""
+        return work_of(intent.commit, known, self.windows, self.spec.retention_ms)
+
+    def entry(self, known: Mapping[str, LabelEntry], label: str) -> LabelEntry:
+        """Return what is known of a label."""
+        return entry_of(known, label, self.windows)
+
+    def own_tables(self, entries: Iterable[LabelEntry]) -> dict[str, TableName]:
+        """Return the tables of the labels that have one of their own, by label."""
+        return {
+            each.label: name
+            for each in entries
+            if each.is_live and each.object == (name := self.names.label(each.label)).name
+        }
+
+    def build(
+        self,
+        connection: Connection,
+        work: Work,
+        known: Mapping[str, LabelEntry],
+        base: Table,
+        shape: Shape,
+        intent: Intent,
+    ) -> dict[str, TableName]:
+        """Fill a new table for each label that changes; return them by label.
+
+        It has what the label is to have, of one that shares a table what is new. Rows of work
+        units that are not replaced are copied from the label's table.
+        """
+        own = self.own_tables(known.values())
+        has = self.records.signatures(connection, work.changes.keys() & own.keys())
+        built = {}
+        for label, change in work.changes.items():
+            entry = self.entry(known, label)
+            target = self.names.attempt(label, entry.attempt + 1)
+            self.tables.like(connection, target, base)
+            kept = sorted(has.get(label, frozenset()) - change.replaced)
+            if kept:
+                self._copy_kept(connection, own[label], target, kept)
+            if change.moves:
+                rows = replace(self.rows(intent), commit=change.commit(intent.commit))
+                connection.load(target, shape.columns, rows.batches(shape.columns))
+            self._bound(connection, target, entry, base)
+            built[label] = target
+        return built
+
+    def _bound(
+        self, connection: Connection, target: TableName, entry: LabelEntry, base: Table
+    ) -> None:
+        """Tell the database which times a label has, where rows are told apart by a column."""
+        name = self.spec.labels.column if self.spec.labels is not None else ""
+        for column in base.columns:
+            if name and column.name == name:
+                window = Interval(entry.start_ms, entry.end_ms)
+                self.tables.bound(connection, target, column, window)
+
+    def _copy_kept(
+        self, connection: Connection, source: TableName, target: TableName, kept: Sequence[str]
+    ) -> None:
+        columns = self.columns_of(connection, source)
+        for low in range(0, len(kept), _IN_A_STATEMENT):
+            condition, given = self.dialect.any_of(SIGNATURE, kept[low : low + _IN_A_STATEMENT])
+            self.tables.copy(connection, source, target, columns, condition, *given)
+
+    def columns_of(self, connection: Connection, table: TableName) -> list[str]:
+        """Return the names of a table's columns."""
+        found = self.dialect.table(connection, table)
+        return [] if found is None else [each.name for each in found.columns]
+
+    def loaded(
+        self, entry: LabelEntry, name: TableName, base: Table, rows: int, intent: Intent
+    ) -> LabelEntry:
+        """Return the entry of a label whose table is to be ``name``."""
+        is_reopened = entry.state is LabelState.REOPENED
+        return replace(
+            entry,
+            state=LabelState.REOPENED if is_reopened else LabelState.LOADED,
+            rows=rows,
+            object=name.name,
+            attempt=entry.attempt + 1,
+            seq=intent.sequence,
+            loaded_at=intent.commit.system_time,
+            columns={each.name: each.words for each in base.columns},
+        )
+
+    def gone(self, entry: LabelEntry, sequence: int | None = None) -> LabelEntry:
+        """Return the entry of a label that is dropped, by the commit of a number if by one."""
+        number = entry.seq if sequence is None else sequence
+        return replace(entry, state=LabelState.DROPPED, rows=0, object="", columns={}, seq=number)
+
+    def record(
+        self,
+        connection: Connection,
+        intent: Intent,
+        entries: Iterable[LabelEntry],
+        dropped: frozenset[str],
+    ) -> bool:
+        """Write down a commit and commit it; False where it was there already: all is undone.
+
+        Raises:
+            CommitLostError: it may be committed.
+        """
+        commit = intent.commit
+        changed = list(entries)
+        for entry in (*changed, *self._skipped(connection, intent, changed)):
+            self.registry.put(connection, entry)
+        going: list[PublishedFile] = list(commit.removes)
+        if dropped:
+            live = self.records.live(connection)
+            going += [file for file in live if file.timelabel in dropped]
+        self.records.forget_named(connection, {file.uri for file in going})
+        if not self.records.enter(connection, commit, intent.sequence):
+            connection.rollback()
+            return False
+        files = (move.target for move in commit.moves if move.target.timelabel not in dropped)
+        self.records.list_files(connection, files)
+        try:
+            connection.commit()
+        except self.dialect.errors() as error:
+            raise CommitLostError(error) from error
+        return True
+
+    def _skipped(
+        self, connection: Connection, intent: Intent, changed: Sequence[LabelEntry]
+    ) -> Iterator[LabelEntry]:
+        """Yield labels that no run reads and that nothing is known of (timelabels.md 2.8)."""
+        if not intent.commit.skipped:
+            return
+        known = {**self.registry.entries(connection), **{each.label: each for each in changed}}
+        for label in sorted({each.timelabel or "" for each in intent.commit.skipped} - {""}):
+            if label not in known:
+                entry = entry_of(known, label, self.windows)
+                yield replace(entry, state=LabelState.SKIPPED, seq=intent.sequence)
+
+
+def with_columns(
+    entries: Mapping[str, LabelEntry], name: str, columns: Mapping[str, str]
+) -> dict[str, LabelEntry]:
+    """Return the entries of a table of many labels, with the columns that it has now."""
+    return {
+        each.label: replace(each, columns=columns)
+        for each in entries.values()
+        if each.is_live and each.object == name
+    }
+
+
+def labelled_copy(
+    place: Place,
+    connection: Connection,
+    source: TableName,
+    target: TableName,
+    columns: list[str],
+    label: str,
+) -> None:
+    """Copy the rows of a label into a table of many labels."""
+    tables, quote = place.tables, place.dialect.quote
+    left_out = {LABEL, *tables.computed(connection, target)}
+    names = ", ".join(quote(name) for name in columns if name not in left_out)
+    connection.change(
+        f"INSERT INTO {place.dialect.full(target)} ({names}, {quote(LABEL)}) "  # noqa: S608
+        f"{tables.overriding}SELECT {names}, '{label}' FROM {place.dialect.full(source)}"
+    )

@@ -1,0 +1,109 @@
+"""Rotation where every change of a table commits: MySQL and MariaDB (timelabels.md 5.4).
+
+One RENAME takes the rows out of the base table and puts an empty one there. The view reads the
+table that they come to before, while that is empty. That the empty one is called ``old`` tells
+that the RENAME is done; the registry's newest entry tells of which label. Keys are unique in the
+base table of their time only, so that a table which takes rows of a second one cannot ask for that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from dil.publishing.timeseries.changes import entry_of
+from dil.publishing.timeseries.engines import MysqlTables
+from dil.publishing.timeseries.loading import Place
+from dil.publishing.timeseries.registry import LabelEntry, LabelState
+from dil.publishing.timeseries.rotation import (
+    Turn,
+    move_into,
+    require_rotatable,
+    rotated,
+    view_branches,
+)
+from dil.publishing.timeseries.view import Branch
+from dil.publishing.warehouse.dialect import Connection
+
+Entries = Mapping[str, LabelEntry]
+
+
+def rotate_in_steps(
+    place: Place, tables: MysqlTables, connection: Connection, turn: Turn
+) -> LabelEntry | None:
+    """Finish what an earlier rotation began, then rotate."""
+    _recover(place, tables, connection, turn)
+    known = place.registry.entries(connection)
+    entry = entry_of(known, turn.label, place.windows)
+    base = place.base(connection)
+    require_rotatable(place, connection, entry, base)
+    is_empty = not connection.rows(f"SELECT 1 FROM {place.dialect.full(place.names.base)} LIMIT 1")  # noqa: S608
+    if is_empty and (entry.is_live or not turn.takes_empty):
+        tables.show(connection, base, view_branches(place, known.values(), base))
+        return None
+    begun = replace(entry, seq=max((each.seq for each in known.values()), default=0) + 1)
+    place.registry.put(connection, begun)
+    target = place.names.label(turn.label)
+    coming = place.names.attempt(turn.label, entry.attempt + 1) if entry.is_live else target
+    old, following = place.names.old(turn.label, entry.attempt + 1), place.names.next_base()
+    tables.like(connection, coming, base)
+    tables.like(connection, following, base)
+    if entry.is_live:
+        tables.grow(connection, place.names.of(entry.object), base)
+        tables.loosen(connection, place.names.of(entry.object))
+    columns = {each.name: each.words for each in base.columns}
+    more = Branch(coming, turn.label, columns)
+    tables.show(connection, base, view_branches(place, known.values(), base, more))
+    pairs = [(coming, old), (place.names.base, coming), (following, place.names.base)]
+    tables.swap(connection, pairs)
+    return _finish(place, tables, connection, begun, turn)
+
+
+def _finish(
+    place: Place, tables: MysqlTables, connection: Connection, entry: LabelEntry, turn: Turn
+) -> LabelEntry:
+    """Record the label; rows for a table that was there before are moved into it first."""
+    base = place.base(connection)
+    number = entry.attempt + 1
+    coming, old = place.names.attempt(entry.label, number), place.names.old(entry.label, number)
+    if entry.is_live:
+        tables.loosen(connection, place.names.of(entry.object))
+    connection.begin()
+    if entry.is_live:
+        count = tables.count(connection, coming)
+        columns = place.columns_of(connection, coming)
+        move_into(place, connection, entry, base, coming, columns)
+        connection.change(f"DELETE FROM {place.dialect.full(coming)}")  # noqa: S608
+        after = rotated(place, entry, base, entry.rows + count, turn)
+    else:
+        count = tables.count(connection, place.names.label(entry.label))
+        after = rotated(place, entry, base, count, turn)
+    place.registry.put(connection, after)
+    connection.commit()
+    known = place.registry.entries(connection)
+    tables.show(connection, base, view_branches(place, known.values(), base))
+    tables.drop(connection, coming)
+    tables.drop(connection, old)
+    return after
+
+
+def _recover(place: Place, tables: MysqlTables, connection: Connection, turn: Turn) -> None:
+    """Finish the newest rotation, or take away what it left."""
+    known = place.registry.entries(connection)
+    if not known:
+        return
+    entry = max(known.values(), key=lambda each: each.seq)
+    number = entry.attempt + 1
+    if place.dialect.table(connection, place.names.old(entry.label, number)) is not None:
+        _finish(place, tables, connection, entry, turn)
+        return
+    base = place.base(connection)
+    tables.show(connection, base, view_branches(place, known.values(), base))
+    left = [place.names.attempt(entry.label, number)]
+    left += [make(entry.label, entry.attempt) for make in (place.names.attempt, place.names.old)]
+    own = place.names.label(entry.label)
+    is_placeholder = entry.state is LabelState.PENDING and place.dialect.table(connection, own)
+    if is_placeholder and not tables.count(connection, own):
+        left.append(own)
+    for table in left:
+        tables.drop(connection, table)

@@ -1,0 +1,90 @@
+"""The view of all timelabels: its text is made from the registry (timelabels.md 4.4, 4.5)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from dil.publishing.timeseries.names import LABEL
+from dil.publishing.timeseries.registry import LabelEntry
+from dil.publishing.warehouse.dialect import Dialect, TableName
+from dil.publishing.warehouse.types import TEXT, Table
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """A table that the view reads; ``columns`` are its types in words, by name.
+
+    ``label`` is that of all its rows; None where they have the column ``_timelabel``, and empty
+    where they have no label yet.
+    """
+
+    table: TableName
+    label: str | None
+    columns: Mapping[str, str]
+
+
+def branches(
+    entries: Iterable[LabelEntry], label_table: Mapping[str, TableName], schema: str
+) -> tuple[Branch, ...]:
+    """Return the branches in order of labels; many labels of one table are one branch.
+
+    Args:
+        entries: The registry.
+        label_table: The tables of labels that have one of their own, by label.
+        schema: The schema of the others.
+    """
+    found: dict[TableName, Branch] = {}
+    for entry in entries:
+        if entry.is_live:
+            own = label_table.get(entry.label)
+            table = own or TableName(schema, entry.object)
+            found.setdefault(table, Branch(table, entry.label if own else None, entry.columns))
+    return tuple(found.values())
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What the view shows: the columns of the base table, by name in words, and the label.
+
+    ``casts`` tells that the database can cast to the words of any column.
+    """
+
+    dialect: Dialect
+    name: TableName
+    columns: Mapping[str, str]
+    casts: bool = True
+
+    def ordered(self, before: Table | None) -> tuple[tuple[str, str], ...]:
+        """Return the columns with their types, new ones behind those that the view had before.
+
+        PostgreSQL can only append columns to a view.
+        """
+        label = self.dialect.type_words(TEXT, is_key=False)
+        wanted = {**{name: words for name, words in self.columns.items() if name != LABEL}}
+        wanted[LABEL] = label
+        first = [each.name for each in before.columns if each.name in wanted] if before else []
+        return tuple((name, wanted[name]) for name in dict.fromkeys((*first, *wanted)))
+
+    def text(self, base: TableName, found: Sequence[Branch], before: Table | None) -> str:
+        """Return the SELECT; without a branch it is that of the base table, which is empty."""
+        columns = self.ordered(before)
+        shown = found or (Branch(base, "", self.columns),)
+        return " UNION ALL ".join(self._select(columns, branch) for branch in shown)
+
+    def _select(self, columns: Sequence[tuple[str, str]], branch: Branch) -> str:
+        quote = self.dialect.quote
+        terms = (f"{self._term(name, words, branch)} AS {quote(name)}" for name, words in columns)
+        return f"SELECT {', '.join(terms)} FROM {self.dialect.full(branch.table)}"  # noqa: S608
+
+    def _term(self, name: str, words: str, branch: Branch) -> str:
+        quoted = self.dialect.quote(name)
+        if name == LABEL and branch.label is not None:
+            return self._cast(f"'{branch.label}'" if branch.label else "NULL", words)
+        has = branch.columns.get(name)
+        if name == LABEL or has == words:
+            return quoted
+        return self._cast("NULL" if has is None else quoted, words)
+
+    def _cast(self, term: str, words: str) -> str:
+        return f"CAST({term} AS {words})" if self.casts else term

@@ -1,0 +1,156 @@
+"""What a destination asks of its database, each time on a connection of its own."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from dil.errors import ConfigError
+from dil.model.dataset import Commit, Intent, PublishedFile
+from dil.model.job import PublishingSpec, PublishMode
+from dil.publishing.owner import Owner
+from dil.publishing.warehouse.attempts import Attempts
+from dil.publishing.warehouse.dialect import Connection, Dialect, TableName
+from dil.publishing.warehouse.loading import Loading
+from dil.publishing.warehouse.owners import Owners
+from dil.publishing.warehouse.records import Records
+from dil.publishing.warehouse.rows import StagedFiles
+from dil.publishing.warehouse.shape import missing_key
+from dil.storage import Filesystem
+from dil.text.warehouse_url import Engine, WarehouseAddress
+
+_RIGHTS = {
+    PublishMode.APPEND: ("INSERT",),
+    PublishMode.REPLACE: ("INSERT", "DELETE"),
+    PublishMode.WINDOW_REPLACE: ("SELECT", "INSERT", "DELETE"),
+    PublishMode.MERGE: ("SELECT", "INSERT", "UPDATE", "DELETE"),
+}
+
+
+class Access:
+    """One table of a database, as one job publishes to it."""
+
+    def __init__(
+        self,
+        address: WarehouseAddress,
+        schema: str,
+        table: str,
+        spec: PublishingSpec,
+        filesystem: Filesystem,
+    ) -> None:
+        self._spec = spec
+        self._engine = address.engine
+        self._dialect = dialect_for(address)
+        self._table = TableName(schema, table)
+        self._attempts = Attempts(self._dialect, str(address))
+        dataset = f"{schema}.{table}".lstrip(".")
+        self._records = Records(self._dialect, schema, dataset)
+        self._owners = Owners(self._dialect, schema, dataset)
+        self._files = StagedFiles(filesystem)
+        self._loading = Loading(self._dialect, self._table, self._records, spec, self._files)
+
+    def check(self) -> None:
+        """See ``WarehouseDestination.check``."""
+        self._attempts.run(self._check)
+
+    def claim(self, owner: Owner) -> None:
+        """See ``WarehouseDestination.claim``."""
+        merge = self._spec.merge
+        deletes = merge is not None and merge.deletes_missing
+        self._attempts.run(partial(self._owners.claim, owner=owner, deletes_missing=deletes))
+
+    def live(self) -> tuple[PublishedFile, ...]:
+        """Return the files whose rows are in the table, as commits told."""
+        return self._attempts.run(self._live)
+
+    def has_rows(self) -> bool:
+        """Tell whether any row is in the table."""
+        return self._attempts.run(self._has_rows)
+
+    def has(self, run_id: str) -> bool:
+        """Tell whether a run's commit is done."""
+        return self._attempts.run(partial(self._has, run_id=run_id))
+
+    def next_sequence(self) -> int:
+        """Return the number of the next commit; makes the tables that record commits."""
+        return self._attempts.run(self._next_sequence)
+
+    def require_fit(self, commit: Commit) -> None:
+        """See ``WarehouseDestination.require_fit``."""
+        self._attempts.run(partial(self._loading.require_fit, commit=commit))
+        self._attempts.run(partial(self._loading.require_few_missing, commit=commit))
+
+    def carry_out(self, intent: Intent) -> None:
+        """See ``WarehouseDestination.carry_out``."""
+        self._attempts.run(partial(self._loading.carry_out, intent=intent))
+
+    def _check(self, connection: Connection) -> None:
+        table = self._dialect.table(connection, self._table)
+        name = self._dialect.full(self._table)
+        right = self._dialect.missing_right(connection, self._table, _RIGHTS[self._spec.mode])
+        if right:
+            raise _config(f"is a database in which this user may not load into {name}", right)
+        if table is not None and table.problem:
+            raise _config(f"is a database where {name} {table.problem}", "Name another table.")
+        if table is not None and table.heir and self._spec.mode is not PublishMode.APPEND:
+            raise _config(
+                f"is a database where {table.heir} inherits from {name}: its rows would be taken "
+                f"for rows of {name}, and deleted with them (ms.publish.mode={self._spec.mode})",
+                f"ALTER TABLE {table.heir} NO INHERIT {name}; or name another table.",
+            )
+        merge = self._spec.merge
+        if table is None or merge is None:
+            return
+        statement = missing_key(self._dialect, self._table, table, merge.keys)
+        if statement:
+            raise ConfigError.single(
+                "extract.primary.key.fields",
+                f"names {', '.join(merge.keys)}, and {name} has no primary key or unique index of "
+                "these columns",
+                f"Add one: {statement};",
+            )
+        if self._engine is Engine.MYSQL and len(table.unique) > 1:
+            raise ConfigError.single(
+                "ms.warehouse.operation",
+                f"is upsert, and {name} has several unique keys: MySQL would update rows by any",
+                "Drop the others, or load into another table.",
+            )
+
+    def _live(self, connection: Connection) -> tuple[PublishedFile, ...]:
+        known = self._records.are_there(connection)
+        return self._records.live(connection) if known else ()
+
+    def _has_rows(self, connection: Connection) -> bool:
+        if self._dialect.table(connection, self._table) is None:
+            return False
+        full = self._dialect.full(self._table)
+        return bool(connection.rows(f"SELECT 1 FROM {full} LIMIT 1"))  # noqa: S608 - a quoted name
+
+    def _has(self, connection: Connection, run_id: str) -> bool:
+        return self._records.are_there(connection) and self._records.has(connection, run_id)
+
+    def _next_sequence(self, connection: Connection) -> int:
+        self._records.make(connection)
+        return self._records.next_sequence(connection)
+
+
+def dialect_for(address: WarehouseAddress) -> Dialect:
+    """Return the words of a database, and the way to it."""
+    if address.engine is Engine.POSTGRESQL:
+        from dil.publishing.warehouse.postgresql import PostgresqlDialect
+
+        return PostgresqlDialect(address)
+    if address.engine is Engine.MYSQL:
+        from dil.publishing.warehouse.mysql import MysqlDialect
+
+        return MysqlDialect(address)
+    if address.engine is Engine.DUCKDB:
+        from dil.publishing.warehouse.duckdb import DuckdbDialect
+
+        return DuckdbDialect(address)
+    from dil.publishing.warehouse.sqlite import SqliteDialect
+
+    return SqliteDialect(address)
+
+
+def _config(what: str, fix: str) -> ConfigError:
+    return ConfigError.single("ms.warehouse.url", what, fix)

@@ -1,0 +1,78 @@
+"""Work on a connection of its own, done again where the database says that this may help."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from time import sleep
+from typing import TypeVar
+
+from dil.errors import CommitUnknownError, WriteError
+from dil.publishing.warehouse.dialect import Connection, Diagnosis, Dialect, Fault
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+# How often something is tried in all; between the attempts 0.2 s and each time twice as long, up
+# to 5 s. A lock is waited for in each attempt besides.
+_MOST = {Fault.BUSY: 9, Fault.LOST: 3, Fault.OTHER: 1}
+_PAUSE_S, _LONGEST_PAUSE_S = 0.2, 5.0
+
+
+class CommitLostError(Exception):
+    """A COMMIT failed, or its answer was lost; ``cause`` is the driver's error."""
+
+    def __init__(self, cause: Exception) -> None:
+        super().__init__(cause)
+        self.cause = cause
+
+
+class Attempts:
+    """How often a database, ``place`` in messages, is asked again."""
+
+    def __init__(self, dialect: Dialect, place: str) -> None:
+        self._dialect = dialect
+        self._place = place
+
+    def run(self, work: Callable[[Connection], T]) -> T:
+        """Do work that may be done again; a transaction that it leaves open is rolled back.
+
+        Raises:
+            WriteError: the database did not do it.
+            CommitUnknownError: it may have done it: the answer was lost, and nobody can ask.
+        """
+        is_unknown = False
+        attempt = 0
+        while True:
+            attempt += 1
+            try:
+                return self._once(work)
+            except CommitLostError as error:
+                is_commit, cause = True, error.cause
+            except self._dialect.errors() as error:
+                is_commit, cause = False, error
+            found = self._dialect.diagnose(cause)
+            # A server that answers, with a constraint for example, has committed nothing.
+            is_unknown = is_unknown or (is_commit and found.fault is Fault.LOST)
+            if attempt >= _MOST[found.fault]:
+                raise self._failure(found, is_unknown=is_unknown) from cause
+            pause = min(_PAUSE_S * 2 ** (attempt - 1), _LONGEST_PAUSE_S)
+            log.info("%s: %s; trying again in %g s", self._place, found.text, pause)
+            sleep(pause)
+
+    def _once(self, work: Callable[[Connection], T]) -> T:
+        connection = self._dialect.connect()
+        try:
+            return work(connection)
+        finally:
+            connection.close()
+
+    def _failure(self, found: Diagnosis, *, is_unknown: bool) -> Exception:
+        text = f"{self._place}: {found.text}"
+        if is_unknown:
+            return CommitUnknownError(
+                f"{text}; whether the rows were loaded is not known",
+                "Nothing was deleted. The next run looks, and loads them unless they are there.",
+            )
+        return WriteError(text, found.advice)

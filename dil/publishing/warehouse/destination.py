@@ -1,0 +1,157 @@
+"""A table of a database: rows and the record that they are there, in one transaction.
+
+Nothing here imports Arrow or a driver before a database is asked.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from dil.errors import CommitUnknownError, ConfigError
+from dil.model.dataset import Commit, Intent, Move, PublishedFile
+from dil.model.job import PublishingSpec, PublishMode
+from dil.storage import Filesystem
+from dil.text.warehouse_url import read_warehouse_url
+
+# Under these modes rows are loaded without ``_dil_signature``.
+_UNSIGNED = {PublishMode.APPEND.value, PublishMode.REPLACE.value, PublishMode.MERGE.value}
+
+if TYPE_CHECKING:
+    from dil.publishing.owner import Owner
+    from dil.publishing.warehouse.access import Access
+
+
+class WarehouseDestination:
+    """The table ``extract.table.name``, and the records ``dil_commit`` and ``dil_part`` beside it.
+
+    A staged file is named ``<url>/<schema>.<table>?mode=<publish mode>#<file name>``. The mode is
+    part of it because an intent is finished by whoever comes next, as it was decided.
+    """
+
+    def __init__(self, spec: PublishingSpec, filesystem: Filesystem) -> None:
+        warehouse = spec.warehouse
+        if warehouse is None:
+            raise TypeError("the job publishes to no warehouse")
+        self._spec = spec
+        self._filesystem = filesystem
+        self._address = read_warehouse_url(warehouse.url.reveal())
+        self._schema = warehouse.schema or self._address.engine.default_schema
+        self._table = warehouse.table
+        self._dataset = f"{self._schema}.{self._table}".lstrip(".")
+        self._base = f"{self._address}/{quote(self._dataset)}"
+
+    @cached_property
+    def _access(self) -> Access:
+        from dil.publishing.warehouse.access import Access
+
+        return Access(self._address, self._schema, self._table, self._spec, self._filesystem)
+
+    def check(self) -> None:
+        """Look whether the database answers, and whether the table is one that fits the job.
+
+        Raises:
+            ConfigError: a right or the key that rows are merged by is missing.
+            WriteError: the database cannot be reached.
+        """
+        self._access.check()
+
+    def claim(self, owner: Owner) -> None:
+        """Enter a job as an owner of the table, wherever its files are staged.
+
+        Raises:
+            ConfigError: the table belongs to another job.
+        """
+        self._access.claim(owner)
+
+    def live(self) -> tuple[PublishedFile, ...]:
+        """Return the files whose rows are in the table; of merged rows nobody can tell."""
+        if self._spec.mode is PublishMode.MERGE:
+            return ()
+        found = self._access.live()
+        if found or self._spec.mode is not PublishMode.REPLACE or not self._access.has_rows():
+            return found
+        # Rows of others: so that a replace by no rows has something to take away.
+        return (PublishedFile(f"{self._base}#rows-of-others", "", 0, 0, "", ""),)
+
+    def next_sequence(self) -> int:
+        """Return the number of the table's next commit."""
+        return self._access.next_sequence()
+
+    def uri(self, path: str) -> str:
+        """Return how a file is named whose rows are loaded, by its name alone."""
+        return f"{self._base}?mode={self._spec.mode.value}#{quote(path.rpartition('/')[2])}"
+
+    def missing(self) -> PublishedFile:
+        """Return what a commit removes that takes away the rows whose key it does not have."""
+        from dil.publishing.warehouse.missing import missing_rows
+
+        return missing_rows(f"{self._base}?mode={self._spec.mode.value}")
+
+    def lost(self, intent: Intent) -> tuple[Move, ...]:
+        """Return the moves whose file is gone, unless the database has their rows."""
+        moves = intent.commit.moves
+        gone = tuple(move for move in moves if not self._filesystem.exists(move.source))
+        return () if gone and self._access.has(intent.commit.run_id) else gone
+
+    def require_fit(self, commit: Commit) -> None:
+        """Look whether a commit can be carried out; called before it is decided.
+
+        Raises:
+            ConfigError: rows are to be replaced that nobody can tell from others.
+            ConversionError: a column or a value does not fit the table.
+            SourceContractError: more rows are missing at the source than may be deleted.
+            WriteError: the table cannot be made to fit.
+        """
+        if commit.moves or commit.removes:
+            if self._spec.mode is PublishMode.WINDOW_REPLACE:
+                self._refuse_unsigned(commit)
+            self._access.require_fit(commit)
+
+    def carry_out(self, intent: Intent) -> None:
+        """Load the rows, unless the database says that they are there.
+
+        Raises:
+            CommitUnknownError: the intent is of another table, or of another publish mode; or the
+                answer to the commit was lost.
+            WriteError: the database did not take the rows; the next run tries again.
+        """
+        if intent.commit.moves or intent.commit.removes:
+            self._check_intent(intent.commit)
+            self._access.carry_out(intent)
+
+    def _refuse_unsigned(self, commit: Commit) -> None:
+        """Refuse to replace rows that were loaded without the work unit of each."""
+        modes = (file.uri.partition("#")[0].rpartition("?mode=")[2] for file in commit.removes)
+        unsigned = sorted({mode for mode in modes if mode in _UNSIGNED})
+        if unsigned:
+            mode = unsigned[0]
+            forget = f"DELETE FROM dil_part WHERE dataset = '{self._dataset}'"  # noqa: S608 - a hint
+            raise ConfigError.single(
+                "ms.publish.mode",
+                f"is {self._spec.mode}, and rows of {self._table} that are to be replaced were "
+                f"loaded under {mode}: they do not say of which work unit they are",
+                "Set it back, or load into another table. To stay with this one, empty it, "
+                f"{forget}; and let everything be read again: dil state forget JOB.conf --all",
+            )
+
+    def _check_intent(self, commit: Commit) -> None:
+        """Refuse to finish what was decided under another configuration."""
+        mode = self._spec.mode
+        expected = f"{self._base}?mode={mode.value}"
+        for move in commit.moves:
+            decided = move.target.uri.partition("#")[0]
+            if decided != expected:
+                raise _unlike(commit.run_id, decided, expected)
+        is_known = any(file.uri.startswith(f"{expected}#") for file in commit.removes)
+        if not commit.moves and mode in {PublishMode.APPEND, PublishMode.MERGE} and not is_known:
+            raise _unlike(commit.run_id, "in place of earlier rows", expected)
+
+
+def _unlike(run_id: str, decided: str, configured: str) -> CommitUnknownError:
+    return CommitUnknownError(
+        f"run {run_id} began to publish to {decided}, and the job now publishes to {configured}",
+        "Set ms.warehouse.url, the table's name and ms.publish.mode back and run again: the publish"
+        " is finished. Then change them.",
+    )

@@ -1,0 +1,183 @@
+"""DuckDB: one file, of which one process at a time may hold the writing end."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.types as pt
+
+from dil.publishing.warehouse.dialect import (
+    MARK,
+    Connection,
+    Diagnosis,
+    Dialect,
+    Fault,
+    Row,
+    TableName,
+    Value,
+)
+from dil.publishing.warehouse.types import JSON, TEXT, Table, TableColumn, decimal_of
+from dil.text.warehouse_url import WarehouseAddress
+
+_WORDS = {
+    pa.bool_(): "BOOLEAN",
+    pa.int16(): "SMALLINT",
+    pa.int32(): "INTEGER",
+    pa.int64(): "BIGINT",
+    pa.float32(): "FLOAT",
+    pa.float64(): "DOUBLE",
+    TEXT: "VARCHAR",
+    pa.binary(): "BLOB",
+    pa.date32(): "DATE",
+    pa.time64("us"): "TIME",
+    pa.timestamp("us"): "TIMESTAMP",
+    pa.timestamp("us", "UTC"): "TIMESTAMP WITH TIME ZONE",
+    JSON: "JSON",
+}
+_TYPES = {words: data_type for data_type, words in _WORDS.items()}
+_DECIMAL = re.compile(r"DECIMAL\((\d+),(\d+)\)")
+_MOST_DIGITS = 38
+_HELD = re.compile(r"(?i)could not set lock|conflicting lock|write-write conflict|conflict on")
+_COLUMNS = f"""
+SELECT c.column_name, c.data_type, c.is_nullable = 'NO' AND c.column_default IS NULL, t.table_type,
+       c.is_nullable = 'YES'
+FROM information_schema.tables t JOIN information_schema.columns c
+  ON c.table_catalog = t.table_catalog AND c.table_schema = t.table_schema
+  AND c.table_name = t.table_name
+WHERE t.table_catalog = current_database() AND t.table_schema = {MARK} AND t.table_name = {MARK}
+ORDER BY c.ordinal_position"""  # noqa: S608 - no value is in it
+_UNIQUE = f"""
+SELECT constraint_column_names FROM duckdb_constraints()
+WHERE database_name = current_database() AND schema_name = {MARK} AND table_name = {MARK}
+  AND constraint_type IN ('PRIMARY KEY', 'UNIQUE')"""  # noqa: S608 - no value is in it
+
+
+class DuckdbDialect(Dialect):
+    """Loads Arrow batches as they are, in one transaction."""
+
+    def __init__(self, address: WarehouseAddress) -> None:
+        self._address = address
+
+    def connect(self) -> Connection:
+        """Open the file; it is made where there is none."""
+        import duckdb
+
+        connection = duckdb.connect(self._address.path)
+        connection.execute("SET TimeZone = 'UTC'")
+        return _Connection(connection)
+
+    def errors(self) -> tuple[type[Exception], ...]:
+        """Return DuckDB's root error."""
+        import duckdb
+
+        return (duckdb.Error,)
+
+    def diagnose(self, error: Exception) -> Diagnosis:
+        """Tell by the text: DuckDB's errors have no numbers."""
+        text = " ".join(str(error).split())
+        if _HELD.search(text):
+            advice = "Another process holds the file; run the job again when it is done."
+            return Diagnosis(Fault.BUSY, text, advice)
+        return Diagnosis(Fault.OTHER, text, "ms.warehouse.url names a file that can be written.")
+
+    def table(self, connection: Connection, name: TableName) -> Table | None:
+        """Look into the information schema."""
+        place = (name.schema, name.name)
+        found = connection.rows(_COLUMNS, *place)
+        if not found:
+            return None
+        columns = tuple(
+            TableColumn(
+                str(column), _type_of(str(words)), str(words), None, bool(required), bool(nullable)
+            )
+            for column, words, required, _, nullable in found
+        )
+        unique = (frozenset(map(str, row[0])) for row in connection.rows(_UNIQUE, *place))  # type: ignore[call-overload]
+        is_table = found[0][3] == "BASE TABLE"
+        return Table(
+            columns,
+            frozenset(unique),
+            "" if is_table else "is no table that rows can be loaded into",
+        )
+
+    def type_words(self, data_type: pa.DataType, *, is_key: bool) -> str:
+        """Return the type's name."""
+        del is_key
+        if pt.is_decimal(data_type):
+            fits = data_type.precision <= _MOST_DIGITS
+            return f"DECIMAL({data_type.precision},{data_type.scale})" if fits else ""
+        return _WORDS.get(data_type, "")
+
+    def widen(
+        self, table: TableName, column: str, words: str, attributes: str | None = None
+    ) -> str:
+        """Return ALTER COLUMN TYPE, which is part of the transaction."""
+        del attributes
+        return f"ALTER TABLE {self.full(table)} ALTER COLUMN {self.quote(column)} TYPE {words}"
+
+    def same(self, left: str, right: str) -> str:
+        """Return the standard's condition."""
+        return f"{left} IS NOT DISTINCT FROM {right}"
+
+
+class _Connection(Connection):
+    """One DuckDB connection."""
+
+    def __init__(self, connection: Any) -> None:  # noqa: ANN401 - its type needs the driver
+        self._connection = connection
+
+    def begin(self) -> None:
+        """Begin a transaction."""
+        self._connection.begin()
+
+    def commit(self) -> None:
+        """Commit; what was changed is in the log on disk."""
+        self._connection.commit()
+
+    def rollback(self) -> None:
+        """Roll back."""
+        self._connection.rollback()
+
+    def change(self, statement: str, *values: Value) -> int:
+        """Run a statement; where it changes rows, DuckDB answers with their number."""
+        answer = self._connection.execute(statement.replace(MARK, "?"), list(values)).fetchone()
+        return int(answer[0]) if answer and isinstance(answer[0], int) else 0
+
+    def rows(self, statement: str, *values: Value) -> list[Row]:
+        """Return rows."""
+        return list(self._connection.execute(statement.replace(MARK, "?"), list(values)).fetchall())
+
+    def load(
+        self, table: TableName, columns: Sequence[TableColumn], batches: Iterable[pa.RecordBatch]
+    ) -> None:
+        """Insert batches straight from Arrow."""
+        schema = pa.schema(
+            [(each.name, TEXT if each.type == JSON else each.type) for each in columns]
+        )
+        names = ", ".join('"' + each.name.replace('"', '""') + '"' for each in columns)
+        full = '"' + table.name.replace('"', '""') + '"'
+        if table.schema:
+            full = '"' + table.schema.replace('"', '""') + '".' + full
+        reader = pa.RecordBatchReader.from_batches(schema, iter(batches))
+        self._connection.register("dil_batches", reader)
+        try:
+            self._connection.execute(
+                f"INSERT INTO {full} ({names}) SELECT {names} FROM dil_batches"  # noqa: S608
+            )
+        finally:
+            self._connection.unregister("dil_batches")
+
+    def close(self) -> None:
+        """Close the file."""
+        with suppress(Exception):
+            self._connection.close()
+
+
+def _type_of(words: str) -> pa.DataType | None:
+    if match := _DECIMAL.fullmatch(words):
+        return decimal_of(int(match[1]), int(match[2]))
+    return _TYPES.get(words)

@@ -1,0 +1,217 @@
+"""The one transaction of a commit: rows, what they replace, and the record of the commit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from dil.errors import ConversionError, WriteError
+from dil.model.dataset import Commit, Intent
+from dil.model.job import PublishingSpec, PublishMode
+from dil.publishing.warehouse.attempts import CommitLostError
+from dil.publishing.warehouse.dialect import Connection, Dialect, TableName
+from dil.publishing.warehouse.merging import Merge, check_fields
+from dil.publishing.warehouse.missing import Missing, takes_missing
+from dil.publishing.warehouse.records import Records, delete_by
+from dil.publishing.warehouse.rows import DELETED_AT, LABEL, SIGNATURE, StagedFiles, StagedRows
+from dil.publishing.warehouse.shape import Shape, Wanted, missing_key
+from dil.publishing.warehouse.types import INSTANT, TableColumn
+
+
+def change_all(connection: Connection, statements: Sequence[str]) -> None:
+    """Run statements one after the other."""
+    for statement in statements:
+        connection.change(statement)
+
+
+@dataclass(frozen=True, slots=True)
+class Loading:
+    """How rows get into one table; ``alter`` runs the statements that change its columns."""
+
+    dialect: Dialect
+    table: TableName
+    records: Records
+    spec: PublishingSpec
+    files: StagedFiles
+    alter: Callable[[Connection, Sequence[str]], None] = change_all
+
+    def require_fit(self, connection: Connection, commit: Commit) -> None:
+        """Look whether the table takes the rows of a commit, all of them.
+
+        What the table lacks is made and undone, or made for good where that cannot be undone: an
+        empty table, or an empty column, is no row that anyone could see.
+
+        Raises:
+            ConversionError: a column or a value does not fit.
+        """
+        rows = self._rows(commit)
+        self.records.make(connection)
+        shape = self._shape(connection, rows)
+        for batch in rows.batches(shape.columns):
+            self._check_values(batch, shape.columns)
+        if shape.statements and self.dialect.ddl_in_transaction:
+            connection.begin()
+            # Anew: another job may have changed the table meanwhile.
+            self._alter(connection, self._shape(connection, rows))
+            connection.rollback()
+        else:
+            self._alter(connection, shape)
+
+    def require_few_missing(self, connection: Connection, commit: Commit) -> None:
+        """Look whether a commit takes away more than it may of what the run did not read.
+
+        Raises:
+            SourceContractError: it does.
+        """
+        table = self.dialect.table(connection, self.table)
+        if table is None or self.spec.merge is None or not takes_missing(commit):
+            return
+        connection.begin()
+        missing = Missing(self.dialect, self.table, table, self.spec.merge)
+        missing.require_few(connection, self._rows(commit))
+        connection.rollback()
+
+    def carry_out(self, connection: Connection, intent: Intent) -> None:
+        """Load the rows of an intent, unless they are there; done again, it changes nothing."""
+        commit = intent.commit
+        self.records.make(connection)
+        if self.records.has(connection, commit.run_id):
+            return
+        if self.dialect.ddl_in_transaction:
+            connection.begin()
+        rows = self._rows(commit)
+        shape = self._shape(connection, rows)
+        self._alter(connection, shape)
+        merge = self._staged(connection, rows, shape.columns)
+        if not self.dialect.ddl_in_transaction:
+            connection.begin()
+        if self.spec.mode is not PublishMode.APPEND:
+            self._lock(connection)
+        self._change(connection, rows, shape.columns, merge)
+        if not self.records.enter(connection, commit, intent.sequence):
+            connection.rollback()
+            return
+        self.records.list_files(connection, (move.target for move in commit.moves))
+        try:
+            connection.commit()
+        except self.dialect.errors() as error:
+            raise CommitLostError(error) from error
+
+    def _rows(self, commit: Commit) -> StagedRows:
+        by_unit = self.spec.mode is PublishMode.WINDOW_REPLACE
+        by_label = by_unit and self._keeps_readings
+        return StagedRows(commit, self.files, by_unit, self.spec.merge, by_label)
+
+    @property
+    def _keeps_readings(self) -> bool:
+        return self.spec.warehouse is not None and self.spec.warehouse.keeps_readings
+
+    def _shape(self, connection: Connection, rows: StagedRows) -> Shape:
+        merge = self.spec.merge
+        keys = () if merge is None else merge.keys
+        table = self.dialect.table(connection, self.table)
+        if merge is not None and rows.commit.moves:
+            check_fields(self.dialect, merge, rows.schema())
+            statement = "" if table is None else missing_key(self.dialect, self.table, table, keys)
+            if statement:
+                raise WriteError(
+                    f"{self.table.name} has no primary key or unique index of {', '.join(keys)}",
+                    f"Add one: {statement};",
+                )
+        shape = Wanted(self.dialect, self.table, keys).shape(table, rows)
+        is_marking = merge is not None and merge.is_soft and takes_missing(rows.commit)
+        if not is_marking or rows.commit.moves or table is None:
+            return shape
+        # No rows came, so that none tells that rows are to be marked.
+        if any(each.name == DELETED_AT for each in table.columns):
+            return shape
+        words = self.dialect.type_words(INSTANT, is_key=False)
+        column = f"{self.dialect.quote(DELETED_AT)} {words}"
+        return Shape((f"ALTER TABLE {self.dialect.full(self.table)} ADD COLUMN {column}",), ())
+
+    def _alter(self, connection: Connection, shape: Shape) -> None:
+        self.alter(connection, shape.statements)
+
+    def _staged(
+        self, connection: Connection, rows: StagedRows, columns: Sequence[TableColumn]
+    ) -> Merge | None:
+        if self.spec.merge is None or not rows.commit.moves:
+            return None
+        merge = Merge(self.dialect, self.table, self.spec.merge)
+        merge.stage(connection, rows, columns)
+        return merge
+
+    def _lock(self, connection: Connection) -> None:
+        if self.dialect.table(connection, self.table) is not None:
+            self.dialect.lock(connection, self.table)
+
+    def _change(
+        self,
+        connection: Connection,
+        rows: StagedRows,
+        columns: Sequence[TableColumn],
+        merge: Merge | None,
+    ) -> None:
+        commit, mode = rows.commit, self.spec.mode
+        if takes_missing(commit):
+            self._take_missing(connection, commit)
+        if merge is not None:
+            merge.carry_out(connection, columns)
+            return
+        if mode is PublishMode.REPLACE:
+            self._empty(connection)
+        elif mode is PublishMode.WINDOW_REPLACE:
+            self._empty_units(connection, commit)
+        if commit.moves:
+            connection.load(self.table, columns, rows.batches(columns))
+
+    def _take_missing(self, connection: Connection, commit: Commit) -> None:
+        """Take away what was not read, while the winners are all that was."""
+        table = self.dialect.table(connection, self.table)
+        if table is not None and self.spec.merge is not None:
+            Missing(self.dialect, self.table, table, self.spec.merge).take_away(connection, commit)
+
+    def _empty(self, connection: Connection) -> None:
+        """Delete all rows; readers see them until the commit.
+
+        TRUNCATE would be faster, and would keep readers waiting, or show them an empty table.
+        """
+        self.records.forget_files(connection)
+        if self.dialect.table(connection, self.table) is not None:
+            connection.change(f"DELETE FROM {self.dialect.full(self.table)}")  # noqa: S608
+
+    def _empty_units(self, connection: Connection, commit: Commit) -> None:
+        """Delete the rows of what was read again; where labels keep readings, of its label."""
+        units: dict[str | None, list[str]] = {}
+        for each in commit.outcomes:
+            if each.succeeded:
+                label = each.timelabel if self._keeps_readings else None
+                units.setdefault(label, []).append(each.signature)
+        table = self.dialect.table(connection, self.table)
+        names = set() if table is None else {each.name for each in table.columns}
+        for label, signatures in units.items():
+            self.records.forget_files(connection, signatures, label)
+            which: dict[str, Sequence[str]] = {SIGNATURE: signatures}
+            if label is not None:
+                which[LABEL] = (label,)
+            if names >= which.keys():
+                delete_by(connection, self.dialect, self.table, which)
+
+    def _check_values(self, batch: pa.RecordBatch, columns: Sequence[TableColumn]) -> None:
+        merge = self.spec.merge
+        keys, deltas = ((), ()) if merge is None else (merge.keys, merge.delta_fields)
+        for column, values in zip(columns, batch.columns, strict=True):
+            refusal = self.dialect.refusal(column, values)
+            if not refusal and column.name in deltas:
+                refusal = self.dialect.unordered(values)
+            if not refusal and column.name in keys and values.null_count:
+                refusal = "holds nulls, and rows are merged by it"
+            if not refusal and not column.takes_null and values.null_count:
+                refusal = "holds nulls, which the table's column does not keep"
+            if refusal:
+                raise ConversionError(
+                    f"column {column.name} {refusal}",
+                    "Correct the values with ms.derived.fields, or leave the column out.",
+                )

@@ -1,0 +1,116 @@
+"""Rows put in place of those of their keys (spec README 20, timelabels.md 5.10).
+
+The rows of a commit are loaded into a temporary table. Of those of one key the one with the
+greatest delta fields wins, of equals the later one; a winner that is older than the row in the
+table is dropped; the others are upserted, or delete what they tell to be deleted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from dil.errors import ConversionError
+from dil.model.destination import MergeSpec
+from dil.publishing.warehouse.dialect import STAGE, WINNERS, Connection, Dialect, TableName
+from dil.publishing.warehouse.rows import GONE, ORDER, StagedRows
+from dil.publishing.warehouse.types import TEXT, TableColumn, column_type
+
+_STAGE = TableName("", STAGE, is_temporary=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """One commit's rows on their way into a table."""
+
+    dialect: Dialect
+    table: TableName
+    spec: MergeSpec
+
+    def stage(
+        self, connection: Connection, rows: StagedRows, columns: Sequence[TableColumn]
+    ) -> None:
+        """Load the rows and choose the winners; the table is only looked at."""
+        quote, dialect = self.dialect.quote, self.dialect
+        names = ", ".join(quote(each.name) for each in columns)
+        zero = f"CAST(0 AS {dialect.big_integer})"
+        connection.change(
+            dialect.temporary(
+                STAGE,
+                "",
+                f"SELECT {names}, {zero} AS {quote(ORDER)}, {zero} AS {quote(GONE)} "  # noqa: S608
+                f"FROM {dialect.full(self.table)} WHERE 1 = 0",
+            )
+        )
+        added = (TableColumn(name, pa.int64(), "bigint") for name in (ORDER, GONE))
+        loaded = (*columns, *added)
+        connection.load(_STAGE, loaded, rows.batches(loaded))
+        keys = ", ".join(map(quote, self.spec.keys))
+        order = [f"({quote(name)} IS NULL), {quote(name)} DESC" for name in self.spec.delta_fields]
+        order.append(f"{quote(ORDER)} DESC")
+        connection.change(
+            dialect.temporary(
+                WINNERS,
+                dialect.key_clause(self.spec.keys),
+                f"SELECT {names}, {quote(GONE)} FROM (SELECT {names}, {quote(GONE)}, "  # noqa: S608
+                f"ROW_NUMBER() OVER (PARTITION BY {keys} ORDER BY {', '.join(order)}) AS dil_rank "
+                f"FROM {STAGE}) r WHERE dil_rank = 1",
+            )
+        )
+        for statement in dialect.index_winners(self.spec.keys):
+            connection.change(statement)
+
+    def carry_out(self, connection: Connection, columns: Sequence[TableColumn]) -> None:
+        """Change the table, whose writers are locked out."""
+        dialect = self.dialect
+        if self.spec.delta_fields:
+            connection.change(
+                f"DELETE FROM {WINNERS} WHERE EXISTS (SELECT 1 "  # noqa: S608 - quoted names
+                f"FROM {dialect.full(self.table)} t "
+                f"WHERE {self._equal_keys()} AND {self._is_newer()})"
+            )
+        gone = dialect.quote(GONE)
+        kept = f"{gone} = 0"
+        if self.spec.is_soft:
+            kept = f"{gone} >= 0"
+        elif self.spec.op_field:
+            connection.change(dialect.delete_matching(self.table, self.spec.keys, f"{gone} = 1"))
+        names = [each.name for each in columns]
+        connection.change(dialect.upsert(self.table, names, self.spec.keys, kept))
+
+    def _equal_keys(self) -> str:
+        return " AND ".join(
+            f"t.{name} = {WINNERS}.{name}" for name in map(self.dialect.quote, self.spec.keys)
+        )
+
+    def _is_newer(self) -> str:
+        """Return the condition that the table's row has greater delta fields, null the least."""
+        cases, equal = [], ""
+        for name in map(self.dialect.quote, self.spec.delta_fields):
+            old, new = f"t.{name}", f"{WINNERS}.{name}"
+            greater = f"({old} > {new} OR ({new} IS NULL AND {old} IS NOT NULL))"
+            cases.append(f"({equal}{greater})")
+            equal += f"{self.dialect.same(old, new)} AND "
+        return f"({' OR '.join(cases)})"
+
+
+def check_fields(dialect: Dialect, spec: MergeSpec, schema: pa.Schema) -> None:
+    """Refuse columns that cannot be merged by.
+
+    Raises:
+        ConversionError: a field is not there, or the database could not compare its values.
+    """
+    for name in (*spec.keys, *spec.delta_fields):
+        if name not in schema.names:
+            raise ConversionError(
+                f"the rows have no column {name}, by which they are merged",
+                "Correct extract.primary.key.fields and extract.delta.fields.",
+            )
+        data_type = column_type(schema.field(name).type)
+        if data_type is not None and dialect.kept(data_type) == TEXT and data_type != TEXT:
+            raise ConversionError(
+                f"rows cannot be merged by {name}: the database keeps {data_type} as text",
+                "Merge by a column of another type.",
+            )

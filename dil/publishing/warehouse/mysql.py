@@ -1,0 +1,499 @@
+"""MySQL 8 and MariaDB 10.2 or newer, through PyMySQL.
+
+Creating and altering tables commits here, so it is done before the transaction and each of its
+statements may be done again. Rows come by LOAD DATA LOCAL where the server allows it, else by
+INSERT.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
+
+from dil.errors import WriteError
+from dil.publishing.warehouse.dialect import (
+    CONNECT_S,
+    IDLE_S,
+    LOCK_S,
+    MARK,
+    WINNERS,
+    Connection,
+    Diagnosis,
+    Dialect,
+    Fault,
+    Row,
+    TableName,
+    Value,
+    instant_text,
+)
+from dil.publishing.warehouse.types import INSTANT, JSON, TEXT, Table, TableColumn, decimal_of
+from dil.text.mysql_options import mysql_arguments
+from dil.text.warehouse_url import WarehouseAddress
+
+# What MySQL's own JSON type rounds, text keeps; MariaDB's is text anyway. FLOAT shows six digits.
+_WORDS = {
+    pa.bool_(): "tinyint(1)",
+    pa.int16(): "smallint",
+    pa.int32(): "int",
+    pa.int64(): "bigint",
+    pa.float32(): "double",
+    pa.float64(): "double",
+    pa.binary(): "longblob",
+    pa.date32(): "date",
+    pa.time64("us"): "time(6)",
+    pa.timestamp("us"): "datetime(6)",
+    pa.timestamp("us", "UTC"): "datetime(6)",
+    JSON: "longtext",
+}
+_INTEGERS = {
+    "smallint": pa.int16(),
+    "mediumint": pa.int16(),
+    "int": pa.int32(),
+    "bigint": pa.int64(),
+}
+_TEXTS = {"char", "varchar", "tinytext", "text", "mediumtext", "longtext", "json"}
+_BYTES = {"longblob", "mediumblob", "blob"}
+_KEY_CHARACTERS = 255
+_NAME_CHARACTERS = 64
+_DECIMAL_DIGITS, _DECIMAL_SCALE = 65, 30
+_INSERTED_ROWS = 500
+# The years 1 to 9999, as days and microseconds since 1970.
+_DAYS = (-719_162, 2_932_896)
+_MICROSECONDS = (-62_135_596_800_000_000, 253_402_300_799_999_999)
+# Another one holds a lock, or has made the table, the column or the index in the meantime.
+_AGAIN = {1020, 1050, 1060, 1061, 1205, 1213, 1412, 3572}
+_LOST = {0, 1047, 1053, 1152, 1158, 1159, 1160, 1161, 1927, 2002, 2003, 2006, 2013, 2055, 4031}
+_GRANT = "Give the user the right: GRANT ALL ON name.* TO user."
+_ADVICE = {
+    1040: "Raise the server's max_connections, or run fewer jobs at a time.",
+    1044: _GRANT,
+    1045: "Check ms.warehouse.user and ms.warehouse.password.",
+    1049: "Create it: CREATE DATABASE name. Or correct ms.warehouse.url.",
+    1062: "A row of this key is there already. ms.warehouse.operation=upsert puts rows in place of "
+          "those of their keys.",
+    1142: _GRANT,
+    1143: _GRANT,
+    1153: "Raise the server's max_allowed_packet.",
+    1290: "This server takes no writes. Name the primary in ms.warehouse.url.",
+    1406: "A text is too long for its column; keys made by dil hold 255 characters.",
+    1836: "This server takes no writes. Name the primary in ms.warehouse.url.",
+    2026: "Check the ssl options in ms.warehouse.url.",
+}  # fmt: skip
+_AWAY = "Check that the server runs and that ms.warehouse.url names its host and port."
+_OTHERWISE = "Look into the server's log; then run the job again."
+# The catalogue itself compares names without regard to case, which the server may tell apart.
+_IS_EXACT = "(@@lower_case_table_names <> 0 OR BINARY {}.table_name = " + MARK + ")"
+_COLUMNS = f"""
+SELECT t.table_type, t.engine, c.column_name, c.data_type, c.column_type,
+       c.character_maximum_length, c.numeric_precision, c.numeric_scale, c.datetime_precision,
+       c.is_nullable = 'NO' AND c.column_default IS NULL AND c.extra = '', c.is_nullable, c.extra,
+       c.character_set_name, c.collation_name
+FROM information_schema.tables t JOIN information_schema.columns c
+  ON BINARY c.table_name = BINARY t.table_name
+WHERE t.table_schema = DATABASE() AND t.table_name = {MARK} AND {_IS_EXACT.format("t")}
+  AND c.table_schema = DATABASE() AND c.table_name = {MARK}
+ORDER BY c.ordinal_position"""  # noqa: S608 - no value is in it
+_UNIQUE = f"""
+SELECT s.index_name, s.column_name, s.sub_part FROM information_schema.statistics s
+WHERE s.table_schema = DATABASE() AND s.table_name = {MARK} AND {_IS_EXACT.format("s")}
+  AND s.non_unique = 0"""  # noqa: S608 - no value is in it
+_OF_TEXT = re.compile(r"\A( CHARACTER SET \w+)?( COLLATE \w+)?")
+_CHARACTERS = "utf8mb4"
+_COMPUTED = ("VIRTUAL GENERATED", "STORED GENERATED", "PERSISTENT")
+
+
+class MysqlDialect(Dialect):
+    """Loads in one transaction of InnoDB; tables are made before it."""
+
+    ddl_in_transaction = False
+    big_integer = "SIGNED"
+    key_characters = _KEY_CHARACTERS
+
+    def __init__(self, address: WarehouseAddress) -> None:
+        self._address = address
+        self._collation = ""
+
+    def connect(self) -> Connection:
+        """Open a connection, strict and with limits to waiting."""
+        import pymysql
+
+        connection = pymysql.connect(**self._arguments())
+        try:
+            connection.query(
+                "SET SESSION sql_mode = "
+                "'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION,NO_AUTO_VALUE_ON_ZERO', "
+                # Without room for warnings nobody would know of values that were changed.
+                "SESSION max_error_count = 64, "
+                f"SESSION innodb_lock_wait_timeout = {LOCK_S}, SESSION time_zone = '+00:00', "
+                f"SESSION lock_wait_timeout = {LOCK_S}, SESSION wait_timeout = {IDLE_S}"
+            )
+            connection.query("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
+            found = _Connection(connection)
+            self._collation = self._collation or _exact_collation(found)
+        except BaseException:
+            connection.close()
+            raise
+        return found
+
+    def _arguments(self) -> dict[str, Any]:
+        server = self._address.server
+        if server is None:
+            raise TypeError("the address is of a file")
+        try:
+            given = mysql_arguments(server, connect_s=CONNECT_S)
+        except OSError as error:
+            raise WriteError(
+                f"the TLS files of ms.warehouse.url cannot be used: {error}",
+                "ssl-ca, ssl-cert and ssl-key name PEM files.",
+            ) from error
+        return given | {"autocommit": True, "local_infile": True, "program_name": "dil"}
+
+    def errors(self) -> tuple[type[Exception], ...]:
+        """Return PyMySQL's root error."""
+        import pymysql
+
+        return (pymysql.err.MySQLError,)
+
+    def diagnose(self, error: Exception) -> Diagnosis:
+        """Tell by the server's error number."""
+        code = error.args[0] if error.args and isinstance(error.args[0], int) else -1
+        said = error.args[1] if len(error.args) > 1 else error
+        text = " ".join(str(said).split()) or "the connection is closed"
+        if code in _AGAIN:
+            return Diagnosis(Fault.BUSY, text, "Another writer was in the way; run the job again.")
+        if code in _LOST:
+            return Diagnosis(Fault.LOST, text, _AWAY)
+        return Diagnosis(Fault.OTHER, text, _ADVICE.get(code, _OTHERWISE))
+
+    def table(self, connection: Connection, name: TableName) -> Table | None:
+        """Look into the information schema of the connection's database."""
+        found = connection.rows(_COLUMNS, name.name, name.name, name.name)
+        if not found:
+            return None
+        unique: dict[object, set[str]] = {}
+        for index, column, part in connection.rows(_UNIQUE, name.name, name.name):
+            # The beginning of a text, or an expression, is a key that no column has.
+            is_whole = column is not None and part is None
+            unique.setdefault(index, set()).add(str(column) if is_whole else MARK)
+        kind, engine = found[0][:2]
+        problem = "" if kind == "BASE TABLE" else "is no table that rows can be loaded into"
+        if not problem and engine != "InnoDB":
+            problem = f"has the engine {engine}, which knows no transactions; use InnoDB"
+        definitions = () if problem else self._definitions(connection, name)
+        return Table(
+            tuple(self._with_attributes(row[2:], definitions) for row in found),
+            frozenset(map(frozenset, unique.values())),
+            problem,
+        )
+
+    def _definitions(self, connection: Connection, name: TableName) -> Sequence[str]:
+        ((_, statement),) = connection.rows(f"SHOW CREATE TABLE {self.full(name)}")
+        return str(statement).split("\n")
+
+    def _with_attributes(self, row: Row, definitions: Sequence[str]) -> TableColumn:
+        """Return a column with what follows its type where the server shows its definition.
+
+        Text keeps its collation, unless it is in a character set that lacks characters.
+        """
+        column, (characters, collation) = _column(row[:-2]), row[-2:]
+        start = f"  {self.quote(column.name)} {column.words}"
+        found = (each.removeprefix(start) for each in definitions if each.startswith(start))
+        rest = next((each for each in found if each[:1] in {"", " ", ","}), None)
+        if rest is None:
+            return replace(column, attributes=None)
+        shown = _OF_TEXT.sub("", rest.removesuffix(","))
+        if not characters:
+            return replace(column, attributes=shown)
+        kept = collation if characters == _CHARACTERS else self._collation
+        words = f" CHARACTER SET {_CHARACTERS} COLLATE {kept}"
+        return replace(column, attributes=words + shown)
+
+    def type_words(self, data_type: pa.DataType, *, is_key: bool) -> str:
+        """Return the type's name; text that is a key has a length, and compares bytes."""
+        if data_type == TEXT:
+            words = f"varchar({_KEY_CHARACTERS})" if is_key else "longtext"
+            return f"{words} CHARACTER SET utf8mb4 COLLATE {self._collation}"
+        if pt.is_decimal(data_type):
+            fits = data_type.precision <= _DECIMAL_DIGITS and data_type.scale <= _DECIMAL_SCALE
+            return f"decimal({data_type.precision},{data_type.scale})" if fits else ""
+        words = _WORDS.get(data_type, "")
+        return f"{words} CHARACTER SET utf8mb4 COLLATE utf8mb4_bin" if data_type == JSON else words
+
+    def widen(
+        self, table: TableName, column: str, words: str, attributes: str | None = None
+    ) -> str:
+        """Return MODIFY, which may be done again; what it does not repeat of a column is lost."""
+        kept = words if attributes is None else words.partition(" CHARACTER SET ")[0] + attributes
+        return f"ALTER TABLE {self.full(table)} MODIFY {self.quote(column)} {kept}"
+
+    def same(self, left: str, right: str) -> str:
+        """Return MySQL's condition."""
+        return f"{left} <=> {right}"
+
+    def quote(self, name: str) -> str:
+        """Return a name in backticks."""
+        return "`" + name.replace("`", "``") + "`"
+
+    def kept(self, data_type: pa.DataType) -> pa.DataType:
+        """Return the type: there are no zones, one kind of fractions, and JSON is text."""
+        if pt.is_timestamp(data_type):
+            return INSTANT
+        if pt.is_floating(data_type):
+            return pa.float64()
+        return TEXT if data_type == JSON else data_type
+
+    def refusal(self, column: TableColumn, values: pa.Array) -> str:
+        """Refuse numbers that are none, years beyond 9999, and blanks that CHAR does not keep."""
+        if column.words.startswith("char(") and pc.any(pc.ends_with(values, " ")).as_py():
+            return f"holds text that ends with a blank, which {column.words} does not keep"
+        if pt.is_floating(values.type) and pc.any(pc.invert(pc.is_finite(values))).as_py():
+            return "holds NaN or an infinity, which MySQL does not have"
+        if pt.is_date32(values.type):
+            return _out_of(values.cast(pa.int32()), _DAYS)
+        return (
+            _out_of(values.cast(pa.int64()), _MICROSECONDS) if pt.is_timestamp(values.type) else ""
+        )
+
+    def holds_name(self, column: str) -> bool:
+        """Tell whether the server takes the name."""
+        return len(column) <= _NAME_CHARACTERS
+
+    def key_clause(self, keys: Sequence[str]) -> str:
+        """Return the primary key of a temporary table."""
+        return f"(PRIMARY KEY ({', '.join(map(self.quote, keys))}))"
+
+    def index(self, table: TableName, column: str) -> str:
+        """Return an index of the beginning of a text."""
+        return f"ALTER TABLE {self.full(table)} ADD INDEX ({self.quote(column)}({_KEY_CHARACTERS}))"
+
+    def temporary(self, name: str, clause: str, select: str) -> str:
+        """Return the statement that makes it of InnoDB, whatever the server's default is."""
+        return f"CREATE TEMPORARY TABLE {name} {clause} ENGINE=InnoDB AS {select}"
+
+    def lock(self, connection: Connection, table: TableName) -> None:
+        """Keep other runs of ours out; whoever else writes meets the locks of rows."""
+        # By the database's own name: hosts are spelled in many ways.
+        name = f"LOWER(CONCAT(DATABASE(), '/', {MARK}))"
+        lock = f"CONCAT('dil.', LEFT(SHA2({name}, 256), 32))"
+        if connection.rows(f"SELECT GET_LOCK({lock}, {LOCK_S})", table.name) != [(1,)]:
+            import pymysql
+
+            raise pymysql.err.OperationalError(1205, f"another run is writing to {table.name}")
+
+    def delete_matching(self, table: TableName, keys: Sequence[str], condition: str) -> str:
+        """Return a DELETE with a join: a subquery would look at every row of the table."""
+        pairs = " AND ".join(f"t.{name} = w.{name}" for name in map(self.quote, keys))
+        return f"DELETE t FROM {self.full(table)} t JOIN {WINNERS} w ON {pairs} WHERE w.{condition}"
+
+    def upsert(
+        self, table: TableName, columns: Sequence[str], keys: Sequence[str], condition: str
+    ) -> str:
+        """Return INSERT with ON DUPLICATE KEY UPDATE; the table has one unique key only."""
+        names = ", ".join(map(self.quote, columns))
+        others = [self.quote(name) for name in columns if name not in keys] or [self.quote(keys[0])]
+        updates = ", ".join(f"{name} = VALUES({name})" for name in others)
+        return (
+            f"INSERT INTO {self.full(table)} ({names}) SELECT {names} FROM {WINNERS} "  # noqa: S608
+            f"WHERE {condition} ON DUPLICATE KEY UPDATE {updates}"
+        )
+
+    def insert_once(self, table: TableName, values: Mapping[str, str]) -> str:
+        """Return an INSERT that leaves a row of the same key as it is."""
+        names = [self.quote(name) for name in values]
+        return (
+            f"INSERT INTO {self.full(table)} ({', '.join(names)}) "  # noqa: S608 - quoted names
+            f"VALUES ({', '.join(values.values())}) ON DUPLICATE KEY UPDATE {names[0]} = {names[0]}"
+        )
+
+    def instant(self, milliseconds: int) -> str:
+        """Return the literal; all times are UTC."""
+        return f"TIMESTAMP '{instant_text(milliseconds)}'"
+
+
+class _Connection(Connection):
+    """One PyMySQL connection in autocommit mode; transactions are begun by statement."""
+
+    def __init__(self, connection: Any) -> None:  # noqa: ANN401 - its type needs the driver
+        self._connection = connection
+        self._has_local_files = bool(self.rows("SELECT @@local_infile")[0][0])
+
+    def begin(self) -> None:
+        """Begin a transaction."""
+        self._connection.query("START TRANSACTION")
+
+    def commit(self) -> None:
+        """Commit."""
+        self._connection.query("COMMIT")
+
+    def rollback(self) -> None:
+        """Roll back."""
+        self._connection.query("ROLLBACK")
+
+    def change(self, statement: str, *values: Value) -> int:
+        """Run a statement."""
+        with self._connection.cursor() as cursor:
+            return int(cursor.execute(*_native(statement, values)))
+
+    def rows(self, statement: str, *values: Value) -> list[Row]:
+        """Return rows."""
+        with self._connection.cursor() as cursor:
+            cursor.execute(*_native(statement, values))
+            return list(cursor.fetchall())
+
+    def load(
+        self, table: TableName, columns: Sequence[TableColumn], batches: Iterable[pa.RecordBatch]
+    ) -> None:
+        """Load each batch by a file of text, or by INSERT."""
+        load = self._load_file if self._has_local_files else self._insert
+        for batch in batches:
+            if batch.num_rows:
+                load(table.name.replace("`", "``"), columns, batch)
+
+    def _load_file(self, table: str, columns: Sequence[TableColumn], batch: pa.RecordBatch) -> None:
+        """Load by LOAD DATA LOCAL, which only warns of what it changes: a warning is an error."""
+        names, sets = [], []
+        for number, column in enumerate(columns):
+            quoted = f"`{column.name.replace('`', '``')}`"
+            is_binary = column.type == pa.binary()
+            names.append(f"@v{number}" if is_binary else quoted)
+            sets += [f"{quoted} = UNHEX(@v{number})"] if is_binary else []
+        with (
+            tempfile.NamedTemporaryFile(prefix="dil-load-") as file,
+            self._connection.cursor() as cursor,
+        ):
+            file.write(_lines(batch))
+            file.flush()
+            loaded = cursor.execute(
+                f"LOAD DATA LOCAL INFILE '{file.name}' INTO TABLE `{table}` CHARACTER SET utf8mb4 "
+                f"({', '.join(names)}) {'SET ' if sets else ''}{', '.join(sets)}"
+            )
+            cursor.execute("SHOW WARNINGS")
+            warnings = cursor.fetchall()
+        if warnings or loaded != batch.num_rows:
+            said = str(warnings[0][2]) if warnings else f"{loaded} of {batch.num_rows} rows loaded"
+            raise WriteError(
+                f"the table {table} does not take rows as they are: {said}",
+                "A row of this key may be there already, or a text may be too long for its column.",
+            )
+
+    def _insert(self, table: str, columns: Sequence[TableColumn], batch: pa.RecordBatch) -> None:
+        """Insert by statements of many rows."""
+        names = ", ".join(
+            f"`{each.name.replace('`', '``').replace('%', '%%')}`" for each in columns
+        )
+        places = ", ".join("%s" for _ in columns)
+        statement = f"INSERT INTO `{table.replace('%', '%%')}` ({names}) VALUES ({places})"  # noqa: S608
+        with self._connection.cursor() as cursor:
+            for low in range(0, batch.num_rows, _INSERTED_ROWS):
+                arrays = [
+                    _text(values, is_hex=False) for values in batch.slice(low, _INSERTED_ROWS)
+                ]
+                rows = zip(*(values.to_pylist() for values in arrays), strict=True)
+                cursor.executemany(statement, list(rows))
+
+    def close(self) -> None:
+        """Close the connection."""
+        with suppress(Exception):
+            self._connection.close()
+
+
+def _native(statement: str, values: Sequence[Value]) -> tuple[str, Sequence[Value] | None]:
+    return (
+        (statement.replace("%", "%%").replace(MARK, "%s"), values) if values else (statement, None)
+    )
+
+
+def _lines(batch: pa.RecordBatch) -> bytes:
+    """Return rows in the default format of LOAD DATA: tabs between, line feeds behind."""
+    cells = [_escaped(_text(values, is_hex=True)) for values in batch.columns]
+    lines = pc.binary_join_element_wise(*cells, "\t")
+    whole = pa.ListArray.from_arrays(pa.array([0, len(lines)], pa.int32()), lines)
+    return f"{pc.binary_join(whole, chr(10))[0].as_py()}\n".encode()
+
+
+def _escaped(texts: pa.Array) -> pa.Array:
+    escaped = texts
+    for character, written in (("\\", "\\\\"), ("\t", "\\t"), ("\n", "\\n"), ("\0", "\\0")):
+        if pc.any(pc.match_substring(escaped, character)).as_py():
+            escaped = pc.replace_substring(escaped, character, written)
+    return escaped.fill_null("\\N")
+
+
+def _text(values: pa.Array, *, is_hex: bool) -> pa.Array:
+    """Return values as MySQL reads them in text; bytes stay bytes unless they are to be hex."""
+    if pt.is_boolean(values.type):
+        return values.cast(pa.int8()).cast(pa.string())
+    if pt.is_timestamp(values.type):
+        return values.cast(pa.timestamp("us")).cast(pa.string())
+    if not pt.is_binary(values.type):
+        return values.cast(pa.string())
+    if not is_hex:
+        return values
+    return pa.array(
+        [None if each is None else each.hex() for each in values.to_pylist()], pa.string()
+    )
+
+
+def _column(row: Row) -> TableColumn:
+    name, kind, words, characters, precision, scale, fraction, required, nullable, extra = row
+    data_type, limit = _type_of(str(kind), str(words), precision, scale, fraction), None
+    if data_type == TEXT and isinstance(characters, int) and kind in {"char", "varchar"}:
+        limit = characters
+    is_computed = any(word in str(extra).upper() for word in _COMPUTED)
+    takes_null = nullable == "YES"
+    return TableColumn(
+        str(name), data_type, str(words), limit, bool(required), takes_null, is_computed
+    )
+
+
+def _type_of(
+    kind: str, words: str, precision: object, scale: object, fraction: object
+) -> pa.DataType | None:
+    if kind == "tinyint":
+        return pa.bool_() if words == "tinyint(1)" else None
+    if kind == "decimal" and isinstance(precision, int) and isinstance(scale, int):
+        return decimal_of(precision, scale)
+    if kind in {"datetime", "timestamp"}:
+        return INSTANT if fraction == 6 else None  # noqa: PLR2004 - microseconds
+    if kind == "time":
+        return pa.time64("us") if fraction == 6 else None  # noqa: PLR2004 - microseconds
+    if kind in _INTEGERS and "unsigned" not in words:
+        return _INTEGERS[kind]
+    return _other_type(kind)
+
+
+def _other_type(kind: str) -> pa.DataType | None:
+    if kind in _TEXTS:
+        return TEXT
+    if kind in _BYTES:
+        return pa.binary()
+    return {"double": pa.float64(), "date": pa.date32()}.get(kind)
+
+
+def _exact_collation(connection: Connection) -> str:
+    """Return the server's collation that compares bytes and does not pad."""
+    found = connection.rows(
+        "SELECT collation_name FROM information_schema.collations WHERE collation_name"
+        " IN ('utf8mb4_0900_bin', 'utf8mb4_nopad_bin') ORDER BY collation_name"
+    )
+    if not found:
+        raise WriteError(
+            "the server is too old: it cannot tell keys with and without trailing blanks apart",
+            "Use MySQL 8.0.17, MariaDB 10.2 or newer.",
+        )
+    return str(found[0][0])
+
+
+def _out_of(values: pa.Array, bounds: tuple[int, int]) -> str:
+    found = pc.min_max(values).as_py()
+    if found["min"] is None or (found["min"] >= bounds[0] and found["max"] <= bounds[1]):
+        return ""
+    return "holds a time outside of the years 1 to 9999, which MySQL does not have"

@@ -1,0 +1,94 @@
+"""Who may load into a table: ``dil_owner``, beside ``dil_commit`` (spec README 24).
+
+Claims are numbered; of those of one job the last counts. A number is given once, so that of two
+jobs that come at the same moment the second sees the first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from dil.errors import ConfigError
+from dil.model.job import PublishMode
+from dil.publishing.owner import Owner
+from dil.publishing.warehouse.dialect import MARK, Connection, Dialect, TableName
+from dil.publishing.warehouse.records import KEY_TEXT, make_table
+from dil.publishing.warehouse.types import TEXT
+
+_COLUMNS: Mapping[str, object] = {
+    "dataset": KEY_TEXT, "number": pa.int64(), "job": TEXT, "store": TEXT, "mode": TEXT,
+}  # fmt: skip
+# What two jobs may do to one table, each with rows of its own.
+_SHARED = {PublishMode.APPEND.value, PublishMode.MERGE.value}
+_DELETES = " that deletes missing rows"
+
+
+@dataclass(frozen=True, slots=True)
+class Owners:
+    """The claims to one table of rows, the ``dataset``."""
+
+    dialect: Dialect
+    schema: str
+    dataset: str
+
+    def claim(self, connection: Connection, owner: Owner, *, deletes_missing: bool) -> None:
+        """Enter a job as an owner of the table.
+
+        Raises:
+            ConfigError: the job has another state, or another job owns the table, and one of them
+                takes away rows that it did not load.
+        """
+        mode = owner.mode.value + _DELETES * deletes_missing
+        self.dialect.make_schema(connection, self.schema)
+        make_table(self.dialect, connection, self._table, _COLUMNS, (("dataset", "number"),))
+        values = dict.fromkeys(_COLUMNS, MARK)
+        statement = self.dialect.insert_once(self._table, values)
+        is_entered = False
+        while not is_entered:
+            known, last = self._known(connection)
+            if known.get((owner.job, owner.store)) == mode:
+                return
+            for (job, store), other in known.items():
+                if (job, store) != (owner.job, owner.store):
+                    self._check(owner, mode, Owner(job, store, owner.mode), other)
+            given = (self.dataset, last + 1, owner.job, owner.store, mode)
+            is_entered = connection.change(statement, *given) == 1
+
+    def _known(self, connection: Connection) -> tuple[dict[tuple[str, str], str], int]:
+        """Return the last mode of each job and its state, and the last number."""
+        names = ", ".join(map(self.dialect.quote, ("number", "job", "store", "mode")))
+        statement = (
+            f"SELECT {names} FROM {self.dialect.full(self._table)} "  # noqa: S608 - quoted names
+            f"WHERE {self.dialect.quote('dataset')} = {MARK} ORDER BY 1"
+        )
+        rows = connection.rows(statement, self.dataset)
+        last = max((int(str(row[0])) for row in rows), default=0)
+        return {(str(job), str(store)): str(mode) for _, job, store, mode in rows}, last
+
+    def _check(self, owner: Owner, mode: str, other: Owner, other_mode: str) -> None:
+        forget = (
+            f"DELETE FROM {self.dialect.full(self._table)} "  # noqa: S608 - a hint for people
+            f"WHERE dataset = '{self.dataset}' AND job = '{other.job}';"
+        )
+        if owner.job == other.job:
+            raise ConfigError.single(
+                "state.store.dir / state.store.db.url",
+                f"is {owner.store}, but job {owner.job} kept its watermarks in {other.store} when "
+                f"it loaded {self.dataset}; without them it would read everything again",
+                f"Set it back, or copy the state, and forget the other one: {forget}",
+            )
+        if not {mode, other_mode} <= _SHARED:
+            raise ConfigError.single(
+                "extract.table.name",
+                f"leads to {self.dataset}, which belongs to job {other.job} with its state in "
+                f"{other.store} (publish mode {other_mode}; this job: {mode})",
+                "Two jobs may load one table only when both append or merge. Name another table, "
+                f"or, if that job is gone: {forget}",
+            )
+
+    @property
+    def _table(self) -> TableName:
+        return TableName(self.schema, "dil_owner")

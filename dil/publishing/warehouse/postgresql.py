@@ -1,0 +1,388 @@
+"""PostgreSQL 12 and newer, through ADBC: its binary COPY takes Arrow batches as they are.
+
+psycopg could not share a transaction with it, so all statements go through ADBC.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from importlib import import_module
+from typing import Any
+from urllib.parse import urlencode
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
+
+from dil.publishing.warehouse.dialect import (
+    CONNECT_S,
+    IDLE_S,
+    LOCK_S,
+    MARK,
+    Connection,
+    Diagnosis,
+    Dialect,
+    Fault,
+    Row,
+    TableName,
+    Value,
+)
+from dil.publishing.warehouse.rows import SIGNATURE
+from dil.publishing.warehouse.types import JSON, TEXT, Table, TableColumn, decimal_of
+from dil.text.warehouse_url import WarehouseAddress
+
+_WORDS = {
+    pa.bool_(): "boolean",
+    pa.int16(): "smallint",
+    pa.int32(): "integer",
+    pa.int64(): "bigint",
+    pa.float32(): "real",
+    pa.float64(): "double precision",
+    TEXT: "text",
+    pa.binary(): "bytea",
+    pa.date32(): "date",
+    pa.time64("us"): "time without time zone",
+    pa.timestamp("us"): "timestamp without time zone",
+    pa.timestamp("us", "UTC"): "timestamp with time zone",
+    JSON: "jsonb",
+}
+_TYPES = {words: data_type for data_type, words in _WORDS.items()} | {"json": JSON}
+_LIMITED = re.compile(r"character varying\((\d+)\)|character varying")
+_NUMERIC = re.compile(r"numeric\((\d+),(-?\d+)\)|numeric")
+_MOST_DIGITS = 76
+_NAME_BYTES = 63
+# First and last values, as days and microseconds since 1970 (PostgreSQL manual, 8.5).
+_DAYS = (-2_440_588, 2_145_031_948)
+_MICROSECONDS = (-210_866_803_200_000_000, 9_223_371_331_199_999_999)
+# Serialisation, deadlock, lock not available; of two that create a table, or add a column, at the
+# same moment one is told that it is there, or of a duplicate key in the catalogue.
+_BUSY = {"40001", "40P01", "55P03", "42P07", "42P06", "42701", "42710", "XX000", "57014"}
+_OF_CATALOGUE = re.compile(r'23505.*constraint "pg_')
+_LOST = re.compile(r"08...|57P0[1-5]|25P0[34]")
+_ADVICE = {
+    "42501": "Give the user the right: GRANT USAGE, CREATE ON SCHEMA name TO user, and on the "
+             "table GRANT SELECT, INSERT, UPDATE, DELETE.",
+    "23505": "A row of this key is there already. ms.warehouse.operation=upsert puts rows in "
+             "place of those of their keys.",
+    "25006": "This server takes no writes. Name the primary in ms.warehouse.url.",
+    "53100": "The server's disk is full.",
+    "22001": "A text is too long for its column; give the column the type text.",
+}  # fmt: skip
+_REFUSED = (
+    (re.compile(r"(?i)password|authentication|no pg_hba\.conf entry|role .* does not exist"),
+     "Check ms.warehouse.user and ms.warehouse.password, and the server's pg_hba.conf."),
+    (re.compile(r'(?i)database ".*" does not exist'),
+     "Create it: CREATE DATABASE name. Or correct ms.warehouse.url."),
+    (re.compile(r"(?i)too many (clients|connections)|remaining connection slots"),
+     "Raise the server's max_connections, or run fewer jobs at a time."),
+    (re.compile(r"(?i)invalid .*option|invalid .*value|certificate|ssl|tls"),
+     "Check the options in ms.warehouse.url; they are those of libpq."),
+)  # fmt: skip
+_AWAY = "Check that the server runs and that ms.warehouse.url names its host and port."
+_OTHERWISE = "Look into the server's log; then run the job again."
+# PostgreSQL 11 and newer.
+_HASH = "hashtextextended({}, 0)"
+_NOISE = re.compile(r"\s*(?:Query was: .*)?\.?\s*SQLSTATE: .*$", re.DOTALL)
+
+_SCHEMA = f"SELECT 1 FROM pg_namespace WHERE nspname = {MARK}"  # noqa: S608 - no value is in it
+_COLUMNS = f"""
+SELECT a.attname, format_type(a.atttypid, a.atttypmod),
+       a.attnotnull AND NOT a.atthasdef AND a.attidentity = '' AND a.attgenerated = '', c.relkind::text,
+       NOT a.attnotnull, a.attgenerated <> '', a.attidentity = 'a',
+       CASE WHEN c.relkind = 'r' THEN
+         (SELECT MIN(h.inhrelid::regclass::text) FROM pg_inherits h WHERE h.inhparent = c.oid) END,
+       (SELECT ' COLLATE ' || quote_ident(s.nspname) || '.' || quote_ident(o.collname)
+        FROM pg_collation o JOIN pg_namespace s ON s.oid = o.collnamespace
+        WHERE o.oid = a.attcollation AND o.collname <> 'default')
+FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+WHERE n.nspname = {MARK} AND c.relname = {MARK} AND c.relkind IN ('r', 'p', 'v', 'm', 'f')
+ORDER BY a.attnum"""  # noqa: S608, E501 - no value is in it
+_UNIQUE = f"""
+SELECT i.indexrelid::bigint, a.attname
+FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid JOIN pg_namespace n ON n.oid = c.relnamespace
+JOIN pg_attribute a ON a.attrelid = c.oid
+  AND a.attnum = ANY ((i.indkey::smallint[])[0:i.indnkeyatts - 1])
+WHERE n.nspname = {MARK} AND c.relname = {MARK} AND i.indisunique AND i.indisvalid
+  AND i.indimmediate AND i.indpred IS NULL AND i.indexprs IS NULL"""  # noqa: S608 - no value is in it
+
+
+class PostgresqlDialect(Dialect):
+    """Loads by binary COPY, in the transaction of everything else."""
+
+    folds_case = False
+    overriding = "OVERRIDING SYSTEM VALUE "
+
+    def __init__(self, address: WarehouseAddress) -> None:
+        self._address = address
+
+    def connect(self) -> Connection:
+        """Open a connection with limits to waiting."""
+        driver = import_module("adbc_driver_postgresql.dbapi")  # it ships no types
+        url = self._address.url()
+        limits = urlencode({"connect_timeout": CONNECT_S, "keepalives_idle": 30,
+                            "application_name": "dil"})  # fmt: skip
+        given = url.partition("?")[2]
+        extra = [each for each in limits.split("&") if f"{each.partition('=')[0]}=" not in given]
+        connection = _Connection(
+            driver.connect(f"{url}{'&' if given else '?'}{'&'.join(extra)}", autocommit=True)
+        )
+        try:
+            connection.change(f"SET lock_timeout = '{LOCK_S}s'")
+            connection.change(f"SET idle_in_transaction_session_timeout = '{IDLE_S}s'")
+            connection.change("SET client_min_messages = 'error'")
+            connection.change("SET default_transaction_isolation = 'read committed'")
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def errors(self) -> tuple[type[Exception], ...]:
+        """Return the driver manager's root error."""
+        import adbc_driver_manager
+
+        return (adbc_driver_manager.Error,)
+
+    def diagnose(self, error: Exception) -> Diagnosis:
+        """Tell by SQLSTATE, and where there is none by the text."""
+        state = getattr(error, "sqlstate", None)
+        text = " ".join(_NOISE.sub("", str(error)).split()).rpartition("ERROR: ")[2].strip()
+        if state in _BUSY or _OF_CATALOGUE.match(f"{state} {text}"):
+            return Diagnosis(Fault.BUSY, text, "Another writer was in the way; run the job again.")
+        if state and not _LOST.fullmatch(state):
+            return Diagnosis(Fault.OTHER, text, _ADVICE.get(state, _OTHERWISE))
+        for pattern, advice in _REFUSED:
+            if not state and pattern.search(text):
+                return Diagnosis(Fault.OTHER, text, advice)
+        if not state and _is_of_driver(error):
+            return Diagnosis(Fault.OTHER, text, _OTHERWISE)
+        return Diagnosis(Fault.LOST, text, _AWAY)
+
+    def table(self, connection: Connection, name: TableName) -> Table | None:
+        """Look into the catalogue."""
+        found = connection.rows(_COLUMNS, name.schema, name.name)
+        if not found:
+            return None
+        unique: dict[object, set[str]] = {}
+        for index, column in connection.rows(_UNIQUE, name.schema, name.name):
+            unique.setdefault(index, set()).add(str(column))
+        is_table = found[0][3] in {"r", "p"}
+        return Table(
+            tuple(
+                replace(
+                    _column(str(column), str(words), is_required=bool(required)),
+                    takes_null=bool(nullable),
+                    is_computed=bool(computed),
+                    is_fixed=bool(fixed),
+                    attributes=str(collation or ""),
+                )
+                for column, words, required, _, nullable, computed, fixed, _, collation in found
+                if column is not None
+            ),
+            frozenset(map(frozenset, unique.values())),
+            "" if is_table else "is no table that rows can be loaded into",
+            str(found[0][7] or ""),
+        )
+
+    def type_words(self, data_type: pa.DataType, *, is_key: bool) -> str:
+        """Return the type's name."""
+        del is_key
+        if pt.is_decimal(data_type):
+            return f"numeric({data_type.precision},{data_type.scale})"
+        return _WORDS.get(data_type, "")
+
+    def widen(
+        self, table: TableName, column: str, words: str, attributes: str | None = None
+    ) -> str:
+        """Return ALTER COLUMN TYPE, which is part of the transaction."""
+        type_words = f"{words}{attributes or ''}"
+        return f"ALTER TABLE {self.full(table)} ALTER COLUMN {self.quote(column)} TYPE {type_words}"
+
+    def same(self, left: str, right: str) -> str:
+        """Return the standard's condition."""
+        return f"{left} IS NOT DISTINCT FROM {right}"
+
+    def refusal(self, column: TableColumn, values: pa.Array) -> str:
+        """Refuse NUL in text, and times that are out of range."""
+        if column.type == TEXT and _any(pc.match_substring(values, "\0")):
+            return "holds text with the character NUL, which PostgreSQL does not take"
+        if column.type == JSON and _any(pc.match_substring(values, r"\u0000")):
+            return "holds text with the character NUL, which PostgreSQL does not take"
+        if pt.is_date32(values.type):
+            return _out_of(values.cast(pa.int32()), _DAYS)
+        return (
+            _out_of(values.cast(pa.int64()), _MICROSECONDS) if pt.is_timestamp(values.type) else ""
+        )
+
+    def missing_right(self, connection: Connection, name: TableName, rights: Sequence[str]) -> str:
+        """Ask the server about this user's rights."""
+        schema = name.schema
+        exists = connection.rows(_SCHEMA, schema)
+        if not exists:
+            may = connection.rows("SELECT has_database_privilege(current_database(), 'CREATE')")
+            return "" if may[0][0] else "GRANT CREATE ON DATABASE name TO user"
+        may = connection.rows(f"SELECT has_schema_privilege({MARK}, 'USAGE, CREATE')", schema)
+        if not may[0][0]:
+            return f"GRANT USAGE, CREATE ON SCHEMA {self.quote(schema)} TO user"
+        full = self.full(name)
+        if connection.rows(f"SELECT to_regclass({MARK}) IS NULL", full)[0][0]:
+            return ""
+        lacking = [
+            right
+            for right in rights
+            if not connection.rows(f"SELECT has_table_privilege({MARK}, {MARK})", full, right)[0][0]
+        ]
+        return f"GRANT {', '.join(lacking)} ON {full} TO user" if lacking else ""
+
+    def make_schema(self, connection: Connection, schema: str) -> None:
+        """Create a schema; where it is there, no right to create one is needed."""
+        if schema and not connection.rows(_SCHEMA, schema):
+            super().make_schema(connection, schema)
+
+    def holds_name(self, column: str) -> bool:
+        """Tell whether the name is not cut off."""
+        return len(column.encode()) <= _NAME_BYTES
+
+    def index_winners(self, keys: Sequence[str]) -> Sequence[str]:
+        """Tell the planner how many winners there are."""
+        del keys
+        return ("ANALYZE dil_winners",)
+
+    def index(self, table: TableName, column: str) -> str:
+        """Return a plain index of hashes: texts may be long, and many rows have the same.
+
+        A hash index would take longer with each row that is like others.
+        """
+        return f"CREATE INDEX ON {self.full(table)} ({_HASH.format(self.quote(column))})"
+
+    def any_of(self, column: str, values: Sequence[str]) -> tuple[str, Sequence[str]]:
+        """Return the condition, for signatures in words that the index knows."""
+        condition, given = super().any_of(column, values)
+        if column != SIGNATURE:
+            return condition, given
+        hashes = ", ".join(_HASH.format(MARK) for _ in values)
+        hashed = f"{_HASH.format(self.quote(column))} IN ({hashes})"
+        return f"{hashed} AND {condition}", (*values, *given)
+
+    def temporary(self, name: str, clause: str, select: str) -> str:
+        """Return the statement; the table goes with the transaction."""
+        del clause
+        return f"CREATE TEMPORARY TABLE {name} ON COMMIT DROP AS {select}"
+
+    def lock(self, connection: Connection, table: TableName) -> None:
+        """Lock out writers, so that what is compared is what is replaced."""
+        connection.change(f"LOCK TABLE {self.full(table)} IN SHARE ROW EXCLUSIVE MODE")
+
+
+class _Connection(Connection):
+    """One ADBC connection, in autocommit mode until a transaction begins."""
+
+    def __init__(self, connection: Any) -> None:  # noqa: ANN401 - untyped driver
+        self._connection = connection
+
+    def begin(self) -> None:
+        """Begin a transaction; until then each statement was one."""
+        self._connection.adbc_connection.set_autocommit(False)
+
+    def commit(self) -> None:
+        """Commit."""
+        self._connection.adbc_connection.commit()
+
+    def rollback(self) -> None:
+        """Roll back."""
+        self._connection.adbc_connection.rollback()
+
+    def change(self, statement: str, *values: Value) -> int:
+        """Run a statement; ADBC counts rows only for those that take values."""
+        with self._connection.cursor() as cursor:
+            if not values:
+                cursor.execute(statement)
+            else:
+                cursor.executemany(_numbered(statement), [values])
+            return int(cursor.rowcount)
+
+    def rows(self, statement: str, *values: Value) -> list[Row]:
+        """Return rows; ADBC reads them by COPY."""
+        with self._connection.cursor() as cursor:
+            cursor.execute(_numbered(statement), values or None)
+            return list(cursor.fetchall())
+
+    def load(
+        self, table: TableName, columns: Sequence[TableColumn], batches: Iterable[pa.RecordBatch]
+    ) -> None:
+        """Copy batches in; jsonb's binary form begins with the number of its version."""
+        schema = pa.schema([(each.name, _wire_type(each)) for each in columns])
+        reader = pa.RecordBatchReader.from_batches(schema, _wire(batches, columns, schema))
+        names = {"temporary": True} if table.is_temporary else {"db_schema_name": table.schema}
+        with self._connection.cursor() as cursor:
+            cursor.adbc_ingest(table.name, reader, mode="append", **names)
+
+    def close(self) -> None:
+        """Close the connection; the server rolls back what is open."""
+        with suppress(Exception):
+            self._connection.close()
+
+
+def _is_of_driver(error: Exception) -> bool:
+    """Tell whether the driver itself refused, so that another connection would not help."""
+    from adbc_driver_manager import AdbcStatusCode as Code
+
+    code = getattr(error, "status_code", None)
+    return code in {Code.NOT_FOUND, Code.ALREADY_EXISTS, Code.INVALID_ARGUMENT, Code.INVALID_DATA}
+
+
+def _numbered(statement: str) -> str:
+    parts = statement.split(MARK)
+    return "".join(f"${number}{part}" if number else part for number, part in enumerate(parts))
+
+
+def _column(name: str, words: str, *, is_required: bool) -> TableColumn:
+    limited, numeric = _LIMITED.fullmatch(words), _NUMERIC.fullmatch(words)
+    if limited:
+        limit = int(limited[1]) if limited[1] else None
+        return TableColumn(name, TEXT, words, limit, is_required)
+    data_type = _TYPES.get(words)
+    if numeric:
+        data_type = _numeric(numeric)
+    return TableColumn(name, data_type, words, None, is_required)
+
+
+def _numeric(match: re.Match[str]) -> pa.DataType | None:
+    """Return the decimal type; one without bounds is taken as wide as Arrow has them."""
+    if match[1] is None:
+        return decimal_of(_MOST_DIGITS, _MOST_DIGITS // 2)
+    precision, scale = int(match[1]), int(match[2])
+    return decimal_of(precision, scale) if 0 <= scale <= precision <= _MOST_DIGITS else None
+
+
+def _wire_type(column: TableColumn) -> pa.DataType:
+    if column.type == JSON:
+        return pa.binary() if column.words == "jsonb" else pa.string()
+    return column.type
+
+
+def _wire(
+    batches: Iterable[pa.RecordBatch], columns: Sequence[TableColumn], schema: pa.Schema
+) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        arrays = [
+            pc.binary_join_element_wise(pa.scalar("\x01"), values, "").cast(pa.binary())
+            if column.words == "jsonb"
+            else values
+            for column, values in zip(columns, batch.columns, strict=True)
+        ]
+        yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _any(found: pa.Array) -> bool:
+    return bool(pc.any(found).as_py())
+
+
+def _out_of(values: pa.Array, bounds: tuple[int, int]) -> str:
+    found = pc.min_max(values).as_py()
+    if found["min"] is None or (found["min"] >= bounds[0] and found["max"] <= bounds[1]):
+        return ""
+    return "holds a time that PostgreSQL does not have"

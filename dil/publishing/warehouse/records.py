@@ -1,0 +1,206 @@
+"""What a database knows of our commits: ``dil_commit``, and the files loaded, ``dil_part``.
+
+Both lie in the schema of the table and belong to the transaction that loads the rows. A row in
+``dil_commit`` tells that a run's commit is done (spec README 39).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from dil.model.dataset import Commit, PublishedFile
+from dil.publishing.warehouse.dialect import MARK, Connection, Dialect, TableName
+from dil.publishing.warehouse.types import INSTANT, TEXT, TableColumn
+
+# Text that is part of a key.
+KEY_TEXT = "key text"
+_COMMIT: Mapping[str, object] = {
+    "dataset": KEY_TEXT, "sequence": pa.int64(), "run_id": KEY_TEXT, "time": INSTANT,
+    "rows": pa.int64(),
+}  # fmt: skip
+_PART: Mapping[str, object] = {
+    "dataset": KEY_TEXT, "name": KEY_TEXT, "uri": TEXT, "signature": TEXT, "rows": pa.int64(),
+    "bytes": pa.int64(), "sha256": TEXT, "run_id": TEXT, "timelabel": TEXT,
+}  # fmt: skip
+_IN_A_STATEMENT = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """The two tables, as far as they tell of one table of rows, the ``dataset``."""
+
+    dialect: Dialect
+    schema: str
+    dataset: str
+
+    def make(self, connection: Connection) -> None:
+        """Create what is missing; may be done again."""
+        self.dialect.make_schema(connection, self.schema)
+        keys = (("dataset", "sequence"), ("dataset", "run_id"))
+        make_table(self.dialect, connection, self._commits, _COMMIT, keys)
+        make_table(self.dialect, connection, self._parts, _PART, (("dataset", "name"),))
+
+    def are_there(self, connection: Connection) -> bool:
+        """Tell whether anything was recorded in this schema before."""
+        return self.dialect.table(connection, self._parts) is not None
+
+    def has(self, connection: Connection, run_id: str) -> bool:
+        """Tell whether a run's commit is done."""
+        quote = self.dialect.quote
+        statement = (
+            f"SELECT 1 FROM {self.dialect.full(self._commits)} "  # noqa: S608 - quoted names
+            f"WHERE {quote('dataset')} = {MARK} AND {quote('run_id')} = {MARK}"
+        )
+        return bool(connection.rows(statement, self.dataset, run_id))
+
+    def next_sequence(self, connection: Connection) -> int:
+        """Return the number behind the last commit's."""
+        quote = self.dialect.quote
+        statement = (
+            f"SELECT COALESCE(MAX({quote('sequence')}), 0) "  # noqa: S608 - quoted names
+            f"FROM {self.dialect.full(self._commits)} WHERE {quote('dataset')} = {MARK}"
+        )
+        return int(str(connection.rows(statement, self.dataset)[0][0])) + 1
+
+    def enter(self, connection: Connection, commit: Commit, sequence: int) -> bool:
+        """Record a commit; tell whether it was not there.
+
+        Another job that loads into the same table may have taken the number; then the next one is
+        used, because it is by the run's id that a commit is known.
+        """
+        values = {"dataset": MARK, "sequence": MARK, "run_id": MARK, "rows": MARK,
+                  "time": self.dialect.instant(commit.system_time)}  # fmt: skip
+        statement = self.dialect.insert_once(self._commits, values)
+        rows = sum(move.target.rows for move in commit.moves)
+        number = max(sequence, self.next_sequence(connection))
+        while not self.has(connection, commit.run_id):
+            if connection.change(statement, self.dataset, number, commit.run_id, rows) == 1:
+                return True
+            number = max(number + 1, self.next_sequence(connection))
+        return False
+
+    def live(self, connection: Connection) -> tuple[PublishedFile, ...]:
+        """Return the files whose rows are in the table, as far as commits replaced them."""
+        names = ("uri", "signature", "rows", "bytes", "sha256", "run_id", "timelabel")
+        statement = (
+            f"SELECT {', '.join(map(self.dialect.quote, names))} "  # noqa: S608 - quoted names
+            f"FROM {self.dialect.full(self._parts)} WHERE {self.dialect.quote('dataset')} = {MARK}"
+        )
+        return tuple(
+            PublishedFile(
+                str(uri), str(signature), int(str(rows)), int(str(size)), str(sha256), str(run_id),
+                None if label is None else str(label),
+            )
+            for uri, signature, rows, size, sha256, run_id, label in connection.rows(
+                statement, self.dataset
+            )
+        )  # fmt: skip
+
+    def signatures(
+        self, connection: Connection, labels: Collection[str]
+    ) -> dict[str, frozenset[str]]:
+        """Return the work units whose rows each of some labels has; one without any is left out."""
+        quote = self.dialect.quote
+        found: defaultdict[str, set[str]] = defaultdict(set)
+        ordered = sorted(labels)
+        for low in range(0, len(ordered), _IN_A_STATEMENT):
+            some = ordered[low : low + _IN_A_STATEMENT]
+            condition, given = self.dialect.any_of("timelabel", some)
+            statement = (
+                f"SELECT {quote('timelabel')}, {quote('signature')} "  # noqa: S608 - quoted names
+                f"FROM {self.dialect.full(self._parts)} "
+                f"WHERE {quote('dataset')} = {MARK} AND {condition}"
+            )
+            for label, signature in connection.rows(statement, self.dataset, *given):
+                found[str(label)].add(str(signature))
+        return {label: frozenset(each) for label, each in found.items()}
+
+    def forget_files(
+        self,
+        connection: Connection,
+        signatures: Sequence[str] | None = None,
+        label: str | None = None,
+    ) -> None:
+        """Take all files of the table out of the list, or those of some work units, of a label."""
+        own: dict[str, Sequence[str]] = {"dataset": (self.dataset,)}
+        if label is not None:
+            own["timelabel"] = (label,)
+        which = own if signatures is None else {"signature": signatures, **own}
+        delete_by(connection, self.dialect, self._parts, which)
+
+    def forget_named(self, connection: Connection, uris: Iterable[str]) -> None:
+        """Take files out of the list by their URIs."""
+        names = sorted({uri.rpartition("#")[2] for uri in uris})
+        which = {"name": names, "dataset": (self.dataset,)}
+        delete_by(connection, self.dialect, self._parts, which)
+
+    def list_files(self, connection: Connection, files: Iterable[PublishedFile]) -> None:
+        """Add files to the list."""
+        rows = [
+            {
+                "dataset": self.dataset, "name": file.uri.rpartition("#")[2], "uri": file.uri,
+                "signature": file.signature, "rows": file.rows, "bytes": file.bytes,
+                "sha256": file.sha256, "run_id": file.run_id, "timelabel": file.timelabel,
+            }
+            for file in files
+        ]  # fmt: skip
+        columns = [
+            TableColumn(name, pa.int64() if kind == pa.int64() else TEXT, "")
+            for name, kind in _PART.items()
+        ]
+        schema = pa.schema((each.name, each.type) for each in columns)
+        if rows:
+            batch = pa.RecordBatch.from_pylist(rows, schema=schema)
+            connection.load(self._parts, columns, [batch])
+
+    @property
+    def _commits(self) -> TableName:
+        return TableName(self.schema, "dil_commit")
+
+    @property
+    def _parts(self) -> TableName:
+        return TableName(self.schema, "dil_part")
+
+
+def make_table(
+    dialect: Dialect,
+    connection: Connection,
+    name: TableName,
+    columns: Mapping[str, object],
+    keys: Sequence[Sequence[str]],
+) -> None:
+    """Create a table of records unless it is there; the first key is the primary one."""
+    if dialect.table(connection, name) is not None:
+        return
+    quote = dialect.quote
+    parts = [
+        f"{quote(column)} {_words(dialect, kind)}{' NOT NULL' if column in keys[0] else ''}"
+        for column, kind in columns.items()
+    ]
+    for number, key in enumerate(keys):
+        word = "UNIQUE" if number else "PRIMARY KEY"
+        parts.append(f"{word} ({', '.join(map(quote, key))})")
+    connection.change(f"CREATE TABLE IF NOT EXISTS {dialect.full(name)} ({', '.join(parts)})")
+
+
+def _words(dialect: Dialect, kind: object) -> str:
+    is_key = kind == KEY_TEXT
+    return dialect.type_words(TEXT if is_key else kind, is_key=is_key)
+
+
+def delete_by(
+    connection: Connection, dialect: Dialect, table: TableName, values: Mapping[str, Sequence[str]]
+) -> None:
+    """Delete rows whose columns hold one of these texts each; the first column may have many."""
+    (first, many), *others = values.items()
+    for low in range(0, len(many), _IN_A_STATEMENT):
+        some = many[low : low + _IN_A_STATEMENT]
+        condition, given = dialect.any_of(first, some)
+        conditions = [condition]
+        conditions += [f"{dialect.quote(name)} = {MARK}" for name, _ in others]
+        statement = f"DELETE FROM {dialect.full(table)} WHERE {' AND '.join(conditions)}"  # noqa: S608
+        connection.change(statement, *given, *(one for _, (one,) in others))

@@ -1,0 +1,198 @@
+"""Staged Parquet files as record batches that fit a table's columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pyarrow.types as pt
+
+from dil.errors import ConversionError, WriteError
+from dil.model.dataset import Commit, Move
+from dil.model.destination import MergeSpec
+from dil.model.exact_decimals import exact_cast
+from dil.model.schema_text import wider
+from dil.publishing.warehouse.types import INSTANT, JSON, TableColumn
+from dil.storage import Filesystem
+
+SIGNATURE, DELETED_AT, LABEL = "_dil_signature", "_dil_deleted_at", "_timelabel"
+ORDER, GONE = "_dil_order", "_dil_gone"
+# Of each batch that is read; with rows of a kilobyte 16 MB.
+_BATCH_ROWS = 16_384
+_ENCODER = msgspec.json.Encoder(decimal_format="number")
+
+
+class StagedFiles:
+    """The staged files of one destination; of which columns a file is, is read once."""
+
+    def __init__(self, filesystem: Filesystem) -> None:
+        self._filesystem = filesystem
+        self._schemas: dict[str, pa.Schema] = {}
+        self._distinct: dict[bytes, pa.Schema] = {}
+
+    def schema(self, path: str) -> pa.Schema:
+        """Return the columns of a file; it is written once, so that they stay what they are."""
+        found = self._schemas.get(path)
+        if found is None:
+            with self.opened(path) as file:
+                found = file.schema_arrow.remove_metadata()
+            # One object for the many files that are alike.
+            found = self._distinct.setdefault(found.serialize().to_pybytes(), found)
+            self._schemas[path] = found
+        return found
+
+    @contextmanager
+    def opened(self, path: str) -> Iterator[Any]:
+        """Open a file.
+
+        Raises:
+            WriteError: it is gone.
+        """
+        try:
+            with self._filesystem.open_input(path) as stream:
+                yield pq.ParquetFile(stream)
+        except FileNotFoundError as error:
+            raise WriteError(
+                f"the staged file {path} is gone", "Run the job again: it says what to do."
+            ) from error
+
+
+@dataclass(frozen=True, slots=True)
+class StagedRows:
+    """The rows of a commit, in the order in which they were extracted.
+
+    ``adds_signature`` adds each row's work unit as ``_dil_signature``, ``adds_label`` its label as
+    ``_timelabel``. With a ``merge`` that
+    deletes softly, deleted rows get the commit's time in ``_dil_deleted_at``.
+    """
+
+    commit: Commit
+    files: StagedFiles
+    adds_signature: bool = False
+    merge: MergeSpec | None = None
+    adds_label: bool = False
+
+    def schema(self) -> pa.Schema:
+        """Return one field for each column, of the type that holds the values of all files."""
+        found: dict[str, list[pa.DataType]] = {}
+        for move in self.commit.moves:
+            for field in self.files.schema(move.source):
+                found.setdefault(field.name, []).append(_plain(field.type))
+        types = {name: reduce(wider, types) for name, types in found.items()}
+        if self.adds_signature and self.commit.moves:
+            types.setdefault(SIGNATURE, pa.string())
+        if self.adds_label and self.commit.moves:
+            types.setdefault(LABEL, pa.string())
+        if self.merge is not None and self.merge.is_soft and self.commit.moves:
+            types[DELETED_AT] = INSTANT
+        return pa.schema(types.items())
+
+    def batches(self, columns: Sequence[TableColumn]) -> Iterator[pa.RecordBatch]:
+        """Yield batches of these columns, in their types; columns that a file lacks are null.
+
+        ``_dil_order`` and ``_dil_gone`` may be among them: the place of a row in the commit, and 1
+        for one that the source deleted.
+
+        Raises:
+            ConversionError: a value does not fit its column.
+        """
+        read = 0
+        for move in self.commit.moves:
+            with self.files.opened(move.source) as file:
+                names = {field.name for field in file.schema_arrow}
+                wanted = [each.name for each in columns if each.name in names]
+                if self.merge is not None and self.merge.op_field in names:
+                    wanted.append(self.merge.op_field)
+                for batch in file.iter_batches(_BATCH_ROWS, columns=list(dict.fromkeys(wanted))):
+                    yield self._fitted(batch, move, columns, read)
+                    read += batch.num_rows
+
+    def longest(self, names: Sequence[str]) -> Mapping[str, int]:
+        """Return the number of characters of the longest text of each of some columns."""
+        found = dict.fromkeys(names, 0)
+        columns = [TableColumn(name, pa.string(), "") for name in names]
+        for batch in self.batches(columns) if names else ():
+            for name, values in zip(names, batch.columns, strict=True):
+                length = pc.max(pc.utf8_length(values)).as_py()
+                found[name] = max(found[name], length or 0)
+        return found
+
+    def _fitted(
+        self, batch: pa.RecordBatch, move: Move, columns: Sequence[TableColumn], read: int
+    ) -> pa.RecordBatch:
+        rows = batch.num_rows
+        arrays = []
+        for column in columns:
+            if column.name == ORDER:
+                values = pa.array(range(read, read + rows), pa.int64())
+            elif column.name == GONE:
+                values = self._gone(batch).cast(pa.int64())
+            elif column.name == DELETED_AT and self.merge is not None and self.merge.is_soft:
+                time = pa.scalar(self.commit.system_time * 1000, pa.timestamp("us")).cast(INSTANT)
+                values = pc.if_else(self._gone(batch), time, pa.scalar(None, INSTANT))
+            elif column.name in batch.schema.names:
+                values = batch[column.name]
+            elif column.name == SIGNATURE and self.adds_signature:
+                values = pa.repeat(pa.scalar(move.target.signature), rows)
+            elif column.name == LABEL and self.adds_label:
+                values = pa.repeat(pa.scalar(move.target.timelabel, pa.string()), rows)
+            else:
+                values = pa.nulls(rows)
+            arrays.append(_cast(values, column))
+        schema = pa.schema(
+            (column.name, values.type) for column, values in zip(columns, arrays, strict=True)
+        )
+        return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+    def _gone(self, batch: pa.RecordBatch) -> pa.Array:
+        """Return for each row whether the source deleted it."""
+        merge = self.merge
+        if merge is None or merge.op_field not in batch.schema.names:
+            return pa.repeat(pa.scalar(value=False), batch.num_rows)
+        words = pc.utf8_lower(batch[merge.op_field].cast(pa.string()))
+        return pc.is_in(words, pa.array(merge.delete_words, pa.string()))
+
+
+def _plain(data_type: pa.DataType) -> pa.DataType:
+    return data_type.value_type if pt.is_dictionary(data_type) else data_type
+
+
+def _cast(values: pa.Array, column: TableColumn) -> pa.Array:
+    """Return values in a column's type; JSON is text, without a form for NaN: it is null there."""
+    plain = values.dictionary_decode() if pt.is_dictionary(values.type) else values
+    wanted = pa.string() if column.type == JSON else column.type
+    if pt.is_nested(plain.type):
+        plain = _json_texts(plain, column)
+    try:
+        if plain.type == wanted:
+            return plain
+        if pt.is_decimal(wanted) or pt.is_decimal(plain.type):
+            return exact_cast(plain, wanted)
+        return plain.cast(wanted)
+    except (pa.ArrowException, ConversionError) as error:
+        raise ConversionError(
+            f"column {column.name} holds a value that does not fit the type {column.words}",
+            "Give the table's column a wider type, or the job's rows another one.",
+        ) from error
+
+
+def _json_texts(values: pa.Array, column: TableColumn) -> pa.Array:
+    try:
+        return pa.array(map(_json, values.to_pylist(maps_as_pydicts="strict")), pa.string())
+    except (KeyError, OverflowError, TypeError, ValueError) as error:
+        raise ConversionError(
+            f"column {column.name} holds a list, map or record that JSON has no form for: a key "
+            f"twice, or a time outside of the years 1 to 9999 ({error})",
+            "Correct the values with ms.derived.fields, or leave the column out.",
+        ) from error
+
+
+def _json(value: object) -> str | None:
+    return None if value is None else _ENCODER.encode(value).decode()

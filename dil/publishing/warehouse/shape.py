@@ -1,0 +1,228 @@
+"""What a table lacks for staged rows: the table itself, columns, wider columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+import pyarrow.types as pt
+
+from dil.errors import ConversionError
+from dil.publishing.warehouse.dialect import Dialect, TableName
+from dil.publishing.warehouse.rows import SIGNATURE, StagedRows
+from dil.publishing.warehouse.types import TEXT, Table, TableColumn, column_type, holds
+
+_OPEN_DIGITS = 76
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """The statements that make a table fit, and the columns that rows are then loaded into."""
+
+    statements: tuple[str, ...]
+    columns: tuple[TableColumn, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A table that rows are to be loaded into, with its keys, and the dialect it is told in."""
+
+    dialect: Dialect
+    name: TableName
+    keys: tuple[str, ...] = ()
+
+    def shape(self, table: Table | None, rows: StagedRows) -> Shape:
+        """Return what is to be done before rows can be loaded.
+
+        Raises:
+            ConversionError: a column has another type, or a narrower one that cannot be widened.
+        """
+        schema = rows.schema()
+        if not len(schema):
+            return Shape((), ())
+        self._check_names(schema)
+        types = {field.name: self._type(field) for field in schema}
+        if table is None:
+            self._check_keys(types, rows)
+            return self._created(types)
+        known = {self._folded(each.name): each for each in table.columns}
+        lengths = rows.longest(self._limited(types, known))
+        statements, columns = [], []
+        for name, data_type in types.items():
+            column = known.get(self._folded(name))
+            if column is None:
+                statements.append(self._added(name, data_type))
+                columns.append(self._column(name, data_type))
+                continue
+            self._check_given(column)
+            fitting = self._fitting(column, data_type, lengths.get(name, 0))
+            statements += self._widened(column, fitting)
+            columns.append(replace(fitting, name=name))
+        self._check_required(table, types)
+        return Shape(tuple(statements), tuple(columns))
+
+    def _type(self, field: pa.Field) -> pa.DataType:
+        data_type = column_type(field.type)
+        is_key = field.name in self.keys
+        if data_type is None or not self.dialect.type_words(data_type, is_key=is_key):
+            raise ConversionError(
+                f"column {field.name} has the type {field.type}, of which {self.name.name} cannot "
+                "have a column that keeps it exactly",
+                "Give it another type with ms.output.schema, or leave the column out.",
+            )
+        return data_type
+
+    def _created(self, types: Mapping[str, pa.DataType]) -> Shape:
+        columns = [self._column(name, data_type) for name, data_type in types.items()]
+        quote = self.dialect.quote
+        parts = [
+            f"{quote(each.name)} {each.words}{' NOT NULL' if each.name in self.keys else ''}"
+            for each in columns
+        ]
+        if self.keys:
+            parts.append(f"PRIMARY KEY ({', '.join(map(quote, self.keys))})")
+        statement = f"CREATE TABLE {self.dialect.full(self.name)} ({', '.join(parts)})"
+        index = self.dialect.index(self.name, SIGNATURE) if SIGNATURE in types else ""
+        return Shape(tuple(filter(None, (statement, index))), tuple(columns))
+
+    def _check_keys(self, types: Mapping[str, pa.DataType], rows: StagedRows) -> None:
+        most = self.dialect.key_characters
+        texts = [key for key in self.keys if most is not None and types[key] == TEXT]
+        for key, longest in rows.longest(texts).items():
+            if longest > (most or 0):
+                raise ConversionError(
+                    f"column {key} holds more than {most} characters, the most that a key can have",
+                    "Merge by other columns.",
+                )
+
+    def _added(self, name: str, data_type: pa.DataType) -> str:
+        words = self.dialect.type_words(data_type, is_key=name in self.keys)
+        column = f"{self.dialect.quote(name)} {words}"
+        return f"ALTER TABLE {self.dialect.full(self.name)} ADD COLUMN {column}"
+
+    def _column(self, name: str, data_type: pa.DataType) -> TableColumn:
+        words = self.dialect.type_words(data_type, is_key=name in self.keys)
+        return TableColumn(name, self.dialect.kept(data_type), words)
+
+    def _limited(
+        self, types: Mapping[str, pa.DataType], known: Mapping[str, TableColumn]
+    ) -> list[str]:
+        """Return the names of those columns of rows whose text may be too long for the table."""
+        found = []
+        for name, data_type in types.items():
+            column = known.get(self._folded(name))
+            if column is not None and column.limit is not None and column.type is not None:
+                found += [name] if holds(column.type, self.dialect.kept(data_type)) else []
+        return found
+
+    def _fitting(self, column: TableColumn, data_type: pa.DataType, longest: int) -> TableColumn:
+        """Return the column as it has to be for values of a type, of text so many characters."""
+        kept, has = self.dialect.kept(data_type), column.type
+        words = self._column(column.name, data_type).words
+        wide = replace(column, type=kept, words=words, limit=None)
+        if has is None:
+            raise self._mismatch(column, wide)
+        if pt.is_decimal(has) and has.precision == _OPEN_DIGITS and pt.is_decimal(kept):
+            return replace(column, type=kept)
+        if holds(has, kept):
+            is_short = column.limit is not None and column.limit < longest
+            return self._text(column, wide) if is_short else column
+        if holds(kept, has) and kept != TEXT:
+            return wide
+        raise self._mismatch(column, wide)
+
+    def _text(self, column: TableColumn, wide: TableColumn) -> TableColumn:
+        if column.name in self.keys:
+            raise ConversionError(
+                f"column {column.name} of {self.name.name} is {column.words}, and rows have more",
+                "Give the key a longer type, or take other keys.",
+            )
+        words = self.dialect.type_words(TEXT, is_key=False)
+        return replace(wide, type=TEXT, words=words)
+
+    def _widened(self, column: TableColumn, fitting: TableColumn) -> Iterator[str]:
+        if fitting.words == column.words:
+            return
+        attributes = column.attributes
+        statement = self.dialect.widen(self.name, column.name, fitting.words, attributes)
+        if not statement or attributes is None:
+            raise self._mismatch(column, fitting)
+        yield statement
+
+    def _check_given(self, column: TableColumn) -> None:
+        if column.is_computed:
+            raise ConversionError(
+                f"column {column.name} of the table {self.name.name} is computed by the database, "
+                "and the rows have such a column",
+                "Leave the column out of the rows, or rename it with ms.derived.fields.",
+            )
+        if column.is_fixed and self.keys and column.name not in self.keys:
+            raise ConversionError(
+                f"column {column.name} of the table {self.name.name} is GENERATED ALWAYS, so that "
+                "no row can be given another value, and the rows are merged",
+                "Leave the column out of the rows, or make it GENERATED BY DEFAULT.",
+            )
+
+    def _mismatch(self, column: TableColumn, wanted: TableColumn) -> ConversionError:
+        statement = self.dialect.widen(self.name, column.name, wanted.words)
+        how = (
+            f"Where that is meant, give the column the other type: {statement};"
+            if statement
+            else ""
+        )
+        return ConversionError(
+            f"column {column.name} of the table {self.name.name} has the type {column.words}, and "
+            f"the rows need {wanted.words}",
+            how or "Give the job's rows the type of the table with ms.output.schema.",
+        )
+
+    def _check_required(self, table: Table, types: Mapping[str, pa.DataType]) -> None:
+        given = {self._folded(name) for name in types}
+        lacking = [each.name for each in table.columns
+                   if each.is_required and self._folded(each.name) not in given]  # fmt: skip
+        if lacking:
+            raise ConversionError(
+                f"column {lacking[0]} of the table {self.name.name} must not be null and has no "
+                "default, and the rows have no such column",
+                "Give the column a default, or let it be null.",
+            )
+
+    def _check_names(self, schema: pa.Schema) -> None:
+        seen: dict[str, str] = {}
+        for name in schema.names:
+            if not self.dialect.holds_name(name):
+                raise ConversionError(
+                    f"column {name} has a longer name than the database keeps",
+                    "Rename it with ms.derived.fields: PostgreSQL keeps 63 bytes, MySQL 64 "
+                    "characters.",
+                )
+            other = seen.setdefault(self._folded(name), name)
+            if other != name:
+                raise ConversionError(
+                    f"columns {other} and {name} differ in case only: to the database they are one",
+                    "Rename one of them with ms.derived.fields.",
+                )
+        absent = [key for key in self.keys if key not in schema.names]
+        if absent:
+            raise ConversionError(
+                f"the rows have no column {absent[0]}, by which they are merged",
+                "Correct extract.primary.key.fields.",
+            )
+
+    def _folded(self, name: str) -> str:
+        return name.lower() if self.dialect.folds_case else name
+
+
+def missing_key(dialect: Dialect, name: TableName, table: Table, keys: Sequence[str]) -> str:
+    """Return the statement that adds the key that rows are merged by, empty where it is there."""
+    fold = str.lower if dialect.folds_case else str
+    wanted = frozenset(map(fold, keys))
+    if any(frozenset(map(fold, each)) == wanted for each in table.unique):
+        return ""
+    names = ", ".join(map(dialect.quote, keys))
+    if dialect.widen(name, keys[0], "x"):
+        return f"ALTER TABLE {dialect.full(name)} ADD PRIMARY KEY ({names})"
+    return (
+        f"CREATE UNIQUE INDEX {dialect.quote(f'{name.name}_key')} ON {dialect.full(name)} ({names})"
+    )

@@ -1,0 +1,241 @@
+"""SQLite: decimals are text, so that they stay exact; times are ISO 8601 text, instants in UTC."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
+
+from dil.publishing.warehouse.dialect import (
+    LOCK_S,
+    MARK,
+    Connection,
+    Diagnosis,
+    Dialect,
+    Fault,
+    Row,
+    TableName,
+    Value,
+    instant_text,
+)
+from dil.publishing.warehouse.types import JSON, TEXT, Table, TableColumn
+from dil.text.warehouse_url import WarehouseAddress
+
+# SQLite keeps the words and goes by what is in them; TIMESTAMPTZ and DATE leave text as it is.
+_WORDS = {
+    pa.bool_(): "BOOLEAN",
+    pa.int16(): "INTEGER",
+    pa.int32(): "INTEGER",
+    pa.int64(): "INTEGER",
+    pa.float32(): "REAL",
+    pa.float64(): "REAL",
+    TEXT: "TEXT",
+    pa.binary(): "BLOB",
+    pa.date32(): "DATE",
+    pa.time64("us"): "TIME",
+    pa.timestamp("us"): "TIMESTAMP",
+    pa.timestamp("us", "UTC"): "TIMESTAMPTZ",
+    JSON: "JSON",
+}
+_TYPES = {
+    "BOOLEAN": pa.bool_(),
+    "DATE": pa.date32(),
+    "TIME": pa.time64("us"),
+    "TIMESTAMP": pa.timestamp("us"),
+    "TIMESTAMPTZ": pa.timestamp("us", "UTC"),
+    "JSON": JSON,
+}
+# By what is in the words (SQLite documentation, "Datatypes In SQLite", 3.1).
+_AFFINITIES = (
+    (re.compile("INT"), pa.int64()),
+    (re.compile("CHAR|CLOB|TEXT"), TEXT),
+    (re.compile("BLOB"), pa.binary()),
+    (re.compile("REAL|FLOA|DOUB"), pa.float64()),
+)
+_TABLE = f"SELECT type FROM sqlite_master WHERE name = {MARK} AND type IN ('table', 'view')"  # noqa: S608
+_LAST_YEAR = 9999
+_BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+_ADVICE = {
+    sqlite3.SQLITE_CANTOPEN: "The folder of ms.warehouse.url must be there, and writable.",
+    sqlite3.SQLITE_READONLY: "Give this user the right to write to the file and its folder.",
+    sqlite3.SQLITE_NOTADB: "ms.warehouse.url names a file that is no SQLite database.",
+    sqlite3.SQLITE_FULL: "The disk is full.",
+    sqlite3.SQLITE_CONSTRAINT: "A row of this key is there already. ms.warehouse.operation=upsert "
+    "puts rows in place of those of their keys.",
+}
+
+
+class SqliteDialect(Dialect):
+    """Loads by prepared statement, in one transaction."""
+
+    def __init__(self, address: WarehouseAddress) -> None:
+        self._address = address
+
+    def connect(self) -> Connection:
+        """Open the file; it is made where there is none."""
+        connection = sqlite3.connect(self._address.path, timeout=LOCK_S, isolation_level=None)
+        connection.execute("PRAGMA synchronous = FULL")
+        # Else a table could not be renamed while any view of the file reads what is not there.
+        connection.execute("PRAGMA legacy_alter_table = ON")
+        return _Connection(connection)
+
+    def errors(self) -> tuple[type[Exception], ...]:
+        """Return SQLite's root error."""
+        return (sqlite3.Error,)
+
+    def diagnose(self, error: Exception) -> Diagnosis:
+        """Tell by the result code."""
+        code = getattr(error, "sqlite_errorcode", -1) & 0xFF
+        text = " ".join(str(error).split())
+        if code in _BUSY:
+            return Diagnosis(Fault.BUSY, text, "Another process holds the file; run the job again.")
+        return Diagnosis(Fault.OTHER, text, _ADVICE.get(code, "Look at the file and its folder."))
+
+    def table(self, connection: Connection, name: TableName) -> Table | None:
+        """Look into the schema; a required key of its own is filled in by SQLite."""
+        found = connection.rows(_TABLE, name.name)
+        if not found:
+            return None
+        quoted = self.quote(name.name)
+        columns = []
+        described = connection.rows(f"PRAGMA table_xinfo({quoted})")
+        key = {str(row[1]) for row in described if row[5]}
+        for _, column, words, not_null, default, place, hidden in described:
+            is_hidden = bool(hidden)
+            required = bool(not_null) and default is None and not is_hidden
+            data_type = None if is_hidden else _type_of(str(words))
+            # A key of one INTEGER is the row's number, which SQLite makes up where it is null.
+            is_number = bool(place) and len(key) == 1 and str(words).upper() == "INTEGER"
+            takes_null = not not_null and not is_number
+            columns.append(
+                TableColumn(
+                    str(column), data_type, str(words), None, required, takes_null, is_hidden
+                )
+            )
+        unique = {frozenset(key)} if key else set()
+        for _, index, is_unique, _, is_partial in connection.rows(f"PRAGMA index_list({quoted})"):
+            if is_unique and not is_partial:
+                parts = connection.rows(f"PRAGMA index_info({self.quote(str(index))})")
+                unique.add(frozenset(str(part[2]) for part in parts))
+        problem = "" if found[0][0] == "table" else "is no table that rows can be loaded into"
+        return Table(tuple(columns), frozenset(unique), problem)
+
+    def type_words(self, data_type: pa.DataType, *, is_key: bool) -> str:
+        """Return the type's name; the numbers of SQLite would round decimals."""
+        del is_key
+        return "TEXT" if pt.is_decimal(data_type) else _WORDS.get(data_type, "")
+
+    def widen(
+        self, table: TableName, column: str, words: str, attributes: str | None = None
+    ) -> str:
+        """Return nothing: SQLite cannot change a column."""
+        del table, column, words, attributes
+        return ""
+
+    def same(self, left: str, right: str) -> str:
+        """Return SQLite's condition."""
+        return f"{left} IS {right}"
+
+    def kept(self, data_type: pa.DataType) -> pa.DataType:
+        """Return the type: integers and fractions are of one kind each, decimals are text."""
+        if pt.is_integer(data_type):
+            return pa.int64()
+        if pt.is_floating(data_type):
+            return pa.float64()
+        return TEXT if pt.is_decimal(data_type) else data_type
+
+    def refusal(self, column: TableColumn, values: pa.Array) -> str:
+        """Refuse what SQLite keeps as null."""
+        del column
+        if pt.is_floating(values.type) and pc.any(pc.is_nan(values)).as_py():
+            return "holds NaN, which SQLite keeps as null"
+        return ""
+
+    def unordered(self, values: pa.Array) -> str:
+        """Refuse times whose text does not sort as they do."""
+        if not (pt.is_date(values.type) or pt.is_timestamp(values.type)):
+            return ""
+        years = pc.min_max(pc.year(values)).as_py()
+        if years["min"] is None or (years["min"] >= 0 and years["max"] <= _LAST_YEAR):
+            return ""
+        return (
+            "holds a time outside of the years 0 to 9999, by which SQLite cannot tell the newer "
+            "row: times are text there"
+        )
+
+    def index_winners(self, keys: Sequence[str]) -> Sequence[str]:
+        """Return the index that finds winners by key."""
+        names = ", ".join(map(self.quote, keys))
+        return (f"CREATE UNIQUE INDEX temp.dil_winners_key ON dil_winners ({names})",)
+
+    def index(self, table: TableName, column: str) -> str:
+        """Return an index of the whole text."""
+        name = self.quote(f"{table.name}_{column}")
+        return f"CREATE INDEX IF NOT EXISTS {name} ON {self.full(table)} ({self.quote(column)})"
+
+    def instant(self, milliseconds: int) -> str:
+        """Return the text of an instant, as it is loaded."""
+        return f"'{instant_text(milliseconds)}Z'"
+
+
+class _Connection(Connection):
+    """One SQLite connection; transactions are begun by statement."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def begin(self) -> None:
+        """Begin as the one writer, so that what is read stays so."""
+        self._connection.execute("BEGIN IMMEDIATE")
+
+    def commit(self) -> None:
+        """Commit; what was changed is on disk."""
+        self._connection.execute("COMMIT")
+
+    def rollback(self) -> None:
+        """Roll back."""
+        if self._connection.in_transaction:
+            self._connection.execute("ROLLBACK")
+
+    def change(self, statement: str, *values: Value) -> int:
+        """Run a statement."""
+        return self._connection.execute(statement.replace(MARK, "?"), values).rowcount
+
+    def rows(self, statement: str, *values: Value) -> list[Row]:
+        """Return rows."""
+        return self._connection.execute(statement.replace(MARK, "?"), values).fetchall()
+
+    def load(
+        self, table: TableName, columns: Sequence[TableColumn], batches: Iterable[pa.RecordBatch]
+    ) -> None:
+        """Insert rows by one prepared statement."""
+        names = ", ".join('"' + each.name.replace('"', '""') + '"' for each in columns)
+        places = ", ".join("?" for _ in columns)
+        full = '"' + table.name.replace('"', '""') + '"'
+        statement = f"INSERT INTO {full} ({names}) VALUES ({places})"  # noqa: S608 - quoted names
+        for batch in batches:
+            lists = (_values(values).to_pylist() for values in batch.columns)
+            self._connection.executemany(statement, zip(*lists, strict=True))
+
+    def close(self) -> None:
+        """Close the file."""
+        with suppress(sqlite3.Error):
+            self._connection.close()
+
+
+def _values(values: pa.Array) -> pa.Array:
+    """Return values as SQLite keeps them."""
+    kinds = (pt.is_decimal, pt.is_date, pt.is_time, pt.is_timestamp)
+    return values.cast(TEXT) if any(matches(values.type) for matches in kinds) else values
+
+
+def _type_of(words: str) -> pa.DataType | None:
+    upper = words.upper()
+    if upper in _TYPES:
+        return _TYPES[upper]
+    return next((kept for pattern, kept in _AFFINITIES if pattern.search(upper)), None)

@@ -1,0 +1,259 @@
+"""The changed keys of a run: read from its staged files, cut into buckets, settled key by key.
+
+Buckets are ranges of keys, cut at keys of a sample: equal keys are in one bucket, and a file whose
+keys are ordered meets few of them.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dil.errors import ConversionError
+from dil.observe.progress import counted
+from dil.reshaping.files import RowFile, Workshop, read_table, write_table
+from dil.reshaping.keys import Keyed, bucket_of, row_numbers
+from dil.reshaping.reshape import Stage
+
+_SAMPLE_EVERY = 4096
+# Which staged rows are not published: the number of their file, and their place in it.
+DROPS = pa.schema([("file", pa.int32()), ("row", pa.int64())])
+
+
+@dataclass(frozen=True, slots=True)
+class StagedRows:
+    """One staged file by its number in the run: rows of greater numbers were read later.
+
+    Of files of one work unit that holds only for those of one ``lane``, the rows that were kept
+    together. ``unit`` and ``lane`` are numbers in the run.
+    """
+
+    number: int
+    source: RowFile
+    bytes: int
+    unit: int
+    lane: int
+
+
+@dataclass(frozen=True, slots=True)
+class Drops:
+    """Staged rows that are not published: a table of ``DROPS``, and the files that it names."""
+
+    path: str
+    files: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Bucket:
+    """The newest change of each key of a range; ``path`` is a table in the order of the keys."""
+
+    path: str
+    keys: int
+    drops: Drops | None
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """All changes of a run. ``bounds`` are the keys at which a new bucket begins."""
+
+    bounds: pa.Table
+    buckets: tuple[Bucket, ...]
+
+
+def changes_of(
+    files: Sequence[StagedRows], rows: int, workshop: Workshop, keyed: Keyed, stage: Stage
+) -> Changes | dict[int, ConversionError]:
+    """Return the changes in staged files, not more than about ``rows`` keys in a bucket.
+
+    Or the numbers of files whose rows cannot be merged, and why.
+    """
+    size = sum(file.bytes for file in files)
+    total = sum(stage(_Counted(workshop), files, 0))
+    bounds = keyed.schema.empty_table().select(keyed.keys)
+    if total > rows:
+        sample = pa.concat_tables(stage(_Sampled(workshop, keyed), files, size))
+        bounds = _bounds(sample, -(-total // rows), keyed)
+    pieces: dict[int, list[str]] = defaultdict(list)
+    errors: dict[int, ConversionError] = {}
+    for file, found in zip(files, stage(_Split(workshop, keyed, bounds), files, size), strict=True):
+        if isinstance(found, ConversionError):
+            errors[file.number] = found
+            continue
+        for number, path in found.items():
+            pieces[number].append(path)
+    if errors:
+        return errors
+    paths = [tuple(pieces[number]) for number in range(bounds.num_rows + 1)]
+    buckets = []
+    for settled in stage(_Settled(workshop, keyed, _lanes(files)), paths, size):
+        if isinstance(settled, Bucket):
+            buckets.append(settled)
+        else:
+            errors.update(settled)
+    return errors or Changes(bounds, tuple(buckets))
+
+
+def write_drops(workshop: Workshop, name: str, rows: pa.Table) -> Drops | None:
+    """Keep which staged rows are not published; None for none."""
+    if not rows.num_rows:
+        return None
+    path = write_table(workshop, name, [rows.select(DROPS.names).cast(DROPS)], DROPS)
+    return Drops(path, frozenset(pc.unique(rows["file"]).to_pylist()))
+
+
+def _bounds(sample: pa.Table, buckets: int, keyed: Keyed) -> pa.Table:
+    order = [(name, "ascending") for name in keyed.keys]
+    ordered = sample.take(pc.sort_indices(sample, sort_keys=order))
+    ordered = ordered.filter(keyed.is_last(ordered))
+    step = max(1, ordered.num_rows // buckets)
+    return ordered.take(pa.array(range(step, ordered.num_rows, step), pa.int64()))
+
+
+def _lanes(files: Sequence[StagedRows]) -> pa.Table | None:
+    """Return unit and lane of each file, None where no work unit has several lanes."""
+    if len({file.lane for file in files}) == len({file.unit for file in files}):
+        return None
+    return pa.table(
+        {"unit": [file.unit for file in files], "lane": [file.lane for file in files]},
+        pa.schema([("unit", pa.int64()), ("lane", pa.int64())]),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Counted:
+    """Counts the rows of a staged file, from the footer where there is one."""
+
+    workshop: Workshop
+
+    def __call__(self, item: StagedRows) -> int:
+        return item.source.count(self.workshop)
+
+
+@dataclass(frozen=True, slots=True)
+class _Sampled:
+    """Reads every n-th key of a staged file."""
+
+    workshop: Workshop
+    keyed: Keyed
+
+    def __call__(self, item: StagedRows) -> pa.Table:
+        found = [self.keyed.schema.empty_table().select(self.keyed.keys)]
+        columns = self.keyed.here(item.source.schema)
+        for start, batch in item.source.numbered(self.workshop, columns):
+            keys = self.keyed.of(batch).select(self.keyed.keys)
+            chosen = range(-start % _SAMPLE_EVERY, batch.num_rows, _SAMPLE_EVERY)
+            found.append(keys.take(pa.array(chosen, pa.int64())).drop_null())
+        return pa.concat_tables(found)
+
+
+@dataclass(frozen=True, slots=True)
+class _Split:
+    """Writes the changes of a staged file into a table for each bucket; returns their paths."""
+
+    workshop: Workshop
+    keyed: Keyed
+    bounds: pa.Table
+
+    def __call__(self, item: StagedRows) -> dict[int, str] | ConversionError:
+        folder = self.workshop.new_folder(f"keys-{item.number}")
+        paths: dict[int, str] = {}
+        sinks: dict[int, pa.ipc.RecordBatchFileWriter] = {}
+        with ExitStack() as stack:
+            try:
+                for table in self._tables(item):
+                    for number, part in self._parts(table):
+                        if number not in sinks:
+                            paths[number] = f"{folder}/bucket-{number}.arrow"
+                            stream = self.workshop.filesystem.open_output(paths[number])
+                            stack.enter_context(stream)
+                            sink = pa.ipc.new_file(stream, part.schema)
+                            sinks[number] = stack.enter_context(sink)
+                        sinks[number].write_table(part)
+            except ConversionError as error:
+                return error
+        return paths
+
+    def _tables(self, item: StagedRows) -> Iterator[pa.Table]:
+        columns = self.keyed.here(item.source.schema)
+        for start, batch in item.source.numbered(self.workshop, columns):
+            table = self.keyed.of(batch)
+            self.keyed.refuse_nulls(table, start)
+            count = batch.num_rows
+            yield (
+                table.append_column("is_delete", self.keyed.is_delete(batch))
+                .append_column("file", pa.repeat(pa.scalar(item.number, pa.int32()), count))
+                .append_column("row", row_numbers(start, count))
+            )
+
+    def _parts(self, table: pa.Table) -> Iterator[tuple[int, pa.Table]]:
+        if not self.bounds.num_rows:
+            yield 0, table
+            return
+        numbers = bucket_of(table, self.keyed.keys, self.bounds)
+        for number in sorted(pc.unique(numbers).to_pylist()):
+            yield number, table.filter(pc.equal(numbers, number))
+
+
+@dataclass(frozen=True, slots=True)
+class _Settled:
+    """Finds the newest change of each key of a bucket; all others, and deletes, are dropped.
+
+    Or returns the files with keys of which nothing tells the newest.
+    """
+
+    workshop: Workshop
+    keyed: Keyed
+    lanes: pa.Table | None
+
+    def __call__(self, paths: tuple[str, ...]) -> Bucket | dict[int, ConversionError]:
+        tables = [read_table(self.workshop, path) for path in paths]
+        if not tables:
+            return Bucket("", 0, None)
+        ordered = self.keyed.sorted_rows(pa.concat_tables(tables), "file", "row")
+        is_last = self.keyed.is_last(ordered)
+        undecided = self._undecided(ordered, is_last)
+        if undecided:
+            return undecided
+        newest = ordered.filter(is_last)
+        dropped = ordered.filter(pc.or_(pc.invert(is_last), ordered["is_delete"]))
+        return Bucket(
+            write_table(self.workshop, "newest", [newest], newest.schema),
+            newest.num_rows,
+            write_drops(self.workshop, "superseded", dropped),
+        )
+
+    def _undecided(self, ordered: pa.Table, is_last: pa.Array) -> dict[int, ConversionError]:
+        """Return the files whose work unit has rows of a key in several lanes, with one delta.
+
+        Which of them was read later is not known: files keep the order of rows in a lane only.
+        """
+        if self.lanes is None:
+            return {}
+        place = self.lanes.take(ordered["file"])
+        rows = ordered.append_column("unit", place["unit"]).append_column("lane", place["lane"])
+        groups = self.keyed.groups(rows, "unit")
+        newest = pc.is_in(groups, value_set=groups.filter(is_last))
+        tied = (
+            rows.append_column("group", groups)
+            .filter(newest)
+            .group_by("group")
+            .aggregate([("lane", "count_distinct"), ("is_delete", "all"), ("file", "min")])
+        )
+        tied = tied.filter(
+            pc.and_(pc.greater(tied["lane_count_distinct"], 1), pc.invert(tied["is_delete_all"]))
+        )
+        return dict.fromkeys(tied["file_min"].to_pylist(), _undecided_order(tied.num_rows))
+
+
+def _undecided_order(keys: int) -> ConversionError:
+    return ConversionError(
+        f"of {counted(keys, 'key')} there are rows with equal extract.delta.fields in several"
+        " folders, and which row was read last is known of those in one folder only",
+        "Name delta fields that tell the changes of a key apart in extract.delta.fields, or keep"
+        " the rows together: without ms.table.partition.fields, ms.timelabel.column.",
+    )

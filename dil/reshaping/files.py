@@ -1,0 +1,244 @@
+"""Files of rows read back, column by column where the format allows, and written anew."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import BinaryIO
+from uuid import uuid4
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from dil.errors import ConversionError, WriteError
+from dil.model.job import OutputFormat, WritingSpec
+from dil.model.task import StagedFile
+from dil.storage import Filesystem, filesystem_for
+from dil.writing.formats import reader_for, writer_for
+from dil.writing.hive_names import hive_columns
+from dil.writing.rolling import Numbers, Place, RollingFiles
+
+_HEAD_BYTES = 1 << 20
+
+
+@dataclass(frozen=True)
+class Workshop:
+    """Where a run's files are read and rewritten; pickles, to be used by tasks.
+
+    ``folder`` is below the run's staging. Each file has a folder of its own with a random name,
+    because a task may run twice.
+    """
+
+    final_dir: str
+    folder: str
+    writing: WritingSpec
+
+    @cached_property
+    def filesystem(self) -> Filesystem:
+        """Return the filesystem of staging and dataset; each process has a client of its own."""
+        return filesystem_for(self.final_dir)
+
+    def new_folder(self, name: str) -> str:
+        """Return a folder that no other attempt has."""
+        return f"{self.folder}/{name}-{uuid4().hex[:8]}"
+
+    def write(
+        self, name: str, batches: Iterable[pa.RecordBatch], model: StagedFile
+    ) -> tuple[StagedFile, ...]:
+        """Write rows into files that go where ``model`` was to go; none where there is no row.
+
+        Raises:
+            WriteError: the file system refused.
+            ConversionError: a value does not fit the format, or is none of its column's type.
+        """
+        writer = writer_for(self.writing.format)
+        files = RollingFiles(
+            Place(self.filesystem, self.new_folder(name), self.writing, writer), Numbers()
+        )
+        try:
+            for batch in batches:
+                files.write(batch)
+            files.end_file()
+        except BaseException:
+            files.delete()
+            raise
+        return tuple(
+            replace(each.file, folder=model.folder, timelabel=model.timelabel)
+            for each in files.written
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RowFile:
+    """A file of rows and the schema that it was written with."""
+
+    path: str
+    schema: pa.Schema
+
+    def batches(
+        self, workshop: Workshop, columns: Sequence[str] | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the rows, of all columns or of some that are there."""
+        for _, batch in self.numbered(workshop, columns):
+            yield batch
+
+    def count(self, workshop: Workshop) -> int:
+        """Return the number of rows; of Parquet and ORC the footer tells it."""
+        kind = format_of(self.path)
+        if kind in {OutputFormat.PARQUET, OutputFormat.ORC}:
+            with opened(workshop.filesystem, self.path) as stream:
+                return _counted(stream, kind)
+        return sum(batch.num_rows for batch in self.batches(workshop))
+
+    def numbered(
+        self,
+        workshop: Workshop,
+        columns: Sequence[str] | None = None,
+        groups: Sequence[int] | None = None,
+    ) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """Yield rows with the number of the first one in the file, from 0.
+
+        ``groups`` are the row groups of a Parquet file that are wanted, None for all.
+        """
+        with opened(workshop.filesystem, self.path) as stream:
+            if format_of(self.path) is OutputFormat.PARQUET:
+                yield from _of_groups(stream, workshop.writing.row_group_rows, columns, groups)
+                return
+            read = reader_for(writer_for(format_of(self.path)))
+            if read is None:  # pragma: no cover - each of our formats has one
+                raise ConversionError(f"{self.path} cannot be read back")
+            start = 0
+            for batch in read(stream, self.schema, workshop.writing):
+                yield start, batch if columns is None else batch.select(list(columns))
+                start += batch.num_rows
+
+
+def _counted(stream: BinaryIO, kind: OutputFormat) -> int:
+    if kind is OutputFormat.PARQUET:
+        return int(pq.read_metadata(stream).num_rows)
+    from pyarrow import orc
+
+    return int(orc.ORCFile(stream).nrows)
+
+
+def _of_groups(
+    stream: BinaryIO, size: int, columns: Sequence[str] | None, groups: Sequence[int] | None
+) -> Iterator[tuple[int, pa.RecordBatch]]:
+    file = pq.ParquetFile(stream)
+    wanted = None if groups is None else frozenset(groups)
+    start = 0
+    for group in range(file.num_row_groups):
+        first, start = start, start + file.metadata.row_group(group).num_rows
+        if wanted is not None and group not in wanted:
+            continue
+        for batch in file.iter_batches(size, row_groups=[group], columns=columns):
+            yield first, batch
+            first += batch.num_rows
+
+
+@contextmanager
+def opened(filesystem: Filesystem, path: str) -> Iterator[BinaryIO]:
+    """Open a file; whatever goes wrong inside is told as trouble with this file.
+
+    Raises:
+        WriteError: it is gone, or damaged.
+    """
+    try:
+        with filesystem.open_input(path) as stream:
+            yield stream
+    except (OSError, EOFError, ValueError, pa.ArrowException) as error:
+        raise WriteError(
+            f"{path} cannot be read back: {error}",
+            "Restore it from a copy, or read everything anew with ms.publish.mode=replace.",
+        ) from error
+
+
+def format_of(path: str) -> OutputFormat:
+    """Return the format that a file's name tells.
+
+    Raises:
+        ConversionError: it is none that can be read back.
+    """
+    with suppress(ValueError):
+        return OutputFormat(path.rpartition(".")[2])
+    raise ConversionError(
+        f"{path} is a file of rows that cannot be read back, because its name does not end in "
+        f"{', '.join(OutputFormat)}",
+        "Take it out of the dataset, or rewrite the dataset once with ms.publish.mode=replace.",
+    )
+
+
+def row_file(filesystem: Filesystem, path: str, known: pa.Schema) -> RowFile:
+    """Return a file with its schema: its own for Parquet, else its columns as ``known`` has them.
+
+    Raises:
+        ConversionError: it has a column that is not known.
+    """
+    kind = format_of(path)
+    with opened(filesystem, path) as stream:
+        if kind is OutputFormat.PARQUET:
+            return RowFile(path, pq.read_schema(stream))
+        names = _names(stream, kind)
+    strange = [name for name in names if known.get_field_index(name) < 0]
+    if strange:
+        raise unknown_column(path, strange[0])
+    return RowFile(path, pa.schema([known.field(name) for name in names]))
+
+
+def target_of(file: RowFile, target: pa.Schema, folder: str) -> pa.Schema:
+    """Return the schema in which a file is written: without columns that its folder names alone."""
+    apart = hive_columns(folder)
+    return pa.schema(
+        [each for each in target if each.name in file.schema.names or each.name not in apart]
+    )
+
+
+def unknown_column(path: str, name: str) -> ConversionError:
+    """Return the error for a file with a column that the dataset's schema does not have."""
+    return ConversionError(
+        f'{path} has a column "{name}" that is not in the recorded schema of the dataset: '
+        "rewritten, it would lose it",
+        "Another program wrote the file. Take it out of the dataset, or read everything anew with "
+        "ms.publish.mode=replace.",
+    )
+
+
+def _names(stream: BinaryIO, kind: OutputFormat) -> list[str]:
+    match kind:
+        case OutputFormat.CSV:
+            # The last bytes may be a part of a character; the header is complete long before.
+            head = stream.read(_HEAD_BYTES).decode(errors="replace")
+            return next(csv.reader(io.StringIO(head, newline="")))
+        case OutputFormat.JSON:
+            return list(msgspec.json.decode(stream.readline(), type=dict[str, msgspec.Raw]))
+        case OutputFormat.ORC:
+            from pyarrow import orc
+
+            return list(orc.ORCFile(stream).schema.names)
+        case _:
+            from fastavro import reader
+
+            fields = reader(stream).writer_schema["fields"]  # type: ignore[index,call-overload]
+            return [field["name"] for field in fields]  # type: ignore[index]
+
+
+def write_table(
+    workshop: Workshop, name: str, batches: Iterable[pa.Table], schema: pa.Schema
+) -> str:
+    """Write a table of a stage for the next one to read; return its path."""
+    path = f"{workshop.new_folder(name)}/table.arrow"
+    with workshop.filesystem.open_output(path) as stream, pa.ipc.new_file(stream, schema) as sink:
+        for batch in batches:
+            sink.write_table(batch)
+    return path
+
+
+def read_table(workshop: Workshop, path: str) -> pa.Table:
+    """Return a table that ``write_table`` wrote."""
+    with opened(workshop.filesystem, path) as stream:
+        return pa.ipc.open_file(stream).read_all()

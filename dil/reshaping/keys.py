@@ -1,0 +1,268 @@
+"""Keys and delta fields of rows as tables: compared by their types, exactly.
+
+Columns of such tables: ``k0``... the key, ``d0``... the delta fields. Nulls are the smallest delta
+values; not-a-number is a null there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache, reduce
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dil.errors import ConversionError
+from dil.model.destination import MergeSpec
+from dil.writing.widening import conform
+
+DELETED_TYPE = pa.timestamp("us", tz="UTC")
+KEYS = "extract.primary.key.fields"
+
+
+@dataclass(frozen=True, slots=True)
+class Keyed:
+    """How keys and delta fields are found in rows; types are those of the dataset."""
+
+    spec: MergeSpec
+    target: pa.Schema
+
+    @property
+    def keys(self) -> list[str]:
+        """Return the names of the key columns in key tables."""
+        return [f"k{number}" for number in range(len(self.spec.keys))]
+
+    @property
+    def deltas(self) -> list[str]:
+        """Return the names of the delta columns in key tables."""
+        return [f"d{number}" for number in range(len(self.spec.delta_fields))]
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Return the schema of key tables."""
+        names = [*self.spec.keys, *self.spec.delta_fields]
+        types = [self.target.field(name).type for name in names]
+        return pa.schema(list(zip([*self.keys, *self.deltas], types, strict=True)))
+
+    @property
+    def columns(self) -> list[str]:
+        """Return the columns of rows that are looked at."""
+        return list(dict.fromkeys([*self.spec.keys, *self.spec.delta_fields, *self._op]))
+
+    @property
+    def _op(self) -> tuple[str, ...]:
+        """Return the column that tells of deletes; a source may have it in deleted rows only."""
+        return (self.spec.op_field,) if self.spec.op_field in self.target.names else ()
+
+    def here(self, schema: pa.Schema) -> list[str]:
+        """Return the columns that are looked at, as far as a file has them."""
+        return [name for name in self.columns if name in schema.names]
+
+    def has_keys(self, schema: pa.Schema) -> bool:
+        """Tell whether a file has all columns of the key."""
+        return all(name in schema.names for name in self.spec.keys)
+
+    def check(self) -> None:
+        """Refuse rows that lack the columns they are to be merged by.
+
+        Raises:
+            ConversionError: a column is not there, or holds records, lists or maps.
+        """
+        for prop, names in (
+            (KEYS, self.spec.keys),
+            ("extract.delta.fields", self.spec.delta_fields),
+            ("ms.merge.op.field", self._op),
+        ):
+            for name in names:
+                at = self.target.get_field_index(name)
+                if at < 0:
+                    raise ConversionError(
+                        f'{prop} names "{name}", which is no column of the rows: they have '
+                        f"{', '.join(self.target.names)}",
+                        f"Correct {prop}.",
+                    )
+                if pa.types.is_nested(self.target.field(at).type):
+                    raise ConversionError(
+                        f'{prop} names "{name}", a column of {self.target.field(at).type}: rows '
+                        "are told apart and compared by plain values",
+                        f"Name another column in {prop}, or take a member out with"
+                        " ms.derived.fields.",
+                    )
+
+    def of(self, batch: pa.RecordBatch) -> pa.Table:
+        """Return the key table of rows; columns that they lack are null."""
+        fields = [*self.spec.keys, *self.spec.delta_fields]
+        wanted = pa.schema([self.target.field(name) for name in dict.fromkeys(fields)])
+        here = [name for name in wanted.names if name in batch.schema.names]
+        rows = conform(_selected(batch, here), wanted)
+        arrays = {
+            **{k: rows.column(n) for k, n in zip(self.keys, self.spec.keys, strict=True)},
+            **{
+                d: _comparable(rows.column(n))
+                for d, n in zip(self.deltas, self.spec.delta_fields, strict=True)
+            },
+        }
+        return pa.table(arrays)
+
+    def is_delete(self, batch: pa.RecordBatch) -> pa.Array:
+        """Return which rows say that their key was deleted."""
+        if self.spec.op_field not in batch.schema.names:
+            return pa.repeat(pa.scalar(value=False), batch.num_rows)
+        words = pc.utf8_lower(batch.column(self.spec.op_field).cast(pa.string()))
+        return pc.is_in(words, value_set=pa.array(self.spec.delete_words, pa.string()))
+
+    def sorted_rows(self, table: pa.Table, *more: str) -> pa.Table:
+        """Return a key table ordered by key, delta fields and further columns."""
+        order = [(name, "ascending") for name in self.keys]
+        for name in self.deltas:
+            # Arrow puts nulls at the end; that there is a value decides first.
+            table = table.append_column(f"has_{name}", table[name].is_valid())
+            order += [(f"has_{name}", "ascending"), (name, "ascending")]
+        order += [(name, "ascending") for name in more]
+        chosen = table.take(pc.sort_indices(table, sort_keys=order))
+        return chosen.drop_columns([f"has_{name}" for name in self.deltas])
+
+    def is_last(self, ordered: pa.Table) -> pa.Array:
+        """Return which rows of an ordered key table are the last one of their key."""
+        last = pa.repeat(pa.scalar(value=True), min(ordered.num_rows, 1))
+        if ordered.num_rows < 2:  # noqa: PLR2004 - a row has to have a neighbour
+            return last
+        columns = [flat(ordered[name]) for name in self.keys]
+        changes = [pc.not_equal(each[:-1], each[1:]) for each in columns]
+        return pa.concat_arrays([reduce(pc.or_, changes), last])
+
+    def groups(self, ordered: pa.Table, *more: str) -> pa.Array:
+        """Return numbers that are equal for equal keys, delta fields and further columns.
+
+        Rows with equal ones have to be neighbours in an ordered key table.
+        """
+        # Codes compare nulls as equal, whatever the type.
+        columns = [
+            flat(ordered[name]).dictionary_encode(null_encoding="encode").indices
+            for name in (*self.keys, *self.deltas, *more)
+        ]
+        changes = reduce(pc.or_, (pc.not_equal(each[:-1], each[1:]) for each in columns))
+        first = pa.array([0] * min(ordered.num_rows, 1), pa.int64())
+        return pc.cumulative_sum(pa.concat_arrays([first, changes.cast(pa.int64())]))
+
+    def newer(self, pairs: pa.Table, prefix: str) -> pa.ChunkedArray:
+        """Return where the delta fields of columns ``<prefix>d0``... are greater than ``d0``..."""
+        is_newer = pa.repeat(pa.scalar(value=False), pairs.num_rows)
+        is_tie = pa.repeat(pa.scalar(value=True), pairs.num_rows)
+        for name in self.deltas:
+            one, other = flat(pairs[prefix + name]), flat(pairs[name])
+            alone = pc.and_(one.is_valid(), other.is_null())
+            is_more = pc.or_(alone, pc.fill_null(pc.greater(one, other), fill_value=False))
+            both_null = pc.and_(one.is_null(), other.is_null())
+            is_same = pc.or_(both_null, pc.fill_null(pc.equal(one, other), fill_value=False))
+            is_newer = pc.or_(is_newer, pc.and_(is_tie, is_more))
+            is_tie = pc.and_(is_tie, is_same)
+        return is_newer
+
+    def refuse_nulls(self, table: pa.Table, first_row: int) -> None:
+        """Raise where a key is null; ``first_row`` is the number of the first row, from 0.
+
+        Raises:
+            ConversionError: names the column and the row.
+        """
+        for name, column in zip(self.spec.keys, self.keys, strict=True):
+            if table[column].null_count:
+                row = first_row + pc.index(table[column].is_null(), value=True).as_py() + 1
+                raise ConversionError(
+                    f'column "{name}" is null in row {row}: rows are merged by it ({KEYS})',
+                    "Correct the source, or put such rows aside: ms.output.schema with "
+                    f'"isNullable":false for {name}, and ms.schema.contract=discard_row.',
+                )
+
+
+def bucket_of(table: pa.Table, keys: Sequence[str], bounds: pa.Table) -> pa.Array:
+    """Return the number of each row's bucket: how many bounds its key is not before."""
+    number = pa.repeat(pa.scalar(0, pa.int32()), table.num_rows)
+    for bound in bounds.to_batches():
+        for row in range(bound.num_rows):
+            is_after = pa.repeat(pa.scalar(value=True), table.num_rows)
+            for name in reversed(keys):
+                value = bound.column(name)[row]
+                column = flat(table[name])
+                is_equal = pc.and_(pc.equal(column, value), is_after)
+                is_after = pc.or_(pc.greater(column, value), is_equal)
+            number = pc.add(number, pc.fill_null(is_after, fill_value=False).cast(pa.int32()))
+    return number
+
+
+def row_numbers(start: int, rows: int) -> pa.Array:
+    """Return ``start``, ``start`` + 1, ... as int64."""
+    size = 1 << max(rows - 1, 1).bit_length()
+    return pc.add(_counting(size).slice(0, rows), pa.scalar(start, pa.int64()))
+
+
+def is_among(start: int, rows: int, numbers: pa.Array) -> pa.Array:
+    """Return which rows, from number ``start`` on, are among ascending numbers."""
+    first = _before(numbers, start)
+    part = numbers.slice(first, _before(numbers, start + rows) - first)
+    if not len(part):
+        return pa.repeat(pa.scalar(value=False), rows)
+    return pc.is_in(row_numbers(start, rows), value_set=part)
+
+
+def joined(tables: Iterable[pa.Array]) -> pa.Array:
+    """Return row numbers of several findings in order, each once."""
+    found = pa.concat_arrays([pa.array([], pa.int64()), *map(flat, tables)])
+    return found.take(pc.sort_indices(found)) if len(found) else found
+
+
+def places_of(
+    limits: pa.Array, ordered: pa.Array, first: pa.Array, last: pa.Array, *, is_after: bool
+) -> pa.Array:
+    """Return for each limit the place, from ``first`` to ``last``, where its values begin.
+
+    ``ordered`` holds ascending values between those places, which are int64. With ``is_after`` the
+    place is where its values end. A limit that is null has its place at ``first``.
+    """
+    # A binary search for all limits at a time: in Python each would take a hundred times as long.
+    is_before = pc.less_equal if is_after else pc.less
+    for _ in range(len(ordered).bit_length()):
+        is_open = pc.less(first, last)
+        middle = pc.shift_right(pc.add(first, last), 1)
+        found = ordered.take(pc.if_else(is_open, middle, 0))
+        goes_up = pc.and_(is_open, pc.fill_null(is_before(found, limits), fill_value=False))
+        last = pc.if_else(pc.and_(is_open, pc.invert(goes_up)), middle, last)
+        first = pc.if_else(goes_up, pc.add(middle, 1), first)
+    return first
+
+
+def _before(numbers: pa.Array, limit: int) -> int:
+    """Return how many of ascending numbers are below a limit."""
+    low, high = 0, len(numbers)
+    while low < high:
+        middle = (low + high) // 2
+        if numbers[middle].as_py() < limit:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@lru_cache(maxsize=4)
+def _counting(size: int) -> pa.Array:
+    return pa.array(range(size), pa.int64())
+
+
+def _selected(batch: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
+    if names:
+        return batch.select(list(names))
+    # A batch without columns forgets how many rows it has.
+    filler = pa.field("", pa.null())
+    return pa.RecordBatch.from_arrays([pa.nulls(batch.num_rows)], schema=pa.schema([filler]))
+
+
+def _comparable(column: pa.Array) -> pa.Array:
+    if not pa.types.is_floating(column.type):
+        return column
+    return pc.if_else(pc.is_nan(column), pa.scalar(None, column.type), column)
+
+
+def flat(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """Return a column in one piece."""
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column

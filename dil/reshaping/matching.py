@@ -1,0 +1,394 @@
+"""Live files and the changed keys: which files may hold them, and which of their rows go."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from dil.errors import ConversionError
+from dil.model.dataset import PublishedFile
+from dil.model.destination import DELETED_AT
+from dil.model.job import OutputFormat
+from dil.model.task import StagedFile
+from dil.reshaping.changes import DROPS, Bucket, Changes, Drops, write_drops
+from dil.reshaping.files import (
+    RowFile,
+    Workshop,
+    format_of,
+    opened,
+    read_table,
+    row_file,
+    unknown_column,
+)
+from dil.reshaping.keys import (
+    DELETED_TYPE,
+    Keyed,
+    bucket_of,
+    flat,
+    is_among,
+    joined,
+    places_of,
+    row_numbers,
+)
+from dil.writing.widening import conform
+
+_NONE = pa.array([], pa.int64())
+_UNKNOWN: tuple[Any, Any] = (None, None)
+# Of these types the statistics of a row group are exact bounds, in every writer's files.
+_BOUNDED = (
+    pa.types.is_integer,
+    pa.types.is_string,
+    pa.types.is_binary,
+    pa.types.is_date32,
+    pa.types.is_decimal128,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A live file that may hold changed keys.
+
+    ``groups`` are the row groups in which they may be, None for all; ``buckets`` are the numbers of
+    those that have them. ``target`` is the schema for its rows. ``must`` tells that it is rewritten
+    even if no row goes.
+    """
+
+    number: int
+    file: PublishedFile
+    source: RowFile
+    target: pa.Schema
+    folder: str
+    buckets: tuple[int, ...]
+    groups: tuple[int, ...] | None = None
+    must: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a candidate; ``drops`` are staged rows that are older than its own."""
+
+    is_changed: bool
+    rewritten: tuple[StagedFile, ...] = ()
+    drops: Drops | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """The rows of a live file that are not deleted, and those that the run did not read."""
+
+    rows: int
+    missing: int
+
+
+@dataclass(slots=True)
+class _Found:
+    """Row numbers of a live file: those that go, those that are marked as deleted."""
+
+    gone: list[pa.ChunkedArray] = field(default_factory=list)
+    marked: list[pa.ChunkedArray] = field(default_factory=list)
+    lost: list[pa.Table] = field(default_factory=list)
+    missing: int = 0
+    rows: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Matching:
+    """The changes of a run against live files. ``deleted_at`` is epoch ms UTC."""
+
+    workshop: Workshop
+    keyed: Keyed
+    changes: Changes
+    detects_missing: bool
+    deleted_at: int
+
+    def count(self, item: Candidate) -> Count:
+        """Count the rows of a live file whose key the run did not read; runs in a task."""
+        found = self._find(item)
+        return Count(found.rows, found.missing)
+
+    def merge(self, item: Candidate) -> Outcome | ConversionError:
+        """Write a live file again without the rows that go, if any go; runs in a task."""
+        strange = [name for name in item.source.schema.names if name not in item.target.names]
+        if strange:
+            return unknown_column(item.source.path, strange[0])
+        try:
+            found = self._find(item)
+        except ConversionError as error:
+            return ConversionError(f"{item.file.uri}: {error.message}", error.fix)
+        drops = None
+        if found.lost:
+            drops = write_drops(self.workshop, f"older-{item.number}", pa.concat_tables(found.lost))
+        if not (item.must or found.gone or found.marked):
+            return Outcome(is_changed=False, drops=drops)
+        model = StagedFile("", 0, 0, "", folder=item.folder, timelabel=item.file.timelabel or "")
+        try:
+            made = self.workshop.write(f"live-{item.number}", self._rows(item, found), model)
+        except ConversionError as error:
+            return ConversionError(f"{item.file.uri}: {error.message}", error.fix)
+        return Outcome(is_changed=True, rewritten=made, drops=drops)
+
+    def _rows(self, item: Candidate, found: _Found) -> Iterator[pa.RecordBatch]:
+        gone, marked = joined(found.gone), joined(found.marked)
+        at = pa.scalar(self.deleted_at * 1000, DELETED_TYPE)
+        for start, batch in item.source.numbered(self.workshop):
+            rows = conform(batch, item.target)
+            if len(marked):
+                place = rows.schema.get_field_index(DELETED_AT)
+                is_marked = is_among(start, batch.num_rows, marked)
+                times = pc.if_else(is_marked, at, rows.column(place))
+                rows = rows.set_column(place, rows.schema.field(place), times)
+            yield rows.filter(pc.invert(is_among(start, batch.num_rows, gone)))
+
+    def _find(self, item: Candidate) -> _Found:
+        found = _Found()
+        if not self.keyed.has_keys(item.source.schema):
+            return found
+        table = pa.concat_tables(self._key_tables(item))
+        found.rows = table.num_rows - pc.sum(table["is_marked"], min_count=0).as_py()
+        for live, newest in self._by_bucket(table, item.buckets):
+            self._match(live, newest, found)
+        return found
+
+    def _key_tables(self, item: Candidate) -> Iterator[pa.Table]:
+        keyed = self.keyed
+        columns = keyed.here(item.source.schema)
+        if keyed.spec.is_soft and DELETED_AT in item.source.schema.names:
+            columns.append(DELETED_AT)
+        names = [*keyed.keys, *(f"live_{name}" for name in keyed.deltas)]
+        yield (
+            keyed.schema.empty_table()
+            .rename_columns(names)
+            .append_column("position", _NONE)
+            .append_column("is_marked", pa.array([], pa.bool_()))
+        )
+        for start, batch in item.source.numbered(self.workshop, columns, item.groups):
+            marks = pa.repeat(pa.scalar(value=False), batch.num_rows)
+            if DELETED_AT in columns:
+                marks = batch.column(DELETED_AT).is_valid()
+            yield (
+                keyed.of(batch)
+                .rename_columns(names)
+                .append_column("position", row_numbers(start, batch.num_rows))
+                .append_column("is_marked", marks)
+            )
+
+    def _by_bucket(
+        self, table: pa.Table, buckets: Sequence[int]
+    ) -> Iterator[tuple[pa.Table, pa.Table]]:
+        """Yield the live rows of each bucket together with its changes."""
+        is_one = not self.changes.bounds.num_rows
+        numbers = None if is_one else bucket_of(table, self.keyed.keys, self.changes.bounds)
+        for number in buckets:
+            live = table if numbers is None else table.filter(pc.equal(numbers, number))
+            bucket = self.changes.buckets[number]
+            if not live.num_rows or not (bucket.path or self.detects_missing):
+                continue
+            yield live, self._newest(bucket)
+
+    def _newest(self, bucket: Bucket) -> pa.Table:
+        if bucket.path:
+            return read_table(self.workshop, bucket.path)
+        more = [("is_delete", pa.bool_()), *zip(DROPS.names, DROPS.types, strict=True)]
+        return pa.schema([*self.keyed.schema, *(pa.field(*each) for each in more)]).empty_table()
+
+    def _match(self, live: pa.Table, newest: pa.Table, found: _Found) -> None:
+        """Find what the changes of one bucket do to live rows."""
+        pairs = live.join(newest, self.keyed.keys, join_type="inner")
+        is_newer = self.keyed.newer(pairs, "live_")
+        lost = pairs.filter(pc.and_(is_newer, pc.invert(pairs["is_delete"])))
+        if lost.num_rows:
+            found.lost.append(lost.select(DROPS.names))
+        hit = pairs.filter(pc.invert(is_newer))
+        self._take(hit.filter(pc.invert(hit["is_delete"])), found.gone)
+        self._delete(hit.filter(hit["is_delete"]), found)
+        if self.detects_missing:
+            has_key = reduce(pc.and_, (live[name].is_valid() for name in self.keyed.keys))
+            missing = live.filter(has_key).join(newest, self.keyed.keys, join_type="left anti")
+            missing = missing.filter(pc.invert(missing["is_marked"]))
+            found.missing += missing.num_rows
+            self._delete(missing, found)
+
+    def _delete(self, rows: pa.Table, found: _Found) -> None:
+        if not self.keyed.spec.is_soft:
+            self._take(rows, found.gone)
+        else:
+            self._take(rows.filter(pc.invert(rows["is_marked"])), found.marked)
+
+    @staticmethod
+    def _take(rows: pa.Table, into: list[pa.ChunkedArray]) -> None:
+        if rows.num_rows:
+            into.append(rows["position"])
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """Reads what a live file tells without its rows: its schema, and where keys may be."""
+
+    workshop: Workshop
+    keyed: Keyed
+    known: pa.Schema
+
+    def __call__(self, path: str) -> tuple[RowFile, pa.Table | None]:
+        """Return a file and the bounds of its row groups, None where it has none; runs in a task.
+
+        Columns of the bounds: ``group``, the number of the row group, and for each key column
+        ``low_k0``, ``high_k0``... which are null where the file does not tell.
+
+        Raises:
+            ConversionError: it has a column that is not known.
+            WriteError: it cannot be read.
+        """
+        if format_of(path) is not OutputFormat.PARQUET:
+            return row_file(self.workshop.filesystem, path, self.known), None
+        with opened(self.workshop.filesystem, path) as stream:
+            file = pq.ParquetFile(stream)
+            source, footer = RowFile(path, file.schema_arrow), file.metadata
+        return source, self._bounds(source.schema, footer)
+
+    def _bounds(self, schema: pa.Schema, footer: pq.FileMetaData) -> pa.Table:
+        groups = range(footer.num_row_groups if self.keyed.has_keys(schema) else 0)
+        places = self._places(schema, footer.row_group(0)) if groups else {}
+        columns = {"group": pa.array(groups, pa.int64())}
+        for name in self.keyed.keys:
+            kind = self.keyed.schema.field(name).type
+            bounds = [_UNKNOWN] * len(groups)
+            if name in places:
+                at = places[name]
+                found = (footer.row_group(group).column(at).statistics for group in groups)
+                bounds = [_bounds_of(statistics, kind) for statistics in found]
+            columns[f"low_{name}"] = pa.array([low for low, _ in bounds], kind)
+            columns[f"high_{name}"] = pa.array([high for _, high in bounds], kind)
+        return pa.table(columns)
+
+    def _places(self, schema: pa.Schema, group: pq.RowGroupMetaData) -> dict[str, int]:
+        """Return the key columns whose statistics count, with their places in the file."""
+        # A column "a.b" and the member "b" of a record "a" have one path: neither counts then.
+        # The footer's own schema tells them too, but keeps the whole footer in memory.
+        paths = [group.column(at).path_in_schema for at in range(group.num_columns)]
+        counts = Counter(paths)
+        places = {path: at for at, path in enumerate(paths) if counts[path] == 1}
+        columns = {}
+        for name, key in zip(self.keyed.keys, self.keyed.spec.keys, strict=True):
+            here, wanted = schema.field(key).type, self.keyed.schema.field(name).type
+            both_whole = pa.types.is_integer(here) and pa.types.is_integer(wanted)
+            is_micros = here == wanted and pa.types.is_timestamp(here) and here.unit in {"ms", "us"}
+            is_bounded = here == wanted and any(is_kind(here) for is_kind in _BOUNDED)
+            if key in places and (both_whole or is_micros or is_bounded):
+                columns[name] = places[key]
+        return columns
+
+
+def _bounds_of(statistics: Any, kind: pa.DataType) -> tuple[Any, Any]:  # noqa: ANN401 - pq.Statistics
+    """Return the least and the greatest key of a row group, None where it does not tell."""
+    if statistics is None or not statistics.has_min_max:
+        return _UNKNOWN
+    try:
+        return pa.scalar(statistics.min, kind), pa.scalar(statistics.max, kind)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        return _UNKNOWN
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """Looks for the live files that may hold changed keys; runs on the driver."""
+
+    workshop: Workshop
+    keyed: Keyed
+    changes: Changes
+
+    def narrowed(
+        self, files: Sequence[Candidate], bounds: Sequence[pa.Table | None]
+    ) -> list[Candidate]:
+        """Return the files that may hold changed keys, with the buckets and row groups.
+
+        ``bounds`` are those that ``Look`` found for each file; one without any may hold any key.
+        """
+        buckets: list[list[int]] = [[] for _ in files]
+        groups: list[set[int]] = [set() for _ in files]
+        untold = [
+            at
+            for at, item in enumerate(files)
+            if bounds[at] is None and self.keyed.has_keys(item.source.schema)
+        ]
+        told = self._together(bounds)
+        for number, bucket in enumerate(self.changes.buckets):
+            if not bucket.keys:
+                continue
+            keys = read_table(self.workshop, bucket.path).select(self.keyed.keys)
+            hits = told.take(may_hold(told, keys))
+            for at, group in zip(hits["file"].to_pylist(), hits["group"].to_pylist(), strict=True):
+                groups[at].add(group)
+            for at in {*untold, *hits["file"].to_pylist()}:
+                buckets[at].append(number)
+        narrowed = (
+            replace(
+                item,
+                buckets=tuple(buckets[at]),
+                groups=None if bounds[at] is None else tuple(sorted(groups[at])),
+            )
+            for at, item in enumerate(files)
+        )
+        return [item for item in narrowed if item.buckets or item.must]
+
+    def _together(self, bounds: Sequence[pa.Table | None]) -> pa.Table:
+        """Return the bounds of all files; ``file`` is the number of a file."""
+        names = [("group", pa.int64())]
+        for name in self.keyed.keys:
+            kind = self.keyed.schema.field(name).type
+            names += [(f"low_{name}", kind), (f"high_{name}", kind)]
+        tables = [pa.schema([*names, ("file", pa.int64())]).empty_table()]
+        for at, each in enumerate(bounds):
+            if each is not None:
+                number = pa.repeat(pa.scalar(at, pa.int64()), each.num_rows)
+                tables.append(each.append_column("file", number))
+        return pa.concat_tables(tables).combine_chunks()
+
+
+def may_hold(groups: pa.Table, keys: pa.Table) -> pa.Array:
+    """Return the places of the row groups within whose bounds there is a key.
+
+    ``groups`` has bounds as ``Look`` finds them; ``keys`` has key columns alone, in their order.
+    """
+    first = pa.repeat(pa.scalar(0, pa.int64()), groups.num_rows)
+    last = pa.repeat(pa.scalar(keys.num_rows, pa.int64()), groups.num_rows)
+    # Among the keys from first to last the next column ascends as long as the others are equal.
+    is_ordered = pa.repeat(pa.scalar(value=True), groups.num_rows)
+    is_left = pa.repeat(pa.scalar(value=False), groups.num_rows)
+    for name in keys.column_names:
+        low, high = flat(groups[f"low_{name}"]), flat(groups[f"high_{name}"])
+        is_known = low.is_valid()
+        is_left = pc.or_(is_left, pc.and_(is_known, pc.invert(is_ordered)))
+        is_ordered = pc.and_(is_ordered, is_known)
+        if not pc.any(is_ordered).as_py():
+            continue
+        column = flat(keys[name])
+        begin = places_of(low, column, first, last, is_after=False)
+        end = places_of(high, column, begin, last, is_after=True)
+        first, last = pc.if_else(is_ordered, begin, first), pc.if_else(is_ordered, end, last)
+        is_ordered = pc.and_(is_ordered, pc.fill_null(pc.equal(low, high), fill_value=False))
+    holds = pc.less(first, last)
+    sure = pc.indices_nonzero(pc.and_(holds, pc.invert(is_left)))
+    left = [
+        at
+        for at in pc.indices_nonzero(pc.and_(holds, is_left)).to_pylist()
+        if _is_within(groups.slice(at, 1), keys[first[at].as_py() : last[at].as_py()])
+    ]
+    return pa.concat_arrays([sure, pa.array(left, sure.type)])
+
+
+def _is_within(group: pa.Table, keys: pa.Table) -> bool:
+    """Tell whether a key is within all bounds of a row group."""
+    is_here = pa.repeat(pa.scalar(value=True), keys.num_rows)
+    for name in keys.column_names:
+        low, high = group[f"low_{name}"][0], group[f"high_{name}"][0]
+        if low.is_valid:
+            between = pc.and_(pc.greater_equal(keys[name], low), pc.less_equal(keys[name], high))
+            is_here = pc.and_(is_here, between)
+    return bool(pc.any(is_here).as_py())

@@ -1,0 +1,196 @@
+"""Rows by primary key (spec README 20): newest changes in, what they replace out.
+
+Of several rows of a key the one with the greatest delta fields stays; of equals the later
+extraction. Only files in which a row goes are written again.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dil.errors import ConversionError, SourceContractError
+from dil.model.task import StagedFile
+from dil.publishing import Finished, Shaped
+from dil.reshaping.changes import Drops, StagedRows, changes_of
+from dil.reshaping.files import Workshop, read_table, target_of
+from dil.reshaping.keys import Keyed, is_among, joined
+from dil.reshaping.matching import Candidate, Look, Matching, Outcome, Search
+from dil.reshaping.reshape import Reshaping, rows_of
+from dil.reshaping.unifying import MisfitError, has_other_types, parts_of
+
+log = logging.getLogger(__name__)
+
+# To open a file elsewhere takes as long as to read so much of it.
+_BYTES_OF_A_LOOK = 256 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Schemas:
+    """The dataset's schema before the run, and after it."""
+
+    known: pa.Schema
+    target: pa.Schema
+
+    @property
+    def is_widened(self) -> bool:
+        """Tell whether a known column has another type now."""
+        return has_other_types(self.known, self.target)
+
+
+def merge(
+    work: Reshaping, finished: Sequence[Finished], schemas: Schemas, workshop: Workshop
+) -> Shaped:
+    """Return the results without the rows that lose, and live files without those that go.
+
+    Raises:
+        MisfitError: a key is null, or it cannot be told which row of a key is the newest.
+        ConversionError: there is no such column, or a live file cannot be rewritten.
+        SourceContractError: more rows are missing at the source than may be deleted.
+    """
+    if work.merge is None or not (work.live or rows_of(finished)):
+        return Shaped(finished)
+    keyed = Keyed(work.merge, schemas.target)
+    keyed.check()
+    staged = _staged(finished, workshop)
+    rows = [each.rows for each in staged]
+    changes = changes_of(rows, work.bucket_rows, workshop, keyed, work.stage)
+    if isinstance(changes, dict):
+        raise MisfitError((staged[number].work, error) for number, error in changes.items())
+    matching = Matching(workshop, keyed, changes, work.detects_missing, work.now)
+    files, bounds = _live(work, schemas, keyed, workshop)
+    if work.detects_missing:
+        every = tuple(range(len(changes.buckets)))
+        files = [replace(item, buckets=every) for item in files]
+        _refuse_many_deletes(work, matching, files)
+    else:
+        files = Search(workshop, keyed, changes).narrowed(files, bounds)
+    outcomes = _outcomes(work, matching, files)
+    changed = [
+        (item, outcome) for item, outcome in zip(files, outcomes, strict=True) if outcome.is_changed
+    ]
+    log.info("merging rewrites %d of %d files", len(changed), len(work.live))
+    drops = [bucket.drops for bucket in changes.buckets] + [each.drops for each in outcomes]
+    thinned = _thinned(staged, [each for each in drops if each is not None], work, workshop)
+    return Shaped(
+        tuple(_with_files(each, thinned) for each in finished),
+        rewritten=tuple(file for _, outcome in changed for file in outcome.rewritten),
+        replaced=tuple(item.file for item, _ in changed),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Staged:
+    """A staged file of a work unit, with its rows."""
+
+    work: Finished
+    file: StagedFile
+    rows: StagedRows
+
+
+def _staged(finished: Sequence[Finished], workshop: Workshop) -> list[_Staged]:
+    found = [
+        (unit, part.work, file, source)
+        for unit, part in enumerate(parts_of(finished, workshop))
+        for file, source in zip(part.work.report.files, part.files, strict=True)
+    ]
+    lanes: dict[tuple[int, str, str], int] = {}
+    staged = []
+    for number, (unit, work, file, source) in enumerate(found):
+        lane = lanes.setdefault((unit, file.folder, file.timelabel), len(lanes))
+        staged.append(_Staged(work, file, StagedRows(number, source, file.bytes, unit, lane)))
+    return staged
+
+
+def _live(
+    work: Reshaping, schemas: Schemas, keyed: Keyed, workshop: Workshop
+) -> tuple[list[Candidate], list[pa.Table | None]]:
+    """Return all live files as candidates that may hold any key, and the bounds of their keys."""
+    live = [each for each in work.live if not each.is_dump]
+    paths = [workshop.filesystem.path_of(file.uri) for file in live]
+    look = Look(workshop, keyed, schemas.known)
+    looked = work.stage(look, paths, len(paths) * _BYTES_OF_A_LOOK)
+    found = []
+    for number, (file, (source, _)) in enumerate(zip(live, looked, strict=True)):
+        folder = _folder(source.path, work.target.output_dir)
+        target = target_of(source, schemas.target, folder)
+        must = schemas.is_widened and has_other_types(source.schema, target)
+        found.append(Candidate(number, file, source, target, folder, buckets=(), must=must))
+    return found, [bounds for _, bounds in looked]
+
+
+def _folder(path: str, output_dir: str) -> str:
+    folder = path.rpartition("/")[0]
+    return folder[len(output_dir) :].strip("/") if folder.startswith(f"{output_dir}/") else ""
+
+
+def _refuse_many_deletes(work: Reshaping, matching: Matching, files: Sequence[Candidate]) -> None:
+    spec = matching.keyed.spec
+    counts = work.stage(matching.count, files, _bytes(files))
+    rows = sum(count.rows for count in counts)
+    missing = sum(count.missing for count in counts)
+    if missing * 100 <= rows * spec.max_deleted_percent:
+        return
+    raise SourceContractError(
+        f"{missing:,} of {rows:,} rows of the dataset are missing at the source, which is more "
+        f"than ms.merge.delete.limit.percent={spec.max_deleted_percent} allows to delete. Nothing "
+        "was published",
+        "Look whether the source gave everything. If these rows are to go, run once with a higher "
+        "limit: -D ms.merge.delete.limit.percent=100",
+    )
+
+
+def _outcomes(work: Reshaping, matching: Matching, files: Sequence[Candidate]) -> list[Outcome]:
+    outcomes = []
+    for outcome in work.stage(matching.merge, files, _bytes(files)):
+        if isinstance(outcome, ConversionError):
+            raise outcome
+        outcomes.append(outcome)
+    return outcomes
+
+
+def _bytes(files: Sequence[Candidate]) -> int:
+    return sum(item.file.bytes for item in files)
+
+
+@dataclass(frozen=True, slots=True)
+class _Thinned:
+    """Writes a staged file again without the rows that are not published."""
+
+    workshop: Workshop
+    drops: tuple[Drops, ...]
+
+    def __call__(self, item: _Staged) -> tuple[StagedFile, ...]:
+        number = item.rows.number
+        places = joined(
+            table.filter(pc.equal(table["file"], number))["row"]
+            for each in self.drops
+            if number in each.files
+            for table in [read_table(self.workshop, each.path)]
+        )
+        kept = (
+            batch.filter(pc.invert(is_among(start, batch.num_rows, places)))
+            for start, batch in item.rows.source.numbered(self.workshop)
+        )
+        return self.workshop.write(f"kept-{number}", kept, item.file)
+
+
+def _thinned(
+    staged: Sequence[_Staged], drops: Sequence[Drops], work: Reshaping, workshop: Workshop
+) -> dict[str, tuple[StagedFile, ...]]:
+    """Return what takes the place of staged files that lose rows, by their paths."""
+    numbers = frozenset[int]().union(*(each.files for each in drops))
+    items = [item for item in staged if item.rows.number in numbers]
+    size = sum(item.file.bytes for item in items)
+    made = work.stage(_Thinned(workshop, tuple(drops)), items, size)
+    return {item.file.path: files for item, files in zip(items, made, strict=True)}
+
+
+def _with_files(each: Finished, thinned: dict[str, tuple[StagedFile, ...]]) -> Finished:
+    report = each.report
+    files = tuple(new for old in report.files for new in thinned.get(old.path, (old,)))
+    return replace(each, report=replace(report, files=files))

@@ -1,0 +1,105 @@
+"""The steps from staged files to what is published: one schema, then the merge."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import reduce
+
+import pyarrow as pa
+
+from dil.errors import ConversionError
+from dil.model.destination import DELETED_AT
+from dil.model.schema_text import merged_text, parse_schema, schema_text
+from dil.model.task import Failure
+from dil.publishing import Finished, Shaped, drop_logs
+from dil.publishing.staged import RESULT_NAME
+from dil.reshaping.files import Workshop, row_file
+from dil.reshaping.keys import DELETED_TYPE
+from dil.reshaping.merging import Schemas, merge
+from dil.reshaping.reshape import Reshaping, reshape
+from dil.reshaping.unifying import MisfitError, parts_of, target_schema, unified
+from dil.secondary_access import has_input
+from dil.storage import Filesystem
+
+log = logging.getLogger(__name__)
+
+
+def carry_out(work: Reshaping, finished: Sequence[Finished], filesystem: Filesystem) -> Shaped:
+    """Return results of one schema, merged; whatever an earlier attempt left is done anew.
+
+    Raises:
+        DilError: as ``reshape``.
+    """
+    try:
+        return _carried_out(work, finished, filesystem)
+    except MisfitError as misfit:
+        _discard(misfit, finished, work, filesystem)
+        errors = misfit.errors
+        if not work.keeps_others:
+            raise next(iter(errors.values())) from misfit
+    for error in errors.values():
+        log.error("%s", error.message)
+    others = tuple(_without_misfits(each, errors) for each in finished)
+    return reshape(replace(work, is_whole=False), others, filesystem)
+
+
+def _carried_out(work: Reshaping, finished: Sequence[Finished], filesystem: Filesystem) -> Shaped:
+    filesystem.delete_tree(work.folder)
+    workshop = Workshop(work.job.publishing.final_dir, work.folder, work.job.writing)
+    parts = parts_of(finished, workshop)
+    known = _known(work, filesystem)
+    target = _with_mark(target_schema(known, parts, workshop), work)
+    results = unified(finished, parts, target, workshop, work.stage)
+    return merge(work, results, Schemas(known, target), workshop)
+
+
+def _without_misfits(each: Finished, errors: Mapping[str, ConversionError]) -> Finished:
+    """Return a work unit as failed if its rows do not go with the others."""
+    error = errors.get(each.work_unit.signature)
+    if error is None or each.report.failure is not None:
+        return each
+    return replace(each, report=replace(each.report, files=(), failure=Failure.of(error)))
+
+
+def _known(work: Reshaping, filesystem: Filesystem) -> pa.Schema:
+    """Return the recorded schema; where there is none, what the live files tell."""
+    if work.known or work.merge is None:
+        return parse_schema(work.known)
+    texts = [
+        schema_text(row_file(filesystem, filesystem.path_of(file.uri), pa.schema([])).schema)
+        for file in work.live
+    ]
+    return parse_schema(reduce(lambda one, other: merged_text(one, [other]), texts, ""))
+
+
+def _with_mark(target: pa.Schema, work: Reshaping) -> pa.Schema:
+    """Return the schema with the column for the time of a soft delete, where there are any."""
+    if work.merge is None or not work.merge.is_soft:
+        return target
+    at = target.get_field_index(DELETED_AT)
+    if at < 0:
+        return target.append(pa.field(DELETED_AT, DELETED_TYPE))
+    if target.field(at).type != DELETED_TYPE:
+        raise ConversionError(
+            f'column "{DELETED_AT}" of the source is {target.field(at).type}, and '
+            "ms.merge.deletes=soft keeps the time of a delete in a column of this name",
+            "Rename the source's column with ms.derived.fields, or set ms.merge.deletes=hard.",
+        )
+    return target
+
+
+def _discard(
+    misfit: MisfitError, finished: Sequence[Finished], work: Reshaping, filesystem: Filesystem
+) -> None:
+    """Take away what makes attempts complete, and pages that were kept: all is read anew."""
+    for each in finished:
+        if each.work_unit.signature in misfit.errors:
+            for folder in {file.path.rpartition("/")[0] for file in each.report.files}:
+                filesystem.delete_file(f"{folder}/{RESULT_NAME}")
+    if has_input(work.job, "payload"):
+        return  # what was sent stays sent
+    runs = work.folder.rpartition("/")[0].rpartition("/")[0]
+    for run in filesystem.folders(runs):
+        drop_logs(filesystem, f"{runs}/{run}", misfit.errors)

@@ -1,0 +1,245 @@
+"""One schema for what a run publishes: that of the dataset, widened by what the run brought.
+
+A column may be added or widened (behaviour.md B9.3). A narrower one is written in the wider type.
+What a column's type is counts only where values are there: the type of a column without any is a
+guess of inference.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from dil.errors import ConversionError
+from dil.model.job import OutputFormat
+from dil.model.schema_text import parse_schema, schema_text
+from dil.model.task import StagedFile
+from dil.publishing import Finished
+from dil.reshaping.files import RowFile, Workshop, row_file, target_of
+from dil.reshaping.reshape import Stage, rows_of
+from dil.writing.widening import Widening, conform
+
+log = logging.getLogger(__name__)
+
+_FIX = (
+    "Give the columns of this job with ms.output.schema, or publish the new kind of rows elsewhere."
+    " ms.schema.contract=discard_row puts such rows aside, discard_value leaves such values out."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What one work unit staged, and the schema of its rows.
+
+    A column by which rows are kept apart may stand in the folder's name alone.
+    """
+
+    work: Finished
+    files: tuple[RowFile, ...]
+    schema: pa.Schema
+
+
+class MisfitError(Exception):
+    """Rows of work units do not go with the others; what they staged is not to be used again.
+
+    ``errors`` tell why by signature, and name the work unit.
+    """
+
+    def __init__(self, misfits: Iterable[tuple[Finished, ConversionError]]) -> None:
+        self.errors: dict[str, ConversionError] = {}
+        for work, error in misfits:
+            signature = work.work_unit.signature
+            told = ConversionError(f"work unit {signature}: {error.message}", error.fix)
+            self.errors.setdefault(signature, told)
+        super().__init__(self.errors)
+
+
+def parts_of(finished: Sequence[Finished], workshop: Workshop) -> list[Part]:
+    """Return the staged files of rows with their schemas, in plan order."""
+    parts = []
+    for each in rows_of(finished):
+        told = parse_schema(each.report.schema)
+        files = tuple(row_file(workshop.filesystem, file.path, told) for file in each.report.files)
+        parts.append(Part(each, files, _described(told, files[0].schema)))
+    return parts
+
+
+def _described(told: pa.Schema, found: pa.Schema) -> pa.Schema:
+    """Return a schema with the declared type words that a file of it may keep."""
+    words = {field.name: field.metadata for field in found}
+    return pa.schema([field.with_metadata(words.get(field.name)) for field in told])
+
+
+def target_schema(known: pa.Schema, parts: Sequence[Part], workshop: Workshop) -> pa.Schema:
+    """Return the schema of the dataset after the run, its columns in order of appearance.
+
+    Raises:
+        MisfitError: a column is of records or lists in one place and of plain values in another.
+    """
+    names = dict.fromkeys([*known.names, *(name for part in parts for name in part.schema.names)])
+    schemas = [*([known] if len(known) else []), *(part.schema for part in parts)]
+    fields = []
+    for name in names:
+        found = [schema.field(name) for schema in schemas if name in schema.names]
+        nullable = len(found) < len(schemas) or any(field.nullable for field in found)
+        field = found[-1]
+        if len({kind(each.type) for each in found}) > 1:
+            field = _settled(name, known, parts, workshop)
+        fields.append(field.with_nullable(nullable))
+    return pa.schema(fields)
+
+
+def _settled(name: str, known: pa.Schema, parts: Sequence[Part], workshop: Workshop) -> pa.Field:
+    """Return a column of unlike types in the type that holds all its values."""
+    all_seen = Widening()
+    if name in known.names:
+        field = known.field(name)
+        all_seen.go_on(pa.schema([field]), pa.struct([pa.field(name, field.type)]))
+    misfits = []
+    for part in parts:
+        if name not in part.schema.names:
+            continue
+        own = Widening()
+        for batch in _with_column(name, part, workshop):
+            before = all_seen.schema
+            try:
+                own.add(batch)
+                all_seen.add(batch)
+            except ConversionError as error:
+                misfits.append((part.work, _clash(name, before, batch.schema, error)))
+                break
+            if _is_seen(batch.schema.field(name).type, own.seen.field(name).type):
+                break
+    if misfits:
+        raise MisfitError(misfits)
+    settled = (all_seen.schema or known).field(name)
+    log.info("column %s is published as %s", name, settled.type)
+    return settled
+
+
+def _with_column(name: str, part: Part, workshop: Workshop) -> Iterator[pa.RecordBatch]:
+    """Yield one column of a work unit's rows; without values where files do not have it."""
+    for file in part.files:
+        if name in file.schema.names:
+            yield from file.batches(workshop, [name])
+        else:
+            yield pa.RecordBatch.from_arrays([[]], schema=pa.schema([part.schema.field(name)]))
+
+
+def _clash(
+    name: str, before: pa.Schema, here: pa.Schema, error: ConversionError
+) -> ConversionError:
+    return ConversionError(
+        f'column "{name}" is {here.field(name).type} here, and {before.field(name).type} in the '
+        f"dataset or in other work units: {error.message}",
+        _FIX,
+    )
+
+
+def _is_seen(declared: pa.DataType, seen: pa.DataType) -> bool:
+    """Tell whether every type inside was found with values, so that more rows tell no more."""
+    if pa.types.is_null(seen):
+        return False
+    if pa.types.is_struct(declared):
+        return all(_is_seen(field.type, seen.field(field.name).type) for field in declared)
+    if pa.types.is_map(declared):
+        return _is_seen(declared.item_type, seen.item_type)
+    if pa.types.is_list(declared):
+        return _is_seen(declared.value_type, seen.value_type)
+    return True
+
+
+def kind(data_type: pa.DataType) -> str:
+    """Return a type as text, whether values may be null or not."""
+    return str(data_type).replace(" not null", "")
+
+
+def differs(schema: pa.Schema, target: pa.Schema, form: OutputFormat) -> bool:
+    """Tell whether a file of a schema is not one of the target as it is.
+
+    A missing column is null to every reader but that of CSV, which goes by the place of a cell.
+    """
+    if form is OutputFormat.CSV and schema.names != target.names:
+        return True
+    return has_other_types(schema, target)
+
+
+def has_other_types(schema: pa.Schema, target: pa.Schema) -> bool:
+    """Tell whether a column of a schema has another type in the target."""
+    return any(
+        kind(field.type) != kind(target.field(field.name).type)
+        for field in schema
+        if field.name in target.names
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Staged:
+    number: int
+    part: Part
+    source: RowFile
+    file: StagedFile
+    target: pa.Schema
+
+
+@dataclass(frozen=True, slots=True)
+class _InSchema:
+    """Writes a staged file again in another schema."""
+
+    workshop: Workshop
+
+    def __call__(self, item: _Staged) -> tuple[StagedFile, ...] | ConversionError:
+        batches = item.source.batches(self.workshop)
+        try:
+            return self.workshop.write(
+                f"unified-{item.number}",
+                (conform(each, item.target) for each in batches),
+                item.file,
+            )
+        except ConversionError as error:
+            return error
+
+
+def unified(
+    finished: Sequence[Finished],
+    parts: Sequence[Part],
+    target: pa.Schema,
+    workshop: Workshop,
+    stage: Stage,
+) -> tuple[Finished, ...]:
+    """Return the results with files of the target schema; those that deviate are rewritten.
+
+    Raises:
+        MisfitError: a value does not fit its new type exactly.
+    """
+    staged = [
+        (part, source, file, target_of(source, target, file.folder))
+        for part in parts
+        for source, file in zip(part.files, part.work.report.files, strict=True)
+    ]
+    form = workshop.writing.format
+    unlike = [each for each in staged if differs(each[1].schema, each[3], form)]
+    items = [_Staged(number, *each) for number, each in enumerate(unlike)]
+    size = sum(item.file.bytes for item in items)
+    made: dict[str, tuple[StagedFile, ...]] = {}
+    misfits = []
+    for item, files in zip(items, stage(_InSchema(workshop), items, size), strict=True):
+        if isinstance(files, ConversionError):
+            misfits.append((item.part.work, ConversionError(files.message, _FIX)))
+        else:
+            made[item.file.path] = files
+    if misfits:
+        raise MisfitError(misfits)
+    text = schema_text(target)
+    return tuple(_with_files(each, made, text) for each in finished)
+
+
+def _with_files(each: Finished, made: dict[str, tuple[StagedFile, ...]], text: str) -> Finished:
+    report = each.report
+    if report.failure is not None or not report.schema:
+        return each
+    files = tuple(new for old in report.files for new in made.get(old.path, (old,)))
+    return replace(each, report=replace(report, files=files, schema=text))

@@ -1,0 +1,1 @@
+"""Files of HDFS over HTTP (WebHDFS), without Java."""

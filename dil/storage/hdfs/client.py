@@ -1,0 +1,288 @@
+"""Requests to a name node, and by its redirects to data nodes.
+
+Source: Apache Hadoop 3, "WebHDFS REST API". Each operation may be sent again after an answer that
+was lost: what it did the first time, the callers find out.
+"""
+
+from __future__ import annotations
+
+import getpass
+import http
+import os
+import random
+import ssl
+import time
+from collections.abc import Callable, Container, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeVar
+from urllib.parse import quote, urlencode, urlsplit
+
+import requests
+
+from dil.errors import WriteError
+from dil.storage.hdfs.failures import (
+    LOG_FIX,
+    disobedience,
+    is_passing,
+    no_webhdfs,
+    refusal,
+    tls_reason,
+    unreachable,
+)
+from dil.storage.hdfs.place import Place, place_of
+from dil.storage.hdfs.session import new_session, tls_context
+
+T = TypeVar("T")
+TIMEOUTS_S = (20, 120)  # to connect, to wait for the next bytes
+_PAUSES_S = (0.1, 0.4, 1.6)
+_ROOT = "/webhdfs/v1"
+# Data is on the disks of the data nodes when the file is closed, not only in their memory.
+_DURABLE = "create,sync_block"
+_CONTENT = (http.HTTPStatus.OK,)
+_CREATED = (http.HTTPStatus.CREATED,)
+_ACCEPTED = range(http.HTTPStatus.OK, http.HTTPStatus.BAD_REQUEST)
+
+
+@dataclass(frozen=True, slots=True)
+class FileState:
+    """What the name node tells of a file or folder; ``modified`` is epoch milliseconds UTC.
+
+    ``identity`` is the inode's number, which goes with it from name to name.
+    """
+
+    name: str
+    is_folder: bool
+    size: int
+    modified: int
+    identity: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Failure:
+    """A request without success, which may have it a moment later if the failure passes."""
+
+    error: Exception
+    passes: bool
+
+
+class WebHdfs:
+    """A client for all name nodes, as one user; safe to use from several threads.
+
+    Raises:
+        FileNotFoundError: there is no such file, on which an operation works.
+        TakenError, NotEmptyError: of a rename and of a deletion.
+        WriteError: anything else.
+    """
+
+    def __init__(self) -> None:
+        environ = os.environ  # noqa: TID251 - as Hadoop's own clients do, without Kerberos
+        self.user = environ.get("HADOOP_USER_NAME") or _user_here()
+        self._session = new_session()
+
+    @cached_property
+    def tls(self) -> ssl.SSLContext:
+        """Whom TLS trusts; where that cannot be read, nothing is asked over it."""
+        return tls_context()
+
+    def state(self, path: str) -> FileState | None:
+        """Return the state of a file or folder, None without one."""
+        try:
+            found = self._json("GET", path, "GETFILESTATUS")
+        except FileNotFoundError:
+            return None
+        return _state(path, found, "FileStatus")
+
+    def listed(self, path: str) -> Iterator[FileState]:
+        """Yield what lies directly in a folder, in no order of ours; nothing without a folder.
+
+        The name node sends some thousand at a time, by the order of signed bytes.
+        """
+        last = ""
+        while True:
+            try:
+                page = self._json("GET", path, "LISTSTATUS_BATCH", startAfter=last)
+            except FileNotFoundError:
+                return
+            found = _member(path, page, "DirectoryListing", dict)
+            partial = _member(path, found, "partialListing", dict)
+            entries = _member(
+                path, _member(path, partial, "FileStatuses", dict), "FileStatus", list
+            )
+            states = [_state(path, {"entry": each}, "entry") for each in entries]
+            yield from (each for each in states if each.name)  # a file lists itself, nameless
+            if not _member(path, found, "remainingEntries", int):
+                return
+            if not states or states[-1].name == last:
+                raise WriteError(f"{path}: the list goes on, and does not say where", LOG_FIX)
+            last = states[-1].name
+
+    def make_folder(self, path: str) -> None:
+        """Create a folder and its missing parents."""
+        if not _member(path, self._json("PUT", path, "MKDIRS"), "boolean", bool):
+            raise WriteError(f"{path}: the folder cannot be made", LOG_FIX)
+
+    def set_mode(self, path: str, mode: int) -> None:
+        """Set permission bits."""
+        self._asked("PUT", path, "SETPERMISSION", permission=f"{mode:o}").close()
+
+    def rename(self, source: str, target: str, *, over: bool) -> None:
+        """Give a file another name, in the place of a file there only if told ``over``.
+
+        Without ``renameoptions`` a name node moves into a folder of that name, and says no more
+        than false where it does nothing.
+        """
+        place, there = place_of(source), place_of(target)
+        if there.prefix != place.prefix:
+            raise WriteError(
+                f"{source} cannot be moved to {target}, on another cluster",
+                "Set data.publisher.final.dir back for one run, which finishes what was begun.",
+            )
+        options = "OVERWRITE" if over else "NONE"
+        answer = self._asked("PUT", source, "RENAME", destination=there.path, renameoptions=options)
+        if answer.content.strip():
+            raise disobedience(target, place.server)
+
+    def delete(self, path: str, *, recursive: bool = False) -> None:
+        """Delete a file or folder; a missing one is fine."""
+        self._asked("DELETE", path, "DELETE", recursive=str(recursive).lower()).close()
+
+    def create(self, path: str, data: bytes) -> None:
+        """Write a new file. What an error leaves may be a part of one: give it a name of its own.
+
+        Nothing is sent twice: who lost the answer takes another name.
+
+        Raises:
+            FileNotFoundError: the folder is missing.
+        """
+        found = self._attempt(
+            "PUT", self.data_address(path), path, wanted=_CREATED, data=data, headers=DATA_HEADERS
+        )
+        if isinstance(found, _Failure):
+            raise found.error
+
+    def data_address(self, path: str) -> str:
+        """Return the data node's address that takes the data of a new file, in a folder there is.
+
+        It would make the folder as well. But it may get to that late, when the folder was swept.
+        """
+        return self._redirected(
+            "PUT", path, "CREATE", overwrite="false", createparent="false", createflag=_DURABLE
+        )
+
+    def opened(self, path: str, offset: int) -> requests.Response:
+        """Return the content of a file from a byte on; the caller closes the answer.
+
+        Where a data node fails the name node is asked again, and may name another one.
+        """
+
+        def attempt() -> requests.Response | _Failure:
+            address = self._redirected("GET", path, "OPEN", offset=str(offset))
+            return self._attempt("GET", address, path, wanted=_CONTENT, stream=True)
+
+        return _repeated(attempt)
+
+    def _redirected(self, method: str, path: str, operation: str, **query: str) -> str:
+        answer = self._asked(method, path, operation, **query)
+        location = answer.headers.get("Location", "")
+        parts = urlsplit(location)
+        if not answer.is_redirect or parts.scheme not in {"http", "https"} or not parts.netloc:
+            raise no_webhdfs(path, self._server(path), "it does not say where the data is")
+        # Some name nodes leave characters of the path unquoted that data nodes take for others.
+        return parts._replace(path=_quoted(place_of(path))).geturl()
+
+    def _json(self, method: str, path: str, operation: str, **query: str) -> dict[str, Any]:
+        answer = self._asked(method, path, operation, **query)
+        with suppress(requests.RequestException, ValueError):
+            found = answer.json()
+            if isinstance(found, dict):
+                return found
+        raise no_webhdfs(path, self._server(path), "its answer is no JSON object")
+
+    def _asked(self, method: str, path: str, operation: str, **query: str) -> requests.Response:
+        """Return the name node's answer, which is no refusal."""
+        place = place_of(path)
+        words = urlencode({"op": operation, "user.name": self.user, **query}, quote_via=quote)
+        address = f"{place.server}{_quoted(place)}?{words}"
+        return _repeated(lambda: self._attempt(method, address, path))
+
+    def _attempt(
+        self,
+        method: str,
+        address: str,
+        path: str,
+        *,
+        wanted: Container[int] = _ACCEPTED,
+        **more: Any,  # noqa: ANN401 - what requests takes
+    ) -> requests.Response | _Failure:
+        """Return the answer to one request, if its status is a wanted one."""
+        server = _origin(address)
+        if server.startswith("https:"):
+            _ = self.tls  # requests would tell in another way that it cannot be read
+        try:
+            answer = self._session.request(
+                method, address, timeout=TIMEOUTS_S, allow_redirects=False, **more
+            )
+        except requests.RequestException as error:
+            return _Failure(unreachable(path, server, error), tls_reason(error) is None)
+        if answer.status_code in wanted:
+            return answer
+        with answer:
+            return _Failure(refusal(answer, path, server), is_passing(answer))
+
+    @staticmethod
+    def _server(path: str) -> str:
+        return place_of(path).server
+
+
+def _repeated(attempt: Callable[[], requests.Response | _Failure]) -> requests.Response:
+    """Return the answer of the first attempt that has one, with pauses between a few."""
+    pauses = iter(_PAUSES_S)
+    while isinstance(found := attempt(), _Failure):
+        pause = next(pauses, None)
+        if pause is None or not found.passes:
+            raise found.error
+        time.sleep(pause * random.uniform(0.5, 1))  # noqa: S311 - not a secret
+    return found
+
+
+def _user_here() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError) as error:  # such as in a container of any number's user
+        raise WriteError(
+            "the user of this process has no name, and HDFS asks for one",
+            "Set HADOOP_USER_NAME, for executors as well.",
+        ) from error
+
+
+# HttpFS, in front of a name node, wants it.
+DATA_HEADERS = {"Content-Type": "application/octet-stream"}
+
+
+def _quoted(place: Place) -> str:
+    return f"{_ROOT}{quote(place.path)}"
+
+
+def _origin(address: str) -> str:
+    parts = urlsplit(address)
+    return f"{parts.scheme}://{parts.netloc}"
+
+
+def _member(path: str, found: dict[str, Any], name: str, kind: type[T]) -> T:
+    member = found.get(name)
+    if not isinstance(member, kind):
+        raise no_webhdfs(path, place_of(path).server, f"its answer has no {name}")
+    return member
+
+
+def _state(path: str, found: dict[str, Any], name: str) -> FileState:
+    entry = _member(path, found, name, dict)
+    return FileState(
+        _member(path, entry, "pathSuffix", str),
+        _member(path, entry, "type", str) == "DIRECTORY",
+        _member(path, entry, "length", int),
+        _member(path, entry, "modificationTime", int),
+        _member(path, entry, "fileId", int),
+    )

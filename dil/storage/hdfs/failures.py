@@ -1,0 +1,158 @@
+"""Why HDFS refused, in words. Source: Apache Hadoop 3, "WebHDFS REST API", error responses."""
+
+from __future__ import annotations
+
+import http
+import ssl
+from dataclasses import dataclass
+
+import requests
+
+from dil.errors import WriteError
+from dil.spi.messages import shortened
+
+SERVER_FIX = (
+    "Name the name node's web address (dfs.namenode.http-address, port 9870 in Hadoop 3):"
+    " webhdfs://host:port/path. Nothing was lost: run again."
+)
+NETWORK_FIX = (
+    "Check the network. The web addresses of the data nodes must be reached from here, and from"
+    " every machine that runs tasks. Nothing was lost: run again."
+)
+_RIGHTS_FIX = (
+    "Let HADOOP_USER_NAME, which executors need too, name a user who may write there, or give"
+    " rights by hdfs dfs -chown or -chmod."
+)
+LOG_FIX = "Look for it in the log of the name node, then run again: nothing was lost."
+TLS_FIX = "Where its authority is your own, REQUESTS_CA_BUNDLE names the authority's file (PEM)."
+_SECURE_FIX = (
+    "Kerberos is not spoken here. Publish to another file system, or to a gateway's mount (NFS)."
+)
+_FIXES = {
+    "AccessControlException": _RIGHTS_FIX,
+    "SafeModeException": (
+        "It takes no writes while it starts, or while its own disk is full. Wait, or let an"
+        " operator look at hdfs dfsadmin -safemode get, then run again: nothing was lost."
+    ),
+    "StandbyException": (
+        "Name the active name node (hdfs haadmin -getAllServiceState), then run again: nothing was"
+        " lost."
+    ),
+    "NSQuotaExceededException": (
+        "Files and folders are counted. Delete some, or let an operator raise the quota (hdfs"
+        " dfsadmin -setQuota)."
+    ),
+    "DSQuotaExceededException": (
+        "A file needs room for a whole block of each copy while it is written. Delete some, or"
+        " let an operator raise the quota (hdfs dfsadmin -setSpaceQuota)."
+    ),
+    "ParentNotDirectoryException": "Move that file away, or correct the property that names it.",
+    "FileNotFoundException": "Look who deletes there, then run again.",
+}
+_NO_ROOM = ("could only be written to", "could only be replicated to", "Failed to find datanode")
+_NO_ROOM_FIX = (
+    "Look at hdfs dfsadmin -report for data nodes that are full or dead, then run again: nothing"
+    " was lost."
+)
+_PASSING = frozenset({"RetriableException", "StandbyException"})
+_GONE = frozenset({"FileNotFoundException"})
+_TAKEN = frozenset({"FileAlreadyExistsException"})
+_FULL = frozenset({"PathIsNotEmptyDirectoryException"})
+
+
+class TakenError(Exception):
+    """There is a file or folder of that name already."""
+
+
+class NotEmptyError(Exception):
+    """Something is in the folder."""
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteException:
+    """What HDFS says of a refusal: the class of its exception, and the first line of its words."""
+
+    kind: str
+    words: str
+
+
+def remote_exception(answer: requests.Response) -> RemoteException | None:
+    """Return the exception in an answer, None where it holds none."""
+    try:
+        found = answer.json()["RemoteException"]
+        kind, words = str(found["exception"]), str(found.get("message") or "")
+    except (requests.RequestException, ValueError, LookupError, TypeError):
+        return None
+    # Behind the first line there may be a trace.
+    return RemoteException(kind, shortened(words.partition("\n")[0]))
+
+
+def is_passing(answer: requests.Response) -> bool:
+    """Tell whether the same request may be answered otherwise a moment later."""
+    if answer.status_code >= http.HTTPStatus.INTERNAL_SERVER_ERROR:
+        return True
+    if answer.status_code < http.HTTPStatus.BAD_REQUEST:
+        return False
+    found = remote_exception(answer)
+    return found is not None and found.kind in _PASSING
+
+
+def refusal(answer: requests.Response, path: str, server: str) -> Exception:
+    """Return our error for an answer that is a refusal.
+
+    It is FileNotFoundError, TakenError, NotEmptyError or WriteError.
+    """
+    found = remote_exception(answer)
+    if found is None:
+        if answer.status_code == http.HTTPStatus.UNAUTHORIZED:
+            return WriteError(f"{path}: {server} asks who we are (HTTP status 401)", _SECURE_FIX)
+        return no_webhdfs(path, server, f"HTTP status {answer.status_code}")
+    for kind, names in ((FileNotFoundError, _GONE), (TakenError, _TAKEN), (NotEmptyError, _FULL)):
+        if found.kind in names:
+            return kind(path)
+    what = f"{path}: {server} answers {found.kind}" + (f" ({found.words})" if found.words else "")
+    if found.words.find("SIMPLE authentication is not enabled") >= 0:
+        return WriteError(what, _SECURE_FIX)
+    if any(words in found.words for words in _NO_ROOM):
+        return WriteError(what, _NO_ROOM_FIX)
+    return WriteError(what, _FIXES.get(found.kind, LOG_FIX))
+
+
+def no_webhdfs(path: str, server: str, why: str) -> WriteError:
+    """Return our error for what does not answer as a name node, or its data nodes, do."""
+    return WriteError(f"{path}: {server} does not speak WebHDFS ({why})", SERVER_FIX)
+
+
+def tls_reason(error: BaseException) -> str | None:
+    """Return why TLS was not agreed upon, None where that is not what went wrong.
+
+    Only the innermost error is asked: those around it name the whole address, with the tokens that
+    a name node may have put into it.
+    """
+    inner: object = error
+    while isinstance(inner, BaseException):
+        if isinstance(inner, ssl.SSLEOFError | ssl.SSLZeroReturnError):  # a connection broke off
+            return None
+        if isinstance(inner, ssl.SSLError):
+            words = (inner.reason, getattr(inner, "verify_message", None))
+            return shortened(": ".join(filter(None, words)) or type(inner).__name__)
+        inner = getattr(inner, "reason", None) or next(iter(inner.args), None)
+    return "SSLError" if isinstance(error, requests.exceptions.SSLError) else None
+
+
+def unreachable(path: str, server: str, error: Exception) -> WriteError:
+    """Return our error for a request that got no answer."""
+    refused = tls_reason(error)
+    if refused is not None:
+        return WriteError(f"{path}: TLS to {server} failed ({refused})", TLS_FIX)
+    reason = type(error).__name__.removesuffix("Error")
+    return WriteError(f"{path}: {server} cannot be reached ({reason})", NETWORK_FIX)
+
+
+def disobedience(path: str, server: str) -> WriteError:
+    """Return our error for a server that knows no rename that cannot go wrong."""
+    return WriteError(
+        f"{path}: {server} does not obey renameoptions, so that two writers cannot be kept apart;"
+        " HttpFS is one of those",
+        SERVER_FIX,
+    )

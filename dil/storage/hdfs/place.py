@@ -1,0 +1,108 @@
+"""``webhdfs://host:port/path`` and its kin: what a path of this filesystem means."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from dil.errors import WriteError
+
+# What a path has where it names no port. Source: hdfs-default.xml of Hadoop 3
+# (dfs.namenode.rpc-address, .http-address, .https-address).
+DEFAULT_PORTS = {"hdfs": 8020, "webhdfs": 9870, "swebhdfs": 9871}
+_PATH = re.compile(
+    r"(?P<prefix>(?P<scheme>hdfs|webhdfs|swebhdfs)://(?P<host>[^/:\[\]@]+|\[[^\]/]+\])"
+    r"(?::(?P<port>\d+))?)(?P<path>/.*)?",
+    re.DOTALL,
+)
+# Source: hdfs-default.xml (dfs.namenode.fs-limits.max-component-length), HdfsConstants
+# (MAX_PATH_LENGTH, MAX_PATH_DEPTH), DFSUtilClient.isValidName.
+_MOST_BYTES = 255
+_MOST_CHARACTERS = 8000
+_MOST_FOLDERS = 1000
+_SHORTER = (
+    "Choose a shorter name, another data.publisher.final.dir, or fewer columns for"
+    " ms.table.partition.fields."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A name node, and the absolute path that it knows.
+
+    ``prefix`` is what stands before that in ours, ``server`` the address of its HTTP interface.
+    """
+
+    prefix: str
+    server: str
+    path: str
+
+    def beside(self, path: str) -> str:
+        """Return our path of another one of the same name node."""
+        return f"{self.prefix}{path}"
+
+
+def web_address(scheme: str, host: str, port: int | None = None) -> str:
+    """Return the address of a name node's HTTP interface.
+
+    The port of ``hdfs:`` is that of RPC, which is not spoken here: it says nothing of HTTP's.
+
+    >>> web_address("swebhdfs", "nn"), web_address("hdfs", "nn", 8020)
+    ('https://nn:9871', 'http://nn:9870')
+    """
+    if scheme == "hdfs":
+        return web_address("webhdfs", host)
+    protocol = "https" if scheme == "swebhdfs" else "http"
+    return f"{protocol}://{host}:{port or DEFAULT_PORTS[scheme]}"
+
+
+def found_place(path: str) -> Place | None:
+    """Return what a path means, None for one that is not of HDFS."""
+    match = _PATH.fullmatch(path)
+    if match is None:
+        return None
+    server = web_address(match["scheme"], match["host"], int(match["port"] or 0))
+    return Place(match["prefix"], server, "/" + (match["path"] or "").strip("/"))
+
+
+def place_of(path: str) -> Place:
+    """Return what a path means.
+
+    Raises:
+        WriteError: it is not of HDFS.
+    """
+    place = found_place(path)
+    if place is None:
+        raise WriteError(
+            f"{path} is not on HDFS",
+            "The job had its files elsewhere before: set the property that names their folder back"
+            " for one run (data.publisher.final.dir, state.store.dir).",
+        )
+    return place
+
+
+def check_name(path: str) -> None:
+    """Refuse a path that no file of HDFS can have.
+
+    Raises:
+        WriteError: it is too long, or has a character or a part that HDFS does not know.
+    """
+    inner = place_of(path).path
+    parts = inner.split("/")[1:]
+    if len(inner) > _MOST_CHARACTERS or len(parts) > _MOST_FOLDERS:
+        raise WriteError(
+            f"{path[:200]}...: paths of HDFS have {_MOST_CHARACTERS:,} characters and"
+            f" {_MOST_FOLDERS:,} folders at most",
+            _SHORTER,
+        )
+    for part in parts:
+        if len(part.encode()) > _MOST_BYTES:
+            raise WriteError(
+                f"{path[:200]}...: a part of the path is longer than {_MOST_BYTES} bytes", _SHORTER
+            )
+        if ":" in part or part in {".", ".."}:
+            raise WriteError(
+                f"{path}: HDFS takes no name with a colon in it, and no . or ..",
+                "Choose another name, another data.publisher.final.dir, or other columns for"
+                " ms.table.partition.fields.",
+            )

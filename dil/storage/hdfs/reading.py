@@ -1,0 +1,85 @@
+"""A stream over one file of HDFS."""
+
+from __future__ import annotations
+
+import io
+from contextlib import suppress
+
+import requests
+import urllib3
+
+from dil.errors import WriteError
+from dil.storage.hdfs.client import FileState, WebHdfs
+from dil.storage.streams import AnswerReader
+
+_TRIES = 4
+
+
+class FileReader(AnswerReader):
+    """Reads one state of a file.
+
+    Raises:
+        FileNotFoundError: there is none.
+    """
+
+    broken = (requests.RequestException, urllib3.exceptions.HTTPError, OSError)
+
+    def __init__(self, client: WebHdfs, path: str) -> None:
+        super().__init__()
+        self._client = client
+        self._path = path
+        # Whether bytes, or the size, were given out: of another file would be too late.
+        self._is_settled = False
+        self._state = self._known_state()
+
+    @property
+    def _size(self) -> int:
+        return self._state.size
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
+        """Go elsewhere; from the end on, the size is given out."""
+        self._is_settled = self._is_settled or whence == io.SEEK_END
+        return super().seek(offset, whence)
+
+    def _asked(self) -> requests.Response:
+        """Open the file at the position, and make sure that it is the one whose size is known.
+
+        The state is asked for behind the data node's answer: what it sends is of that file then.
+        One that took its place before the first byte was read is as good.
+        """
+        for _ in range(_TRIES):
+            body = self._client.opened(self._path, self._position)
+            state = self._known_state()
+            if state == self._state:
+                self._is_settled = True
+                return body
+            with suppress(*self.broken):
+                body.close()
+            if self._is_settled:
+                break
+            self._state = state
+        raise self._changed()
+
+    def _taken(self, answer: requests.Response, size: int) -> bytes:
+        data: bytes = answer.raw.read(size, decode_content=False)
+        return data
+
+    def _broken_off(self) -> WriteError:
+        return WriteError(
+            f"{self._path}: the data breaks off at byte {self._position:,} of {self._state.size:,}",
+            "Check the data nodes, and the network between here and them.",
+        )
+
+    def _known_state(self) -> FileState:
+        state = self._client.state(self._path)
+        if state is not None and not state.is_folder:
+            return state
+        if self._is_settled:
+            raise self._changed()
+        raise FileNotFoundError(self._path)
+
+    def _changed(self) -> WriteError:
+        return WriteError(
+            f"{self._path}: another file took its place while it was read",
+            "Another program writes there; run again.",
+        )

@@ -1,0 +1,145 @@
+"""What a service of objects has to do, so that a filesystem can be made of it."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dil.spi.messages import shortened
+from dil.storage.objects.place import Place
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
+
+
+class TakenError(Exception):
+    """There is an object already, or another one than was asked for."""
+
+
+def md5(data: ReadableBuffer) -> str:
+    """Return the digest that services compare with what arrived, in base64."""
+    return base64.b64encode(hashlib.md5(data, usedforsecurity=False).digest()).decode()
+
+
+def reason(error: Exception) -> str:
+    """Return the first line of what an error says, the name of its kind where it says nothing."""
+    return shortened(str(error).partition("\n")[0]) or type(error).__name__
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectState:
+    """An object as it is; ``version`` names this content, ``note`` of what it was copied."""
+
+    size: int
+    version: str
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Bytes of an object that has ``total`` of them, in one version."""
+
+    data: bytes
+    total: int
+    version: str
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An object in a list; ``modified`` is epoch milliseconds UTC."""
+
+    key: str
+    size: int
+    modified: int
+
+
+class Upload(ABC):
+    """An object that is sent in parts, and is not there before ``end`` returns."""
+
+    @abstractmethod
+    def send(self, data: bytes) -> None:
+        """Send a part that is not the last one; all of them have the same size."""
+
+    @abstractmethod
+    def end(self, data: bytes) -> None:
+        """Send the last part, and make the object appear."""
+
+    @abstractmethod
+    def drop(self) -> None:
+        """Forget what was sent. Fails silently: the service forgets it later by itself."""
+
+
+class Bucket(ABC):
+    """One bucket, or container, with the credentials it is reached by. Safe for several threads.
+
+    Keys neither begin nor end with a slash; prefixes are empty or end with one. Objects appear as
+    a whole, and are durable with the answer. Everything else that fails raises WriteError.
+    """
+
+    # Whether objects of another bucket can be copied into this one.
+    copies_across = False
+
+    @abstractmethod
+    def state(self, key: str) -> ObjectState | None:
+        """Return an object's state, None without one."""
+
+    @abstractmethod
+    def reader(self, key: str) -> io.RawIOBase:
+        """Return a stream over one version of an object.
+
+        Raises:
+            FileNotFoundError: there is none.
+        """
+
+    @abstractmethod
+    def put(self, key: str, data: bytes) -> None:
+        """Write an object, over one that may be there."""
+
+    @abstractmethod
+    def create(self, key: str, data: bytes) -> bool:
+        """Write an object unless one is there; tell whether it was written."""
+
+    @abstractmethod
+    def copy(
+        self, source: Place, state: ObjectState, target: str, note: str, *, over: bool
+    ) -> None:
+        """Let the service copy an object to a key of this bucket, with a note.
+
+        It is whole when this returns. The source is in this bucket, unless ``copies_across``.
+
+        Raises:
+            FileNotFoundError: the source is gone.
+            TakenError: the source is of another version, or there is a target, and not ``over``.
+        """
+
+    @abstractmethod
+    def delete(self, key: str) -> None:
+        """Delete an object; a missing one is fine."""
+
+    @abstractmethod
+    def entries(self, prefix: str) -> Iterator[Entry]:
+        """Yield the objects whose keys begin so, sorted; markers of folders are none."""
+
+    @abstractmethod
+    def folders(self, prefix: str) -> Iterator[str]:
+        """Yield the names up to the next slash of the keys that begin so and have one."""
+
+    @abstractmethod
+    def upload(self, key: str) -> Upload:
+        """Begin an object that is sent in parts."""
+
+    def has_any(self, prefix: str) -> bool:
+        """Tell whether an object's key begins so."""
+        return next(self.entries(prefix), None) is not None
+
+    def markers(self, prefix: str) -> Iterator[str]:  # noqa: ARG002 - a service without any
+        """Yield the keys of markers of folders that begin so, a folder after what is in it.
+
+        Consoles, Hadoop, and accounts that have real folders make them.
+        """
+        return iter(())

@@ -1,0 +1,232 @@
+"""Objects as a filesystem: those of Google Cloud Storage and of Azure, and a base for others.
+
+Paths are ``gs://bucket/key`` and ``abfss://container@account.dfs.core.windows.net/key``, with the
+key as it stands. A folder is there while an object is below it. Permissions and links do not exist.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from collections.abc import Iterable, Iterator
+from functools import partial
+from threading import Lock
+from typing import BinaryIO, ClassVar, cast
+
+from dil.errors import WriteError
+from dil.storage.filesystem import FileInfo, Filesystem
+from dil.storage.objects.bucket import Bucket, ObjectState, TakenError
+from dil.storage.objects.place import GOOGLE_AND_AZURE, Address, Place
+from dil.storage.side_by_side import call_each
+
+_BUFFER = 1 << 20
+
+
+class ObjectFilesystem(Filesystem):
+    """Objects, by the credentials that the service's own tools take from the environment.
+
+    Picklable: each process has clients of its own. ``part_bytes`` are those of an upload's parts.
+    """
+
+    parallel_requests = 8
+    # How its paths are written.
+    address: ClassVar[Address] = GOOGLE_AND_AZURE
+
+    def __init__(self, *, part_bytes: int | None = None) -> None:
+        self._part_bytes = part_bytes
+        self._made: dict[str, Bucket] = {}
+        self._lock = Lock()
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Leave the clients behind."""
+        return partial(type(self), part_bytes=self._part_bytes), ()
+
+    def open_output(self, path: str) -> BinaryIO:
+        """Return a stream that becomes an object when it is closed."""
+        from dil.storage.objects.streams import PART_BYTES, ObjectWriter
+
+        place = self.address.place(path)
+        part_bytes = self._part_bytes or PART_BYTES
+        return cast("BinaryIO", ObjectWriter(self._bucket(place), place.key, part_bytes))
+
+    def open_input(self, path: str) -> BinaryIO:
+        """Return a buffered stream over an object."""
+        place = self.address.found(path)
+        if place is None or not place.key:
+            raise FileNotFoundError(path)
+        return io.BufferedReader(self._bucket(place).reader(place.key), buffer_size=_BUFFER)
+
+    def put(self, path: str, data: bytes) -> None:
+        """Write an object."""
+        place = self.address.place(path)
+        self._bucket(place).put(place.key, data)
+
+    def put_if_absent(self, path: str, data: bytes) -> bool:
+        """Write an object by a request that the service obeys only where there is none."""
+        place = self.address.place(path)
+        return self._bucket(place).create(place.key, data)
+
+    def exists(self, path: str) -> bool:
+        """Tell whether an object is there, or one below."""
+        return self._state(path) is not None or self.is_folder(path)
+
+    def move(self, source: str, target: str, *, mode: int | None = None) -> None:
+        """Copy, then delete the source; a copy says of what it is one, so that both may be there.
+
+        ``mode`` has no meaning.
+        """
+        del mode
+        state = self._state(source)
+        if state is None:
+            self._require(target, source)
+        elif self._is_moved(source, target) or self._copied(source, state, target, over=False):
+            self.delete_file(source)
+
+    def replace(self, source: str, target: str, *, mode: int | None = None) -> None:
+        """Copy over the target, then delete the source. ``mode`` has no meaning."""
+        del mode
+        if self.is_folder(target):
+            raise WriteError(f"{target} is a folder", "Move it away, then run again.")
+        state = self._state(source)
+        if state is None:
+            self._require(target, source)
+        elif self._copied(source, state, target, over=True):
+            self.delete_file(source)
+
+    def is_folder(self, path: str) -> bool:
+        """Tell whether an object is below."""
+        place = self.address.found(path)
+        return place is not None and self._bucket(place).has_any(place.below)
+
+    def real_path(self, path: str) -> str:
+        """Return the path as it is: there are no links."""
+        return path
+
+    def make_folder(self, path: str, *, mode: int | None = None) -> None:
+        """Do nothing: folders come with their first object."""
+
+    def delete_file(self, path: str) -> None:
+        """Delete an object; a missing one is fine."""
+        place = self.address.place(path)
+        self._bucket(place).delete(place.key)
+
+    def delete_tree(self, path: str) -> None:
+        """Delete all objects below, then the markers of folders."""
+        place = self.address.place(path)
+        bucket = self._bucket(place)
+        call_each(self, bucket.delete, [entry.key for entry in bucket.entries(place.below)])
+        for marker in list(bucket.markers(place.below)):
+            bucket.delete(marker)
+
+    def delete_empty_folder(self, path: str) -> None:
+        """Delete the marker of a folder, where nothing else is in it."""
+        place = self.address.place(path)
+        bucket = self._bucket(place)
+        if not bucket.has_any(place.below):
+            for marker in list(bucket.markers(place.below)):
+                bucket.delete(marker)
+
+    def sync_folders(self, paths: Iterable[str]) -> None:
+        """Do nothing: what was answered is durable."""
+
+    def folders(self, path: str) -> list[str]:
+        """Return the names of the folders directly below, sorted."""
+        place = self.address.found(path)
+        if place is None:
+            return []
+        return sorted(name for name in self._bucket(place).folders(place.below) if name)
+
+    def files(self, path: str) -> Iterator[FileInfo]:
+        """Yield every object below, in the order of their keys; markers of folders are none."""
+        place = self.address.found(path)
+        if place is None:
+            return
+        for entry in self._bucket(place).entries(place.below):
+            yield FileInfo(place.path(entry.key), entry.size, entry.modified)
+
+    def uri(self, path: str) -> str:
+        """Return the path: it is what other programs take as well, without any escapes."""
+        return path
+
+    def path_of(self, uri: str) -> str:
+        """Return the URI: it is the path."""
+        return uri
+
+    def check_path(self, path: str) -> None:
+        """Refuse keys that are too long."""
+        self.address.place(path)
+
+    def _bucket(self, place: Place) -> Bucket:
+        with self._lock:
+            if place.root not in self._made:
+                self._made[place.root] = self._opened(place)
+            return self._made[place.root]
+
+    def _opened(self, place: Place) -> Bucket:
+        """Return the bucket of a place; nothing is sent yet."""
+        if place.host:
+            from dil.storage.objects.azure import AzureContainer
+
+            return AzureContainer(place)
+        from dil.storage.objects.gcs import GcsBucket
+
+        return GcsBucket(place)
+
+    def _state(self, path: str) -> ObjectState | None:
+        """Return the state of an object, None without one."""
+        place = self.address.found(path)
+        if place is None or not place.key:
+            return None
+        return self._bucket(place).state(place.key)
+
+    def _is_moved(self, source: str, target: str) -> bool:
+        """Tell whether the target is the copy of this very source.
+
+        Raises:
+            WriteError: it is another object.
+        """
+        there = self._state(target)
+        if there is not None and there.note != _note(source):
+            raise WriteError(
+                f"{target} exists already and is not {source}",
+                "Another program wrote into the dataset; move it away, then run again.",
+            )
+        return there is not None
+
+    def _copied(self, source: str, state: ObjectState, target: str, *, over: bool) -> bool:
+        """Copy an object; tell whether it was still there.
+
+        Another driver may finish the same publish, and have copied or moved it a moment ago; or
+        the answer to our own first request was lost.
+        """
+        origin, place = self.address.place(source), self.address.place(target)
+        bucket = self._bucket(place)
+        if origin.root != place.root and not bucket.copies_across:
+            raise WriteError(
+                f"{source} cannot be moved to {target}: they are not in the same bucket",
+                "Set data.publisher.final.dir back for one run, which finishes what was begun.",
+            )
+        try:
+            bucket.copy(origin, state, place.key, _note(source), over=over)
+        except FileNotFoundError:
+            self._require(target, source)
+            return False
+        except TakenError:
+            if not over and self._is_moved(source, target):
+                return True
+            raise WriteError(
+                f"{source} changed while it was copied", "Another program writes there; run again."
+            ) from None
+        return True
+
+    def _require(self, target: str, source: str) -> None:
+        if self._state(target) is None:
+            raise WriteError(
+                f"{source} is gone, and {target} is not there either",
+                "Restore it from a copy, or let the run be finished without it.",
+            )
+
+
+def _note(source: str) -> str:
+    """Return a path as metadata can hold it, which is ASCII and short."""
+    return hashlib.sha256(source.encode()).hexdigest()

@@ -1,0 +1,267 @@
+"""A bucket of Google Cloud Storage, by its JSON API."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from datetime import datetime
+from http import HTTPStatus
+from typing import Any, cast
+from urllib.parse import quote
+
+from dil.errors import WriteError
+from dil.storage.objects.bucket import (
+    Bucket,
+    Entry,
+    ObjectState,
+    Piece,
+    TakenError,
+    Upload,
+    md5,
+)
+from dil.storage.objects.gcs_requests import Requests, no_bucket
+from dil.storage.objects.place import Place
+from dil.storage.objects.streams import PieceReader
+
+_FROM = "dil-moved-from"
+_TYPE = "application/octet-stream"
+_LIST = "nextPageToken,prefixes,items(name,size,updated)"
+_STATE = "size,generation,metadata"
+# What the service answers to a part that is not the last one.
+_GOES_ON = 308
+_SEEN = (200, 201, _GOES_ON)
+_RESENT = 8
+
+
+class GcsBucket(Bucket):
+    """Objects of one bucket."""
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+        self._requests = Requests(place.root)
+        self._objects = f"/storage/v1/b/{place.bucket}/o"
+        self._uploads = f"/upload/storage/v1/b/{place.bucket}/o"
+
+    def state(self, key: str) -> ObjectState | None:
+        """Return an object's state, None without one."""
+        try:
+            answer = self._asked(key, "GET", self._address(key), params={"fields": _STATE})
+        except FileNotFoundError:
+            return None
+        about = answer.json()
+        note = (about.get("metadata") or {}).get(_FROM, "")
+        return ObjectState(int(about.get("size", 0)), str(about["generation"]), note)
+
+    def reader(self, key: str) -> PieceReader:
+        """Return a stream that asks for some megabytes at a time."""
+        return PieceReader(self._place, key, self._read)
+
+    def _read(self, key: str, start: int, size: int, version: str) -> Piece:
+        """Return bytes of an object."""
+        params = {"alt": "media"} | ({"ifGenerationMatch": version} if version else {})
+        answer = self._asked(
+            key, "GET", self._address(key), params=params, fine=(200, 206, 416),
+            headers={"Range": f"bytes={start}-{start + size - 1}"},
+        )  # fmt: skip
+        if answer.status_code == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
+            # Of an object without content there is no range.
+            state = self.state(key)
+            if state is None:
+                raise FileNotFoundError(self._place.path(key))
+            return Piece(b"", state.size, state.version)
+        data = answer.content
+        total = int(answer.headers.get("Content-Range", f"/{len(data)}").rpartition("/")[2])
+        if answer.status_code == HTTPStatus.OK:
+            data = data[start : start + size]
+        return Piece(data, total, answer.headers["X-Goog-Generation"])
+
+    def put(self, key: str, data: bytes) -> None:
+        """Write an object; what arrives is compared with its MD5."""
+        self._sent(key, data, {})
+
+    def create(self, key: str, data: bytes) -> bool:
+        """Write an object by a conditional request: none has generation 0."""
+        try:
+            self._sent(key, data, {"ifGenerationMatch": "0"})
+        except TakenError:
+            return False
+        return True
+
+    def copy(
+        self, source: Place, state: ObjectState, target: str, note: str, *, over: bool
+    ) -> None:
+        """Let the service copy an object, in as many steps as it asks for."""
+        params = {"ifSourceGenerationMatch": state.version}
+        if not over:
+            params["ifGenerationMatch"] = "0"
+        copied = f"/rewriteTo/b/{self._place.bucket}/o/{_quoted(target)}"
+        about = {"metadata": {_FROM: note}, "contentType": _TYPE}
+        while True:
+            answer = self._asked(
+                source.key, "POST", self._address(source.key) + copied, params=params, json=about
+            ).json()
+            if answer["done"]:
+                return
+            params["rewriteToken"] = answer["rewriteToken"]
+
+    def delete(self, key: str) -> None:
+        """Delete an object."""
+        with suppress(FileNotFoundError):
+            self._asked(key, "DELETE", self._address(key), fine=(200, 204))
+
+    def entries(self, prefix: str) -> Iterator[Entry]:
+        """Yield the objects below."""
+        for item in self._items(prefix):
+            if not item["name"].endswith("/"):
+                modified = datetime.fromisoformat(item["updated"]).timestamp()
+                yield Entry(item["name"], int(item.get("size", 0)), int(modified * 1000))
+
+    def folders(self, prefix: str) -> Iterator[str]:
+        """Yield the names of folders directly below."""
+        for page in self._pages(prefix, delimiter="/"):
+            yield from (name[len(prefix) :].strip("/") for name in page.get("prefixes", ()))
+
+    def upload(self, key: str) -> Upload:
+        """Begin a resumable upload."""
+        answer = self._into(
+            key, json={"contentType": _TYPE}, params={"uploadType": "resumable", "name": key}
+        )
+        return _Upload(self._requests, self._place.path(key), answer.headers["Location"])
+
+    def has_any(self, prefix: str) -> bool:
+        """Tell whether an object's key begins so."""
+        found = (item["name"] for item in self._items(prefix, maxResults="10"))
+        return any(not name.endswith("/") for name in found)
+
+    def markers(self, prefix: str) -> Iterator[str]:
+        """Yield the objects that consoles make of folders."""
+        found = [item["name"] for item in self._items(prefix) if item["name"].endswith("/")]
+        yield from sorted(found, reverse=True)
+
+    def _sent(self, key: str, data: bytes, condition: Mapping[str, str]) -> None:
+        boundary = uuid.uuid4().hex
+        about = {"name": key, "contentType": _TYPE, "md5Hash": md5(data)}
+        body = (
+            f"--{boundary}\r\nContent-Type: application/json; charset=UTF-8\r\n\r\n"
+            f"{json.dumps(about)}\r\n--{boundary}\r\nContent-Type: {_TYPE}\r\n\r\n"
+        ).encode()
+        self._into(
+            key, params={"uploadType": "multipart", **condition},
+            data=body + data + f"\r\n--{boundary}--\r\n".encode(),
+            headers={"Content-Type": f"multipart/related; boundary={boundary}"},
+        )  # fmt: skip
+
+    def _items(self, prefix: str, **options: str) -> Iterator[dict[str, Any]]:
+        for page in self._pages(prefix, **options):
+            yield from page.get("items", ())
+
+    def _pages(self, prefix: str, **options: str) -> Iterator[dict[str, Any]]:
+        params = {"prefix": prefix, "fields": _LIST, **options}
+        while True:
+            page = cast(
+                "dict[str, Any]",
+                self._in_bucket(prefix, "GET", self._objects, params=params).json(),
+            )
+            yield page
+            if not page.get("nextPageToken"):
+                return
+            params["pageToken"] = page["nextPageToken"]
+
+    def _into(self, key: str, **options: Any) -> Any:  # noqa: ANN401 - of requests
+        return self._in_bucket(key, "POST", self._uploads, **options)
+
+    def _in_bucket(self, key: str, method: str, address: str, **options: Any) -> Any:  # noqa: ANN401
+        """Send a request that can only miss the bucket."""
+        try:
+            return self._asked(key, method, address, **options)
+        except FileNotFoundError:
+            raise no_bucket(self._place.path(key), self._requests.at) from None
+
+    def _asked(self, key: str, method: str, address: str, **options: Any) -> Any:  # noqa: ANN401
+        return self._requests.ask(self._place.path(key), method, address, **options)
+
+    def _address(self, key: str) -> str:
+        return f"{self._objects}/{_quoted(key)}"
+
+
+class _Upload(Upload):
+    """A resumable upload, which the service forgets after a week unless it ends.
+
+    Where an answer was lost, the service is asked how much of it arrived.
+    """
+
+    def __init__(self, asking: Requests, path: str, address: str) -> None:
+        self._requests = asking
+        self._path = path
+        self._address = address
+        self._sent = 0
+        self._digest = hashlib.md5(usedforsecurity=False)
+
+    def send(self, data: bytes) -> None:
+        """Send a part, of a multiple of 256 KiB."""
+        end = self._sent + len(data)
+        self._digest.update(data)
+        self._deliver(data, "*")
+        if self._sent != end:
+            raise self._broken()
+
+    def end(self, data: bytes) -> None:
+        """Send the last part."""
+        self._digest.update(data)
+        total = self._sent + len(data)
+        about = self._deliver(data, str(total))
+        digest = base64.b64encode(self._digest.digest()).decode()
+        if about is None or int(about["size"]) != total or about.get("md5Hash", digest) != digest:
+            raise self._broken()
+
+    def drop(self) -> None:
+        """Cancel it, which the service confirms by 499."""
+        self._requests.ask(self._path, "DELETE", self._address, fine=(200, 204, 499))
+
+    def _deliver(self, data: bytes, total: str) -> dict[str, Any] | None:
+        """Send what the service has not got of a part; return the object once it is there."""
+        start = self._sent
+        for _ in range(_RESENT):
+            rest = data[self._sent - start :]
+            span = f"{self._sent}-{self._sent + len(rest) - 1}"
+            answer = self._put(f"{span}/{total}", rest, fine=(*_SEEN, 400, 416, 503))
+            if answer.status_code not in _SEEN:
+                # It may have got this before, and the answer was lost.
+                answer = self._put(f"*/{total}", b"", fine=_SEEN)
+            if answer.status_code != _GOES_ON:
+                return cast("dict[str, Any]", answer.json())
+            self._sent = _arrived(answer.headers.get("Range", ""))
+            if not start <= self._sent <= start + len(data):
+                raise self._broken()
+            if self._sent == start + len(data) and total == "*":
+                return None
+        raise self._broken()
+
+    def _put(self, span: str, data: bytes, fine: tuple[int, ...]) -> Any:  # noqa: ANN401
+        headers = {"Content-Range": f"bytes {span}"}
+        try:
+            return self._requests.ask(
+                self._path, "PUT", self._address, data=data, headers=headers, fine=fine
+            )
+        except FileNotFoundError:
+            raise self._broken() from None
+
+    def _broken(self) -> WriteError:
+        return WriteError(
+            f"{self._path}: the service did not get what was sent",
+            "Check the network between here and the service. Nothing was lost: run again.",
+        )
+
+
+def _arrived(span: str) -> int:
+    """Return how many bytes a Range header tells of, such as ``bytes=0-42``."""
+    end = span.rpartition("-")[2]
+    return int(end) + 1 if end else 0
+
+
+def _quoted(key: str) -> str:
+    return quote(key, safe="")

@@ -1,0 +1,180 @@
+"""Requests to Google Cloud Storage: credentials, repetition, and why it refused, in words.
+
+Source: the service's JSON API, https://cloud.google.com/storage/docs/json_api.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import random
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from http import HTTPStatus
+from typing import Any
+
+import requests
+
+from dil import __version__
+from dil.errors import WriteError
+from dil.storage.objects.bucket import TakenError, reason
+
+_HOST = "https://storage.googleapis.com"
+# What Google's own clients call an emulator's address.
+_EMULATOR = "STORAGE_EMULATOR_HOST"
+_SCOPE = "https://www.googleapis.com/auth/devstorage.read_write"
+# Seconds. A request without a time-out could block a task for ever.
+_TIMEOUT = (20, 120)
+# Of one object the service takes one write a second, and answers 429 to the rest.
+_PAUSES_S = (0.3, 1.0, 2.0, 4.0)
+_AGAIN = frozenset({408, 429, 500, 502, 503, 504})
+_BUCKET_FIX = "Create the bucket, or correct the property that names it."
+_RIGHTS_FIX = (
+    "The identity needs storage.objects.list, get, create and delete on the bucket: the role"
+    " Storage Object User has them."
+)
+_KEYS_FIX = (
+    "Give credentials where Google's tools look for them: GOOGLE_APPLICATION_CREDENTIALS, gcloud"
+    " auth application-default login, or the service account of the machine or pod; executors need"
+    " them as well."
+)
+_SERVICE_FIX = f"Check the network, and {_EMULATOR} where it is set. Nothing was lost: run again."
+
+
+class _NoAnswerError(WriteError):
+    """Nobody answered, which the next try may find otherwise."""
+
+
+class Requests:
+    """A session with credentials; each request is sent again where the service was not able.
+
+    A request that is sent again may find that it was obeyed the first time.
+    """
+
+    def __init__(self, path: str) -> None:
+        emulator = os.environ.get(_EMULATOR, "")  # noqa: TID251 - as Google's own clients do
+        has_scheme = emulator.startswith(("http://", "https://"))
+        self.at = (emulator if has_scheme or not emulator else f"http://{emulator}") or _HOST
+        self.at = self.at.rstrip("/")
+        self._session = _session(path, is_emulator=bool(emulator))
+        self._session.headers["User-Agent"] = f"dil-spark/{__version__}"
+
+    def ask(
+        self,
+        path: str,
+        method: str,
+        address: str,
+        *,
+        fine: tuple[int, ...] = (200,),
+        **options: Any,  # noqa: ANN401 - of requests
+    ) -> requests.Response:
+        """Send a request.
+
+        Args:
+            path: What it is about, for messages.
+            method: Of HTTP.
+            address: Below the service's, or whole.
+            fine: Which statuses are answers.
+            options: What ``requests`` takes.
+
+        Raises:
+            FileNotFoundError: the answer is 404.
+            TakenError: the answer is 412.
+            WriteError: any other one, or none.
+        """
+        url = address if "://" in address else f"{self.at}{address}"
+        for pause_s in _PAUSES_S:
+            with suppress(_NoAnswerError):
+                answer = self._send_once(path, method, url, **options)
+                if answer.status_code in fine or answer.status_code not in _AGAIN:
+                    return self._accept(path, answer, fine)
+            time.sleep(random.uniform(pause_s / 2, pause_s))  # noqa: S311
+        return self._accept(path, self._send_once(path, method, url, **options), fine)
+
+    def _send_once(
+        self,
+        path: str,
+        method: str,
+        url: str,
+        **options: Any,  # noqa: ANN401
+    ) -> requests.Response:
+        """Return the answer.
+
+        Nothing is chained: the library's errors hold addresses, and those of uploads are secret.
+        """
+        from google.auth import exceptions as auth
+
+        try:
+            return self._session.request(
+                method, url, timeout=_TIMEOUT, allow_redirects=False, **options
+            )
+        except auth.TransportError:
+            what = f"{path}: no token can be had for {self.at}: who gives it cannot be reached"
+            raise _NoAnswerError(what, _KEYS_FIX) from None
+        except requests.RequestException as error:
+            kind = type(error).__name__.removesuffix("Error")
+            what = f"{path}: {self.at} cannot be reached ({kind})"
+            raise _NoAnswerError(what, _SERVICE_FIX) from None
+        except auth.GoogleAuthError as error:
+            what = f"{path}: the credentials for {self.at} are of no use ({reason(error)})"
+            raise WriteError(what, _KEYS_FIX) from None
+
+    def _accept(
+        self, path: str, answer: requests.Response, fine: tuple[int, ...]
+    ) -> requests.Response:
+        if answer.status_code in fine:
+            return answer
+        raise self._refusal(path, answer)
+
+    def _refusal(self, path: str, answer: requests.Response) -> Exception:
+        words = _words(answer)
+        status = answer.status_code
+        if status == HTTPStatus.NOT_FOUND and "bucket does not exist" in words:
+            return no_bucket(path, self.at)
+        if status == HTTPStatus.NOT_FOUND:
+            return FileNotFoundError(path)
+        if status == HTTPStatus.PRECONDITION_FAILED:
+            return TakenError(path)
+        what = f"{path}: {self.at} answers {status}" + (f" ({words})" if words else "")
+        if status == HTTPStatus.UNAUTHORIZED:
+            return WriteError(what, _KEYS_FIX)
+        return WriteError(what, _RIGHTS_FIX if status == HTTPStatus.FORBIDDEN else _SERVICE_FIX)
+
+
+def no_bucket(path: str, at: str) -> WriteError:
+    """Return the error for a bucket that is not there."""
+    return WriteError(f"{path}: there is no such bucket at {at}", _BUCKET_FIX)
+
+
+def _session(path: str, *, is_emulator: bool) -> requests.Session:
+    """Return a session that finds credentials as Google's own clients do."""
+    try:
+        import google.auth
+        from google.auth.transport.requests import AuthorizedSession
+    except ImportError as error:
+        raise WriteError(
+            "a place on Google Cloud Storage needs google-auth, which is not installed",
+            "pip install 'dil-spark[gcs]', on every machine that runs tasks.",
+        ) from error
+    if is_emulator:
+        return requests.Session()
+    # It warns where there is no project, of which buckets have no need.
+    logging.getLogger("google.auth._default").setLevel(logging.ERROR)
+    try:
+        credentials, _ = google.auth.default(scopes=[_SCOPE])
+    except (google.auth.exceptions.GoogleAuthError, ValueError) as error:
+        what = f"{path}: there are no credentials for Google Cloud Storage ({reason(error)})"
+        raise WriteError(what, _KEYS_FIX) from None
+    session: requests.Session = AuthorizedSession(credentials)  # type: ignore[no-untyped-call]
+    return session
+
+
+def _words(answer: requests.Response) -> str:
+    """Return what the service says of a refusal."""
+    try:
+        about = answer.json()
+    except requests.JSONDecodeError:
+        return ""
+    error = about.get("error") if isinstance(about, Mapping) else None
+    return str(error.get("message", ""))[:200] if isinstance(error, Mapping) else ""

@@ -1,0 +1,93 @@
+"""What a path of an object store means: its bucket, or container, and its key."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from dil.errors import WriteError
+
+# Google and S3 count bytes, Azure characters; a name that all take can be moved between them.
+_MOST_BYTES = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A bucket and a key; the key of the whole bucket is empty, and none begins or ends with /.
+
+    ``root`` is the path of the bucket. ``host`` is the account's on Azure, empty elsewhere.
+    """
+
+    root: str
+    bucket: str
+    host: str
+    key: str
+
+    @property
+    def below(self) -> str:
+        """Return how the keys below this folder begin."""
+        return f"{self.key}/" if self.key else ""
+
+    def path(self, key: str) -> str:
+        """Return the path of another key of the bucket."""
+        return f"{self.root}/{key}"
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """How the paths of a store are written, and what is said of others.
+
+    ``pattern`` has the groups ``root``, ``bucket`` (or ``container`` and ``host``) and ``key``.
+    ``owner`` is whose keys they are, ``elsewhere`` and ``fix`` are said of paths of other stores.
+    """
+
+    pattern: re.Pattern[str]
+    owner: str
+    elsewhere: str
+    fix: str
+
+    def found(self, path: str) -> Place | None:
+        """Return what a path means, None for one of another store.
+
+        Raises:
+            WriteError: no object can have a key that is so long.
+        """
+        match = self.pattern.fullmatch(path)
+        if match is None:
+            return None
+        parts = match.groupdict("")
+        key = parts["key"].strip("/")
+        if len(key.encode()) > _MOST_BYTES:
+            raise WriteError(
+                f"{path[:200]}...: keys of {self.owner} have {_MOST_BYTES:,} bytes at most",
+                "Choose a shorter name, another data.publisher.final.dir, or fewer columns for"
+                " ms.table.partition.fields.",
+            )
+        bucket = parts["bucket"] or parts["container"]
+        return Place(parts["root"], bucket, parts.get("host", ""), key)
+
+    def place(self, path: str) -> Place:
+        """Return what a path means.
+
+        Raises:
+            WriteError: it is of another store.
+        """
+        place = self.found(path)
+        if place is None:
+            raise WriteError(f"{path} is {self.elsewhere}", self.fix)
+        return place
+
+
+# ``gs://bucket/key`` and ``abfss://container@account.dfs.core.windows.net/key``.
+GOOGLE_AND_AZURE = Address(
+    re.compile(
+        r"(?P<root>gs://(?P<bucket>[A-Za-z0-9][A-Za-z0-9._-]*)"
+        r"|abfss://(?P<container>[$A-Za-z0-9][A-Za-z0-9-]*)@(?P<host>[A-Za-z0-9][A-Za-z0-9.-]*))"
+        r"(?:/(?P<key>.*))?",
+        re.DOTALL,
+    ),
+    "objects",
+    "neither on Google Cloud Storage nor on Azure",
+    "The job had its files elsewhere before: set the property that names their folder back"
+    " for one run (data.publisher.final.dir, state.store.dir).",
+)

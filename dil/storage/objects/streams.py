@@ -1,0 +1,145 @@
+"""Streams over one object: to read it from anywhere, and to write it by parts."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from dil.errors import WriteError
+from dil.storage.objects.bucket import Bucket, Piece, TakenError, Upload
+from dil.storage.objects.place import Place
+from dil.storage.streams import RemoteReader
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
+
+# Also what Google's parts are a multiple of: 256 KiB.
+PART_BYTES = 16 << 20
+READ_AHEAD = 4 << 20
+
+
+class PieceReader(RemoteReader):
+    """Reads one version of an object, of which it holds ``READ_AHEAD`` bytes.
+
+    ``read`` returns up to so many bytes of a key from a position on, of a version where one is
+    given; it raises TakenError where the object is of another one.
+
+    Raises:
+        FileNotFoundError: there is none.
+    """
+
+    def __init__(self, place: Place, key: str, read: Callable[[str, int, int, str], Piece]) -> None:
+        super().__init__()
+        self._key = key
+        self._path = place.path(key)
+        self._ask = read
+        self._start = 0
+        self._piece = read(key, 0, READ_AHEAD, "")
+
+    @property
+    def _size(self) -> int:
+        return self._piece.total
+
+    def readall(self) -> bytes:
+        """Read the rest; the base class would do so in very small portions."""
+        found = bytearray()
+        while data := self.read(READ_AHEAD):
+            found += data
+        return bytes(found)
+
+    def _read(self, size: int) -> bytes:
+        at = self._position - self._start
+        if not 0 <= at < len(self._piece.data):
+            self._piece, self._start, at = self._asked(), self._position, 0
+        return self._piece.data[at : at + size]
+
+    def _asked(self) -> Piece:
+        try:
+            piece = self._ask(self._key, self._position, READ_AHEAD, self._piece.version)
+        except (TakenError, FileNotFoundError):
+            raise WriteError(
+                f"{self._path}: another object took its place while it was read",
+                "Another program writes there; run again.",
+            ) from None
+        if not piece.data:
+            raise WriteError(
+                f"{self._path}: the answer has nothing at byte {self._position:,} of"
+                f" {self._piece.total:,}",
+                "Check the network between here and the service.",
+            )
+        return piece
+
+
+class ObjectWriter(io.RawIOBase):
+    """Writes an object that is there, and durable, once the stream is closed.
+
+    Memory is bounded by two parts. All parts but the last are of one size, which some services ask
+    for. After a failure nothing appears. A stream that is never closed leaves nothing but parts
+    that nobody sees.
+    """
+
+    def __init__(self, bucket: Bucket, key: str, part_bytes: int) -> None:
+        super().__init__()
+        self._bucket = bucket
+        self._key = key
+        self._part_bytes = part_bytes
+        self._waiting = bytearray()
+        self._upload: Upload | None = None
+        self._is_broken = False
+
+    def writable(self) -> bool:
+        """Return True."""
+        return True
+
+    def write(self, data: ReadableBuffer, /) -> int:
+        """Take bytes; full parts are sent.
+
+        Raises:
+            WriteError: the service refuses.
+        """
+        size = memoryview(data).nbytes
+        self._waiting += data
+        try:
+            while len(self._waiting) > self._part_bytes:
+                if self._upload is None:
+                    self._upload = self._bucket.upload(self._key)
+                self._upload.send(bytes(self._waiting[: self._part_bytes]))
+                del self._waiting[: self._part_bytes]
+        except BaseException:
+            self._is_broken = True
+            raise
+        return size
+
+    def close(self) -> None:
+        """Make the object appear.
+
+        Raises:
+            WriteError: the service refuses; there is no object.
+        """
+        if self.closed:
+            return
+        super().close()
+        try:
+            if not self._is_broken:
+                self._end(bytes(self._waiting))
+                return
+        except BaseException:
+            self._drop()
+            raise
+        self._drop()
+
+    def __del__(self) -> None:
+        """Leave an object that nobody ended unwritten; the base class would write what is there."""
+
+    def _end(self, data: bytes) -> None:
+        if self._upload is None:
+            self._bucket.put(self._key, data)
+        else:
+            self._upload.end(data)
+
+    def _drop(self) -> None:
+        if self._upload is not None:
+            with suppress(WriteError, OSError):
+                self._upload.drop()

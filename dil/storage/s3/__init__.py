@@ -1,0 +1,1 @@
+"""Objects of S3, and of services that speak its protocol."""

@@ -1,0 +1,240 @@
+"""A bucket of S3, or of a service that speaks its protocol."""
+
+from __future__ import annotations
+
+import random
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any, cast
+
+from dil.errors import WriteError
+from dil.storage.objects.bucket import Bucket, Entry, ObjectState, TakenError, Upload, md5
+from dil.storage.objects.place import Place
+from dil.storage.s3.client import is_of_aws
+from dil.storage.s3.copying import COPY_BYTES, copy, names, noted
+from dil.storage.s3.failures import RacingError, UnknownConditionError, told
+from dil.storage.s3.reading import ObjectReader
+
+_PER_DELETE = 1000
+_RACES = 8
+_PAUSE_S = 0.05
+
+# Services that are known, in this process, to refuse a second object under one key.
+_obeying: set[str] = set()
+
+
+class S3Bucket(Bucket):
+    """Objects of one bucket; ``copy_bytes`` is how much the service copies by one request."""
+
+    copies_across = True
+
+    def __init__(self, place: Place, client: Any, copy_bytes: int | None) -> None:  # noqa: ANN401
+        self._place = place
+        self._client = client
+        self._copy_bytes = copy_bytes or COPY_BYTES
+        self._at = client.meta.endpoint_url
+
+    def state(self, key: str) -> ObjectState | None:
+        """Return an object's state, None without one."""
+        try:
+            with self._told(key):
+                answer = self._client.head_object(**self._names(key))
+        except FileNotFoundError:
+            return None
+        note = noted(answer.get("Metadata", {}))
+        return ObjectState(answer["ContentLength"], answer["ETag"], note)
+
+    def reader(self, key: str) -> ObjectReader:
+        """Return a stream over one answer, which goes on to the end of the object."""
+        return ObjectReader(self._client, self._of(key))
+
+    def put(self, key: str, data: bytes) -> None:
+        """Write an object; what arrives is compared with its MD5."""
+        self._put(key, data)
+
+    def create(self, key: str, data: bytes) -> bool:
+        """Write an object by a conditional request, once it is sure that the service obeys it."""
+        self._require_obedience(key)
+        return self._created(key, data)
+
+    def copy(
+        self, source: Place, state: ObjectState, target: str, note: str, *, over: bool
+    ) -> None:
+        """Let the service copy an object. A target that comes meanwhile is copied over."""
+        del over  # few services know a condition for the target of a copy
+        copy(self._client, source, state, self._of(target), note, self._copy_bytes)
+
+    def delete(self, key: str) -> None:
+        """Delete an object."""
+        with self._told(key):
+            self._client.delete_object(**self._names(key))
+
+    def delete_below(self, prefix: str) -> None:
+        """Delete the objects whose keys begin so, and the parts of uploads that never ended."""
+        self._abort_uploads(prefix)
+        keys = [{"Key": each["Key"]} for each in self._listed(prefix)]
+        for start in range(0, len(keys), _PER_DELETE):
+            some = {"Objects": keys[start : start + _PER_DELETE], "Quiet": True}
+            with self._told(prefix):
+                answer = self._client.delete_objects(Bucket=self._place.bucket, Delete=some)
+            for refused in answer.get("Errors", ()):
+                raise WriteError(
+                    f"{self._place.path(refused['Key'])} cannot be deleted: {refused.get('Code')}"
+                    f" ({refused.get('Message', '')})",
+                    "The credentials need s3:DeleteObject there.",
+                )
+
+    def entries(self, prefix: str) -> Iterator[Entry]:
+        """Yield the objects below."""
+        for each in self._listed(prefix):
+            if not each["Key"].endswith("/"):
+                modified = int(each["LastModified"].timestamp() * 1000)
+                yield Entry(each["Key"], each["Size"], modified)
+
+    def folders(self, prefix: str) -> Iterator[str]:
+        """Yield the names of folders directly below."""
+        for page in self._pages(prefix, Delimiter="/"):
+            for each in page.get("CommonPrefixes", ()):
+                yield each["Prefix"][len(prefix) :].strip("/")
+
+    def upload(self, key: str) -> Upload:
+        """Begin a multipart upload."""
+        with self._told(key):
+            answer = self._client.create_multipart_upload(**self._names(key))
+        names = {**self._names(key), "UploadId": answer["UploadId"]}
+        return _PartUpload(self._client, self._place.path(key), names)
+
+    def has_any(self, prefix: str) -> bool:
+        """Tell whether an object's key begins so, that of a marker too."""
+        return bool(self._page(prefix, MaxKeys=1).get("Contents"))
+
+    def _put(self, key: str, data: bytes, **condition: str) -> None:
+        with self._told(key):
+            self._client.put_object(
+                **self._names(key), Body=data, ContentMD5=md5(data), **condition
+            )
+
+    def _created(self, key: str, data: bytes) -> bool:
+        """Write an object unless there is one; of writers that race one is asked to come again."""
+        for _ in range(_RACES):
+            try:
+                self._put(key, data, IfNoneMatch="*")
+            except TakenError:
+                return False
+            except RacingError:
+                time.sleep(random.uniform(0, _PAUSE_S))  # noqa: S311 - not a secret
+            except UnknownConditionError:
+                raise self._disobedience(key) from None
+            else:
+                return True
+        raise WriteError(
+            f"{self._place.path(key)}: other writers are at it all the time", "Run again."
+        )
+
+    def _require_obedience(self, key: str) -> None:
+        """Find out whether the service refuses a second object, before anything relies on it.
+
+        AWS does. Others may ignore the condition without a word, and two writers would each be
+        told that they came first.
+        """
+        service = f"{self._at} {self._place.bucket}"
+        if service in _obeying or is_of_aws(self._client):
+            return
+        # A name that everything here skips, and that is swept where a crash leaves it.
+        folder = key.rpartition("/")[0]
+        probe = f"{folder}/.probe-{uuid.uuid4().hex}.tmp".lstrip("/")
+        try:
+            obeys = self._created(probe, b"") and not self._created(probe, b"")
+        finally:
+            with suppress(WriteError):  # what is wrong was told by then
+                self.delete(probe)
+        if not obeys:
+            raise self._disobedience(key)
+        _obeying.add(service)
+
+    def _disobedience(self, key: str) -> WriteError:
+        return WriteError(
+            f"{self._place.path(key)}: {self._at} does not obey If-None-Match, so that two"
+            " writers cannot be kept apart",
+            "Use a service that does (AWS S3, MinIO, Ceph 19 and others), or a newer version.",
+        )
+
+    def _listed(self, prefix: str) -> Iterator[dict[str, Any]]:
+        for page in self._pages(prefix):
+            yield from page.get("Contents", ())
+
+    def _pages(self, prefix: str, **options: object) -> Iterator[dict[str, Any]]:
+        token: dict[str, str] = {}
+        while True:
+            page = self._page(prefix, **token, **options)
+            yield page
+            following = page.get("NextContinuationToken")
+            if not page.get("IsTruncated"):
+                return
+            if not following or following == token.get("ContinuationToken"):
+                raise WriteError(
+                    f"{self._place.path(prefix)}: the list goes on, and the service does not say"
+                    " where",
+                    "The service does not speak list-type=2 as S3 does.",
+                )
+            token = {"ContinuationToken": following}
+
+    def _page(self, prefix: str, **options: object) -> dict[str, Any]:
+        with self._told(prefix):
+            page = self._client.list_objects_v2(Bucket=self._place.bucket, Prefix=prefix, **options)
+        return cast("dict[str, Any]", page)
+
+    def _abort_uploads(self, prefix: str) -> None:
+        """Free what killed tasks had sent of files; not every service or key lets us look."""
+        with suppress(WriteError, OSError), self._told(prefix):
+            pages = self._client.get_paginator("list_multipart_uploads").paginate(
+                Bucket=self._place.bucket, Prefix=prefix
+            )
+            for upload in [each for page in pages for each in page.get("Uploads", ())]:
+                self._client.abort_multipart_upload(
+                    Bucket=self._place.bucket, Key=upload["Key"], UploadId=upload["UploadId"]
+                )
+
+    def _of(self, key: str) -> Place:
+        return replace(self._place, key=key)
+
+    def _names(self, key: str) -> dict[str, Any]:
+        return names(self._of(key))
+
+    def _told(self, key: str) -> Any:  # noqa: ANN401
+        return told(self._place.path(key), self._client)
+
+
+class _PartUpload(Upload):
+    """Parts that cost money until they become an object, or are aborted."""
+
+    def __init__(self, client: Any, path: str, names: dict[str, Any]) -> None:  # noqa: ANN401
+        self._client = client
+        self._path = path
+        self._names = names
+        self._parts: list[dict[str, object]] = []
+
+    def send(self, data: bytes) -> None:
+        """Send a part; what arrives is compared with its MD5."""
+        number = len(self._parts) + 1
+        with told(self._path, self._client):
+            answer = self._client.upload_part(
+                **self._names, PartNumber=number, Body=data, ContentMD5=md5(data)
+            )
+        self._parts.append({"PartNumber": number, "ETag": answer["ETag"]})
+
+    def end(self, data: bytes) -> None:
+        """Send the last part, and complete the upload."""
+        self.send(data)
+        with told(self._path, self._client):
+            self._client.complete_multipart_upload(
+                **self._names, MultipartUpload={"Parts": self._parts}
+            )
+
+    def drop(self) -> None:
+        """Abort it."""
+        with told(self._path, self._client):
+            self._client.abort_multipart_upload(**self._names)

@@ -1,0 +1,118 @@
+"""A client of botocore by the rules of the AWS tools: credentials, region, endpoint, profile."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Any
+
+from dil import __version__
+from dil.errors import WriteError
+
+# Seconds. A request without a time-out could block a task for ever.
+_CONNECT, _READ = 20, 120
+_AWS = re.compile(r"https?://(?:[^/]*\.)?amazonaws\.com(?:\.cn)?(?::\d+)?/?", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """A client, and the session whose credentials it uses."""
+
+    session: Any
+    client: Any
+
+    @property
+    def is_by_host(self) -> bool:
+        """Tell whether it was asked for that addresses name the bucket in their host."""
+        return (self.client.meta.config.s3 or {}).get("addressing_style") == "virtual"
+
+    def client_in(self, region: str) -> Any:  # noqa: ANN401
+        """Return a client of another region."""
+        return _client(self.session, {}, region)
+
+
+def connect() -> Connection:
+    """Return the client of this process; services that are not AWS are asked by path.
+
+    Nothing is sent yet. Tasks of one process share it, and so the connections that it keeps open.
+
+    Raises:
+        WriteError: the client library is not installed, or its configuration cannot be used.
+    """
+    environ = os.environ  # noqa: TID251 - what botocore reads there
+    given = sorted(each for each in environ.items() if each[0].startswith("AWS_"))
+    places = (
+        environ.get("AWS_SHARED_CREDENTIALS_FILE", "~/.aws/credentials"),
+        environ.get("AWS_CONFIG_FILE", "~/.aws/config"),
+    )
+    return _connected(os.getpid(), tuple(given), tuple(map(_changed_at, places)))
+
+
+def _changed_at(place: str) -> int:
+    """Return when a file of settings was last written, in ns; another program may renew it."""
+    try:
+        return Path(place).expanduser().stat().st_mtime_ns
+    except OSError:
+        return 0
+
+
+@lru_cache(maxsize=8)
+def _connected(*state: object) -> Connection:
+    """Return a new client for each process and each state of its settings."""
+    del state
+    try:
+        import botocore.exceptions
+        import botocore.session
+    except ImportError as error:
+        raise WriteError(
+            "a place on S3 needs botocore, which is not installed",
+            "pip install 'dil-spark[s3]', on every machine that runs tasks.",
+        ) from error
+    try:
+        session = botocore.session.Session()
+        session.register_component("data_loader", _models())
+        client = _client(session, {})
+        asked = (session.get_scoped_config().get("s3") or {}).get("addressing_style")
+        if not asked and not is_of_aws(client):
+            client = _client(session, {"addressing_style": "path"})
+        return Connection(session, client)
+    except (botocore.exceptions.BotoCoreError, ValueError) as error:
+        raise WriteError(
+            f"no client of S3 can be made: {error}",
+            "Check the AWS_ variables of the environment and ~/.aws/config.",
+        ) from error
+
+
+def is_of_aws(client: Any) -> bool:  # noqa: ANN401 - botocore has no types
+    """Tell whether a client speaks to AWS itself."""
+    return _AWS.fullmatch(client.meta.endpoint_url) is not None
+
+
+def _client(session: Any, s3: dict[str, str], region: str | None = None) -> Any:  # noqa: ANN401
+    from botocore.config import Config
+
+    return session.create_client(
+        "s3",
+        region_name=region,
+        config=Config(
+            connect_timeout=_CONNECT,
+            read_timeout=_READ,
+            retries={"total_max_attempts": 4, "mode": "standard"},
+            s3=s3,
+            user_agent_extra=f"dil-spark/{__version__}",
+            # What is sent carries its MD5, which every service compares.
+            request_checksum_calculation="when_required",
+            response_checksum_validation="when_required",
+        ),
+    )
+
+
+@cache
+def _models() -> Any:  # noqa: ANN401
+    """Return what reads the library's description of S3; once, for it takes 0.1 s each time."""
+    from botocore.loaders import create_loader
+
+    return create_loader()

@@ -1,0 +1,94 @@
+"""Copies that the service makes by itself, each with a note of where it came from."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+
+from dil.errors import WriteError
+from dil.storage.objects.bucket import ObjectState
+from dil.storage.objects.place import Place
+from dil.storage.s3.failures import told
+
+COPY_BYTES = 512 << 20
+_FROM = "dil-moved-from"
+
+
+def noted(metadata: dict[str, str]) -> str:
+    """Return the note of an object, an empty one where nobody copied it here."""
+    return metadata.get(_FROM, "")
+
+
+def copy(
+    client: Any,  # noqa: ANN401 - botocore has no types
+    source: Place,
+    state: ObjectState,
+    target: Place,
+    note: str,
+    most_bytes: int,
+) -> None:
+    """Copy an object, over one that may be there; the target appears as a whole.
+
+    Args:
+        client: Of botocore.
+        source: The object.
+        state: What it is; another one that took its place is not copied.
+        target: The copy.
+        note: What the copy says of where it came from.
+        most_bytes: How much the service is asked to copy by one request.
+
+    Raises:
+        FileNotFoundError: the source is gone.
+        TakenError: the source has changed.
+        WriteError: the service refuses.
+    """
+    if state.size > most_bytes:
+        _copy_parts(client, source, state, target, note, most_bytes)
+        return
+    with told(_path(source), client):
+        client.copy_object(
+            **names(target), **_source(source, state), MetadataDirective="REPLACE",
+            Metadata={_FROM: note},
+        )  # fmt: skip
+
+
+def names(place: Place) -> dict[str, Any]:
+    """Return what a request names an object by."""
+    return {"Bucket": place.bucket, "Key": place.key}
+
+
+def _copy_parts(
+    client: Any,  # noqa: ANN401
+    source: Place,
+    state: ObjectState,
+    target: Place,
+    note: str,
+    most_bytes: int,
+) -> None:
+    with told(_path(target), client):
+        upload = client.create_multipart_upload(**names(target), Metadata={_FROM: note})
+    begun = {**names(target), "UploadId": upload["UploadId"]}
+    try:
+        parts = []
+        for number, start in enumerate(range(0, state.size, most_bytes), 1):
+            end = min(start + most_bytes, state.size) - 1
+            with told(_path(source), client):
+                answer = client.upload_part_copy(
+                    **begun, **_source(source, state), PartNumber=number,
+                    CopySourceRange=f"bytes={start}-{end}",
+                )  # fmt: skip
+            parts.append({"PartNumber": number, "ETag": answer["CopyPartResult"]["ETag"]})
+        with told(_path(target), client):
+            client.complete_multipart_upload(**begun, MultipartUpload={"Parts": parts})
+    except BaseException:
+        with suppress(WriteError, OSError), told(_path(target), client):
+            client.abort_multipart_upload(**begun)
+        raise
+
+
+def _source(place: Place, state: ObjectState) -> dict[str, Any]:
+    return {"CopySource": names(place), "CopySourceIfMatch": state.version}
+
+
+def _path(place: Place) -> str:
+    return place.path(place.key)

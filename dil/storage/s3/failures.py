@@ -1,0 +1,105 @@
+"""Why S3 refused, in words; the client library's errors become ours here and nowhere else."""
+
+from __future__ import annotations
+
+import http.client
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import botocore.exceptions as aws
+import urllib3
+
+from dil.errors import WriteError
+from dil.storage.objects.bucket import TakenError
+
+# What breaks a body that is being read, too.
+BROKEN = (aws.BotoCoreError, urllib3.exceptions.HTTPError, http.client.HTTPException, OSError)
+
+_GONE = frozenset({"NoSuchKey", "NoSuchVersion", "NotFound", "404"})
+# Of others the same answer is about the bucket, from services that give no code of their own.
+_OF_OBJECTS = frozenset({"GetObject", "HeadObject", "CopyObject", "UploadPartCopy"})
+_TAKEN = frozenset({"PreconditionFailed", "412"})
+_RACING = frozenset({"ConditionalRequestConflict", "OperationAborted", "409"})
+_UNKNOWN = frozenset({"NotImplemented", "501"})
+_RIGHTS = frozenset({"AccessDenied", "AllAccessDisabled", "Forbidden", "403"})
+_KEYS = frozenset(
+    {"InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken",
+     "TokenRefreshRequired", "RequestTimeTooSkewed"}
+)  # fmt: skip
+_BUCKET_FIX = "Create the bucket, or correct the property that names it."
+_RIGHTS_FIX = (
+    "The credentials need s3:ListBucket on the bucket, and s3:GetObject, s3:PutObject,"
+    " s3:DeleteObject and s3:AbortMultipartUpload below the folder."
+)
+_KEYS_FIX = (
+    "Give credentials where the AWS tools look for them: AWS_ACCESS_KEY_ID and"
+    " AWS_SECRET_ACCESS_KEY, AWS_PROFILE, or a role of the machine; executors need them as well."
+)
+_SERVICE_FIX = (
+    "Check the network, and AWS_ENDPOINT_URL_S3 or AWS_ENDPOINT_URL where the service is not AWS."
+    " Nothing was lost: run again."
+)
+_TLS_FIX = "Where its authority is your own, AWS_CA_BUNDLE names the authority's file (PEM)."
+
+
+class RacingError(Exception):
+    """Another writer is at the same key this moment; ask again."""
+
+
+class UnknownConditionError(Exception):
+    """The service says that it does not know conditions."""
+
+
+@contextmanager
+def told(path: str, client: Any) -> Iterator[None]:  # noqa: ANN401 - botocore has no types
+    """Translate what the client library raises.
+
+    Raises:
+        FileNotFoundError: there is no object to be read or copied.
+        TakenError, RacingError, UnknownConditionError: the answer to a condition.
+        WriteError: anything else.
+    """
+    try:
+        yield
+    except aws.ClientError as error:
+        raise _refusal(error, path, client) from None
+    except BROKEN as error:
+        raise _failure(error, path, client) from error
+
+
+def _refusal(error: aws.ClientError, path: str, client: Any) -> Exception:  # noqa: ANN401
+    """Return our error for an answer that is a refusal; one to HEAD says no more than a status."""
+    about = error.response.get("Error", {})
+    code = str(about.get("Code", "")) or "an unknown error"
+    at = client.meta.endpoint_url
+    if code == "NoSuchBucket" or (code in _GONE and error.operation_name not in _OF_OBJECTS):
+        return WriteError(f"{path}: there is no such bucket at {at}", _BUCKET_FIX)
+    for kind, codes in (
+        (FileNotFoundError, _GONE),
+        (TakenError, _TAKEN),
+        (RacingError, _RACING),
+        (UnknownConditionError, _UNKNOWN),
+    ):
+        if code in codes:
+            return kind(path)
+    words = str(about.get("Message", ""))[:200]
+    what = f"{path}: {at} answers {code}" + (f" ({words})" if words else "")
+    if code in _RIGHTS:
+        return WriteError(what, _RIGHTS_FIX)
+    return WriteError(what, _KEYS_FIX if code in _KEYS else _SERVICE_FIX)
+
+
+def _failure(error: Exception, path: str, client: Any) -> WriteError:  # noqa: ANN401
+    """Return our error for a request that got no answer."""
+    if isinstance(
+        error, aws.NoCredentialsError | aws.PartialCredentialsError | aws.CredentialRetrievalError
+    ):
+        return WriteError(f"{path}: there are no credentials for S3", _KEYS_FIX)
+    if isinstance(error, aws.ParamValidationError):
+        return WriteError(f"{path}: {error}", _BUCKET_FIX)
+    at = client.meta.endpoint_url
+    if isinstance(error, aws.SSLError):
+        return WriteError(f"{path}: TLS to {at} failed: {error}", _TLS_FIX)
+    reason = type(error).__name__.removesuffix("Error")
+    return WriteError(f"{path}: {at} cannot be reached ({reason})", _SERVICE_FIX)

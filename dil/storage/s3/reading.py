@@ -1,0 +1,62 @@
+"""A stream over one object of S3."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dil.errors import WriteError
+from dil.storage.objects.bucket import TakenError
+from dil.storage.objects.place import Place
+from dil.storage.s3.failures import BROKEN, told
+from dil.storage.streams import AnswerReader
+
+
+class ObjectReader(AnswerReader):
+    """Reads one version of an object.
+
+    Raises:
+        FileNotFoundError: there is none.
+    """
+
+    broken = BROKEN
+
+    def __init__(self, client: Any, place: Place) -> None:  # noqa: ANN401 - botocore has no types
+        super().__init__()
+        self._client = client
+        self._place = place
+        self._path = place.path(place.key)
+        self._etag = ""
+        self._total = -1
+        self._answer = self._asked()
+
+    @property
+    def _size(self) -> int:
+        return self._total
+
+    def _asked(self) -> Any:  # noqa: ANN401
+        options = {"IfMatch": self._etag} if self._etag else {}
+        if self._position:
+            options["Range"] = f"bytes={self._position}-"
+        try:
+            with told(self._path, self._client):
+                answer = self._client.get_object(
+                    Bucket=self._place.bucket, Key=self._place.key, **options
+                )
+        except TakenError:
+            raise WriteError(
+                f"{self._path}: another object took its place while it was read",
+                "Another program writes there; run again.",
+            ) from None
+        if self._total < 0:
+            self._etag, self._total = answer.get("ETag", ""), int(answer["ContentLength"])
+        return answer["Body"]
+
+    def _taken(self, answer: Any, size: int) -> bytes:  # noqa: ANN401
+        data: bytes = answer.read(size)
+        return data
+
+    def _broken_off(self) -> WriteError:
+        return WriteError(
+            f"{self._path}: the answer breaks off at byte {self._position:,} of {self._total:,}",
+            "Check the network between here and the service.",
+        )

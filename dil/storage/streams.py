@@ -1,0 +1,121 @@
+"""Streams over files that are far away, which may be read from anywhere."""
+
+from __future__ import annotations
+
+import io
+from abc import ABC, abstractmethod
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from dil.errors import WriteError
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
+
+_TRIES = 4
+
+
+class RemoteReader(io.RawIOBase, ABC):
+    """A position in one version of a file; what is read there is up to the service."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._position = 0
+
+    @property
+    @abstractmethod
+    def _size(self) -> int:
+        """The size of the file, in bytes."""
+
+    @abstractmethod
+    def _read(self, size: int) -> bytes:
+        """Return bytes from the position on, one at least and so many at most.
+
+        Raises:
+            WriteError: the service refuses, or the file is another one by now.
+        """
+
+    def _leave(self) -> None:
+        """Let go of what would go on at the position."""
+
+    def readable(self) -> bool:
+        """Return True."""
+        return True
+
+    def seekable(self) -> bool:
+        """Return True."""
+        return True
+
+    def tell(self) -> int:
+        """Return the position."""
+        return self._position
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
+        """Go elsewhere; the next read asks for what is there."""
+        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
+        position = max(start + offset, 0)
+        if position != self._position:
+            self._leave()
+            self._position = position
+        return position
+
+    def readinto(self, target: WriteableBuffer, /) -> int:
+        """Read up to the size of ``target``.
+
+        Raises:
+            WriteError: the service refuses, or the file is another one by now.
+        """
+        view = memoryview(target).cast("B")
+        if self._position >= self._size:
+            return 0
+        data = self._read(min(len(view), self._size - self._position))
+        view[: len(data)] = data
+        self._position += len(data)
+        return len(data)
+
+    def close(self) -> None:
+        """Let go of what the service sends."""
+        self._leave()
+        super().close()
+
+
+class AnswerReader(RemoteReader):
+    """Reads an answer that goes on to the end of the file; where it breaks off the rest is asked.
+
+    ``broken`` is what the answers of the service raise then.
+    """
+
+    broken: ClassVar[tuple[type[BaseException], ...]]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._answer: Any = None
+
+    @abstractmethod
+    def _asked(self) -> Any:  # noqa: ANN401 - an answer, which has close()
+        """Ask for the file from the position on."""
+
+    @abstractmethod
+    def _taken(self, answer: Any, size: int) -> bytes:  # noqa: ANN401
+        """Return the next bytes of an answer."""
+
+    @abstractmethod
+    def _broken_off(self) -> WriteError:
+        """Return what is said of an answer that breaks off again and again."""
+
+    def _read(self, size: int) -> bytes:
+        for _ in range(_TRIES):
+            if self._answer is None:
+                self._answer = self._asked()
+            with suppress(*self.broken):
+                data = self._taken(self._answer, size)
+                if data:
+                    return data
+            self._leave()
+        raise self._broken_off()
+
+    def _leave(self) -> None:
+        answer, self._answer = getattr(self, "_answer", None), None
+        if answer is not None:
+            with suppress(*self.broken):
+                answer.close()

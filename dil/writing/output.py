@@ -1,0 +1,129 @@
+"""What happens to rows right before they are written: system columns, labels, rows kept apart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pyarrow as pa
+
+from dil.model.destination import Layout, TableFormat, TableKind
+from dil.model.job import Job
+from dil.model.task import RunContext, StagedFile
+from dil.model.timelabels import label_folder
+from dil.model.work_unit import WorkUnit
+from dil.writing.partitioned import ApartBy, PartitionedWriter
+from dil.writing.rolling import Place
+from dil.writing.row_labels import RowLabels
+from dil.writing.staging import StagedWriter
+from dil.writing.system_columns import RUN_ID, SIGNATURE, TIMELABEL, SystemColumns
+
+
+class OutputWriter:
+    """Writes the rows of one attempt as the job chose; each part may be missing."""
+
+    def __init__(
+        self,
+        writer: StagedWriter | PartitionedWriter,
+        system: SystemColumns | None,
+        labels: RowLabels | None,
+    ) -> None:
+        self._writer = writer
+        self._system = system
+        self._labels = labels
+
+    @property
+    def schema(self) -> pa.Schema | None:
+        """Return the schema that fits all rows so far, None before the first one."""
+        return self._writer.schema
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Append rows in the typed form of ``dil.model.arrow``.
+
+        Raises:
+            WriteError: the file system refused.
+            ConversionError: rows do not fit what the job chose, each other, or the format.
+        """
+        if batch.num_rows == 0:
+            return
+        labels = None if self._labels is None else self._labels.of(batch)
+        if self._system is not None:
+            batch = self._system.add(batch, labels)
+        if isinstance(self._writer, PartitionedWriter):
+            self._writer.write(batch, labels)
+        else:
+            self._writer.write(batch)
+
+    def finish(self) -> tuple[StagedFile, ...]:
+        """Finish and return the files; as the writers say."""
+        return self._writer.finish()
+
+    def abort(self) -> None:
+        """Delete everything written; never fails for a file that is already gone."""
+        self._writer.abort()
+
+
+def output_writer(
+    run: RunContext,
+    unit: WorkUnit,
+    writer: StagedWriter,
+    place: Place,
+    *,
+    extracted_ms: int,
+    label_at: Callable[[int], str] | None,
+) -> OutputWriter | None:
+    """Return what writes an attempt's rows, None where the plain ``writer`` does as it is.
+
+    Args:
+        run: What all tasks of the run share.
+        unit: The work unit.
+        writer: Writes the rows where they are not kept apart.
+        place: Where files go that are kept apart.
+        extracted_ms: When the attempt began, epoch ms UTC.
+        label_at: Labels an instant in epoch ms UTC; None for a job without timelabels.
+    """
+    job = run.job
+    names: tuple[str, ...] = job.properties.typed("ms.output.system.columns", tuple)
+    fields: tuple[str, ...] = job.properties.typed("ms.table.partition.fields", tuple)
+    labels = None if label_at is None else _row_labels(job, unit, label_at)
+    if not names and not fields and labels is None:
+        return None
+    system = None
+    if names:
+        texts = {RUN_ID: run.run_id, SIGNATURE: unit.signature, TIMELABEL: unit.timelabel or ""}
+        system = SystemColumns(names, texts, extracted_ms)
+    if not fields and labels is None:
+        return OutputWriter(writer, system, None)
+    is_by_label = job.publishing.layout is Layout.TIMELABEL
+    by = ApartBy(
+        fields,
+        keeps_columns=job.publishing.table.format is TableFormat.ICEBERG,
+        folder=label_folder(unit.timelabel) if is_by_label and unit.timelabel else "",
+        labels_name_folders=is_by_label,
+        most_open=job.properties.integer("ms.writer.open.files.max"),
+    )
+    return OutputWriter(PartitionedWriter(place, by), system, labels)
+
+
+def _row_labels(job: Job, unit: WorkUnit, label_at: Callable[[int], str]) -> RowLabels | None:
+    """Return what labels rows one by one, None where all have the label of the work unit.
+
+    A column that the job names always counts. Without one it is the watermark's, where labels say
+    where rows are published and the work unit lies in several periods (timelabels.md 3.2).
+    """
+    spec, label = job.planning.timelabel, unit.timelabel or ""
+    if spec is None:
+        return None
+    if spec.column:
+        return RowLabels(spec.column, label, label_at, is_needed=True)
+    if not spec.is_dated or job.running.page_commit_s is not None or not _publishes_by_label(job):
+        return None
+    part = unit.partition
+    if label_at(part.low) == label_at(part.high - 1):
+        return None
+    return RowLabels(job.planning.datetime_name, label, label_at, is_needed=False)
+
+
+def _publishes_by_label(job: Job) -> bool:
+    warehouse = job.publishing.warehouse
+    is_cut = warehouse is not None and warehouse.kind is TableKind.TIMESERIES
+    return is_cut or job.publishing.layout is Layout.TIMELABEL

@@ -1,0 +1,327 @@
+"""Rows of one work unit kept apart: by the values of columns, by timelabel, or by both."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dil.errors import ConversionError
+from dil.model.task import StagedFile
+from dil.model.timelabels import label_folder
+from dil.writing.hive_names import NULL, hive_folder
+from dil.writing.rewriting import Rewriting
+from dil.writing.rolling import Apart, Numbers, Place, RollingFiles
+from dil.writing.widening import Widening, conform
+
+HELD_BYTES = 128 * 1024 * 1024
+# Rows are told apart so many at a time: pages are small, and each step costs more than a row.
+_SPLIT_ROWS = 65_536
+_SPLIT_BYTES = 32 * 1024 * 1024
+# What a batch takes in memory beside its values, about.
+_BATCH_BYTES = 4096
+_KEY = "ms.table.partition.fields"
+
+Key: TypeAlias = "tuple[str | None, ...]"
+
+
+@dataclass(frozen=True, slots=True)
+class ApartBy:
+    """What tells rows apart, and how many files are open at once.
+
+    ``fields`` are the columns; ``keeps_columns`` tells that they stay in the files. ``folder`` is
+    that of rows whose label is not told apart, below which their own folders are.
+    ``labels_name_folders`` puts files into the lake folder of their label.
+    """
+
+    fields: tuple[str, ...] = ()
+    keeps_columns: bool = False
+    folder: str = ""
+    labels_name_folders: bool = False
+    most_open: int = 64
+
+
+class PartitionedWriter:
+    """Writes rows that belong together into files of their own, with one schema for all of them.
+
+    At most ``by.most_open`` files are open; rows of other keys wait in memory. When too many wait,
+    those of the key that has most are written, and the file is ended that got none for the longest
+    time. When the open files hold too much, the largest is ended. ``finish`` puts together what
+    was cut small by that. Runs in a task; memory is bounded by twice HELD_BYTES and a batch.
+    """
+
+    def __init__(self, place: Place, by: ApartBy) -> None:
+        self._place = place
+        self._by = by
+        self._widening = Widening()
+        self._numbers = Numbers()
+        self._again = Rewriting(place, self._numbers)
+        self._incoming = _Incoming()
+        self._lanes: dict[Key, RollingFiles] = {}
+        self._open: OrderedDict[Key, None] = OrderedDict()
+        self._waiting: dict[Key, _Waiting] = {}
+
+    @property
+    def schema(self) -> pa.Schema | None:
+        """Return the schema that fits all rows so far with all columns, None before the first."""
+        return self._widening.schema
+
+    def write(self, batch: pa.RecordBatch, labels: pa.Array | None = None) -> None:
+        """Append rows in the typed form of ``dil.model.arrow``; ``labels`` are their timelabels.
+
+        Raises:
+            WriteError: the file system refused.
+            ConversionError: a value does not fit, or cannot name a folder.
+        """
+        if batch.num_rows == 0:
+            return
+        batch = conform(batch, self._widening.add(batch))
+        if not self._incoming.fits(batch):
+            self._split()
+        self._incoming.add(batch, labels)
+        if self._incoming.is_full:
+            self._split()
+
+    def finish(self) -> tuple[StagedFile, ...]:
+        """Finish and return the files; none when there was no row. Called once, last.
+
+        Raises:
+            WriteError: as for ``write``.
+            ConversionError: rows do not fit the schema, or none has a column to tell them apart.
+        """
+        schema = self._widening.schema
+        if schema is None:
+            return ()
+        missing = [name for name in self._by.fields if name not in schema.names]
+        if missing:
+            raise ConversionError(
+                f'{_KEY} names "{missing[0]}", which the rows do not have',
+                f"Their columns are: {', '.join(schema.names)}.",
+            )
+        self._split()
+        for key in list(self._open):
+            self._end(key)
+        for key in list(self._waiting):
+            self._write(key)
+            self._lanes[key].end_file()
+        inside = self._inside(schema)
+        files = [
+            file
+            for lane in self._lanes.values()
+            for file in self._again.unified(lane, inside, joins_parts=True)
+        ]
+        self._again.drop_replaced()
+        return tuple(files)
+
+    def abort(self) -> None:
+        """Delete everything written; never fails for a file that is already gone."""
+        for lane in self._lanes.values():
+            lane.delete()
+        self._again.delete()
+
+    def _split(self) -> None:
+        """Give the incoming rows to their keys, and write as many as can be written now."""
+        if not self._incoming.batches:
+            return
+        batch, labels = self._incoming.taken()
+        for key, rows in self._groups(batch, labels):
+            if key not in self._lanes:
+                apart = self._apart(key)
+                self._lanes[key] = RollingFiles(self._place, self._numbers, apart=apart)
+            self._waiting.setdefault(key, _Waiting()).add(rows)
+            if key in self._open or len(self._open) < self._by.most_open:
+                self._write_open(key)
+        self._let_go()
+
+    def _let_go(self) -> None:
+        waiting = sum(each.bytes for each in self._waiting.values())
+        while waiting > HELD_BYTES:
+            key = max(self._waiting, key=lambda each: self._waiting[each].bytes)
+            waiting -= self._waiting[key].bytes
+            if len(self._open) >= self._by.most_open:
+                self._end(next(iter(self._open)))
+            self._write_open(key)
+        held = {key: self._lanes[key].held_bytes for key in self._open}
+        total = sum(held.values())
+        while total > HELD_BYTES:
+            largest = max(held, key=held.__getitem__)
+            total -= held.pop(largest)
+            self._end(largest)
+
+    def _write_open(self, key: Key) -> None:
+        """Write what waits for a key into its file, which stays open unless it is large enough."""
+        self._open.pop(key, None)
+        self._write(key)
+        if self._lanes[key].is_open:
+            self._open[key] = None
+
+    def _write(self, key: Key) -> None:
+        inside = self._inside(self._widening.schema)
+        for rows in self._waiting.pop(key).batches:
+            self._lanes[key].write(conform(rows, inside))
+
+    def _end(self, key: Key) -> None:
+        del self._open[key]
+        self._lanes[key].end_file()
+
+    def _apart(self, key: Key) -> Apart:
+        by = self._by
+        label, *texts = key
+        if not by.keeps_columns and NULL in texts:
+            raise ConversionError(
+                f'a column of {_KEY} holds the text "{NULL}", which stands for null',
+                "Convert it at the source, or leave the column out.",
+            )
+        folder = label_folder(label) if label and by.labels_name_folders else by.folder
+        parts = (folder, hive_folder(by.fields, texts))
+        return Apart("/".join(part for part in parts if part), label or "")
+
+    def _groups(
+        self, batch: pa.RecordBatch, labels: pa.Array
+    ) -> Iterator[tuple[Key, pa.RecordBatch]]:
+        """Yield the rows of each key; they are copies, so that none holds the batch in memory."""
+        rows = batch if self._by.keeps_columns else batch.drop_columns(self._present(batch))
+        if rows.num_columns == 0:
+            raise ConversionError(
+                f"{_KEY} names every column of the rows, so none is left to be written",
+                "Leave one out.",
+            )
+        columns = [_Column.of_labels(labels)]
+        columns += [_Column.of_field(batch, name) for name in self._by.fields]
+        for key, picked in _by_key(columns):
+            yield key, rows if picked is None else rows.take(picked)
+
+    def _present(self, batch: pa.RecordBatch) -> list[str]:
+        return [name for name in self._by.fields if name in batch.schema.names]
+
+    def _inside(self, schema: pa.Schema) -> pa.Schema:
+        """Return the schema of the files."""
+        if self._by.keeps_columns:
+            return schema
+        kept = [field for field in schema if field.name not in self._by.fields]
+        return pa.schema(kept, metadata=schema.metadata)
+
+
+@dataclass(slots=True)
+class _Waiting:
+    """Rows of one key that are not written yet."""
+
+    batches: list[pa.RecordBatch] = field(default_factory=list)
+    bytes: int = 0
+
+    def add(self, rows: pa.RecordBatch) -> None:
+        self.batches.append(rows)
+        self.bytes += rows.nbytes + _BATCH_BYTES
+
+
+@dataclass(slots=True)
+class _Incoming:
+    """Batches of one schema that are not told apart yet, and the labels of their rows."""
+
+    batches: list[pa.RecordBatch] = field(default_factory=list)
+    labels: list[pa.Array] = field(default_factory=list)
+    rows: int = 0
+    bytes: int = 0
+
+    @property
+    def is_full(self) -> bool:
+        return self.rows >= _SPLIT_ROWS or self.bytes >= _SPLIT_BYTES
+
+    def fits(self, batch: pa.RecordBatch) -> bool:
+        first = self.batches[:1]
+        return not first or bool(first[0].schema.equals(batch.schema, check_metadata=True))
+
+    def add(self, batch: pa.RecordBatch, labels: pa.Array | None) -> None:
+        self.batches.append(batch)
+        self.labels.append(pa.nulls(batch.num_rows, pa.string()) if labels is None else labels)
+        self.rows += batch.num_rows
+        self.bytes += batch.nbytes
+
+    def taken(self) -> tuple[pa.RecordBatch, pa.Array]:
+        """Return all of them as one batch with its labels; nothing is left."""
+        batch, labels = pa.concat_batches(self.batches), pa.concat_arrays(self.labels)
+        self.batches, self.labels, self.rows, self.bytes = [], [], 0, 0
+        return batch, labels
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """The values of one column, each once, and which of them each row has."""
+
+    texts: Sequence[str | None]
+    codes: pa.Array
+
+    @classmethod
+    def of_labels(cls, labels: pa.Array) -> _Column:
+        known = labels.dictionary_encode(null_encoding="encode")
+        return cls(known.dictionary.to_pylist(), known.indices.cast(pa.int64()))
+
+    @classmethod
+    def of_field(cls, batch: pa.RecordBatch, name: str) -> _Column:
+        place = batch.schema.get_field_index(name)
+        if place < 0 or pa.types.is_null(batch.schema.field(place).type):
+            return cls((None,), pa.repeat(pa.scalar(0, pa.int64()), batch.num_rows))
+        values = batch.column(place)
+        if not _can_name_folders(values.type):
+            raise ConversionError(
+                f'{_KEY} names "{name}", which holds {values.type}',
+                "Name columns of text, whole numbers, decimals, booleans or dates.",
+            )
+        known = values.dictionary_encode(null_encoding="encode")
+        texts = [_text(value) for value in known.dictionary.to_pylist()]
+        return cls(texts, known.indices.cast(pa.int64()))
+
+
+def _by_key(columns: Sequence[_Column]) -> Iterator[tuple[Key, pa.Array | None]]:
+    """Yield each key that occurs with the places of its rows, None for all rows."""
+    codes = columns[0].codes
+    for column in columns[1:]:
+        codes = pc.add_checked(pc.multiply_checked(codes, len(column.texts)), column.codes)
+    known = codes.dictionary_encode()
+    if len(known.dictionary) == 1:
+        yield _key(columns, known.dictionary[0].as_py()), None
+        return
+    order = pc.sort_indices(known.indices)
+    runs = pc.run_end_encode(known.indices.take(order), run_end_type=pa.int64())
+    start = 0
+    for place, end in zip(runs.values.to_pylist(), runs.run_ends.to_pylist(), strict=True):
+        yield _key(columns, known.dictionary[place].as_py()), order.slice(start, end - start)
+        start = end
+
+
+def _key(columns: Sequence[_Column], code: int) -> Key:
+    texts: list[str | None] = []
+    for column in reversed(columns):
+        code, place = divmod(code, len(column.texts))
+        texts.append(column.texts[place])
+    return tuple(reversed(texts))
+
+
+def _can_name_folders(kind: pa.DataType) -> bool:
+    return any(
+        is_kind(kind)
+        for is_kind in (
+            pa.types.is_string,
+            pa.types.is_integer,
+            pa.types.is_decimal,
+            pa.types.is_boolean,
+            pa.types.is_date,
+        )
+    )
+
+
+def _text(value: object) -> str | None:
+    """Return a value as text; numbers have one form, whatever the scale of their type."""
+    if value is None:
+        return None
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, Decimal):
+        plain = format(value, "f")
+        return plain.rstrip("0").rstrip(".") if "." in plain else plain
+    return str(value)

@@ -1,0 +1,88 @@
+"""Finished files of one attempt written again: in one schema, small ones put together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby
+
+import pyarrow as pa
+
+from dil.errors import ConversionError
+from dil.model.task import StagedFile
+from dil.writing.formats import reader_for
+from dil.writing.rolling import Numbers, Place, RollingFiles, WrittenFile
+from dil.writing.widening import conform
+
+
+class Rewriting:
+    """What ``unified`` wrote again; the files that it replaced stay until they are dropped."""
+
+    def __init__(self, place: Place, numbers: Numbers) -> None:
+        self._place = place
+        self._numbers = numbers
+        self._written: list[RollingFiles] = []
+        self._replaced: list[str] = []
+
+    def unified(
+        self, files: RollingFiles, schema: pa.Schema, *, joins_parts: bool
+    ) -> tuple[StagedFile, ...]:
+        """Return the finished files in one schema, in the order of their rows.
+
+        Files of an older schema are written again, and neighbours among them are put together. So
+        are files that are small, if ``joins_parts``.
+
+        Raises:
+            WriteError: the file system refused.
+            ConversionError: an earlier value does not fit the schema; files cannot be read back.
+        """
+        joins = joins_parts and reader_for(self._place.writer_class) is not None
+        unified: list[StagedFile] = []
+
+        def is_current(entry: WrittenFile) -> bool:
+            return bool(entry.schema.equals(schema, check_metadata=True))
+
+        def stays(entry: WrittenFile) -> bool:
+            return is_current(entry) and not (joins and entry.is_part)
+
+        for is_kept, group in groupby(files.written, stays):
+            entries = list(group)
+            if is_kept or (len(entries) == 1 and is_current(entries[0])):
+                unified.extend(entry.file for entry in entries)
+                continue
+            target = RollingFiles(self._place, self._numbers, apart=files.apart)
+            self._written.append(target)
+            for entry in entries:
+                for batch in rows_again(self._place, entry):
+                    target.write(conform(batch, schema))
+            target.end_file()
+            unified.extend(entry.file for entry in target.written)
+            self._replaced += [entry.file.path for entry in entries]
+        return tuple(unified)
+
+    def drop_replaced(self) -> None:
+        """Delete the files that were written again."""
+        for path in self._replaced:
+            self._place.filesystem.delete_file(path)
+        self._replaced = []
+
+    def delete(self) -> None:
+        """Delete what was written again; safe to call at any time."""
+        for files in self._written:
+            files.delete()
+
+
+def rows_again(place: Place, entry: WrittenFile) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a finished file, a part at a time.
+
+    Raises:
+        ConversionError: files of this format cannot be read back.
+    """
+    read = reader_for(place.writer_class)
+    if read is None:
+        raise ConversionError(
+            f"the columns changed while rows were written, and files of"
+            f" {place.writer_class.__name__} cannot be read back",
+            "Give the columns of this job with ms.output.schema.",
+        )
+    with place.filesystem.open_input(entry.file.path) as source:
+        yield from read(source, entry.schema, place.spec)

@@ -1,0 +1,91 @@
+"""The timelabel of each row, where rows of one work unit lie in several periods.
+
+Source: timelabels.md 3.2 and 6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dil.errors import ConversionError, PlanningError
+
+_INSTANT_MS = pa.timestamp("ms")
+
+
+class RowLabels:
+    """Labels rows by the time in a column.
+
+    A row without a time has the label of its work unit. Whole numbers are epoch milliseconds;
+    dates begin at midnight UTC.
+    """
+
+    def __init__(
+        self, column: str, unit_label: str, label_at: Callable[[int], str], *, is_needed: bool
+    ) -> None:
+        """Take the column, and what labels an instant in epoch ms UTC.
+
+        A column that ``is_needed`` must be there and hold times; another one is used where it
+        does, and all rows have the label of their work unit where it does not.
+        """
+        self._column = column
+        self._unit_label = unit_label
+        self._label_at = label_at
+        self._is_needed = is_needed
+
+    def of(self, batch: pa.RecordBatch) -> pa.Array | None:
+        """Return the label of each row, None where all have that of their work unit.
+
+        Raises:
+            ConversionError: the column is not there, or holds no times, or one outside of the years
+                that have labels.
+        """
+        place = batch.schema.get_field_index(self._column)
+        times = None if place < 0 else _instants(batch.column(place))
+        if times is None:
+            if self._is_needed:
+                raise ConversionError(self._trouble(batch.schema, place), self._fix())
+            return None
+        # Periods begin at whole minutes, and a batch has few of those.
+        minutes = pc.floor_temporal(times, unit="minute").cast(_INSTANT_MS).cast(pa.int64())
+        known = minutes.dictionary_encode()
+        starts: list[int] = known.dictionary.to_pylist()
+        # In order, because a schedule finds neighbours quickly.
+        labels = {at: self._label(at) for at in sorted(starts)}
+        by_row = pa.array([labels[at] for at in starts], pa.string()).take(known.indices)
+        return by_row.fill_null(self._unit_label)
+
+    def _label(self, at: int) -> str:
+        try:
+            return self._label_at(at)
+        except PlanningError as error:
+            raise ConversionError(
+                f'ms.timelabel.column is "{self._column}", and a row has a time there of which '
+                f"{error.message}",
+                "Correct the time at its source, or make it null: a row without a time has the "
+                "label of its work unit.",
+            ) from error
+
+    def _trouble(self, schema: pa.Schema, place: int) -> str:
+        head = f'ms.timelabel.column is "{self._column}"'
+        if place < 0:
+            return f"{head}, which the rows do not have"
+        return f"{head}, which holds {schema.field(place).type} and no times"
+
+    def _fix(self) -> str:
+        return (
+            "Name a column of timestamps, of dates or of epoch milliseconds. Texts become"
+            " timestamps where ms.output.schema declares the column so."
+        )
+
+
+def _instants(times: pa.Array) -> pa.Array | None:
+    """Return instants in UTC, None for what holds no times."""
+    kind = times.type
+    if pa.types.is_null(kind) or pa.types.is_date(kind) or pa.types.is_int64(kind):
+        return times.cast(_INSTANT_MS)
+    if pa.types.is_timestamp(kind):
+        return times.cast(pa.timestamp(kind.unit))
+    return None

@@ -1,0 +1,73 @@
+"""Columns that tell where a row comes from: ``ms.output.system.columns``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pyarrow as pa
+
+from dil.errors import ConversionError
+from dil.model.arrow import TYPE_KEY
+
+RUN_ID = "_dil_run_id"
+SIGNATURE = "_dil_signature"
+EXTRACTED_AT = "_dil_extracted_at"
+TIMELABEL = "_timelabel"
+_INSTANT = pa.timestamp("us", tz="UTC")
+_US_PER_MS = 1000
+
+
+class SystemColumns:
+    """Appends the chosen columns to batches; in a table they are nullable, as any added later.
+
+    A row keeps what was true when it was read: where a later run adopts or goes on with what an
+    earlier one staged, the rows of that one bear its id.
+    """
+
+    def __init__(self, names: Sequence[str], texts: Mapping[str, str], extracted_ms: int) -> None:
+        """Take the names in the order of the columns, and what is the same for all rows.
+
+        ``texts`` are the values by name, ``extracted_ms`` is epoch ms UTC.
+        """
+        self._names = tuple(names)
+        self._texts = texts
+        self._extracted = pa.scalar(extracted_ms * _US_PER_MS, _INSTANT)
+
+    def add(self, batch: pa.RecordBatch, labels: pa.Array | None) -> pa.RecordBatch:
+        """Return the batch with its columns; ``labels`` are the timelabels of its rows, if kept.
+
+        Raises:
+            ConversionError: the source has a column of such a name, with values in it.
+        """
+        batch = self._without_own(batch)
+        arrays, fields = [], []
+        for name in self._names:
+            values = self._values(name, batch.num_rows, labels)
+            word = b"timestamp" if name == EXTRACTED_AT else b"string"
+            arrays.append(values)
+            fields.append(pa.field(name, values.type, metadata={TYPE_KEY: word}))
+        schema = pa.schema([*batch.schema, *fields])
+        return pa.RecordBatch.from_arrays([*batch.columns, *arrays], schema=schema)
+
+    def _values(self, name: str, rows: int, labels: pa.Array | None) -> pa.Array:
+        if name == EXTRACTED_AT:
+            return pa.repeat(self._extracted, rows)
+        if name == TIMELABEL and labels is not None:
+            return labels
+        return pa.repeat(pa.scalar(self._texts[name], pa.string()), rows)
+
+    def _without_own(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Take away columns of these names that a schema contract filled with null.
+
+        The dataset's recorded schema has them, the source has not.
+        """
+        own = [name for name in batch.schema.names if name.lower() in self._names]
+        for name in own:
+            column = batch.column(name)
+            if column.null_count < len(column):
+                raise ConversionError(
+                    f'the source has a column "{name}", which is one of ms.output.system.columns',
+                    "Leave it out of ms.output.system.columns, or rename the source's column with"
+                    " ms.schema.cleansing.",
+                )
+        return batch.drop_columns(own) if own else batch

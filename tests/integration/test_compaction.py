@@ -1,0 +1,306 @@
+"""``dil compact``: fewer files, the same rows, and what may not be put together stays apart."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import fastavro
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+
+from dil.cli.compact import compact as compact_command
+from dil.compaction import Wish, compact
+from dil.errors import ConfigError, ConversionError, LeaseHeldError, StateError
+from dil.publishing.compacted import is_of_many, refuse_window_replace
+from dil.publishing.manifest import live_files
+from dil.state.blocks.verification import verify_chain
+from dil.storage import LocalFilesystem
+from tests.jobs import dataset, properties, visible_files
+from tests.servers.http_server import HttpServer
+from tests.servers.rows import Dataset
+from tests.stories import STEP_MS, Story, day, failing, ids_of, work_unit
+
+DAYS = 6
+
+
+@pytest.fixture
+def source():
+    with HttpServer(Dataset.generate(DAYS * 4, units=("a", "b"), step_ms=STEP_MS)) as server:
+        yield server
+
+
+def compacted(story, job=None, **wish):
+    return compact(job or story.job(), Wish(clock=lambda: story.clock, **wish))
+
+
+def live(story):
+    return live_files(LocalFilesystem(), str(dataset(story.folder)))
+
+
+def test_small_files_of_a_dataset_become_one_with_every_row_in_its_order(tmp_path, source):
+    story = Story(tmp_path, source)
+    for number in (2, 4):
+        story.run(day(number))
+    before = [row for file in live(story) for row in pq.read_table(file.uri[7:]).to_pylist()]
+    assert len(visible_files(tmp_path)) == 8
+
+    outcome = compacted(story)
+
+    (file,) = visible_files(tmp_path)
+    assert pq.read_table(file).to_pylist() == before
+    assert story.rows() == ids_of("a", "b", days=range(4))
+    assert (len(outcome.added), outcome.removed) == (1, 8)
+    assert is_of_many(live(story)[0])
+    assert story.staged() == []
+
+
+def test_the_chain_says_what_was_taken_out_and_added_and_nothing_becomes_due(tmp_path, source):
+    story = Story(tmp_path, source)
+    story.run(day(3))
+    states = story.states()
+    outcome = compacted(story)
+
+    head = story.head()["event"]
+    assert [part["path"] for part in head["newData"]["parts"]] == [outcome.added[0].uri]
+    assert len(head["newData"]["removes"]) == 6
+    with story.store() as store:
+        reset = next(store.blocks_of_kind("ResetState"))["event"]
+        assert verify_chain(store).problems == ()
+    assert reset["act"] == "compact"
+    assert story.states() == states
+    assert story.run(day(3)).status.value == "nothing_due"
+    story.run(day(5))
+    assert story.rows() == ids_of("a", "b", days=range(5))
+
+
+def test_under_window_replace_only_files_of_one_work_unit_are_put_together(tmp_path, source):
+    story = Story(
+        tmp_path,
+        source,
+        ms__publish__mode="window_replace",
+        ms__grace__period__days="2",
+        ms__parameters=properties(tmp_path, "")["ms.parameters"].replace("100", "1"),
+    )
+    story.run(day(3))
+    outcome = compacted(story, target_bytes=1 << 20, is_look=True)
+    assert outcome.proposal.bins == ()
+    assert "only files of the same one are put together" in " ".join(outcome.proposal.notes)
+
+    job = story.job()
+    cut = replace(job, writing=replace(job.writing, row_group_rows=1, target_bytes=100))
+    story.run(day(4), cut)
+    before = {file.signature for file in live(story)}
+    many = len(live(story))
+
+    compacted(story)
+
+    assert len(live(story)) < many
+    assert {file.signature for file in live(story)} == before
+    assert not any(map(is_of_many, live(story)))
+    # The work units are read again, and their files are found.
+    story.run(day(5))
+    assert story.rows() == ids_of("a", "b", days=range(5))
+
+
+def test_rows_that_were_put_together_are_merged_as_before(tmp_path, source):
+    story = Story(
+        tmp_path,
+        source,
+        ms__publish__mode="merge",
+        ms__grace__period__days="2",
+        extract__primary__key__fields="unit,id",
+    )
+    story.run(day(3))
+    compacted(story)
+    assert len(visible_files(tmp_path)) == 1
+    story.run(day(4))
+    assert story.rows() == ids_of("a", "b", days=range(4))
+    compacted(story)
+    story.run(day(5))
+    assert story.rows() == ids_of("a", "b", days=range(5))
+
+
+def test_folders_and_timelabels_stay_apart(tmp_path, source):
+    story = Story(
+        tmp_path,
+        source,
+        ms__publish__layout="timelabel",
+        ms__timelabel__schedule="@daily",
+        ms__table__partition__fields="unit",
+    )
+    story.run(day(2))
+    story.run(day(4))
+    folders = Counter(path.parent for path in visible_files(tmp_path))
+    assert set(folders.values()) == {1}
+    outcome = compacted(story)
+    assert outcome.proposal.bins == ()
+    assert "8 small files; only files of one timelabel" in outcome.proposal.notes[0]
+
+    again = Story(tmp_path / "again", source, ms__table__partition__fields="unit")
+    again.run(day(2))
+    again.run(day(4))
+    compacted(again)
+    found = [path.parent.name for path in visible_files(tmp_path / "again")]
+    assert found == ["unit=a", "unit=b"]
+
+
+def test_a_budget_leaves_the_rest_for_the_next_time(tmp_path, source):
+    story = Story(tmp_path, source)
+    story.run(day(6))
+    size = max(file.bytes for file in live(story))
+    target = 2 * size + 2
+    first = compacted(story, target_bytes=target, max_bytes=4 * size)
+    assert (len(first.proposal.bins), first.proposal.left) == (2, 4)
+    second = compacted(story, target_bytes=target)
+    assert (len(second.proposal.bins), second.proposal.left) == (4, 0)
+    assert compacted(story, target_bytes=target).proposal.bins == ()
+    assert story.rows() == ids_of("a", "b", days=range(6))
+
+
+def test_many_files_take_several_commits(tmp_path, source):
+    story = Story(tmp_path, source)
+    story.run(day(6))
+    size = max(file.bytes for file in live(story))
+    outcome = compacted(story, target_bytes=2 * size + 2, files_a_commit=4)
+    assert len({file.run_id for file in outcome.added}) == 3
+    assert story.rows() == ids_of("a", "b", days=range(6))
+    assert verify(story)
+
+
+def verify(story):
+    with story.store() as store:
+        return verify_chain(store).problems == ()
+
+
+def test_a_column_that_came_later_is_null_in_the_rows_before(tmp_path, source):
+    story = Story(tmp_path, source)
+    story.run(day(2), story.job(ms__output__schema=columns("id", "unit")))
+    story.run(day(4), story.job(ms__output__schema=columns("id", "unit", "amount")))
+    compacted(story)
+    (file,) = visible_files(tmp_path)
+    table = pq.read_table(file)
+    assert table.column_names == ["id", "unit", "amount"]
+    assert table["amount"].null_count == 16
+    assert story.rows() == ids_of("a", "b", days=range(4))
+
+
+def columns(*names):
+    kinds = {"id": "long", "unit": "string", "amount": "double"}
+    return json.dumps(
+        [{"columnName": n, "isNullable": True, "dataType": {"type": kinds[n]}} for n in names]
+    )
+
+
+@pytest.mark.parametrize("form", ["AVRO", "ORC", "JSON", "CSV"])
+def test_every_format_can_be_put_together(form, tmp_path, source):
+    story = Story(tmp_path, source, writer__output__format=form)
+    story.run(day(2))
+    story.run(day(4))
+    before = [row for file in live(story) for row in records(Path(file.uri[7:]))]
+    compacted(story)
+    (file,) = visible_files(tmp_path)
+    assert records(file) == before
+    assert (Counter(rows(file)), file.suffix) == (
+        ids_of("a", "b", days=range(4)),
+        f".{form.lower()}",
+    )
+
+
+def rows(file: Path):
+    return [(row["unit"], row["id"]) for row in records(file)]
+
+
+def records(file: Path):
+    match file.suffix:
+        case ".avro":
+            with file.open("rb") as stream:
+                found = list(fastavro.reader(stream))
+        case ".orc":
+            from pyarrow import orc
+
+            found = orc.read_table(file).to_pylist()
+        case ".json":
+            found = [json.loads(line) for line in file.read_text().splitlines()]
+        case _:
+            from pyarrow import csv
+
+            found = csv.read_csv(file).to_pylist()
+    return found
+
+
+def test_a_look_changes_nothing_and_needs_no_lease(tmp_path, source):
+    story = Story(tmp_path, source)
+    story.run(day(3))
+    before = visible_files(tmp_path)
+    with story.store() as store:
+        lease = store.acquire_lease("somebody", lease_s=3600)
+        outcome = compacted(story, is_look=True)
+        assert outcome.proposal.files == 6
+        with pytest.raises(LeaseHeldError):
+            compacted(story)
+        store.release_lease(lease)
+    assert visible_files(tmp_path) == before
+
+
+def test_work_of_a_crashed_run_is_published_first(tmp_path, source):
+    story = Story(tmp_path, source)
+    story.run(day(2))
+    source.faults.append(failing(2, "b"))
+    assert story.run(day(3)).status.value == "failed"
+    with pytest.raises(StateError, match="waits in staging"):
+        compacted(story)
+    source.faults.clear()
+    story.run(day(3))
+    compacted(story)
+    assert story.rows() == ids_of("a", "b", days=range(3))
+
+
+def test_a_file_with_other_rows_than_were_published_is_left_alone(tmp_path, source):
+    story = Story(tmp_path, source)
+    story.run(day(3))
+    spoilt = visible_files(tmp_path)[0]
+    pq.write_table(pq.read_table(spoilt).slice(1), spoilt)
+    before = visible_files(tmp_path)
+    with pytest.raises(ConversionError, match="3 rows, and 4 were published"):
+        compacted(story)
+    assert visible_files(tmp_path) == before
+    with story.store() as store:
+        assert store.pending_intent() is None
+
+
+def test_what_cannot_be_compacted_is_refused(tmp_path, source):
+    story = Story(tmp_path, source)
+    job = story.job(state__store__enabled="false")
+    with pytest.raises(ConfigError, match="keep state"):
+        compacted(story, job)
+    with pytest.raises(ConfigError, match="--vacuum-hours"):
+        compacted(story, story.job(), vacuum_hours=1)
+
+
+def test_a_mode_that_looks_for_work_units_is_refused_where_rows_are_mixed(tmp_path, source):
+    story = Story(tmp_path, source)
+    story.run(day(3))
+    compacted(story)
+    spec = story.job().publishing
+    refuse_window_replace(spec, live(story))
+    window = story.job(ms__publish__mode="window_replace").publishing
+    with pytest.raises(ConfigError, match="several work units"):
+        refuse_window_replace(window, live(story))
+
+
+def test_the_command_tells_what_it_does(tmp_path, source):
+    story = Story(tmp_path, source)
+    story.run(day(3))
+    file = str(tmp_path / "orders.conf")
+    look = CliRunner().invoke(compact_command, [file, "--dry-run"], standalone_mode=False)
+    assert "6 small files" in look.output
+    assert look.output.endswith("nothing was changed\n")
+    done = CliRunner().invoke(compact_command, [file, "--json"], standalone_mode=False)
+    told = json.loads(done.stdout)
+    assert (told["small"], told["removed"], len(told["added"])) == (6, 6, 1)
+    assert story.rows() == ids_of("a", "b", days=range(3))
+    assert work_unit(0, "a") not in done.stdout

@@ -1,0 +1,158 @@
+"""Kill -9 between any two statements of a run that loads tables of timelabels, then run again."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections import Counter
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from tests.jobs import write_job
+from tests.servers.http_server import HttpServer
+from tests.servers.rows import DAY_MS, START_MS, Dataset, generated_row
+from tests.timeseries import labels_of, require_whole, rows_of, rows_of_the_source
+from tests.torture.kills import KillServer, restore
+from tests.warehouses import ENGINES, Warehouse, new_warehouse
+
+FIRST = int(datetime(2020, 1, 4, tzinfo=UTC).timestamp() * 1000)
+SECOND = int(datetime(2020, 1, 6, tzinfo=UTC).timestamp() * 1000)
+STEP_MS = 40 * 60_000
+PER_DAY = DAY_MS // STEP_MS
+# The short form kills at this many statements of each path; the long form (make torture) at all.
+KILLS = int(os.environ.get("DIL_KILLS", "2"))
+STATEMENTS = ("begin", "change", "load", "rows", "commit", "rollback")
+
+PATHS = {
+    "tables": {},
+    "compacted": {"ms__timeseries__max__partitions": "2"},
+}
+
+
+@pytest.fixture(scope="module")
+def kills():
+    with KillServer() as server:
+        yield server
+
+
+@pytest.fixture(params=ENGINES)
+def warehouse(request, tmp_path):
+    (tmp_path / "job").mkdir()
+    with new_warehouse(request.param, tmp_path / "job", request) as made:
+        yield made
+
+
+def late_rows():
+    """Return rows of the day before the first run that show up after it."""
+    return [
+        generated_row(unit, 100_000 + number, START_MS + 2 * DAY_MS + number * 1000)
+        for unit in ("a", "b")
+        for number in range(5)
+    ]
+
+
+def kept_copy(warehouse: Warehouse, request: pytest.FixtureRequest) -> Callable[[], None]:
+    """Keep a copy of the database as it is now; return what puts it back."""
+    name = urlsplit(warehouse.url).path[1:]
+    if warehouse.engine == "postgresql":
+        server, copy = request.getfixturevalue("postgresql_server"), f"{name}_copy"
+        server.execute(f"CREATE DATABASE {copy} TEMPLATE {name}")
+        request.addfinalizer(lambda: server.drop_database(copy))
+
+        def put_back() -> None:
+            server.drop_database(name)
+            server.execute(f"CREATE DATABASE {name} TEMPLATE {copy}")
+
+        return put_back
+    if warehouse.engine == "mysql":
+        return _kept_tables(warehouse, request.getfixturevalue("mysql_server"), name, request)
+    return lambda: None  # the file lies in the job's folder
+
+
+def _kept_tables(warehouse, server, name, request) -> Callable[[], None]:
+    copy = f"{name}_copy"
+    server.add_database(copy)
+    request.addfinalizer(lambda: server.drop_database(copy))
+    tables, views = _objects(warehouse)
+    texts = [warehouse.rows(f"SHOW CREATE VIEW `{view}`")[0][1] for view in views]
+    for table in tables:
+        warehouse.execute(
+            f"CREATE TABLE {copy}.`{table}` LIKE `{table}`",
+            f"INSERT INTO {copy}.`{table}` SELECT * FROM `{table}`",
+        )
+
+    def put_back() -> None:
+        now, shown = _objects(warehouse)
+        warehouse.execute(*(f"DROP VIEW `{view}`" for view in shown))
+        warehouse.execute(*(f"DROP TABLE `{table}`" for table in now))
+        for table in tables:
+            warehouse.execute(
+                f"CREATE TABLE `{table}` LIKE {copy}.`{table}`",
+                f"INSERT INTO `{table}` SELECT * FROM {copy}.`{table}`",
+            )
+        warehouse.execute(*texts)
+
+    return put_back
+
+
+def _objects(warehouse: Warehouse) -> tuple[list[str], list[str]]:
+    found = warehouse.rows("SHOW FULL TABLES")
+    return (
+        [name for name, kind in found if kind == "BASE TABLE"],
+        [name for name, kind in found if kind == "VIEW"],
+    )
+
+
+def statements(events: list[str]) -> list[int]:
+    """Return the numbers of the calls of a database's connection, and of their returns."""
+    return [
+        number
+        for number, event in enumerate(events)
+        if "publishing/warehouse/" in event
+        and "_Connection." in event
+        and event.rpartition(".")[2] in STATEMENTS
+    ]
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_a_run_killed_at_any_statement_and_run_again_has_the_labels_of_the_source(
+    path: str, warehouse: Warehouse, kills: KillServer, tmp_path: Path, request
+) -> None:
+    base, live = tmp_path / "before", tmp_path / "job"
+    settings = {
+        "ms__warehouse__url": warehouse.url,
+        "ms__warehouse__table__kind": "timeseries",
+        "ms__timelabel__schedule": "10 0 * * *",
+        "ms__grace__period__days": "2",
+        **PATHS[path],
+    }
+    with HttpServer(Dataset.generate(6 * PER_DAY, units=("a", "b"), step_ms=STEP_MS)) as source:
+        job = write_job(live, source.url, **settings)
+        assert kills.run(job, FIRST)["exit"] == 0
+        assert rows_of(warehouse) == rows_of_the_source(source, START_MS, FIRST)
+        source.dataset.extend(late_rows())
+        shutil.copytree(live, base)
+        put_back = kept_copy(warehouse, request)
+
+        whole = kills.run(job, SECOND)
+        assert whole["exit"] == 0
+        expected, labels = rows_of(warehouse), labels_of(warehouse)
+        assert expected == rows_of_the_source(source, START_MS, SECOND)
+        require_whole(warehouse)
+
+        chosen = statements(whole["events"])
+        for at in chosen[:: max(1, len(chosen) // KILLS)]:
+            restore(base, live)
+            put_back()
+            assert kills.run(job, SECOND, at)["killed"], f"statement {at} was never reached"
+            step = f"killed at {at}: {whole['events'][at]}"
+            assert kills.run(job, SECOND)["exit"] == 0, step
+            found = rows_of(warehouse)
+            assert found - expected == Counter(), f"doubled, {step}"
+            assert expected - found == Counter(), f"lost, {step}"
+            assert labels_of(warehouse) == labels, step
+            require_whole(warehouse)

@@ -1,0 +1,194 @@
+"""Jobs that load databases, from the job file to the table."""
+
+from __future__ import annotations
+
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from dil import config
+from dil.job import RunOptions, run_job
+from dil.model.report import RunReport, RunStatus
+from tests.integration.dil_processes import dil
+from tests.jobs import DAY_MS, ROOT, write_job
+from tests.servers.day_rows import DayRows
+from tests.servers.rows import START_MS
+from tests.stories import executor
+from tests.warehouses import ENGINES, Warehouse, new_warehouse
+
+EXAMPLES = ROOT / "conf/examples"
+NOON = 1_714_780_800_000 + DAY_MS // 2  # 2024-05-04T12:00:00Z
+
+
+@pytest.fixture(params=ENGINES)
+def warehouse(request, tmp_path):
+    with new_warehouse(request.param, tmp_path, request) as made:
+        yield made
+
+
+def run(job: Path, day: int, **moved: str) -> RunReport:
+    """Run a job at the beginning of a day of its source."""
+    now = START_MS + day * DAY_MS
+    options = RunOptions(now_ms=now, clock=lambda: now, executor=executor())
+    return run_job(config.load(job, environ={}, overrides=moved).job, options)
+
+
+def row(number: int, day: int, amount: object = 1.5) -> dict[str, object]:
+    return {"id": number, "unit": "a", "updated_ms": START_MS + day * DAY_MS, "amount": amount}
+
+
+def job_of_days(folder: Path, source: DayRows, warehouse: Warehouse, **changes: str) -> Path:
+    facts = {
+        "ms__warehouse__url": warehouse.url,
+        "ms__watermark": '[{"name": "system", "type": "datetime", '
+        '"range": {"from": "2020-01-01", "to": "P0D"}}]',
+        "ms__parameters": '[{"name": "since", "type": "watermark", "value": "low"}]',
+        "ms__session__key__field": "",
+        "ms__output__schema": "",
+    }
+    return write_job(folder, source.url, **{**facts, **changes})
+
+
+def ids(warehouse: Warehouse) -> list[int]:
+    return [row[0] for row in warehouse.rows(f"SELECT id FROM {warehouse.prefix}orders ORDER BY 1")]
+
+
+def test_each_row_of_each_day_is_loaded_once(warehouse: Warehouse, tmp_path: Path) -> None:
+    days = {START_MS + day * DAY_MS: [row(day, day), row(100 + day, day)] for day in range(4)}
+    with DayRows(days) as source:
+        job = job_of_days(tmp_path / "job", source, warehouse)
+        first, second, third = run(job, 2), run(job, 4), run(job, 4)
+    assert (first.rows, second.rows, third.status) == (4, 4, RunStatus.NOTHING_DUE)
+    assert ids(warehouse) == [0, 1, 2, 3, 100, 101, 102, 103]
+
+
+def test_rows_that_an_operator_lets_be_read_again_are_decided_about(
+    tmp_path: Path, request
+) -> None:
+    days = {START_MS: [row(1, 0)]}
+    with (
+        new_warehouse("sqlite", tmp_path, request) as warehouse,
+        DayRows(days) as source,
+    ):
+        job = job_of_days(tmp_path / "job", source, warehouse)
+        assert run(job, 1).rows == 1
+        for words, code, told in (
+            ((), 2, "would publish these rows a second time"),
+            (("--withdraw-files",), 1, "cannot be withdrawn from there"),
+        ):
+            done = dil("state", "forget", str(job), "--all", "--yes", *words)
+            assert done.returncode == code, done.stderr
+            assert told in " ".join(done.stderr.split())
+        assert run(job, 1).status is RunStatus.NOTHING_DUE
+        assert ids(warehouse) == [1]
+
+
+def test_a_replace_whose_reading_fails_leaves_the_table_as_it_was(
+    warehouse: Warehouse, tmp_path: Path
+) -> None:
+    with DayRows({START_MS: [row(1, 0)]}) as source:
+        job = job_of_days(tmp_path / "job", source, warehouse, ms__warehouse__operation="replace")
+        assert run(job, 1).rows == 1
+        failed = run(job, 2, **{"ms.source.uri": f"{source.url}/records?since=none"})
+        assert failed.status is RunStatus.FAILED
+        assert ids(warehouse) == [1]
+        source.days = {START_MS: [row(2, 0)], START_MS + DAY_MS: [row(3, 1)]}
+        assert run(job, 2).rows == 2
+        assert ids(warehouse) == [2, 3]
+        source.days = {}
+        assert run(job, 2).status is RunStatus.SUCCESS
+        assert ids(warehouse) == []
+
+
+def test_a_window_that_has_no_rows_any_more_is_emptied(
+    warehouse: Warehouse, tmp_path: Path
+) -> None:
+    days = {START_MS + day * DAY_MS: [row(day, day)] for day in range(3)}
+    changes = {"ms__publish__mode": "window_replace", "ms__grace__period__days": "1"}
+    with DayRows(days) as source:
+        job = job_of_days(tmp_path / "job", source, warehouse, **changes)
+        run(job, 2)
+        source.days[START_MS + DAY_MS] = []
+        run(job, 3)
+    assert ids(warehouse) == [0, 2]
+
+
+def test_columns_that_do_not_fit_fail_the_run_and_not_the_next_one(
+    warehouse: Warehouse, tmp_path: Path
+) -> None:
+    """A table of others has a column of another type; once it is another one, the job goes on."""
+    prefix = warehouse.prefix
+    if prefix:
+        warehouse.execute(f"CREATE SCHEMA {warehouse.schema}")
+    warehouse.execute(f"CREATE TABLE {prefix}orders (id DATE)")
+    with DayRows({START_MS: [row(1, 0)]}) as source:
+        job = job_of_days(tmp_path / "job", source, warehouse)
+        failed = run(job, 1)
+        assert failed.status is RunStatus.FAILED
+        assert "column id of the table orders has the type" in failed.failures[0].error
+        warehouse.execute(f"DROP TABLE {prefix}orders")
+        done = run(job, 1)
+    assert (done.status, done.recovered) == (RunStatus.SUCCESS, ())
+    assert ids(warehouse) == [1]
+
+
+def test_the_example_upserts_each_order_once(tmp_path: Path) -> None:
+    make = runpy.run_path(str(EXAMPLES / "database/make_database.py"))["make"]
+    make(tmp_path / "orders.duckdb")
+    moved = {
+        "ms.warehouse.url": f"duckdb:///{tmp_path}/warehouse.duckdb",
+        "ms.source.uri": f"jdbc:duckdb:{tmp_path}/orders.duckdb",
+        "data.publisher.final.dir": str(tmp_path / "lake"),
+        "state.store.dir": str(tmp_path / "state"),
+    }
+    job = config.load(EXAMPLES / "warehouse/orders.conf", environ={}, overrides=moved).job
+    for now in (NOON - DAY_MS, NOON):
+        report = run_job(job, RunOptions(now_ms=now, clock=lambda: NOON, executor=executor()))
+        assert report.status is RunStatus.SUCCESS
+    warehouse = Warehouse("duckdb", "", "demo", tmp_path / "warehouse.duckdb")
+    found = warehouse.rows("SELECT COUNT(*), COUNT(DISTINCT id), MIN(id), MAX(id) FROM demo.orders")
+    assert found == [(3000, 3000, 0, 2999)]
+    assert warehouse.columns("orders")["amount"] == "DECIMAL(12,2)"
+
+
+def test_checking_and_planning_load_no_driver_and_no_arrow(tmp_path: Path) -> None:
+    job = write_job(tmp_path, "http://x", ms__warehouse__url="duckdb:///w.duckdb")
+    code = (
+        "import sys; from dil.cli.main import main\n"
+        "for verb in ('validate', 'plan'):\n"
+        "    try: main([verb, sys.argv[1], '--now', '2020-01-02T00:00:00Z'])\n"
+        "    except SystemExit as end: assert not end.code, end.code\n"
+        "assert not {'duckdb', 'pyarrow', 'sqlalchemy'} & set(sys.modules)\n"
+    )
+    done = [sys.executable, "-c", code, str(job)]
+    subprocess.run(done, check=True, cwd=ROOT, stdout=subprocess.PIPE)
+
+
+def test_each_label_keeps_the_newest_reading_of_a_source_without_times(
+    warehouse: Warehouse, tmp_path: Path
+) -> None:
+    """Stock levels, a reading a day: a second run of a day takes the place of its first."""
+    changes = {
+        "ms__publish__mode": "window_replace",
+        "ms__timelabel__schedule": "@daily",
+        "ms__watermark": "",
+        "ms__work__unit__partition": "none",
+        "ms__parameters": '[{"name": "since", "type": "primitive", "value": "0"}]',
+    }
+    with DayRows({0: [row(1, 0)]}) as source:
+        job = job_of_days(tmp_path / "job", source, warehouse, **changes)
+        run(job, 1)
+        source.days[0] = [row(2, 0), row(3, 0)]
+        run(job, 2)
+        source.days[0] = [row(3, 0), row(4, 0)]
+        again = config.load(job, environ={}).job
+        later = START_MS + 2 * DAY_MS + DAY_MS // 2
+        run_job(again, RunOptions(now_ms=later, clock=lambda: later, executor=executor()))
+
+    held = warehouse.rows(f"SELECT _timelabel, id FROM {warehouse.prefix}orders ORDER BY 1, 2")
+    assert held == [("20200101000000", 1), ("20200102000000", 3), ("20200102000000", 4)]
+    labels = warehouse.rows(f"SELECT timelabel FROM {warehouse.prefix}dil_part ORDER BY 1")
+    assert labels == [("20200101000000",), ("20200102000000",)]

@@ -1,0 +1,409 @@
+"""What is in a database's table after commits of each mode, read by another library."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import math
+import threading
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from dil.errors import CommitUnknownError, ConfigError, ConversionError, WriteError
+from dil.model.destination import MergeSpec
+from dil.model.job import PublishMode
+from tests.warehouses import ENGINES, Loads, Warehouse, new_warehouse
+
+UTC = pa.timestamp("us", "UTC")
+BY_ID = MergeSpec(("id",), ("version",), op_field="op", delete_words=("d",))
+ODD = 'Odd "na`me %s?'
+
+
+@pytest.fixture(params=ENGINES)
+def warehouse(request, tmp_path):
+    with new_warehouse(request.param, tmp_path, request) as made:
+        yield made
+
+
+@pytest.fixture
+def loads(warehouse: Warehouse, tmp_path: Path) -> Loads:
+    return Loads(warehouse, tmp_path)
+
+
+def numbers(*values: int | None) -> pa.Table:
+    return pa.table({"id": pa.array(values, pa.int64())})
+
+
+def versions(*rows: tuple[int, int | None, str, str]) -> pa.Table:
+    ids, numbers_, texts, ops = zip(*rows, strict=True)
+    columns = {"id": ids, "version": pa.array(numbers_, pa.int64()), "text": texts, "op": ops}
+    return pa.table(columns)
+
+
+# Values
+
+
+def every_type() -> pa.Table:
+    instant = dt.datetime.fromisoformat("2020-01-01 02:03:04.000005")
+    early = dt.datetime.fromisoformat("1969-12-31 23:59:59.999999")
+    return pa.table(
+        {
+            "id": pa.array([1, 2, 3], pa.int64()),
+            "small": pa.array([-5, None, 2**31 - 1], pa.int32()),
+            "flag": pa.array([True, False, None]),
+            "fraction": pa.array([0.1, None, -1e300]),
+            "single": pa.array([0.1, None, 1.5], pa.float32()),
+            "amount": pa.array(
+                [Decimal("12345678901234567890.123456"), Decimal("-0.000001"), None],
+                pa.decimal128(38, 6),
+            ),
+            "big": pa.array([2**64 - 1, None, 0], pa.uint64()),
+            "text": ["tab\t \"quotes\" \\N\r\n, 'é😀' %s", "", None],
+            "word": pa.array(["a", None, "a"]).dictionary_encode(),
+            "bytes": pa.array([bytes(range(256)), b"", None]),
+            "day": pa.array([dt.date(2020, 2, 29), dt.date(1, 1, 1), None]),
+            "time": pa.array([dt.time(23, 59, 59, 999_999), dt.time(0), None], pa.time64("us")),
+            "local": pa.array([instant, early, None], pa.timestamp("us")),
+            "instant": pa.array([instant, early, None], pa.timestamp("us")).cast(UTC),
+            "list": pa.array([[1, 2], [], None]),
+            "record": pa.array([{"x": Decimal("1.10"), "y": 'q"\n'}, {"x": None, "y": None}, None]),
+            "map": pa.array([[("k", 1)], [], None], pa.map_(pa.string(), pa.int64())),
+            "nothing": pa.nulls(3),
+            ODD: ["x", None, "y"],
+        }
+    )
+
+
+def plain(value: Any) -> Any:
+    """Return a value of any database in the form of all of them."""
+    if isinstance(value, dt.datetime):
+        return value.replace(tzinfo=None)
+    if isinstance(value, dt.timedelta):
+        return (dt.datetime.fromisoformat("2000-01-01") + value).time()
+    if isinstance(value, float) and not value.is_integer():
+        return pytest.approx(value, rel=1e-7)
+    return value
+
+
+def parsed(name: str, value: Any) -> Any:
+    """Return what SQLite keeps as text, and what is JSON, as values."""
+    if value is None or not isinstance(value, str):
+        return value
+    if name in {"amount", "big"}:
+        return Decimal(value)
+    if name in {"list", "record", "map"}:
+        return json.loads(value, parse_float=Decimal)
+    kinds = {"day": dt.date, "time": dt.time, "local": dt.datetime, "instant": dt.datetime}
+    return kinds[name].fromisoformat(value) if name in kinds else value
+
+
+def test_every_type_arrives_as_it_was(loads: Loads) -> None:
+    table = every_type()
+    loads.load("run-1", table)
+    names = list(loads.warehouse.columns("orders"))
+    assert names == table.column_names
+    expected = table.set_column(names.index("map"), "map", pa.array([None] * 3)).to_pylist()
+    maps = [{"k": 1}, {}, None]
+    for found, wanted, entries in zip(loads.rows(), expected, maps, strict=True):
+        values = {name: parsed(name, value) for name, value in zip(names, found, strict=True)}
+        # psycopg reads fractions of JSON as floats; the database keeps them as they were.
+        if values["record"] and values["record"]["x"] is not None:
+            assert Decimal(str(values["record"].pop("x"))) == wanted["record"].pop("x")
+        assert values.pop("map") == entries
+        wanted.pop("map")
+        assert {name: plain(value) for name, value in values.items()} == {
+            name: plain(value) for name, value in wanted.items()
+        }
+
+
+def test_not_a_number_and_the_infinities_arrive_or_are_refused_before_anything_is_decided(
+    loads: Loads,
+) -> None:
+    table = pa.table({"id": [1, 2], "fraction": [math.nan, math.inf]})
+    if loads.warehouse.engine in {"mysql", "sqlite"}:
+        with pytest.raises(ConversionError, match="fraction holds NaN"):
+            loads.intent("run-1", table)
+        return
+    loads.load("run-1", table)
+    (_, first), (_, second) = loads.rows()
+    assert math.isnan(first)
+    assert second == math.inf
+
+
+def test_text_with_nul_arrives_or_is_refused_before_anything_is_decided(loads: Loads) -> None:
+    table = pa.table({"text": ["a\0b"], "nested": [["\0"]]})
+    if loads.warehouse.engine == "postgresql":
+        with pytest.raises(ConversionError, match="text holds text with the character NUL"):
+            loads.intent("run-1", table.select(["text"]))
+        with pytest.raises(ConversionError, match="nested holds text with the character NUL"):
+            loads.intent("run-1", table.select(["nested"]))
+        return
+    loads.load("run-1", table)
+    assert loads.rows("text") == [("a\0b",)]
+
+
+# Modes
+
+
+def test_each_run_adds_its_rows_once(loads: Loads) -> None:
+    intent = loads.intent("run-1", numbers(1, 2), numbers(3))
+    loads.destination.carry_out(intent)
+    loads.destination.carry_out(intent)
+    loads.load("run-2", numbers(3))
+    assert loads.rows() == [(1,), (2,), (3,), (3,)]
+    assert loads.runs() == [(1, "run-1"), (2, "run-2")]
+
+
+def test_two_finishers_of_one_publish_load_its_rows_once(loads: Loads) -> None:
+    intent = loads.intent("run-1", numbers(*range(1000)))
+    finishers = [
+        threading.Thread(target=loads.destination.carry_out, args=(intent,)) for _ in range(2)
+    ]
+    for each in finishers:
+        each.start()
+    for each in finishers:
+        each.join()
+    assert loads.rows("COUNT(*)") == [(1000,)]
+    assert loads.runs() == [(1, "run-1")]
+
+
+def test_two_jobs_that_load_into_one_table_take_numbers_of_their_own(
+    loads: Loads, tmp_path: Path
+) -> None:
+    (tmp_path / "other").mkdir()
+    other = Loads(loads.warehouse, tmp_path / "other")
+    first, second = loads.intent("run-1", numbers(1)), other.intent("run-2", numbers(2))
+    assert first.sequence == second.sequence == 1
+    other.destination.carry_out(second)
+    loads.destination.carry_out(first)
+    assert loads.rows() == [(1,), (2,)]
+    assert loads.runs() == [(1, "run-2"), (2, "run-1")]
+
+
+def test_a_replace_leaves_the_rows_of_its_run_alone(loads: Loads) -> None:
+    loads.load("run-1", numbers(7, 8))
+    loads.mode = PublishMode.REPLACE
+    intent = loads.intent("run-2", numbers(1, 2))
+    loads.destination.carry_out(intent)
+    assert loads.rows() == [(1,), (2,)]
+    loads.load("run-3", numbers(3))
+    loads.destination.carry_out(intent)
+    assert loads.rows() == [(3,)]
+
+
+def test_a_replace_by_no_rows_empties_the_table_of_others_too(loads: Loads) -> None:
+    loads.load("run-1", numbers(7, 8))
+    prefix = loads.warehouse.prefix
+    loads.warehouse.execute(f"DROP TABLE {prefix}dil_commit", f"DROP TABLE {prefix}dil_part")
+    loads.mode = PublishMode.REPLACE
+    intent = loads.intent("run-2")
+    assert intent.commit.removes
+    loads.destination.carry_out(intent)
+    assert loads.rows() == []
+    assert loads.intent("run-3").commit.removes == ()
+
+
+def test_a_window_replace_replaces_what_it_read_again(loads: Loads) -> None:
+    loads.mode = PublishMode.WINDOW_REPLACE
+    loads.load("run-1", numbers(1, 2), numbers(3), numbers(4), units=["a", "b", "c"])
+    loads.load("run-2", numbers(9), units=["a", "b"])
+    assert loads.rows("id, _dil_signature") == [(4, "c"), (9, "a")]
+    assert {file.signature for file in loads.destination.live()} == {"a", "c"}
+
+
+def test_newer_rows_take_the_place_of_those_of_their_keys(loads: Loads) -> None:
+    loads.mode, loads.merge = PublishMode.MERGE, BY_ID
+    loads.load(
+        "run-1",
+        versions((1, 5, "first", "i"), (2, 5, "two", "i"), (4, 1, "four", "i")),
+        versions((1, 5, "later of equals", "u"), (3, None, "no version", "i"), (2, 4, "old", "u")),
+    )
+    assert loads.rows("id, text") == [
+        (1, "later of equals"), (2, "two"), (3, "no version"), (4, "four"),
+    ]  # fmt: skip
+    intent = loads.intent(
+        "run-2",
+        versions((1, 4, "older", "u"), (2, 6, "", "D"), (3, None, "again", "u"), (4, 0, "", "d")),
+        versions((5, 1, "", "d"), (6, 1, "new", "i")),
+    )
+    for _ in range(2):
+        loads.destination.carry_out(intent)
+        assert loads.rows("id, text") == [
+            (1, "later of equals"), (3, "again"), (4, "four"), (6, "new"),
+        ]  # fmt: skip
+
+
+def test_rows_deleted_softly_stay_with_the_time(loads: Loads) -> None:
+    loads.mode = PublishMode.MERGE
+    loads.merge = MergeSpec(("id",), ("version",), "op", ("d",), is_soft=True)
+    loads.load("run-1", versions((1, 1, "one", "i"), (2, 1, "two", "i")))
+    loads.load("run-2", versions((1, 2, "one", "d")))
+    (_, first), (_, second) = loads.rows("id, _dil_deleted_at")
+    assert str(first).startswith("2023-11-14 22:13:20")
+    assert second is None
+    loads.load("run-3", versions((1, 3, "one", "u")))
+    assert loads.rows("id, _dil_deleted_at") == [(1, None), (2, None)]
+
+
+def test_keys_of_several_columns_and_of_text_are_told_apart_exactly(loads: Loads) -> None:
+    loads.mode, loads.merge = PublishMode.MERGE, MergeSpec(("unit", "id"))
+    units = ["a", "A", "a ", "á", "a"]
+    table = pa.table({"unit": units, "id": [1, 1, 1, 1, 2], ODD: units})
+    loads.load("run-1", table)
+    loads.load("run-2", table)
+    assert loads.rows("COUNT(*)") == [(5,)]
+
+
+def test_a_merge_of_keys_alone_keeps_one_row_of_each(loads: Loads) -> None:
+    loads.mode, loads.merge = PublishMode.MERGE, MergeSpec(("id",))
+    loads.load("run-1", numbers(1, 1, 2))
+    loads.load("run-2", numbers(2, 3))
+    assert loads.rows() == [(1,), (2,), (3,)]
+
+
+def test_keys_that_are_null_are_refused(loads: Loads) -> None:
+    loads.mode, loads.merge = PublishMode.MERGE, MergeSpec(("id",))
+    with pytest.raises(ConversionError, match="id holds nulls"):
+        loads.intent("run-1", numbers(1, None))
+
+
+# Shapes
+
+
+def test_a_table_grows_with_its_rows(loads: Loads) -> None:
+    loads.load(
+        "run-1",
+        pa.table({"id": pa.array([1], pa.int32()), "amount": pa.array([1], pa.decimal128(5, 2))}),
+    )
+    loads.load(
+        "run-2",
+        pa.table(
+            {
+                "text": ["new"],
+                "id": pa.array([2**40], pa.int64()),
+                "amount": pa.array([Decimal("1234567.125")], pa.decimal128(12, 3)),
+            }
+        ),
+    )
+    loads.load("run-3", pa.table({"id": pa.array([7], pa.int16())}))
+    found = [(row[0], row[1], row[2] and Decimal(row[2])) for row in loads.rows("id, text, amount")]
+    assert found == [
+        (1, None, 1), (7, None, None), (2**40, "new", Decimal("1234567.125")),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("then", [pa.string(), pa.float64(), pa.date32(), pa.bool_()])
+def test_another_type_is_refused_before_anything_is_decided(loads: Loads, then) -> None:
+    loads.load("run-1", numbers(1))
+    with pytest.raises(ConversionError) as caught:
+        loads.intent("run-2", pa.table({"id": pa.nulls(1, then)}))
+    assert "column id of the table orders has the type" in caught.value.message
+    assert loads.rows() == [(1,)]
+
+
+def test_columns_that_differ_in_case_are_two_columns_or_refused(loads: Loads) -> None:
+    table = pa.table({"id": [1], "ID": [2]})
+    if loads.warehouse.engine == "postgresql":
+        loads.load("run-1", table)
+        assert loads.rows() == [(1, 2)]
+        return
+    with pytest.raises(ConversionError, match="differ in case only"):
+        loads.intent("run-1", table)
+
+
+def test_a_table_of_others_takes_rows_by_the_names_of_its_columns(loads: Loads) -> None:
+    prefix, engine = loads.warehouse.prefix, loads.warehouse.engine
+    if prefix:
+        loads.warehouse.execute(f"CREATE SCHEMA {loads.warehouse.schema}")
+    loads.warehouse.execute(
+        f"CREATE TABLE {prefix}orders (number DECIMAL(20, 4) DEFAULT 7, text VARCHAR(3), "
+        "id BIGINT NOT NULL)"
+        if engine != "sqlite"
+        else "CREATE TABLE orders (number INT DEFAULT 7, text VARCHAR(3), id BIGINT NOT NULL)"
+    )
+    loads.load("run-1", pa.table({"id": [1], "text": ["a longer text"]}))
+    assert [(number, text, one) for number, text, one in loads.rows("number, text, id")] == [
+        (7, "a longer text", 1)
+    ]
+    with pytest.raises(ConversionError, match="column id of the table orders must not be null"):
+        loads.intent("run-2", pa.table({"text": ["a"]}))
+
+
+def test_a_merge_needs_a_key_and_says_how_to_make_it(loads: Loads) -> None:
+    loads.load("run-1", numbers(1))
+    loads.mode, loads.merge = PublishMode.MERGE, MergeSpec(("id",))
+    with pytest.raises(ConfigError) as caught:
+        loads.destination.check()
+    statement = caught.value.problems[0].fix.removeprefix("Add one: ").removesuffix(";")
+    loads.warehouse.execute(statement)
+    loads.destination.check()
+    loads.load("run-2", numbers(1, 2))
+    assert loads.rows() == [(1,), (2,)]
+
+
+def test_views_are_refused(loads: Loads) -> None:
+    loads.load("run-1", numbers(1))
+    prefix = loads.warehouse.prefix
+    loads.warehouse.execute(f"CREATE VIEW {prefix}seen AS SELECT * FROM {prefix}orders")
+    loads.table = "seen"
+    with pytest.raises(ConfigError, match="no table that rows can be loaded into"):
+        loads.destination.check()
+
+
+# Crashes and changed configurations
+
+
+def test_staged_files_that_are_gone_are_lost_unless_the_database_has_their_rows(
+    loads: Loads, tmp_path: Path
+) -> None:
+    intent = loads.intent("run-1", numbers(1))
+    kept = (tmp_path / "run-1-0.parquet").rename(tmp_path / "kept")
+    assert loads.destination.lost(intent) == intent.commit.moves
+    with pytest.raises(WriteError, match="is gone"):
+        loads.destination.carry_out(intent)
+    kept.rename(tmp_path / "run-1-0.parquet")
+    loads.destination.carry_out(intent)
+    (tmp_path / "run-1-0.parquet").unlink()
+    assert loads.destination.lost(intent) == ()
+    loads.destination.carry_out(intent)
+    assert loads.rows() == [(1,)]
+
+
+def test_what_was_decided_is_not_finished_under_another_mode_or_table(loads: Loads) -> None:
+    loads.load("run-1", numbers(1))
+    intent = loads.intent("run-2", numbers(2))
+    for change in ({"mode": PublishMode.REPLACE}, {"table": "others"}):
+        changed = Loads(loads.warehouse, loads.folder, **change)
+        with pytest.raises(CommitUnknownError, match="run-2 began to publish"):
+            changed.destination.carry_out(intent)
+    loads.destination.carry_out(intent)
+    assert loads.rows() == [(1,), (2,)]
+
+
+def test_readers_see_whole_runs_only(loads: Loads) -> None:
+    """A thread polls while runs of a thousand rows each take the place of one another."""
+    if loads.warehouse.engine == "duckdb":
+        pytest.skip("DuckDB lets no other process read while one writes")
+    loads.mode = PublishMode.REPLACE
+    loads.load("run-0", pa.table({"run": [0] * 1000}))
+    seen: list[tuple] = []
+    is_over = threading.Event()
+
+    def poll() -> None:
+        while not is_over.is_set():
+            seen.extend(loads.rows("COUNT(*), MIN(run), MAX(run)"))
+
+    reader = threading.Thread(target=poll)
+    reader.start()
+    try:
+        for number in range(1, 6):
+            loads.load(f"run-{number}", pa.table({"run": [number] * 1000}))
+    finally:
+        is_over.set()
+        reader.join()
+    assert seen
+    assert all(count == 1000 and low == high for count, low, high in seen)

@@ -1,0 +1,72 @@
+"""Runs jobs and what comes after them in forked children that kill themselves at a chosen call.
+
+Reads one JSON line per order on stdin: {"job", "now", "at"} for a run, as kill_server.py does; with
+"compact": {"target", "vacuum"} for a compaction, with "register" for the job's catalog. Answers
+with one JSON line.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+import deltalake  # noqa: F401 - loaded once, before any fork
+import pyiceberg.catalog.sql
+import pyiceberg.io.pyarrow  # noqa: F401
+
+import dil.catalog.glue
+import dil.publishing.delta_vacuum
+import dil.reshaping.files  # noqa: F401
+from dil import config
+from dil.compaction import Wish, compact
+from dil.errors import DilError
+from dil.model.report import RunReport, RunStatus, UnitCounts
+from dil.registration import registered
+from dil.state import open_store
+from tests.torture import kill_server
+from tests.torture.forks import Answer, killed_at, serve
+
+REGISTERING = ("registration.py", "catalog/", "storage/")
+WATCHED = ("compaction.py", "state/", "publishing/", "storage/")
+
+
+def _run(order: Answer) -> Answer:
+    if "compact" in order:
+        return _compact(order)
+    return _register(order) if "register" in order else kill_server._run(order)
+
+
+def _register(order: Answer) -> Answer:
+    job = config.load(Path(order["job"]), overrides={}, environ={}, lenient=False).job
+    report = RunReport(job.name, "r", RunStatus.SUCCESS, UnitCounts())
+    with (
+        open_store(job.state, job.name, clock=lambda: order["now"]) as store,
+        killed_at(order["at"], REGISTERING) as events,
+    ):
+        exit_code = registered(job, store, report, {}, None).exit_code
+    return {"exit": exit_code, "events": events if order["at"] == -1 else []}
+
+
+def _compact(order: Answer) -> Answer:
+    job = config.load(Path(order["job"]), overrides={}, environ={}, lenient=False).job
+    wish = Wish(
+        clock=lambda: time.time_ns() // 1_000_000,
+        target_bytes=order["compact"]["target"],
+        vacuum_hours=order["compact"]["vacuum"],
+        files_a_commit=8,
+    )
+    with killed_at(order["at"], WATCHED) as events:
+        try:
+            compact(job, wish)
+            exit_code = 0
+        except DilError as error:
+            print(error, file=sys.stderr)
+            exit_code = 1
+    return {"exit": exit_code, "events": events if order["at"] == -1 else []}
+
+
+if __name__ == "__main__":
+    serve(_run, {"exit": None, "events": []})

@@ -1,0 +1,143 @@
+"""Properties that name columns, against the schema that says which columns there are."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+KEYS, DELTAS = "extract.primary.key.fields", "extract.delta.fields"
+OP, LABEL, APART = "ms.merge.op.field", "ms.timelabel.column", "ms.table.partition.fields"
+MERGE = {"ms.publish.mode": "merge", "writer.output.format": "PARQUET", KEYS: "id"}
+DAILY = {"ms.timelabel.schedule": "@daily"}
+
+
+def schema(*more: str, **columns: str) -> str:
+    words = {"id": "long", "country": "string", "updated_at": "timestamp", "op": "string"}
+    words |= dict.fromkeys(more, "string") | columns
+    return json.dumps(
+        [{"columnName": name, "dataType": {"type": word}} for name, word in words.items()]
+    )
+
+
+GIVEN = {"ms.output.schema": schema()}
+DERIVED = json.dumps(
+    [{"name": "day", "formula": {"type": "regexp", "source": "country", "format": "^(.)"}}]
+)
+NESTED = json.dumps(
+    [
+        {"columnName": "id", "dataType": {"type": "long"}},
+        {"columnName": "tags", "dataType": {"type": "array", "name": "t", "items": "string"}},
+    ]
+)
+
+
+@pytest.mark.parametrize(
+    ("properties", "key", "name", "fix"),
+    [
+        ({**MERGE, KEYS: "idd"}, KEYS, "idd", 'Did you mean "id"?'),
+        ({**MERGE, DELTAS: "update_at"}, DELTAS, "update_at", 'Did you mean "updated_at"?'),
+        ({**MERGE, OP: "oop"}, OP, "oop", 'Did you mean "op"?'),
+        ({APART: "contry"}, APART, "contry", 'Did you mean "country"?'),
+        ({APART: "Country"}, APART, "Country", "Upper and lower case count."),
+        ({**DAILY, LABEL: "updated"}, LABEL, "updated", 'Did you mean "updated_at"?'),
+        ({APART: "zzz"}, APART, "zzz", "Name one of id, country, updated_at, op;"),
+    ],
+)
+def test_a_column_that_the_schema_does_not_have_is_refused(job_file, properties, key, name, fix):
+    (found,) = job_file.problems({**GIVEN, **properties})
+    assert (found.key, found.what) == (
+        key,
+        f'names "{name}", which is no column of ms.output.schema',
+    )
+    assert fix in found.fix
+    assert found.origin is not None
+    assert found.origin.line
+
+
+@pytest.mark.parametrize("key", [KEYS, DELTAS])
+def test_keys_that_no_row_goes_by_are_told_and_not_refused(job_file, key):
+    loaded = job_file.load({**GIVEN, key: "idd"})
+    (notice,) = [each for each in loaded.notices if each.key == key]
+    assert "no column of ms.output.schema" in notice.what
+
+
+@pytest.mark.parametrize(
+    "properties",
+    [
+        {},
+        {"ms.output.schema": schema(), "ms.enable.schema.based.filtering": "false"},
+        {"ms.output.schema": schema(), "converter.avro.nullify.fields.enabled": "true"},
+        {"ms.output.schema": schema(), "converter.classes": "own_converters:Own"},
+        {"ms.output.schema": schema(), "ms.extractor.class": "text"},
+        {"ms.output.schema": schema("other")},
+    ],
+    ids=["inferred", "more columns", "earlier columns", "own converter", "text", "named"],
+)
+def test_nothing_is_said_where_nobody_knows(job_file, properties):
+    properties = {**properties, APART: "other"}
+    if "converter.classes" in properties:
+        (job_file.folder / "own_converters.py").write_text(
+            "from dil.spi.converter import Converter\n"
+            "class Own(Converter):\n"
+            "    def convert(self, batch, facts):\n"
+            "        yield batch\n"
+        )
+    assert job_file.load(properties).job.publishing.table.partition_fields == ("other",)
+
+
+def test_derived_and_system_columns_are_columns(job_file):
+    job_file.load({**GIVEN, "ms.derived.fields": DERIVED, APART: "day"})
+    (found,) = job_file.problems({**GIVEN, "ms.derived.fields": DERIVED, APART: "dayy"})
+    assert found.fix == 'Did you mean "day"?'
+    system = {"ms.output.system.columns": "_dil_extracted_at"}
+    job_file.load({**GIVEN, **MERGE, **system, DELTAS: "_dil_extracted_at"})
+
+
+def test_behind_a_normaliser_the_target_schema_counts(job_file):
+    target = json.dumps(
+        [
+            {"columnName": "country", "dataType": {"type": "string"}},
+            {"columnName": "orders", "dataType": {"type": "array", "name": "orders"}},
+        ]
+    )
+    normalised = {
+        **GIVEN,
+        "converter.classes": "JsonNormalizerConverter",
+        "ms.target.schema": target,
+    }
+    job_file.load({**normalised, APART: "country"})
+    (found,) = job_file.problems({**normalised, APART: "op"})
+    assert found.what == 'names "op", which is no column of ms.target.schema'
+
+
+def test_rows_are_not_merged_by_nested_columns(job_file):
+    (found,) = job_file.problems({**MERGE, "ms.output.schema": NESTED, KEYS: "tags"})
+    assert found.key == KEYS
+    assert "records, lists or maps" in found.what
+
+
+@pytest.mark.parametrize("word", ["string", "double", "int", "boolean"])
+def test_a_timelabel_column_holds_times(job_file, word):
+    (found,) = job_file.problems({**DAILY, "ms.output.schema": schema(at=word), LABEL: "at"})
+    assert (found.key, found.what) == (
+        LABEL,
+        'names "at", which holds no times in ms.output.schema',
+    )
+
+
+@pytest.mark.parametrize("word", ["timestamp", "date", "long"])
+def test_times_are_timestamps_dates_and_milliseconds(job_file, word):
+    job_file.load({**DAILY, "ms.output.schema": schema(at=word), LABEL: "at"})
+
+
+def test_types_of_databases_are_their_own(job_file):
+    database = {
+        "source.class": "jdbc",
+        "ms.source.uri": "jdbc:sqlite:shop.db",
+        "ms.jdbc.statement": "SELECT * FROM orders",
+        **DAILY,
+    }
+    job_file.load({**database, "ms.output.schema": schema("at"), LABEL: "at"})
+    (found,) = job_file.problems({**database, "ms.output.schema": schema("at"), LABEL: "att"})
+    assert found.key == LABEL

@@ -1,0 +1,85 @@
+"""Timeseries tables in a job file: what goes together, and what names can be."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dil.config import load
+from dil.errors import ConfigError
+from dil.model.destination import TableKind
+from dil.model.job import DAY_MS, Job, PublishMode
+from tests.jobs import write_job
+
+SERIES = {
+    "ms__warehouse__url": "postgresql://host/db",
+    "ms__warehouse__table__kind": "timeseries",
+    "ms__timelabel__schedule": "10 0 * * *",
+}
+
+
+def loaded(folder: Path, **changes: str) -> Job:
+    given = {**SERIES, **changes}
+    path = write_job(folder, "http://host", **{key: text for key, text in given.items() if text})
+    return load(path, environ={}).job
+
+
+def problem(folder: Path, **changes: str) -> str:
+    with pytest.raises(ConfigError) as caught:
+        loaded(folder, **changes)
+    (found,) = caught.value.problems
+    return f"{found.key} {found.what}"
+
+
+def test_a_timeseries_replaces_what_it_reads_again(tmp_path: Path) -> None:
+    job = loaded(tmp_path, ms__timeseries__retention="P90D")
+
+    warehouse = job.publishing.warehouse
+    assert job.publishing.mode is PublishMode.WINDOW_REPLACE
+    assert job.planning.read_from_partition_start
+    assert warehouse.kind is TableKind.TIMESERIES
+    assert warehouse.labels == job.planning.timelabel
+    assert (warehouse.retention_ms, warehouse.max_partitions) == (90 * DAY_MS, 1000)
+    assert not warehouse.keeps_readings
+
+
+def test_sqlite_reads_fewer_tables_in_a_view(tmp_path: Path) -> None:
+    url = "sqlite:///w.db"
+    assert loaded(tmp_path, ms__warehouse__url=url).publishing.warehouse.max_partitions == 400
+
+    found = problem(tmp_path, ms__warehouse__url=url, ms__timeseries__max__partitions="501")
+    assert found.startswith("ms.timeseries.max.partitions is 501")
+
+
+def test_work_units_without_a_time_have_a_reading_of_each_run(tmp_path: Path) -> None:
+    units = '[{"name": "unit", "type": "unit", "units": "a,b"}]'
+    job = loaded(tmp_path, ms__watermark=units, ms__work__unit__partition="none", ms__parameters="")
+
+    assert job.publishing.warehouse.keeps_readings
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"ms__timelabel__schedule": ""}, 'ms.warehouse.table.kind is "timeseries", and the job'),
+        ({"ms__warehouse__operation": "upsert"}, 'ms.warehouse.operation is "upsert"'),
+        ({"ms__publish__mode": "append"}, 'ms.publish.mode is "append"'),
+        ({"extract__table__name": "timelabel_registry"}, "extract.table.name is"),
+        ({"ms__timeseries__physical": "native"}, "ms.timeseries.physical"),
+    ],
+)
+def test_what_contradicts_a_timeseries_is_refused(tmp_path: Path, changes, expected) -> None:
+    changes = {**changes, "extract__primary__key__fields": "id"}
+    assert problem(tmp_path, **changes).startswith(expected)
+
+
+@pytest.mark.parametrize(
+    ("url", "longest"), [("postgresql://host/db", "x" * 47), ("mysql://host/db", "x" * 48)]
+)
+def test_a_name_that_leaves_no_room_for_a_label_is_refused(tmp_path, url, longest) -> None:
+    assert loaded(tmp_path, ms__warehouse__url=url, extract__table__name=longest)
+
+    found = problem(tmp_path, ms__warehouse__url=url, extract__table__name=f"{longest}x")
+    assert found.startswith("extract.table.name")
+    assert "16 more" in found

@@ -1,0 +1,31 @@
+"""Status lines as GnuPG 2.2 and 2.4 write them, and what is made of them."""
+
+import pytest
+
+from dil.extraction.preprocessing.gpg_status import unlocking_failure
+
+KEY, OTHER = "32C71DB1563C9145", "CFA23ABBCDBE43D8"
+
+
+@pytest.mark.parametrize(
+    ("lines", "told"),
+    [
+        (["ERROR pkdecrypt_failed 67108875"], "the pass phrase is wrong"),
+        (["ERROR symkey_decrypt.maybe_error 11_BAD_PASSPHRASE"], "the pass phrase is wrong"),
+        # One of two keys is there: that the other one is not does not matter.
+        (["ERROR pkdecrypt_failed 11", f"NO_SECKEY {OTHER}"], "the pass phrase is wrong"),
+        (["ERROR pkdecrypt_failed 67109041"], "a pass phrase is needed"),
+        (["NEED_PASSPHRASE_SYM 9 3 2", "MISSING_PASSPHRASE"], "a pass phrase is needed"),
+        ([f"NO_SECKEY {KEY}", f"NO_SECKEY {OTHER}"], f"the message is for {KEY} or {OTHER}"),
+        ([f"NO_SECKEY {'0' * 16}"], "does not name its key"),
+    ],
+)
+def test_what_keeps_a_message_locked_is_told(lines, told):
+    found = unlocking_failure(f"[GNUPG:] {line}\n" for line in ["BEGIN_DECRYPTION", *lines])
+    assert found is not None
+    assert told in found[0]
+
+
+@pytest.mark.parametrize("line", ["NODATA 3", "ERROR verify 67108989", "ERROR odd", "BADMDC"])
+def test_other_failures_are_none_of_the_lock(line):
+    assert unlocking_failure([f"[GNUPG:] {line}\n"]) is None

@@ -1,0 +1,104 @@
+"""A publish that was begun is finished as it was decided, or not at all (spec README 27)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from dil import config
+from dil.errors import CommitUnknownError
+from dil.model.destination import TableFormat, TableSpec
+from dil.model.job import PublishingSpec, PublishMode
+from dil.publishing import finish_pending, lost_moves, publisher
+from dil.publishing.destination import described
+from dil.publishing.salvage import finish_without_lost
+from dil.storage import LocalFilesystem, filesystem_for
+from tests.jobs import write_job
+from tests.unit.publishing.test_publisher import Desk, first_publish, leased
+
+files = LocalFilesystem()
+
+Change = Callable[[PublishingSpec], PublishingSpec]
+
+CHANGES: dict[str, Change] = {
+    "the mode": lambda spec: replace(spec, mode=PublishMode.REPLACE),
+    "the table's format": lambda spec: replace(spec, table=TableSpec(TableFormat.DELTA)),
+    "the folder": lambda spec: replace(spec, final_dir=f"{spec.final_dir}-new"),
+    "the store": lambda spec: replace(spec, final_dir="s3://bucket/lake"),
+}
+
+
+class Crash(BaseException):
+    """The driver is gone."""
+
+
+@pytest.fixture
+def begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desk:
+    """Return a desk at which a second publish ended with its intent."""
+    desk = first_publish(tmp_path / "job")
+
+    def crash(*_: object) -> None:
+        raise Crash
+
+    with desk.store() as store, leased(store) as lease, monkeypatch.context() as patch:
+        patch.setattr(publisher, "carry_out", crash)
+        with pytest.raises(Crash):
+            publisher.publish(store, lease, desk.commit("r2", "c.parquet"), desk.spec, files)
+    return desk
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=list(CHANGES))
+def test_under_another_destination_it_waits_and_says_for_what(begun: Desk, change: Change) -> None:
+    before, changed = begun.names(), change(begun.spec)
+    now = filesystem_for(changed.final_dir)
+
+    with begun.store() as store, leased(store) as lease:
+        intent = store.pending_intent()
+        assert intent is not None
+        with pytest.raises(CommitUnknownError) as caught:
+            finish_pending(store, lease, changed, now)
+        with pytest.raises(CommitUnknownError):
+            lost_moves(intent, changed, now)
+        with pytest.raises(CommitUnknownError):
+            finish_without_lost(store, lease, intent, changed, now)
+        assert described(begun.spec, files) in caught.value.message
+        assert described(changed, now) in caught.value.message
+        assert store.pending_intent() == intent
+
+        assert begun.names() == before
+        assert finish_pending(store, lease, begun.spec, files) == intent.commit
+    assert begun.live() == begun.names() != before
+
+
+def test_what_changes_no_place_does_not_hold_it_up(begun: Desk) -> None:
+    with begun.store() as store, leased(store) as lease:
+        spec = replace(begun.spec, file_mode=0o640)
+        assert finish_pending(store, lease, spec, files) is not None
+
+
+def test_one_that_an_older_version_began_is_finished_with_what_the_job_says(begun: Desk) -> None:
+    with begun.store() as store, leased(store) as lease:
+        intent = store.pending_intent()
+        assert intent is not None
+        store.replace_intent(lease, replace(intent, destination=""))
+        assert finish_pending(store, lease, begun.spec, files) == intent.commit
+
+
+def test_the_words_of_a_destination_hold_no_password(tmp_path: Path) -> None:
+    spec = config.load(
+        write_job(
+            tmp_path,
+            "http://x",
+            ms__table__format="iceberg",
+            ms__iceberg__catalog__uri="postgresql://me:secret@host/lake?password=secret",
+        ),
+        environ={},
+    ).job.publishing
+
+    text = described(spec, files)
+
+    assert "secret" not in text
+    assert "ms.iceberg.catalog.uri=postgresql://host/lake" in text
