@@ -276,10 +276,7 @@ def s3_server() -> Iterator[S3Server]:
 
 
 class S3Harness(FolderHarness):
-    """Objects of one prefix, each of them a unit of its own that is read once.
-
-    The server keeps them as files in the folder of the bucket.
-    """
+    """Objects of one prefix, each of them a unit of its own that is read once."""
 
     mistakes = (
         ("ms.source.uri", "s3://"),
@@ -287,8 +284,10 @@ class S3Harness(FolderHarness):
     )
     secrets = (SECRET, WRONG)
 
-    def __init__(self, proxy: MeddlingProxy, bucket: Path) -> None:
-        super().__init__(bucket, f"s3://{bucket.name}")
+    def __init__(self, server: S3Server, proxy: MeddlingProxy) -> None:
+        self._bucket = f"t{uuid.uuid4().hex[:12]}"
+        self._client = server.bucket(self._bucket)
+        super().__init__(server.folder, f"s3://{self._bucket}")
         self._proxy = proxy
         self._properties = {
             "source.class": "s3",
@@ -314,6 +313,10 @@ class S3Harness(FolderHarness):
     def named(self, name: str) -> dict[str, str]:
         return {**super().named(name), "ms.extractor.target.file.name": "x"}
 
+    def put(self, folder: str, files: dict[str, bytes]) -> None:
+        for name, body in files.items():
+            self._client.put_object(Bucket=self._bucket, Key=f"{folder}/{name}", Body=body)
+
 
 def _endpoint(port: int) -> dict[str, str]:
     facts = {"endpoint": f"http://127.0.0.1:{port}", "region": REGION}
@@ -323,10 +326,8 @@ def _endpoint(port: int) -> dict[str, str]:
 class TestS3(SourceContract):
     @pytest.fixture
     def source(self, s3_server: S3Server) -> Iterator[SourceHarness]:
-        bucket = s3_server.folder / "objects" / f"t{uuid.uuid4().hex[:12]}"
-        bucket.mkdir()
         with MeddlingProxy(s3_server.port) as proxy:
-            yield S3Harness(proxy, bucket)
+            yield S3Harness(s3_server, proxy)
 
 
 @pytest.fixture(scope="module")

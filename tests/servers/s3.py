@@ -106,5 +106,5 @@ class RcloneServer(S3Server):
         return [
             self._program, "serve", "s3", str(self.folder / "objects"), "--config", "",
             "--addr", f"127.0.0.1:{self.port}", "--auth-key", f"{KEY},{SECRET}",
-            "--vfs-cache-mode", "off", "--dir-cache-time", "0s",
+            "--vfs-cache-mode", "off",
         ]  # fmt: skip
