@@ -12,7 +12,7 @@ from dil.errors import ConfigError
 from dil.model.destination import TableFormat
 from dil.model.job import CommitPolicy, Job, PublishingSpec, PublishMode
 from dil.model.work_unit import Plan
-from dil.publishing.documents import refuse_newer
+from dil.publishing.documents import read_known
 from dil.publishing.layout import join
 from dil.storage import Filesystem, filesystem_for
 
@@ -141,13 +141,7 @@ def _read(filesystem: Filesystem, path: str) -> Definition | None:
     Raises:
         StateError: a newer version wrote it.
     """
-    try:
-        with filesystem.open_input(path) as stream:
-            data = stream.read()
-        refuse_newer(data, path, FORMAT)
-        found = msgspec.json.decode(data, type=Definition)
-    except (FileNotFoundError, msgspec.MsgspecError):
-        return None
-    if found.format != FORMAT:
+    found = read_known(filesystem, path, Definition, FORMAT)
+    if found is None:
         return None
     return replace(found, plan=replace(found.plan, work_units=tuple(found.plan.work_units)))

@@ -21,7 +21,7 @@ from dil.model.catalog import CatalogSpec
 from dil.model.dataset import PublishedFile
 from dil.model.job import Job
 from dil.observe.progress import counted
-from dil.publishing.documents import refuse_newer
+from dil.publishing.documents import read_known
 from dil.publishing.layout import META, dataset_dir
 from dil.storage import Filesystem
 
@@ -62,7 +62,7 @@ def is_due(
     spec = job.publishing
     if spec.catalog is None:
         return None
-    known = _read(filesystem, _path(job, spec.catalog.place))
+    known = read_known(filesystem, _path(job, spec.catalog.place), Registration, FORMAT)
     wanted = _wanted(job, spec.catalog, filesystem, live(), schema)
     return None if known == wanted or not schema else (wanted, known)
 
@@ -171,19 +171,3 @@ def _path(job: Job, place: str) -> str:
     """Return where it is kept what a table of a catalog has."""
     name = hashlib.sha256(place.encode()).hexdigest()[:_HASH_DIGITS]
     return f"{dataset_dir(job.publishing)}/{META}/catalog-{name}.json"
-
-
-def _read(filesystem: Filesystem, path: str) -> Registration | None:
-    """Return what is registered, None where nothing is or an older version says what.
-
-    Raises:
-        StateError: a newer version wrote it.
-    """
-    try:
-        with filesystem.open_input(path) as stream:
-            data = stream.read()
-        refuse_newer(data, path, FORMAT)
-        found = msgspec.json.decode(data, type=Registration)
-    except (FileNotFoundError, msgspec.MsgspecError):
-        return None
-    return found if found.format == FORMAT else None

@@ -7,6 +7,7 @@ from typing import TypeVar
 import msgspec
 
 from dil.errors import StateError
+from dil.storage import Filesystem
 
 T = TypeVar("T")
 
@@ -36,8 +37,24 @@ def decoded(data: bytes, kind: type[T], path: str, known: int) -> T:
         ) from error
 
 
-def refuse_newer(data: bytes, path: str, known: int) -> None:
-    """Refuse a document of a format that this version does not know yet.
+def read_known(filesystem: Filesystem, path: str, kind: type[T], known: int) -> T | None:
+    """Return what a document says, None where there is none, a damaged one or an older one.
+
+    Raises:
+        StateError: a newer version wrote it.
+    """
+    try:
+        with filesystem.open_input(path) as stream:
+            data = stream.read()
+        is_known = refuse_newer(data, path, known) == known
+        found = msgspec.json.decode(data, type=kind)
+    except (FileNotFoundError, msgspec.MsgspecError):
+        return None
+    return found if is_known else None
+
+
+def refuse_newer(data: bytes, path: str, known: int) -> int:
+    """Return the format of a document, unless this version does not know it yet.
 
     Raises:
         StateError: a newer version wrote it.
@@ -49,3 +66,4 @@ def refuse_newer(data: bytes, path: str, known: int) -> None:
             f"{path} has format {found}, this dil reads formats up to {known}",
             "A newer version wrote it. Update dil-spark here; nothing was changed.",
         )
+    return found

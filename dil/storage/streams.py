@@ -1,4 +1,4 @@
-"""Streams over files that are far away, which may be read from anywhere."""
+"""Streams over files that are far away: read from anywhere, and written by parts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from dil.errors import WriteError
 
 if TYPE_CHECKING:
-    from _typeshed import WriteableBuffer
+    from _typeshed import ReadableBuffer, WriteableBuffer
 
 _TRIES = 4
 
@@ -119,3 +119,71 @@ class AnswerReader(RemoteReader):
         if answer is not None:
             with suppress(*self.broken):
                 answer.close()
+
+
+class PartWriter(io.RawIOBase, ABC):
+    """Writes a file that is there, whole and durable, once the stream is closed.
+
+    Memory is bounded by two parts of ``part_bytes``; all but the last have that size. After a
+    failure nothing appears. A stream that is never closed leaves only what no reader sees.
+    """
+
+    def __init__(self, part_bytes: int) -> None:
+        super().__init__()
+        self._part_bytes = part_bytes
+        self._waiting = bytearray()
+        self._is_broken = False
+
+    @abstractmethod
+    def _send(self, data: bytes) -> None:
+        """Send a part that is not the last one."""
+
+    @abstractmethod
+    def _end(self, data: bytes) -> None:
+        """Send the last part, or all there is, and let the file appear."""
+
+    @abstractmethod
+    def _drop(self) -> None:
+        """Forget what was sent; fails silently."""
+
+    def writable(self) -> bool:
+        """Return True."""
+        return True
+
+    def write(self, data: ReadableBuffer, /) -> int:
+        """Take bytes; full parts are sent.
+
+        Raises:
+            WriteError: the service refuses.
+        """
+        size = memoryview(data).nbytes
+        self._waiting += data
+        try:
+            while len(self._waiting) > self._part_bytes:
+                self._send(bytes(self._waiting[: self._part_bytes]))
+                del self._waiting[: self._part_bytes]
+        except BaseException:
+            self._is_broken = True
+            raise
+        return size
+
+    def close(self) -> None:
+        """Make the file appear.
+
+        Raises:
+            WriteError: the service refuses; there is no file of ours.
+        """
+        if self.closed:
+            return
+        super().close()
+        if self._is_broken:
+            self._drop()
+            return
+        try:
+            self._end(bytes(self._waiting))
+        except BaseException:
+            self._drop()
+            raise
+
+    def __del__(self) -> None:
+        """Leave what nobody ended unwritten; the base class would write what is there."""

@@ -6,7 +6,6 @@ import http.client
 import io
 import uuid
 from contextlib import suppress
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import requests
@@ -14,9 +13,7 @@ import requests
 from dil.errors import WriteError
 from dil.storage.hdfs.client import DATA_HEADERS, TIMEOUTS_S, FileState, WebHdfs
 from dil.storage.hdfs.failures import TakenError, refusal, unreachable
-
-if TYPE_CHECKING:
-    from _typeshed import ReadableBuffer
+from dil.storage.streams import PartWriter
 
 PART_BYTES = 4 << 20
 _TRIES = 3
@@ -81,64 +78,30 @@ def whole(client: WebHdfs, path: str, size: int) -> FileState:
     return state
 
 
-class FileWriter(io.RawIOBase):
-    """Writes a file that is there, whole and durable, once the stream is closed.
-
-    Until then it has a hidden name in the same folder. Memory is bounded by one part. After a
-    failure nothing appears. A stream that is never closed leaves a file that readers skip.
-    """
+class FileWriter(PartWriter):
+    """Writes a file that has a hidden name in the same folder until it is whole."""
 
     def __init__(self, client: WebHdfs, path: str, part_bytes: int = PART_BYTES) -> None:
-        super().__init__()
+        super().__init__(part_bytes)
         self._client = client
         self._path = path
-        self._part_bytes = part_bytes
-        self._waiting = bytearray()
         self._size = 0
         self._upload: _Upload | None = None
-        self._is_broken = False
 
-    def writable(self) -> bool:
-        """Return True."""
-        return True
+    def __del__(self) -> None:
+        """Leave a file that nobody ended unnamed."""
+        upload = getattr(self, "_upload", None)
+        if upload is not None:
+            upload.close()
 
-    def write(self, data: ReadableBuffer, /) -> int:
-        """Take bytes; full parts are sent.
+    def _send(self, data: bytes) -> None:
+        if self._upload is None:
+            self._upload = _Upload(self._client, hidden_beside(self._path))
+        self._upload.send(data)
+        self._size += len(data)
 
-        Raises:
-            WriteError: HDFS refuses.
-        """
-        size = memoryview(data).nbytes
-        self._waiting += data
-        self._size += size
-        try:
-            while len(self._waiting) > self._part_bytes:
-                if self._upload is None:
-                    self._upload = _Upload(self._client, hidden_beside(self._path))
-                self._upload.send(bytes(self._waiting[: self._part_bytes]))
-                del self._waiting[: self._part_bytes]
-        except BaseException:
-            self._is_broken = True
-            raise
-        return size
-
-    def close(self) -> None:
-        """Make the file appear.
-
-        Raises:
-            WriteError: HDFS refuses, or another file has the name; ours is not there.
-        """
-        if self.closed:
-            return
-        super().close()
-        if self._is_broken:
-            self._abort()
-            return
-        try:
-            temporary, state = self._ended()
-        except BaseException:
-            self._abort()
-            raise
+    def _end(self, data: bytes) -> None:
+        temporary, state = self._ended(data)
         try:
             give_name(self._client, temporary, self._path, state)
         except TakenError:
@@ -148,21 +111,14 @@ class FileWriter(io.RawIOBase):
                 "Another program wrote there; move it away, then run again.",
             ) from None
 
-    def __del__(self) -> None:
-        """Leave a file that nobody ended unnamed; the base class would name what is there."""
-        upload = getattr(self, "_upload", None)
-        if upload is not None:
-            upload.close()
-
-    def _ended(self) -> tuple[str, FileState]:
-        data = bytes(self._waiting)
+    def _ended(self, data: bytes) -> tuple[str, FileState]:
         if self._upload is None:
             return written_beside(self._client, self._path, data)
-        self._upload.send(data)
+        self._send(data)
         self._upload.end()
         return self._upload.path, whole(self._client, self._upload.path, self._size)
 
-    def _abort(self) -> None:
+    def _drop(self) -> None:
         if self._upload is not None:
             self._upload.close()
             discard(self._client, self._upload.path)

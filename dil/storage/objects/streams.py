@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 from dil.errors import WriteError
 from dil.storage.objects.bucket import Bucket, Piece, TakenError, Upload
 from dil.storage.objects.place import Place
-from dil.storage.streams import RemoteReader
-
-if TYPE_CHECKING:
-    from _typeshed import ReadableBuffer
+from dil.storage.streams import PartWriter, RemoteReader
 
 # Also what Google's parts are a multiple of: 256 KiB.
 PART_BYTES = 16 << 20
@@ -72,66 +67,19 @@ class PieceReader(RemoteReader):
         return piece
 
 
-class ObjectWriter(io.RawIOBase):
-    """Writes an object that is there, and durable, once the stream is closed.
-
-    Memory is bounded by two parts. All parts but the last are of one size, which some services ask
-    for. After a failure nothing appears. A stream that is never closed leaves nothing but parts
-    that nobody sees.
-    """
+class ObjectWriter(PartWriter):
+    """Writes an object, by one request where it is small. Some services ask for parts of a size."""
 
     def __init__(self, bucket: Bucket, key: str, part_bytes: int) -> None:
-        super().__init__()
+        super().__init__(part_bytes)
         self._bucket = bucket
         self._key = key
-        self._part_bytes = part_bytes
-        self._waiting = bytearray()
         self._upload: Upload | None = None
-        self._is_broken = False
 
-    def writable(self) -> bool:
-        """Return True."""
-        return True
-
-    def write(self, data: ReadableBuffer, /) -> int:
-        """Take bytes; full parts are sent.
-
-        Raises:
-            WriteError: the service refuses.
-        """
-        size = memoryview(data).nbytes
-        self._waiting += data
-        try:
-            while len(self._waiting) > self._part_bytes:
-                if self._upload is None:
-                    self._upload = self._bucket.upload(self._key)
-                self._upload.send(bytes(self._waiting[: self._part_bytes]))
-                del self._waiting[: self._part_bytes]
-        except BaseException:
-            self._is_broken = True
-            raise
-        return size
-
-    def close(self) -> None:
-        """Make the object appear.
-
-        Raises:
-            WriteError: the service refuses; there is no object.
-        """
-        if self.closed:
-            return
-        super().close()
-        try:
-            if not self._is_broken:
-                self._end(bytes(self._waiting))
-                return
-        except BaseException:
-            self._drop()
-            raise
-        self._drop()
-
-    def __del__(self) -> None:
-        """Leave an object that nobody ended unwritten; the base class would write what is there."""
+    def _send(self, data: bytes) -> None:
+        if self._upload is None:
+            self._upload = self._bucket.upload(self._key)
+        self._upload.send(data)
 
     def _end(self, data: bytes) -> None:
         if self._upload is None:
