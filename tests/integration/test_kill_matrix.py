@@ -15,7 +15,7 @@ import pytest
 
 from tests.jobs import manifest_files, published_ids, visible_files, write_job
 from tests.servers.http_server import HttpServer
-from tests.servers.rows import DAY_MS, START_MS, Dataset, generated_row
+from tests.servers.rows import DAY_MS, START_MS, Dataset, late_rows
 from tests.torture.kills import KillServer, restore, steps
 
 FIRST = int(datetime(2020, 1, 4, tzinfo=UTC).timestamp() * 1000)
@@ -54,27 +54,6 @@ def kills():
         yield server
 
 
-def late_rows():
-    """Return rows of the day before the first run that show up after it."""
-    return [
-        generated_row(unit, 100_000 + number, START_MS + 2 * DAY_MS + number * 1000)
-        for unit in ("a", "b")
-        for number in range(5)
-    ]
-
-
-def rows_of_the_source(server, until_ms) -> Counter:
-    rows: Counter = Counter()
-    for unit, held in server.dataset.units.items():
-        low, high = held.window(START_MS, until_ms)
-        rows.update((unit, _id(line)) for line in held.encoded[low:high])
-    return rows
-
-
-def _id(line: bytes) -> int:
-    return int(line[len(b'{"id":') :].partition(b",")[0])
-
-
 @pytest.mark.parametrize("path", PATHS)
 def test_a_run_killed_at_any_step_and_run_again_publishes_exactly_the_source(path, tmp_path, kills):
     settings = PATHS[path]
@@ -83,14 +62,14 @@ def test_a_run_killed_at_any_step_and_run_again_publishes_exactly_the_source(pat
     with HttpServer(Dataset.generate(6 * PER_DAY, units=("a", "b"), step_ms=STEP_MS)) as source:
         job = write_job(live, source.url, **settings)
         assert kills.run(job, FIRST)["exit"] == 0
-        assert published_ids(visible_files(live)) == rows_of_the_source(source, FIRST)
+        assert published_ids(visible_files(live)) == source.dataset.ids(FIRST)
         if rereads:
-            source.dataset.extend(late_rows())
+            source.dataset.extend(late_rows(START_MS + 2 * DAY_MS))
         shutil.copytree(live, base)
 
         whole = kills.run(job, SECOND)
         assert whole["exit"] == 0
-        expected = rows_of_the_source(source, SECOND)
+        expected = source.dataset.ids(SECOND)
         assert published_ids(visible_files(live)) == expected
 
         chosen = sorted(set(steps(whole["events"]).values()))

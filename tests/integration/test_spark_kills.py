@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import shutil
@@ -27,14 +26,6 @@ KILLS = int(os.environ.get("DIL_SPARK_KILLS", "4"))
 SEED = int(os.environ.get("DIL_SEED", "20200106"))
 
 
-def rows_of_the_source(server) -> Counter:
-    return Counter(
-        (unit, json.loads(line)["id"])
-        for unit, held in server.dataset.units.items()
-        for line in held.encoded[: held.window(None, NOW_MS)[1]]
-    )
-
-
 @pytest.mark.parametrize("policy", ["full", "successful"])
 def test_a_driver_killed_at_a_random_moment_and_run_again_publishes_exactly_the_source(
     policy, tmp_path
@@ -49,7 +40,7 @@ def test_a_driver_killed_at_a_random_moment_and_run_again_publishes_exactly_the_
         whole = run(job, NOW)
         usual_s = time.monotonic() - started
         assert whole.returncode == 0, whole.stderr
-        expected = rows_of_the_source(source)
+        expected = source.dataset.ids(NOW_MS)
         assert published_ids(visible_files(tmp_path)) == expected
 
         for number in range(max(1, KILLS // 2)):

@@ -18,7 +18,7 @@ import pytest
 
 from tests.jobs import SCHEMA, write_job
 from tests.servers.http_server import HttpServer
-from tests.servers.rows import DAY_MS, START_MS, Dataset, generated_row
+from tests.servers.rows import DAY_MS, START_MS, Dataset, late_rows
 from tests.table_readers import FORMATS, files_of, ids, listed_files, rows_of
 from tests.torture.kills import KillServer, restore, steps
 
@@ -65,27 +65,6 @@ def kills():
         yield server
 
 
-def late_rows():
-    """Return rows of the first day that show up after the first run."""
-    return [
-        generated_row(unit, 100_000 + number, START_MS + DAY_MS + number * 1000)
-        for unit in ("a", "b")
-        for number in range(3)
-    ]
-
-
-def rows_of_the_source(server, until_ms) -> Counter:
-    rows: Counter = Counter()
-    for unit, held in server.dataset.units.items():
-        low, high = held.window(START_MS, until_ms)
-        rows.update((unit, _id(line)) for line in held.encoded[low:high])
-    return rows
-
-
-def _id(line: bytes) -> int:
-    return int(line[len(b'{"id":') :].partition(b",")[0])
-
-
 def publishing_steps(events) -> list[int]:
     chosen = {
         number
@@ -107,15 +86,15 @@ def test_a_publish_killed_at_any_step_is_finished_by_the_next_run(kind, path, tm
         job = write_job(live, source.url, **settings)
         if not chosen.is_first:
             assert kills.run(job, FIRST)["exit"] == 0
-            assert ids(rows_of(kind, live)) == rows_of_the_source(source, FIRST)
+            assert ids(rows_of(kind, live)) == source.dataset.ids(FIRST)
             write_job(live, source.url, **settings, **chosen.then)
         if chosen.rereads:
-            source.dataset.extend(late_rows())
+            source.dataset.extend(late_rows(START_MS + DAY_MS, count=3))
         shutil.copytree(live, base)
 
         whole = kills.run(job, SECOND)
         assert whole["exit"] == 0
-        expected = rows_of_the_source(source, SECOND)
+        expected = source.dataset.ids(SECOND)
         assert ids(rows_of(kind, live)) == expected
 
         numbers = publishing_steps(whole["events"])

@@ -14,7 +14,7 @@ import pytest
 
 from tests.jobs import write_job
 from tests.servers.http_server import HttpServer
-from tests.servers.rows import DAY_MS, START_MS, Dataset, generated_row
+from tests.servers.rows import DAY_MS, START_MS, Dataset, late_rows
 from tests.torture.kills import KillServer, restore, steps
 from tests.warehouses import ENGINES, Warehouse, new_warehouse
 
@@ -56,27 +56,6 @@ def warehouse(request, tmp_path):
     (tmp_path / "job").mkdir()
     with new_warehouse(request.param, tmp_path / "job", request) as made:
         yield made
-
-
-def late_rows():
-    """Return rows of the day before the first run that show up after it."""
-    return [
-        generated_row(unit, 100_000 + number, START_MS + 2 * DAY_MS + number * 1000)
-        for unit in ("a", "b")
-        for number in range(5)
-    ]
-
-
-def rows_of_the_source(server, until_ms) -> Counter:
-    rows: Counter = Counter()
-    for unit, held in server.dataset.units.items():
-        low, high = held.window(START_MS, until_ms)
-        rows.update((unit, _id(line)) for line in held.encoded[low:high])
-    return rows
-
-
-def _id(line: bytes) -> int:
-    return int(line[len(b'{"id":') :].partition(b",")[0])
 
 
 def loaded_ids(warehouse: Warehouse) -> Counter:
@@ -128,15 +107,15 @@ def test_a_run_killed_at_any_step_and_run_again_loads_exactly_the_source(
     with HttpServer(Dataset.generate(6 * PER_DAY, units=("a", "b"), step_ms=STEP_MS)) as source:
         job = write_job(live, source.url, ms__warehouse__url=warehouse.url, **PATHS[path])
         assert kills.run(job, FIRST)["exit"] == 0
-        assert loaded_ids(warehouse) == rows_of_the_source(source, FIRST)
+        assert loaded_ids(warehouse) == source.dataset.ids(FIRST)
         if path != "insert":
-            source.dataset.extend(late_rows())
+            source.dataset.extend(late_rows(START_MS + 2 * DAY_MS))
         shutil.copytree(live, base)
         put_back = kept_copy(warehouse, request)
 
         whole = kills.run(job, SECOND)
         assert whole["exit"] == 0
-        expected = rows_of_the_source(source, SECOND)
+        expected = source.dataset.ids(SECOND)
         assert loaded_ids(warehouse) == expected
 
         chosen = sorted(set(steps(whole["events"]).values()))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,6 +31,15 @@ def generated_row(unit: str, number: int, time_ms: int) -> dict[str, object]:
         "tags": [f"t{number % 7}", f"t{number % 11}"],
         "note": None if number % 5 == 0 else f"note number {number}",
     }
+
+
+def late_rows(time_ms: int, count: int = 5) -> list[dict[str, object]]:
+    """Return rows of two units from a time on, with ids that others do not have."""
+    return [
+        generated_row(unit, 100_000 + number, time_ms + number * 1000)
+        for unit in ("a", "b")
+        for number in range(count)
+    ]
 
 
 @dataclass(slots=True)
@@ -88,6 +98,14 @@ class Dataset:
             merged = [*zip(old.times, old.encoded, strict=True), *added]
             merged.sort(key=lambda pair: pair[0])
             self.units[unit] = UnitRows([t for t, _ in merged], [row for _, row in merged])
+
+    def ids(self, until_ms: int, since_ms: int = START_MS) -> Counter[tuple[str, int]]:
+        """Return unit and id of the rows with ``since_ms <= time < until_ms``, each once."""
+        found: Counter[tuple[str, int]] = Counter()
+        for unit, held in self.units.items():
+            low, high = held.window(since_ms, until_ms)
+            found.update((unit, json.loads(line)["id"]) for line in held.encoded[low:high])
+        return found
 
     def of(self, unit: str | None) -> UnitRows:
         """Return one unit's rows; without a unit all rows, in time order."""
