@@ -431,7 +431,8 @@ def _outputs(
 ) -> _Outputs:
     """Return what an attempt writes, in a staging folder of its own."""
     folder = f"{run.staging_dir}/{unit.hash}/{attempt}-{uuid.uuid4().hex}"
-    filesystem, spec = filesystem_for(folder), run.job.writing
+    spec = run.job.writing
+    filesystem = filesystem_for(folder, spec.blocks)
     place = AttemptPlace(filesystem, folder, attempt, around.now_ms, around.monotonic, clean)
     writer = StagedWriter(filesystem, folder, spec, writer_for(spec.format))
     other: DumpWriter | OutputWriter | None

@@ -15,6 +15,7 @@ from dil.config.state_server import SERVER_KINDS, note_unused_server, state_serv
 from dil.config.tables_section import is_of_files
 from dil.model.contract import ContractMode, QuarantineSpec
 from dil.model.job import (
+    Blocks,
     ClassRef,
     CommitPolicy,
     ConversionSpec,
@@ -117,6 +118,10 @@ def writing_section(values: Properties) -> WritingSpec:
         record_namespace=values.text("extract.namespace"),
         file_name=dump_name(values),
         file_prefix=values.text(FILE_NAME) or "part",
+        blocks=Blocks(
+            values.optional_integer("writer.file.replication.factor"),
+            values.optional_integer("writer.file.block.size"),
+        ),
     )
 
 

@@ -16,6 +16,7 @@ from dil.model.properties import Properties
 from dil.model.schema import Column, EnumType, Primitive
 
 FILE_NAME = "writer.file.name"
+BLOCK_SIZE = "writer.file.block.size"
 SYSTEM = "ms.output.system.columns"
 FIELDS = "ms.table.partition.fields"
 LAYOUT = "ms.publish.layout"
@@ -24,6 +25,7 @@ SCHEDULE, COLUMN = "ms.timelabel.schedule", "ms.timelabel.column"
 _SCHEDULES = (SCHEDULE, "ms.timelabel.every", "ms.timelabel.unit")
 _OWNER, _GROUP = "writer.file.owner", "writer.file.group"
 _KNOWN = ("_dil_run_id", "_dil_signature", "_dil_extracted_at", "_timelabel")
+_CHECKSUM_BYTES = 512
 _LABEL_FOLDERS = frozenset("ymdhn")
 _NAMING = {"string", "int", "long", "decimal", "boolean", "date"}
 
@@ -36,6 +38,7 @@ def check_output(values: Properties, findings: Findings) -> None:
     _check_labels(values, findings)
     _check_ownership(values, findings)
     _check_file_name(values, findings)
+    _check_blocks(values, findings)
     if is_file_dump(values):
         for key in (SYSTEM, FIELDS, COLUMN):
             if values[key]:
@@ -53,6 +56,17 @@ def _check_file_name(values: Properties, findings: Findings) -> None:
             FILE_NAME,
             f"is {quote(name)}",
             "Write a name without /, that begins with neither _ nor .: such files are no data.",
+        )
+
+
+def _check_blocks(values: Properties, findings: Findings) -> None:
+    """Refuse what no name node takes: a block consists of whole checksums."""
+    size = values.optional_integer(BLOCK_SIZE)
+    if size is not None and size % _CHECKSUM_BYTES:
+        findings.problem(
+            BLOCK_SIZE,
+            f"is {size}, and HDFS cuts files into blocks of a multiple of {_CHECKSUM_BYTES} bytes",
+            "Write such a number, for example 134217728.",
         )
 
 

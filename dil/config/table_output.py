@@ -129,18 +129,18 @@ WRITING = Group(
         Property(
             "writer.file.replication.factor",
             ValueType.INT,
-            "Copies that HDFS keeps; unset leaves it to the cluster.",
+            "Copies that HDFS keeps of files of rows; unset leaves it to the cluster. Elsewhere"
+            " without effect.",
             low=1,
             scope=_T,
-            support=Support.LATER,
         ),
         Property(
             "writer.file.block.size",
             ValueType.LONG,
-            "Block size on HDFS.",
+            "Bytes of the blocks that HDFS cuts files of rows into, a multiple of 512; unset leaves"
+            " it to the cluster. Elsewhere without effect.",
             low=1,
             scope=_T,
-            support=Support.LATER,
         ),
         Property(
             "writer.partitioner.class",

@@ -202,6 +202,14 @@ class ConversionSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class Blocks:
+    """How HDFS keeps a file; None leaves it to the cluster."""
+
+    copies: int | None = None
+    bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class WritingSpec:
     """How rows become files. ``codec`` is a property word: DEFLATE, SNAPPY, NOCOMPRESSION.
 
@@ -220,6 +228,7 @@ class WritingSpec:
     record_namespace: str = ""
     file_name: str = ""
     file_prefix: str = "part"
+    blocks: Blocks = field(default_factory=Blocks)
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,10 +67,14 @@ class Properties(Mapping[str, object]):
         """Return an int or long property."""
         return self.typed(name, int)
 
+    def optional_integer(self, name: str) -> int | None:
+        """Return an int or long property, None when it is unset."""
+        value = self._values[name]
+        return None if value is None else self.typed(name, int)
+
     def milliseconds(self, name: str) -> int:
         """Return a duration property in ms, 0 when it is unset."""
-        value = self._values[name]
-        return 0 if value is None else self.typed(name, int)
+        return self.optional_integer(name) or 0
 
     def boolean(self, name: str) -> bool:
         """Return a bool property."""

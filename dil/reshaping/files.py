@@ -41,7 +41,7 @@ class Workshop:
     @cached_property
     def filesystem(self) -> Filesystem:
         """Return the filesystem of staging and dataset; each process has a client of its own."""
-        return filesystem_for(self.final_dir)
+        return filesystem_for(self.final_dir, self.writing.blocks)
 
     def new_folder(self, name: str) -> str:
         """Return a folder that no other attempt has."""

@@ -1,15 +1,17 @@
 """Filesystems behind one seam."""
 
+from dil.model.job import Blocks
 from dil.storage.filesystem import FileInfo, Filesystem
 from dil.storage.local import LocalFilesystem
 
 __all__ = ["FileInfo", "Filesystem", "LocalFilesystem", "filesystem_for"]
 
 
-def filesystem_for(place: str) -> Filesystem:
+def filesystem_for(place: str, blocks: Blocks | None = None) -> Filesystem:
     """Return the filesystem of an absolute path or URI; the job was checked to name a known one.
 
-    Nothing is asked, and no client is made, before the first file is looked at.
+    Nothing is asked, and no client is made, before the first file is looked at. ``blocks`` is for
+    files that are written on HDFS.
     """
     if place.startswith("s3://"):
         from dil.storage.s3.filesystem import S3Filesystem  # most jobs stay on this machine
@@ -22,5 +24,5 @@ def filesystem_for(place: str) -> Filesystem:
     if place.startswith(("hdfs://", "webhdfs://", "swebhdfs://")):
         from dil.storage.hdfs.filesystem import HdfsFilesystem
 
-        return HdfsFilesystem()
+        return HdfsFilesystem(blocks=blocks)
     return LocalFilesystem()

@@ -22,6 +22,7 @@ from urllib.parse import quote, urlencode, urlsplit
 import requests
 
 from dil.errors import WriteError
+from dil.model.job import Blocks
 from dil.storage.hdfs.failures import (
     LOG_FIX,
     disobedience,
@@ -76,7 +77,11 @@ class WebHdfs:
         WriteError: anything else.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, blocks: Blocks | None = None) -> None:
+        # The name node refuses words that are not numbers above 0: what is not asked for is absent.
+        kept = blocks or Blocks()
+        asked = {"replication": kept.copies, "blocksize": kept.bytes}
+        self._kept = {name: str(number) for name, number in asked.items() if number}
         environ = os.environ  # noqa: TID251 - as Hadoop's own clients do, without Kerberos
         self.user = environ.get("HADOOP_USER_NAME") or _user_here()
         self._session = new_session()
@@ -168,8 +173,9 @@ class WebHdfs:
         It would make the folder as well. But it may get to that late, when the folder was swept.
         """
         return self._redirected(
-            "PUT", path, "CREATE", overwrite="false", createparent="false", createflag=_DURABLE
-        )
+            "PUT", path, "CREATE", overwrite="false", createparent="false", createflag=_DURABLE,
+            **self._kept,
+        )  # fmt: skip
 
     def opened(self, path: str, offset: int) -> requests.Response:
         """Return the content of a file from a byte on; the caller closes the answer.

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterable, Iterator
+from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, BinaryIO, cast
 
 from dil.errors import WriteError
+from dil.model.job import Blocks
 from dil.storage.filesystem import FileInfo, Filesystem
 from dil.storage.hdfs.place import check_name, found_place, place_of
 
@@ -26,19 +28,20 @@ class HdfsFilesystem(Filesystem):
     """Files of HDFS over HTTP, as the user that HADOOP_USER_NAME names.
 
     Picklable: each process has a client of its own. ``part_bytes`` is how much of a file that is
-    written is kept in memory.
+    written is kept in memory, ``blocks`` how the cluster is to keep it.
     """
 
     parallel_requests = 8
 
-    def __init__(self, *, part_bytes: int | None = None) -> None:
+    def __init__(self, *, part_bytes: int | None = None, blocks: Blocks | None = None) -> None:
         self._part_bytes = part_bytes
+        self._blocks = blocks
         self._made: WebHdfs | None = None
         self._lock = Lock()
 
     def __reduce__(self) -> tuple[object, ...]:
         """Leave the client behind."""
-        return _restored, (self._part_bytes,)
+        return partial(type(self), part_bytes=self._part_bytes, blocks=self._blocks), ()
 
     def open_output(self, path: str) -> BinaryIO:
         """Return a stream that becomes a file when it is closed."""
@@ -194,7 +197,7 @@ class HdfsFilesystem(Filesystem):
 
         with self._lock:
             if self._made is None:
-                self._made = WebHdfs()
+                self._made = WebHdfs(self._blocks)
             return self._made
 
     def _state(self, path: str) -> FileState | None:
@@ -228,7 +231,3 @@ class HdfsFilesystem(Filesystem):
                 f"{source} is gone, and {target} is not there either",
                 "Restore it from a copy, or let the run be finished without it.",
             )
-
-
-def _restored(part_bytes: int | None) -> HdfsFilesystem:
-    return HdfsFilesystem(part_bytes=part_bytes)

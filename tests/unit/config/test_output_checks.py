@@ -130,3 +130,10 @@ def test_a_file_name_that_would_hide_files_is_refused(job_file, name) -> None:
     problem = job_file.problem("writer.file.name", name)
 
     assert problem.what == f'is "{name}"'
+
+
+def test_blocks_of_hdfs_hold_whole_checksums(job_file) -> None:
+    problem = job_file.problem("writer.file.block.size", "1000000")
+
+    assert problem.what == "is 1000000, and HDFS cuts files into blocks of a multiple of 512 bytes"
+    assert job_file.load({"writer.file.block.size": "1048576"}).job.writing.blocks.bytes == 1048576
