@@ -31,6 +31,8 @@ from dil.model.properties import Properties
 from dil.model.settings import Pagination, SchemaCleansing, SessionKeyField
 
 DEFAULT_STATE_FOLDER = ".dil"
+_AT_JOB_LEVEL = "publish.data.at.job.level"
+_REPLACES = "data.publisher.replace.final.dir"
 
 
 def source_section(values: Properties, connector: ClassRef) -> SourceSpec:
@@ -137,12 +139,9 @@ def running_section(
     values: Properties, plugin_folders: tuple[str, ...], findings: Findings
 ) -> RunningSpec:
     """Return how work units are executed."""
-    policy = values.text("job.commit.policy")
-    if policy == "partial":
-        findings.notice("job.commit.policy", 'is "partial"', "Write successful; it means the same.")
     interval = values["task.retry.intervalinsec"]
     return RunningSpec(
-        commit_policy=CommitPolicy.FULL if policy == "full" else CommitPolicy.SUCCESSFUL,
+        commit_policy=_commit_policy(values, findings),
         max_retries=values.integer("task.maxretries"),
         retry_interval_s=interval if isinstance(interval, int) else None,
         threads=values.integer("taskexecutor.threadpool.size"),
@@ -151,6 +150,32 @@ def running_section(
         plugin_path=plugin_folders,
         page_commit_s=_page_commit(values),
     )
+
+
+def _commit_policy(values: Properties, findings: Findings) -> CommitPolicy:
+    """Return what a failed work unit means for the others.
+
+    Where tasks publish for themselves (behaviour.md B14.4) each that succeeds is published. Here
+    that is done together, at the end of the run, so that readers see it at once.
+    """
+    policy = values.text("job.commit.policy")
+    if policy == "partial":
+        findings.notice("job.commit.policy", 'is "partial"', "Write successful; it means the same.")
+    if values.boolean(_AT_JOB_LEVEL):
+        return CommitPolicy.FULL if policy == "full" else CommitPolicy.SUCCESSFUL
+    if values.boolean(_REPLACES):
+        findings.problem(
+            _AT_JOB_LEVEL,
+            f"is false, and {_REPLACES} is true: each task would take out what the others published",
+            "Leave one of them out.",
+        )
+    else:
+        findings.notice(
+            _AT_JOB_LEVEL,
+            "is false: work units that succeed are published though others fail, all at the end",
+            "Write job.commit.policy=successful; it means the same here.",
+        )
+    return CommitPolicy.SUCCESSFUL
 
 
 def _page_commit(values: Properties) -> int | None:

@@ -318,11 +318,11 @@ PUBLISHING = Group(
         Property(
             "publish.data.at.job.level",
             ValueType.BOOL,
-            "Publishes once, after all work units. In place of false, "
-            "`job.commit.policy=successful` publishes what succeeded though other work units fail.",
+            "Publishes after all work units, and false all that succeeded though others fail, as "
+            "`job.commit.policy=successful` does.",
             default="true",
             scope=_J,
-            support=Support.LATER,
+            identity=False,
         ),
     ),
 )

@@ -185,3 +185,16 @@ def test_the_form_of_json_does_not_change_the_digest(job_file):
     one = job_file.load({"ms.pagination": '{"initialvalues":[0,1]}'}).job.digest
     other = job_file.load({"ms.pagination": "{ 'initialvalues': [0, 1] }"}).job.digest
     assert one == other
+
+
+def test_tasks_that_publish_for_themselves_leave_no_success_behind(job_file):
+    changes = {"publish.data.at.job.level": "false", "job.commit.policy": "full"}
+    loaded = job_file.load(changes)
+    assert loaded.job.running.commit_policy is CommitPolicy.SUCCESSFUL
+    assert "publish.data.at.job.level" in [notice.key for notice in loaded.notices]
+
+
+def test_tasks_that_publish_for_themselves_cannot_replace(job_file):
+    changes = {"data.publisher.replace.final.dir": "true", "writer.file.path.type": "tablename"}
+    found = job_file.problems({**changes, "publish.data.at.job.level": "false"})
+    assert [problem.key for problem in found] == ["publish.data.at.job.level"]
