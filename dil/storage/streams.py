@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import io
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, ClassVar
-
-from dil.errors import WriteError
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer, WriteableBuffer
@@ -79,45 +78,45 @@ class RemoteReader(io.RawIOBase, ABC):
         super().close()
 
 
-class AnswerReader(RemoteReader):
-    """Reads an answer that goes on to the end of the file; where it breaks off the rest is asked.
+class Answers:
+    """An answer that goes on to the end of a file; where it breaks off the rest is asked for.
 
-    ``broken`` is what the answers of the service raise then.
+    ``ask`` asks for what is at the position, ``take`` reads bytes of an answer, which may raise one
+    of ``broken``.
     """
 
-    broken: ClassVar[tuple[type[BaseException], ...]]
+    def __init__(
+        self,
+        broken: tuple[type[BaseException], ...],
+        ask: Callable[[], Any],
+        take: Callable[[Any, int], bytes],
+    ) -> None:
+        self._broken = broken
+        self._ask = ask
+        self._take = take
+        self._current: Any = None
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._answer: Any = None
+    def open(self) -> None:
+        """Ask, unless there is an answer."""
+        if self._current is None:
+            self._current = self._ask()
 
-    @abstractmethod
-    def _asked(self) -> Any:  # noqa: ANN401 - an answer, which has close()
-        """Ask for the file from the position on."""
-
-    @abstractmethod
-    def _taken(self, answer: Any, size: int) -> bytes:  # noqa: ANN401
-        """Return the next bytes of an answer."""
-
-    @abstractmethod
-    def _broken_off(self) -> WriteError:
-        """Return what is said of an answer that breaks off again and again."""
-
-    def _read(self, size: int) -> bytes:
+    def read(self, size: int) -> bytes:
+        """Return the next bytes; none where answers break off again and again."""
         for _ in range(_TRIES):
-            if self._answer is None:
-                self._answer = self._asked()
-            with suppress(*self.broken):
-                data = self._taken(self._answer, size)
+            self.open()
+            with suppress(*self._broken):
+                data = self._take(self._current, size)
                 if data:
                     return data
-            self._leave()
-        raise self._broken_off()
+            self.close()
+        return b""
 
-    def _leave(self) -> None:
-        answer, self._answer = getattr(self, "_answer", None), None
+    def close(self) -> None:
+        """Close the answer, and with it the connection where it was not read to its end."""
+        answer, self._current = self._current, None
         if answer is not None:
-            with suppress(*self.broken):
+            with suppress(*self._broken):
                 answer.close()
 
 

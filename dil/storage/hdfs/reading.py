@@ -10,22 +10,22 @@ import urllib3
 
 from dil.errors import WriteError
 from dil.storage.hdfs.client import FileState, WebHdfs
-from dil.storage.streams import AnswerReader
+from dil.storage.streams import Answers, RemoteReader
 
 _TRIES = 4
+_BROKEN = (requests.RequestException, urllib3.exceptions.HTTPError, OSError)
 
 
-class FileReader(AnswerReader):
+class FileReader(RemoteReader):
     """Reads one state of a file.
 
     Raises:
         FileNotFoundError: there is none.
     """
 
-    broken = (requests.RequestException, urllib3.exceptions.HTTPError, OSError)
-
     def __init__(self, client: WebHdfs, path: str) -> None:
         super().__init__()
+        self._answers = Answers(_BROKEN, self._asked, _taken)
         self._client = client
         self._path = path
         # Whether bytes, or the size, were given out: of another file would be too late.
@@ -53,22 +53,24 @@ class FileReader(AnswerReader):
             if state == self._state:
                 self._is_settled = True
                 return body
-            with suppress(*self.broken):
+            with suppress(*_BROKEN):
                 body.close()
             if self._is_settled:
                 break
             self._state = state
         raise self._changed()
 
-    def _taken(self, answer: requests.Response, size: int) -> bytes:
-        data: bytes = answer.raw.read(size, decode_content=False)
+    def _read(self, size: int) -> bytes:
+        data = self._answers.read(size)
+        if not data:
+            raise WriteError(
+                f"{self._path}: the data breaks off at byte {self._position:,} of {self._size:,}",
+                "Check the data nodes, and the network between here and them.",
+            )
         return data
 
-    def _broken_off(self) -> WriteError:
-        return WriteError(
-            f"{self._path}: the data breaks off at byte {self._position:,} of {self._state.size:,}",
-            "Check the data nodes, and the network between here and them.",
-        )
+    def _leave(self) -> None:
+        self._answers.close()
 
     def _known_state(self) -> FileState:
         state = self._client.state(self._path)
@@ -83,3 +85,8 @@ class FileReader(AnswerReader):
             f"{self._path}: another file took its place while it was read",
             "Another program writes there; run again.",
         )
+
+
+def _taken(answer: requests.Response, size: int) -> bytes:
+    data: bytes = answer.raw.read(size, decode_content=False)
+    return data

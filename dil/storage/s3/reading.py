@@ -8,26 +8,25 @@ from dil.errors import WriteError
 from dil.storage.objects.bucket import TakenError
 from dil.storage.objects.place import Place
 from dil.storage.s3.failures import BROKEN, told
-from dil.storage.streams import AnswerReader
+from dil.storage.streams import Answers, RemoteReader
 
 
-class ObjectReader(AnswerReader):
+class ObjectReader(RemoteReader):
     """Reads one version of an object.
 
     Raises:
         FileNotFoundError: there is none.
     """
 
-    broken = BROKEN
-
     def __init__(self, client: Any, place: Place) -> None:  # noqa: ANN401 - botocore has no types
         super().__init__()
+        self._answers = Answers(BROKEN, self._asked, lambda body, size: body.read(size))
         self._client = client
         self._place = place
         self._path = place.path(place.key)
         self._etag = ""
         self._total = -1
-        self._answer = self._asked()
+        self._answers.open()
 
     @property
     def _size(self) -> int:
@@ -51,12 +50,15 @@ class ObjectReader(AnswerReader):
             self._etag, self._total = answer.get("ETag", ""), int(answer["ContentLength"])
         return answer["Body"]
 
-    def _taken(self, answer: Any, size: int) -> bytes:  # noqa: ANN401
-        data: bytes = answer.read(size)
+    def _read(self, size: int) -> bytes:
+        data = self._answers.read(size)
+        if not data:
+            raise WriteError(
+                f"{self._path}: the answer breaks off at byte {self._position:,} of"
+                f" {self._total:,}",
+                "Check the network between here and the service.",
+            )
         return data
 
-    def _broken_off(self) -> WriteError:
-        return WriteError(
-            f"{self._path}: the answer breaks off at byte {self._position:,} of {self._total:,}",
-            "Check the network between here and the service.",
-        )
+    def _leave(self) -> None:
+        self._answers.close()
