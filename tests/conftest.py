@@ -21,9 +21,10 @@ LONG = re.compile(
     r"tests/integration/test_(?:"
     + "|".join(
         (
-            r"(?:backfill_s3|merge_s3|memory_json|storage_state|storage_hdfs_state|tables_s3_kills)\.",
-            r"storage_(?:azure|gcs)_jobs\.py::test_(?!.*(?:example|client|kills?ed.*\[append\]))",
-            r"storage_hdfs_(?:jobs|kills)\.py::.*(?:every_row|goes_on|two_jobs|adopted|secondary|\[window)",
+            r"(?:backfill_s3|merge_s3|memory_json|storage_state|tables_s3_kills)\.",
+            r"storage_jobs\.py::test_(?!the_example|validate).*\[(?:Azure|Google)",
+            r"storage_jobs\.py::.*(?:every_row|goes_on|two_jobs|adopted|secondary).*\[HDFS",
+            r"storage_(?:azure_jobs|gcs_jobs|hdfs_kills)\.py::.*\[window",
             r"storage_kills\.py::.*state on this machine",
             r"tables_s3\.py::test_(?:small|readers|rows_(?:are|that)|two_jobs|files_that|runs_append)",
             r"tables_s3\.py::test_every_row.*-(?:append|replace|window_replace)\]",

@@ -166,7 +166,7 @@ def _commit_policy(values: Properties, findings: Findings) -> CommitPolicy:
     if values.boolean(_REPLACES):
         findings.problem(
             _AT_JOB_LEVEL,
-            f"is false, and {_REPLACES} is true: each task would take out what the others published",
+            f"is false, and {_REPLACES} is true: each task would take out what others published",
             "Leave one of them out.",
         )
     else:

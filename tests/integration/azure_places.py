@@ -24,6 +24,12 @@ def use(server: Azurite, monkeypatch: pytest.MonkeyPatch, port: int = 0) -> None
     monkeypatch.setenv("AZURE_STORAGE_CONNECTION_STRING", server.connection_string(url))
 
 
+def opened(server: Azurite, monkeypatch: pytest.MonkeyPatch) -> Container:
+    """Return a new container, which this process, and what it starts, reaches."""
+    use(server, monkeypatch)
+    return Container(server)
+
+
 class Container:
     """A new container of a server, over the administrator's client."""
 
@@ -40,9 +46,13 @@ class Container:
         """Return the names that begin so, sorted."""
         return sorted(self.client.list_blob_names(name_starts_with=prefix))
 
+    def write(self, key: str, data: bytes) -> None:
+        """Write a blob, over one that may be there."""
+        self.client.upload_blob(key, data, overwrite=True)
+
     def restore(self, objects: Mapping[str, bytes]) -> None:
         """Let the container hold these blobs and no others; notes on blobs are lost."""
         for key in self.keys():
             self.client.delete_blob(key)
-        for key, body in objects.items():
-            self.client.upload_blob(key, body)
+        for key, data in objects.items():
+            self.write(key, data)

@@ -16,6 +16,12 @@ def use(monkeypatch: pytest.MonkeyPatch, user: str = SUPERUSER) -> None:
     monkeypatch.delenv("REQUESTS_CA_BUNDLE", raising=False)
 
 
+def opened(server: Hdfs, monkeypatch: pytest.MonkeyPatch) -> Folder:
+    """Return a new folder; this process, and what it starts, is the superuser."""
+    use(monkeypatch)
+    return Folder(server)
+
+
 class Folder:
     """A new folder of a cluster, over the administrator's requests."""
 

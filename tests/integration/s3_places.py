@@ -57,6 +57,12 @@ class OrderlyMoto(MotoServer):
         return [sys.executable, "-c", program, str(self.port)]
 
 
+def opened(server: S3Server, monkeypatch: pytest.MonkeyPatch) -> Bucket:
+    """Return a new bucket, which this process, and what it starts, reaches."""
+    use(server.url, monkeypatch)
+    return Bucket(server)
+
+
 class Bucket:
     """A new bucket of a server, over the administrator's client."""
 
@@ -79,9 +85,18 @@ class Bucket:
         )
         return sorted(each["Key"] for page in pages for each in page.get("Contents", ()))
 
+    def uploads(self) -> list[dict[str, Any]]:
+        """Return the multipart uploads that are open."""
+        answer = self.client.list_multipart_uploads(Bucket=self.name)
+        return list(answer.get("Uploads", ()))
+
+    def write(self, key: str, data: bytes) -> None:
+        """Write an object, over one that may be there."""
+        self.client.put_object(Bucket=self.name, Key=key, Body=data)
+
     def restore(self, objects: Mapping[str, bytes]) -> None:
         """Let the bucket hold these objects and no others; notes on objects are lost."""
         for key in self.keys():
             self.client.delete_object(Bucket=self.name, Key=key)
-        for key, body in objects.items():
-            self.client.put_object(Bucket=self.name, Key=key, Body=body)
+        for key, data in objects.items():
+            self.write(key, data)

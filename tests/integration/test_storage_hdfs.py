@@ -7,7 +7,8 @@ import pytest
 
 from dil.errors import WriteError
 from dil.storage.hdfs.filesystem import HdfsFilesystem
-from tests.integration.hdfs_places import Folder, use
+from tests.integration.hdfs_places import opened, use
+from tests.integration.places import read, refused, write
 from tests.servers.certificates import authority, server_context, server_of
 from tests.servers.hdfs import DATA_NODE
 from tests.servers.meddling_proxy import MeddlingProxy
@@ -20,8 +21,7 @@ MIB = 1 << 20
 
 @pytest.fixture
 def folder(hdfs, monkeypatch):
-    use(monkeypatch)
-    return Folder(hdfs)
+    return opened(hdfs, monkeypatch)
 
 
 @pytest.fixture
@@ -35,16 +35,6 @@ def proxy(hdfs):
 def meddled(proxy, folder):
     """Return the folder's path through the proxy."""
     return f"webhdfs://127.0.0.1:{proxy.port}{folder.path}"
-
-
-def write(files, path, data):
-    with files.open_output(path) as stream:
-        stream.write(data)
-
-
-def read(files, path):
-    with files.open_input(path) as stream:
-        return stream.read()
 
 
 def test_a_large_file_is_sent_as_it_comes_and_appears_when_it_is_closed(folder):
@@ -280,12 +270,6 @@ def test_a_folder_of_the_target_that_is_deleted_all_the_time_is_told(proxy, fold
 
 
 # What does not work
-
-
-def refused(act):
-    with pytest.raises(WriteError) as caught:
-        act()
-    return caught.value
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from dil.job import RunOptions, run_job
 from dil.model.catalog import CatalogSpec, CatalogType
 from dil.model.report import RunStatus
 from tests.integration.hdfs_places import Folder, use
-from tests.integration.test_storage_jobs import on_s3 as on_hdfs
+from tests.integration.places import on_place
 from tests.servers.hdfs import Hdfs
 from tests.servers.http_server import HttpServer
 from tests.servers.rows import Dataset
@@ -36,7 +36,7 @@ def test_a_table_s_location_is_the_folder_on_hdfs(folder, tmp_path):
     with HttpServer(Dataset.generate(8, units=("a", "b"), step_ms=STEP_MS)) as source:
         story = Story(
             tmp_path / "job", source,
-            **on_hdfs(
+            **on_place(
                 folder,
                 ms__catalog__type="hive",
                 ms__catalog__hive__metastore=str(metastore),

@@ -4,14 +4,13 @@ import pytest
 
 from dil.errors import WriteError
 from dil.storage.hdfs.filesystem import HdfsFilesystem
-from tests.integration.hdfs_places import Folder, use
+from tests.integration.hdfs_places import opened
 from tests.servers.hdfs import MIB
 
 
 @pytest.fixture
 def folder(hdfs, monkeypatch):
-    use(monkeypatch)
-    return Folder(hdfs)
+    return opened(hdfs, monkeypatch)
 
 
 def test_a_file_that_changes_while_it_is_read_is_an_error(folder):

@@ -7,7 +7,6 @@ import multiprocessing
 import os
 import signal
 import threading
-from collections.abc import Iterator
 
 import pytest
 
@@ -17,22 +16,15 @@ from dil.model.job import PublishingSpec
 from dil.publishing import destination_for, live_files
 from dil.storage import Filesystem
 from dil.storage.s3.filesystem import S3Filesystem
-from tests.integration.s3_places import Bucket, use
-from tests.servers.s3 import MotoServer
+from tests.integration.s3_places import Bucket, opened
+from tests.servers.s3 import S3Server
 
 FILES = 24
 
 
-@pytest.fixture(scope="module")
-def moto() -> Iterator[MotoServer]:
-    with MotoServer() as server, pytest.MonkeyPatch.context() as patch:
-        use(server.url, patch)
-        yield server
-
-
 @pytest.fixture
-def bucket(moto: MotoServer) -> Bucket:
-    return Bucket(moto)
+def bucket(moto: S3Server, monkeypatch: pytest.MonkeyPatch) -> Bucket:
+    return opened(moto, monkeypatch)
 
 
 def spec_of(bucket: Bucket) -> PublishingSpec:
@@ -46,7 +38,7 @@ def intent(bucket: Bucket, run: str, removes: tuple[PublishedFile, ...] = ()) ->
     for number in range(FILES):
         body = body_of(run, number)
         key = f"lake/_staging/{run}/{number}"
-        bucket.client.put_object(Bucket=bucket.name, Key=key, Body=body)
+        bucket.write(key, body)
         target = PublishedFile(
             uri=f"{folder}/part-{run}-{number}.parquet",
             signature="s",
@@ -105,7 +97,7 @@ def test_files_are_moved_and_taken_away_several_at_a_time(bucket: Bucket) -> Non
 def test_a_move_that_fails_stops_the_rest_and_is_told(bucket: Bucket) -> None:
     done = intent(bucket, "r1")
     foreign = "lake/shop/orders/part-r1-4.parquet"
-    bucket.client.put_object(Bucket=bucket.name, Key=foreign, Body=b"of another program")
+    bucket.write(foreign, b"of another program")
     with pytest.raises(WriteError, match=r"part-r1-4\.parquet exists already"):
         carry_out(bucket, done)
     assert listed(bucket) == set()

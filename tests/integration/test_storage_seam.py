@@ -7,64 +7,20 @@ import pytest
 
 from dil.errors import WriteError
 from dil.storage import filesystem_for
-from tests.integration import azure_places, gcs_places, hdfs_places
-from tests.integration.s3_places import Bucket, OrderlyMoto, use
-from tests.servers.azurite import Azurite
-from tests.servers.gcs import GcsServer
+from tests.integration.places import PLACES, open_place, read, write
 
 
-@pytest.fixture(scope="module")
-def moto():
-    with OrderlyMoto() as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
-def azurite():
-    with Azurite() as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
-def gcs():
-    with GcsServer() as server:
-        yield server
-
-
-@pytest.fixture(params=["this machine", "S3", "Azure", "Google", "HDFS"])
+@pytest.fixture(params=["this machine", *PLACES])
 def root(request, tmp_path, monkeypatch):
     """Return an empty folder."""
     if request.param == "this machine":
         return str(tmp_path)
-    if request.param == "HDFS":
-        hdfs_places.use(monkeypatch)
-        return f"{hdfs_places.Folder(request.getfixturevalue('hdfs')).uri}/some/folder"
-    if request.param == "Azure":
-        azurite = request.getfixturevalue("azurite")
-        azure_places.use(azurite, monkeypatch)
-        return f"{azure_places.Container(azurite).uri}/some/folder"
-    if request.param == "Google":
-        gcs = request.getfixturevalue("gcs")
-        gcs_places.use(gcs.url, monkeypatch)
-        return f"{gcs_places.Bucket(gcs).uri}/some/folder"
-    server = request.getfixturevalue("moto")
-    use(server.url, monkeypatch)
-    return f"{Bucket(server).uri}/some/folder"
+    return f"{open_place(request.param, request, monkeypatch).uri}/some/folder"
 
 
 @pytest.fixture
 def files(root):
     return filesystem_for(root)
-
-
-def write(files, path, data):
-    with files.open_output(path) as stream:
-        stream.write(data)
-
-
-def read(files, path):
-    with files.open_input(path) as stream:
-        return stream.read()
 
 
 def test_what_is_written_is_read_and_listed(files, root):

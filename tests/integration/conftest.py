@@ -1,0 +1,41 @@
+"""What tests of stores share: servers, one of each per process, and a source of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.integration.s3_places import OrderlyMoto
+from tests.servers.azurite import Azurite
+from tests.servers.gcs import GcsServer
+from tests.servers.http_server import HttpServer
+from tests.servers.rows import Dataset
+from tests.stories import STEP_MS
+
+
+@pytest.fixture(scope="session")
+def moto() -> Iterator[OrderlyMoto]:
+    with OrderlyMoto() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def azurite() -> Iterator[Azurite]:
+    with Azurite() as server:
+        yield server
+
+
+@pytest.fixture
+def gcs() -> Iterator[GcsServer]:
+    """Start a fake for one test, which may tell it how to answer."""
+    with GcsServer() as server:
+        yield server
+
+
+@pytest.fixture
+def source() -> Iterator[HttpServer]:
+    """Serve four days of rows of two units."""
+    dataset = Dataset.generate(6 * 4, units=("a", "b"), step_ms=STEP_MS)
+    with HttpServer(dataset) as server:
+        yield server
