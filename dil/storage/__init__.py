@@ -13,16 +13,23 @@ def filesystem_for(place: str, blocks: Blocks | None = None) -> Filesystem:
     Nothing is asked, and no client is made, before the first file is looked at. ``blocks`` is for
     files that are written on HDFS.
     """
-    if place.startswith("s3://"):
-        from dil.storage.s3.filesystem import S3Filesystem  # most jobs stay on this machine
-
-        return S3Filesystem()
-    if place.startswith(("gs://", "abfss://")):
-        from dil.storage.objects.filesystem import ObjectFilesystem
-
-        return ObjectFilesystem()
+    if place.startswith(("s3://", "gs://", "abfss://")):
+        return _objects(place)
     if place.startswith(("hdfs://", "webhdfs://", "swebhdfs://")):
         from dil.storage.hdfs.filesystem import HdfsFilesystem
 
         return HdfsFilesystem(blocks=blocks)
     return LocalFilesystem()
+
+
+def _objects(place: str) -> Filesystem:
+    # Imported here: most jobs stay on this machine.
+    from dil.storage.objects.filesystem import ObjectFilesystem
+
+    if place.startswith("s3://"):
+        from dil.storage.s3.service import S3
+
+        return ObjectFilesystem(S3())
+    from dil.storage.objects.services import GoogleAndAzure
+
+    return ObjectFilesystem(GoogleAndAzure())

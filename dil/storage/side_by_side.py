@@ -5,9 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable
 from threading import Event, Lock, Thread
-from typing import Generic, TypeVar
-
-from dil.storage.filesystem import Filesystem
+from typing import Generic, Protocol, TypeVar
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -15,10 +13,18 @@ R = TypeVar("R")
 _GRACE_S = 5.0
 
 
-def call_each(filesystem: Filesystem, act: Callable[[T], R], items: Iterable[T]) -> list[R]:
+class FarAway(Protocol):
+    """Something that is asked over a network, or is not."""
+
+    @property
+    def parallel_requests(self) -> int:
+        """How many requests are worth sending at a time."""
+
+
+def call_each(place: FarAway, act: Callable[[T], R], items: Iterable[T]) -> list[R]:
     """Return what ``act`` makes of each item, in their order.
 
-    On a filesystem that is far away up to ``parallel_requests`` calls are under way at a time. None
+    On a place that is far away up to ``parallel_requests`` calls are under way at a time. None
     begins after one has failed, or after this thread was interrupted. Those under way come to their
     end first, so that none is once this has returned or raised; only a signal is not kept waiting
     for long, and leaves them as it would leave a request that the service has got.
@@ -27,7 +33,7 @@ def call_each(filesystem: Filesystem, act: Callable[[T], R], items: Iterable[T])
         Exception: what the first of the items that failed raised.
     """
     waiting = list(items)
-    width = min(filesystem.parallel_requests, len(waiting))
+    width = min(place.parallel_requests, len(waiting))
     if width <= 1:
         return [act(item) for item in waiting]
     return _Calls(act, waiting).made(width)

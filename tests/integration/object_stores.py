@@ -9,9 +9,11 @@ from typing import Any, ClassVar
 import pytest
 from azure.storage.blob import ContainerClient
 
+from dil.storage.objects.bucket import Service
 from dil.storage.objects.filesystem import ObjectFilesystem
+from dil.storage.objects.services import GoogleAndAzure
+from dil.storage.s3 import service as s3
 from dil.storage.s3.bucket import S3Bucket
-from dil.storage.s3.filesystem import S3Filesystem
 from tests.integration import azure_places, gcs_places, s3_places
 from tests.servers.azurite import ACCOUNT
 from tests.servers.programs import free_port
@@ -20,9 +22,9 @@ from tests.servers.programs import free_port
 class ObjectStore(ABC):
     """A store's server and a new bucket of it, ``bucket``, which this process reaches."""
 
-    # What lets this process reach an address, and what makes a filesystem.
+    # What lets this process reach an address, and what is reached.
     use: ClassVar[Callable[[str, pytest.MonkeyPatch], None]]
-    filesystem: ClassVar[type[ObjectFilesystem]] = ObjectFilesystem
+    service: ClassVar[Service] = GoogleAndAzure()
     # What stands in a request that copies, and in one that writes only where nothing is.
     copying: ClassVar[bytes]
     creating: ClassVar[bytes] = b"If-None-Match"
@@ -36,6 +38,10 @@ class ObjectStore(ABC):
     def __init__(self, server: Any, bucket: Any) -> None:
         self.server = server
         self.bucket = bucket
+
+    def filesystem(self, **options: int) -> ObjectFilesystem:
+        """Return a new filesystem, with clients of its own."""
+        return ObjectFilesystem(self.service, **options)
 
     def reach(self, port: int, monkeypatch: pytest.MonkeyPatch) -> str:
         """Let this process reach what is at a port, and nothing else; return its address."""
@@ -60,7 +66,7 @@ class S3(ObjectStore):
     """A bucket of moto's."""
 
     use = staticmethod(s3_places.use)
-    filesystem = S3Filesystem
+    service = s3.S3()
     copying = b"x-amz-copy-source:"
     nowhere = "s3://nowhere-at-all/lake"
     reached_by = "AWS_ENDPOINT_URL"

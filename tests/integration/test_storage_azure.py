@@ -9,6 +9,7 @@ from dil.errors import WriteError
 from dil.storage.objects.azure import AzureContainer
 from dil.storage.objects.filesystem import ObjectFilesystem
 from dil.storage.objects.place import GOOGLE_AND_AZURE
+from dil.storage.objects.services import GoogleAndAzure
 from tests.integration.azure_places import opened
 from tests.integration.places import refused, write
 from tests.servers.azurite import ACCOUNT, KEY
@@ -22,7 +23,9 @@ def container(azurite, monkeypatch):
 
 
 def test_a_file_whose_writing_failed_does_not_appear_when_it_is_closed(container):
-    stream = ObjectFilesystem(part_bytes=5 * MIB).open_output(f"{container.uri}/a")
+    stream = ObjectFilesystem(GoogleAndAzure(), part_bytes=5 * MIB).open_output(
+        f"{container.uri}/a"
+    )
     stream.write(bytes(6 * MIB))
     container.client.delete_container()
     with pytest.raises(WriteError, match="there is no such container"):
@@ -32,7 +35,7 @@ def test_a_file_whose_writing_failed_does_not_appear_when_it_is_closed(container
 
 def test_markers_of_folders_are_no_files_and_go_with_what_is_in_them(container):
     """Hadoop makes them, and accounts with real folders list these so."""
-    files = ObjectFilesystem()
+    files = ObjectFilesystem(GoogleAndAzure())
     for name in ("in", "in/deep", "in/deep/est"):
         container.client.upload_blob(name, b"", metadata={"hdi_isfolder": "true"})
     assert list(files.files(container.uri)) == []
@@ -49,7 +52,7 @@ def test_markers_of_folders_are_no_files_and_go_with_what_is_in_them(container):
 
 def test_the_marker_of_an_empty_folder_is_deleted_with_it(container):
     container.client.upload_blob("in", b"", metadata={"hdi_isfolder": "true"})
-    ObjectFilesystem().delete_empty_folder(f"{container.uri}/in")
+    ObjectFilesystem(GoogleAndAzure()).delete_empty_folder(f"{container.uri}/in")
     assert container.keys() == []
 
 
@@ -80,7 +83,7 @@ def with_signature(azurite, container, permission):
 def test_a_signature_is_enough(azurite, container, monkeypatch):
     text = with_signature(azurite, container, "racwdl")
     monkeypatch.setenv("AZURE_STORAGE_CONNECTION_STRING", text)
-    files = ObjectFilesystem()
+    files = ObjectFilesystem(GoogleAndAzure())
     write(files, f"{container.uri}/a", b"1")
     files.move(f"{container.uri}/a", f"{container.uri}/b")
     assert container.objects() == {"b": b"1"}
@@ -89,7 +92,7 @@ def test_a_signature_is_enough(azurite, container, monkeypatch):
 def test_rights_that_are_missing_are_named_without_the_signature(azurite, container, monkeypatch):
     text = with_signature(azurite, container, "rl")
     monkeypatch.setenv("AZURE_STORAGE_CONNECTION_STRING", text)
-    files = ObjectFilesystem()
+    files = ObjectFilesystem(GoogleAndAzure())
     assert not files.is_folder(f"{container.uri}/lake")
     error = refused(lambda: files.put(f"{container.uri}/lake/a", b""))
     assert "answers Authorization" in error.message
@@ -102,9 +105,9 @@ def test_a_key_that_is_wrong_is_told_without_it(azurite, container, monkeypatch)
     text = azurite.connection_string().replace(KEY, wrong)
     monkeypatch.setenv("AZURE_STORAGE_CONNECTION_STRING", text)
     for act in (
-        lambda: list(ObjectFilesystem().files(f"{container.uri}/lake")),
-        lambda: ObjectFilesystem().put(f"{container.uri}/lake/a", b""),
-        lambda: ObjectFilesystem().open_input(f"{container.uri}/lake/a"),
+        lambda: list(ObjectFilesystem(GoogleAndAzure()).files(f"{container.uri}/lake")),
+        lambda: ObjectFilesystem(GoogleAndAzure()).put(f"{container.uri}/lake/a", b""),
+        lambda: ObjectFilesystem(GoogleAndAzure()).open_input(f"{container.uri}/lake/a"),
     ):
         error = refused(act)
         assert "answers Auth" in error.message
@@ -113,7 +116,7 @@ def test_a_key_that_is_wrong_is_told_without_it(azurite, container, monkeypatch)
 
 def test_credentials_without_a_form_are_told_without_them(container, monkeypatch):
     only(monkeypatch, AZURE_STORAGE_KEY="no base64 at all!")
-    error = refused(lambda: ObjectFilesystem().put(f"{container.uri}/a", b""))
+    error = refused(lambda: ObjectFilesystem(GoogleAndAzure()).put(f"{container.uri}/a", b""))
     assert "AZURE_STORAGE_KEY" in error.fix
     assert "no base64" not in str(error)
 
@@ -122,7 +125,7 @@ def test_no_credentials_at_all_are_told(container, monkeypatch):
     only(monkeypatch, AZURE_TOKEN_CREDENTIALS="EnvironmentCredential")
     for name in ("AZURE_CLIENT_ID", "AZURE_CLIENT_SECRET", "AZURE_TENANT_ID"):
         monkeypatch.delenv(name, raising=False)
-    error = refused(lambda: ObjectFilesystem().put(f"{container.uri}/a", b""))
+    error = refused(lambda: ObjectFilesystem(GoogleAndAzure()).put(f"{container.uri}/a", b""))
     assert "there are no credentials" in error.message
     assert "az login" in error.fix
 
@@ -144,7 +147,7 @@ def test_credentials_are_those_of_the_account_in_the_path(container, monkeypatch
 
 
 def test_a_copy_that_failed_is_not_deleted_once_another_driver_has_made_it(container, monkeypatch):
-    files, target = ObjectFilesystem(), f"{container.uri}/a"
+    files, target = ObjectFilesystem(GoogleAndAzure()), f"{container.uri}/a"
     files.put(target, b"rows")
     about = AzureContainer._properties
 

@@ -14,6 +14,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from dil.errors import WriteError
 from dil.storage.objects.filesystem import ObjectFilesystem
 from dil.storage.objects.gcs import GcsBucket
+from dil.storage.objects.services import GoogleAndAzure
 from tests.integration.gcs_places import Bucket, opened, use
 from tests.integration.places import refused, write
 from tests.servers.meddling_proxy import MeddlingProxy
@@ -35,7 +36,7 @@ def proxy(gcs, bucket, monkeypatch):
 
 
 def test_a_file_whose_writing_failed_does_not_appear_and_its_parts_are_freed(bucket, gcs):
-    stream = ObjectFilesystem(part_bytes=5 * MIB).open_output(f"{bucket.uri}/a")
+    stream = ObjectFilesystem(GoogleAndAzure(), part_bytes=5 * MIB).open_output(f"{bucket.uri}/a")
     stream.write(bytes(6 * MIB))
     gcs.denied = frozenset({"PUT"})
     with pytest.raises(WriteError, match="answers 403"):
@@ -48,7 +49,7 @@ def test_a_file_whose_writing_failed_does_not_appear_and_its_parts_are_freed(buc
 
 @pytest.mark.parametrize("total", [b"-5242879/*", b"/12582919"], ids=["a part", "the last part"])
 def test_a_part_whose_answer_was_lost_is_not_sent_twice(total, bucket, proxy):
-    files, data = ObjectFilesystem(part_bytes=5 * MIB), os.urandom(12 * MIB + 7)
+    files, data = ObjectFilesystem(GoogleAndAzure(), part_bytes=5 * MIB), os.urandom(12 * MIB + 7)
     with files.open_output(f"{bucket.uri}/a") as stream:
         proxy.cut_answer_after(total)
         stream.write(data)
@@ -58,7 +59,7 @@ def test_a_part_whose_answer_was_lost_is_not_sent_twice(total, bucket, proxy):
 
 def test_a_service_that_is_not_able_for_a_moment_is_asked_again(bucket, gcs):
     gcs.refusals = [503, 429]
-    files, data = ObjectFilesystem(part_bytes=5 * MIB), os.urandom(6 * MIB)
+    files, data = ObjectFilesystem(GoogleAndAzure(), part_bytes=5 * MIB), os.urandom(6 * MIB)
     with files.open_output(f"{bucket.uri}/a") as stream:
         stream.write(data)
         gcs.refusals = [503]
@@ -67,14 +68,14 @@ def test_a_service_that_is_not_able_for_a_moment_is_asked_again(bucket, gcs):
 
 def test_a_large_file_is_moved_in_steps(bucket, gcs):
     gcs.rewrite_bytes = MIB
-    files, data = ObjectFilesystem(), os.urandom(3 * MIB)
+    files, data = ObjectFilesystem(GoogleAndAzure()), os.urandom(3 * MIB)
     write(files, f"{bucket.uri}/a", data)
     files.move(f"{bucket.uri}/a", f"{bucket.uri}/b")
     assert bucket.objects() == {"b": data}
 
 
 def test_objects_are_deleted_by_threads_that_keep_no_signal_waiting(bucket, monkeypatch):
-    files, daemons, delete = ObjectFilesystem(), [], GcsBucket.delete
+    files, daemons, delete = ObjectFilesystem(GoogleAndAzure()), [], GcsBucket.delete
     for number in range(4):
         files.put(f"{bucket.uri}/in/{number}", b"1")
 
@@ -89,7 +90,7 @@ def test_objects_are_deleted_by_threads_that_keep_no_signal_waiting(bucket, monk
 
 
 def test_files_are_not_moved_from_one_bucket_to_another(bucket, gcs):
-    files, other = ObjectFilesystem(), Bucket(gcs)
+    files, other = ObjectFilesystem(GoogleAndAzure()), Bucket(gcs)
     files.put(f"{bucket.uri}/a", b"1")
     with pytest.raises(WriteError, match="not in the same bucket"):
         files.move(f"{bucket.uri}/a", f"{other.uri}/a")
@@ -100,7 +101,7 @@ def test_files_are_not_moved_from_one_bucket_to_another(bucket, gcs):
 
 def test_rights_that_are_missing_are_named(bucket, gcs):
     gcs.denied = frozenset({"POST"})
-    files = ObjectFilesystem()
+    files = ObjectFilesystem(GoogleAndAzure())
     assert not files.is_folder(f"{bucket.uri}/lake")
     error = refused(lambda: files.put(f"{bucket.uri}/lake/a", b""))
     assert "answers 403 (dil@example.com does not have" in error.message
@@ -109,7 +110,7 @@ def test_rights_that_are_missing_are_named(bucket, gcs):
 
 def test_no_credentials_at_all_are_told(bucket, monkeypatch):
     monkeypatch.delenv("STORAGE_EMULATOR_HOST")
-    error = refused(lambda: ObjectFilesystem().put(f"{bucket.uri}/a", b""))
+    error = refused(lambda: ObjectFilesystem(GoogleAndAzure()).put(f"{bucket.uri}/a", b""))
     assert "there are no credentials" in error.message
     assert "GOOGLE_APPLICATION_CREDENTIALS" in error.fix
 
@@ -136,13 +137,13 @@ def account(gcs, bucket, monkeypatch, tmp_path):
 
 def test_a_service_account_s_file_is_enough(account, bucket, gcs):
     gcs.grant = "secret-token"
-    write(ObjectFilesystem(), f"{bucket.uri}/a", b"1")
+    write(ObjectFilesystem(GoogleAndAzure()), f"{bucket.uri}/a", b"1")
     assert bucket.objects() == {"a": b"1"}
 
 
 def test_a_token_that_is_refused_is_told_without_it(account, bucket, gcs):
     gcs.grant = "stale-token"
-    error = refused(lambda: ObjectFilesystem().put(f"{bucket.uri}/a", b""))
+    error = refused(lambda: ObjectFilesystem(GoogleAndAzure()).put(f"{bucket.uri}/a", b""))
     assert "answers 401 (Invalid Credentials)" in error.message
     assert "stale-token" not in str(error)
 
@@ -152,12 +153,12 @@ def test_a_token_server_that_is_not_there_is_told(account, bucket, monkeypatch):
     about["token_uri"] = f"http://127.0.0.1:{free_port()}/token"
     account.write_text(json.dumps(about))
     monkeypatch.setattr("dil.storage.objects.gcs_requests._PAUSES_S", (0.0,))
-    error = refused(lambda: ObjectFilesystem().put(f"{bucket.uri}/a", b""))
+    error = refused(lambda: ObjectFilesystem(GoogleAndAzure()).put(f"{bucket.uri}/a", b""))
     assert "no token can be had for" in error.message
 
 
 def test_an_account_that_gets_no_token_is_told(account, bucket, gcs):
     gcs.grant = None
-    error = refused(lambda: ObjectFilesystem().put(f"{bucket.uri}/a", b""))
+    error = refused(lambda: ObjectFilesystem(GoogleAndAzure()).put(f"{bucket.uri}/a", b""))
     assert "invalid_grant" in error.message
     assert "GOOGLE_APPLICATION_CREDENTIALS" in error.fix

@@ -6,7 +6,8 @@ import boto3
 import pytest
 
 from dil.errors import WriteError
-from dil.storage.s3.filesystem import S3Filesystem
+from dil.storage.objects.filesystem import ObjectFilesystem
+from dil.storage.s3.service import S3
 from tests.integration.places import refused, write
 from tests.integration.s3_places import Bucket, opened, use
 from tests.servers.s3 import KEY, REGION, SECRET, MotoServer, RcloneServer
@@ -20,7 +21,7 @@ def bucket(moto, monkeypatch):
 
 
 def test_a_file_that_was_never_closed_is_not_there_and_its_parts_go_with_its_folder(bucket):
-    files = S3Filesystem(part_bytes=5 * MIB)
+    files = ObjectFilesystem(S3(), part_bytes=5 * MIB)
     stream = files.open_output(f"{bucket.uri}/staging/run/a")
     stream.write(bytes(6 * MIB))
     other = files.open_output(f"{bucket.uri}/staging/running/b")
@@ -34,7 +35,7 @@ def test_a_file_that_was_never_closed_is_not_there_and_its_parts_go_with_its_fol
 
 
 def test_a_file_whose_writing_failed_does_not_appear_when_it_is_closed(bucket):
-    stream = S3Filesystem(part_bytes=5 * MIB).open_output(f"{bucket.uri}/a")
+    stream = ObjectFilesystem(S3(), part_bytes=5 * MIB).open_output(f"{bucket.uri}/a")
     stream.write(bytes(6 * MIB))
     (upload,) = bucket.uploads()
     bucket.client.abort_multipart_upload(Bucket=bucket.name, Key="a", UploadId=upload["UploadId"])
@@ -45,7 +46,7 @@ def test_a_file_whose_writing_failed_does_not_appear_when_it_is_closed(bucket):
 
 
 def test_a_large_file_is_moved_by_parts(bucket):
-    files, data = S3Filesystem(copy_bytes=5 * MIB), os.urandom(11 * MIB)
+    files, data = ObjectFilesystem(S3(copy_bytes=5 * MIB)), os.urandom(11 * MIB)
     write(files, f"{bucket.uri}/a", data)
     files.move(f"{bucket.uri}/a", f"{bucket.uri}/b")
     assert bucket.objects() == {"b": data}
@@ -59,7 +60,7 @@ def test_a_service_that_ignores_conditions_is_refused_before_anything_relies_on_
     with RcloneServer() as server:
         use(server.url, monkeypatch)
         bucket = Bucket(server)
-        files = S3Filesystem()
+        files = ObjectFilesystem(S3())
         error = refused(lambda: files.put_if_absent(f"{bucket.uri}/lake/_dil/owner.json", b"{}"))
         assert "does not obey If-None-Match" in error.message
         assert bucket.keys() == []
@@ -70,7 +71,7 @@ def test_credentials_that_are_wrong_are_told(monkeypatch):
         use(server.url, monkeypatch)
         bucket = Bucket(server)
         monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "another")
-        error = refused(lambda: list(S3Filesystem().files(f"{bucket.uri}/lake")))
+        error = refused(lambda: list(ObjectFilesystem(S3()).files(f"{bucket.uri}/lake")))
     assert "SignatureDoesNotMatch" in error.message
     assert "AWS_SECRET_ACCESS_KEY" in error.fix
     assert "another" not in error.message
@@ -79,7 +80,7 @@ def test_credentials_that_are_wrong_are_told(monkeypatch):
 def test_no_credentials_at_all_are_told(bucket, monkeypatch):
     monkeypatch.delenv("AWS_ACCESS_KEY_ID")
     monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
-    error = refused(lambda: S3Filesystem().put(f"{bucket.uri}/a", b""))
+    error = refused(lambda: ObjectFilesystem(S3()).put(f"{bucket.uri}/a", b""))
     assert "there are no credentials" in error.message
 
 
@@ -100,7 +101,7 @@ def test_rights_that_are_missing_are_named(monkeypatch):
         use(server.url, monkeypatch)
         monkeypatch.setenv("AWS_ACCESS_KEY_ID", key["AccessKeyId"])
         monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", key["SecretAccessKey"])
-        files = S3Filesystem()
+        files = ObjectFilesystem(S3())
         assert not files.is_folder(f"{bucket.uri}/lake")
         error = refused(lambda: files.put(f"{bucket.uri}/lake/a", b""))
     assert "AccessDenied" in error.message

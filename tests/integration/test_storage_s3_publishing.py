@@ -15,7 +15,8 @@ from dil.model.dataset import Commit, Intent, Move, PublishedFile
 from dil.model.job import PublishingSpec
 from dil.publishing import destination_for, live_files
 from dil.storage import Filesystem
-from dil.storage.s3.filesystem import S3Filesystem
+from dil.storage.objects.filesystem import ObjectFilesystem
+from dil.storage.s3.service import S3
 from tests.integration.s3_places import Bucket, opened
 from tests.servers.s3 import S3Server
 
@@ -67,24 +68,24 @@ def expected(run: str) -> dict[str, bytes]:
 
 
 def carry_out(bucket: Bucket, done: Intent, files: Filesystem | None = None) -> None:
-    destination_for(spec_of(bucket), files or S3Filesystem()).carry_out(done)
+    destination_for(spec_of(bucket), files or ObjectFilesystem(S3())).carry_out(done)
 
 
 def listed(bucket: Bucket) -> set[str]:
-    live = live_files(S3Filesystem(), f"{bucket.uri}/lake/shop/orders")
+    live = live_files(ObjectFilesystem(S3()), f"{bucket.uri}/lake/shop/orders")
     return {file.uri.rpartition("/")[2] for file in live}
 
 
 def test_files_are_moved_and_taken_away_several_at_a_time(bucket: Bucket) -> None:
-    together = threading.Barrier(S3Filesystem.parallel_requests)
+    together = threading.Barrier(ObjectFilesystem.parallel_requests)
 
-    class Watched(S3Filesystem):
+    class Watched(ObjectFilesystem):
         def move(self, source: str, target: str, *, mode: int | None = None) -> None:
             together.wait(30)
             super().move(source, target, mode=mode)
 
     first = intent(bucket, "r1")
-    carry_out(bucket, first, Watched())
+    carry_out(bucket, first, Watched(S3()))
     assert data(bucket) == expected("r1")
     assert listed(bucket) == expected("r1").keys()
     removed = tuple(move.target for move in first.commit.moves)
@@ -111,11 +112,11 @@ def test_a_move_that_fails_stops_the_rest_and_is_told(bucket: Bucket) -> None:
     assert listed(bucket) == expected("r1").keys()
 
 
-class Deadly(S3Filesystem):
+class Deadly(ObjectFilesystem):
     """Kills the process before one of its copies or deletions; their number is from 0."""
 
     def __init__(self, step: str, number: int) -> None:
-        super().__init__()
+        super().__init__(S3())
         self._step = step
         self._left = number
         self._turn = threading.Lock()

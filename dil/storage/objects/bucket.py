@@ -6,12 +6,13 @@ import base64
 import hashlib
 import io
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from dil.spi.messages import shortened
-from dil.storage.objects.place import Place
+from dil.storage.objects.place import Address, Place
+from dil.storage.side_by_side import call_each
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
@@ -81,6 +82,7 @@ class Bucket(ABC):
     a whole, and are durable with the answer. Everything else that fails raises WriteError.
     """
 
+    parallel_requests = 8
     # Whether objects of another bucket can be copied into this one.
     copies_across = False
 
@@ -143,3 +145,34 @@ class Bucket(ABC):
         Consoles, Hadoop, and accounts that have real folders make them.
         """
         return iter(())
+
+    def delete_below(self, prefix: str) -> None:
+        """Delete all objects whose keys begin so, then the markers of folders."""
+        call_each(self, self.delete, [entry.key for entry in self.entries(prefix)])
+        for marker in list(self.markers(prefix)):
+            self.delete(marker)
+
+    def delete_empty(self, prefix: str) -> None:
+        """Delete the marker of a folder, where nothing else is in it."""
+        if not self.has_any(prefix):
+            for marker in list(self.markers(prefix)):
+                self.delete(marker)
+
+    def options(self) -> Mapping[str, str]:
+        """Return what other libraries are told to reach the bucket; secret, and soon outdated.
+
+        Raises:
+            WriteError: the bucket cannot be reached.
+        """
+        return {}
+
+
+class Service(ABC):
+    """A service of objects; picklable."""
+
+    # How its paths are written.
+    address: ClassVar[Address]
+
+    @abstractmethod
+    def opened(self, place: Place) -> Bucket:
+        """Return the bucket of a place; nothing is sent yet."""

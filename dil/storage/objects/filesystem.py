@@ -1,69 +1,67 @@
-"""Objects as a filesystem: those of Google Cloud Storage and of Azure, and a base for others.
+"""Objects as a filesystem; its paths are those of the service, with the key as it stands.
 
-Paths are ``gs://bucket/key`` and ``abfss://container@account.dfs.core.windows.net/key``, with the
-key as it stands. A folder is there while an object is below it. Permissions and links do not exist.
+A folder is there while an object is below it. Permissions and links do not exist.
 """
 
 from __future__ import annotations
 
 import hashlib
 import io
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from threading import Lock
-from typing import BinaryIO, ClassVar, cast
+from typing import BinaryIO, cast
 
 from dil.errors import WriteError
 from dil.storage.filesystem import FileInfo, Filesystem
-from dil.storage.objects.bucket import Bucket, ObjectState, TakenError
-from dil.storage.objects.place import GOOGLE_AND_AZURE, Address, Place
-from dil.storage.side_by_side import call_each
+from dil.storage.objects.bucket import Bucket, ObjectState, Service, TakenError
+from dil.storage.objects.place import Place
 
 _BUFFER = 1 << 20
 
 
 class ObjectFilesystem(Filesystem):
-    """Objects, by the credentials that the service's own tools take from the environment.
+    """Objects of one service, by the credentials that its own tools take from the environment.
 
     Picklable: each process has clients of its own. ``part_bytes`` are those of an upload's parts.
     """
 
-    parallel_requests = 8
-    # How its paths are written.
-    address: ClassVar[Address] = GOOGLE_AND_AZURE
+    parallel_requests = Bucket.parallel_requests
 
-    def __init__(self, *, part_bytes: int | None = None) -> None:
+    def __init__(self, service: Service, *, part_bytes: int | None = None) -> None:
+        self._service = service
+        self._address = service.address
         self._part_bytes = part_bytes
         self._made: dict[str, Bucket] = {}
         self._lock = Lock()
 
     def __reduce__(self) -> tuple[object, ...]:
         """Leave the clients behind."""
-        return partial(type(self), part_bytes=self._part_bytes), ()
+        return partial(type(self), self._service, part_bytes=self._part_bytes), ()
 
     def open_output(self, path: str) -> BinaryIO:
         """Return a stream that becomes an object when it is closed."""
         from dil.storage.objects.streams import PART_BYTES, ObjectWriter
 
-        place = self.address.place(path)
+        place = self._address.place(path)
         part_bytes = self._part_bytes or PART_BYTES
         return cast("BinaryIO", ObjectWriter(self._bucket(place), place.key, part_bytes))
 
     def open_input(self, path: str) -> BinaryIO:
         """Return a buffered stream over an object."""
-        place = self.address.found(path)
+        place = self._address.found(path)
         if place is None or not place.key:
             raise FileNotFoundError(path)
         return io.BufferedReader(self._bucket(place).reader(place.key), buffer_size=_BUFFER)
 
     def put(self, path: str, data: bytes) -> None:
         """Write an object."""
-        place = self.address.place(path)
+        place = self._address.place(path)
         self._bucket(place).put(place.key, data)
 
     def put_if_absent(self, path: str, data: bytes) -> bool:
         """Write an object by a request that the service obeys only where there is none."""
-        place = self.address.place(path)
+        place = self._address.place(path)
         return self._bucket(place).create(place.key, data)
 
     def exists(self, path: str) -> bool:
@@ -95,7 +93,7 @@ class ObjectFilesystem(Filesystem):
 
     def is_folder(self, path: str) -> bool:
         """Tell whether an object is below."""
-        place = self.address.found(path)
+        place = self._address.found(path)
         return place is not None and self._bucket(place).has_any(place.below)
 
     def real_path(self, path: str) -> str:
@@ -107,38 +105,32 @@ class ObjectFilesystem(Filesystem):
 
     def delete_file(self, path: str) -> None:
         """Delete an object; a missing one is fine."""
-        place = self.address.place(path)
+        place = self._address.place(path)
         self._bucket(place).delete(place.key)
 
     def delete_tree(self, path: str) -> None:
         """Delete all objects below, then the markers of folders."""
-        place = self.address.place(path)
-        bucket = self._bucket(place)
-        call_each(self, bucket.delete, [entry.key for entry in bucket.entries(place.below)])
-        for marker in list(bucket.markers(place.below)):
-            bucket.delete(marker)
+        place = self._address.place(path)
+        self._bucket(place).delete_below(place.below)
 
     def delete_empty_folder(self, path: str) -> None:
         """Delete the marker of a folder, where nothing else is in it."""
-        place = self.address.place(path)
-        bucket = self._bucket(place)
-        if not bucket.has_any(place.below):
-            for marker in list(bucket.markers(place.below)):
-                bucket.delete(marker)
+        place = self._address.place(path)
+        self._bucket(place).delete_empty(place.below)
 
     def sync_folders(self, paths: Iterable[str]) -> None:
         """Do nothing: what was answered is durable."""
 
     def folders(self, path: str) -> list[str]:
         """Return the names of the folders directly below, sorted."""
-        place = self.address.found(path)
+        place = self._address.found(path)
         if place is None:
             return []
         return sorted(name for name in self._bucket(place).folders(place.below) if name)
 
     def files(self, path: str) -> Iterator[FileInfo]:
         """Yield every object below, in the order of their keys; markers of folders are none."""
-        place = self.address.found(path)
+        place = self._address.found(path)
         if place is None:
             return
         for entry in self._bucket(place).entries(place.below):
@@ -154,27 +146,21 @@ class ObjectFilesystem(Filesystem):
 
     def check_path(self, path: str) -> None:
         """Refuse keys that are too long."""
-        self.address.place(path)
+        self._address.place(path)
+
+    def options_of(self, path: str) -> Mapping[str, str]:
+        """Return what other libraries are told to reach the objects."""
+        return self._bucket(self._address.place(path)).options()
 
     def _bucket(self, place: Place) -> Bucket:
         with self._lock:
             if place.root not in self._made:
-                self._made[place.root] = self._opened(place)
+                self._made[place.root] = self._service.opened(place)
             return self._made[place.root]
-
-    def _opened(self, place: Place) -> Bucket:
-        """Return the bucket of a place; nothing is sent yet."""
-        if place.host:
-            from dil.storage.objects.azure import AzureContainer
-
-            return AzureContainer(place)
-        from dil.storage.objects.gcs import GcsBucket
-
-        return GcsBucket(place)
 
     def _state(self, path: str) -> ObjectState | None:
         """Return the state of an object, None without one."""
-        place = self.address.found(path)
+        place = self._address.found(path)
         if place is None or not place.key:
             return None
         return self._bucket(place).state(place.key)
@@ -199,7 +185,7 @@ class ObjectFilesystem(Filesystem):
         Another driver may finish the same publish, and have copied or moved it a moment ago; or
         the answer to our own first request was lost.
         """
-        origin, place = self.address.place(source), self.address.place(target)
+        origin, place = self._address.place(source), self._address.place(target)
         bucket = self._bucket(place)
         if origin.root != place.root and not bucket.copies_across:
             raise WriteError(

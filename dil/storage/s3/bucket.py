@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, cast
@@ -13,9 +13,10 @@ from typing import Any, cast
 from dil.errors import WriteError
 from dil.storage.objects.bucket import Bucket, Entry, ObjectState, TakenError, Upload, md5
 from dil.storage.objects.place import Place
-from dil.storage.s3.client import is_of_aws
+from dil.storage.s3.client import Connection, is_of_aws
 from dil.storage.s3.copying import COPY_BYTES, copy, names, noted
 from dil.storage.s3.failures import RacingError, UnknownConditionError, told
+from dil.storage.s3.options import object_store_options
 from dil.storage.s3.reading import ObjectReader
 
 _PER_DELETE = 1000
@@ -31,11 +32,12 @@ class S3Bucket(Bucket):
 
     copies_across = True
 
-    def __init__(self, place: Place, client: Any, copy_bytes: int | None) -> None:  # noqa: ANN401
+    def __init__(self, place: Place, connection: Connection, copy_bytes: int | None) -> None:
         self._place = place
-        self._client = client
+        self._connection = connection
+        self._client = connection.client
         self._copy_bytes = copy_bytes or COPY_BYTES
-        self._at = client.meta.endpoint_url
+        self._at = self._client.meta.endpoint_url
 
     def state(self, key: str) -> ObjectState | None:
         """Return an object's state, None without one."""
@@ -73,7 +75,7 @@ class S3Bucket(Bucket):
             self._client.delete_object(**self._names(key))
 
     def delete_below(self, prefix: str) -> None:
-        """Delete the objects whose keys begin so, and the parts of uploads that never ended."""
+        """Delete all of them, many by one request, and the parts of uploads that never ended."""
         self._abort_uploads(prefix)
         keys = [{"Key": each["Key"]} for each in self._listed(prefix)]
         for start in range(0, len(keys), _PER_DELETE):
@@ -86,6 +88,13 @@ class S3Bucket(Bucket):
                     f" ({refused.get('Message', '')})",
                     "The credentials need s3:DeleteObject there.",
                 )
+
+    def delete_empty(self, prefix: str) -> None:
+        """Do nothing: a folder goes with its last object."""
+
+    def options(self) -> Mapping[str, str]:
+        """Return the service's address, the bucket's region, and credentials."""
+        return object_store_options(self._connection, self._place.bucket)
 
     def entries(self, prefix: str) -> Iterator[Entry]:
         """Yield the objects below."""

@@ -10,6 +10,7 @@ import pytest
 from dil.errors import WriteError
 from dil.storage.objects import azure
 from dil.storage.objects.filesystem import ObjectFilesystem
+from dil.storage.objects.services import GoogleAndAzure
 from tests.servers.in_thread import InThread
 
 ACCOUNT = "slow"
@@ -72,7 +73,7 @@ def connect(monkeypatch):
             f"AccountName={ACCOUNT};BlobEndpoint=http://127.0.0.1:{server.port}/{ACCOUNT};"
             f"SharedAccessSignature=sv=1&sig={SECRET}",
         )
-        return ObjectFilesystem()
+        return ObjectFilesystem(GoogleAndAzure())
 
     return use
 

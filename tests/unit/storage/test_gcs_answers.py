@@ -6,6 +6,7 @@ from google.auth import exceptions
 from dil.errors import WriteError
 from dil.storage.objects.filesystem import ObjectFilesystem
 from dil.storage.objects.gcs_requests import Requests
+from dil.storage.objects.services import GoogleAndAzure
 
 
 @pytest.mark.parametrize(
@@ -30,6 +31,6 @@ def test_credentials_that_get_no_token_are_told_with_what_is_known(error, words,
 
 def test_a_path_of_another_store_is_told_with_the_properties_that_name_one():
     with pytest.raises(WriteError, match="neither on Google") as caught:
-        ObjectFilesystem().put("s3://lake/a", b"")
+        ObjectFilesystem(GoogleAndAzure()).put("s3://lake/a", b"")
     assert "data.publisher.final.dir" in caught.value.fix
     assert "state.store.dir" in caught.value.fix

@@ -1,0 +1,41 @@
+"""S3, and services that speak its protocol."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from dil.storage.objects.bucket import Bucket, Service
+from dil.storage.objects.place import Address, Place
+from dil.storage.s3.client import connect
+
+
+@dataclass(frozen=True)
+class S3(Service):
+    """``s3://bucket/key``, by the credentials of the AWS tools.
+
+    ``copy_bytes`` is how much the service copies by one request.
+    """
+
+    address = Address(
+        # Buckets begin with a letter or a digit. What does not is no bucket: nothing is there.
+        re.compile(
+            r"(?P<root>s3://(?P<bucket>[A-Za-z0-9][A-Za-z0-9._-]*))(?:/(?P<key>.*))?", re.DOTALL
+        ),
+        "S3",
+        "not on S3",
+        "The job published elsewhere before; set data.publisher.final.dir back for one run.",
+    )
+
+    copy_bytes: int | None = None
+
+    def opened(self, place: Place) -> Bucket:
+        """Return a bucket.
+
+        Raises:
+            WriteError: the client library is not installed, or its configuration cannot be used.
+        """
+        connection = connect()
+        from dil.storage.s3.bucket import S3Bucket  # needs the library that connect looks for
+
+        return S3Bucket(place, connection, self.copy_bytes)
