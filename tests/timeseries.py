@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 from dil.model.dataset import Commit, Intent, Move, OperatorAct, PublishedFile
-from dil.model.destination import TableKind, WarehouseSpec
+from dil.model.destination import Physical, TableKind, WarehouseSpec
 from dil.model.job import PublishingSpec, PublishMode
 from dil.model.secret import SecretUrl
 from dil.model.timelabels import TimelabelSpec
@@ -18,13 +23,47 @@ from dil.publishing.timeseries.changes import DROP
 from dil.storage import LocalFilesystem
 from tests.servers.http_server import HttpServer
 from tests.servers.rows import DAY_MS, START_MS
-from tests.warehouses import Warehouse
+from tests.warehouses import ENGINES, Warehouse, new_warehouse
 
 Label = str
 DAYS = [f"202001{day:02}000000" for day in range(1, 20)]
 FILES = LocalFilesystem()
+# Of databases, and of ways to keep labels apart in them.
+KINDS = (*ENGINES, "native")
 # Label, unit, and what was read; None where there was nothing.
 Part = tuple[str, str, pa.Table | None]
+
+
+@dataclass(frozen=True)
+class LabelWarehouse(Warehouse):
+    """A database, and what ``ms.timeseries.physical`` is for labels in it."""
+
+    physical: Physical = Physical.TABLES
+
+
+@contextmanager
+def label_warehouse(
+    kind: str, folder: Path, request: pytest.FixtureRequest
+) -> Iterator[LabelWarehouse]:
+    """Yield an empty database of one of ``KINDS``; native is PostgreSQL with partitions."""
+    is_native = kind == "native"
+    physical = Physical.NATIVE if is_native else Physical.TABLES
+    with new_warehouse("postgresql" if is_native else kind, folder, request) as made:
+        yield LabelWarehouse(made.engine, made.url, made.schema, made.path, physical)
+
+
+def is_native(warehouse: Warehouse) -> bool:
+    """Tell whether labels are partitions."""
+    return isinstance(warehouse, LabelWarehouse) and warehouse.physical is Physical.NATIVE
+
+
+def partitions(warehouse: Warehouse) -> dict[str, frozenset[Label]]:
+    """Return the labels that each partition of the table may hold, by its name."""
+    found = warehouse.rows(
+        "SELECT p.relname, pg_get_expr(p.relpartbound, p.oid) FROM pg_inherits JOIN pg_class p "
+        f"ON p.oid = inhrelid WHERE inhparent = '{warehouse.prefix}orders'::regclass"
+    )
+    return {name: frozenset(re.findall(r"[0-9]{14}", bound)) for name, bound in found}
 
 
 def label_of(day: int) -> Label:
@@ -88,7 +127,12 @@ def require_whole(warehouse: Warehouse) -> None:
     held = {table for _, _, _, table in entries if table}
     own = {"orders", "dil_commit", "dil_part", "timelabel_registry"}
     assert tables(warehouse) - {"dil_owner"} == held | own
-    assert warehouse.rows(f"SELECT COUNT(*) FROM {warehouse.prefix}orders") == [(0,)]
+    if is_native(warehouse):
+        bounds = partitions(warehouse)
+        assert bounds.keys() == held
+        assert all(label in bounds[table] for label, _, _, table in entries if table)
+    else:
+        assert warehouse.rows(f"SELECT COUNT(*) FROM {warehouse.prefix}orders") == [(0,)]
     counted = Counter(label for label, _, _ in rows_of(warehouse).elements())
     assert counted == Counter({label: rows for label, _, rows, _ in entries if rows})
     names = ", ".join(("dataset", "run_id"))
@@ -103,6 +147,7 @@ class Series:
         self.warehouse = warehouse
         self.folder = folder
         self._runs = 0
+        native = {"physical": Physical.NATIVE} if is_native(warehouse) else {}
         self.spec = PublishingSpec(
             str(folder),
             "orders",
@@ -113,7 +158,7 @@ class Series:
                 "orders",
                 kind=TableKind.TIMESERIES,
                 labels=TimelabelSpec(schedule="10 0 * * *"),
-                **changes,
+                **{**native, **changes},
             ),
         )
         self.destination = TimeseriesDestination(self.spec, FILES)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dil.config.property import Group, Property, Scope, Support, ValueType
+from dil.config.property import Group, Property, Scope, ValueType
 
 WAREHOUSE = Group(
     "warehouse",
@@ -63,8 +63,8 @@ WAREHOUSE = Group(
         Property(
             "ms.timeseries.max.partitions",
             ValueType.INT,
-            "How many tables the view reads; the oldest ones beyond it are put together into one. "
-            "Unset: 1000, SQLite 400.",
+            "How many tables the view reads, or how many partitions there are; the oldest ones "
+            "beyond it are put together into one. Unset: 1000, SQLite 400.",
             low=2,
             scope=Scope.JOB,
             identity=False,
@@ -72,12 +72,12 @@ WAREHOUSE = Group(
         Property(
             "ms.timeseries.physical",
             ValueType.ENUM,
-            "How timelabels are kept apart: in tables of their own, or in partitions of the "
-            "database.",
+            "How timelabels are kept apart: tables gives each a table of its own; with native "
+            "`<table>` is partitioned by a column `_timelabel`, and each label is a partition of "
+            "it. native is for PostgreSQL.",
             default="tables",
             words=("tables", "native"),
             scope=Scope.JOB,
-            support=Support.LATER,
         ),
     ),
 )

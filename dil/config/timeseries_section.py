@@ -6,13 +6,14 @@ from dataclasses import replace
 
 from dil.config.findings import Findings, quote
 from dil.config.timelabels_section import EVERY, SCHEDULE, UNIT
-from dil.model.destination import MAX_PARTITIONS, Operation, TableKind
+from dil.model.destination import MAX_PARTITIONS, Operation, Physical, TableFormat, TableKind
 from dil.model.job import PublishingSpec, PublishMode
 from dil.model.properties import Properties
 from dil.model.timelabels import TimelabelSpec
 
 KIND = "ms.warehouse.table.kind"
 RETENTION, MOST = "ms.timeseries.retention", "ms.timeseries.max.partitions"
+PHYSICAL = "ms.timeseries.physical"
 _TABLE, _MODE, _OPERATION = "extract.table.name", "ms.publish.mode", "ms.warehouse.operation"
 _REGISTRY = "timelabel_registry"
 # `_<table>_<timelabel>` has 16 more than the table's name, and PostgreSQL would cut both alike.
@@ -51,6 +52,7 @@ def with_labels(
         labels=labels,
         retention_ms=retention if isinstance(retention, int) else None,
         max_partitions=most if isinstance(most, int) else default,
+        physical=Physical(values.text(PHYSICAL)),
     )
     return replace(publishing, warehouse=spec)
 
@@ -78,6 +80,12 @@ def _check(values: Properties, table: str, engine: str, findings: Findings) -> N
             f"is {quote(table)}, of {len(table)} characters, and each timelabel's table has 16 "
             "more",
             f"MySQL takes names of 64 characters: use at most {_MYSQL_NAME_LENGTH}.",
+        )
+    if values.text(PHYSICAL) == Physical.NATIVE and engine != "postgresql":
+        findings.problem(
+            PHYSICAL,
+            f'is "native", and {KIND}=timeseries has partitions of the database on PostgreSQL only',
+            f"Set {PHYSICAL}=tables.",
         )
     most = values[MOST]
     if engine == "sqlite" and isinstance(most, int) and most > _SQLITE_TERMS:
@@ -119,8 +127,12 @@ def _note_repeats(
 
 
 def _note_unused(values: Properties, findings: Findings, why: str) -> None:
-    for name in (RETENTION, MOST):
+    is_of_files = values.text("ms.table.format") == TableFormat.FILES
+    for name in (RETENTION, MOST, PHYSICAL):
+        fix = f"Set {KIND}=timeseries too."
+        if name == PHYSICAL and not is_of_files:
+            fix = "Leave it out; ms.table.partition.fields names the partitions of tables of files."
         if name in values.explicit:
-            findings.notice(name, f"has no effect: {why}", f"Set {KIND}=timeseries too.")
+            findings.notice(name, f"has no effect: {why}", fix)
     if KIND in values.explicit and not values["ms.warehouse.url"]:
         findings.notice(KIND, f"has no effect: {why}", "Set ms.warehouse.url too.")

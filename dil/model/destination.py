@@ -36,6 +36,13 @@ class TableKind(StrEnum):
     TIMESERIES = "timeseries"
 
 
+class Physical(StrEnum):
+    """``ms.timeseries.physical`` (timelabels.md 4.6)."""
+
+    TABLES = "tables"
+    NATIVE = "native"
+
+
 class Operation(StrEnum):
     """``ms.warehouse.operation`` (timelabels.md 4)."""
 
@@ -87,8 +94,8 @@ class WarehouseSpec:
 
     ``url`` is a SQLAlchemy URL; it may hold a password and is not printed. ``schema`` is empty
     where the database has none. ``labels`` is the schedule that names labels, None for none.
-    Of TIMESERIES labels are dropped that ended ``retention_ms`` ago, None for never, and a view
-    reads at most ``max_partitions`` tables.
+    Of TIMESERIES labels are dropped that ended ``retention_ms`` ago, None for never, and are kept
+    in at most ``max_partitions`` tables, or partitions where ``physical`` says so.
     """
 
     url: SecretUrl = field(repr=False)
@@ -99,6 +106,12 @@ class WarehouseSpec:
     labels: TimelabelSpec | None = None
     retention_ms: int | None = None
     max_partitions: int = MAX_PARTITIONS
+    physical: Physical = Physical.TABLES
+
+    @property
+    def is_native(self) -> bool:
+        """Tell whether labels are partitions of the database."""
+        return self.kind is TableKind.TIMESERIES and self.physical is Physical.NATIVE
 
     @property
     def relation(self) -> str:

@@ -7,8 +7,8 @@ import pytest
 
 from dil.publishing.timeseries.rotation import Turn
 from tests.integration.test_rotation import LABELS, access_to
-from tests.timeseries import DAYS, Series, registry, require_whole
-from tests.warehouses import ENGINES, new_warehouse
+from tests.timeseries import DAYS, KINDS, Series, label_warehouse, registry, require_whole
+from tests.warehouses import new_warehouse
 
 
 @pytest.fixture
@@ -21,6 +21,12 @@ def mysql(request, tmp_path):
 def postgresql(request, tmp_path):
     with new_warehouse("postgresql", tmp_path, request) as made:
         made.execute("CREATE SCHEMA shop")
+        yield made
+
+
+@pytest.fixture(params=["postgresql", "native"])
+def labelled(request, tmp_path):
+    with label_warehouse(request.param, tmp_path, request) as made:
         yield made
 
 
@@ -39,9 +45,9 @@ def put_together(warehouse, folder) -> tuple[Series, str]:
     return series, shared
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-def test_labels_that_share_a_table_take_wider_types(engine, tmp_path, request):
-    with new_warehouse(engine, tmp_path, request) as warehouse:
+@pytest.mark.parametrize("kind", KINDS)
+def test_labels_that_share_a_table_take_wider_types(kind, tmp_path, request):
+    with label_warehouse(kind, tmp_path, request) as warehouse:
         series, _ = put_together(warehouse, tmp_path)
         series.publish((DAYS[0], "a", row(2**40)))
         shown = [(day, number) for number, day in enumerate(DAYS[:4])]
@@ -118,13 +124,13 @@ def test_a_wider_column_keeps_its_collation_on_postgresql(postgresql, tmp_path):
     require_whole(postgresql)
 
 
-def test_the_view_and_the_rights_on_it_outlast_a_wider_column(postgresql, tmp_path):
-    series, _ = put_together(postgresql, tmp_path)
-    postgresql.execute("GRANT SELECT ON shop.orders_view TO PUBLIC")
+def test_the_view_and_the_rights_on_it_outlast_a_wider_column(labelled, tmp_path):
+    series, _ = put_together(labelled, tmp_path)
+    labelled.execute("GRANT SELECT ON shop.orders_view TO PUBLIC")
     series.publish((DAYS[0], "a", row(2**40)))
 
     may = "SELECT has_table_privilege('public', 'shop.orders_view', 'SELECT')"
-    assert postgresql.rows(may) == [(True,)]
+    assert labelled.rows(may) == [(True,)]
     assert series.rows()[0] == (DAYS[0], 2**40)
 
 
@@ -145,10 +151,10 @@ def test_a_label_that_takes_more_events_gets_their_wider_type_on_postgresql(post
     assert found == [(1, LABELS[0]), (2**40, LABELS[0])]
 
 
-def test_columns_get_wider_where_every_label_is_gone(postgresql, tmp_path):
-    series = Series(postgresql, tmp_path)
+def test_columns_get_wider_where_every_label_is_gone(labelled, tmp_path):
+    series = Series(labelled, tmp_path)
     series.publish((DAYS[0], "a", row(1)))
-    postgresql.execute("GRANT SELECT ON shop.orders_view TO PUBLIC")
+    labelled.execute("GRANT SELECT ON shop.orders_view TO PUBLIC")
     series.drop(DAYS[0])
     assert series.rows() == []
 
@@ -156,5 +162,5 @@ def test_columns_get_wider_where_every_label_is_gone(postgresql, tmp_path):
 
     assert series.rows() == [(DAYS[1], 2**40)]
     may = "SELECT has_table_privilege('public', 'shop.orders_view', 'SELECT')"
-    assert postgresql.rows(may) == [(True,)]
-    require_whole(postgresql)
+    assert labelled.rows(may) == [(True,)]
+    require_whole(labelled)

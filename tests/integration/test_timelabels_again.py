@@ -21,7 +21,14 @@ from tests.jobs import write_job
 from tests.servers.day_rows import DayRows
 from tests.servers.rows import DAY_MS, START_MS
 from tests.stories import executor
-from tests.timeseries import label_of, labels_of, require_whole
+from tests.timeseries import (
+    KINDS,
+    is_native,
+    label_of,
+    label_warehouse,
+    labels_of,
+    require_whole,
+)
 from tests.warehouses import ENGINES, Warehouse, new_warehouse
 
 
@@ -35,6 +42,7 @@ class Days:
             "ms__warehouse__url": warehouse.url,
             "ms__warehouse__table__kind": "timeseries",
             "ms__timelabel__schedule": "@daily",
+            "ms__timeseries__physical": "native" if is_native(warehouse) else "tables",
             "ms__grace__period__days": "1",
             "ms__watermark": '[{"name": "system", "type": "datetime", '
             '"range": {"from": "2020-01-01", "to": "P0D"}}]',
@@ -84,9 +92,9 @@ def source() -> Iterator[DayRows]:
         yield made
 
 
-@pytest.fixture(params=ENGINES)
+@pytest.fixture(params=KINDS)
 def warehouse(request, tmp_path):
-    with new_warehouse(request.param, tmp_path, request) as made:
+    with label_warehouse(request.param, tmp_path, request) as made:
         yield made
 
 
@@ -114,6 +122,7 @@ def test_a_label_that_is_read_again_with_equal_rows_is_left_as_it_is(
     require_whole(warehouse)
 
 
+@pytest.mark.parametrize("warehouse", ENGINES, indirect=True)
 def test_a_label_with_one_changed_work_unit_keeps_the_rows_of_the_others(
     warehouse: Warehouse, source: DayRows, tmp_path: Path
 ) -> None:
@@ -136,6 +145,7 @@ def test_a_label_with_one_changed_work_unit_keeps_the_rows_of_the_others(
     require_whole(warehouse)
 
 
+@pytest.mark.parametrize("warehouse", ENGINES, indirect=True)
 def test_labels_that_no_run_was_there_for_are_listed_as_skipped(
     warehouse: Warehouse, source: DayRows, tmp_path: Path
 ) -> None:

@@ -24,7 +24,9 @@ from tests.servers.rows import DAY_MS, START_MS
 from tests.timeseries import (
     DAYS,
     FILES,
+    KINDS,
     Series,
+    label_warehouse,
     labels_of,
     registry,
     require_whole,
@@ -36,9 +38,9 @@ from tests.warehouses import ENGINES, Warehouse, new_warehouse
 EXAMPLES = Path(__file__).parents[2] / "conf/examples"
 
 
-@pytest.fixture(params=ENGINES)
+@pytest.fixture(params=KINDS)
 def warehouse(request, tmp_path):
-    with new_warehouse(request.param, tmp_path, request) as made:
+    with label_warehouse(request.param, tmp_path, request) as made:
         yield made
 
 
@@ -100,6 +102,7 @@ def test_labels_past_their_time_go_with_the_next_commit_and_stay_away(warehouse,
     require_whole(warehouse)
 
 
+@pytest.mark.parametrize("warehouse", ENGINES, indirect=True)
 def test_a_label_that_was_reopened_is_kept_as_long_again_from_when_it_was_loaded(
     warehouse, tmp_path
 ):
@@ -132,6 +135,7 @@ def test_labels_without_rows_are_dropped_without_a_commit(warehouse, tmp_path):
 
 
 @pytest.mark.parametrize("state", list(LabelState))
+@pytest.mark.parametrize("warehouse", ENGINES, indirect=True)
 def test_a_label_of_each_state_is_loaded_again_unless_it_is_shut(warehouse, tmp_path, state):
     series, access = Series(warehouse, tmp_path), None
     series.publish((DAYS[0], "a", table(1)))
@@ -223,6 +227,7 @@ def test_more_labels_than_sqlite_reads_in_one_view_can_come_in_one_commit(tmp_pa
         assert len(tables(warehouse)) < 400
 
 
+@pytest.mark.parametrize("warehouse", ENGINES, indirect=True)
 def test_a_table_with_rows_of_its_own_is_no_timeseries(warehouse, tmp_path):
     series = Series(warehouse, tmp_path)
     series.publish((DAYS[0], "a", table(1)))
@@ -241,8 +246,9 @@ def test_a_column_that_does_not_fit_is_refused_before_anything_is_decided(wareho
     assert series.rows() == [(DAYS[0], 1)]
 
 
-def test_a_view_that_another_one_reads_can_only_have_more_columns(tmp_path, request):
-    with new_warehouse("postgresql", tmp_path, request) as warehouse:
+@pytest.mark.parametrize("kind", ["postgresql", "native"])
+def test_a_view_that_another_one_reads_can_only_have_more_columns(kind, tmp_path, request):
+    with label_warehouse(kind, tmp_path, request) as warehouse:
         series = Series(warehouse, tmp_path)
         series.publish((DAYS[0], "a", table(1)))
         warehouse.execute("GRANT SELECT ON shop.orders_view TO PUBLIC")
@@ -308,9 +314,9 @@ def test_labels_keep_columns_that_the_database_computes(engine, tmp_path, reques
         assert series.rows("id, twice", "_timelabel, id") == [(2, 4), (3, 6), (4, 8), (4, 8)]
 
 
-@pytest.mark.parametrize("engine", ["postgresql", "mysql"])
-def test_a_reader_sees_all_labels_of_a_commit_or_none(engine, tmp_path, request):
-    with new_warehouse(engine, tmp_path, request) as warehouse:
+@pytest.mark.parametrize("kind", ["postgresql", "mysql", "native"])
+def test_a_reader_sees_all_labels_of_a_commit_or_none(kind, tmp_path, request):
+    with label_warehouse(kind, tmp_path, request) as warehouse:
         series = Series(warehouse, tmp_path)
         units = [(day, unit) for day in DAYS[:3] for unit in ("a", "b")]
         series.publish(*((day, unit, table(1)) for day, unit in units))

@@ -15,9 +15,17 @@ import pytest
 from tests.jobs import write_job
 from tests.servers.http_server import HttpServer
 from tests.servers.rows import DAY_MS, START_MS, Dataset, generated_row
-from tests.timeseries import labels_of, require_whole, rows_of, rows_of_the_source
+from tests.timeseries import (
+    KINDS,
+    LabelWarehouse,
+    label_warehouse,
+    labels_of,
+    require_whole,
+    rows_of,
+    rows_of_the_source,
+)
 from tests.torture.kills import KillServer, restore
-from tests.warehouses import ENGINES, Warehouse, new_warehouse
+from tests.warehouses import Warehouse
 
 FIRST = int(datetime(2020, 1, 4, tzinfo=UTC).timestamp() * 1000)
 SECOND = int(datetime(2020, 1, 6, tzinfo=UTC).timestamp() * 1000)
@@ -39,10 +47,10 @@ def kills():
         yield server
 
 
-@pytest.fixture(params=ENGINES)
+@pytest.fixture
 def warehouse(request, tmp_path):
     (tmp_path / "job").mkdir()
-    with new_warehouse(request.param, tmp_path / "job", request) as made:
+    with label_warehouse(request.param, tmp_path / "job", request) as made:
         yield made
 
 
@@ -118,15 +126,26 @@ def statements(events: list[str]) -> list[int]:
     ]
 
 
-@pytest.mark.parametrize("path", PATHS)
+def _case(kind: str, path: str):
+    # Which others are long, tests/conftest.py tells.
+    marks = [pytest.mark.long] if (kind, path) == ("native", "compacted") else []
+    return pytest.param(kind, path, id=f"{kind}-{path}", marks=marks)
+
+
+@pytest.mark.parametrize(
+    ("warehouse", "path"),
+    [_case(kind, path) for path in PATHS for kind in KINDS],
+    indirect=["warehouse"],
+)
 def test_a_run_killed_at_any_statement_and_run_again_has_the_labels_of_the_source(
-    path: str, warehouse: Warehouse, kills: KillServer, tmp_path: Path, request
+    path: str, warehouse: LabelWarehouse, kills: KillServer, tmp_path: Path, request
 ) -> None:
     base, live = tmp_path / "before", tmp_path / "job"
     settings = {
         "ms__warehouse__url": warehouse.url,
         "ms__warehouse__table__kind": "timeseries",
         "ms__timelabel__schedule": "10 0 * * *",
+        "ms__timeseries__physical": warehouse.physical,
         "ms__grace__period__days": "2",
         **PATHS[path],
     }

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
-from dil.errors import ConfigError, WriteError
+from dil.errors import WriteError
 from dil.model.dataset import Commit, Intent, PublishedFile
 from dil.model.job import PublishingSpec
 from dil.publishing.timeseries import in_steps, in_transaction
 from dil.publishing.timeseries.changes import without_equal, work_of
 from dil.publishing.timeseries.engines import MysqlTables, PostgresqlTables, tables_for
-from dil.publishing.timeseries.loading import Place
+from dil.publishing.timeseries.loading import LabelLoading, Place
 from dil.publishing.timeseries.names import Names
 from dil.publishing.timeseries.registry import LabelEntry, LabelState, Registry
 from dil.publishing.timeseries.rotation import Turn, rotate
@@ -47,7 +47,7 @@ class TimeseriesAccess(Access):
         names = Names(self._table)
         self._place = Place(
             self._dialect,
-            tables_for(address.engine, self._dialect, names),
+            tables_for(address.engine, self._dialect, names, is_native=warehouse.is_native),
             names,
             Registry(self._dialect, self._table),
             self._records,
@@ -55,17 +55,21 @@ class TimeseriesAccess(Access):
             warehouse,
             self._files,
         )
-        self._loading = replace(self._loading, alter=self._place.tables.alter)
+        tables = self._place.tables
+        self._loading = LabelLoading(
+            self._dialect,
+            self._table,
+            self._records,
+            spec,
+            self._files,
+            tables.rehearse,
+            tables=tables,
+        )
 
     def check(self) -> None:
         """Look whether the database answers, and whether the table is one that fits the job."""
         super().check()
-        if self.has_rows():
-            raise ConfigError.single(
-                "ms.warehouse.table.kind",
-                f"is timeseries, and {self._dialect.full(self._table)} has rows of its own",
-                "The table of a timeseries is empty: name another one, or move the rows away.",
-            )
+        self._attempts.run(self._check_own)
 
     def spared(self, commit: Commit) -> Commit:
         """Return a commit without what its labels have already."""
@@ -74,8 +78,9 @@ class TimeseriesAccess(Access):
 
     def require_fit(self, commit: Commit) -> None:
         """Look whether the labels take rows, and whether these fit."""
-        known = {entry.label: entry for entry in self.labels()}
         place = self._place
+        self._attempts.run(place.tables.require_own)
+        known = {entry.label: entry for entry in self.labels()}
         work = work_of(commit, known, place.windows, place.spec.retention_ms)
         for label in work.changes:
             why = _SHUT.get(known[label].state, "") if label in known else ""
@@ -119,6 +124,11 @@ class TimeseriesAccess(Access):
     def rotate(self, turn: Turn) -> LabelEntry | None:
         """Turn the table into that of a label; None where there was nothing to rotate."""
         return self._attempts.run(lambda connection: rotate(self._place, connection, turn))
+
+    def _check_own(self, connection: Connection) -> None:
+        self._place.tables.require_own(connection)
+        held = {entry.object for entry in self._labels(connection) if entry.is_live}
+        self._place.tables.require_empty(connection, held)
 
     def _require_view(self, connection: Connection, *, commit: Commit) -> None:
         rows = StagedRows(commit, self._files, adds_signature=True)

@@ -50,6 +50,7 @@ def compact(
     numbered = (place.names.compacted(labels[0], labels[-1], number) for number in count(1))
     name = next(each for each in numbered if each.name not in taken)
     place.tables.like(connection, name, base)
+    place.tables.keep_to(connection, name, labels)
     quoted, full = place.dialect.quote(LABEL), place.dialect.full(name)
     columns = {each.name: each.words for each in base.columns}
     if LABEL not in columns:
@@ -57,5 +58,5 @@ def compact(
         connection.change(f"ALTER TABLE {full} ADD COLUMN {quoted} {words}")
         columns[LABEL] = words
     for label, (source, entry) in sources.items():
-        labelled_copy(place, connection, source, name, list(entry.columns), label)
+        labelled_copy(place, connection, source, name, place.tables.copied(entry, base), label)
     return name, columns

@@ -5,16 +5,17 @@ from __future__ import annotations
 import hashlib
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import timedelta
 
 import pyarrow as pa
 
-from dil.errors import ConversionError, WriteError
+from dil.errors import ConfigError, ConversionError, WriteError
 from dil.model.interval import Interval
 from dil.model.job import DAY_MS
 from dil.publishing.timeseries.grants import grants_of
 from dil.publishing.timeseries.names import LABEL, Names
+from dil.publishing.timeseries.registry import LabelEntry
 from dil.publishing.timeseries.view import Branch, View
 from dil.publishing.warehouse.dialect import (
     MARK,
@@ -24,10 +25,13 @@ from dil.publishing.warehouse.dialect import (
     instant_text,
 )
 from dil.publishing.warehouse.loading import change_all
+from dil.publishing.warehouse.rows import StagedRows
+from dil.publishing.warehouse.shape import Shape, Wanted
 from dil.publishing.warehouse.types import TEXT, Table, TableColumn
 from dil.text.warehouse_url import Engine
 from dil.text.zones import EPOCH
 
+PHYSICAL = "ms.timeseries.physical"
 _LOCK_S = 3
 _READERS = f"""
 SELECT DISTINCT v.oid::regclass::text FROM pg_depend d
@@ -35,13 +39,17 @@ JOIN pg_rewrite r ON r.oid = d.objid AND d.classid = 'pg_rewrite'::regclass
 JOIN pg_class v ON v.oid = r.ev_class JOIN pg_class c ON c.oid = d.refobjid
 JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE n.nspname = {MARK} AND c.relname = {MARK} AND v.oid <> c.oid ORDER BY 1"""  # noqa: S608
-_IS_SHOWN = f"""
+IS_SHOWN = f"""
 SELECT 1 FROM pg_depend d
 JOIN pg_rewrite r ON r.oid = d.objid AND d.classid = 'pg_rewrite'::regclass
 JOIN pg_class v ON v.oid = r.ev_class JOIN pg_class c ON c.oid = d.refobjid
 JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE n.nspname = {MARK} AND c.relname = {MARK} AND v.relnamespace = n.oid AND v.relname = {MARK}
 LIMIT 1"""  # noqa: S608
+PARTITIONED_BY = f"""
+SELECT 1 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE n.nspname = {MARK} AND c.relname = {MARK} AND c.relkind = 'p'
+  AND pg_get_partkeydef(c.oid) = 'LIST ({LABEL})'"""  # noqa: S608
 _TABLE_READERS = f"""
 SELECT DISTINCT c.relname::text, v.oid::regclass::text FROM pg_depend d
 JOIN pg_rewrite r ON r.oid = d.objid AND d.classid = 'pg_rewrite'::regclass
@@ -93,6 +101,35 @@ class Tables(ABC):
         """Let statements of the transaction fail that wait too long for a lock."""
         del connection
 
+    def require_own(self, connection: Connection) -> None:
+        """Refuse a base that another ``ms.timeseries.physical`` has made.
+
+        Raises:
+            ConfigError: it is one.
+        """
+        del connection
+
+    def require_empty(self, connection: Connection, held: Collection[str]) -> None:
+        """Refuse rows of the base that are of no label; ``held`` are the tables of labels.
+
+        Raises:
+            ConfigError: there are some.
+        """
+        del held
+        base, full = self.names.base, self.dialect.full(self.names.base)
+        if self.dialect.table(connection, base) is None:
+            return
+        if connection.rows(f"SELECT 1 FROM {full} LIMIT 1"):  # noqa: S608 - a quoted name
+            raise ConfigError.single(
+                "ms.warehouse.table.kind",
+                f"is timeseries, and {full} has rows of its own",
+                "The table of a timeseries is empty: name another one, or move the rows away.",
+            )
+
+    def shape(self, table: Table | None, rows: StagedRows) -> Shape:
+        """Return what the base lacks for rows."""
+        return Wanted(self.dialect, self.names.base).shape(table, rows)
+
     @abstractmethod
     def like(self, connection: Connection, new: TableName, base: Table) -> None:
         """Make an empty table like the base; one of that name is dropped first."""
@@ -100,6 +137,27 @@ class Tables(ABC):
     def alter(self, connection: Connection, statements: Sequence[str]) -> None:
         """Change the columns of the base."""
         change_all(connection, statements)
+
+    def rehearse(self, connection: Connection, statements: Sequence[str]) -> None:
+        """Change them in a transaction that is undone, to see whether that can be done."""
+        self.alter(connection, statements)
+
+    def keep_to(self, connection: Connection, table: TableName, labels: Sequence[str]) -> None:
+        """Let an empty table hold rows of some labels only, where the database can be told so."""
+        del connection, table, labels
+
+    def copied(self, entry: LabelEntry, base: Table) -> list[str]:
+        """Return the columns that are copied of a label's table."""
+        del base
+        return list(entry.columns)
+
+    def hold(self, connection: Connection) -> None:
+        """Let no reader see some of the transaction's labels only, where the view does not."""
+        del connection
+
+    def attach(self, connection: Connection, coming: Mapping[TableName, Sequence[str]]) -> None:
+        """Let tables with their last names be found, where the view does not name them."""
+        del connection, coming
 
     def drop(self, connection: Connection, table: TableName) -> None:
         """Drop a table unless there is none."""
@@ -227,6 +285,17 @@ class PostgresqlTables(Tables):
         number = int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big", signed=True)
         connection.rows(f"SELECT pg_advisory_lock({number}) IS NULL")
 
+    def require_own(self, connection: Connection) -> None:
+        """Refuse a base that is partitioned by label."""
+        base = self.names.base
+        if connection.rows(PARTITIONED_BY, base.schema, base.name):
+            raise ConfigError.single(
+                PHYSICAL,
+                f'is "tables", and {self.dialect.full(base)} is partitioned by LIST ({LABEL})',
+                f"Set {PHYSICAL}=native, where such a job has made it; or load into another table, "
+                "by extract.table.name.",
+            )
+
     def limit_waiting(self, connection: Connection) -> None:
         """Wait no longer than readers and writers can be kept waiting."""
         connection.change(f"SET LOCAL lock_timeout = '{_LOCK_S}s'")
@@ -271,8 +340,8 @@ class PostgresqlTables(Tables):
     def alter(self, connection: Connection, statements: Sequence[str]) -> None:
         """Let the view go first where it shows the base, which is empty: it stays so."""
         base, view = self.names.base, self.names.view.name
-        if statements and connection.rows(_IS_SHOWN, base.schema, base.name, view):
-            super().alter(connection, tuple(self._empty_view(connection)))
+        if statements and connection.rows(IS_SHOWN, base.schema, base.name, view):
+            super().alter(connection, tuple(self.empty_view(connection)))
         super().alter(connection, statements)
 
     def grow(self, connection: Connection, name: TableName, base: Table) -> Table | None:
@@ -280,10 +349,10 @@ class PostgresqlTables(Tables):
         found = self.dialect.table(connection, name)
         has = {} if found is None else {each.name: each.words for each in found.columns}
         if any(has.get(each.name, each.words) != each.words for each in base.columns):
-            super().alter(connection, tuple(self._empty_view(connection)))
+            super().alter(connection, tuple(self.empty_view(connection)))
         return super().grow(connection, name, base)
 
-    def _empty_view(self, connection: Connection) -> Iterator[str]:
+    def empty_view(self, connection: Connection) -> Iterator[str]:
         """Yield the statement that makes the view, if there is one, read no table.
 
         It has the columns that it had, so that rights on it and whatever reads it stay.
@@ -414,8 +483,12 @@ class FileTables(Tables):
         connection.change(f"CREATE TABLE {self.dialect.full(new)} ({columns})")
 
 
-def tables_for(engine: Engine, dialect: Dialect, names: Names) -> Tables:
-    """Return the tables of a kind of database."""
+def tables_for(engine: Engine, dialect: Dialect, names: Names, *, is_native: bool) -> Tables:
+    """Return the tables of a kind of database; of PostgreSQL they may be its partitions."""
+    if is_native and engine is Engine.POSTGRESQL:
+        from dil.publishing.timeseries.partitions import PartitionedTables
+
+        return PartitionedTables(dialect, names)
     if engine is Engine.POSTGRESQL:
         return PostgresqlTables(dialect, names)
     if engine is Engine.MYSQL:

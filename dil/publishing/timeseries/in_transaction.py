@@ -32,19 +32,26 @@ _PAUSE_S = 0.2
 
 @dataclass
 class _Switch:
-    """Names on their way: which table holds a label now, and what becomes of tables."""
+    """Names on their way: which table holds a label now, and what becomes of tables.
+
+    ``coming`` are the labels of tables that readers have not seen, by their last names;
+    ``shares`` tells that rows of a table of many labels changed.
+    """
 
     entries: dict[str, LabelEntry]
     now: dict[str, TableName]
     drops: list[TableName] = field(default_factory=list)
     renames: list[tuple[TableName, TableName]] = field(default_factory=list)
+    coming: dict[TableName, tuple[str, ...]] = field(default_factory=dict)
     changed: set[str] = field(default_factory=set)
+    shares: bool = False
 
 
 def carry_out(place: Place, connection: Connection, intent: Intent) -> None:
     """Load the labels of an intent, unless they are there; done again, it changes nothing."""
     place.make(connection)
     place.tables.lock(connection)
+    place.tables.require_own(connection)
     if place.records.has(connection, intent.commit.run_id):
         return
     if place.tables.loads_inside:
@@ -66,6 +73,7 @@ def carry_out(place: Place, connection: Connection, intent: Intent) -> None:
 def drop_empty(place: Place, connection: Connection, labels: frozenset[str]) -> None:
     """Drop labels that have no rows, and so no files that a commit could take away."""
     place.tables.lock(connection)
+    place.tables.require_own(connection)
     base = place.base(connection)
     connection.begin()
     place.tables.limit_waiting(connection)
@@ -134,6 +142,7 @@ def _switch(
         if entry.is_live and label not in switch.now:
             _into_compacted(place, connection, entry, change.replaced, built[label], base)
             switch.drops.append(built[label])
+            switch.shares = True
             name = place.names.of(entry.object)
             rows = place.tables.count(connection, name, f"{place.dialect.quote(LABEL)} = '{label}'")
         else:
@@ -141,6 +150,7 @@ def _switch(
             rows = place.tables.count(connection, built[label])
             switch.drops += [name]
             switch.renames.append((built[label], name))
+            switch.coming[name] = (label,)
             switch.now[label] = built[label]
         switch.entries[label] = place.loaded(entry, name, base, rows, intent)
         switch.changed.add(label)
@@ -188,6 +198,7 @@ def _drop(
             full = place.dialect.full(place.names.of(entry.object))
             quoted = place.dialect.quote(LABEL)
             connection.change(f"DELETE FROM {full} WHERE {quoted} = {MARK}", label)  # noqa: S608
+            switch.shares = True
         switch.entries[label] = place.gone(entry, sequence)
         switch.changed.add(label)
         held = {each.object for each in switch.entries.values() if each.is_live}
@@ -206,9 +217,11 @@ def _compact(place: Place, connection: Connection, switch: _Switch, base: Table)
     name, columns = compact(place, connection, sources, base, taken)
     for label in labels:
         switch.drops.append(switch.now.pop(label))
+        switch.coming.pop(place.names.label(label), None)
         switch.renames = [pair for pair in switch.renames if pair[0] != sources[label][0]]
         switch.entries[label] = replace(switch.entries[label], object=name.name, columns=columns)
         switch.changed.add(label)
+    switch.coming[name] = labels
 
 
 def _show(place: Place, connection: Connection, switch: _Switch, base: Table) -> None:
@@ -225,10 +238,13 @@ def _show(place: Place, connection: Connection, switch: _Switch, base: Table) ->
         tables.show(connection, base, branches(entries, switch.now, schema))
     else:
         connection.change(f"DROP VIEW IF EXISTS {view}")
+    if switch.shares:
+        tables.hold(connection)
     for table in dict.fromkeys(switch.drops):
         tables.drop(connection, table)
     for old, new in switch.renames:
         tables.rename(connection, old, new)
+    tables.attach(connection, switch.coming)
     if not tables.follows_tables:
         now = {label: place.names.label(label) for label in switch.now}
         tables.create_view(connection, base, branches(entries, now, schema), before)

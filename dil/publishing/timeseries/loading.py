@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from dil.errors import WriteError
 from dil.model.dataset import Intent, PublishedFile
@@ -15,13 +15,24 @@ from dil.publishing.timeseries.names import LABEL, Names
 from dil.publishing.timeseries.registry import LabelEntry, LabelState, Registry
 from dil.publishing.warehouse.attempts import CommitLostError
 from dil.publishing.warehouse.dialect import Connection, Dialect, TableName
+from dil.publishing.warehouse.loading import Loading
 from dil.publishing.warehouse.records import Records
 from dil.publishing.warehouse.rows import SIGNATURE, StagedFiles, StagedRows
-from dil.publishing.warehouse.shape import Shape, Wanted
+from dil.publishing.warehouse.shape import Shape
 from dil.publishing.warehouse.types import Table
 from dil.text.windows import Windows
 
 _IN_A_STATEMENT = 200
+
+
+@dataclass(frozen=True, slots=True)
+class LabelLoading(Loading):
+    """Looks whether rows fit the base table of labels."""
+
+    tables: Tables = field(kw_only=True)
+
+    def _shape(self, connection: Connection, rows: StagedRows) -> Shape:
+        return self.tables.shape(self.dialect.table(connection, self.table), rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +60,7 @@ class Place:
     def shape(self, connection: Connection, rows: StagedRows) -> Shape:
         """Return what the base table lacks for rows."""
         table = self.dialect.table(connection, self.names.base)
-        return Wanted(self.dialect, self.names.base).shape(table, rows)
+        return self.tables.shape(table, rows)
 
     def base(self, connection: Connection) -> Table:
         """Return what the base table is like.
@@ -102,6 +113,7 @@ class Place:
             entry = self.entry(known, label)
             target = self.names.attempt(label, entry.attempt + 1)
             self.tables.like(connection, target, base)
+            self.tables.keep_to(connection, target, (label,))
             kept = sorted(has.get(label, frozenset()) - change.replaced)
             if kept:
                 self._copy_kept(connection, own[label], target, kept)

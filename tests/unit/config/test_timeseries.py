@@ -44,6 +44,41 @@ def test_a_timeseries_replaces_what_it_reads_again(tmp_path: Path) -> None:
     assert not warehouse.keeps_readings
 
 
+def test_labels_are_tables_unless_partitions_are_asked_for(tmp_path: Path) -> None:
+    assert not loaded(tmp_path).publishing.warehouse.is_native
+    assert loaded(tmp_path, ms__timeseries__physical="native").publishing.warehouse.is_native
+
+
+@pytest.mark.parametrize("url", ["mysql://host/db", "duckdb:///w.db", "sqlite:///w.db"])
+def test_only_postgresql_has_partitions_and_who_asks_elsewhere_is_told_the_line(
+    tmp_path: Path, url: str
+) -> None:
+    path = write_job(
+        tmp_path, "http://host", **{**SERIES, "ms__warehouse__url": url},
+        ms__timeseries__physical="native",
+    )  # fmt: skip
+    with pytest.raises(ConfigError) as caught:
+        load(path, environ={})
+
+    (found,) = caught.value.problems
+    lines = path.read_text().splitlines()
+    assert lines[found.origin.line - 1].startswith("ms.timeseries.physical=")
+    assert (found.key, found.fix) == (
+        "ms.timeseries.physical",
+        "Set ms.timeseries.physical=tables.",
+    )
+
+
+def test_partitions_of_a_regular_table_have_no_effect(tmp_path: Path) -> None:
+    path = write_job(
+        tmp_path, "http://host", ms__warehouse__url="postgresql://host/db",
+        ms__timeseries__physical="native",
+    )  # fmt: skip
+    (notice,) = load(path, environ={}).notices
+    assert notice.key == "ms.timeseries.physical"
+    assert "has no effect" in notice.what
+
+
 def test_sqlite_reads_fewer_tables_in_a_view(tmp_path: Path) -> None:
     url = "sqlite:///w.db"
     assert loaded(tmp_path, ms__warehouse__url=url).publishing.warehouse.max_partitions == 400
@@ -66,7 +101,10 @@ def test_work_units_without_a_time_have_a_reading_of_each_run(tmp_path: Path) ->
         ({"ms__warehouse__operation": "upsert"}, 'ms.warehouse.operation is "upsert"'),
         ({"ms__publish__mode": "append"}, 'ms.publish.mode is "append"'),
         ({"extract__table__name": "timelabel_registry"}, "extract.table.name is"),
-        ({"ms__timeseries__physical": "native"}, "ms.timeseries.physical"),
+        (
+            {"ms__timeseries__physical": "native", "ms__warehouse__url": "mysql://host/db"},
+            'ms.timeseries.physical is "native", and',
+        ),
     ],
 )
 def test_what_contradicts_a_timeseries_is_refused(tmp_path: Path, changes, expected) -> None:

@@ -1,0 +1,259 @@
+"""Labels as partitions of one table of PostgreSQL (timelabels.md 4.6).
+
+``<table>`` is partitioned by LIST (_timelabel). A label is loaded into a table like it, which the
+transaction that shows it attaches: new labels come while others are read. What is added to
+``<table>``, or gets wider, is so in all of its partitions.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+
+from dil.errors import ConfigError, ConversionError
+from dil.publishing.timeseries.engines import IS_SHOWN, PARTITIONED_BY, PHYSICAL, PostgresqlTables
+from dil.publishing.timeseries.names import LABEL
+from dil.publishing.timeseries.registry import LabelEntry
+from dil.publishing.timeseries.view import Branch
+from dil.publishing.warehouse.dialect import MARK, Connection, TableName
+from dil.publishing.warehouse.loading import change_all
+from dil.publishing.warehouse.rows import StagedRows
+from dil.publishing.warehouse.shape import Shape
+from dil.publishing.warehouse.types import TEXT, Table, TableColumn
+
+_BASE = f"""
+SELECT c.oid FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE n.nspname = {MARK} AND c.relname = {MARK}"""  # noqa: S608
+_PARTITIONS = f"""
+SELECT p.relname::text, pg_get_expr(p.relpartbound, p.oid) FROM pg_inherits i
+JOIN pg_class p ON p.oid = i.inhrelid WHERE i.inhparent IN ({_BASE}) ORDER BY 1"""  # noqa: S608
+_OWNER = f"""
+SELECT r.rolname::text FROM pg_class c JOIN pg_roles r ON r.oid = c.relowner
+WHERE c.oid IN ({_BASE}) AND NOT pg_has_role(c.relowner, 'USAGE')"""  # noqa: S608
+_NUMBERED = f"""
+SELECT a.attname::text FROM pg_attribute a
+WHERE a.attrelid IN ({_BASE}) AND a.attidentity <> '' AND NOT a.attisdropped"""  # noqa: S608
+_REFERRING = f"""
+SELECT DISTINCT k.conrelid::regclass::text FROM pg_constraint k
+WHERE k.contype = 'f' AND k.conparentid = 0 AND k.confrelid IN ({_BASE}) ORDER BY 1"""  # noqa: S608
+_COLUMN_READERS = f"""
+SELECT DISTINCT a.attname::text, v.oid::regclass::text FROM pg_depend d
+JOIN pg_rewrite r ON r.oid = d.objid AND d.classid = 'pg_rewrite'::regclass
+JOIN pg_class v ON v.oid = r.ev_class
+JOIN pg_attribute a ON a.attrelid = d.refobjid AND a.attnum = d.refobjsubid
+WHERE d.refclassid = 'pg_class'::regclass AND (d.refobjid IN ({_BASE})
+  OR d.refobjid IN (SELECT i.inhrelid FROM pg_inherits i WHERE i.inhparent IN ({_BASE})))
+  AND v.oid NOT IN ({_BASE}) ORDER BY 1, 2"""  # noqa: S608
+_IN_BOUND = re.compile(r"'([^']*)'")
+_CHECK = "_dil_label"
+
+
+class PartitionedTables(PostgresqlTables):
+    """The base holds the rows of all labels, each in a partition of its own or of many."""
+
+    @property
+    def _words(self) -> str:
+        """Return the type of the column of labels."""
+        return self.dialect.type_words(TEXT, is_key=False)
+
+    def require_own(self, connection: Connection) -> None:
+        """Refuse a base that is not partitioned by label, or is another's."""
+        base, full = self.names.base, self.dialect.full(self.names.base)
+        found, text = self.dialect.table(connection, base), self._words
+        if found is None:
+            return
+        if not connection.rows(PARTITIONED_BY, base.schema, base.name):
+            raise ConfigError.single(
+                PHYSICAL,
+                f'is "native", and {full} is a table that is not partitioned by LIST ({LABEL})',
+                f"Set {PHYSICAL}=tables, where such a job has made it; or load into another table, "
+                "by extract.table.name.",
+            )
+        if any(each.name == LABEL and each.words != text for each in found.columns):
+            raise ConfigError.single(
+                PHYSICAL,
+                f'is "native", and the column {LABEL} of {full} is no text',
+                f"Give it the type text; or set {PHYSICAL}=tables and load into another table.",
+            )
+        for (owner,) in connection.rows(_OWNER, base.schema, base.name):
+            raise ConfigError.single(
+                PHYSICAL,
+                f'is "native", and {full} belongs to {owner}: PostgreSQL lets its owner alone '
+                "attach partitions",
+                f"ALTER TABLE {full} OWNER TO this user, or GRANT {owner} TO it.",
+            )
+
+    def require_empty(self, connection: Connection, held: Collection[str]) -> None:
+        """Refuse partitions that the registry does not tell of, and labels without theirs.
+
+        So are foreign keys that refer to the base: no partition could go.
+        """
+        base = self.names.base
+        for (table,) in connection.rows(_REFERRING, base.schema, base.name):
+            raise ConfigError.single(
+                PHYSICAL,
+                f'is "native", and a foreign key of {table} refers to {self.dialect.full(base)}: '
+                "PostgreSQL drops no partition then, and a label that is loaded again is a new one",
+                "Take the foreign key away.",
+            )
+        there, full = self._partitions(connection).keys(), self.dialect.full(base)
+        for name in sorted(there - set(held)):
+            raise ConfigError.single(
+                "ms.warehouse.table.kind",
+                f"is timeseries, and {full} has the partition {name}, which no timelabel has",
+                f"ALTER TABLE {full} DETACH PARTITION {name}; or name another table.",
+            )
+        for name in sorted(set(held) - there):
+            raise ConfigError.single(
+                PHYSICAL,
+                f'is "native", and {name}, which has rows of timelabels, is no partition of {full}',
+                f"Attach it again; or set {PHYSICAL}=tables, where such a job has made it.",
+            )
+
+    def shape(self, table: Table | None, rows: StagedRows) -> Shape:
+        """Return what the base lacks; the column of labels is none that rows are asked for."""
+        if table is not None and LABEL not in rows.schema().names:
+            given = tuple(each for each in table.columns if each.name != LABEL)
+            table = replace(table, columns=given)
+        found = super().shape(table, rows)
+        columns = tuple(each for each in found.columns if each.name != LABEL)
+        if table is None and found.statements:
+            return Shape((self._created(columns), *found.statements[1:]), columns)
+        return Shape(found.statements, columns)
+
+    def _created(self, columns: Sequence[TableColumn]) -> str:
+        quote = self.dialect.quote
+        parts = [f"{quote(each.name)} {each.words}" for each in columns]
+        parts.append(f"{quote(LABEL)} {self._words} NOT NULL")
+        full = self.dialect.full(self.names.base)
+        return f"CREATE TABLE {full} ({', '.join(parts)}) PARTITION BY LIST ({quote(LABEL)})"
+
+    def alter(self, connection: Connection, statements: Sequence[str]) -> None:
+        """Change the base and all partitions, in a transaction of its own.
+
+        The view reads them: it goes before a type changes and is there again afterwards. It is the
+        first that is waited for, as everywhere.
+        """
+        if not statements:
+            return
+        connection.change("BEGIN")
+        self.limit_waiting(connection)
+        name = self.names.base
+        if connection.rows(IS_SHOWN, name.schema, name.name, self.names.view.name):
+            change_all(connection, tuple(self.empty_view(connection)))
+        change_all(connection, statements)
+        base = self.dialect.table(connection, name)
+        if base is not None:
+            self.show(connection, base, ())
+        connection.change("COMMIT")
+
+    def rehearse(self, connection: Connection, statements: Sequence[str]) -> None:
+        """Change an empty table like the base: the base may hold much, and be read."""
+        base, trial = self.names.base, self.names.next_base()
+        found = self.dialect.table(connection, base) if statements else None
+        if found is None:
+            change_all(connection, statements)
+            return
+        self.like(connection, trial, found)
+        own, other = (f"ALTER TABLE {self.dialect.full(name)} " for name in (base, trial))
+        change_all(connection, [f"{other}{each.removeprefix(own)}" for each in statements])
+
+    def keep_to(self, connection: Connection, table: TableName, labels: Sequence[str]) -> None:
+        """Let an empty table take some labels only; where it is one, rows have it by default.
+
+        The CHECK spares PostgreSQL to read the table when it is attached.
+        """
+        full, quoted = self.dialect.full(table), self.dialect.quote(LABEL)
+        check = f"CHECK ({quoted} IS NOT NULL AND {quoted} IN ({_listed(labels)}))"
+        changes = [f"ADD CONSTRAINT {self.dialect.quote(_CHECK)} {check}"]
+        if len(labels) == 1:
+            changes.append(f"ALTER COLUMN {quoted} SET DEFAULT {_listed(labels)}")
+        connection.change(f"ALTER TABLE {full} {', '.join(changes)}")
+
+    def copied(self, entry: LabelEntry, base: Table) -> list[str]:
+        """Return all columns: a label has those that came later, too."""
+        del entry
+        return [each.name for each in base.columns]
+
+    def grow(self, connection: Connection, name: TableName, base: Table) -> Table | None:
+        """Return what a partition is like: it grows with the base."""
+        del base
+        return self.dialect.table(connection, name)
+
+    def hold(self, connection: Connection) -> None:
+        """Wait for readers of the base, and let none begin."""
+        full = self.dialect.full(self.names.base)
+        connection.change(f"LOCK TABLE ONLY {full} IN ACCESS EXCLUSIVE MODE")
+
+    def attach(self, connection: Connection, coming: Mapping[TableName, Sequence[str]]) -> None:
+        """Make tables partitions of the labels that they hold."""
+        if not coming:
+            return
+        base = self.names.base
+        self._give_up(connection, frozenset(label for held in coming.values() for label in held))
+        numbered = connection.rows(_NUMBERED, base.schema, base.name)
+        for table, labels in coming.items():
+            full = self.dialect.full(table)
+            for (column,) in numbered:
+                quoted = self.dialect.quote(str(column))
+                # PostgreSQL 17 takes no table that numbers rows itself.
+                connection.change(f"ALTER TABLE {full} ALTER COLUMN {quoted} DROP IDENTITY")
+            self._attach(connection, table, labels)
+            connection.change(f"ALTER TABLE {full} DROP CONSTRAINT {self.dialect.quote(_CHECK)}")
+
+    def _attach(self, connection: Connection, table: TableName, labels: Sequence[str]) -> None:
+        full = self.dialect.full
+        connection.change(
+            f"ALTER TABLE {full(self.names.base)} ATTACH PARTITION {full(table)} "
+            f"FOR VALUES IN ({_listed(labels)})"
+        )
+
+    def _give_up(self, connection: Connection, labels: Collection[str]) -> None:
+        """Let no partition be that of labels whose rows were dropped out of it."""
+        full = self.dialect.full
+        for name, held in self._partitions(connection).items():
+            rest, table = sorted(held.difference(labels)), self.names.of(name)
+            if len(rest) < len(held):
+                base = full(self.names.base)
+                connection.change(f"ALTER TABLE {base} DETACH PARTITION {full(table)}")
+                self._attach(connection, table, rest)
+
+    def _partitions(self, connection: Connection) -> dict[str, frozenset[str]]:
+        """Return the labels that each partition of the base may hold, by its name."""
+        base = self.names.base
+        found = connection.rows(_PARTITIONS, base.schema, base.name)
+        return {str(name): frozenset(_IN_BOUND.findall(str(bound))) for name, bound in found}
+
+    def require_view(self, connection: Connection, base: Table) -> None:
+        """Refuse to change columns that views of others read, from here or from a partition."""
+        super().require_view(connection, base)
+        name, view = self.names.base, self.names.view
+        found = self.dialect.table(connection, name)
+        had = {} if found is None else {each.name: each.words for each in found.columns}
+        changed = {
+            each.name for each in base.columns if had.get(each.name, each.words) != each.words
+        }
+        place = (name.schema, name.name)
+        given = (*place, *place, view.schema, view.name)
+        for column, reader in connection.rows(_COLUMN_READERS, *given) if changed else ():
+            if column in changed:
+                raise ConversionError(
+                    f"column {column} of {name.name} gets a wider type, and {reader} reads it: "
+                    "PostgreSQL does not change it then",
+                    "Drop what reads it, run the job, and create it again.",
+                )
+
+    def show(self, connection: Connection, base: Table, found: Sequence[Branch]) -> None:
+        """Make the view of the base, unless it is there: labels come and go without it."""
+        del found
+        name, view = self.names.base, self.view(base)
+        before = self.dialect.table(connection, view.name)
+        had = [] if before is None else [(each.name, each.words) for each in before.columns]
+        is_shown = connection.rows(IS_SHOWN, name.schema, name.name, view.name.name)
+        if not is_shown or had != list(view.ordered(before)):
+            super().show(connection, base, (Branch(name, None, view.columns),))
+
+
+def _listed(labels: Sequence[str]) -> str:
+    return ", ".join(f"'{label}'" for label in labels)
