@@ -8,8 +8,11 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.servers.hdfs import Hdfs
+from tests.servers.http_server import HttpServer
 from tests.servers.mariadb import MariadbServer
 from tests.servers.postgresql import PostgresqlServer
+from tests.servers.rows import Dataset
+from tests.stories import ROWS_PER_DAY, STEP_MS
 
 # How long an example takes says how busy the machine is, and nothing about the code.
 settings.register_profile("dil", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -81,6 +84,14 @@ def mysql_server() -> Iterator[MariadbServer]:
 def hdfs() -> Iterator[Hdfs]:
     with Hdfs() as cluster:
         yield cluster
+
+
+@pytest.fixture
+def source() -> Iterator[HttpServer]:
+    """Serve six days of rows of two units, four a day."""
+    rows = Dataset.generate(6 * ROWS_PER_DAY, units=("a", "b"), step_ms=STEP_MS)
+    with HttpServer(rows) as server:
+        yield server
 
 
 @pytest.fixture(autouse=True)

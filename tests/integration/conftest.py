@@ -9,9 +9,6 @@ import pytest
 from tests.integration.s3_places import OrderlyMoto
 from tests.servers.azurite import Azurite
 from tests.servers.gcs import GcsServer
-from tests.servers.http_server import HttpServer
-from tests.servers.rows import Dataset
-from tests.stories import STEP_MS
 
 
 @pytest.fixture(scope="session")
@@ -30,12 +27,4 @@ def azurite() -> Iterator[Azurite]:
 def gcs() -> Iterator[GcsServer]:
     """Start a fake for one test, which may tell it how to answer."""
     with GcsServer() as server:
-        yield server
-
-
-@pytest.fixture
-def source() -> Iterator[HttpServer]:
-    """Serve four days of rows of two units."""
-    dataset = Dataset.generate(6 * 4, units=("a", "b"), step_ms=STEP_MS)
-    with HttpServer(dataset) as server:
         yield server

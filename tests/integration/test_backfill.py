@@ -11,22 +11,14 @@ import pytest
 from tests.backfills import correct, late_row, notes_of, source_notes
 from tests.integration.dil_processes import dil, started
 from tests.jobs import run, visible_files
-from tests.servers.http_server import Fault, HttpServer
-from tests.servers.rows import Dataset
+from tests.servers.http_server import Fault
 from tests.servers.waiting import wait_until
-from tests.stories import ROWS_PER_DAY, STEP_MS, Story, day, work_unit
+from tests.stories import Story, day, work_unit
 
 pytestmark = pytest.mark.spark
 
 FOUR, FIVE = "2020-01-05T00:00:00Z", "2020-01-06T00:00:00Z"
 RANGE = ("--from", "2020-01-02", "--to", "2020-01-04", "--now", FOUR)
-
-
-@pytest.fixture
-def source():
-    rows = Dataset.generate(6 * ROWS_PER_DAY, units=("a", "b"), step_ms=STEP_MS)
-    with HttpServer(rows) as server:
-        yield server
 
 
 @pytest.fixture

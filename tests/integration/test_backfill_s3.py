@@ -12,10 +12,8 @@ from dil.backfill.standing import Status
 from dil.model.report import RunStatus
 from tests.backfills import Backfills, correct, source_notes
 from tests.integration.s3_places import Bucket, use
-from tests.servers.http_server import HttpServer
-from tests.servers.rows import Dataset
 from tests.servers.s3 import MotoServer
-from tests.stories import ROWS_PER_DAY, STEP_MS, Story, day
+from tests.stories import Story, day
 
 
 @pytest.fixture(scope="module")
@@ -28,13 +26,6 @@ def moto():
 def bucket(moto, monkeypatch):
     use(moto.url, monkeypatch)
     return Bucket(moto)
-
-
-@pytest.fixture
-def source():
-    rows = Dataset.generate(6 * ROWS_PER_DAY, units=("a", "b"), step_ms=STEP_MS)
-    with HttpServer(rows) as server:
-        yield server
 
 
 def visible_notes(bucket: Bucket) -> Counter[tuple[str, int, str | None]]:

@@ -12,8 +12,7 @@ from dil.errors import ConfigError
 from dil.model.report import RunStatus
 from tests.backfills import Backfills, correct, late_row, source_notes, take_away
 from tests.servers.http_server import HttpServer
-from tests.servers.rows import Dataset
-from tests.stories import ROWS_PER_DAY, STEP_MS, Story, day
+from tests.stories import Story, day
 from tests.table_readers import FORMATS, files_of, listed_files, rows_of
 
 MERGE = {
@@ -28,13 +27,6 @@ MODES = {
     "replace": {"ms__publish__mode": "replace"},
     "merge": MERGE,
 }
-
-
-@pytest.fixture
-def source():
-    rows = Dataset.generate(6 * ROWS_PER_DAY, units=("a", "b"), step_ms=STEP_MS)
-    with HttpServer(rows) as server:
-        yield server
 
 
 def rows_in(story: Story, kind: str) -> Counter[tuple[str, int, str | None]]:

@@ -42,12 +42,6 @@ def server():
         yield running
 
 
-@pytest.fixture
-def source():
-    with HttpServer(Dataset.generate(24, units=("a", "b"), step_ms=STEP_MS)) as running:
-        yield running
-
-
 class GlueStory(Story):
     """A story whose dataset is registered in a database of its own."""
 

@@ -22,10 +22,8 @@ from dil.model.job import OutputFormat
 from dil.registration import registered
 from dil.state import open_store
 from tests.jobs import ROOT, dataset
-from tests.servers.http_server import HttpServer
 from tests.servers.programs import free_port
-from tests.servers.rows import Dataset
-from tests.stories import STEP_MS, Story, day, executor
+from tests.stories import Story, day, executor
 
 EXAMPLE = ROOT / "conf" / "examples" / "catalog" / "hive.conf"
 NOW_MS = 1_357_387_200_000  # 2013-01-05T12:00:00Z
@@ -57,12 +55,6 @@ def hive(context, metastore):
 
 def rows(hive, statement):
     return [tuple(row) for row in hive._session.sql(statement).collect()]
-
-
-@pytest.fixture
-def source():
-    with HttpServer(Dataset.generate(24, units=("a", "b"), step_ms=STEP_MS)) as running:
-        yield running
 
 
 def test_without_any_metastore_none_is_made_in_this_folder(context, tmp_path, monkeypatch):

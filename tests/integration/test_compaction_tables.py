@@ -30,12 +30,6 @@ from tests.table_readers import (
 )
 
 
-@pytest.fixture
-def source():
-    with HttpServer(Dataset.generate(24, units=("a", "b"), step_ms=STEP_MS)) as server:
-        yield server
-
-
 def real_clock() -> int:
     """Return what the libraries date versions by, epoch ms UTC."""
     return time.time_ns() // 1_000_000

@@ -20,9 +20,8 @@ from dil import config
 from dil.job import RunOptions, run_job
 from dil.model.report import RunStatus
 from tests.jobs import ROOT, dataset, properties, visible_files, write_job
-from tests.servers.http_server import HttpServer
-from tests.servers.rows import DAY_MS, START_MS, Dataset, generated_row
-from tests.stories import STEP_MS, Story, day, executor, failing, ids_of
+from tests.servers.rows import DAY_MS, START_MS, generated_row
+from tests.stories import Story, day, executor, failing, ids_of
 from tests.torture.kills import KillServer, restore, steps
 
 KILLS = int(os.environ.get("DIL_KILLS", "4"))
@@ -32,12 +31,6 @@ HOURLY = {
     "ms__timelabel__column": "updated_ms",
 }
 SYSTEM = "_dil_run_id,_dil_signature,_dil_extracted_at,_timelabel"
-
-
-@pytest.fixture
-def source():
-    with HttpServer(Dataset.generate(24, units=("a", "b"), step_ms=STEP_MS)) as server:
-        yield server
 
 
 def label_of(ms: int) -> str:

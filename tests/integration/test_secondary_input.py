@@ -13,20 +13,12 @@ from dil.model.report import RunStatus
 from dil.plans import plan_job
 from tests.jobs import dataset
 from tests.servers.http_server import HttpServer
-from tests.servers.rows import Dataset
-from tests.stories import ROWS_PER_DAY, STEP_MS, Story, day, ids_of
+from tests.stories import Story, day, ids_of
 
 DATED = json.dumps(
     [{"name": "system", "type": "datetime", "range": {"from": "2020-01-01", "to": "P0D"}}]
 )
 CANARY = "c4nary/t0ken?+&"
-
-
-@pytest.fixture
-def source():
-    rows = Dataset.generate(6 * ROWS_PER_DAY, units=("a", "b"), step_ms=STEP_MS)
-    with HttpServer(rows) as server:
-        yield server
 
 
 @pytest.fixture(params=["AVRO", "PARQUET", "ORC", "JSON", "CSV"])

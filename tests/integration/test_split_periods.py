@@ -5,18 +5,9 @@ from __future__ import annotations
 import pytest
 
 from dil.model.report import RunStatus
-from tests.servers.http_server import HttpServer
-from tests.servers.rows import Dataset
-from tests.stories import ROWS_PER_DAY, STEP_MS, Story, day
+from tests.stories import ROWS_PER_DAY, Story, day
 from tests.timeseries import label_of, labels_of, require_whole, rows_of, rows_of_the_source
 from tests.warehouses import new_warehouse
-
-
-@pytest.fixture
-def source():
-    rows = Dataset.generate(6 * ROWS_PER_DAY, units=("a", "b"), step_ms=STEP_MS)
-    with HttpServer(rows) as server:
-        yield server
 
 
 @pytest.mark.parametrize("partition", ["none", "weekly", "daily"])

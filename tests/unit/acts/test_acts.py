@@ -13,15 +13,7 @@ from dil.acts import Desk, FileDecision, Selection
 from dil.errors import ConfigError, LeaseHeldError, StateError
 from dil.state.blocks.verification import verify_chain
 from tests.servers.http_server import HttpServer
-from tests.servers.rows import Dataset
-from tests.stories import ROWS_PER_DAY, STEP_MS, Story, day, ids_of, work_unit
-
-
-@pytest.fixture
-def source() -> Iterator[HttpServer]:
-    rows = Dataset.generate(6 * ROWS_PER_DAY, units=("a", "b"), step_ms=STEP_MS)
-    with HttpServer(rows) as server:
-        yield server
+from tests.stories import ROWS_PER_DAY, Story, day, ids_of, work_unit
 
 
 @pytest.fixture

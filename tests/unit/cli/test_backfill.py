@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,18 +10,10 @@ import pytest
 from dil.cli.main import main
 from tests.backfills import Backfills, correct, notes_of, source_notes
 from tests.servers.http_server import HttpServer
-from tests.servers.rows import Dataset
-from tests.stories import ROWS_PER_DAY, STEP_MS, Story, day, snapshot, work_unit
+from tests.stories import Story, day, snapshot, work_unit
 
 FOUR = "2020-01-05T00:00:00Z"
 DAYS = ("--from", "2020-01-02", "--to", "2020-01-04")
-
-
-@pytest.fixture
-def source() -> Iterator[HttpServer]:
-    rows = Dataset.generate(6 * ROWS_PER_DAY, units=("a", "b"), step_ms=STEP_MS)
-    with HttpServer(rows) as server:
-        yield server
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,15 +13,7 @@ from dil.errors import CommitUnknownError, WriteError
 from dil.model.report import RunStatus
 from dil.storage.local import LocalFilesystem
 from tests.servers.http_server import HttpServer
-from tests.servers.rows import Dataset
-from tests.stories import ROWS_PER_DAY, STEP_MS, Story, day, failing, ids_of, work_unit
-
-
-@pytest.fixture
-def source() -> Iterator[HttpServer]:
-    rows = Dataset.generate(6 * ROWS_PER_DAY, units=("a", "b"), step_ms=STEP_MS)
-    with HttpServer(rows) as server:
-        yield server
+from tests.stories import ROWS_PER_DAY, Story, day, failing, ids_of, work_unit
 
 
 @pytest.fixture

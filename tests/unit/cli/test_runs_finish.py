@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,19 +13,11 @@ from dil.storage.local import LocalFilesystem
 from tests.dumps import dump_story, dumped, listed
 from tests.jobs import dataset, manifest_files, visible_files
 from tests.servers.http_server import HttpServer, Reply
-from tests.servers.rows import Dataset
-from tests.stories import ROWS_PER_DAY, STEP_MS, Story, day, ids_of, work_unit
+from tests.stories import Story, day, ids_of, work_unit
 
 
 class KilledError(BaseException):
     """The process is gone."""
-
-
-@pytest.fixture
-def source() -> Iterator[HttpServer]:
-    rows = Dataset.generate(6 * ROWS_PER_DAY, units=("a", "b"), step_ms=STEP_MS)
-    with HttpServer(rows) as server:
-        yield server
 
 
 @pytest.fixture

@@ -16,19 +16,11 @@ from dil.execution.executor import Execution
 from dil.publishing import publisher
 from dil.state import open_store
 from tests.servers.http_server import HttpServer
-from tests.servers.rows import Dataset
-from tests.stories import ROWS_PER_DAY, STEP_MS, Story, day, executor, ids_of
+from tests.stories import Story, day, executor, ids_of
 
 
 class KilledError(BaseException):
     """The process is gone."""
-
-
-@pytest.fixture
-def source() -> Iterator[HttpServer]:
-    rows = Dataset.generate(6 * ROWS_PER_DAY, units=("a", "b"), step_ms=STEP_MS)
-    with HttpServer(rows) as server:
-        yield server
 
 
 @pytest.fixture

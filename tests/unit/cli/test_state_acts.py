@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,7 +17,6 @@ from dil.state.blocks.verification import verify_chain
 from dil.storage.local import LocalFilesystem
 from tests.jobs import dataset
 from tests.servers.http_server import HttpServer
-from tests.servers.rows import Dataset
 from tests.stories import (
     REAL_NOW,
     ROWS_PER_DAY,
@@ -32,13 +30,6 @@ from tests.stories import (
 )
 
 WINDOWS = {"ms__publish__mode": "window_replace"}
-
-
-@pytest.fixture
-def source() -> Iterator[HttpServer]:
-    rows = Dataset.generate(6 * ROWS_PER_DAY, units=("a", "b"), step_ms=STEP_MS)
-    with HttpServer(rows) as server:
-        yield server
 
 
 @pytest.fixture

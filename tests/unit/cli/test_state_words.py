@@ -4,24 +4,16 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from dil.cli.main import main
 from tests.servers.http_server import HttpServer
-from tests.servers.rows import Dataset
-from tests.stories import ROWS_PER_DAY, STEP_MS, Story, day, work_unit
+from tests.stories import Story, day, work_unit
 
 Call = Callable[..., tuple[str, str]]
-
-
-@pytest.fixture
-def source() -> Iterator[HttpServer]:
-    rows = Dataset.generate(6 * ROWS_PER_DAY, units=("a", "b"), step_ms=STEP_MS)
-    with HttpServer(rows) as server:
-        yield server
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,17 +11,9 @@ import pytest
 from dil.cli.main import main
 from dil.model.report import RunStatus
 from tests.servers.http_server import HttpServer
-from tests.servers.rows import Dataset
 from tests.stories import ROWS_PER_DAY, STEP_MS, Story, day
 
 FIRST, SECOND = "20200101000000", "20200102000000"
-
-
-@pytest.fixture
-def source() -> Iterator[HttpServer]:
-    rows = Dataset.generate(6 * ROWS_PER_DAY, units=("a", "b"), step_ms=STEP_MS)
-    with HttpServer(rows) as server:
-        yield server
 
 
 @pytest.fixture
