@@ -82,16 +82,11 @@ def rows_of_the_source(
 ) -> Counter[tuple[Label, str, int]]:
     """Return what the view is to hold: each row of the source in the label of its day."""
     rows: Counter[tuple[Label, str, int]] = Counter()
-    for unit, held in server.dataset.units.items():
-        for start in range(from_ms, until_ms, DAY_MS):
-            low, high = held.window(start, min(start + DAY_MS, until_ms))
-            label = label_of((start - START_MS) // DAY_MS)
-            rows.update((label, unit, _id(line)) for line in held.encoded[low:high])
+    for start in range(from_ms, until_ms, DAY_MS):
+        label = label_of((start - START_MS) // DAY_MS)
+        found = server.dataset.ids(min(start + DAY_MS, until_ms), start)
+        rows.update((label, unit, number) for unit, number in found.elements())
     return rows
-
-
-def _id(line: bytes) -> int:
-    return int(line[len(b'{"id":') :].partition(b",")[0])
 
 
 def registry(warehouse: Warehouse) -> list[tuple[str, str, int, str]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -174,3 +174,57 @@ class Loads:
             f"SELECT sequence, run_id FROM {self.warehouse.prefix}dil_commit "
             f"WHERE dataset = '{name}' ORDER BY 1"
         )
+
+
+def kept_copy(warehouse: Warehouse, request: pytest.FixtureRequest) -> Callable[[], None]:
+    """Keep a copy of the database as it is now; return what puts it back."""
+    name = urlsplit(warehouse.url).path[1:]
+    if warehouse.engine == "postgresql":
+        server, copy = request.getfixturevalue("postgresql_server"), f"{name}_copy"
+        server.execute(f"CREATE DATABASE {copy} TEMPLATE {name}")
+        request.addfinalizer(lambda: server.drop_database(copy))
+
+        def put_back() -> None:
+            server.drop_database(name)
+            server.execute(f"CREATE DATABASE {name} TEMPLATE {copy}")
+
+        return put_back
+    if warehouse.engine == "mysql":
+        return _kept_tables(warehouse, request.getfixturevalue("mysql_server"), name, request)
+    return lambda: None  # the file lies in the job's folder
+
+
+def _kept_tables(
+    warehouse: Warehouse, server: mariadb.MariadbServer, name: str, request: pytest.FixtureRequest
+) -> Callable[[], None]:
+    copy = f"{name}_copy"
+    server.add_database(copy)
+    request.addfinalizer(lambda: server.drop_database(copy))
+    tables, views = _objects(warehouse)
+    texts = [warehouse.rows(f"SHOW CREATE VIEW `{view}`")[0][1] for view in views]
+    for table in tables:
+        warehouse.execute(
+            f"CREATE TABLE {copy}.`{table}` LIKE `{table}`",
+            f"INSERT INTO {copy}.`{table}` SELECT * FROM `{table}`",
+        )
+
+    def put_back() -> None:
+        now, shown = _objects(warehouse)
+        warehouse.execute(*(f"DROP VIEW `{view}`" for view in shown))
+        warehouse.execute(*(f"DROP TABLE `{table}`" for table in now))
+        for table in tables:
+            warehouse.execute(
+                f"CREATE TABLE `{table}` LIKE {copy}.`{table}`",
+                f"INSERT INTO `{table}` SELECT * FROM {copy}.`{table}`",
+            )
+        warehouse.execute(*texts)
+
+    return put_back
+
+
+def _objects(warehouse: Warehouse) -> tuple[list[str], list[str]]:
+    found = warehouse.rows("SHOW FULL TABLES")
+    return (
+        [name for name, kind in found if kind == "BASE TABLE"],
+        [name for name, kind in found if kind == "VIEW"],
+    )

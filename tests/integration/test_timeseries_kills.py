@@ -5,16 +5,14 @@ from __future__ import annotations
 import os
 import shutil
 from collections import Counter
-from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import pytest
 
 from tests.jobs import write_job
 from tests.servers.http_server import HttpServer
-from tests.servers.rows import DAY_MS, START_MS, Dataset, generated_row
+from tests.servers.rows import DAY_MS, START_MS, Dataset, late_rows
 from tests.timeseries import (
     KINDS,
     LabelWarehouse,
@@ -25,7 +23,7 @@ from tests.timeseries import (
     rows_of_the_source,
 )
 from tests.torture.kills import KillServer, restore
-from tests.warehouses import Warehouse
+from tests.warehouses import kept_copy
 
 FIRST = int(datetime(2020, 1, 4, tzinfo=UTC).timestamp() * 1000)
 SECOND = int(datetime(2020, 1, 6, tzinfo=UTC).timestamp() * 1000)
@@ -52,67 +50,6 @@ def warehouse(request, tmp_path):
     (tmp_path / "job").mkdir()
     with label_warehouse(request.param, tmp_path / "job", request) as made:
         yield made
-
-
-def late_rows():
-    """Return rows of the day before the first run that show up after it."""
-    return [
-        generated_row(unit, 100_000 + number, START_MS + 2 * DAY_MS + number * 1000)
-        for unit in ("a", "b")
-        for number in range(5)
-    ]
-
-
-def kept_copy(warehouse: Warehouse, request: pytest.FixtureRequest) -> Callable[[], None]:
-    """Keep a copy of the database as it is now; return what puts it back."""
-    name = urlsplit(warehouse.url).path[1:]
-    if warehouse.engine == "postgresql":
-        server, copy = request.getfixturevalue("postgresql_server"), f"{name}_copy"
-        server.execute(f"CREATE DATABASE {copy} TEMPLATE {name}")
-        request.addfinalizer(lambda: server.drop_database(copy))
-
-        def put_back() -> None:
-            server.drop_database(name)
-            server.execute(f"CREATE DATABASE {name} TEMPLATE {copy}")
-
-        return put_back
-    if warehouse.engine == "mysql":
-        return _kept_tables(warehouse, request.getfixturevalue("mysql_server"), name, request)
-    return lambda: None  # the file lies in the job's folder
-
-
-def _kept_tables(warehouse, server, name, request) -> Callable[[], None]:
-    copy = f"{name}_copy"
-    server.add_database(copy)
-    request.addfinalizer(lambda: server.drop_database(copy))
-    tables, views = _objects(warehouse)
-    texts = [warehouse.rows(f"SHOW CREATE VIEW `{view}`")[0][1] for view in views]
-    for table in tables:
-        warehouse.execute(
-            f"CREATE TABLE {copy}.`{table}` LIKE `{table}`",
-            f"INSERT INTO {copy}.`{table}` SELECT * FROM `{table}`",
-        )
-
-    def put_back() -> None:
-        now, shown = _objects(warehouse)
-        warehouse.execute(*(f"DROP VIEW `{view}`" for view in shown))
-        warehouse.execute(*(f"DROP TABLE `{table}`" for table in now))
-        for table in tables:
-            warehouse.execute(
-                f"CREATE TABLE `{table}` LIKE {copy}.`{table}`",
-                f"INSERT INTO `{table}` SELECT * FROM {copy}.`{table}`",
-            )
-        warehouse.execute(*texts)
-
-    return put_back
-
-
-def _objects(warehouse: Warehouse) -> tuple[list[str], list[str]]:
-    found = warehouse.rows("SHOW FULL TABLES")
-    return (
-        [name for name, kind in found if kind == "BASE TABLE"],
-        [name for name, kind in found if kind == "VIEW"],
-    )
 
 
 def statements(events: list[str]) -> list[int]:
@@ -153,7 +90,7 @@ def test_a_run_killed_at_any_statement_and_run_again_has_the_labels_of_the_sourc
         job = write_job(live, source.url, **settings)
         assert kills.run(job, FIRST)["exit"] == 0
         assert rows_of(warehouse) == rows_of_the_source(source, START_MS, FIRST)
-        source.dataset.extend(late_rows())
+        source.dataset.extend(late_rows(START_MS + 2 * DAY_MS))
         shutil.copytree(live, base)
         put_back = kept_copy(warehouse, request)
 

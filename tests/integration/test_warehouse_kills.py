@@ -5,10 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 from collections import Counter
-from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import pytest
 
@@ -16,7 +14,7 @@ from tests.jobs import write_job
 from tests.servers.http_server import HttpServer
 from tests.servers.rows import DAY_MS, START_MS, Dataset, late_rows
 from tests.torture.kills import KillServer, restore, steps
-from tests.warehouses import ENGINES, Warehouse, new_warehouse
+from tests.warehouses import ENGINES, Warehouse, kept_copy, new_warehouse
 
 FIRST = int(datetime(2020, 1, 4, tzinfo=UTC).timestamp() * 1000)
 SECOND = int(datetime(2020, 1, 6, tzinfo=UTC).timestamp() * 1000)
@@ -60,43 +58,6 @@ def warehouse(request, tmp_path):
 
 def loaded_ids(warehouse: Warehouse) -> Counter:
     return Counter(warehouse.rows(f"SELECT unit, id FROM {warehouse.prefix}orders"))
-
-
-def kept_copy(warehouse: Warehouse, request: pytest.FixtureRequest) -> Callable[[], None]:
-    """Keep a copy of the database as it is now; return what puts it back."""
-    name = urlsplit(warehouse.url).path[1:]
-    if warehouse.engine == "postgresql":
-        server, copy = request.getfixturevalue("postgresql_server"), f"{name}_copy"
-        server.execute(f"CREATE DATABASE {copy} TEMPLATE {name}")
-        request.addfinalizer(lambda: server.drop_database(copy))
-
-        def put_back() -> None:
-            server.drop_database(name)
-            server.execute(f"CREATE DATABASE {name} TEMPLATE {copy}")
-
-        return put_back
-    if warehouse.engine == "mysql":
-        return _kept_tables(warehouse)
-    return lambda: None  # the file lies in the job's folder
-
-
-def _kept_tables(warehouse: Warehouse) -> Callable[[], None]:
-    tables = ("orders", "dil_commit", "dil_part")
-    for table in tables:
-        warehouse.execute(
-            f"CREATE TABLE {table}_copy LIKE {table}",
-            f"INSERT INTO {table}_copy SELECT * FROM {table}",
-        )
-
-    def put_back() -> None:
-        for table in tables:
-            warehouse.execute(
-                f"DROP TABLE IF EXISTS {table}",
-                f"CREATE TABLE {table} LIKE {table}_copy",
-                f"INSERT INTO {table} SELECT * FROM {table}_copy",
-            )
-
-    return put_back
 
 
 @pytest.mark.parametrize(("warehouse", "path"), CASES, indirect=["warehouse"])

@@ -54,7 +54,7 @@ class Refusing(LocalFilesystem):
 
 def test_the_result_is_written_last_and_tells_everything(desk: Desk, monkeypatch) -> None:
     filesystem = Recording()
-    monkeypatch.setattr(dil.task, "filesystem_for", lambda place: filesystem)
+    monkeypatch.setattr(dil.task, "filesystem_for", lambda *_: filesystem)
     desk.script([Page(rows(1, 2), "c1"), Page(rows(3))])
     job = desk.job()
 
@@ -71,7 +71,7 @@ def test_the_result_is_written_last_and_tells_everything(desk: Desk, monkeypatch
 
 def test_an_attempt_whose_result_cannot_be_written_is_no_result(desk: Desk, monkeypatch) -> None:
     filesystem = Refusing("sync_folders")
-    monkeypatch.setattr(dil.task, "filesystem_for", lambda place: filesystem)
+    monkeypatch.setattr(dil.task, "filesystem_for", lambda *_: filesystem)
     desk.script([Page(rows(1))])
 
     report = desk.run()
@@ -85,7 +85,7 @@ def test_a_failed_attempt_that_cannot_be_deleted_is_still_a_plain_failure(
     desk: Desk, monkeypatch
 ) -> None:
     filesystem = Refusing("delete_tree")
-    monkeypatch.setattr(dil.task, "filesystem_for", lambda place: filesystem)
+    monkeypatch.setattr(dil.task, "filesystem_for", lambda *_: filesystem)
     desk.script([Page(rows(1), "c1"), TransientSourceError("gone")])
 
     report = desk.run()
