@@ -322,7 +322,6 @@ PUBLISHING = Group(
             "`job.commit.policy=successful` does.",
             default="true",
             scope=_J,
-            identity=False,
         ),
     ),
 )

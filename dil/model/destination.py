@@ -106,7 +106,8 @@ class WarehouseSpec:
     labels: TimelabelSpec | None = None
     retention_ms: int | None = None
     max_partitions: int = MAX_PARTITIONS
-    physical: Physical = Physical.TABLES
+    # Not in the digest again: its property is.
+    physical: Physical = field(default=Physical.TABLES, repr=False)
 
     @property
     def is_native(self) -> bool:

@@ -228,7 +228,8 @@ class WritingSpec:
     record_namespace: str = ""
     file_name: str = ""
     file_prefix: str = "part"
-    blocks: Blocks = field(default_factory=Blocks)
+    # Not in the digest again: its properties are.
+    blocks: Blocks = field(default_factory=Blocks, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import date
 from urllib.parse import quote
 
 import psycopg
@@ -156,6 +157,73 @@ def test_the_label_that_is_loaded_counts_not_a_column_of_that_name(warehouse, se
     rows = [(DAYS[0], 1), (DAYS[0], 1), (DAYS[0], 2), (DAYS[0], 2), (DAYS[1], 3)]
     assert series.rows() == rows
     require_whole(warehouse)
+
+
+@pytest.mark.parametrize("value", [date(2020, 1, 1), 1.5, True, b"x"])
+def test_a_column_of_that_name_may_have_any_type(warehouse, series, value, monkeypatch):
+    decided = series.decide((DAYS[0], "a", table(1, _timelabel=[value])))
+    with monkeypatch.context() as patched:
+        patched.setattr(postgresql._Connection, "load", _cut_off)
+        with pytest.raises(KeyboardInterrupt):
+            series.destination.carry_out(decided)
+    series.destination.carry_out(decided)
+    series.publish((DAYS[0], "b", table(2, _timelabel=[value])))
+
+    assert series.rows() == [(DAYS[0], 1), (DAYS[0], 2)]
+    require_whole(warehouse)
+
+
+def _cut_off(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def test_numbers_of_the_table_are_those_of_all_labels(warehouse, tmp_path):
+    warehouse.execute(
+        "CREATE SCHEMA shop",
+        "CREATE TABLE shop.orders (unit text, id int, number bigint GENERATED ALWAYS AS IDENTITY, "
+        "_timelabel text, PRIMARY KEY (number, _timelabel)) PARTITION BY LIST (_timelabel)",
+    )
+    series = Series(warehouse, tmp_path, max_partitions=2)
+    series.publish((DAYS[0], "a", table(1)), (DAYS[0], "b", table(2)))
+    series.publish((DAYS[0], "a", table(3, 4, 5)), (DAYS[1], "a", table(6)))
+    series.publish((DAYS[0], "b", table(7, 8)), *((day, "a", table(9)) for day in DAYS[2:4]))
+    series.publish((DAYS[0], "a", table(1, 2)))
+
+    numbers = [number for (number,) in series.rows("number")]
+    assert len(numbers) == len(set(numbers)) == 7
+    require_whole(warehouse)
+
+
+@pytest.mark.parametrize(
+    ("name", "statement"),
+    [
+        ("trigger watch", "CREATE TRIGGER watch BEFORE UPDATE OF id ON shop.orders FOR EACH ROW"
+         " EXECUTE FUNCTION suppress_redundant_updates_trigger()"),
+        ("policy own", "CREATE POLICY own ON shop.orders USING (id > 0)"),
+        ("function newest", "CREATE FUNCTION newest() RETURNS int BEGIN ATOMIC"
+         " SELECT max(id) FROM shop.orders; END"),
+    ],
+)  # fmt: skip
+def test_what_keeps_a_type_as_it_is_is_told_before_anything_is_decided(
+    warehouse, series, name, statement
+):
+    series.publish((DAYS[0], "a", table(1)))
+    warehouse.execute(statement)
+    with pytest.raises(ConversionError, match=f"column id .* {name}"):
+        series.destination.require_fit(series.decide((DAYS[0], "b", WIDE)).commit)
+    series.publish((DAYS[0], "b", table(2)))
+    assert series.rows() == [(DAYS[0], 1), (DAYS[0], 2)]
+
+
+def test_a_partition_that_was_moved_elsewhere_is_refused(warehouse, series):
+    series.publish((DAYS[0], "a", table(1)))
+    decided = series.decide((DAYS[1], "a", table(2)))
+    warehouse.execute(
+        "CREATE SCHEMA archive", f"ALTER TABLE shop._orders_{DAYS[0]} SET SCHEMA archive"
+    )
+    for act in (series.destination.check, lambda: series.destination.require_fit(decided.commit)):
+        with pytest.raises(ConfigError, match=rf"has the partition archive\._orders_{DAYS[0]}"):
+            act()
 
 
 def test_a_table_of_ones_own_may_have_keys_numbers_and_computed_columns(warehouse, tmp_path):

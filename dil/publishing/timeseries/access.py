@@ -79,7 +79,7 @@ class TimeseriesAccess(Access):
     def require_fit(self, commit: Commit) -> None:
         """Look whether the labels take rows, and whether these fit."""
         place = self._place
-        self._attempts.run(place.tables.require_own)
+        self._attempts.run(self._check_own)
         known = {entry.label: entry for entry in self.labels()}
         work = work_of(commit, known, place.windows, place.spec.retention_ms)
         for label in work.changes:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
 
 from dil.errors import ConfigError, ConversionError
 from dil.publishing.timeseries.engines import IS_SHOWN, PARTITIONED_BY, PHYSICAL, PostgresqlTables
@@ -19,32 +18,45 @@ from dil.publishing.timeseries.view import Branch
 from dil.publishing.warehouse.dialect import MARK, Connection, TableName
 from dil.publishing.warehouse.loading import change_all
 from dil.publishing.warehouse.rows import StagedRows
-from dil.publishing.warehouse.shape import Shape
+from dil.publishing.warehouse.shape import Shape, Wanted
 from dil.publishing.warehouse.types import TEXT, Table, TableColumn
 
 _BASE = f"""
 SELECT c.oid FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE n.nspname = {MARK} AND c.relname = {MARK}"""  # noqa: S608
+# One in another schema is told with it, and is none of ours.
 _PARTITIONS = f"""
-SELECT p.relname::text, pg_get_expr(p.relpartbound, p.oid) FROM pg_inherits i
-JOIN pg_class p ON p.oid = i.inhrelid WHERE i.inhparent IN ({_BASE}) ORDER BY 1"""  # noqa: S608
+SELECT CASE WHEN p.relnamespace = b.relnamespace THEN '' ELSE n.nspname || '.' END || p.relname,
+  pg_get_expr(p.relpartbound, p.oid) FROM pg_inherits i
+JOIN pg_class p ON p.oid = i.inhrelid JOIN pg_class b ON b.oid = i.inhparent
+JOIN pg_namespace n ON n.oid = p.relnamespace
+WHERE i.inhparent IN ({_BASE}) ORDER BY 1"""  # noqa: S608
 _OWNER = f"""
-SELECT r.rolname::text FROM pg_class c JOIN pg_roles r ON r.oid = c.relowner
-WHERE c.oid IN ({_BASE}) AND NOT pg_has_role(c.relowner, 'USAGE')"""  # noqa: S608
+SELECT c.relname::text, r.rolname::text FROM pg_class c JOIN pg_roles r ON r.oid = c.relowner
+WHERE (c.oid IN ({_BASE})
+  OR c.oid IN (SELECT i.inhrelid FROM pg_inherits i WHERE i.inhparent IN ({_BASE})))
+  AND NOT pg_has_role(c.relowner, 'USAGE') ORDER BY 1 LIMIT 1"""  # noqa: S608
 _NUMBERED = f"""
-SELECT a.attname::text FROM pg_attribute a
-WHERE a.attrelid IN ({_BASE}) AND a.attidentity <> '' AND NOT a.attisdropped"""  # noqa: S608
+SELECT a.attname::text, pg_get_serial_sequence(format('%I.%I', n.nspname, c.relname), a.attname)
+FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
+JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE c.oid IN ({_BASE}) AND a.attidentity <> '' AND NOT a.attisdropped"""  # noqa: S608
 _REFERRING = f"""
 SELECT DISTINCT k.conrelid::regclass::text FROM pg_constraint k
 WHERE k.contype = 'f' AND k.conparentid = 0 AND k.confrelid IN ({_BASE}) ORDER BY 1"""  # noqa: S608
+# What keeps PostgreSQL from changing a type: views, triggers of a column, policies and so on.
 _COLUMN_READERS = f"""
-SELECT DISTINCT a.attname::text, v.oid::regclass::text FROM pg_depend d
-JOIN pg_rewrite r ON r.oid = d.objid AND d.classid = 'pg_rewrite'::regclass
-JOIN pg_class v ON v.oid = r.ev_class
+SELECT DISTINCT a.attname::text,
+  COALESCE(v.oid::regclass::text, pg_describe_object(d.classid, d.objid, d.objsubid))
+FROM pg_depend d
 JOIN pg_attribute a ON a.attrelid = d.refobjid AND a.attnum = d.refobjsubid
+LEFT JOIN pg_rewrite r ON r.oid = d.objid AND d.classid = 'pg_rewrite'::regclass
+LEFT JOIN pg_class v ON v.oid = r.ev_class
 WHERE d.refclassid = 'pg_class'::regclass AND (d.refobjid IN ({_BASE})
   OR d.refobjid IN (SELECT i.inhrelid FROM pg_inherits i WHERE i.inhparent IN ({_BASE})))
-  AND v.oid NOT IN ({_BASE}) ORDER BY 1, 2"""  # noqa: S608
+  AND d.classid IN ('pg_rewrite'::regclass, 'pg_trigger'::regclass, 'pg_policy'::regclass,
+    'pg_proc'::regclass, 'pg_publication_rel'::regclass)
+  AND (v.oid IS NULL OR v.oid NOT IN ({_BASE})) ORDER BY 1, 2"""  # noqa: S608
 _IN_BOUND = re.compile(r"'([^']*)'")
 _CHECK = "_dil_label"
 
@@ -76,12 +88,13 @@ class PartitionedTables(PostgresqlTables):
                 f'is "native", and the column {LABEL} of {full} is no text',
                 f"Give it the type text; or set {PHYSICAL}=tables and load into another table.",
             )
-        for (owner,) in connection.rows(_OWNER, base.schema, base.name):
+        for name, owner in connection.rows(_OWNER, *(base.schema, base.name) * 2):
             raise ConfigError.single(
                 PHYSICAL,
-                f'is "native", and {full} belongs to {owner}: PostgreSQL lets its owner alone '
-                "attach partitions",
-                f"ALTER TABLE {full} OWNER TO this user, or GRANT {owner} TO it.",
+                f'is "native", and {name} belongs to {owner}: PostgreSQL lets its owner alone '
+                "attach, change and drop partitions",
+                f"GRANT {owner} TO this user, or give it the table and all of its partitions by "
+                "ALTER TABLE ... OWNER TO.",
             )
 
     def require_empty(self, connection: Connection, held: Collection[str]) -> None:
@@ -102,7 +115,7 @@ class PartitionedTables(PostgresqlTables):
             raise ConfigError.single(
                 "ms.warehouse.table.kind",
                 f"is timeseries, and {full} has the partition {name}, which no timelabel has",
-                f"ALTER TABLE {full} DETACH PARTITION {name}; or name another table.",
+                f"ALTER TABLE {full} DETACH PARTITION {name}, rename it; or name another table.",
             )
         for name in sorted(set(held) - there):
             raise ConfigError.single(
@@ -112,15 +125,11 @@ class PartitionedTables(PostgresqlTables):
             )
 
     def shape(self, table: Table | None, rows: StagedRows) -> Shape:
-        """Return what the base lacks; the column of labels is none that rows are asked for."""
-        if table is not None and LABEL not in rows.schema().names:
-            given = tuple(each for each in table.columns if each.name != LABEL)
-            table = replace(table, columns=given)
-        found = super().shape(table, rows)
-        columns = tuple(each for each in found.columns if each.name != LABEL)
+        """Return what the base lacks; its column of labels is not that of rows."""
+        found = Wanted(self.dialect, self.names.base, hidden=LABEL).shape(table, rows)
         if table is None and found.statements:
-            return Shape((self._created(columns), *found.statements[1:]), columns)
-        return Shape(found.statements, columns)
+            return Shape((self._created(found.columns), *found.statements[1:]), found.columns)
+        return found
 
     def _created(self, columns: Sequence[TableColumn]) -> str:
         quote = self.dialect.quote
@@ -155,14 +164,19 @@ class PartitionedTables(PostgresqlTables):
         if found is None:
             change_all(connection, statements)
             return
-        self.like(connection, trial, found)
         own, other = (f"ALTER TABLE {self.dialect.full(name)} " for name in (base, trial))
+        if not all(each.startswith(own) for each in statements):
+            # Another driver has made the base since; that is told, and asked again.
+            change_all(connection, statements)
+            return
+        self.like(connection, trial, found)
         change_all(connection, [f"{other}{each.removeprefix(own)}" for each in statements])
 
     def keep_to(self, connection: Connection, table: TableName, labels: Sequence[str]) -> None:
         """Let an empty table take some labels only; where it is one, rows have it by default.
 
-        The CHECK spares PostgreSQL to read the table when it is attached.
+        The CHECK spares PostgreSQL to read the table when it is attached. Rows get their numbers
+        from the base, which numbers those of all labels: some are in one key with others.
         """
         full, quoted = self.dialect.full(table), self.dialect.quote(LABEL)
         check = f"CHECK ({quoted} IS NOT NULL AND {quoted} IN ({_listed(labels)}))"
@@ -170,6 +184,17 @@ class PartitionedTables(PostgresqlTables):
         if len(labels) == 1:
             changes.append(f"ALTER COLUMN {quoted} SET DEFAULT {_listed(labels)}")
         connection.change(f"ALTER TABLE {full} {', '.join(changes)}")
+        for column, sequence in self._numbered(connection):
+            alter = f"ALTER TABLE {full} ALTER COLUMN {self.dialect.quote(column)}"
+            connection.change(f"{alter} DROP IDENTITY")
+            text = sequence.replace("'", "''")
+            connection.change(f"{alter} SET DEFAULT nextval('{text}'::regclass)")
+
+    def _numbered(self, connection: Connection) -> list[tuple[str, str]]:
+        """Return the columns that the base numbers by itself, and their sequences."""
+        base = self.names.base
+        found = connection.rows(_NUMBERED, base.schema, base.name)
+        return [(str(column), str(sequence)) for column, sequence in found]
 
     def copied(self, entry: LabelEntry, base: Table) -> list[str]:
         """Return all columns: a label has those that came later, too."""
@@ -190,15 +215,13 @@ class PartitionedTables(PostgresqlTables):
         """Make tables partitions of the labels that they hold."""
         if not coming:
             return
-        base = self.names.base
         self._give_up(connection, frozenset(label for held in coming.values() for label in held))
-        numbered = connection.rows(_NUMBERED, base.schema, base.name)
+        numbered = self._numbered(connection)
         for table, labels in coming.items():
             full = self.dialect.full(table)
-            for (column,) in numbered:
-                quoted = self.dialect.quote(str(column))
-                # PostgreSQL 17 takes no table that numbers rows itself.
-                connection.change(f"ALTER TABLE {full} ALTER COLUMN {quoted} DROP IDENTITY")
+            for column, _ in numbered:
+                quoted = self.dialect.quote(column)
+                connection.change(f"ALTER TABLE {full} ALTER COLUMN {quoted} DROP DEFAULT")
             self._attach(connection, table, labels)
             connection.change(f"ALTER TABLE {full} DROP CONSTRAINT {self.dialect.quote(_CHECK)}")
 

@@ -26,11 +26,15 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A table that rows are to be loaded into, with its keys, and the dialect it is told in."""
+    """A table that rows are to be loaded into, with its keys, and the dialect it is told in.
+
+    ``hidden`` is a column that is not filled from rows, whether they have one of that name or not.
+    """
 
     dialect: Dialect
     name: TableName
     keys: tuple[str, ...] = ()
+    hidden: str = ""
 
     def shape(self, table: Table | None, rows: StagedRows) -> Shape:
         """Return what is to be done before rows can be loaded.
@@ -38,7 +42,10 @@ class Wanted:
         Raises:
             ConversionError: a column has another type, or a narrower one that cannot be widened.
         """
-        schema = rows.schema()
+        schema = pa.schema([each for each in rows.schema() if each.name != self.hidden])
+        if table is not None:
+            given = tuple(each for each in table.columns if each.name != self.hidden)
+            table = replace(table, columns=given)
         if not len(schema):
             return Shape((), ())
         self._check_names(schema)

@@ -13,7 +13,7 @@ from typing import Any, cast
 from dil.errors import WriteError
 from dil.storage.objects.bucket import Bucket, Entry, ObjectState, TakenError, Upload, md5
 from dil.storage.objects.place import Place
-from dil.storage.s3.client import Connection, is_of_aws
+from dil.storage.s3.client import connect, is_of_aws
 from dil.storage.s3.copying import COPY_BYTES, copy, names, noted
 from dil.storage.s3.failures import RacingError, UnknownConditionError, told
 from dil.storage.s3.options import object_store_options
@@ -32,10 +32,9 @@ class S3Bucket(Bucket):
 
     copies_across = True
 
-    def __init__(self, place: Place, connection: Connection, copy_bytes: int | None) -> None:
+    def __init__(self, place: Place, client: Any, copy_bytes: int | None) -> None:  # noqa: ANN401
         self._place = place
-        self._connection = connection
-        self._client = connection.client
+        self._client = client
         self._copy_bytes = copy_bytes or COPY_BYTES
         self._at = self._client.meta.endpoint_url
 
@@ -94,7 +93,8 @@ class S3Bucket(Bucket):
 
     def options(self) -> Mapping[str, str]:
         """Return the service's address, the bucket's region, and credentials."""
-        return object_store_options(self._connection, self._place.bucket)
+        # Asked for again: another program may have renewed the credentials.
+        return object_store_options(connect(), self._place.bucket)
 
     def entries(self, prefix: str) -> Iterator[Entry]:
         """Yield the objects below."""

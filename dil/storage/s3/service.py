@@ -35,7 +35,7 @@ class S3(Service):
         Raises:
             WriteError: the client library is not installed, or its configuration cannot be used.
         """
-        connection = connect()
+        client = connect().client
         from dil.storage.s3.bucket import S3Bucket  # needs the library that connect looks for
 
-        return S3Bucket(place, connection, self.copy_bytes)
+        return S3Bucket(place, client, self.copy_bytes)
