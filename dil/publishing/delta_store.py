@@ -84,13 +84,3 @@ def _told(folder: str) -> Iterator[None]:
             f"the Delta table at {folder} cannot be read: {words(error)}",
             "Look at its _delta_log; nothing was changed.",
         ) from error
-
-
-def open_table(filesystem: Filesystem, folder: str) -> DeltaTable | None:
-    """Return the table of a folder at its newest version, None where there is none.
-
-    Raises:
-        StateError: there is one that cannot be read.
-        WriteError: its store cannot be reached.
-    """
-    return NewestTable(filesystem, folder).look()
