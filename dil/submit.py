@@ -7,22 +7,22 @@ standard error on standard output too: for the JSON report give ``--report FILE`
 
 from __future__ import annotations
 
+import os
 import sys
-from pathlib import Path
-
-_HERE = Path(__file__).resolve().parent
 
 
 def _make_importable() -> None:
     """Replace this file's folder on the import path by the one above it.
 
-    Python puts a script's own folder first. Were that the package itself, ``import secrets`` in
-    any library would find ``dil/secrets``.
+    Python puts a script's own folder first. Were that the package itself, any library that imports
+    ``operator`` or ``secrets`` would find ``dil/operator`` or ``dil/secrets``. So nothing is
+    imported before this that Python has not loaded at its start.
     """
-    if not (_HERE / "errors.py").is_file():
+    here = os.path.dirname(os.path.realpath(__file__))  # noqa: PTH120 - pathlib imports operator
+    if not os.path.isfile(os.path.join(here, "errors.py")):  # noqa: PTH113, PTH118 - as above
         return  # copied alone to a cluster node: the package comes by --py-files
-    sys.path[:] = [entry for entry in sys.path if not entry or Path(entry).resolve() != _HERE]
-    sys.path.insert(0, str(_HERE.parent))
+    sys.path[:] = [each for each in sys.path if not each or os.path.realpath(each) != here]
+    sys.path.insert(0, os.path.dirname(here))  # noqa: PTH120 - as above
 
 
 if __name__ == "__main__":

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from dil import acts
-from dil.backfill import comparing, dropping, proposing, publishing, reading
-from dil.backfill.comparing import Difference
-from dil.backfill.definition import Definition, folder_of, known
-from dil.backfill.proposing import How, Publication
-from dil.backfill.standing import Standing, standing_of
 from dil.model.interval import Interval
 from dil.model.report import RunReport
+from dil.operator import acts
+from dil.operator.backfill import comparing, dropping, proposing, publishing, reading
+from dil.operator.backfill.comparing import Difference
+from dil.operator.backfill.definition import Definition, folder_of, known
+from dil.operator.backfill.proposing import How, Publication
+from dil.operator.backfill.standing import Standing, standing_of
 from tests.jobs import published_ids, visible_files
 from tests.servers.http_server import HttpServer
 from tests.servers.rows import encode, generated_row

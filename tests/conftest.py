@@ -43,7 +43,8 @@ LONG = re.compile(
 )
 # Whole jobs, laws of many examples, crashes at every step: not for the minute of `make unit`.
 SLOW = (
-    "tests/property/", "tests/unit/acts/", "tests/unit/job/", "tests/unit/task/test_resuming.py",
+    "tests/property/", "tests/unit/operator/acts/", "tests/unit/run/",
+    "tests/unit/task/test_resuming.py",
     "tests/unit/cli/test_state_acts.py", "tests/unit/cli/test_runs.py",
     "tests/unit/cli/test_secrets.py", "tests/unit/state/test_sqlite_store.py",
     "tests/unit/connectors/http/test_oauth.py", "tests/unit/task/test_attempts.py",

@@ -9,15 +9,15 @@ from pathlib import Path
 
 from dil import config
 from dil.execution.executor import Executor
-from dil.job import RunOptions, run_job
 from dil.model.dataset import RunRecord
 from dil.model.job import Job
 from dil.model.json import JsonObject
 from dil.model.report import RunReport
+from dil.run.story import RunOptions, run_job
 from dil.spi.state_store import StateStore, UnitState
 from dil.state import open_store
 from dil.state.blocks.verification import verify_chain
-from dil.task import Surroundings
+from dil.task.attempt import Surroundings
 from dil.testing.in_process import InProcessExecutor
 from tests.jobs import dataset, manifest_files, published_ids, visible_files, write_job
 from tests.servers.http_server import Fault, HttpServer

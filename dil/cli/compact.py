@@ -13,8 +13,8 @@ from dil.cli.job_command import JobCall, job_command
 from dil.cli.stdout import emit, emit_json, results_only
 
 if TYPE_CHECKING:
-    from dil.compaction import Outcome, Proposal
     from dil.model.job import Job
+    from dil.operator.compaction import Outcome, Proposal
 
 _BINS_SHOWN = 20
 
@@ -58,8 +58,8 @@ def compact(
     with results_only():
         job = call.job(secrets=False)
         # Imported here: a job file that is wrong is told at once.
-        from dil.compaction import Wish
-        from dil.compaction import compact as put_together
+        from dil.operator.compaction import Wish
+        from dil.operator.compaction import compact as put_together
 
         wish = Wish(
             clock=real_clock,

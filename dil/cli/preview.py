@@ -14,7 +14,7 @@ from dil.cli.stdout import emit, emit_json, results_only
 
 if TYPE_CHECKING:
     from dil.model.job import Job
-    from dil.preview import Answer, Look
+    from dil.operator.source_preview import Answer, Look
 
 _ROWS = 3
 send_option = click.option(
@@ -74,7 +74,7 @@ def check(call: JobCall, *, now: str | None, send: bool) -> int:
 
 def _places(job: Job) -> tuple[str, ...]:
     # Imported here: a job file that is wrong is told at once.
-    from dil import readiness
+    from dil.run import readiness
 
     return readiness.look(job, os.environ, cache_dir())
 
@@ -83,7 +83,7 @@ def _look(
     call: JobCall, job: Job, now: str | None, rows: int, *, signature: str | None, send: bool
 ) -> Look:
     # Imported here: a job file that is wrong is told at once.
-    from dil.preview import look
+    from dil.operator.source_preview import look
 
     return look(
         job,

@@ -71,10 +71,10 @@ def run(
         saved = None if plan_file is None else _read_plan(plan_file, now)
         job = call.job()
         # Imported here: a job file that is wrong is told at once.
-        from dil.job import RunOptions, run_job
         from dil.observe.logs import bind
         from dil.observe.progress import progress_for
-        from dil.runs import new_run_id
+        from dil.run.runs import new_run_id
+        from dil.run.story import RunOptions, run_job
 
         invocation = call.invocation
         invocation.run_id = new_run_id(real_clock())

@@ -16,7 +16,7 @@ from dil.cli.stdout import emit, emit_json, emit_json_array
 from dil.errors import ConfigError
 
 if TYPE_CHECKING:
-    from dil.runs import Unfinished
+    from dil.run.runs import Unfinished
 
 
 @click.group(cls=SuggestingGroup)
@@ -32,7 +32,7 @@ def runs() -> None:
 def list_runs(call: JobCall, *, limit: int | None) -> int:
     """List the runs of a job, newest first."""
     with opened(call) as (job, store):
-        from dil.runs import known_runs
+        from dil.run.runs import known_runs
 
         found = known_runs(store, limit=limit)
         if call.as_json:
@@ -49,7 +49,7 @@ def list_runs(call: JobCall, *, limit: int | None) -> int:
 def show(call: JobCall, *, run_id: str) -> int:
     """Show one run, and what of it is still in staging."""
     with opened(call) as (job, store):
-        from dil.runs import known_runs, leftovers
+        from dil.run.runs import known_runs, leftovers
 
         run = next((each for each in known_runs(store) if each.record.run_id == run_id), None)
         if run is None:
@@ -74,8 +74,8 @@ def clean(call: JobCall, *, yes: bool) -> int:
     Not needed in the ordinary way: the next run takes over what it can, and sweeps.
     """
     with opened(call) as (job, store):
-        from dil.runs import clean as sweep
-        from dil.runs import leased, leftovers
+        from dil.run.runs import clean as sweep
+        from dil.run.runs import leased, leftovers
 
         found = leftovers(job, store)
         gone = 0
@@ -107,7 +107,7 @@ def finish(call: JobCall, *, yes: bool, without_lost: bool) -> int:
     Exit code 2 when --yes is given and --without-lost is missing.
     """
     with opened(call) as (job, store):
-        from dil import runs as earlier
+        from dil.run import runs as earlier
 
         def is_agreed(found: Unfinished | None) -> TypeGuard[Unfinished]:
             return found is not None and yes and (without_lost or not found.lost)

@@ -9,7 +9,7 @@ from dil.cli.stdout import emit
 
 if TYPE_CHECKING:
     from dil.model.job import Job
-    from dil.runs import KnownRun, Leftover, Unfinished
+    from dil.run.runs import KnownRun, Leftover, Unfinished
 
 
 def list_runs(job: Job, runs: Iterable[KnownRun]) -> None:

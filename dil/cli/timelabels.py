@@ -17,8 +17,8 @@ from dil.cli.stdout import emit, emit_json, results_only
 from dil.errors import ConfigError
 
 if TYPE_CHECKING:
-    from dil.acts.timelabels import LabelTable
     from dil.model.job import Job
+    from dil.operator.acts.timelabels import LabelTable
     from dil.publishing.timeseries.registry import LabelEntry
 
 _HELP = ("-h", "--help")
@@ -147,7 +147,7 @@ def rotate(call: JobCall, *, now: str | None, label: str | None, empty: bool) ->
 
 
 def _table(job: Job) -> LabelTable:
-    from dil.acts.timelabels import open_labels
+    from dil.operator.acts.timelabels import open_labels
 
     return open_labels(job)
 

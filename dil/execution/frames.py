@@ -32,7 +32,7 @@ from dil.model.task import Counters, RunContext, TaskReport
 from dil.model.work_unit import WorkUnit
 from dil.observe.redaction import redactor, secrets_of
 from dil.spi.connector import SparkRead, SparkReader
-from dil.task import Surroundings, failure_of, in_attempts, run_attempt
+from dil.task.attempt import Surroundings, failure_of, in_attempts, run_attempt
 
 _REPORT = "report"
 _BROKE_OFF = "the rows broke off while Spark read them"

@@ -20,6 +20,7 @@ from dil.model.settings import (
     Pagination,
     Parameter,
     SchemaCleansing,
+    SecondaryInput,
     SessionKeyField,
 )
 from dil.model.timelabels import TimelabelSpec
@@ -341,6 +342,14 @@ class Job:
     state: StateSpec
     keys: KeySpec = field(default_factory=KeySpec)
     audit: AuditSpec = field(default_factory=AuditSpec)
+
+    def has_input(self, category: str) -> bool:
+        """Return whether the job has secondary input whose rows are of a category."""
+        inputs = self.properties.get("ms.secondary.input")
+        return isinstance(inputs, tuple) and any(
+            isinstance(each, SecondaryInput) and each.category == category and each.format is None
+            for each in inputs
+        )
 
     def for_tasks(self) -> Job:
         """Return the job without the credentials of state store and warehouse."""

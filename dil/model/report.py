@@ -1,4 +1,4 @@
-"""What a run tells about itself; rendered by ``dil.observe``, built by ``dil.job``."""
+"""What a run tells about itself; rendered by ``dil.observe``, built by ``dil.run.story``."""
 
 from __future__ import annotations
 

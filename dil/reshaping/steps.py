@@ -20,7 +20,6 @@ from dil.reshaping.keys import DELETED_TYPE
 from dil.reshaping.merging import Schemas, merge
 from dil.reshaping.reshape import Reshaping, reshape
 from dil.reshaping.unifying import MisfitError, parts_of, target_schema, unified
-from dil.secondary_access import has_input
 from dil.storage import Filesystem
 
 log = logging.getLogger(__name__)
@@ -98,7 +97,7 @@ def _discard(
         if each.work_unit.signature in misfit.errors:
             for folder in {file.path.rpartition("/")[0] for file in each.report.files}:
                 filesystem.delete_file(f"{folder}/{RESULT_NAME}")
-    if has_input(work.job, "payload"):
+    if work.job.has_input("payload"):
         return  # what was sent stays sent
     runs = work.folder.rpartition("/")[0].rpartition("/")[0]
     for run in filesystem.folders(runs):

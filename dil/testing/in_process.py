@@ -9,7 +9,7 @@ from dil.execution.coordinated import Place, coordinated
 from dil.execution.executor import Execution, Watch
 from dil.model.task import RunContext, TaskReport
 from dil.model.work_unit import WorkUnit
-from dil.task import Surroundings, run_work_unit
+from dil.task.attempt import Surroundings, run_work_unit
 
 T = TypeVar("T")
 R = TypeVar("R")

@@ -33,7 +33,7 @@ import pytest
 from dil.errors import AuthenticationError, ConfigError, DilError, SourceError
 from dil.model.job import Job
 from dil.model.report import RunStatus
-from dil.preview import look
+from dil.operator.source_preview import look
 from dil.spi.connector import Connector
 from dil.spi.registry import load
 from dil.testing.trial import DAY, NOW_MS, Trial, opened

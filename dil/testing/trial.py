@@ -10,19 +10,20 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dil import config, plans
+from dil import config
 from dil.coordination import local
 from dil.errors import DilError
 from dil.extraction.paging.walk import Walk
 from dil.extraction.parameters import Scope
-from dil.job import RunOptions, run_job
 from dil.model.job import Job
 from dil.model.report import RunReport
-from dil.secondary_access import renewal
+from dil.run import plans
+from dil.run.story import RunOptions, run_job
 from dil.spi.connector import ByteSession, Connector, RowSession, SessionContext
 from dil.spi.registry import load
 from dil.state import open_store
-from dil.task import Surroundings, pages_of
+from dil.task.attempt import Surroundings, pages_of
+from dil.task.secondary_access import renewal
 from dil.testing.in_process import InProcessExecutor
 
 NOW_MS = 1_735_689_600_000  # 2025-01-01T00:00:00Z

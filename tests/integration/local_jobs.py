@@ -9,9 +9,9 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from dil import config
-from dil.job import RunOptions, run_job
 from dil.model.job import Job
 from dil.model.report import RunReport
+from dil.run.story import RunOptions, run_job
 from tests.jobs import visible_files
 from tests.stories import executor
 

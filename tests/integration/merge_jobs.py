@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dil import config
-from dil.job import RunOptions, run_job
 from dil.model.report import RunReport
+from dil.run.story import RunOptions, run_job
 from tests.jobs import manifest_files, properties, visible_files
 from tests.servers.day_rows import DayRows
 from tests.stories import REAL_NOW, day, executor

@@ -21,8 +21,8 @@ from dil import config
 from dil.execution.session import SparkSettings
 from dil.execution.spark import SparkExecutor
 from dil.execution.stages import Executors, Stages
-from dil.job import RunOptions, run_job
 from dil.model.destination import MergeSpec
+from dil.run.story import RunOptions, run_job
 from tests.merging import Lake
 from tests.unit.publishing.published import job
 

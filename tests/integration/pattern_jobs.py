@@ -17,9 +17,9 @@ from pathlib import Path
 import fastavro
 
 from dil import config
-from dil.job import RunOptions, run_job
 from dil.model.report import RunReport
-from dil.task import Surroundings
+from dil.run.story import RunOptions, run_job
+from dil.task.attempt import Surroundings
 from dil.testing.in_process import InProcessExecutor
 from tests.jobs import DIL, ROOT
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from dil import config
-from dil.job import RunOptions, run_job
+from dil.run.story import RunOptions, run_job
 from tests.jobs import ROOT
 
 

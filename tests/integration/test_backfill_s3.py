@@ -8,8 +8,8 @@ from collections import Counter
 import pyarrow.parquet as pq
 import pytest
 
-from dil.backfill.standing import Status
 from dil.model.report import RunStatus
+from dil.operator.backfill.standing import Status
 from tests.backfills import Backfills, correct, source_notes
 from tests.integration.s3_places import Bucket, use
 from tests.servers.s3 import MotoServer

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from dil.backfill.proposing import How
 from dil.errors import ConfigError
 from dil.model.report import RunStatus
+from dil.operator.backfill.proposing import How
 from tests.backfills import Backfills, correct, late_row, source_notes, take_away
 from tests.servers.http_server import HttpServer
 from tests.stories import Story, day

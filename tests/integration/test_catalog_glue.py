@@ -13,11 +13,11 @@ import pytest
 
 from dil.catalog.glue import ask, open_glue
 from dil.catalog.metastore import CatalogTable, Partition, TableChange
-from dil.compaction import Wish, compact
 from dil.errors import ConfigError, WriteError
 from dil.model.catalog import CatalogSpec, CatalogType
 from dil.model.job import OutputFormat
-from dil.registration import registered
+from dil.operator.compaction import Wish, compact
+from dil.run.registration import registered
 from tests.integration.s3_places import Bucket, use
 from tests.jobs import dataset, published_ids, visible_files
 from tests.servers.http_server import HttpServer

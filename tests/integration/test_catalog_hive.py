@@ -16,10 +16,10 @@ from dil.catalog.metastore import CatalogTable, Partition, TableChange
 from dil.errors import ConfigError, WriteError
 from dil.execution.hive import open_hive
 from dil.execution.session import SparkSettings, spark_context
-from dil.job import RunOptions, run_job
 from dil.model.catalog import CatalogSpec, CatalogType
 from dil.model.job import OutputFormat
-from dil.registration import registered
+from dil.run.registration import registered
+from dil.run.story import RunOptions, run_job
 from dil.state import open_store
 from tests.jobs import ROOT, dataset
 from tests.servers.programs import free_port

@@ -13,8 +13,8 @@ import pytest
 from click.testing import CliRunner
 
 from dil.cli.compact import compact as compact_command
-from dil.compaction import Wish, compact
 from dil.errors import ConfigError, ConversionError, LeaseHeldError, StateError
+from dil.operator.compaction import Wish, compact
 from dil.publishing.compacted import is_of_many, refuse_window_replace
 from dil.publishing.manifest import live_files
 from dil.state.blocks.verification import verify_chain

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from dil.acts import (
+from dil.cli.main import main
+from dil.errors import ConfigError, StateError, WriteError
+from dil.operator.acts import (
     FileDecision,
     Selection,
     open_desk,
@@ -17,11 +19,9 @@ from dil.acts import (
     propose_rewind,
     propose_undo,
 )
-from dil.cli.main import main
-from dil.compaction import Wish
-from dil.compaction import compact as put_together
-from dil.errors import ConfigError, StateError, WriteError
-from dil.runs import finish, leased, unfinished
+from dil.operator.compaction import Wish
+from dil.operator.compaction import compact as put_together
+from dil.run.runs import finish, leased, unfinished
 from dil.state.work_units.signatures import encoded
 from tests.jobs import dataset, properties, visible_files
 from tests.servers.http_server import HttpServer

@@ -10,9 +10,16 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, TableFeatures, write_deltalake
 
-from dil.acts import FileDecision, Selection, open_desk, perform, propose_forget, propose_undo
-from dil.compaction import Wish, compact
 from dil.errors import StateError
+from dil.operator.acts import (
+    FileDecision,
+    Selection,
+    open_desk,
+    perform,
+    propose_forget,
+    propose_undo,
+)
+from dil.operator.compaction import Wish, compact
 from dil.publishing import destination_for
 from dil.storage import filesystem_for
 from tests.jobs import dataset, properties

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from dil import config, publishing, runs
+from dil import config, publishing
 from dil.errors import WriteError
+from dil.run import runs
 from dil.state import open_store
 from dil.writing.staging import StagedWriter
 from tests.integration.test_egress import AGAIN, Desk, desk

@@ -18,7 +18,7 @@ from connectors.sftp.settings import SftpSettings
 from dil.errors import ConfigError, DilError, SourceContractError, SourceError, TransientSourceError
 from dil.model.properties import Properties
 from dil.model.settings import SecondaryInput
-from dil.preview import look
+from dil.operator.source_preview import look
 from dil.spi.connector import RequestValues
 from tests.integration.local_jobs import NOW, FileJob
 from tests.servers.meddling_proxy import MeddlingProxy

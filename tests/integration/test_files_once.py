@@ -14,7 +14,7 @@ import pytest
 from dil.cli.main import main
 from dil.errors import ConfigError, PlanningError, SourceError
 from dil.model.report import RunReport, RunStatus
-from dil.plans import plan_job
+from dil.run.plans import plan_job
 from dil.state import open_store
 from tests.integration.local_jobs import NOW, FileJob
 from tests.jobs import visible_files

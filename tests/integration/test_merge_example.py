@@ -7,8 +7,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from dil import config
-from dil.job import RunOptions, run_job
 from dil.model.report import RunStatus
+from dil.run.story import RunOptions, run_job
 from tests.jobs import ROOT, visible_files
 from tests.stories import executor
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from connectors.s3.session import S3Session
-from dil.preview import look
+from dil.operator.source_preview import look
 from tests.integration.local_jobs import NOW, FileJob, error_of
 from tests.jobs import ROOT
 from tests.servers.meddling_proxy import MeddlingProxy

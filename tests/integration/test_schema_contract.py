@@ -13,9 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from dil import config
-from dil.job import RunOptions, run_job
 from dil.model.report import RunReport, RunStatus
 from dil.observe.report import report_text
+from dil.run.story import RunOptions, run_job
 from tests.jobs import dataset, manifest_files, properties, visible_files
 from tests.servers.day_rows import DayRows
 from tests.stories import REAL_NOW, day, executor

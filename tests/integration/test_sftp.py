@@ -18,7 +18,7 @@ import pytest
 from connectors.sftp.session import SftpSession
 from connectors.sftp.settings import SftpSettings
 from dil.errors import ConfigError
-from dil.preview import look
+from dil.operator.source_preview import look
 from dil.spi.connector import RequestValues
 from tests.integration.local_jobs import NOW, FileJob, error_of
 from tests.jobs import ROOT

@@ -8,17 +8,18 @@ import sys
 
 import pytest
 
-from dil import acts, config
-from dil.acts import FileDecision, Selection
+from dil import config
 from dil.errors import ConfigError, WriteError
-from dil.job import RunOptions, run_job
 from dil.model.report import RunStatus
+from dil.operator import acts
+from dil.operator.acts import FileDecision, Selection
+from dil.run.story import RunOptions, run_job
 from tests.integration.places import MODES, PLACES, ids, listed, on_place, open_place, visible
 from tests.integration.s3_places import Bucket, use
 from tests.jobs import ROOT, run
 from tests.servers.s3 import RcloneServer
 from tests.stories import Story, day, executor, failing, ids_of, work_unit
-from tests.unit.job.test_page_commit import PAGED, SECOND_PAGE
+from tests.unit.run.test_page_commit import PAGED, SECOND_PAGE
 
 
 @pytest.fixture(params=PLACES)

@@ -5,8 +5,8 @@ import csv
 import pytest
 
 from dil import config
-from dil.job import RunOptions, run_job
 from dil.model.report import RunStatus
+from dil.run.story import RunOptions, run_job
 from tests.jobs import ROOT
 from tests.stories import executor
 from tests.table_readers import files_of, rows_by_polars, rows_of

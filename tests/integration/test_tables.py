@@ -12,12 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from dil import acts, runs
-from dil.acts import FileDecision, Selection
 from dil.errors import CommitUnknownError
 from dil.model.job import PublishMode
 from dil.model.report import RunStatus
+from dil.operator import acts
+from dil.operator.acts import FileDecision, Selection
 from dil.publishing import table_destination
+from dil.run import runs
 from tests.integration.local_jobs import error_of
 from tests.jobs import ROOT, SCHEMA, dataset
 from tests.servers.http_server import HttpServer

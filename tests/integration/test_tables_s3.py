@@ -13,12 +13,12 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from deltalake import write_deltalake
 
-from dil import acts
-from dil.acts import FileDecision, Selection
-from dil.compaction import Wish, compact
 from dil.errors import StateError, WriteError
 from dil.model.job import PublishMode
 from dil.model.report import RunStatus
+from dil.operator import acts
+from dil.operator.acts import FileDecision, Selection
+from dil.operator.compaction import Wish, compact
 from dil.publishing import destination_for
 from dil.storage import filesystem_for
 from tests.integration.s3_places import Bucket, OrderlyMoto, use

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from dil import config
-from dil.job import RunOptions, run_job
 from dil.model.job import Job
 from dil.model.json import JsonObject
 from dil.model.report import RunReport, RunStatus
 from dil.publishing.timeseries.access import open_access
 from dil.publishing.timeseries.registry import LabelState
+from dil.run.story import RunOptions, run_job
 from dil.state import open_store
 from dil.storage import LocalFilesystem
 from tests.jobs import write_job

@@ -14,11 +14,11 @@ import pytest
 
 from dil.config import load
 from dil.errors import ConfigError, ConversionError, WriteError
-from dil.job import RunOptions, run_job
 from dil.model.report import RunStatus
 from dil.publishing.timeseries import in_steps
 from dil.publishing.timeseries.access import open_access
 from dil.publishing.timeseries.registry import LabelState
+from dil.run.story import RunOptions, run_job
 from dil.testing.in_process import InProcessExecutor
 from tests.servers.rows import DAY_MS, START_MS
 from tests.timeseries import (

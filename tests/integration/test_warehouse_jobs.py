@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from dil import config
-from dil.job import RunOptions, run_job
 from dil.model.report import RunReport, RunStatus
+from dil.run.story import RunOptions, run_job
 from tests.integration.dil_processes import dil
 from tests.jobs import DAY_MS, ROOT, write_job
 from tests.servers.day_rows import DayRows

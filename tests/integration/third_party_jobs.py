@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from dil import config
-from dil.job import RunOptions, run_job
 from dil.model.report import RunReport, RunStatus
+from dil.run.story import RunOptions, run_job
 from tests.stories import executor
 
 NOW_MS = 1_705_320_000_000  # 2024-01-15T12:00:00Z

@@ -14,16 +14,17 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-import dil.backfill.comparing
+import dil.operator.backfill.comparing
 import dil.reshaping.steps
-import dil.task  # noqa: F401 - loaded once, before any fork
-from dil import acts, config
-from dil.backfill import dropping, proposing, publishing, reading
-from dil.backfill.definition import named
-from dil.backfill.standing import Status, standing_of
+import dil.task.attempt  # noqa: F401 - loaded once, before any fork
+from dil import config
 from dil.errors import DilError
-from dil.job import RunOptions, run_job
 from dil.model.job import Job
+from dil.operator import acts
+from dil.operator.backfill import dropping, proposing, publishing, reading
+from dil.operator.backfill.definition import named
+from dil.operator.backfill.standing import Status, standing_of
+from dil.run.story import RunOptions, run_job
 from dil.state import open_store
 from dil.testing.in_process import InProcessExecutor
 from tests.torture.forks import Answer, killed_at, serve

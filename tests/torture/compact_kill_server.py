@@ -21,10 +21,10 @@ import dil.catalog.glue
 import dil.publishing.delta_vacuum
 import dil.reshaping.files  # noqa: F401
 from dil import config
-from dil.compaction import Wish, compact
 from dil.errors import DilError
 from dil.model.report import RunReport, RunStatus, UnitCounts
-from dil.registration import registered
+from dil.operator.compaction import Wish, compact
+from dil.run.registration import registered
 from dil.state import open_store
 from tests.torture import kill_server
 from tests.torture.forks import Answer, killed_at, serve

@@ -12,15 +12,15 @@ from dil.cli.invocation import cache_dir, real_clock
 from dil.cli.job_command import JobCall
 
 if TYPE_CHECKING:
-    from dil.job import RunOptions
+    from dil.run.story import RunOptions
 
 backfill_id_argument = click.argument("backfill_id", metavar="ID")
 
 
 def options_of(call: JobCall, now_ms: int) -> RunOptions:
     """Return how a reading, or the tasks of a large merge, are run."""
-    from dil.job import RunOptions
     from dil.observe.progress import progress_for
+    from dil.run.story import RunOptions
 
     return RunOptions(
         now_ms=now_ms,

@@ -18,8 +18,8 @@ def list_backfills(call: JobCall) -> int:
     """List the backfills of a job that were not dropped, newest first."""
     with results_only():
         job = call.job(secrets=False)
-        from dil.backfill.definition import known
-        from dil.backfill.standing import standing_of
+        from dil.operator.backfill.definition import known
+        from dil.operator.backfill.standing import standing_of
 
         found = [standing_of(job, each, real_clock) for each in known(job)]
     if call.as_json:
@@ -41,9 +41,9 @@ def diff(call: JobCall, *, now: str | None, backfill_id: str, rows_only: bool) -
     """
     now_ms = call.invocation.now(now)
     with opened(call) as (job, store):
-        from dil.backfill import publishing
-        from dil.backfill.comparing import compare
-        from dil.backfill.definition import named
+        from dil.operator.backfill import publishing
+        from dil.operator.backfill.comparing import compare
+        from dil.operator.backfill.definition import named
 
         definition = named(job, backfill_id)
         with publishing.open_desk(
@@ -65,9 +65,9 @@ def drop(call: JobCall, *, backfill_id: str, yes: bool) -> int:
     """Delete the folder of a backfill; what it published stays, and can still be taken back."""
     with results_only():
         job = call.job(secrets=False)
-        from dil.backfill import dropping
-        from dil.backfill.definition import named
-        from dil.backfill.standing import standing_of
+        from dil.operator.backfill import dropping
+        from dil.operator.backfill.definition import named
+        from dil.operator.backfill.standing import standing_of
 
         definition = named(job, backfill_id)
         standing = standing_of(job, definition, real_clock)

@@ -14,10 +14,10 @@ from dil.cli.state.opening import opened
 from dil.errors import ConfigError, StateError
 
 if TYPE_CHECKING:
-    from dil.acts import Desk
-    from dil.backfill.proposing import How, Publication
-    from dil.backfill.standing import Standing
     from dil.model.job import Job
+    from dil.operator.acts import Desk
+    from dil.operator.backfill.proposing import How, Publication
+    from dil.operator.backfill.standing import Standing
 
 
 @act_command("publish", "Publish what a backfill holds.")
@@ -36,9 +36,9 @@ def publish(
     call = request.call
     now_ms = call.invocation.now(request.now)
     with opened(call) as (job, store):
-        from dil.backfill import proposing, publishing
-        from dil.backfill.definition import named
-        from dil.backfill.standing import Status
+        from dil.operator.backfill import proposing, publishing
+        from dil.operator.backfill.definition import named
+        from dil.operator.backfill.standing import Status
 
         definition = named(job, backfill_id)
         how = _how(job, append=append, is_replace=is_replace)
@@ -72,10 +72,10 @@ def undo(request: Request, *, backfill_id: str) -> int:
     call = request.call
     now_ms = call.invocation.now(request.now)
     with opened(call) as (job, store):
-        from dil.acts import propose_undo
-        from dil.backfill import publishing
-        from dil.backfill.definition import named
-        from dil.backfill.standing import Status, standing_of
+        from dil.operator.acts import propose_undo
+        from dil.operator.backfill import publishing
+        from dil.operator.backfill.definition import named
+        from dil.operator.backfill.standing import Status, standing_of
 
         definition = named(job, backfill_id)
         with publishing.open_desk(
@@ -107,8 +107,8 @@ def _how(job: Job, *, append: bool, is_replace: bool) -> How:
     Raises:
         ConfigError: both are given, or the publish mode leaves nothing to decide.
     """
-    from dil.backfill.proposing import How
     from dil.model.job import PublishMode
+    from dil.operator.backfill.proposing import How
 
     if append and is_replace:
         raise ConfigError.single(
@@ -149,7 +149,7 @@ def _has_consent(request: Request, found: Publication) -> bool:
 
 def _publish_again(request: Request, desk: Desk, found: Publication) -> int:
     """Take the undo of a published backfill back."""
-    from dil.acts import propose_undo
+    from dil.operator.acts import propose_undo
 
     _refuse_buried(found.standing)
     return conclude(request, desk, propose_undo(desk))

@@ -16,10 +16,10 @@ from dil.cli.state.opening import instant
 from dil.cli.stdout import emit, emit_json, results_only
 
 if TYPE_CHECKING:
-    from dil.backfill.definition import Definition
     from dil.model.interval import Interval
     from dil.model.job import Job
     from dil.model.report import RunReport
+    from dil.operator.backfill.definition import Definition
     from dil.spi.state_store import StateStore
 
 _PACE = (
@@ -74,7 +74,7 @@ def start(  # noqa: PLR0913 - the options of the command
     found: list[Definition] = []
 
     def begin() -> RunReport:
-        from dil.backfill import reading
+        from dil.operator.backfill import reading
 
         now_ms = call.invocation.now(now)
         job = call.job()
@@ -109,7 +109,7 @@ def resume(
     found: list[Definition] = []
 
     def go_on() -> RunReport:
-        from dil.backfill.definition import named
+        from dil.operator.backfill.definition import named
 
         job = call.job()
         definition = named(job, backfill_id)
@@ -124,7 +124,7 @@ def _plan(call: JobCall, now: str | None, bounds: tuple[str, str], units: tuple[
     with results_only():
         now_ms = call.invocation.now(now)
         job = call.job(secrets=False)
-        from dil.backfill import reading
+        from dil.operator.backfill import reading
 
         window = _window(job, *bounds)
         with _live_store(job) as store:
@@ -154,9 +154,9 @@ def _read(
     parallelism: int | None,
     pause_s: int | None,
 ) -> RunReport:
-    from dil.backfill import reading
     from dil.observe.logs import bind
-    from dil.runs import new_run_id
+    from dil.operator.backfill import reading
+    from dil.run.runs import new_run_id
 
     call.invocation.run_id = new_run_id(real_clock())
     options = replace(options_of(call, now_ms), run_id=call.invocation.run_id)

@@ -9,13 +9,13 @@ from dil.cli.job_command import JobCall
 from dil.cli.stdout import emit, emit_json
 
 if TYPE_CHECKING:
-    from dil.backfill.comparing import Difference, UnitDifference
-    from dil.backfill.definition import Definition
-    from dil.backfill.keyed import KeyCounts
-    from dil.backfill.proposing import Publication
-    from dil.backfill.standing import Standing
     from dil.model.job import Job
     from dil.model.work_unit import Plan
+    from dil.operator.backfill.comparing import Difference, UnitDifference
+    from dil.operator.backfill.definition import Definition
+    from dil.operator.backfill.keyed import KeyCounts
+    from dil.operator.backfill.proposing import Publication
+    from dil.operator.backfill.standing import Standing
 
 _ROWS_SHOWN = 50
 _LINE = "{:<24} {:<10} {:>12} {:>13}  {}\n"

@@ -19,8 +19,8 @@ from dil.cli.stdout import emit
 from dil.errors import ConfigError
 
 if TYPE_CHECKING:
-    from dil.acts import Desk, Preview
     from dil.model.json import JsonObject
+    from dil.operator.acts import Desk, Preview
 
 _PARAMETERS = (
     click.option("--yes", is_flag=True, help="Do it. Without it only the preview is shown."),
@@ -73,7 +73,7 @@ def at_desk(request: Request, verb: str) -> Iterator[Desk]:
     """
     now_ms = request.call.invocation.now(request.now)
     with opened(request.call) as (job, store):
-        from dil.acts import open_desk
+        from dil.operator.acts import open_desk
 
         is_look = not (request.is_agreed or request.may_ask)
         with open_desk(job, store, verb, now_ms=now_ms, clock=real_clock, is_look=is_look) as desk:
@@ -87,7 +87,7 @@ def conclude(request: Request, desk: Desk, preview: Preview) -> int:
         ConfigError: it is agreed to, but not decided what becomes of published files.
         StateError: the act is refused.
     """
-    from dil.acts import perform
+    from dil.operator.acts import perform
 
     if preview.is_empty:
         _tell(request, preview, None, None)

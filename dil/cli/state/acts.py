@@ -11,7 +11,7 @@ from dil.cli.state.opening import instant, sequence
 from dil.errors import ConfigError
 
 if TYPE_CHECKING:
-    from dil.acts import FileDecision
+    from dil.operator.acts import FileDecision
 
 _keep_option = click.option(
     "--keep-files", "keep", is_flag=True, help="Published files stay, although rows may double."
@@ -44,8 +44,8 @@ def forget(  # noqa: PLR0913 - the options of the command
 
     Conditions that are given together must all hold.
     """
-    from dil.acts import Selection, propose_forget
     from dil.cli.arguments import parse_unit
+    from dil.operator.acts import Selection, propose_forget
     from dil.state.work_units.signatures import encoded
 
     is_limited = bool(signatures or units or low or high)
@@ -74,7 +74,7 @@ def forget(  # noqa: PLR0913 - the options of the command
 @_withdraw_option
 def rewind(request: Request, *, target: str, keep: bool, withdraw: bool) -> int:
     """Make all work units as they were at a block; what runs did since is due again."""
-    from dil.acts import propose_rewind
+    from dil.operator.acts import propose_rewind
 
     decision = _decision(keep=keep, withdraw=withdraw)
     with at_desk(request, "rewind") as desk:
@@ -85,7 +85,7 @@ def rewind(request: Request, *, target: str, keep: bool, withdraw: bool) -> int:
 @act_command("undo", "Take back the last act of an operator.")
 def undo(request: Request) -> int:
     """Take back the last act of an operator; once more, to do it again."""
-    from dil.acts import propose_undo
+    from dil.operator.acts import propose_undo
 
     with at_desk(request, "undo") as desk:
         return conclude(request, desk, propose_undo(desk))
@@ -97,7 +97,7 @@ def prune(request: Request) -> int:
 
     Records in the range stay, and so do failed ones and the chain. Rows of old runs go as well.
     """
-    from dil.acts import propose_prune
+    from dil.operator.acts import propose_prune
 
     with at_desk(request, "prune") as desk:
         return conclude(request, desk, propose_prune(desk))
@@ -109,7 +109,7 @@ def _decision(*, keep: bool, withdraw: bool) -> FileDecision:
     Raises:
         ConfigError: both are given.
     """
-    from dil.acts import FileDecision
+    from dil.operator.acts import FileDecision
 
     if keep and withdraw:
         raise ConfigError.single(

@@ -25,7 +25,7 @@ def import_highs(request: Request, *, file: str, form: str | None, replaces: boo
 
     Rows of other jobs are left out. All of the file is imported, or nothing.
     """
-    from dil.acts import propose_import
+    from dil.operator.acts import propose_import
 
     by_name = "json" if Path(file).suffix.lower() in _JSON_SUFFIXES else "csv"
     with at_desk(request, "import") as desk:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from dil.cli.stdout import emit, emit_json
 
 if TYPE_CHECKING:
-    from dil.acts import FileChange, Preview
     from dil.model.dataset import UnitEntry
     from dil.model.json import JsonObject
+    from dil.operator.acts import FileChange, Preview
     from dil.state.acts.operations import Proposal
 
 _ROWS_SHOWN = 20

@@ -6,9 +6,8 @@ from types import SimpleNamespace
 import pytest
 
 import dil.config
-import dil.job
+import dil.run.story
 from dil.errors import Origin, Problem
-from dil.job import RunOptions
 from dil.model.job import (
     ClassRef,
     ConversionSpec,
@@ -24,6 +23,7 @@ from dil.model.job import (
 from dil.model.properties import Properties
 from dil.model.report import RunReport, RunStatus, UnitCounts
 from dil.model.secret import Secret
+from dil.run.story import RunOptions
 
 SECRET = "s3cret/canary+"
 
@@ -114,5 +114,5 @@ class Runs:
 @pytest.fixture
 def runs(loads: Loads, monkeypatch: pytest.MonkeyPatch) -> Runs:
     stand_in = Runs()
-    monkeypatch.setattr(dil.job, "run_job", stand_in)
+    monkeypatch.setattr(dil.run.story, "run_job", stand_in)
     return stand_in

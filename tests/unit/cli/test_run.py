@@ -330,7 +330,7 @@ def test_one_run_id_names_the_run_in_options_log_and_report(
     runs: "Runs", capsys: pytest.CaptureFixture[str]
 ) -> None:
     def act() -> None:
-        logging.getLogger("dil.job").warning("about to fail")
+        logging.getLogger("dil.run.story").warning("about to fail")
         raise StateError("damaged")
 
     runs.act = act

@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from dil import publishing, runs
+from dil import publishing
 from dil.cli.main import main
 from dil.execution.executor import Execution
 from dil.publishing import publisher
+from dil.run import runs
 from dil.state import open_store
 from tests.servers.http_server import HttpServer
 from tests.stories import Story, day, executor, ids_of

@@ -23,7 +23,7 @@ from dil.spi.connector import (
     RowSession,
     SessionContext,
 )
-from dil.task import Surroundings, run_work_unit
+from dil.task.attempt import Surroundings, run_work_unit
 from tests.jobs import properties
 from tests.servers.rows import DAY_MS, START_MS
 

@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 
-from dil.checkpoints import NOT_KEPT, OF_BEFORE, OTHER_WINDOW, RESUMED, STARTED_OVER
 from dil.errors import (
     AuthenticationError,
     ConversionError,
@@ -26,7 +25,8 @@ from dil.model.task import RunContext, TaskReport
 from dil.publishing import read_results
 from dil.publishing.page_log import page_logs, read_log
 from dil.storage import LocalFilesystem
-from dil.task import run_work_unit
+from dil.task.attempt import run_work_unit
+from dil.task.checkpoints import NOT_KEPT, OF_BEFORE, OTHER_WINDOW, RESUMED, STARTED_OVER
 from tests.unit.task.paged_source import SOURCES, Pages
 from tests.unit.task.scripted import NOW, Desk, rows, work_unit
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 
-import dil.task
+import dil.task.attempt
 from dil.spi.coordination import Uncoordinated
 from tests.unit.task.scripted import Desk, Page, rows
 
@@ -26,7 +26,7 @@ def test_the_driver_is_told_after_each_page_what_came_since(desk: Desk, monkeypa
     def joined(run, sleep):
         yield listener
 
-    monkeypatch.setattr(dil.task, "joined", joined)
+    monkeypatch.setattr(dil.task.attempt, "joined", joined)
     desk.script([Page(rows(1, 2), "c1"), Page((), "c2", warning="204"), Page(rows(3))])
 
     report = desk.run(desk.job(ms__pagination='{"more":"next"}', ms__session__key__field=""))

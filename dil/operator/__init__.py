@@ -1,0 +1,1 @@
+"""Verbs of people: preview, forget, rewind, undo, backfill, compact, change timelabels."""

@@ -1,0 +1,193 @@
+"""Reads a range again into a backfill's own folder; killed, it goes on where it stopped."""
+
+from __future__ import annotations
+
+import logging
+import shlex
+from collections.abc import Callable, Collection
+from dataclasses import replace
+
+from dil import publishing
+from dil.errors import ConfigError
+from dil.model.destination import TableFormat
+from dil.model.interval import Interval
+from dil.model.job import Job
+from dil.model.report import RunReport
+from dil.model.work_unit import Plan
+from dil.operator.backfill import definition as definitions
+from dil.operator.backfill.definition import FORMAT, Definition
+from dil.operator.backfill.standing import Standing, Status, standing_of
+from dil.planning.window import plan_window
+from dil.run import plans
+from dil.run.runs import new_run_id
+from dil.run.story import RunOptions, run_job
+from dil.spi.state_store import StateStore
+from dil.state import open_store
+from dil.storage import filesystem_for
+
+log = logging.getLogger(__name__)
+
+
+def propose(
+    job: Job, store: StateStore, window: Interval, units: Collection[str], *, now_ms: int
+) -> Plan:
+    """Return what a backfill of a range would read; reads state, changes nothing.
+
+    Args:
+        job: The job.
+        store: Its store.
+        window: The range, epoch ms UTC.
+        units: The wanted units as compact JSON; all of them when empty.
+        now_ms: The now of planning, epoch ms UTC.
+
+    Raises:
+        ConfigError: such a job has no backfills, or the range or a unit is not the job's.
+        PlanningError: the units are not known.
+        SourceError: the source cannot be asked for its units.
+    """
+    _refuse_unfit(job)
+    listed = plans.units_of(job, now_ms, plans.activation_of(job))
+    return plan_window(
+        job.planning,
+        window,
+        now_ms=now_ms,
+        history=store.history(),
+        activation=listed,
+        only=units,
+    )
+
+
+def unfinished(
+    job: Job, window: Interval, units: Collection[str], clock: Callable[[], int]
+) -> Definition | None:
+    """Return the newest backfill of this range, these units and this configuration.
+
+    None where there is none that was neither published nor undone.
+    """
+    for each in definitions.known(job):
+        if (each.low, each.high, each.units) != (window.low, window.high, tuple(sorted(units))):
+            continue
+        if each.digest == job.digest and standing_of(job, each, clock).is_open:
+            return each
+        log.info("backfill %s of this range is of another configuration or published", each.id)
+    return None
+
+
+def begin(
+    job: Job,
+    store: StateStore,
+    plan: Plan,
+    window: Interval,
+    units: Collection[str],
+    created: int,
+) -> Definition:
+    """Decide on a backfill and keep it; ``created`` is of the real clock, epoch ms UTC."""
+    head = store.head()
+    definition = Definition(
+        format=FORMAT,
+        id=new_run_id(created),
+        job=job.name,
+        created=created,
+        low=window.low,
+        high=window.high,
+        units=tuple(sorted(units)),
+        digest=job.digest,
+        plan=plan,
+        head="" if head is None else str(head["hash"]),
+    )
+    definitions.keep(definition, job.publishing)
+    return definition
+
+
+def read(
+    job: Job,
+    definition: Definition,
+    options: RunOptions,
+    *,
+    parallelism: int | None = None,
+    pause_s: int | None = None,
+) -> RunReport:
+    """Read what of a backfill is not read yet, once; what crashed goes on.
+
+    Raises:
+        ConfigError: the configuration is another one than it began with, it is published, or the
+            destination of the job does not take rows as it is.
+        LeaseHeldError: this backfill is being read now. Runs of the job do not matter.
+        DilError: as for ``run_job``.
+    """
+    _refuse_unfit(job)
+    if definition.digest != job.digest:
+        raise definitions.other_configuration(definition)
+    standing = standing_of(job, definition, options.clock)
+    if standing.status in (Status.PUBLISHED, Status.UNDONE):
+        raise ConfigError.single(
+            "ID",
+            f"{definition.id} is {standing.status}, so that nothing more is read into it",
+            "Begin a new backfill of the range with --new.",
+        )
+    publishing.destination_for(job.publishing, filesystem_for(job.publishing.final_dir)).check()
+    own = definitions.job_of(job, definition.id, parallelism=parallelism, pause_s=pause_s)
+    with open_store(job.state, job.name, clock=options.clock) as store:
+        known = publishing.recorded_schema(store)
+    report = run_job(own, replace(options, plan=definition.plan, known_schema=known))
+    notes = (*report.notes, *_next_step(job, standing_of(job, definition, options.clock)))
+    return replace(report, job=job.name, is_backfill=True, notes=notes)
+
+
+def _next_step(job: Job, standing: Standing) -> tuple[str, ...]:
+    definition = standing.definition
+    place = f"{shlex.quote(job.path)} {definition.id}"
+    if standing.status is Status.COMPLETE:
+        return (
+            f"backfill {definition.id} is complete and not published: `dil backfill diff {place}` "
+            f"compares it, `dil backfill publish {place}` publishes it",
+        )
+    return (
+        f"backfill {definition.id} has {len(standing.done):,} of "
+        f"{len(definition.plan.work_units):,} work units; `dil backfill resume {place}` goes on",
+    )
+
+
+def _refuse_unfit(job: Job) -> None:
+    """Refuse jobs whose rows cannot be read aside, or not be exchanged for others.
+
+    Raises:
+        ConfigError: names the property that makes it so.
+    """
+    spec = job.publishing
+    is_apart = spec.table.format is TableFormat.ICEBERG and spec.table.partition_fields
+    for key, is_unfit, what, fix in (
+        (
+            "state.store.enabled",
+            not job.state.enabled,
+            "is off: it is not known what runs have read",
+            "Run the job with ms.backfill=true and a range of its own.",
+        ),
+        (
+            "ms.warehouse.url",
+            spec.warehouse is not None,
+            "is set, and the rows of a database cannot be told apart by work unit",
+            "Let the work units be forgotten with `dil state forget`, and run the job.",
+        ),
+        (
+            "ms.extractor.target.file.name",
+            bool(job.writing.file_name),
+            "is set: a dumped file that is read again takes the place of the one of its name",
+            "Let the work units be forgotten with `dil state forget`, and run the job.",
+        ),
+        (
+            "ms.secondary.input",
+            job.has_input("payload"),
+            "has a payload: the job sends rows, and a backfill would send them again",
+            "Send again with a job of its own.",
+        ),
+        (
+            "ms.table.partition.fields",
+            is_apart,
+            "is set, and an Iceberg table needs these columns in its files, which a backfill keeps "
+            "as plain files without them",
+            "Run the job with ms.backfill=true and a range of its own.",
+        ),
+    ):
+        if is_unfit:
+            raise ConfigError.single(key, what, fix, job.properties.origin(key))

@@ -1,0 +1,261 @@
+"""A look at a source: the first rows of one work unit, as a run would write them.
+
+Nothing is kept: no lease, no state, no file. What is asked of the source is real.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from dil import planning, publishing
+from dil.conversion.chain import ConversionChain, build_chain
+from dil.coordination import local
+from dil.errors import ConfigError
+from dil.extraction.paging.walk import Walk, WalkCounters
+from dil.extraction.parameters import Scope
+from dil.extraction.secondary import read_secondary_inputs
+from dil.model.job import Job
+from dil.model.secondary import SecondaryRows
+from dil.model.work_unit import WorkUnit
+from dil.planning import BareHistory
+from dil.run import plans
+from dil.spi.connector import (
+    ByteSession,
+    Connector,
+    RequestValues,
+    Response,
+    RowSession,
+    SessionContext,
+)
+from dil.spi.converter import ConverterContext, PageFacts
+from dil.spi.registry import load
+from dil.state import open_store
+from dil.task.attempt import pages_of
+from dil.task.secondary_access import access, renewal, validation_rows
+from dil.writing.widening import Widening, conform
+
+RUN_ID = "preview"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What one request brought; ``seconds`` until its headers, or its first rows.
+
+    ``location`` names the source, without secrets.
+    """
+
+    location: str
+    status: int
+    content_type: str
+    seconds: float
+    warning: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Chosen:
+    """A work unit to look at, and what a run would know of it; None where there is none."""
+
+    work_unit: WorkUnit | None
+    is_due: bool
+    full_extract: bool
+    known_schema: str
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What was seen of one work unit.
+
+    ``is_due`` is False where the next run would not take it. ``rows`` are in the form that is
+    written, all of one schema; ``dropped`` counts those that conversion put aside. ``work_unit`` is
+    None where the source was asked for its units and has none, which ``notes`` tell.
+    """
+
+    work_unit: WorkUnit | None
+    is_due: bool
+    answers: tuple[Answer, ...]
+    rows: pa.Table
+    dropped: int
+    notes: tuple[str, ...] = ()
+
+
+def look(
+    job: Job,
+    *,
+    now_ms: int,
+    rows: int,
+    signature: str | None = None,
+    clock: Callable[[], int] | None = None,
+    may_send: bool = False,
+) -> Look:
+    """Read the first rows of one work unit, and leave everything as it was.
+
+    Args:
+        job: What to look at; its secrets have to be there.
+        now_ms: The now of planning, epoch ms UTC.
+        rows: Stop when so many are there; whole pages are asked for.
+        signature: Which work unit; the first one that is due, else the newest one.
+        clock: The real clock of the state store, epoch ms UTC; ``now_ms`` when left out.
+        may_send: Also where the requests may change something at the source.
+
+    Raises:
+        ConfigError: the signature is none of the job's, or the job sends and ``may_send`` is off.
+        SourceError: the source refuses, or its answer is not what the job says.
+        ConversionError: its rows are not.
+    """
+    _refuse_sending(job, may_send=may_send)
+    secondary = read_secondary_inputs(job.properties, access(job))
+    chosen = _chosen(job, secondary, now_ms, signature, clock)
+    work_unit = chosen.work_unit
+    if work_unit is None:
+        notes = (*secondary.notes, plans.nothing_listed(job))
+        return Look(None, is_due=False, answers=(), rows=pa.table({}), dropped=0, notes=notes)
+    chain = build_chain(
+        ConverterContext(
+            job,
+            now_ms,
+            validation_rows=validation_rows(job),
+            known_schema=chosen.known_schema,
+        )
+    )
+    counters, answers = WalkCounters(), list[Answer]()
+    scope = Scope.of(work_unit, full_extract=chosen.full_extract, secondary=secondary.variables)
+    walk = Walk(job.extraction, scope, time, counters=counters)
+    context = SessionContext(job, work_unit, RUN_ID, now_ms, 1, local(job), renewal(job))
+    with load(job.source.connector)().open(context) as session:
+        table = _first(_batches(_noted(session, answers), walk, chain, job), rows)
+    notes = (*secondary.notes, *counters.notes)
+    return Look(work_unit, chosen.is_due, tuple(answers), table, chain.dropped, notes)
+
+
+def _refuse_sending(job: Job, *, may_send: bool) -> None:
+    if job.has_input("payload"):
+        raise ConfigError.single(
+            "ms.secondary.input",
+            "has payload rows, which a look would send",
+            "`dil run` sends them; -D ms.audit.enabled=true shows each request.",
+            job.properties.origin("ms.secondary.input"),
+        )
+    if may_send:
+        return
+    connector = load(job.source.connector)
+    problem = connector.changes(job) if issubclass(connector, Connector) else None
+    if problem is not None:
+        raise ConfigError([replace(problem, fix="Give --send when that is harmless.")])
+
+
+def _chosen(
+    job: Job,
+    secondary: SecondaryRows,
+    now_ms: int,
+    signature: str | None,
+    clock: Callable[[], int] | None,
+) -> _Chosen:
+    """Return the work unit to look at, and whether the next run would take it."""
+    units = plans.listed_units(job, now_ms, secondary.activation)
+    with open_store(job.state, job.name, clock=clock or (lambda: now_ms)) as store:
+        due = plans.due(job, store, now_ms, units)
+        known_schema = publishing.recorded_schema(store)
+
+    def chosen(unit: WorkUnit | None, *, is_due: bool) -> _Chosen:
+        return _Chosen(unit, is_due, due.full_extract, known_schema)
+
+    for unit in due.work_units:
+        if signature in (None, unit.signature):
+            return chosen(unit, is_due=True)
+    anew = replace(job.planning, ignore_history=True, backfill=False, limit=None)
+    every = planning.plan_on_demand(
+        anew, now_ms=now_ms, history=BareHistory({}), activation=units
+    ).work_units
+    if signature is None and every:
+        return chosen(every[-1], is_due=False)
+    if signature is None and job.planning.of_source and not units:
+        return chosen(None, is_due=False)
+    found = next((unit for unit in every if unit.signature == signature), None)
+    if found is None:
+        raise _no_such_unit(job, signature)
+    return chosen(found, is_due=False)
+
+
+def _no_such_unit(job: Job, signature: str | None) -> ConfigError:
+    if signature is None:
+        return ConfigError.single(
+            "", f"{job.name} has no work unit at all", "`dil plan --all` tells why."
+        )
+    return ConfigError.single(
+        "--signature", f"{signature} is no work unit of {job.name}", "`dil plan --all` names them."
+    )
+
+
+def _batches(
+    session: ByteSession | RowSession, walk: Walk, chain: ConversionChain, job: Job
+) -> Iterator[pa.RecordBatch]:
+    """Yield converted batches for as long as somebody asks for more."""
+    for page, values in pages_of(session, job, walk):
+        facts = PageFacts(page, values.variables, walk.counters.pages)
+        for batch in page.batches:
+            yield from chain.convert(batch, facts)
+    yield from chain.finish()
+
+
+def _first(batches: Iterator[pa.RecordBatch], rows: int) -> pa.Table:
+    """Return the first rows, in one schema."""
+    widening, held, count = Widening(), list[pa.RecordBatch](), 0
+    for batch in batches:
+        widening.add(batch)
+        held.append(batch)
+        count += batch.num_rows
+        if count >= rows:
+            break
+    if widening.schema is None:
+        return pa.table({})
+    alike = [conform(batch, widening.schema) for batch in held]
+    return pa.Table.from_batches(alike, widening.schema).slice(0, rows)
+
+
+def _noted(session: ByteSession | RowSession, answers: list[Answer]) -> ByteSession | RowSession:
+    """Return the session; its answers are noted from now on."""
+    if isinstance(session, ByteSession):
+        return _NotedSession(session, answers)
+    return _NotedRows(session, answers)
+
+
+class _NotedSession(ByteSession):
+    """Passes requests on; whoever opened the session beneath closes it."""
+
+    def __init__(self, session: ByteSession, answers: list[Answer]) -> None:
+        self._session = session
+        self._answers = answers
+
+    def fetch(self, values: RequestValues) -> Response:
+        """Send one request, and note what came."""
+        begun = time.monotonic()
+        found = self._session.fetch(values)
+        seconds = time.monotonic() - begun
+        self._answers.append(
+            Answer(found.location, found.status, found.content_type, seconds, found.warning)
+        )
+        return found
+
+
+class _NotedRows(RowSession):
+    """Passes requests on; an answer is noted where the session has a ``location`` of its own."""
+
+    def __init__(self, session: RowSession, answers: list[Answer]) -> None:
+        self._session = session
+        self._answers = answers
+
+    def read(self, values: RequestValues) -> Iterator[pa.RecordBatch]:
+        """Send one request, and note what came."""
+        begun = time.monotonic()
+        batches = iter(self._session.read(values))
+        first = next(batches, None)
+        location = self._session.location
+        if location:
+            self._answers.append(Answer(location, 0, "", time.monotonic() - begun))
+        if first is not None:
+            yield first
+            yield from batches

@@ -1,0 +1,322 @@
+"""What one run after the other takes up: nothing due, limits, changed watermarks, no state."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+
+import pytest
+
+from dil.cli.outcome import exit_code
+from dil.errors import ConfigError, LeaseHeldError, PlanningError
+from dil.model.report import RunStatus, UnitCounts
+from dil.model.work_unit import Reason
+from dil.run.plans import plan_job
+from dil.run.runs import new_run_id
+from tests.jobs import visible_files
+from tests.stories import (
+    ROWS_PER_DAY,
+    Story,
+    day,
+    failing,
+    ids_of,
+    snapshot,
+    work_unit,
+)
+
+
+class Unwanted:
+    """An executor that must not be needed."""
+
+    def execute(self, run, units, watch):
+        raise AssertionError("work was started")
+
+
+def watermark(start: str, name: str = "system") -> str:
+    return json.dumps(
+        [
+            {"name": name, "type": "datetime", "range": {"from": start, "to": "P0D"}},
+            {"name": "unit", "type": "unit", "units": "a,b"},
+        ]
+    )
+
+
+# Nothing due
+
+
+def test_nothing_due_is_a_success_that_changes_nothing(story: Story) -> None:
+    story.run(day(2))
+    before = snapshot(story.folder / "lake")
+    head, requests = story.head(), len(story.source.requests)
+
+    report = story.run(day(2), executor=Unwanted())
+
+    assert (report.status, report.exit_code) == (RunStatus.NOTHING_DUE, 0)
+    assert report.units == UnitCounts()
+    assert report.files == ()
+    assert len(story.source.requests) == requests
+    assert snapshot(story.folder / "lake") == before
+    assert story.head() == head
+
+
+def test_an_earlier_now_finds_nothing_to_do(story: Story) -> None:
+    story.run(day(3))
+
+    assert story.run(day(2), executor=Unwanted()).status is RunStatus.NOTHING_DUE
+
+
+def test_a_source_that_has_not_begun_yet_is_nothing_due(story: Story) -> None:
+    report = story.run(day(0), executor=Unwanted())
+
+    assert report.status is RunStatus.NOTHING_DUE
+    assert story.head() is None
+
+
+def test_a_disabled_job_touches_nothing(story: Story) -> None:
+    report = story.run(day(2), story.job(job__disabled="true"), executor=Unwanted())
+
+    assert (report.status, report.exit_code) == (RunStatus.NOTHING_DUE, 0)
+    assert "job.disabled" in report.notes[0]
+    assert not (story.folder / "lake").exists()
+    assert not (story.folder / "state").exists()
+
+
+def test_planning_alone_changes_nothing(story: Story) -> None:
+    job = story.job()
+
+    plan = plan_job(job, now_ms=day(2)).plan
+
+    assert [unit.reason for unit in plan.work_units] == [Reason.NEW] * 4
+    assert not (story.folder / "lake").exists()
+    assert not (story.folder / "state").exists()
+
+
+def test_too_few_work_units_fail_the_run_before_it_begins(story: Story) -> None:
+    with pytest.raises(PlanningError):
+        story.run(day(1), story.job(ms__work__unit__min__units="3"), executor=Unwanted())
+
+    assert story.runs() == {}
+
+
+# More than one run may take
+
+
+def test_a_limit_spreads_the_work_over_runs_until_all_is_done(story: Story) -> None:
+    job = story.job(ms__work__unit__parallelism__max="3")
+
+    reports = [story.run(day(4), job) for _ in range(4)]
+
+    assert [report.left for report in reports] == [5, 2, 0, 0]
+    assert [report.units.succeeded for report in reports] == [3, 3, 2, 0]
+    assert [report.status for report in reports] == [RunStatus.SUCCESS] * 3 + [
+        RunStatus.NOTHING_DUE
+    ]
+    assert story.rows() == ids_of("a", "b", days=range(4))
+
+
+def test_the_watermark_of_the_chain_waits_for_what_is_left(story: Story) -> None:
+    job = story.job(ms__work__unit__parallelism__max="3")
+    marks = []
+    for _ in range(3):
+        story.run(day(4), job)
+        head = story.head()
+        assert head is not None
+        marks.append(head["event"]["newWatermark"][:10])  # type: ignore[index,call-overload]
+
+    assert marks == ["2020-01-02", "2020-01-04", "2020-01-05"]
+
+
+def test_a_limit_and_a_lasting_failure_end_with_all_else_published(story: Story) -> None:
+    story.source.faults.append(failing(0, "a"))
+    job = story.job(ms__work__unit__parallelism__max="3", job__commit__policy="successful")
+
+    for _ in range(6):
+        story.run(day(4), job)
+
+    assert story.rows() == ids_of("a", "b", days=range(4)) - ids_of("a", days=range(1))
+
+
+# A changed watermark
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"ms__watermark": watermark("2020-01-02")},
+        {"ms__watermark": watermark("2020-01-01", name="other")},
+        {"ms__timezone": "America/New_York"},
+        {"ms__work__unit__partition": "weekly"},
+    ],
+)
+def test_a_changed_shape_is_refused_because_it_would_double_rows(story: Story, change) -> None:
+    story.run(day(3))
+    before = snapshot(story.folder / "lake")
+
+    with pytest.raises(ConfigError) as caught:
+        story.run(day(4), story.job(**change), executor=Unwanted())
+
+    problem = caught.value.problems[0]
+    assert exit_code(caught.value) == 2
+    assert problem.key == "ms.watermark"
+    assert problem.origin is not None
+    assert problem.origin.line is not None
+    assert "--accept-new-signatures" in problem.fix
+    assert snapshot(story.folder / "lake") == before
+    assert story.run(day(4)).units.planned == 2
+
+
+def test_an_accepted_shape_reads_everything_again_once(story: Story) -> None:
+    story.run(day(2))
+    job = story.job(ms__timezone="Etc/GMT+6")
+
+    report = story.run(day(3), job, accept_new_signatures=True)
+
+    assert report.status is RunStatus.SUCCESS
+    assert report.units.planned == 4
+    assert story.run(day(3), job).status is RunStatus.NOTHING_DUE
+
+
+def test_a_changed_end_or_unit_is_no_changed_shape(story: Story) -> None:
+    story.run(day(2))
+    wider = json.loads(watermark("2020-01-01"))
+    wider[1]["units"] = "a,b,c"
+
+    report = story.run(day(2), story.job(ms__watermark=json.dumps(wider)))
+
+    assert report.units.planned == 2
+    assert {one.unit["unit"] for one in plan_job(story.job(), now_ms=day(3)).plan.work_units} == {
+        "a",
+        "b",
+    }
+
+
+def test_a_backfill_of_a_range_leaves_the_recorded_shape_alone(story: Story) -> None:
+    story.run(day(3))
+    ranged = json.loads(watermark("2020-01-02"))
+    ranged[0]["range"]["to"] = "2020-01-03"
+    backfill = story.job(ms__backfill="true", ms__watermark=json.dumps(ranged))
+
+    report = story.run(day(3), backfill)
+
+    assert report.units.planned == 2
+    assert story.rows()[("a", ROWS_PER_DAY)] == 2
+    assert story.run(day(3)).status is RunStatus.NOTHING_DUE
+
+
+def test_a_replacing_job_may_change_its_shape(story: Story) -> None:
+    replacing = {"ms__publish__mode": "replace"}
+    story.run(day(3), story.job(**replacing))
+
+    report = story.run(day(4), story.job(**replacing, ms__work__unit__partition="none"))
+
+    assert report.status is RunStatus.SUCCESS
+    assert story.rows() == ids_of("a", "b", days=range(4))
+
+
+# Without watermarks
+
+
+def test_without_a_state_store_every_run_reads_all(story: Story) -> None:
+    job = story.job(state__store__enabled="false")
+
+    for _ in range(2):
+        assert story.run(day(2), job).units == UnitCounts(planned=4, succeeded=4)
+
+    assert story.rows() == ids_of("a", "b", days=range(2)) + ids_of("a", "b", days=range(2))
+    assert story.states() == {}
+    assert story.head() is None
+
+
+@pytest.mark.parametrize("mode", ["replace", "window_replace"])
+def test_without_a_state_store_replacing_is_still_right(story: Story, mode: str) -> None:
+    job = story.job(state__store__enabled="false", ms__publish__mode=mode)
+
+    for number in (2, 3, 3):
+        assert story.run(day(number), job).status is RunStatus.SUCCESS
+        assert story.rows() == ids_of("a", "b", days=range(number))
+
+
+def test_without_a_state_store_a_changed_shape_is_nobodys_business(story: Story) -> None:
+    job = {"state__store__enabled": "false", "ms__publish__mode": "replace"}
+    story.run(day(2), story.job(**job))
+
+    story.run(day(2), story.job(**job, ms__timezone="Etc/GMT+6"))
+
+    # Days now run from six to six o'clock UTC.
+    assert {number for _, number in story.rows()} == set(range(1, 1 + ROWS_PER_DAY))
+
+
+# The lease
+
+
+def test_a_second_run_at_once_is_refused_and_says_who_holds_the_lease(story: Story) -> None:
+    with story.store() as store:
+        store.acquire_lease("other-run", lease_s=60)
+
+    with pytest.raises(LeaseHeldError) as caught:
+        story.run(day(1), executor=Unwanted())
+
+    assert "other-run" in caught.value.message
+    assert exit_code(caught.value) == 3
+
+
+def test_a_failed_run_gives_its_lease_back(story: Story) -> None:
+    with pytest.raises(PlanningError):
+        story.run(day(1), story.job(ms__work__unit__min__units="9"))
+
+    assert story.run(day(1)).status is RunStatus.SUCCESS
+
+
+# Run ids
+
+
+def test_run_ids_sort_by_time_and_are_never_equal() -> None:
+    ids = [new_run_id(day(number)) for number in (0, 1, 1, 2)]
+
+    assert ids[0].startswith("20200101T000000Z-")
+    assert sorted(ids, key=lambda one: one[:16]) == ids
+    assert len(set(ids)) == 4
+
+
+def test_a_run_without_a_given_id_names_its_files_by_the_real_clock(story: Story) -> None:
+    story.run(day(1), run_id=None)
+
+    starts = Counter(path.name[:21] for path in visible_files(story.folder))
+    assert starts == {"part-20220927T000000Z": 2}
+
+
+def test_only_the_units_of_the_failed_work_are_named(story: Story) -> None:
+    story.source.faults.append(failing(0, "b"))
+
+    report = story.run(day(1))
+
+    assert [failure.signature for failure in report.failures] == [work_unit(0, "b")]
+
+
+# Backfill beyond a partition that was read in part
+
+
+def weekly(start: str, **changes: str) -> dict[str, str]:
+    return {"ms.watermark": watermark(start), "ms.work.unit.partition": "weekly", **changes}
+
+
+def test_a_backfill_of_newer_partitions_keeps_the_rest_of_an_older_one_due(story: Story) -> None:
+    story.run(day(2), story.job(**weekly("2020-01-01")))
+
+    newer = story.job(**weekly("2020-01-08", **{"ms.backfill": "true"}))
+    report = story.run(day(9), newer)
+
+    assert report.status is RunStatus.SUCCESS
+    assert "the rest is kept due" in " ".join(report.notes)
+    report = story.run(day(9), story.job(**weekly("2020-01-01")))
+    assert report.units.succeeded == 2
+    assert story.rows() == ids_of("a", "b", days=range(6))
+
+
+def test_a_backfill_next_to_what_was_read_to_its_end_owes_nothing(story: Story) -> None:
+    story.run(day(2))
+    story.run(day(4), story.job(**{"ms.watermark": watermark("2020-01-04"), "ms.backfill": "true"}))
+
+    assert {state.status for state in story.states().values()} == {"COMMITTED"}
+    story.run(day(4), story.job())
+    assert story.rows() == ids_of("a", "b", days=range(4))
