@@ -1,17 +1,23 @@
-"""The public Python face: what a job would do and what a text of time means, without side effects.
+"""The public Python face: plan a job, read a text of time, run a job.
 
-No files are read, no clock, no Spark.
+``plan`` and ``parse_instant`` read no files, no clock, no Spark. ``run`` does what ``dil run``
+does, for a notebook or an orchestrator.
 """
 
 from __future__ import annotations
 
+import logging
+import os
+import time
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import cast
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 from dil import planning
 from dil.config import planning_spec
-from dil.errors import ConfigError
+from dil.errors import ConfigError, LeaseHeldError, LeaseLostError
 from dil.model.history import UnitRecord
 from dil.model.json import JsonObject, compact
 from dil.model.work_unit import Plan
@@ -19,7 +25,12 @@ from dil.text.instants import INSTANT_FIX, InstantError
 from dil.text.instants import parse_instant as parse_instant_text
 from dil.text.zones import EPOCH, MILLISECOND
 
-__all__ = ["Plan", "parse_instant", "plan"]
+if TYPE_CHECKING:
+    from dil.model.report import RunReport
+
+log = logging.getLogger(__name__)
+
+__all__ = ["Plan", "parse_instant", "plan", "run"]
 
 
 def plan(
@@ -68,6 +79,104 @@ def parse_instant(text: str, *, now: datetime) -> int:
         return parse_instant_text(text, now_ms=now_ms, end=True).ms
     except InstantError as error:
         raise ConfigError.single(planning.WATERMARK_KEY, str(error), INSTANT_FIX) from error
+
+
+def run(
+    conf: str | PathLike[str],
+    *,
+    now: datetime | None = None,
+    properties: Mapping[str, str] = {},
+    lenient: bool = False,
+    wait_lease_s: float = 0.0,
+    plan: str | PathLike[str] | None = None,
+    spark: object = None,
+) -> RunReport:
+    """Run a job once, as ``dil run`` does; return its report, also when the run failed.
+
+    Installs no signal handlers and never ends the process. A Spark session that the caller made is
+    used and goes on as it was; one that the run had to start is stopped with its JVM. May be called
+    from any thread and again in the same process. A KeyboardInterrupt while tasks run is reported
+    as an interrupted run (exit code 130), one outside that passes through; the next run recovers.
+
+    Args:
+        conf: The job file.
+        now: The aware time that stands for now in planning; the clock when left out.
+        properties: Overrides of properties, as ``-D`` on the command line.
+        lenient: Whether unknown ``ms.*`` keys are warnings in place of errors.
+        wait_lease_s: How many seconds to wait for another run of the job to end.
+        plan: A plan that ``dil plan --out`` wrote, to be run exactly; it has a now of its own.
+        spark: The SparkSession or SparkContext to run on. Left out, the active one of this process
+            is used, else a local one is started when there is work.
+
+    Raises:
+        ConfigError: the configuration is wrong, or state shows that it would double rows.
+        LeaseHeldError: another run of the job is under way.
+        LeaseLostError: another run took the lease over before this one published.
+
+    Example:
+        >>> report = dil.api.run("orders.conf")  # doctest: +SKIP
+        >>> if report.exit_code:  # doctest: +SKIP
+        ...     raise RuntimeError(report.failures)
+    """
+    # Imported here: planning does without all this.
+    from dil import config
+    from dil.observe.redaction import redactor, secrets_of
+    from dil.observe.report import redacted
+    from dil.run.failing import failed_report
+    from dil.run.options import RunOptions
+    from dil.run.plans import read_plan
+    from dil.run.process import cache_dir, real_clock
+    from dil.run.runs import new_run_id
+    from dil.run.story import run_job
+
+    if plan is not None and now is not None:
+        raise ConfigError.single("plan", "has a now of its own", "Leave now out.")
+    now_ms = real_clock() if now is None else _epoch_ms(now)
+    saved = None if plan is None else read_plan(Path(plan))
+    loaded = config.load(os.fspath(conf), overrides=properties, environ=os.environ, lenient=lenient)
+    for notice in loaded.notices:
+        log.info("%s", notice)
+    run_id = new_run_id(real_clock())
+    options = RunOptions(
+        now_ms=now_ms,
+        clock=real_clock,
+        wait_lease_s=wait_lease_s,
+        plan=saved,
+        run_id=run_id,
+        environ=os.environ,
+        cache=cache_dir(os.environ),
+        spark=None if spark is None else _context_of(spark),
+        is_embedded=True,
+    )
+    started = time.monotonic()
+    try:
+        report = run_job(loaded.job, options)
+    except (ConfigError, LeaseHeldError, LeaseLostError):
+        raise
+    except Exception as error:  # a run that fails for any reason has a report
+        log.debug("the run failed", exc_info=error)
+        seconds = round(time.monotonic() - started, 3)
+        report = failed_report(error, job=loaded.job.name, run_id=run_id, seconds=seconds)
+    return redacted(report, redactor(secrets_of(loaded.job)))
+
+
+def _context_of(spark: object) -> object:
+    """Return the SparkContext of a session; a context is one already.
+
+    Raises:
+        ConfigError: it is neither, or a session of Spark Connect, which has no context.
+    """
+    if hasattr(spark, "parallelize"):
+        return spark
+    try:
+        context: object = spark.sparkContext  # type: ignore[attr-defined] # the except checks it
+    except Exception as error:
+        raise ConfigError.single(
+            "spark",
+            f"is a {type(spark).__module__}.{type(spark).__name__}, which has no SparkContext",
+            "Pass a classic SparkSession or a SparkContext, or leave spark out.",
+        ) from error
+    return context
 
 
 def _epoch_ms(now: datetime) -> int:

@@ -13,7 +13,8 @@ from dil.model.dataset import RunRecord
 from dil.model.job import Job
 from dil.model.json import JsonObject
 from dil.model.report import RunReport
-from dil.run.story import RunOptions, run_job
+from dil.run.options import RunOptions
+from dil.run.story import run_job
 from dil.spi.state_store import StateStore, UnitState
 from dil.state import open_store
 from dil.state.blocks.verification import verify_chain

@@ -8,9 +8,9 @@ from urllib.parse import unquote
 
 import click
 
-from dil.cli.invocation import real_clock
 from dil.cli.job_command import JobCall, job_command
 from dil.cli.stdout import emit, emit_json, results_only
+from dil.run.process import real_clock
 
 if TYPE_CHECKING:
     from dil.model.job import Job

@@ -8,11 +8,11 @@ import sys
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dil.cli.arguments import parse_definitions, parse_now
 from dil.errors import ConfigError, Problem
+from dil.run.process import real_clock
 
 if TYPE_CHECKING:
     from dil.config import Loaded
@@ -20,20 +20,6 @@ if TYPE_CHECKING:
     from dil.model.secret import Secret
 
 _LOG = logging.getLogger("dil.cli")
-
-
-def real_clock() -> int:
-    """Return the present instant in epoch milliseconds."""
-    return time.time_ns() // 1_000_000
-
-
-def cache_dir() -> Path | None:
-    """Return the folder for what may survive a run and be lost; None without a home."""
-    given = os.environ.get("XDG_CACHE_HOME", "")
-    try:
-        return (Path(given) if given else Path.home() / ".cache") / "dil"
-    except RuntimeError:  # no home folder: a service account
-        return None
 
 
 @dataclass(slots=True)

@@ -13,9 +13,10 @@ import click
 from dil import __version__
 from dil.cli.groups import SuggestingGroup
 from dil.cli.invocation import Invocation
-from dil.cli.outcome import describe, exit_code, failed_report
+from dil.cli.outcome import describe
 from dil.cli.signals import interruptible
 from dil.errors import ConfigError
+from dil.run.failing import exit_code, failed_report
 
 _YOUNG_OBJECTS = 50_000
 # Command name -> where it is; imported when it is called, or for the list of commands.

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dil.cli.invocation import real_clock
 from dil.cli.job_command import JobCall, job_command, now_option
 from dil.cli.stdout import emit, emit_json, results_only
 from dil.errors import ConfigError
+from dil.run.process import real_clock
 
 if TYPE_CHECKING:
     from dil.planning import SavedPlan

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dil.cli.invocation import cache_dir, real_clock
 from dil.cli.job_command import JobCall, job_command, now_option
 from dil.cli.stdout import emit, emit_json, results_only
+from dil.run.process import cache_dir, real_clock
 
 if TYPE_CHECKING:
     from dil.model.job import Job
@@ -76,7 +76,7 @@ def _places(job: Job) -> tuple[str, ...]:
     # Imported here: a job file that is wrong is told at once.
     from dil.run import readiness
 
-    return readiness.look(job, os.environ, cache_dir())
+    return readiness.look(job, os.environ, cache_dir(os.environ))
 
 
 def _look(

@@ -10,15 +10,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dil.cli.invocation import Invocation, cache_dir, real_clock
+from dil.cli.invocation import Invocation
 from dil.cli.job_command import JobCall, job_command, now_option
-from dil.cli.outcome import describe, failed_report
+from dil.cli.outcome import describe
 from dil.cli.stdout import emit, emit_json, results_only
 from dil.errors import ConfigError, LeaseHeldError
+from dil.run.failing import failed_report
+from dil.run.process import cache_dir, real_clock
 
 if TYPE_CHECKING:
     from dil.model.report import RunReport
-    from dil.planning import SavedPlan
 
 
 @click.command(short_help="Run the job: plan, extract, publish, remember.")
@@ -68,13 +69,19 @@ def run(
     def start() -> RunReport:
         now_ms = call.invocation.now(now)
         _check_report_file(report_file)
-        saved = None if plan_file is None else _read_plan(plan_file, now)
+        if plan_file is not None and now is not None:
+            raise ConfigError.single("--plan", "has a now of its own", "Leave --now out.")
+        # Imported here: `dil run --help` does without.
+        from dil.run.plans import read_plan
+
+        saved = None if plan_file is None else read_plan(plan_file)
         job = call.job()
         # Imported here: a job file that is wrong is told at once.
         from dil.observe.logs import bind
         from dil.observe.progress import progress_for
+        from dil.run.options import RunOptions
         from dil.run.runs import new_run_id
-        from dil.run.story import RunOptions, run_job
+        from dil.run.story import run_job
 
         invocation = call.invocation
         invocation.run_id = new_run_id(real_clock())
@@ -87,7 +94,7 @@ def run(
             plan=saved,
             run_id=invocation.run_id,
             environ=os.environ,
-            cache=cache_dir(),
+            cache=cache_dir(os.environ),
             log_level=invocation.task_log_level,
             log_json=invocation.json_log,
         )
@@ -149,22 +156,6 @@ def deliver(
     elif not is_told:
         emit(report_text(clean))
     return report.exit_code
-
-
-def _read_plan(plan_file: Path, now: str | None) -> SavedPlan:
-    if now is not None:
-        raise ConfigError.single("--plan", "has a now of its own", "Leave --now out.")
-    from dil.planning.plan_file import decode_plan
-
-    try:
-        content = plan_file.read_bytes()
-    except OSError as error:
-        raise ConfigError.single(
-            "--plan",
-            f'"{plan_file}" cannot be read: {error.strerror}',
-            "Make it first: dil plan JOB.conf --out FILE",
-        ) from None
-    return decode_plan(content, str(plan_file))
 
 
 def _check_report_file(report_file: str | None) -> None:

@@ -8,12 +8,12 @@ import click
 
 from dil.cli import runs_showing as showing
 from dil.cli.groups import SuggestingGroup
-from dil.cli.invocation import real_clock
 from dil.cli.job_command import JobCall, job_command
-from dil.cli.outcome import INVALID
 from dil.cli.state.opening import opened
 from dil.cli.stdout import emit, emit_json, emit_json_array
 from dil.errors import ConfigError
+from dil.run.failing import INVALID
+from dil.run.process import real_clock
 
 if TYPE_CHECKING:
     from dil.run.runs import Unfinished

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 import click
 
 from dil.cli.groups import SuggestingGroup
-from dil.cli.invocation import real_clock
 from dil.cli.job_command import JobCall, job_command, now_option
 from dil.cli.state.opening import instant, opened
 from dil.cli.stdout import emit, emit_json, results_only
 from dil.errors import ConfigError
+from dil.run.process import real_clock
 
 if TYPE_CHECKING:
     from dil.model.job import Job

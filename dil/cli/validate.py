@@ -9,9 +9,9 @@ import click
 from dil.cli.arguments import parse_definitions
 from dil.cli.invocation import Invocation
 from dil.cli.job_command import JobCall, job_command
-from dil.cli.outcome import exit_code
 from dil.cli.stdout import emit, emit_json, results_only
 from dil.errors import ConfigError, Problem
+from dil.run.failing import exit_code
 
 
 @click.command(short_help="Check a job file without running it.")

@@ -104,8 +104,9 @@ def spark_home() -> Path:
 
 
 def _pass_on(stream: IO[bytes]) -> None:
-    for raw in stream:
-        line = raw.decode(errors="replace")
-        # Without a standard error the pipe is emptied all the same: a full one stops the JVM.
-        if sys.stderr is not None and not line.startswith(_NOISE):
-            sys.stderr.write(line)
+    with stream:
+        for raw in stream:
+            line = raw.decode(errors="replace")
+            # Without a standard error the pipe is emptied all the same: a full one stops the JVM.
+            if sys.stderr is not None and not line.startswith(_NOISE):
+                sys.stderr.write(line)

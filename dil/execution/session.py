@@ -14,6 +14,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from dil.errors import ConfigError
 from dil.execution.class_archive import ClassArchive
 from dil.execution.java import Java, find_java
 from dil.execution.jvm import StartingJvm, spark_home
@@ -21,6 +22,8 @@ from dil.execution.shipping import ship
 
 log = logging.getLogger(__name__)
 
+# Marks the contexts that this module made.
+_OWN = "spark.dil.own"
 _LOCAL = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -30,7 +33,10 @@ _LOCAL = {
     "spark.eventLog.enabled": "false",
     "spark.shuffle.service.enabled": "false",
     "spark.speculation": "false",
+    _OWN: "true",
 }
+_EXPORTED = ("JAVA_HOME", "PYTHONPATH", "PYSPARK_PYTHON")
+_JOB_GROUP = ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel")
 _EXECUTOR_OPTIONS = "spark.executor.extraJavaOptions"
 # Executor loss is Spark's to heal; a task body never raises, so four failures mean real trouble.
 MAX_FAILURES = 4
@@ -42,6 +48,8 @@ class SparkSettings:
 
     ``threads`` is for a local one. ``plugins`` are modules of the user's own, to be shipped.
     ``cache`` is a folder that survives the run. ``reads`` tells that Spark itself reads rows.
+    ``given`` is a SparkContext of the caller, which is used and left as it is. ``is_embedded``
+    tells that this process goes on after the run, so that a local session and its JVM are stopped.
     """
 
     app_name: str
@@ -50,6 +58,8 @@ class SparkSettings:
     cache: Path | None = None
     plugins: tuple[str, ...] = ()
     reads: bool = False
+    given: Any = field(default=None, repr=False)
+    is_embedded: bool = False
 
 
 def is_submitted(environ: Mapping[str, str]) -> bool:
@@ -71,15 +81,23 @@ def is_on_cluster(environ: Mapping[str, str]) -> bool:
 def spark_context(settings: SparkSettings) -> Iterator[Any]:
     """Yield a SparkContext.
 
-    Under spark-submit it runs on the master that spark-submit was given, with its options, and is
-    stopped at the end. Otherwise it runs on ``local[threads]`` and ends with this process, whose
-    closed pipe tells its JVM: waiting for that would cost a second of each run.
+    A context that the caller gave, or that other code of this process made, is used and goes on
+    afterwards. Else, under spark-submit, it runs on the master that spark-submit was given, with
+    its options, and is stopped at the end. Else it runs on ``local[threads]`` and ends with this
+    process, whose closed pipe ends its JVM: waiting for that would cost a second of each run.
 
     Raises:
+        ConfigError: Spark is to read rows in a session whose JVM has another time zone than UTC.
         ExecutionError: no Java, or Spark did not start.
     """
+    given = settings.given or _context_of_others()
+    if given is not None:
+        with _borrowed(given, settings):
+            yield given
+        return
     interrupt = signal.getsignal(signal.SIGINT)
     submitted = is_submitted(settings.environ)
+    exported = {name: os.environ.get(name) for name in _EXPORTED}  # noqa: TID251 - see _exported
     context = _submitted(settings) if submitted else _local(settings)
     try:
         if threading.current_thread() is threading.main_thread():
@@ -91,6 +109,63 @@ def spark_context(settings: SparkSettings) -> Iterator[Any]:
     finally:
         if submitted:
             context.stop()
+        elif settings.is_embedded:
+            _end(context)
+            _restore(exported)
+
+
+def _context_of_others() -> Any:  # noqa: ANN401 - a SparkContext
+    """Return the SparkContext that other code of this process made, None without one."""
+    if "pyspark" not in sys.modules:
+        return None
+    from pyspark import SparkContext
+
+    running = SparkContext._active_spark_context  # noqa: SLF001 - getOrCreate would make one
+    return None if running is None or running.getConf().contains(_OWN) else running
+
+
+@contextmanager
+def _borrowed(context: Any, settings: SparkSettings) -> Iterator[None]:  # noqa: ANN401
+    """Use a SparkContext of others; afterwards its thread's job group is what it was."""
+    if settings.reads:
+        zone = context._jvm.java.util.TimeZone.getDefault().getID()  # noqa: SLF001 - as _use_utc
+        if zone not in {"UTC", "Etc/UTC", "GMT"}:
+            raise ConfigError.single(
+                "ms.jdbc.reader",
+                f"is spark, and the JVM of the given session has the time zone {zone}",
+                "Start that session with -Duser.timezone=UTC in spark.driver.extraJavaOptions and"
+                " spark.executor.extraJavaOptions, or leave ms.jdbc.reader out.",
+            )
+    if not context.master.startswith("local"):
+        ship(context, settings.plugins)
+    before = {name: context.getLocalProperty(name) for name in _JOB_GROUP}
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            context.setLocalProperty(name, value)
+
+
+def _end(context: Any) -> None:  # noqa: ANN401 - a SparkContext
+    """Stop a local context and its JVM, which starts fast and runs slowly: no one else's choice."""
+    from pyspark import SparkContext
+
+    context.stop()
+    gateway = SparkContext._gateway  # noqa: SLF001 - pyspark keeps it for the next context
+    if gateway is None:
+        return
+    gateway.shutdown()
+    gateway.proc.stdin.close()
+    gateway.proc.wait()
+    SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001
+
+
+def _restore(exported: Mapping[str, str | None]) -> None:
+    for name, value in exported.items():
+        if value is None:
+            os.environ.pop(name, None)  # noqa: TID251 - see _exported
+        else:
+            os.environ[name] = value  # noqa: TID251
 
 
 def _submitted(settings: SparkSettings) -> Any:  # noqa: ANN401 - pyspark comes late

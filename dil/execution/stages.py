@@ -22,16 +22,26 @@ R = TypeVar("R")
 class Executors:
     """The executors of one run: the caller's own, or Spark, whose session lives until ``close``.
 
-    ``cache`` is a folder that survives the run.
+    ``cache`` is a folder that survives the run. ``spark`` is a SparkContext of the caller;
+    ``is_embedded`` tells that this process goes on after the run.
     """
 
     def __init__(
-        self, job: Job, environ: Mapping[str, str], cache: Path | None, own: Executor | None
+        self,
+        job: Job,
+        environ: Mapping[str, str],
+        cache: Path | None,
+        own: Executor | None,
+        *,
+        spark: object = None,
+        is_embedded: bool = False,
     ) -> None:
         self._job = job
         self._environ = environ
         self._cache = cache
         self._own = own
+        self._given = spark
+        self._is_embedded = is_embedded
         self._spark: SparkExecutor | None = None
 
     def for_units(self, tasks: int) -> Executor:
@@ -61,6 +71,8 @@ class Executors:
                 environ=self._environ,
                 cache=self._cache,
                 plugins=plugin_modules(self._job),
+                given=self._given,
+                is_embedded=self._is_embedded,
             )
         )
         return self._spark

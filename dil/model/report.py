@@ -73,13 +73,33 @@ class RowsAside:
 
 @dataclass(frozen=True, slots=True)
 class RunReport:
-    """One run, as printed on every exit.
+    """One run: printed on every exit of ``dil run``, returned by ``dil.api.run``.
 
-    ``files`` are absolute URIs of what became visible. ``recovered`` names runs that were finished
-    or adopted first. ``relation`` is the table or view of a database that has the rows, empty for
-    files; ``is_backfill`` tells that they were kept beside the dataset. ``notes`` are sentences for
-    people: warnings, zero rows, what is left. ``exit_code``: ``forced_exit_code`` is set when a
-    signal or an error decides it.
+    Attributes:
+        job: ``job.name``.
+        run_id: Identity of the run; empty when none had begun.
+        status: success, failed, partial or nothing_due.
+        units: Counts of work units.
+        rows: Rows that became visible.
+        bytes: Bytes of the files that became visible.
+        files: Absolute URIs of the files that became visible; empty for warehouses.
+        failures: What failed, of work units and of the run itself.
+        seconds: How long the run took.
+        dataset_dir: Folder or URI of the dataset.
+        relation: Table or view of a database that has the rows, empty for files.
+        is_backfill: Whether the rows were kept beside the dataset.
+        left: Work units that are due beyond the limit of one run.
+        recovered: Run ids of earlier runs that this one finished or adopted first.
+        notes: Sentences for people: warnings, zero rows where rows were usual.
+        requests: Requests that were sent to the source.
+        rows_read: Rows that the source gave.
+        rows_dropped: Rows that conversion left out.
+        is_validation: Whether the job validates rows and writes none.
+        retries: Attempts beyond the first of each work unit.
+        peak_rss_bytes: Largest memory of a worker process.
+        forced_exit_code: Exit code that a signal or an error decides, else None.
+        aside: Rows and values that a schema contract or a receiver refused.
+        drift: Columns that changed against what was published before.
     """
 
     job: str

@@ -6,20 +6,24 @@ import logging
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from msgspec import structs
 
 from dil import planning
+from dil.errors import ConfigError
 from dil.model.history import Attendance, History
 from dil.model.job import Job
 from dil.model.work_unit import Plan, WorkUnit
 from dil.planning import SavedPlan
+from dil.planning.plan_file import decode_plan
 from dil.run import admission
 from dil.spi.state_store import StateStore
 from dil.state import open_store
 
 log = logging.getLogger(__name__)
 
+_PLAN = "--plan"
 _PATTERN = "ms.source.files.pattern"
 _LOGIN = re.compile(r"\A([^/]*//)[^/]*@")
 
@@ -174,3 +178,20 @@ def activation_of(job: Job) -> tuple[str, ...] | None:
     from dil.task.secondary_access import access
 
     return read_activation(job.properties, access(job))
+
+
+def read_plan(path: Path) -> SavedPlan:
+    """Return the plan that ``dil plan --out`` wrote to a file.
+
+    Raises:
+        ConfigError: the file cannot be read, or holds no plan.
+    """
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise ConfigError.single(
+            _PLAN,
+            f'"{path}" cannot be read: {error.strerror}',
+            "Make it first: dil plan JOB.conf --out FILE",
+        ) from None
+    return decode_plan(content, str(path))

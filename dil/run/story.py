@@ -10,14 +10,13 @@ import logging
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from dataclasses import replace
 
 from dil import planning, publishing
 from dil.coordination import in_turn
 from dil.errors import ConfigError, DilError, LeaseLostError, RunInterruptedError
-from dil.execution.executor import Execution, Executor, hopeless
-from dil.execution.stages import STAGE_BYTES, Executors, Stages
+from dil.execution.executor import Execution, hopeless
+from dil.execution.stages import Executors, Stages
 from dil.extraction.secondary import read_secondary_inputs
 from dil.model.dataset import Lease, RunRecord
 from dil.model.job import CommitPolicy, Job, PublishMode
@@ -28,12 +27,12 @@ from dil.model.work_unit import Plan, WorkUnit
 from dil.observe import run_report
 from dil.observe.answers import answer_notes
 from dil.observe.drift import drift, rows_aside
-from dil.observe.progress import Progress, SilentProgress, counted
-from dil.planning import SavedPlan
+from dil.observe.progress import counted
 from dil.publishing import Finished, layout, start_marker
 from dil.publishing.sent_results import SentResults
 from dil.reshaping import Reshaping, reshape
 from dil.run import admission, plans, readiness
+from dil.run.options import RunOptions
 from dil.run.registration import registered
 from dil.run.runs import failed_and_gone, new_run_id, take_lease
 from dil.spi.state_store import StateStore
@@ -42,35 +41,6 @@ from dil.storage import filesystem_for
 from dil.task.secondary_access import access
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class RunOptions:
-    """What a caller decides about one run.
-
-    ``now_ms`` is the run's now for planning, ``clock`` the real clock, both epoch ms UTC.
-    ``wait_lease_s`` is how long to wait for another run to end. ``cache`` is a folder that survives
-    the run. ``plan`` is run in place of what is due now: a kept one as it is, of a bare one what
-    has not succeeded yet. ``known_schema`` is that of the dataset before its first run.
-    ``executor`` takes Spark's place, ``sleep`` waits for secondary input that is not there yet.
-    ``log_level`` and ``log_json`` are how tasks log. They rewrite what has ``stage_bytes`` or more.
-    """
-
-    now_ms: int
-    clock: Callable[[], int]
-    progress: Progress = field(default_factory=SilentProgress)
-    wait_lease_s: float = 0.0
-    accept_new_signatures: bool = False
-    plan: SavedPlan | Plan | None = None
-    known_schema: str = ""
-    run_id: str | None = None
-    environ: Mapping[str, str] = field(default_factory=dict, repr=False)
-    cache: Path | None = None
-    executor: Executor | None = None
-    sleep: Callable[[float], None] = time.sleep
-    log_level: str = "WARNING"
-    log_json: bool = False
-    stage_bytes: int = STAGE_BYTES
 
 
 def run_job(job: Job, options: RunOptions) -> RunReport:
@@ -124,7 +94,14 @@ class _Run:
         self._unchanged: tuple[str, ...] = ()
         self._file_notes: tuple[str, ...] = ()
         self._misfits: Mapping[str, TaskReport] = {}
-        self.executors = Executors(job, options.environ, options.cache, options.executor)
+        self.executors = Executors(
+            job,
+            options.environ,
+            options.cache,
+            options.executor,
+            spark=options.spark,
+            is_embedded=options.is_embedded,
+        )
         self._files = filesystem_for(job.publishing.final_dir)
         self._destination = publishing.destination_for(job.publishing, self._files)
         self._staging = publishing.run_staging_dir(job.publishing, job.name, run_id)

@@ -18,7 +18,8 @@ from dil.extraction.parameters import Scope
 from dil.model.job import Job
 from dil.model.report import RunReport
 from dil.run import plans
-from dil.run.story import RunOptions, run_job
+from dil.run.options import RunOptions
+from dil.run.story import run_job
 from dil.spi.connector import ByteSession, Connector, RowSession, SessionContext
 from dil.spi.registry import load
 from dil.state import open_store

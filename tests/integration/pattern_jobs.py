@@ -18,7 +18,8 @@ import fastavro
 
 from dil import config
 from dil.model.report import RunReport
-from dil.run.story import RunOptions, run_job
+from dil.run.options import RunOptions
+from dil.run.story import run_job
 from dil.task.attempt import Surroundings
 from dil.testing.in_process import InProcessExecutor
 from tests.jobs import DIL, ROOT

@@ -18,8 +18,9 @@ from dil.execution.hive import open_hive
 from dil.execution.session import SparkSettings, spark_context
 from dil.model.catalog import CatalogSpec, CatalogType
 from dil.model.job import OutputFormat
+from dil.run.options import RunOptions
 from dil.run.registration import registered
-from dil.run.story import RunOptions, run_job
+from dil.run.story import run_job
 from dil.state import open_store
 from tests.jobs import ROOT, dataset
 from tests.servers.programs import free_port

@@ -13,7 +13,8 @@ from dil.errors import ConfigError, WriteError
 from dil.model.report import RunStatus
 from dil.operator import acts
 from dil.operator.acts import FileDecision, Selection
-from dil.run.story import RunOptions, run_job
+from dil.run.options import RunOptions
+from dil.run.story import run_job
 from tests.integration.places import MODES, PLACES, ids, listed, on_place, open_place, visible
 from tests.integration.s3_places import Bucket, use
 from tests.jobs import ROOT, run

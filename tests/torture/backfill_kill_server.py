@@ -24,7 +24,8 @@ from dil.operator import acts
 from dil.operator.backfill import dropping, proposing, publishing, reading
 from dil.operator.backfill.definition import named
 from dil.operator.backfill.standing import Status, standing_of
-from dil.run.story import RunOptions, run_job
+from dil.run.options import RunOptions
+from dil.run.story import run_job
 from dil.state import open_store
 from dil.testing.in_process import InProcessExecutor
 from tests.torture.forks import Answer, killed_at, serve

@@ -14,7 +14,8 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from dil import config
-from dil.run.story import RunOptions, run_job
+from dil.run.options import RunOptions
+from dil.run.story import run_job
 from dil.task.attempt import Surroundings
 from dil.testing.in_process import InProcessExecutor
 

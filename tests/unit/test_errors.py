@@ -9,7 +9,6 @@ from collections.abc import Iterator
 import pytest
 
 from dil import errors
-from dil.cli.outcome import INTERNAL, code_of
 from dil.errors import (
     ConfigError,
     DilError,
@@ -18,6 +17,7 @@ from dil.errors import (
     RunInterruptedError,
     TransientSourceError,
 )
+from dil.run.failing import INTERNAL, code_of
 
 CLASSES = [
     value

@@ -6,10 +6,10 @@ import click
 
 from dil.cli.backfill import showing
 from dil.cli.backfill.asking import backfill_id_argument
-from dil.cli.invocation import real_clock
 from dil.cli.job_command import JobCall, job_command, now_option
 from dil.cli.state.opening import opened
 from dil.cli.stdout import emit, emit_json, results_only
+from dil.run.process import real_clock
 
 
 @click.command("list", short_help="List the backfills of a job.")

@@ -8,10 +8,10 @@ import click
 
 from dil.cli.backfill import showing
 from dil.cli.backfill.asking import backfill_id_argument, options_of
-from dil.cli.invocation import real_clock
 from dil.cli.state.acting import Request, act_command, conclude
 from dil.cli.state.opening import opened
 from dil.errors import ConfigError, StateError
+from dil.run.process import real_clock
 
 if TYPE_CHECKING:
     from dil.model.job import Job

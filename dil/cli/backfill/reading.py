@@ -9,11 +9,11 @@ import click
 
 from dil.cli.backfill import showing
 from dil.cli.backfill.asking import backfill_id_argument, options_of
-from dil.cli.invocation import real_clock
 from dil.cli.job_command import JobCall, job_command, now_option
 from dil.cli.run import report_of
 from dil.cli.state.opening import instant
 from dil.cli.stdout import emit, emit_json, results_only
+from dil.run.process import real_clock
 
 if TYPE_CHECKING:
     from dil.model.interval import Interval

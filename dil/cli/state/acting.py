@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dil.cli.invocation import real_clock
 from dil.cli.job_command import JobCall, job_command, now_option
 from dil.cli.state import proposing
 from dil.cli.state.opening import opened
 from dil.cli.stdout import emit
 from dil.errors import ConfigError
+from dil.run.process import real_clock
 
 if TYPE_CHECKING:
     from dil.model.json import JsonObject

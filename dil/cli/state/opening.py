@@ -6,10 +6,10 @@ import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from dil.cli.invocation import real_clock
 from dil.cli.job_command import JobCall
 from dil.cli.stdout import results_only
 from dil.errors import ConfigError
+from dil.run.process import real_clock
 
 if TYPE_CHECKING:
     from dil.model.job import Job

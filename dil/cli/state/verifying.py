@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import click
 
 from dil.cli.job_command import JobCall, job_command
-from dil.cli.outcome import FAILED
 from dil.cli.state.opening import opened
 from dil.cli.stdout import emit, emit_json
 from dil.errors import WriteError
+from dil.run.failing import FAILED
 
 if TYPE_CHECKING:
     from dil.model.job import Job

@@ -24,8 +24,8 @@ from dil.operator.backfill.proposing import Publication, all_live, live_of
 from dil.operator.backfill.standing import Standing
 from dil.publishing import Finished, withdrawal
 from dil.reshaping import Reshaping, reshape
+from dil.run.options import RunOptions
 from dil.run.runs import leased
-from dil.run.story import RunOptions
 from dil.spi.state_store import StateStore
 from dil.state import open_store
 from dil.storage import Filesystem, filesystem_for

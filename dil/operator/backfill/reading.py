@@ -19,8 +19,9 @@ from dil.operator.backfill.definition import FORMAT, Definition
 from dil.operator.backfill.standing import Standing, Status, standing_of
 from dil.planning.window import plan_window
 from dil.run import plans
+from dil.run.options import RunOptions
 from dil.run.runs import new_run_id
-from dil.run.story import RunOptions, run_job
+from dil.run.story import run_job
 from dil.spi.state_store import StateStore
 from dil.state import open_store
 from dil.storage import filesystem_for

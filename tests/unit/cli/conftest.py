@@ -23,7 +23,7 @@ from dil.model.job import (
 from dil.model.properties import Properties
 from dil.model.report import RunReport, RunStatus, UnitCounts
 from dil.model.secret import Secret
-from dil.run.story import RunOptions
+from dil.run.options import RunOptions
 
 SECRET = "s3cret/canary+"
 

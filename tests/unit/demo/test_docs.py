@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from dil import errors
-from dil.cli.outcome import INTERNAL
+from dil.run.failing import INTERNAL
 
 ROOT = Path(__file__).parents[3]
 PAGES = [ROOT / "README.md", ROOT / "conf/demo/data/README.md", *sorted(ROOT.glob("docs/*.md"))]

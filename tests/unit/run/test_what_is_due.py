@@ -7,10 +7,10 @@ from collections import Counter
 
 import pytest
 
-from dil.cli.outcome import exit_code
 from dil.errors import ConfigError, LeaseHeldError, PlanningError
 from dil.model.report import RunStatus, UnitCounts
 from dil.model.work_unit import Reason
+from dil.run.failing import exit_code
 from dil.run.plans import plan_job
 from dil.run.runs import new_run_id
 from tests.jobs import visible_files
