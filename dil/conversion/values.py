@@ -160,7 +160,7 @@ def _encode(texts: pa.Array, charset: str) -> pa.Array:
 
 
 def _cast(array: pa.Array, target: pa.DataType, zone: str) -> pa.Array:
-    """Return exactly equal values; times finer than a microsecond are cut."""
+    """Return equal values; times finer than a microsecond are cut, floats are the nearest ones."""
     if pa.types.is_boolean(target) and not pa.types.is_boolean(array.type):
         return _flags(array)
     try:
@@ -169,18 +169,21 @@ def _cast(array: pa.Array, target: pa.DataType, zone: str) -> pa.Array:
         if pa.types.is_temporal(target):
             return _cast_time(array, target, zone)
         if pa.types.is_floating(target):
-            return _doubles(array, target)
+            return _floats(array, target)
         return exact_cast(array, target)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         return _cast_each(array, target)
 
 
-def _doubles(array: pa.Array, target: pa.DataType) -> pa.Array:
-    """Return the nearest floats of floats, and those of other numbers that they hold exactly."""
-    if not pa.types.is_floating(array.type):
-        return fit_leaf(array, target)
-    made = array.cast(target, safe=False)
-    return pc.if_else(pc.and_(pc.is_inf(made), pc.is_finite(array)), None, made)
+def _floats(array: pa.Array, target: pa.DataType) -> pa.Array:
+    """Return the nearest floats; null for a number beyond their range.
+
+    Other numbers become floats only where a person declared the column so, which asks for rounding.
+    """
+    made = fit_leaf(array, target, rounds=True)
+    if pa.types.is_floating(array.type):
+        return pc.if_else(pc.and_(pc.is_inf(made), pc.is_finite(array)), None, made)
+    return pc.if_else(pc.is_inf(made), None, made)
 
 
 def _flags(array: pa.Array) -> pa.Array:

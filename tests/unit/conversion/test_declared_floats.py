@@ -1,0 +1,49 @@
+"""A column that a person declared float or double takes every number by rounding."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dil.conversion.failures import Reason
+from dil.conversion.values import Values
+from dil.model.job import ConversionSpec, OutputFormat
+
+FLOATS = {"float": pa.float32(), "double": pa.float64()}
+
+
+def converted(array: pa.Array, word: str) -> list[float | None]:
+    values = Values(ConversionSpec(), OutputFormat.PARQUET)
+    made, reason = values.convert(array, word, FLOATS[word], ())
+    assert isinstance(reason, Reason)
+    assert made.type == FLOATS[word]
+    return made.to_pylist()
+
+
+@pytest.mark.parametrize(
+    ("values", "kind", "expected"),
+    [
+        ([Decimal("99999.99"), None], pa.decimal128(10, 2), [99999.99, None]),
+        ([Decimal("0.1234567890123456789")], pa.decimal128(30, 19), [0.12345678901234568]),
+        ([Decimal(10**40)], pa.decimal256(60, 0), [1e40]),
+        ([2**63 - 1], pa.int64(), [9.223372036854775807e18]),
+        (["12345678901234567890123", "1.50"], pa.string(), [1.2345678901234568e22, 1.5]),
+    ],
+)
+def test_numbers_are_rounded_into_a_declared_double(values, kind, expected) -> None:
+    assert converted(pa.array(values, kind), "double") == expected
+
+
+def test_a_number_beyond_the_range_does_not_fit() -> None:
+    assert converted(pa.array([Decimal(10**60)], pa.decimal256(70, 0)), "float") == [None]
+    assert converted(pa.array(["1e999", "word"]), "double") == [None, None]
+
+
+@given(st.lists(st.decimals(min_value=-(10**15), max_value=10**15, places=4), max_size=20))
+def test_a_decimal_becomes_the_double_of_its_text(numbers: list[Decimal]) -> None:
+    array = pa.array(numbers, pa.decimal128(38, 4))
+    assert converted(array, "double") == pytest.approx([float(str(each)) for each in numbers])
