@@ -135,7 +135,7 @@ def run(
     saved = None if plan is None else read_plan(Path(plan))
     loaded = config.load(os.fspath(conf), overrides=properties, environ=os.environ, lenient=lenient)
     for notice in loaded.notices:
-        log.info("%s", notice)
+        log.log(logging.INFO if notice in loaded.infos else logging.WARNING, "%s", notice)
     run_id = new_run_id(real_clock())
     options = RunOptions(
         now_ms=now_ms,

@@ -6,7 +6,7 @@ import logging
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -99,15 +99,16 @@ class Invocation:
         self._configure(secrets_of(loaded.job))
         return loaded
 
-    def tell(self, notices: Iterable[Problem]) -> None:
+    def tell(self, notices: Iterable[Problem], infos: Collection[Problem] = ()) -> None:
         """Log what a user should know about a job file, one line each.
 
-        At INFO, whatever it is: ``dil validate`` is the place to read it. ``dil run`` logs from
-        INFO, so that its log tells under which assumptions rows were read; the quiet commands
-        (``plan``, ``state``) show it with -v alone.
+        ``infos`` are those that ask for nothing. ``dil run`` logs the others as warnings, as
+        ``dil validate`` prints them; the quiet commands (``plan``, ``state``) show them with -v.
         """
         for notice in notices:
-            _LOG.info("%s", notice_line(notice), extra={"event": "config.notice"})
+            is_warning = not self.quiet and notice not in infos
+            level = logging.WARNING if is_warning else logging.INFO
+            _LOG.log(level, "%s", notice_line(notice), extra={"event": "config.notice"})
 
     def _configure(self, secrets: tuple[Secret, ...]) -> None:
         from dil.observe import logs

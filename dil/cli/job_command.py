@@ -72,7 +72,7 @@ class JobCall:
         Without ``secrets`` those of the source need not be there: for commands that never ask it.
         """
         loaded = self._load(secrets=secrets)
-        self.invocation.tell(loaded.notices)
+        self.invocation.tell(loaded.notices, loaded.infos)
         return loaded.job
 
     def _load(self, *, secrets: bool) -> Loaded:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Mapping
 from dataclasses import replace
 
-from dil.config.deprecated import DEPRECATED, MISSPELLED, Replacement
+from dil.config.deprecated import DEPRECATED, MISSPELLED, OF_GOBBLIN, Replacement
 from dil.config.entry import Entry
 from dil.config.findings import Findings, nearest_word, quote, suggestion
 from dil.config.lenient_json import JsonError, parse
@@ -19,9 +19,9 @@ def canonical(
     """Return the non-blank entries under the names of the table, and those of plug-ins.
 
     Old keys move to what replaced them with a notice; old and new that differ are a problem
-    (spec README 37). Unknown keys of ours are problems, or notices when ``lenient`` (6); of others
-    those are told to which no ``${}`` refers, which are not in ``used``: each that is nearly a
-    property by itself, all others in one notice.
+    (spec README 37). Unknown keys of ours are problems, and so are other keys that begin like a
+    property and nearly are one; ``lenient`` makes them notices. Every other key is a notice unless
+    a ``${}`` refers to it, which ``used`` knows.
     """
     written = {key: entry for key, entry in entries.items() if entry.text.strip()}
     known = {
@@ -116,17 +116,24 @@ def _report_unknown(
             hint = suggestion(key, TABLE)
             report(key, "is no known property", hint or _WHERE_KEYS_ARE, entry.origin)
         elif key not in used:
-            meant = nearest_word(key, TABLE)
-            if meant:
-                findings.likely_typo(key, meant, entry.origin)
-            else:
+            meant = "" if key in OF_GOBBLIN else nearest_word(key, TABLE)
+            if not meant:
                 foreign.append(key)
+            elif key.startswith(_PREFIXES) and nearest_word(key, TABLE, cutoff=_CLEARLY):
+                report(key, "is no known property", f'Did you mean "{meant}"?', entry.origin)
+            else:
+                findings.likely_typo(key, meant, entry.origin)
     if foreign:
         findings.notice(
             "", f"These keys are unknown, and no ${{}} refers to them: {', '.join(foreign)}"
         )
 
 
+# How the properties outside `ms.` begin, and how near to one of them a misspelling is.
+_PREFIXES = tuple(
+    {f"{name.partition('.')[0]}." for name in TABLE if not name.startswith(OWN_PREFIX)}
+)
+_CLEARLY = 0.85
 _WHERE_KEYS_ARE = "Keys of a plug-in class of your own begin with ms.x."
 
 

@@ -25,6 +25,17 @@ def _as_header_index(text: str) -> str:
     return {"true": "0", "false": "-1"}.get(text.strip().lower(), text)
 
 
+# Keys of Gobblin without a meaning here that are near a property without being a misspelling of it.
+OF_GOBBLIN = frozenset(
+    {
+        "data.publisher.extract.type",
+        "data.publisher.final.name",
+        "state.store.compress.values",
+        "taskexecutor.threadpool.maxsize",
+    }
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Replacement:
     """What took a key's place.

@@ -21,7 +21,7 @@ class Findings:
 
     ``origins`` tells where each key was written; findings about a key point there. ``infos`` are
     those notices that only say what is so, and ask for nothing. ``likely_typos`` are those about
-    keys that nobody knows, by the property that is perhaps meant; they are told with problems too.
+    unknown keys, by the property that may be meant.
     """
 
     origins: Mapping[str, Origin] = field(default_factory=dict)
@@ -65,11 +65,10 @@ class Findings:
         """Raise what was found.
 
         Raises:
-            ConfigError: there is at least one problem; equal ones are told once. Likely typos are
-                told with them: they may be the cause.
+            ConfigError: there is at least one problem; equal ones are named once.
         """
         if self.problems:
-            raise ConfigError(dict.fromkeys((*self.problems, *self.likely_typos.values())))
+            raise ConfigError(dict.fromkeys(self.problems))
 
     def sorted_notices(self) -> tuple[Problem, ...]:
         """Return the notices by file and line, equal ones once."""

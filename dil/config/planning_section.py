@@ -26,6 +26,7 @@ PLANNING_NAMES: tuple[str, ...] = (
     "extract.is.full",
     "extract.primary.key.fields",
     "source.class",
+    "ms.publish.layout",
     "ms.publish.mode",
     "ms.table.format",
     "ms.warehouse.operation",

@@ -60,13 +60,15 @@ def _mode_of_table(values: Properties) -> PublishMode:
 def has_run_folder(values: Properties) -> bool:
     """Tell whether each run publishes into a folder of its own.
 
-    A mode that replaces needs one folder for all runs, so it has one unless the path type was
-    written out.
+    A mode that replaces, and folders by timelabel, need one folder for all runs, so there is one
+    unless the path type was written out.
     """
     path_type = "writer.file.path.type"
     if is_file_dump(values) or not is_of_files(values):
         return False
-    if values["ms.publish.mode"] in _REPLACING and path_type not in values.explicit:
+    is_by_label = values["ms.publish.layout"] == Layout.TIMELABEL
+    is_shared = is_by_label or values["ms.publish.mode"] in _REPLACING
+    if is_shared and path_type not in values.explicit:
         return False
     return (
         values.boolean("data.publisher.appendExtractToFinalDir")

@@ -289,7 +289,7 @@ def test_notices_about_the_job_file_are_logged(
 ) -> None:
     main(["run", "orders.conf"])
 
-    assert "INFO orders.conf:3: ms.timezone is not set. Set it.\n" in capsys.readouterr().err
+    assert "WARNING orders.conf:3: ms.timezone is not set. Set it.\n" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

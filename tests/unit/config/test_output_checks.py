@@ -80,7 +80,11 @@ def test_all_that_can_be_chosen_goes_together(job_file):
             "has no timelabels",
         ),
         (
-            {"ms.publish.layout": "timelabel", **LABELS},
+            {
+                "ms.publish.layout": "timelabel",
+                "writer.file.path.type": "default",
+                **LABELS,
+            },
             "ms.publish.layout",
             "each run has a folder of its own",
         ),

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dil.config.canonical import canonical
-from dil.config.deprecated import DEPRECATED, MISSPELLED
+from dil.config.deprecated import DEPRECATED, MISSPELLED, OF_GOBBLIN
 from dil.config.docs import DEFAULT_TARGET, reference
 from dil.config.effective import blank
 from dil.config.explaining import explain
@@ -125,20 +125,42 @@ def test_other_unknown_keys_are_told_once_in_one_notice(job_file):
     assert "my.own, other.own" in notice.what
 
 
-def test_a_key_that_is_nearly_a_property_is_told_with_its_line(job_file):
-    (notice,) = job_file.load({"source.conn.pasword": "1"}).notices
-    assert (notice.key, notice.fix) == (
-        "source.conn.pasword",
-        'Did you mean "source.conn.password"?',
-    )
-    assert notice.origin is not None
-    assert notice.origin.line == 8
+@pytest.mark.parametrize(
+    ("key", "meant"),
+    [
+        ("source.conn.pasword", "source.conn.password"),
+        ("writer.ouput.format", "writer.output.format"),
+        ("job.naem", "job.name"),
+        ("task.maxretry", "task.maxretries"),
+    ],
+)
+def test_a_key_that_begins_like_a_property_and_nearly_is_one_is_refused(job_file, key, meant):
+    found = job_file.problem(key, "1")
+    assert (found.key, found.fix) == (key, f'Did you mean "{meant}"?')
+    assert found.origin is not None
+    assert found.origin.line == 8
 
 
-def test_a_key_that_is_nearly_a_property_is_told_beside_what_is_missing(job_file):
-    found = {each.key: each for each in job_file.problems({"job.name": None, "jobname": "pg"})}
-    assert f"Is jobname ({found['jobname'].origin}) meant?" in found["job.name"].fix
-    assert found["jobname"].fix == 'Did you mean "job.name"?'
+def test_lenient_makes_a_nearly_known_key_a_warning(job_file):
+    (notice,) = job_file.load({"writer.ouput.format": "JSON"}, lenient=True).notices
+    assert notice.key == "writer.ouput.format"
+
+
+@pytest.mark.parametrize("key", sorted(OF_GOBBLIN))
+def test_keys_of_gobblin_that_are_near_a_property_are_warnings(job_file, key):
+    (notice,) = job_file.load({key: "1"}).notices
+    assert key in notice.what
+
+
+def test_a_warning_stays_one_when_there_are_problems(job_file):
+    changes = {"serverport": "1", "sources.conn.port": "2", "ms.timezone": "nowhere"}
+    assert [each.key for each in job_file.problems(changes)] == ["ms.timezone"]
+
+
+def test_a_missing_property_asks_whether_a_similar_key_is_meant(job_file):
+    (found,) = job_file.problems({"job.name": None, "jobname": "pg"})
+    assert found.key == "job.name"
+    assert "Is jobname (" in found.fix
 
 
 def test_a_key_that_something_refers_to_is_no_misspelling(job_file):
