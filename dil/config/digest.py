@@ -1,4 +1,9 @@
-"""One hash of all that decides what is extracted and how it is written (spec README 29)."""
+"""One digest of all that decides what is extracted and how it is written.
+
+It is stored with staged work, page logs, plans, backfills and runs, and compared by later releases.
+So every value is encoded under a name that is written here: no name of a class, field or enum
+member, and no order of them, reaches the digest.
+"""
 
 from __future__ import annotations
 
@@ -7,38 +12,64 @@ from collections.abc import Iterator, Mapping
 
 from dil.config.entry import Entry
 from dil.config.lenient_json import JsonError, parse
+from dil.config.property import Property
 from dil.config.table import PLUGIN_PREFIX, TABLE
+from dil.model.destination import MergeSpec, TableSpec, WarehouseSpec
 from dil.model.job import PublishingSpec, WritingSpec
-from dil.model.json import compact
+from dil.model.json import JsonObject, JsonValue, compact
+from dil.model.timelabels import TimelabelSpec
+
+VERSION = 2
+# Of properties whose default changed after version 2 began, the default that it began with: it
+# says nothing in the digest, the new one does.
+FORMER_DEFAULTS: Mapping[str, str] = {}
 
 
 def digest(entries: Mapping[str, Entry], publishing: PublishingSpec, writing: WritingSpec) -> str:
-    """Return the SHA-256 of the effective properties as hexadecimal digits.
+    """Return ``2:`` and the SHA-256 of the effective configuration as hexadecimal digits.
 
     Left out is what only controls the run: threads, retries, state, lease, logs, pacing. Blanks
-    and line ends of JSON values do not count, nor whether a default was written out. Where and how
+    and line ends of JSON values do not count, nor whether a default was written out; a property
+    with its default is not mentioned, so that new properties change no digest. Where and how
     rows are published counts as it was understood: a relative path is another place when the job
     file moves, and several properties together choose the folder and the mode.
     """
-    effective = [*_effective(entries), ("publishing", repr(publishing)), ("writing", repr(writing))]
-    lines = "".join(f"{name}={text}\n" for name, text in sorted(effective))
-    return hashlib.sha256(lines.encode()).hexdigest()
+    document: JsonObject = {
+        "properties": dict(sorted(_properties(entries))),
+        "publishing": _publishing(publishing),
+        "writing": _writing(writing),
+    }
+    return f"{VERSION}:{hashlib.sha256(compact(document).encode()).hexdigest()}"
 
 
-def _effective(entries: Mapping[str, Entry]) -> Iterator[tuple[str, str]]:
+def _properties(entries: Mapping[str, Entry]) -> Iterator[tuple[str, str]]:
     for entry in TABLE.values():
-        if not entry.identity:
-            continue
-        written = entries.get(entry.name)
-        text = _normal(written.text if written else entry.default)
-        # A secret only enters as its own hash, so that the lines could be shown.
-        yield entry.name, hashlib.sha256(text.encode()).hexdigest() if entry.secret else text
+        text = effective_text(entry, entries)
+        if entry.identity and text != normal(FORMER_DEFAULTS.get(entry.name, entry.default)):
+            yield entry.name, shown(entry, text)
+    yield from plugin_texts(entries)
+
+
+def effective_text(entry: Property, entries: Mapping[str, Entry]) -> str:
+    """Return the text of a property in its one form, the default where none is written."""
+    written = entries.get(entry.name)
+    return normal(written.text if written else entry.default)
+
+
+def shown(entry: Property, text: str) -> str:
+    """Return the text as it enters a digest: a secret only as its own hash."""
+    return hashlib.sha256(text.encode()).hexdigest() if entry.secret else text
+
+
+def plugin_texts(entries: Mapping[str, Entry]) -> Iterator[tuple[str, str]]:
+    """Yield the properties of other people's plug-ins, values as their hashes."""
     for key, written in entries.items():
         if key.startswith(PLUGIN_PREFIX):
             yield key, hashlib.sha256(written.text.encode()).hexdigest()
 
 
-def _normal(text: str) -> str:
+def normal(text: str) -> str:
+    """Return a property's text in one form: JSON is written compactly."""
     stripped = text.strip()
     if not stripped.startswith(("[", "{")):
         return stripped
@@ -47,3 +78,114 @@ def _normal(text: str) -> str:
     except JsonError:
         return stripped
     return compact(value)
+
+
+def _publishing(spec: PublishingSpec) -> JsonObject:
+    # The catalog is missing: where a dataset is registered changes no row.
+    return _said(
+        {
+            "dataset_path": spec.dataset_path,
+            "dir_mode": spec.dir_mode,
+            "extract_id_zone": spec.extract_id_zone,
+            "file_mode": spec.file_mode,
+            "final_dir": spec.final_dir,
+            "layout": spec.layout.value,
+            "merge": None if spec.merge is None else _merge(spec.merge),
+            "mode": spec.mode.value,
+            "run_folder": spec.run_folder,
+            "table": _table(spec.table),
+            "warehouse": None if spec.warehouse is None else _warehouse(spec.warehouse),
+        }
+    )
+
+
+def _merge(spec: MergeSpec) -> JsonObject:
+    return _said(
+        {
+            "delete_words": list(spec.delete_words),
+            "deletes_missing": spec.deletes_missing,
+            "delta_fields": list(spec.delta_fields),
+            "keys": list(spec.keys),
+            "max_deleted_percent": spec.max_deleted_percent,
+            "op_field": spec.op_field,
+            "soft": spec.is_soft,
+        }
+    )
+
+
+def _table(spec: TableSpec) -> JsonObject:
+    # Of the catalog's address only whether there is one: it may hold a password, and may move.
+    return _said(
+        {
+            "catalog": spec.catalog_uri is not None,
+            "catalog_warehouse": spec.catalog_warehouse,
+            "format": spec.format.value,
+            "name": spec.name,
+            "namespace": spec.namespace,
+            "partition_fields": list(spec.partition_fields),
+        }
+    )
+
+
+def _warehouse(spec: WarehouseSpec) -> JsonObject:
+    # The address is missing: it may hold a password, and a server may move. How labels are kept
+    # apart is a property.
+    return _said(
+        {
+            "kind": spec.kind.value,
+            "labels": None if spec.labels is None else _labels(spec.labels),
+            "max_partitions": spec.max_partitions,
+            "operation": spec.operation.value,
+            "retention_ms": spec.retention_ms,
+            "schema": spec.schema,
+            "table": spec.table,
+        }
+    )
+
+
+def _labels(spec: TimelabelSpec) -> JsonObject:
+    return _said(
+        {
+            "catches_up": spec.catches_up,
+            "column": spec.column,
+            "dated": spec.is_dated,
+            "every_ms": spec.every_ms,
+            "first_period": spec.first_period,
+            "schedule": spec.schedule,
+            "splits": spec.splits,
+            "unit": None if spec.unit is None else spec.unit.value,
+            "zone": spec.zone,
+        }
+    )
+
+
+def _writing(spec: WritingSpec) -> JsonObject:
+    # How HDFS keeps a file is missing: its properties are there.
+    return _said(
+        {
+            "codec": spec.codec,
+            "deflate_level": spec.deflate_level,
+            "epoch_seconds": spec.epoch_seconds,
+            "file_name": spec.file_name,
+            "file_prefix": spec.file_prefix,
+            "format": spec.format.value,
+            "record_count_in_names": spec.record_count_in_names,
+            "record_name": spec.record_name,
+            "record_namespace": spec.record_namespace,
+            "row_group_rows": spec.row_group_rows,
+            "target_bytes": spec.target_bytes,
+        }
+    )
+
+
+def _said(values: Mapping[str, JsonValue]) -> JsonObject:
+    """Return the members that say something, in the order of their names.
+
+    None, false and empty ones are left out, so that a value which comes later, and whose default
+    is one of these, changes no digest.
+    """
+    return {
+        name: value
+        for name, value in sorted(values.items())
+        if not (value is None or value is False or value in ("", []))
+    }

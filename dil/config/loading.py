@@ -29,6 +29,7 @@ from dil.config.digest import digest
 from dil.config.effective import Place, evaluate, evaluate_some, report_missing
 from dil.config.entry import Entry
 from dil.config.findings import Findings
+from dil.config.first_digest import first_digest
 from dil.config.interpolation import interpolate, references
 from dil.config.job_sections import (
     conversion_section,
@@ -232,10 +233,12 @@ class _Builder(Struct):
             raise ConfigError.single(
                 "source.class", "and ms.extractor.class are required", "Set both."
             )
+        current = digest(self.entries, publishing, writing)
         return Job(
             name=properties.text("job.name"),
             path=self.place.path,
-            digest=digest(self.entries, publishing, writing),
+            digest=current,
+            known_digests=(current, first_digest(self.entries, publishing, writing)),
             properties=properties,
             planning=planning,
             source=source_section(properties, plugins.connector),

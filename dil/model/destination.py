@@ -106,8 +106,7 @@ class WarehouseSpec:
     labels: TimelabelSpec | None = None
     retention_ms: int | None = None
     max_partitions: int = MAX_PARTITIONS
-    # Not in the digest again: its property is.
-    physical: Physical = field(default=Physical.TABLES, repr=False)
+    physical: Physical = Physical.TABLES
 
     @property
     def is_native(self) -> bool:

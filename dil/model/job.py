@@ -229,8 +229,7 @@ class WritingSpec:
     record_namespace: str = ""
     file_name: str = ""
     file_prefix: str = "part"
-    # Not in the digest again: its properties are.
-    blocks: Blocks = field(default_factory=Blocks, repr=False)
+    blocks: Blocks = field(default_factory=Blocks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,7 +254,7 @@ class PublishingSpec:
     merge: MergeSpec | None = None
     table: TableSpec = field(default_factory=TableSpec)
     warehouse: WarehouseSpec | None = None
-    catalog: CatalogSpec | None = field(default=None, repr=False)
+    catalog: CatalogSpec | None = None
 
     @property
     def relation(self) -> str:
@@ -326,6 +325,8 @@ class Job:
 
     ``path`` is the job file, ``digest`` the SHA-256 of all effective properties that decide what
     is extracted and how it is written (not of run control such as threads, retries, state).
+    ``known_digests`` are those under which this release or an earlier one may have recorded the
+    same configuration, ``digest`` among them; without any, nothing recorded is taken over.
     """
 
     name: str
@@ -342,6 +343,7 @@ class Job:
     state: StateSpec
     keys: KeySpec = field(default_factory=KeySpec)
     audit: AuditSpec = field(default_factory=AuditSpec)
+    known_digests: tuple[str, ...] = ()
 
     def has_input(self, category: str) -> bool:
         """Return whether the job has secondary input whose rows are of a category."""

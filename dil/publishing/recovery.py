@@ -127,12 +127,14 @@ class Adoptable:
     older one must not stand in for it. Nor does a first reading where ``rule`` says no.
     """
 
-    def __init__(self, results: Sequence[StagedResult], digest: str, rule: StandIn) -> None:
+    def __init__(
+        self, results: Sequence[StagedResult], digests: Collection[str], rule: StandIn
+    ) -> None:
         self._rule = rule
         self._results: Mapping[tuple[str, int, int], StagedResult] = {
             (each.work_unit.signature, each.work_unit.low, each.work_unit.high): each
             for each in results
-            if each.digest == digest and each.work_unit.last_high is None
+            if each.digest in digests and each.work_unit.last_high is None
         }
 
     def take(self, unit: WorkUnit) -> TaskReport | None:

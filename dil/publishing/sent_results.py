@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from dil.model.task import TaskReport
@@ -17,11 +17,11 @@ class SentResults:
     stays sent: to do the work unit once more would send its rows twice.
     """
 
-    def __init__(self, results: Sequence[StagedResult], digest: str) -> None:
+    def __init__(self, results: Sequence[StagedResult], digests: Collection[str]) -> None:
         self._reports: Mapping[tuple[str, int, int], TaskReport] = {
             (each.work_unit.signature, each.work_unit.low, each.work_unit.high): each.report
             for each in results
-            if each.digest == digest
+            if each.digest in digests
         }
 
     def take(self, unit: WorkUnit) -> TaskReport | None:

@@ -74,7 +74,7 @@ def refuse_stale_plan(job: Job, saved: SavedPlan, head: JsonObject | None) -> No
             f'is a plan of job "{saved.job}", this is "{job.name}"',
             f"Make one: {_PLAN_AGAIN}",
         )
-    if (saved.digest, saved.backfill) != (job.digest, job.planning.backfill):
+    if saved.digest not in job.known_digests or saved.backfill != job.planning.backfill:
         raise ConfigError.single(
             "--plan",
             "was made with another configuration: the job file, what it includes, or a -D flag "
@@ -132,7 +132,7 @@ def publishes_its_successes(run: RunRecord, job: Job) -> bool:
     return (
         run.is_open
         and run.policy == CommitPolicy.SUCCESSFUL.value
-        and run.digest == job.digest
+        and run.digest in job.known_digests
         and _looks_at_history(job)
     )
 

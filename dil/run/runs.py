@@ -237,7 +237,7 @@ def _is_of_use(run: RunRecord, results: Sequence[publishing.StagedResult], job: 
     published as what the run itself completed, under the policy ``successful`` (spec README 29).
     """
     is_snapshot = job.publishing.mode is PublishMode.REPLACE
-    if not run.is_open or run.digest != job.digest or is_snapshot:
+    if not run.is_open or run.digest not in job.known_digests or is_snapshot:
         return False
     is_published = run.policy == CommitPolicy.SUCCESSFUL.value
     return any(is_published or each.work_unit.last_high is None for each in results)

@@ -245,8 +245,8 @@ class _Run:
             return (), tuple(plan.work_units)
         runs = [run for run in self._store.unfinished_runs() if run.is_open]
         staged = [each for run in runs for each in publishing.staged_work(self._files, run)]
-        pool = publishing.Adoptable(staged, self._job.digest, self._stand_in(plan))
-        sent = SentResults(staged, self._job.digest) if is_sent else None
+        pool = publishing.Adoptable(staged, self._job.known_digests, self._stand_in(plan))
+        sent = SentResults(staged, self._job.known_digests) if is_sent else None
         adopted, fresh = [], []
         for unit in plan.work_units:
             report = pool.take(unit) if sent is None else sent.take(unit)
@@ -286,7 +286,7 @@ class _Run:
         runs = [
             run
             for run in self._store.unfinished_runs()
-            if run.run_id != self._run_id and run.digest == self._job.digest
+            if run.run_id != self._run_id and run.digest in self._job.known_digests
         ]
         return publishing.resumable(self._files, runs, units, self._stand_in(plan))
 

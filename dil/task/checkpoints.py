@@ -265,9 +265,12 @@ class Checkpoints:
         if self._run.job.publishing.is_of_one_time and not self._sends:
             counters.note(OTHER_TIME)
             return None
-        if other.last.owner == self._owner:
+        owner = other.last.owner
+        if owner.digest in self._run.job.known_digests:
+            owner = replace(owner, digest=self._owner.digest)
+        if owner == self._owner:
             return other
-        is_moved = replace(other.last.owner, low=self._owner.low, high=self._owner.high)
+        is_moved = replace(owner, low=self._owner.low, high=self._owner.high)
         counters.note(OTHER_WINDOW if is_moved == self._owner else OF_BEFORE)
         return None
 

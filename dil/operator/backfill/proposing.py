@@ -183,7 +183,7 @@ def _refusal(
     name = standing.definition.id
     if standing.status in (Status.PUBLISHED, Status.UNDONE):
         return StateError(f"backfill {name} is {standing.status}", "Begin a new one of the range.")
-    if standing.definition.digest != job.digest:
+    if standing.definition.digest not in job.known_digests:
         return other_configuration(standing.definition)
     missing = len(standing.definition.plan.work_units) - len(standing.done)
     if missing and not is_partial:

@@ -68,7 +68,7 @@ def unfinished(
     for each in definitions.known(job):
         if (each.low, each.high, each.units) != (window.low, window.high, tuple(sorted(units))):
             continue
-        if each.digest == job.digest and standing_of(job, each, clock).is_open:
+        if each.digest in job.known_digests and standing_of(job, each, clock).is_open:
             return each
         log.info("backfill %s of this range is of another configuration or published", each.id)
     return None
@@ -117,7 +117,7 @@ def read(
         DilError: as for ``run_job``.
     """
     _refuse_unfit(job)
-    if definition.digest != job.digest:
+    if definition.digest not in job.known_digests:
         raise definitions.other_configuration(definition)
     standing = standing_of(job, definition, options.clock)
     if standing.status in (Status.PUBLISHED, Status.UNDONE):
