@@ -69,7 +69,10 @@ def test_a_run_stops_the_session_that_it_started_and_leaves_the_process_as_it_wa
     in_a_process(
         """
 import os, signal, sys
+from datetime import UTC, datetime
 import dil.api
+
+NOW = datetime(2024, 3, 5, tzinfo=UTC)
 
 def facts():
     names = ["JAVA_HOME", "PYTHONPATH", "PYSPARK_PYTHON", "PYSPARK_GATEWAY_PORT"]
@@ -78,7 +81,7 @@ def facts():
 
 before = facts()
 
-report = dil.api.run(sys.argv[1])
+report = dil.api.run(sys.argv[1], now=NOW)
 
 assert (report.status, report.exit_code, report.rows) == ("success", 0, 2), report
 assert facts() == before
@@ -86,7 +89,7 @@ from pyspark import SparkContext
 assert SparkContext._active_spark_context is None
 assert SparkContext._gateway is None
 
-assert dil.api.run(sys.argv[1]).status == "nothing_due"
+assert dil.api.run(sys.argv[1], now=NOW).status == "nothing_due"
 second = dil.api.run(sys.argv[2])
 assert (second.status, second.rows) == ("success", 2), second
 from pyspark.sql import SparkSession
