@@ -30,7 +30,7 @@ from dil.state import open_store
 from dil.testing.in_process import InProcessExecutor
 from tests.torture.forks import Answer, killed_at, serve
 
-WATCHED = ("backfill/", "acts/", "job.py", "reshaping/", "state/", "publishing/", "storage/")
+WATCHED = ("operator/", "run/", "reshaping/", "state/", "publishing/", "storage/")
 
 
 def _clock() -> int:

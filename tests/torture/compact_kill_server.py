@@ -30,7 +30,7 @@ from tests.torture import kill_server
 from tests.torture.forks import Answer, killed_at, serve
 
 REGISTERING = ("registration.py", "catalog/", "storage/")
-WATCHED = ("compaction.py", "state/", "publishing/", "storage/")
+WATCHED = ("operator/", "state/", "publishing/", "storage/")
 
 
 def _run(order: Answer) -> Answer:

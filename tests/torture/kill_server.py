@@ -21,7 +21,7 @@ from dil.run.story import run_job
 from dil.testing.in_process import InProcessExecutor
 from tests.torture.forks import Answer, killed_at, serve
 
-WATCHED = ("job.py", "state/", "publishing/", "reshaping/", "storage/")
+WATCHED = ("run/", "state/", "publishing/", "reshaping/", "storage/")
 
 
 def _run(order: Answer) -> Answer:

@@ -27,7 +27,7 @@ from dil.storage import LocalFilesystem
 from dil.task.attempt import run_work_unit
 from tests.torture.forks import Answer, killed_at, serve
 
-WATCHED = ("task.py", "checkpoints.py", "publishing/", "storage/", "writing/", "extraction/paging/")
+WATCHED = ("task/", "publishing/", "storage/", "writing/", "extraction/paging/")
 
 
 def _run(order: Answer) -> Answer:
