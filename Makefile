@@ -7,7 +7,7 @@ SHELL := bash
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.is-set-up
-SOURCES := dil connectors conf tests
+SOURCES := dil connectors conf tests scripts
 MAX_LINES := 600
 # Tests that need neither Spark nor a server.
 FAST := $(wildcard tests/unit tests/golden)
@@ -74,6 +74,19 @@ bench: setup java ## Measure: planning, state, start-up, throughput against a pl
 	@$(BIN)/python tests/bench/bench_writing.py
 	@$(BIN)/python tests/bench/bench_merge.py
 
+.PHONY: coverage
+coverage: setup servers ## Print the branch coverage of unit, property and contract tests, per room
+	@rm -rf .coverage && mkdir .coverage
+	@$(BIN)/coverage run -m pytest -q -n 2 --dist worksteal -m "not long" \
+	  tests/unit tests/property tests/contract
+	@$(BIN)/coverage combine --quiet
+	@$(BIN)/coverage json --quiet -o .coverage/report.json
+	@$(BIN)/python scripts/coverage_by_room.py .coverage/report.json
+
+.PHONY: measures
+measures: setup ## Measure how the code reads and write the figures into docs/contributing.md
+	@$(BIN)/python scripts/measures.py
+
 .PHONY: lint
 lint: setup ## Check style, import direction and module size
 	@$(BIN)/ruff check --quiet $(SOURCES)
@@ -108,6 +121,6 @@ lock: setup ## Resolve the dependencies again and write the locked requirements 
 
 .PHONY: clean
 clean: ## Delete what these targets made, .venv too
-	@rm -rf $(VENV) .demo site build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis \
+	@rm -rf $(VENV) .demo site build dist .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis \
 	  .import_linter_cache
 	@find $(SOURCES) -name __pycache__ -type d -prune -exec rm -rf {} +

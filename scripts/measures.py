@@ -1,0 +1,284 @@
+"""Measure how the code reads, and write the table of docs/contributing.md: ``make measures``.
+
+The figures report; they are no gates. Each row's definition is the function that counts it.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import subprocess
+import sys
+import tarfile
+import tempfile
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = ROOT / "docs/contributing.md"
+BEFORE = "f24e6b2"  # the last commit before the rooms moved
+BEGIN, END = "<!-- measures: written by make measures -->", "<!-- end of measures -->"
+SMALL = 80
+PACKAGES = ("dil", "connectors")
+REFERENCE = "docs/reference/properties.md"
+# A path from the job file to the first request: what other connectors do with pages is not on it.
+JOURNEY = ("dil.", "connectors.http")
+PAGING = re.compile("pagination|paging", re.IGNORECASE)
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+@dataclass(frozen=True)
+class Module:
+    """One file of the code, parsed."""
+
+    name: str
+    text: str
+    nodes: tuple[ast.AST, ...]
+
+    @property
+    def room(self) -> str:
+        """The second part of the name: ``dil.state.chain`` is in ``state``."""
+        package, _, rest = self.name.partition(".")
+        return rest.partition(".")[0] if package == "dil" and rest else package
+
+    @property
+    def lines(self) -> int:
+        """How many lines the file has, blank ones too."""
+        return self.text.count("\n")
+
+    def strings(self) -> Iterator[str]:
+        """Yield the strings of the code, those of f-strings too, but no docstring."""
+        docs = {id(node.value) for node in self.nodes if isinstance(node, ast.Expr)}
+        for node in self.nodes:
+            if not isinstance(node, ast.Constant) or id(node) in docs:
+                continue
+            if isinstance(node.value, str):
+                yield node.value
+
+    def names(self) -> Iterator[str]:
+        """Yield each identifier, defined, imported or used, as often as it stands there."""
+        for node in self.nodes:
+            for member in ("id", "attr", "arg", "name", "module"):
+                if isinstance(found := getattr(node, member, None), str):
+                    yield found
+
+
+def modules_of(root: Path) -> list[Module]:
+    """Parse all modules below a checkout."""
+    paths = [path for package in PACKAGES for path in sorted((root / package).rglob("*.py"))]
+    return [module_of(path, path.relative_to(root)) for path in paths]
+
+
+def module_of(path: Path, place: Path) -> Module:
+    """Parse one file, which stands at ``place`` in the checkout."""
+    parts = place.with_suffix("").parts
+    text = path.read_text(encoding="utf-8")
+    name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+    return Module(name, text, tuple(ast.walk(ast.parse(text))))
+
+
+def rooms(modules: list[Module]) -> dict[str, tuple[int, int]]:
+    """Return modules and lines of each room."""
+    found: dict[str, tuple[int, int]] = {}
+    for module in modules:
+        count, lines = found.get(module.room, (0, 0))
+        found[module.room] = (count + 1, lines + module.lines)
+    return found
+
+
+def small_modules(modules: list[Module]) -> int:
+    """Count modules of fewer than 80 lines."""
+    return sum(module.lines < SMALL for module in modules)
+
+
+def functions_used_once(modules: list[Module]) -> tuple[int, int]:
+    """Count private functions and methods that their module names once, and all functions."""
+    once = total = 0
+    for module in modules:
+        used = Counter(
+            node.id if isinstance(node, ast.Name) else node.attr
+            for node in module.nodes
+            if isinstance(node, ast.Name | ast.Attribute)
+        )
+        defined = [node.name for node in module.nodes if isinstance(node, Function)]
+        private = [name for name in defined if re.match(r"_[^_]", name)]
+        once += sum(used[name] == 1 for name in private)
+        total += len(defined)
+    return once, total
+
+
+def imports_inside(modules: list[Module]) -> tuple[int, int]:
+    """Count import statements inside functions: of this project's modules, and all."""
+    statements = {
+        inner: None
+        for module in modules
+        for node in module.nodes
+        if isinstance(node, Function)
+        for inner in ast.walk(node)
+        if isinstance(inner, ast.Import | ast.ImportFrom)
+    }
+    own = [each for each in statements if targets(each)[0].startswith(PACKAGES)]
+    return len(own), len(statements)
+
+
+def targets(statement: ast.Import | ast.ImportFrom) -> list[str]:
+    """Return what a statement imports: the members of a package as if each were a module."""
+    if isinstance(statement, ast.Import):
+        return [alias.name for alias in statement.names]
+    return [f"{statement.module}.{alias.name}" for alias in statement.names]
+
+
+def import_circles(modules: list[Module]) -> int:
+    """Count groups of modules that import each other, imports inside functions included."""
+    known = {module.name for module in modules}
+    graph: dict[str, set[str]] = {}
+    for module in modules:
+        imported = [
+            target if target in known else target.rpartition(".")[0]
+            for node in module.nodes
+            if isinstance(node, ast.Import | ast.ImportFrom)
+            for target in targets(node)
+        ]
+        graph[module.name] = {name for name in imported if name in known} - {module.name}
+    return sum(1 for _ in circles(graph))
+
+
+def circles(graph: dict[str, set[str]]) -> Iterator[set[str]]:
+    """Yield each set of nodes that reach one another, the largest sets there are."""
+    while (start := circle(graph)) is not None:
+        ahead, behind = reached(graph, start), reached(reversed_edges(graph), start)
+        group = ahead & behind
+        yield group
+        graph = {node: after - group for node, after in graph.items() if node not in group}
+
+
+def circle(graph: dict[str, set[str]]) -> str | None:
+    """Return a node of some circle."""
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        return str(error.args[1][0])
+    return None
+
+
+def reversed_edges(graph: dict[str, set[str]]) -> dict[str, set[str]]:
+    """Return the graph with each edge the other way round."""
+    back: dict[str, set[str]] = defaultdict(set)
+    for node, after in graph.items():
+        for each in after:
+            back[each].add(node)
+    return back
+
+
+def reached(graph: dict[str, set[str]], start: str) -> set[str]:
+    """Return a node and all that its edges lead to."""
+    found, waiting = set[str](), [start]
+    while waiting:
+        node = waiting.pop()
+        if node not in found:
+            found.add(node)
+            waiting.extend(graph.get(node, ()))
+    return found
+
+
+def per_thousand_lines(modules: list[Module], comment: str) -> str:
+    """Return how often a comment stands in a thousand lines."""
+    lines = sum(module.lines for module in modules)
+    return f"{1000 * sum(module.text.count(comment) for module in modules) / lines:.1f}"
+
+
+def homes_of_properties(modules: list[Module], properties: set[str]) -> str:
+    """Say in how many modules a string is exactly a property's name: the mean, and the most."""
+    homes = Counter(
+        text for module in modules for text in set(module.strings()) if text in properties
+    )
+    name, most = homes.most_common(1)[0]
+    return f"{homes.total() / len(properties):.1f} (`{name}`: {most})"
+
+
+def properties_of(root: Path) -> set[str]:
+    """Return the names that the reference of a checkout lists."""
+    text = (root / REFERENCE).read_text(encoding="utf-8")
+    return set(re.findall(r'^\| <a id="[^"]*"></a>`([^`]+)`', text, re.MULTILINE))
+
+
+def files_of_pagination(modules: list[Module]) -> int:
+    """Count modules, connectors but HTTP's left out, whose code has "pagination" or "paging".
+
+    In an identifier, an import or a string; not in a comment, and not in a docstring.
+    """
+    return sum(
+        any(PAGING.search(text) for source in (module.names(), module.strings()) for text in source)
+        for module in modules
+        if module.name.startswith(JOURNEY)
+    )
+
+
+def figures(root: Path) -> tuple[dict[str, str], dict[str, tuple[int, int]]]:
+    """Return the text of each figure of a checkout by its label, and its rooms."""
+    modules = modules_of(root)
+    once, functions = functions_used_once(modules)
+    own, inside = imports_inside(modules)
+    found = {
+        "Modules": f"{len(modules):,}",
+        "Lines": f"{sum(module.lines for module in modules):,}",
+        f"Modules below {SMALL} lines": f"{small_modules(modules):,}",
+        "Private functions that their module names once": f"{once:,} ({once / functions:.0%})",
+        "Imports inside functions: our own / all": f"{own} / {inside}",
+        "`noqa` per thousand lines": per_thousand_lines(modules, "# noqa"),
+        "`type: ignore` per thousand lines": per_thousand_lines(modules, "# type: ignore"),
+        "Modules in which a string is a property's name, mean (most)": homes_of_properties(
+            modules, properties_of(root)
+        ),
+        "Files with paging in their code, from the job file to HTTP's socket": str(
+            files_of_pagination(modules)
+        ),
+        "Import circles": str(import_circles(modules)),
+    }
+    return found, rooms(modules)
+
+
+def checkout(commit: str, folder: Path) -> None:
+    """Write what is measured of a commit into a folder."""
+    asked = ["git", "archive", commit, *PACKAGES, REFERENCE]
+    done = subprocess.run(asked, cwd=ROOT, capture_output=True, check=False)
+    if done.returncode:
+        sys.exit(f"git has no commit {commit} here (a shallow clone?): {done.stderr.decode()}")
+    with tarfile.open(fileobj=io.BytesIO(done.stdout)) as archive:
+        archive.extractall(folder, filter="data")
+
+
+def table() -> str:
+    """Return both tables, before and now."""
+    with tempfile.TemporaryDirectory() as folder:
+        checkout(BEFORE, Path(folder))
+        before, rooms_before = figures(Path(folder))
+    now, rooms_now = figures(ROOT)
+    lines = [f"| | before (`{BEFORE}`) | now |", "|---|---|---|"]
+    lines += [f"| {label} | {before[label]} | {text} |" for label, text in now.items()]
+    lines += ["", "| Room | modules before | now | lines before | now |", "|---|---|---|---|---|"]
+    for room in sorted(rooms_before | rooms_now):
+        old, new = (
+            [f"{number:,}" for number in found[room]] if room in found else ["-", "-"]
+            for found in (rooms_before, rooms_now)
+        )
+        lines.append(f"| `{room}` | {old[0]} | {new[0]} | {old[1]} | {new[1]} |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Write the tables between the marks of the page, and print them."""
+    head, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
+    _, _, tail = rest.partition(END)
+    text = table()
+    PAGE.write_text(f"{head}{BEGIN}\n\n{text}\n\n{END}{tail}", encoding="utf-8")
+    print(text)
+
+
+if __name__ == "__main__":
+    main()
