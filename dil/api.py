@@ -123,11 +123,11 @@ def run(
     from dil.observe.redaction import redactor, secrets_of
     from dil.observe.report import redacted
     from dil.run.failing import failed_report
+    from dil.run.job_run import run_job
+    from dil.run.lease import new_run_id
     from dil.run.options import RunOptions
-    from dil.run.plans import read_plan
+    from dil.run.plan_builder import read_plan
     from dil.run.process import cache_dir, real_clock
-    from dil.run.runs import new_run_id
-    from dil.run.story import run_job
 
     if plan is not None and now is not None:
         raise ConfigError.single("plan", "has a now of its own", "Leave now out.")

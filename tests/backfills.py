@@ -10,12 +10,12 @@ import pyarrow.parquet as pq
 
 from dil.model.interval import Interval
 from dil.model.report import RunReport
-from dil.operator import acts
-from dil.operator.backfill import comparing, dropping, proposing, publishing, reading
+from dil.operator import amendments
+from dil.operator.backfill import comparing, publication, publishing, reading
 from dil.operator.backfill.comparing import Difference
-from dil.operator.backfill.definition import Definition, folder_of, known
-from dil.operator.backfill.proposing import How, Publication
-from dil.operator.backfill.standing import Standing, standing_of
+from dil.operator.backfill.definition import BackfillDefinition, folder_of, list_backfills
+from dil.operator.backfill.publication import Publication, RowDecision
+from dil.operator.backfill.status import BackfillStatus, read_status
 from tests.jobs import published_ids, visible_files
 from tests.servers.http_server import HttpServer
 from tests.servers.rows import encode, generated_row
@@ -32,63 +32,77 @@ class Backfills:
     def clock(self) -> int:
         return self.story.clock
 
-    def begin(self, days: range, *units: str) -> Definition:
+    def begin(self, days: range, *units: str) -> BackfillDefinition:
         """Decide on a backfill of some days."""
         job = self.story.job()
         window = Interval(day(days.start), day(days.stop))
         texts = tuple(json.dumps({"unit": unit}, separators=(",", ":")) for unit in units)
         with self.story.store() as store:
-            plan = reading.propose(job, store, window, texts, now_ms=self.now_ms)
+            plan = reading.plan_backfill(job, store, window, texts, now_ms=self.now_ms)
             self.story.clock += 1
             return reading.begin(job, store, plan, window, texts, self.story.clock)
 
-    def read(self, definition: Definition, **pace: int) -> RunReport:
+    def read(self, definition: BackfillDefinition, **pace: int) -> RunReport:
         """Read what is not read yet."""
         options = self.story.options(self.now_ms)
         return reading.read(self.story.job(), definition, options, **pace)
 
-    def take(self, days: range, *units: str) -> Definition:
+    def take(self, days: range, *units: str) -> BackfillDefinition:
         """Begin a backfill and read it."""
         definition = self.begin(days, *units)
         assert self.read(definition).exit_code == 0
         return definition
 
     def propose(
-        self, definition: Definition, how: How = How.UNDECIDED, *, is_partial: bool = False
+        self,
+        definition: BackfillDefinition,
+        how: RowDecision = RowDecision.UNDECIDED,
+        *,
+        is_partial: bool = False,
     ) -> Publication:
         """Return what publishing would change."""
-        with self.story.store() as store, self._desk(store, definition, is_look=True) as desk:
-            return proposing.propose(desk, definition, how, is_partial=is_partial)
+        with (
+            self.story.store() as store,
+            self._session(store, definition, is_dry_run=True) as session,
+        ):
+            return publication.propose_publication(session, definition, how, is_partial=is_partial)
 
     def publish(
-        self, definition: Definition, how: How = How.UNDECIDED, *, is_partial: bool = False
+        self,
+        definition: BackfillDefinition,
+        how: RowDecision = RowDecision.UNDECIDED,
+        *,
+        is_partial: bool = False,
     ) -> Publication:
         """Publish a backfill."""
-        with self.story.store() as store, self._desk(store, definition) as desk:
-            found = proposing.propose(desk, definition, how, is_partial=is_partial)
-            publishing.perform(desk, found, self.story.options(self.now_ms))
+        with self.story.store() as store, self._session(store, definition) as session:
+            found = publication.propose_publication(session, definition, how, is_partial=is_partial)
+            publishing.publish(session, found, self.story.options(self.now_ms))
         return found
 
-    def compare(self, definition: Definition) -> Difference:
+    def compare(self, definition: BackfillDefinition) -> Difference:
         """Compare a backfill with what is live."""
-        with self.story.store() as store, self._desk(store, definition, is_look=True) as desk:
-            return comparing.compare(desk, definition)
+        with (
+            self.story.store() as store,
+            self._session(store, definition, is_dry_run=True) as session,
+        ):
+            return comparing.compare(session, definition)
 
-    def undo(self, definition: Definition) -> None:
+    def undo(self, definition: BackfillDefinition) -> None:
         """Take the last act back."""
-        with self.story.store() as store, self._desk(store, definition, verb="undo") as desk:
-            acts.perform(desk, acts.propose_undo(desk))
+        with self.story.store() as store, self._session(store, definition, verb="undo") as session:
+            amendments.apply(session, amendments.propose_undo(session))
 
-    def drop(self, definition: Definition) -> None:
-        dropping.drop(self.story.job(), definition, self.clock)
+    def drop(self, definition: BackfillDefinition) -> None:
+        publishing.drop(self.story.job(), definition, self.clock)
 
-    def standing(self, definition: Definition) -> Standing:
-        return standing_of(self.story.job(), definition, self.clock)
+    def status(self, definition: BackfillDefinition) -> BackfillStatus:
+        return read_status(self.story.job(), definition, self.clock)
 
-    def known(self) -> list[Definition]:
-        return list(known(self.story.job()))
+    def known(self) -> list[BackfillDefinition]:
+        return list(list_backfills(self.story.job()))
 
-    def held(self, definition: Definition) -> Counter[tuple[str, int]]:
+    def held(self, definition: BackfillDefinition) -> Counter[tuple[str, int]]:
         """Return the rows in a backfill's folder."""
         folder = Path(folder_of(self.story.job().publishing, definition.id).removeprefix("file://"))
         files = [
@@ -98,14 +112,14 @@ class Backfills:
         ]
         return published_ids(sorted(files))
 
-    def _desk(self, store, definition, *, is_look=False, verb=""):
-        return publishing.open_desk(
+    def _session(self, store, definition, *, is_dry_run=False, verb=""):
+        return publishing.open_session(
             self.story.job(),
             store,
             definition,
             now_ms=self.now_ms,
             clock=self.clock,
-            is_look=is_look,
+            is_dry_run=is_dry_run,
             verb=verb,
         )
 

@@ -2,6 +2,7 @@
 
 import logging
 import re
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -43,8 +44,8 @@ LONG = re.compile(
 )
 # Whole jobs, laws of many examples, crashes at every step: not for the minute of `make unit`.
 SLOW = (
-    "tests/property/", "tests/unit/operator/acts/", "tests/unit/run/",
-    "tests/unit/task/test_resuming.py",
+    "tests/property/", "tests/unit/operator/amendments/", "tests/unit/run/",
+    "tests/unit/task/test_resuming.py", "tests/unit/planning/test_attendance.py::test_a_period_is_",
     "tests/unit/cli/test_state_acts.py", "tests/unit/cli/test_runs.py",
     "tests/unit/cli/test_secrets.py", "tests/unit/state/test_sqlite_store.py",
     "tests/unit/connectors/http/test_oauth.py", "tests/unit/task/test_attempts.py",
@@ -56,7 +57,7 @@ SLOW = (
     "tests/unit/extraction/test_json_large.py", "tests/unit/connectors/hdfs/test_decompression.py",
     "tests/unit/conversion/test_encryption.py", "tests/unit/config/test_every_setting_is_used.py",
     "tests/unit/cli/test_runs_finish.py", "tests/unit/extraction/test_paging_seams.py",
-    "tests/unit/extraction/test_xml_extractor.py", "tests/unit/state/test_amending.py",
+    "tests/unit/extraction/test_xml_extractor.py", "tests/unit/state/test_recording_acts.py",
     "tests/unit/extraction/preprocessing/test_compression.py",
 )  # fmt: skip
 
@@ -93,6 +94,14 @@ def source() -> Iterator[HttpServer]:
     rows = Dataset.generate(6 * ROWS_PER_DAY, units=("a", "b"), step_ms=STEP_MS)
     with HttpServer(rows) as server:
         yield server
+
+
+@pytest.fixture
+def sigint_is_heeded() -> Iterator[None]:
+    """Undo an inherited "ignore" (``nohup``, a background job) for one test and what it starts."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture(autouse=True)

@@ -18,8 +18,9 @@ from dil.model.schema_text import parse_schema, schema_text
 from dil.publishing import Finished, Shaped, Target, decide
 from dil.reshaping import Reshaping, reshape
 from dil.reshaping.files import Workshop, row_file
-from dil.storage import LocalFilesystem
+from dil.storage import Folder, LocalFilesystem
 from dil.writing.formats import writer_for
+from dil.writing.rolling import OutputFolder
 from dil.writing.staging import StagedWriter
 from tests.unit.publishing.published import job, report, unit
 
@@ -69,7 +70,8 @@ class Lake:
         staged, schema = [], None
         for at, table in enumerate(tables):
             folder = self.folder / "staged" / str(self.runs) / f"{number}-{at}"
-            writer = StagedWriter(FILES, str(folder), self.job.writing, writer_class)
+            output = OutputFolder(Folder(FILES, str(folder)), self.job.writing, writer_class)
+            writer = StagedWriter(output)
             for batch in table.to_batches(self.row_group_rows):
                 writer.write(batch)
             staged += writer.finish()
@@ -85,7 +87,7 @@ class Lake:
             run_id=f"r{self.runs}",
             output_dir=f"{place.final_dir}/{place.dataset_path}",
             live=self.live,
-            strays=(),
+            untracked=(),
             system_time=now,
             horizon=now,
             known_schema=self.known,

@@ -13,12 +13,12 @@ from dil.model.dataset import RunRecord
 from dil.model.job import Job
 from dil.model.json import JsonObject
 from dil.model.report import RunReport
+from dil.run.job_run import run_job
 from dil.run.options import RunOptions
-from dil.run.story import run_job
 from dil.spi.state_store import StateStore, UnitState
 from dil.state import open_store
 from dil.state.blocks.verification import verify_chain
-from dil.task.attempt import Surroundings
+from dil.task.context import Clocks
 from dil.testing.in_process import InProcessExecutor
 from tests.jobs import dataset, manifest_files, published_ids, visible_files, write_job
 from tests.servers.http_server import Fault, HttpServer
@@ -123,7 +123,7 @@ class Story:
 
 def executor() -> Executor:
     """Return an executor that never sleeps."""
-    return InProcessExecutor(Surroundings(sleep=lambda seconds: None))
+    return InProcessExecutor(Clocks(sleep=lambda seconds: None))
 
 
 def snapshot(folder: Path) -> dict[str, tuple[int, int]]:

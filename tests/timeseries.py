@@ -185,7 +185,7 @@ class Series:
         )
         known = {file.uri: file for file in live}
         commit = Commit(
-            run_id, "digest", "dil/orders", tuple(moves), tuple(known[uri] for uri in removes), (),
+            run_id, "digest", "dil/orders", tuple(moves), tuple(known[uri] for uri in removes),
             "", now, now,
         )  # fmt: skip
         self.destination.require_fit(commit)
@@ -196,7 +196,7 @@ class Series:
         self._runs += 1
         removes = tuple(file for file in self.destination.live() if file.timelabel in labels)
         commit = Commit(
-            f"run-{self._runs}", "digest", "dil/orders", (), removes, (), "", START_MS, START_MS,
+            f"run-{self._runs}", "digest", "dil/orders", (), removes, "", START_MS, START_MS,
             act=OperatorAct(DROP, "too many"),
         )  # fmt: skip
         self.destination.require_fit(commit)

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pymysql
 import pytest
 
-from dil.model.dataset import Commit, Intent, Move, PublishedFile, WorkUnitOutcome
+from dil.model.dataset import Commit, Intent, Move, PublishedFile, RunWork, WorkUnitOutcome
 from dil.model.destination import MergeSpec, WarehouseSpec
 from dil.model.job import PublishingSpec, PublishMode
 from dil.model.secret import SecretUrl
@@ -151,8 +151,8 @@ class Loads:
             run_id, "digest", "source", tuple(moves),
             live if self.mode is PublishMode.REPLACE else
             tuple(file for file in live if file.signature in redone),
-            tuple(WorkUnitOutcome(unit, "{}", 0, 1, 1, 1) for unit in redone),
             "", 1_700_000_000_000, 1_700_000_000_000,
+            RunWork(tuple(WorkUnitOutcome(unit, "{}", 0, 1, 1, 1) for unit in redone)),
         )  # fmt: skip
         destination.require_fit(commit)
         return Intent(commit, 1, "/lake", destination.next_sequence())

@@ -23,6 +23,7 @@ class HdfsConnector(Connector):
     """Lists and reads files of this machine, of HDFS, and of what Arrow reaches (B13.4)."""
 
     unit_properties = frozenset({ONCE})
+    reads_window = False
 
     @classmethod
     def check(cls, properties: Properties) -> Iterable[Problem]:

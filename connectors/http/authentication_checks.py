@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from connectors.http.section import HttpSection
 from dil.errors import Problem
-from dil.model.authentication import Authentication
 from dil.model.properties import Properties
 
 _KEY = "ms.authentication"
@@ -15,8 +15,8 @@ _WRITTEN = frozenset({"basic", "bearer", "oauth", "custom"})
 
 def authentication_problems(properties: Properties) -> Iterator[Problem]:
     """Yield what is missing for the method or the grant."""
-    settings = properties[_KEY]
-    if not isinstance(settings, Authentication):
+    settings = properties.section(HttpSection).authentication
+    if settings is None:
         return
     has_user = properties.secret(_USER) is not None
     has_password = properties.secret(_PASSWORD) is not None

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from connectors.http.authentication_checks import authentication_problems
+from connectors.http.section import HttpSection
 from connectors.http.settings import HttpSettings, repeats_rows
 from dil.errors import Problem
-from dil.model.authentication import Authentication
 from dil.model.job import Job
 from dil.model.properties import Properties
 from dil.spi.connector import Connector, SessionContext
@@ -20,11 +20,13 @@ if TYPE_CHECKING:
     from connectors.http.session import HttpSession
 
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")  # RFC 9110 section 5.6.2
-_READING = frozenset({"", "GET", "GET_XE"})
+_READING = frozenset({"GET", "GET_XE"})
 
 
 class HttpConnector(Connector):
     """Reads and sends over HTTP; one client, one pool for each attempt (behaviour.md B7)."""
+
+    reads_window = False
 
     @classmethod
     def check(cls, properties: Properties) -> Iterable[Problem]:
@@ -38,8 +40,8 @@ class HttpConnector(Connector):
     @classmethod
     def credentials(cls, job: Job) -> CredentialSource | None:
         """Return what fetches tokens where ``ms.authentication`` has the method oauth2."""
-        authentication = job.properties["ms.authentication"]
-        if not isinstance(authentication, Authentication) or not authentication.is_fetched:
+        authentication = job.properties.section(HttpSection).authentication
+        if authentication is None or not authentication.is_fetched:
             return None
         from connectors.http.oauth import OAuthSource
 
@@ -54,7 +56,7 @@ class HttpConnector(Connector):
     def changes(cls, job: Job) -> Problem | None:
         """Return a problem of the method where HTTP does not call it safe."""
         name = "ms.http.request.method"
-        method = str(job.properties.get(name) or "").upper()
+        method = job.properties.section(HttpSection).method
         if method in _READING:
             return None
         what = f"is {method}, which may change something at the source"
@@ -83,7 +85,7 @@ def _uri_problems(properties: Properties) -> Iterable[Problem]:
 
 
 def _header_problems(properties: Properties) -> Iterable[Problem]:
-    name = properties.text("ms.http.idempotency.header")
+    name = properties.section(HttpSection).idempotency_header
     if name and not _HEADER_NAME.fullmatch(name):
         yield Problem(
             properties.origin("ms.http.idempotency.header"),

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import cast
 
+from connectors.http.section import HttpSection
 from dil.model.authentication import Authentication
 from dil.model.job import Job
 from dil.model.secret import Secret
@@ -74,33 +75,28 @@ class HttpSettings:
     def of(cls, job: Job) -> HttpSettings:
         """Read the properties of B7 from a parsed job."""
         properties = job.properties
-        headers = cast("Mapping[str, str | Secret]", properties["ms.http.request.headers"] or {})
-        authentication = cast("Authentication | None", properties["ms.authentication"])
+        http = properties.section(HttpSection)
         host = properties.text("source.conn.use.proxy.url")
         port = properties.integer("source.conn.use.proxy.port")
-        method = properties.text("ms.http.request.method").upper() or "GET"
         return cls(
             uri=job.source.uri,
-            method="GET" if method == _UNENCODED else method,
-            encodes=method != _UNENCODED,
-            headers=headers,
-            authentication=authentication,
+            method="GET" if http.method == _UNENCODED else http.method,
+            encodes=http.method != _UNENCODED,
+            headers=http.headers,
+            authentication=http.authentication,
             username=job.source.username,
             password=job.source.password,
-            statuses=properties.typed("ms.http.statuses", HttpStatuses),
-            reasons=properties.typed("ms.http.status.reasons", HttpStatusReasons),
+            statuses=http.statuses,
+            reasons=http.reasons,
             tls=cast("TlsSettings | None", properties["ms.ssl"]) or TlsSettings(),
-            pool_size=properties.integer("ms.http.conn.max") or 50,
+            pool_size=http.pool_size,
             proxy=_proxy(host, port),
-            retry=RetryBudget(
-                properties.integer("ms.http.retry.max"),
-                properties.integer("ms.http.retry.max.seconds"),
-            ),
+            retry=RetryBudget(http.retries, http.retry_s),
             declared=frozenset(parameter.name for parameter in job.extraction.parameters),
-            idempotency_header=properties.text("ms.http.idempotency.header"),
-            repeats_unsafe=properties.boolean("ms.http.retry.unsafe"),
+            idempotency_header=http.idempotency_header,
+            repeats_unsafe=http.repeats_unsafe,
             renewal=_renewal(properties["ms.secondary.input"]),
-            body_wait_s=properties.integer("ms.http.response.max.seconds"),
+            body_wait_s=http.body_wait_s,
         )
 
 

@@ -25,10 +25,12 @@ from dil.model.settings import (
     flat_parameters,
 )
 from dil.spi.connector import Connector, RowSession, SessionContext, SparkReader
+from dil.text.paths import is_jsonpath
 from dil.text.variables import placeholders
 
 _URI = "ms.source.uri"
 _SESSION = "ms.session.key.field"
+_TOTAL = "ms.total.count.field"
 _PAGES = "ms.pagination"
 _SPLIT = "ms.jdbc.partition.column"
 _EXTRACTORS = {"json", "csv"}
@@ -38,6 +40,7 @@ class JdbcConnector(Connector):
     """Reads the rows of a SQL statement (behaviour.md B13.1)."""
 
     unit_properties = frozenset({_SPLIT})
+    reads_window = False
 
     @classmethod
     def check(cls, properties: Properties) -> Iterable[Problem]:
@@ -46,7 +49,8 @@ class JdbcConnector(Connector):
             return [*spark_reader.problems(properties), *_other_problems(properties)]
         found = [*_uri_problems(properties), *_statement_problems(properties)]
         if properties.text(KEY).strip():
-            found += [*_cursor_problems(properties), *_page_problems(properties)]
+            found += [*_path_problems(properties), *_cursor_problems(properties)]
+            found += _page_problems(properties)
         return [*found, *_other_problems(properties), *spark_reader.needless(properties)]
 
     @classmethod
@@ -132,6 +136,20 @@ def _statement_problems(properties: Properties) -> Iterator[Problem]:
         )
     if count > 1:
         yield Problem(origin, KEY, f"has {count} statements", "One statement is run for each page.")
+
+
+def _path_problems(properties: Properties) -> Iterator[Problem]:
+    """Yield where JSONPath stands in place of a column."""
+    session = properties[_SESSION]
+    key = session.name if isinstance(session, SessionKeyField) else ""
+    for name, text in ((_SESSION, key), (_TOTAL, properties.text(_TOTAL))):
+        if is_jsonpath(text):
+            yield Problem(
+                properties.origin(name),
+                name,
+                f'has "{text}", and the rows of a statement have columns, no JSON',
+                "Write the name of a column.",
+            )
 
 
 def _cursor_problems(properties: Properties) -> Iterator[Problem]:

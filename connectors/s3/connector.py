@@ -30,6 +30,7 @@ class S3Connector(Connector):
     """Lists, reads and puts objects; one client for each attempt (behaviour.md B13.2, B16.3)."""
 
     unit_properties = frozenset({ONCE})
+    reads_window = False
 
     @classmethod
     def check(cls, properties: Properties) -> Iterable[Problem]:

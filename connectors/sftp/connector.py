@@ -34,6 +34,7 @@ class SftpConnector(Connector):
     """Lists, reads and puts files; one connection for each attempt (behaviour.md B13.3)."""
 
     unit_properties = frozenset({ONCE})
+    reads_window = False
 
     @classmethod
     def check(cls, properties: Properties) -> Iterable[Problem]:

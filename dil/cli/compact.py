@@ -1,4 +1,4 @@
-"""``dil compact``: small files put together, and old versions of tables deleted."""
+"""``dil compact``: compacts small files, and deletes old versions of tables."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from dil.run.process import real_clock
 
 if TYPE_CHECKING:
     from dil.model.job import Job
-    from dil.operator.compaction import Outcome, Proposal
+    from dil.operator.compaction import CompactionPlan, CompactionResult
 
-_BINS_SHOWN = 20
+_GROUPS_SHOWN = 20
 
 
 @click.command(short_help="Put small files together; delete old versions of a table.")
@@ -58,34 +58,34 @@ def compact(
     with results_only():
         job = call.job(secrets=False)
         # Imported here: a job file that is wrong is told at once.
-        from dil.operator.compaction import Wish
-        from dil.operator.compaction import compact as put_together
+        from dil.operator.compaction import CompactionRequest
+        from dil.operator.compaction import compact as compact_files
 
-        wish = Wish(
+        request = CompactionRequest(
             clock=real_clock,
             target_bytes=target_bytes,
             max_bytes=max_bytes,
             vacuum_hours=vacuum_hours,
-            is_look=dry_run,
+            is_dry_run=dry_run,
         )
-        outcome = put_together(job, wish)
+        result = compact_files(job, request)
     if call.as_json:
-        emit_json(_json(job, outcome, is_look=dry_run))
+        emit_json(_json(job, result, is_dry_run=dry_run))
     else:
-        _text(job, outcome, is_look=dry_run)
+        _text(job, result, is_dry_run=dry_run)
     return 0
 
 
-def _json(job: Job, outcome: Outcome, *, is_look: bool) -> dict[str, object]:
-    proposal = outcome.proposal
+def _json(job: Job, result: CompactionResult, *, is_dry_run: bool) -> dict[str, object]:
+    plan = result.plan
     return {
         "job": job.name,
-        "act": outcome.act_id,
-        "dry_run": is_look,
-        "target_bytes": proposal.target_bytes,
-        "live": proposal.live,
-        "small": proposal.files,
-        "bytes": proposal.bytes,
+        "act": result.act_id,
+        "dry_run": is_dry_run,
+        "target_bytes": plan.target_bytes,
+        "live": plan.live,
+        "small": plan.files,
+        "bytes": plan.bytes,
         "groups": [
             {
                 "files": [file.uri for file in each.files],
@@ -94,60 +94,60 @@ def _json(job: Job, outcome: Outcome, *, is_look: bool) -> dict[str, object]:
                 "signature": each.signature or None,
                 "timelabel": each.files[0].timelabel,
             }
-            for each in proposal.bins
+            for each in plan.groups
         ],
-        "left": proposal.left,
-        "added": [file.uri for file in outcome.added],
-        "removed": outcome.removed,
-        "finished": outcome.finished,
-        "vacuumed": list(outcome.vacuumed),
-        "notes": [*proposal.notes, *outcome.notes],
+        "left": plan.left,
+        "added": [file.uri for file in result.added],
+        "removed": result.removed,
+        "finished": result.finished,
+        "vacuumed": list(result.vacuumed),
+        "notes": [*plan.notes, *result.notes],
     }
 
 
-def _text(job: Job, outcome: Outcome, *, is_look: bool) -> None:
-    for line in _lines(job, outcome, is_look=is_look):
+def _text(job: Job, result: CompactionResult, *, is_dry_run: bool) -> None:
+    for line in _lines(job, result, is_dry_run=is_dry_run):
         emit(f"{line}\n")
 
 
-def _lines(job: Job, outcome: Outcome, *, is_look: bool) -> Iterator[str]:
+def _lines(job: Job, result: CompactionResult, *, is_dry_run: bool) -> Iterator[str]:
     from dil.observe.progress import counted
 
-    proposal = outcome.proposal
-    yield f"{job.name}  {counted(proposal.live, 'live file')}"
-    if outcome.finished:
-        yield f"  the publish of {outcome.finished} was finished first"
-    yield f"  {_summary(outcome, is_look=is_look)}"
-    if is_look:
-        yield from _groups(proposal)
-    if proposal.left:
-        yield f"  {counted(proposal.left, 'group')} beyond --max-bytes, for the next time"
-    if outcome.vacuumed:
-        verb = "would be deleted" if is_look else "deleted"
-        yield f"  {counted(len(outcome.vacuumed), 'file')} of old versions {verb}"
-    for note in (*proposal.notes, *outcome.notes):
+    plan = result.plan
+    yield f"{job.name}  {counted(plan.live, 'live file')}"
+    if result.finished:
+        yield f"  the publish of {result.finished} was finished first"
+    yield f"  {_summary(result, is_dry_run=is_dry_run)}"
+    if is_dry_run:
+        yield from _groups(plan)
+    if plan.left:
+        yield f"  {counted(plan.left, 'group')} beyond --max-bytes, for the next time"
+    if result.vacuumed:
+        verb = "would be deleted" if is_dry_run else "deleted"
+        yield f"  {counted(len(result.vacuumed), 'file')} of old versions {verb}"
+    for note in (*plan.notes, *result.notes):
         yield f"  note: {note}"
-    if is_look:
+    if is_dry_run:
         yield "nothing was changed"
 
 
-def _summary(outcome: Outcome, *, is_look: bool) -> str:
+def _summary(result: CompactionResult, *, is_dry_run: bool) -> str:
     from dil.observe.progress import counted, human_bytes
 
-    proposal = outcome.proposal
-    if not proposal.bins:
+    plan = result.plan
+    if not plan.groups:
         return "nothing to put together"
-    verb = "would be put" if is_look else "put"
-    new = len(proposal.bins) if is_look else len(outcome.added)
-    small = counted(proposal.files, "small file")
-    return f"{small} ({human_bytes(proposal.bytes)}) {verb} together into {new}"
+    verb = "would be put" if is_dry_run else "put"
+    new = len(plan.groups) if is_dry_run else len(result.added)
+    small = counted(plan.files, "small file")
+    return f"{small} ({human_bytes(plan.bytes)}) {verb} together into {new}"
 
 
-def _groups(proposal: Proposal) -> Iterator[str]:
+def _groups(plan: CompactionPlan) -> Iterator[str]:
     from dil.observe.progress import human_bytes
 
-    for each in proposal.bins[:_BINS_SHOWN]:
+    for each in plan.groups[:_GROUPS_SHOWN]:
         folder = unquote(each.files[0].uri.rpartition("/")[0])
         yield f"    {len(each.files):>6} files  {human_bytes(each.bytes):>10}  {folder}"
-    if len(proposal.bins) > _BINS_SHOWN:
-        yield f"    and {len(proposal.bins) - _BINS_SHOWN} more"
+    if len(plan.groups) > _GROUPS_SHOWN:
+        yield f"    and {len(plan.groups) - _GROUPS_SHOWN} more"

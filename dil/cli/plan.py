@@ -35,7 +35,7 @@ def plan(call: JobCall, *, now: str | None, everything: bool, out_file: Path | N
         now_ms = call.invocation.now(now)
         job = call.job(secrets=False)
         # Imported here: a job file that is wrong is told at once.
-        from dil.run.plans import plan_job
+        from dil.run.plan_builder import plan_job
 
         saved = plan_job(job, now_ms=now_ms, clock=real_clock, explain=everything)
         if out_file is not None:

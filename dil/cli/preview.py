@@ -1,4 +1,4 @@
-"""``dil preview`` and ``dil check``: a look at the source before a run. Change no state."""
+"""``dil preview`` and ``dil check``: try the source before a run, without changing state."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dil.run.process import cache_dir, real_clock
 
 if TYPE_CHECKING:
     from dil.model.job import Job
-    from dil.operator.source_preview import Answer, Look
+    from dil.operator.source_preview import SourceAnswer, SourcePreview
 
 _ROWS = 3
 send_option = click.option(
@@ -42,7 +42,7 @@ def preview(call: JobCall, *, now: str | None, rows: int, signature: str | None,
     """
     with results_only():
         job = call.job()
-        found = _look(call, job, now, rows, signature=signature, send=send)
+        found = _preview(call, job, now, rows, signature=signature, send=send)
     if call.as_json:
         emit_json(_preview_json(job, found))
     else:
@@ -64,7 +64,7 @@ def check(call: JobCall, *, now: str | None, send: bool) -> int:
     with results_only():
         job = call.job()
         places = _places(job)
-        found = _look(call, job, now, rows=1, signature=None, send=send)
+        found = _preview(call, job, now, rows=1, signature=None, send=send)
     if call.as_json:
         emit_json({"job": job.name, "ok": True, **_answers_json(found)})
     else:
@@ -74,18 +74,18 @@ def check(call: JobCall, *, now: str | None, send: bool) -> int:
 
 def _places(job: Job) -> tuple[str, ...]:
     # Imported here: a job file that is wrong is told at once.
-    from dil.run import readiness
+    from dil.run import preflight
 
-    return readiness.look(job, os.environ, cache_dir(os.environ))
+    return preflight.look(job, os.environ, cache_dir(os.environ))
 
 
-def _look(
+def _preview(
     call: JobCall, job: Job, now: str | None, rows: int, *, signature: str | None, send: bool
-) -> Look:
+) -> SourcePreview:
     # Imported here: a job file that is wrong is told at once.
-    from dil.operator.source_preview import look
+    from dil.operator.source_preview import preview_source
 
-    return look(
+    return preview_source(
         job,
         now_ms=call.invocation.now(now),
         rows=rows,
@@ -95,7 +95,7 @@ def _look(
     )
 
 
-def _preview_json(job: Job, found: Look) -> dict[str, object]:
+def _preview_json(job: Job, found: SourcePreview) -> dict[str, object]:
     from dil.observe.preview_view import columns_json, rows_json
 
     return {
@@ -112,7 +112,7 @@ def _preview_json(job: Job, found: Look) -> dict[str, object]:
     }
 
 
-def _answers_json(found: Look) -> dict[str, object]:
+def _answers_json(found: SourcePreview) -> dict[str, object]:
     return {
         "requests": [
             {
@@ -127,7 +127,7 @@ def _answers_json(found: Look) -> dict[str, object]:
     }
 
 
-def _preview_text(job: Job, found: Look) -> None:
+def _preview_text(job: Job, found: SourcePreview) -> None:
     from dil.observe.preview_view import rows_text, schema_text
 
     _head(job, found)
@@ -142,7 +142,7 @@ def _preview_text(job: Job, found: Look) -> None:
         emit(schema_text(found.rows))
 
 
-def _head(job: Job, found: Look) -> None:
+def _head(job: Job, found: SourcePreview) -> None:
     from dil.text.zones import find_zone, moment
 
     unit, zone = found.work_unit, find_zone(job.planning.zone)
@@ -156,7 +156,7 @@ def _head(job: Job, found: Look) -> None:
         emit(f"  {_answer_text(answer)}\n")
 
 
-def _check_text(job: Job, found: Look, places: Iterable[str]) -> None:
+def _check_text(job: Job, found: SourcePreview, places: Iterable[str]) -> None:
     _head(job, found)
     state = job.state.place if job.state.enabled else "none is kept"
     emit(f"  state: {state}\n")
@@ -170,7 +170,7 @@ def _check_text(job: Job, found: Look, places: Iterable[str]) -> None:
     emit(f"{job.name}  the source answers, {rows}\n")
 
 
-def _answer_text(answer: Answer) -> str:
+def _answer_text(answer: SourceAnswer) -> str:
     parts = [answer.location]
     parts += [str(answer.status)] if answer.status else []
     parts += [answer.content_type] if answer.content_type else []

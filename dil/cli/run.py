@@ -72,16 +72,16 @@ def run(
         if plan_file is not None and now is not None:
             raise ConfigError.single("--plan", "has a now of its own", "Leave --now out.")
         # Imported here: `dil run --help` does without.
-        from dil.run.plans import read_plan
+        from dil.run.plan_builder import read_plan
 
         saved = None if plan_file is None else read_plan(plan_file)
         job = call.job()
         # Imported here: a job file that is wrong is told at once.
         from dil.observe.logs import bind
         from dil.observe.progress import progress_for
+        from dil.run.job_run import run_job
+        from dil.run.lease import new_run_id
         from dil.run.options import RunOptions
-        from dil.run.runs import new_run_id
-        from dil.run.story import run_job
 
         invocation = call.invocation
         invocation.run_id = new_run_id(real_clock())

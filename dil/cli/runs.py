@@ -16,7 +16,7 @@ from dil.run.failing import INVALID
 from dil.run.process import real_clock
 
 if TYPE_CHECKING:
-    from dil.run.runs import Unfinished
+    from dil.run.run_history import BegunPublish
 
 
 @click.group(cls=SuggestingGroup)
@@ -32,7 +32,7 @@ def runs() -> None:
 def list_runs(call: JobCall, *, limit: int | None) -> int:
     """List the runs of a job, newest first."""
     with opened(call) as (job, store):
-        from dil.run.runs import known_runs
+        from dil.run.run_history import known_runs
 
         found = known_runs(store, limit=limit)
         if call.as_json:
@@ -49,7 +49,8 @@ def list_runs(call: JobCall, *, limit: int | None) -> int:
 def show(call: JobCall, *, run_id: str) -> int:
     """Show one run, and what of it is still in staging."""
     with opened(call) as (job, store):
-        from dil.run.runs import known_runs, leftovers
+        from dil.run.kept_report import kept_report
+        from dil.run.run_history import known_runs, leftovers
 
         run = next((each for each in known_runs(store) if each.record.run_id == run_id), None)
         if run is None:
@@ -57,11 +58,12 @@ def show(call: JobCall, *, run_id: str) -> int:
                 "RUN_ID", f'"{run_id}" is no run of {job.name}', "`dil runs list` names them."
             )
         left = next((each for each in leftovers(job, store) if each.run_id == run_id), None)
+        report = kept_report(store, run_id)
     if call.as_json:
         staging = None if left is None else showing.left_json(left)
-        emit_json(showing.run_json(run) | {"staging": staging})
+        emit_json(showing.run_json(run) | {"staging": staging, "report": report})
     else:
-        showing.show_run(job, run, left)
+        showing.show_run(job, run, left, report)
     return 0
 
 
@@ -74,8 +76,9 @@ def clean(call: JobCall, *, yes: bool) -> int:
     Not needed in the ordinary way: the next run takes over what it can, and sweeps.
     """
     with opened(call) as (job, store):
-        from dil.run.runs import clean as sweep
-        from dil.run.runs import leased, leftovers
+        from dil.run.lease import leased
+        from dil.run.run_history import clean as sweep
+        from dil.run.run_history import leftovers
 
         found = leftovers(job, store)
         gone = 0
@@ -107,22 +110,23 @@ def finish(call: JobCall, *, yes: bool, without_lost: bool) -> int:
     Exit code 2 when --yes is given and --without-lost is missing.
     """
     with opened(call) as (job, store):
-        from dil.run import runs as earlier
+        from dil.run import lease as leases
+        from dil.run import run_history as earlier
 
-        def is_agreed(found: Unfinished | None) -> TypeGuard[Unfinished]:
+        def is_agreed(found: BegunPublish | None) -> TypeGuard[BegunPublish]:
             return found is not None and yes and (without_lost or not found.lost)
 
-        found = earlier.unfinished(job, store)
+        found = earlier.begun_publish(job, store)
         is_done = False
         if is_agreed(found):
-            with earlier.leased(job, store, "finish", real_clock) as lease:
+            with leases.leased(job, store, "finish", real_clock) as lease:
                 # Once more under the lease: meanwhile files may be lost, or a run finished it.
-                found = earlier.unfinished(job, store)
+                found = earlier.begun_publish(job, store)
                 if is_agreed(found):
-                    earlier.finish(job, store, lease, found)
+                    earlier.finish_publish(job, store, lease, found)
                     is_done = True
     if call.as_json:
-        emit_json({"job": job.name, "finished": is_done, **showing.unfinished_json(found)})
+        emit_json({"job": job.name, "finished": is_done, **showing.begun_publish_json(found)})
     else:
         showing.finished(job, found, is_done=is_done, needs_flag=not without_lost)
     return INVALID if yes and found is not None and not is_done else 0

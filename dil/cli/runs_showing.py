@@ -9,7 +9,8 @@ from dil.cli.stdout import emit
 
 if TYPE_CHECKING:
     from dil.model.job import Job
-    from dil.run.runs import KnownRun, Leftover, Unfinished
+    from dil.model.json import JsonObject
+    from dil.run.run_history import BegunPublish, KnownRun, Leftover
 
 
 def list_runs(job: Job, runs: Iterable[KnownRun]) -> None:
@@ -32,12 +33,30 @@ def list_runs(job: Job, runs: Iterable[KnownRun]) -> None:
         emit("no run has begun yet\n")
 
 
-def show_run(job: Job, run: KnownRun, left: Leftover | None) -> None:
-    """Print all about one run."""
+def show_run(
+    job: Job, run: KnownRun, left: Leftover | None, report: JsonObject | None = None
+) -> None:
+    """Print all about one run; of its report what the other lines do not say."""
     emit(f"{job.name}  run {run.record.run_id}\n")
     for name, value in _facts(run, job):
         emit(f"  {name:<11} {value}\n")
     emit(f"  {'staging':<11} {'swept' if left is None else _left_text(left, job)}\n")
+    for name, value in _reported(report or {}):
+        emit(f"  {name:<11} {value}\n")
+
+
+def _reported(report: JsonObject) -> Iterator[tuple[str, str]]:
+    from dil.observe.logs import one_line
+
+    for name in ("seconds", "requests", "retries"):
+        if report.get(name):
+            yield name, str(report[name])
+    failures, notes = report.get("failures"), report.get("notes")
+    for failure in failures if isinstance(failures, list) else []:
+        signature = failure["signature"] or "the run"
+        yield "failure", one_line(f"{signature}: {failure['error']}  [{failure['code']}]")
+    for note in notes if isinstance(notes, list) else []:
+        yield "note", one_line(str(note))
 
 
 def cleaned(job: Job, found: tuple[Leftover, ...], gone: int, *, is_done: bool) -> None:
@@ -57,7 +76,7 @@ def cleaned(job: Job, found: tuple[Leftover, ...], gone: int, *, is_done: bool) 
         emit(f"{job.name}  swept {gone} of {len(found)}; the others are still being written\n")
 
 
-def unfinished_json(found: Unfinished | None) -> dict[str, object]:
+def begun_publish_json(found: BegunPublish | None) -> dict[str, object]:
     """Return a publish that was begun and not finished."""
     if found is None:
         return {"run_id": None, "files": 0, "lost": [], "lost_work_units": []}
@@ -69,7 +88,7 @@ def unfinished_json(found: Unfinished | None) -> dict[str, object]:
     }
 
 
-def finished(job: Job, found: Unfinished | None, *, is_done: bool, needs_flag: bool) -> None:
+def finished(job: Job, found: BegunPublish | None, *, is_done: bool, needs_flag: bool) -> None:
     """Print what became of a publish that was begun."""
     from dil.observe.progress import counted
 

@@ -18,7 +18,7 @@ from dil.run.process import real_clock
 
 if TYPE_CHECKING:
     from dil.model.job import Job
-    from dil.operator.acts.timelabels import LabelTable
+    from dil.operator.timelabels import LabelTable
     from dil.publishing.timeseries.registry import LabelEntry
 
 _HELP = ("-h", "--help")
@@ -147,7 +147,7 @@ def rotate(call: JobCall, *, now: str | None, label: str | None, empty: bool) ->
 
 
 def _table(job: Job) -> LabelTable:
-    from dil.operator.acts.timelabels import open_labels
+    from dil.operator.timelabels import open_labels
 
     return open_labels(job)
 

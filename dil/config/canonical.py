@@ -7,10 +7,11 @@ from dataclasses import replace
 
 from dil.config.deprecated import DEPRECATED, MISSPELLED, OF_GOBBLIN, Replacement
 from dil.config.entry import Entry
-from dil.config.findings import Findings, nearest_word, quote, suggestion
+from dil.config.findings import Findings
 from dil.config.lenient_json import JsonError, parse
 from dil.config.table import ALIASES, OWN_PREFIX, PLUGIN_PREFIX, TABLE
 from dil.model.json import JsonValue, as_text, compact
+from dil.model.suggestions import nearest_word, quote, suggestion
 
 
 def canonical(

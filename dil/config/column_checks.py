@@ -10,14 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from dil.config.findings import Findings, nearest_word, quote
-from dil.config.plugins import Plugins
+from dil.config.conversion import ConversionSection
+from dil.config.findings import Findings
+from dil.config.job_classes import Plugins
 from dil.config.preprocessing import is_file_dump
 from dil.config.publishing_section import publish_mode
 from dil.model.job import ClassRef, PublishMode
 from dil.model.properties import Properties
 from dil.model.schema import ArrayType, Column, DataType, MapType, Primitive, RecordType, Schema
 from dil.model.settings import DerivedField
+from dil.model.suggestions import nearest_word, quote
 from dil.spi.registry import BUILT_IN, PluginKind
 
 KEYS, DELTAS = "extract.primary.key.fields", "extract.delta.fields"
@@ -78,7 +80,7 @@ def _columns(
 
     A type is None where the schema does not decide on it.
     """
-    if values.boolean("converter.avro.nullify.fields.enabled"):
+    if values.section(ConversionSection).keeps_columns:
         return None  # columns of earlier runs are kept, whatever the schema says now
     names = [_short(PluginKind.CONVERTER, ref) for ref in plugins.converters]
     if any(name not in _GROUPING for name in names):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dil.config.egress_checks import progress_key
+from dil.config.conversion import ConversionSection
+from dil.config.egress import progress_key
 from dil.config.findings import Findings
 from dil.model.properties import Properties
 
@@ -27,7 +28,7 @@ def check_contract(values: Properties, findings: Findings) -> None:
             f"is {mode}, and no schema is known: without a state store none is recorded",
             "Give the columns with ms.output.schema, or set state.store.enabled=true.",
         )
-    puts_aside = mode in _PUTS_ASIDE or values.integer(_FAILURES) > 0
+    puts_aside = mode in _PUTS_ASIDE or values.section(ConversionSection).max_failures > 0
     key = progress_key(values)
     if puts_aside and key:
         findings.problem(

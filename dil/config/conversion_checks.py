@@ -9,13 +9,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dil.config.encryption_checks import check_encryption
-from dil.config.findings import Findings, nearest
+from dil.config.findings import Findings
 from dil.model.job import ClassRef
 from dil.model.properties import Properties
 from dil.model.schema import ArrayType, Column, MapType, Primitive, RecordType, Schema
 from dil.model.settings import DerivedField, SecondaryInput
+from dil.model.suggestions import nearest
 from dil.model.validation_attributes import ValidationAttributes
 from dil.spi.registry import BUILT_IN, PluginKind
+from dil.text.paths import compile_path
 
 _CLASSES = "converter.classes"
 _SCHEMA = "ms.output.schema"
@@ -194,7 +196,9 @@ def _check_validation(case: _Case) -> None:
         )
     attributes = case.values[_ATTRIBUTES]
     column = attributes.error_column if isinstance(attributes, ValidationAttributes) else None
-    if not column or case.given is None or _leads_to(column, _judged(case.given)):
+    if not column or case.given is None or not case.findings.is_sound(_ATTRIBUTES):
+        return
+    if _leads_to(column, _judged(case.given)):
         return
     case.findings.problem(
         _ATTRIBUTES,
@@ -220,5 +224,5 @@ _CHECKS = {
 
 
 def _leads_to(path: str, columns: Schema) -> bool:
-    first = path.partition(".")[0]
-    return any(column.name in {path, first} for column in columns)
+    first = compile_path(path).steps[:1]
+    return any(column.name == path or (column.name,) == first for column in columns)

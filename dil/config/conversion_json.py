@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from dil.config.path_checks import path_problem, through_members
 from dil.config.schema_json import output_schema
-from dil.config.shape import ShapeError, Surroundings, as_array, as_object, build
 from dil.model.json import JsonValue
 from dil.model.schema import ArrayType, DataType, MapType, Primitive, RecordType, Schema
-from dil.model.validation_attributes import ValidationAttributes
+from dil.spi.reading import ShapeError, Surroundings, as_array, as_object
+from dil.text.paths import Steps, compile_path, is_jsonpath
 
 # The record whose members are the moved columns, whatever these are (B11.4).
 _MOVED = RecordType(())
@@ -21,38 +22,25 @@ def _encryption_fields(value: JsonValue, around: Surroundings) -> tuple[str, ...
         ShapeError: a path is blank or leads into another one, or there is no master password.
     """
     findings: list[tuple[str, str]] = []
-    paths: list[str] = []
+    paths: dict[str, Steps] = {}
     for index, item in enumerate(as_array(value)):
-        if not isinstance(item, str) or not all(item.split(".")):
+        if not isinstance(item, str) or not (is_jsonpath(item) or all(item.split("."))):
             findings.append((f"[{index}] is no path", 'Write names with dots: "user.token".'))
-        elif item not in paths:
-            paths.append(item)
+        elif found := path_problem(f"[{index}]", item, through_members):
+            findings.append(found)
+        else:
+            paths[item] = compile_path(item).steps
     findings.extend(
         (f'has "{inner}", which lies inside "{outer}"', "Name only the values themselves.")
-        for outer in paths
-        for inner in paths
-        if inner.startswith(f"{outer}.")
+        for outer, steps in paths.items()
+        for inner, deeper in paths.items()
+        if inner != outer and deeper[: len(steps)] == steps
     )
     if findings:
         raise ShapeError(*findings)
-    if paths and not around.resolver.passwords:
-        _report_no_password(around)
+    if paths:
+        around.require_password("asks for encryption")
     return tuple(paths)
-
-
-def _report_no_password(around: Surroundings) -> None:
-    missing = " and ".join(map(str, around.resolver.missing))
-    what = "asks for encryption, and there is no master password"
-    what += f": {missing} cannot be found" if missing else ""
-    fix = "Name the file that holds the master password in encrypt.key.loc."
-    if around.needs_secrets:
-        raise ShapeError((what, fix))
-    around.notice(f"{what}; a run would refuse it", fix)
-
-
-def _validation_attributes(value: JsonValue, around: Surroundings) -> ValidationAttributes:
-    del around
-    return build(ValidationAttributes, as_object(value))
 
 
 def _target_schema(value: JsonValue, around: Surroundings) -> Schema:
@@ -114,10 +102,8 @@ def _name(members: Mapping[str, JsonValue]) -> str:
 READERS: Mapping[str, Callable[[JsonValue, Surroundings], object]] = {
     "ms.encryption.fields": _encryption_fields,
     "ms.target.schema": _target_schema,
-    "ms.validation.attributes": _validation_attributes,
 }
 EMPTY: Mapping[str, Callable[[], object]] = {
     "ms.encryption.fields": tuple,
     "ms.target.schema": tuple,
-    "ms.validation.attributes": ValidationAttributes,
 }

@@ -7,17 +7,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
-from msgspec.structs import replace
-
+from dil.config.conversion import ConversionSection
 from dil.config.findings import Findings
-from dil.config.shape import ShapeError, Surroundings, as_object, build, texts
 from dil.model.csv_settings import CsvSettings, CsvSpec
 from dil.model.job import ClassRef
 from dil.model.json import JsonValue
 from dil.model.properties import Properties
 from dil.model.schema import ArrayType, Column, MapType, RecordType
 from dil.model.settings import DerivedField
+from dil.spi.reading import ShapeError, Surroundings, as_object, build, texts
 
 _KEY = "ms.csv"
 _ORDER = "converter.csv_to_json.custom_order"
@@ -93,12 +93,12 @@ def _check_columns(values: Properties, findings: Findings) -> None:
 
 
 def _order(values: Properties) -> tuple[int, ...]:
-    written = values.typed(_ORDER, tuple)
+    written = values.section(ConversionSection).csv_order
     return tuple(int(text) for text in written if re.fullmatch(r"-?[0-9]{1,5}", text))
 
 
 def _check_order(values: Properties, findings: Findings) -> None:
-    written = values.typed(_ORDER, tuple)
+    written = values.section(ConversionSection).csv_order
     order = _order(values)
     if len(order) != len(written):
         findings.problem(

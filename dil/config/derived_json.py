@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 
-from dil.config.findings import DATE_PATTERN_FIX, REGEX_FIX, ZONE_FIX
-from dil.config.shape import (
+from dil.model.json import JsonValue
+from dil.model.settings import DerivedField, Formula
+from dil.model.suggestions import DATE_PATTERN_FIX, REGEX_FIX, ZONE_FIX
+from dil.spi.reading import (
     ShapeError,
     Surroundings,
     as_array,
@@ -14,8 +16,6 @@ from dil.config.shape import (
     each,
     texts,
 )
-from dil.model.json import JsonValue
-from dil.model.settings import DerivedField, Formula
 from dil.text.zones import find_zone
 
 _CLOCK = re.compile(r"CURRENTDATE|P[0-9]+D", re.IGNORECASE)

@@ -8,8 +8,9 @@ from pathlib import Path
 from dil.config.deprecated import DEPRECATED, MISSPELLED, Replacement
 from dil.config.explaining import bounds, secret_parts
 from dil.config.json_forms import Member, form_of
-from dil.config.property import Group, Property, Support
+from dil.config.property import Group, Property
 from dil.config.table import GROUPS
+from dil.model.section import Support
 
 DEFAULT_TARGET = "docs/reference/properties.md"
 
@@ -38,6 +39,8 @@ that prefix serve `${}` only. `dil explain NAME` prints one entry.
 - `-D key=value` wins over everything; a blank value takes a setting away.
 - `${name}` is the value of another key, `${env:NAME}` of an environment variable, `${sys:NAME}` of
   a `-D` setting. `{{name}}` is left for run time.
+- A path into a response or a row is JSONPath where it is `$` or begins with `$.` or `$[`, and else
+  names with dots between them: see [paths](../paths.md).
 - Relative paths start at the job file's folder; `file:///x` and `file://localhost/x` mean `/x`.
 - JSON with single quotes, unquoted names, comments or trailing commas is read with a notice.
 """

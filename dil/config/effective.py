@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields, replace
+from enum import StrEnum
 from pathlib import Path
+from typing import NamedTuple, TypeVar
 
 from dil.config import settings_json, values
 from dil.config.canonical import shown
@@ -12,16 +14,21 @@ from dil.config.entry import Entry
 from dil.config.findings import Findings
 from dil.config.key_files import located
 from dil.config.lenient_json import JsonError, parse
-from dil.config.paths import local_path
 from dil.config.preprocessing import names_file_dump
-from dil.config.property import Property, Support, ValueType
-from dil.config.shape import ShapeError, Surroundings
-from dil.config.table import TABLE
+from dil.config.property import Property
+from dil.config.sections import properties_of, validate
+from dil.config.surroundings import Surroundings
+from dil.config.table import IN_SECTIONS, SECTIONS, TABLE
 from dil.config.table_job import SECRETS
 from dil.errors import Origin
 from dil.model.json import JsonValue
 from dil.model.secret import Secret
+from dil.model.section import Section, Support, ValueType, Written, property_name
 from dil.secrets import SecretResolver, master_password_files, read_master_passwords
+from dil.spi.reading import ShapeError
+from dil.storage.locations import local_path
+
+S = TypeVar("S", bound=Section)
 
 # Accepted without effect, and likely to be missed when it has none.
 _NOTED = {"job.schedule", "job.lock.enabled", "extractor.class"}
@@ -42,9 +49,17 @@ class Place:
     environ: Mapping[str, str]
 
 
+class Values(NamedTuple):
+    """The values of rows of the table by name, the sections, and what they were read with."""
+
+    by_name: dict[str, object]
+    sections: list[Section]
+    around: Surroundings
+
+
 def evaluate(
     entries: Mapping[str, Entry], place: Place, findings: Findings, *, secrets: bool = True
-) -> tuple[dict[str, object], Surroundings]:
+) -> Values:
     """Return the value of every property, and what secrets and zones were read with.
 
     A property with a problem holds its default. Without ``secrets`` those that cannot be read
@@ -55,8 +70,72 @@ def evaluate(
     found = evaluate_some(entries, [*first, "ms.timezone"], plain, findings)
     resolver = _resolver(found, place, findings, needed=secrets)
     around = Surroundings(resolver, str(found["ms.timezone"]), _no_notice, secrets)
-    rest = [name for name in TABLE if name not in found]
-    return {**found, **evaluate_some(entries, rest, around, findings)}, around
+    sections = [read_section(each, entries, around, findings) for each in SECTIONS]
+    rest = [name for name in TABLE if name not in found and name not in IN_SECTIONS]
+    found |= evaluate_some(entries, rest, around, findings)
+    return Values(found, sections, around)
+
+
+def read_section(
+    section: type[S], entries: Mapping[str, Entry], around: Surroundings, findings: Findings
+) -> S:
+    """Return a section from the entries of its properties; one with a problem has its default."""
+    declared = {entry.name: entry for entry in properties_of(section)}
+    written = {
+        name: entries[name] for name in declared if name in entries and findings.is_sound(name)
+    }
+    # A secret that cannot be read is not a missing one; checks must not call it that.
+    secrets = {name: Secret("") for name, entry in declared.items() if entry.secret}
+    reader = _Reader(declared, around, findings)
+    found, wrong = validate(section, written, reader, secrets)
+    for error in wrong:
+        entry = declared[str(error["loc"][0])]
+        raised = error.get("ctx", {}).get("error", values.out_of_bounds(entry))
+        _report_problem(entry, written[entry.name], raised, findings)
+    default = section()
+    for field in fields(section):
+        name = property_name(field)
+        if name in written and findings.is_sound(name):
+            is_default = getattr(found, field.name) == getattr(default, field.name)
+            _report_support(declared[name], written[name], findings, is_default=is_default)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """Reads the entry of a property as its declaration says."""
+
+    declared: Mapping[str, Property]
+    around: Surroundings
+    findings: Findings
+
+    def value(self, written: Written, type_: object, text: object) -> object:
+        """Return the value of an entry.
+
+        Raises:
+            ValueError: it is a ValueProblem or a ShapeError.
+        """
+        if not isinstance(text, Entry):
+            return text
+        entry = self.declared[text.key]
+        if entry.type.is_json:
+            return self._json(written, entry, text)
+        if entry.type in {ValueType.INT, ValueType.LONG}:
+            return values.whole_number(entry, text.text.strip())
+        value = _parsed(entry, text, self.around, self.findings)
+        if isinstance(type_, type) and issubclass(type_, StrEnum):
+            return type_(str(value))
+        return value
+
+    def _json(self, written: Written, entry: Property, text: Entry) -> object:
+        value = _checked_json(entry, text, self.findings)
+        if not value and entry.name not in _NEVER_EMPTY:
+            from pydantic_core import PydanticUseDefault
+
+            raise PydanticUseDefault
+        if written.read is None:
+            return value
+        return written.read(value, at_entry(self.around, text, self.findings))
 
 
 def _no_notice(what: str, fix: str) -> None:
@@ -69,19 +148,15 @@ def evaluate_some(
     names: Iterable[str],
     around: Surroundings,
     findings: Findings,
-    *,
-    supported: Collection[str] = (),
 ) -> dict[str, object]:
-    """Return the values of some properties.
-
-    Those in ``supported`` are taken although the table says that they come later.
-    """
+    """Return the values of some properties."""
     found: dict[str, object] = {}
     for name in names:
         entry, written = TABLE[name], entries.get(name)
         found[name] = _value(entry, written, around, findings)
-        if written is not None and name not in supported and findings.is_sound(name):
-            _report_support(entry, written, found[name], findings)
+        if written is not None and findings.is_sound(name):
+            is_default = found[name] == blank(entry) or _is_default_json(entry, found[name])
+            _report_support(entry, written, findings, is_default=is_default)
     return found
 
 
@@ -139,18 +214,23 @@ def _value(
     if written is None or not findings.is_sound(entry.name):
         return blank(entry)
     try:
-        value = _parsed(entry, written, around, findings)
-    except values.ValueProblem as problem:
-        text = shown(written, secret=entry.secret)
-        reason = f", which {problem.what}" if problem.what else ""
-        findings.problem(entry.name, f"is {text}{reason}", problem.fix, written.origin)
-        return blank(entry)
-    except ShapeError as error:
-        for what, fix in error.findings:
-            findings.problem(entry.name, what, fix, written.origin)
+        return _parsed(entry, written, around, findings)
+    except (values.ValueProblem, ShapeError) as error:
+        _report_problem(entry, written, error, findings)
         # A secret that cannot be read is not a missing one; checks must not call it that.
         return Secret("") if entry.secret else blank(entry)
-    return value
+
+
+def _report_problem(entry: Property, written: Entry, error: ValueError, findings: Findings) -> None:
+    if isinstance(error, ShapeError):
+        for what, fix in error.findings:
+            findings.problem(entry.name, what, fix, written.origin)
+    elif isinstance(error, values.ValueProblem):
+        text = shown(written, secret=entry.secret)
+        reason = f", which {error.what}" if error.what else ""
+        findings.problem(entry.name, f"is {text}{reason}", error.fix, written.origin)
+    else:
+        raise error
 
 
 def blank(entry: Property) -> object:
@@ -159,7 +239,7 @@ def blank(entry: Property) -> object:
 
 
 def _parsed(entry: Property, written: Entry, around: Surroundings, findings: Findings) -> object:
-    text, folder = written.text.strip(), around.resolver.folder
+    text, folder = written.text.strip(), around.folder
     if entry.secret:
         is_of_state = entry.name.startswith(_STATE_SECRETS)
         secret = at_entry(around, written, findings).secret(text, is_always_read=is_of_state)
@@ -173,6 +253,14 @@ def _parsed(entry: Property, written: Entry, around: Surroundings, findings: Fin
 
 
 def _json(entry: Property, written: Entry, around: Surroundings, findings: Findings) -> object:
+    value = _checked_json(entry, written, findings)
+    if not value and entry.name not in _NEVER_EMPTY:
+        return blank(entry)
+    return settings_json.read(entry.name, value, at_entry(around, written, findings))
+
+
+def _checked_json(entry: Property, written: Entry, findings: Findings) -> JsonValue:
+    """Return the array or object that a property asks for."""
     value = _read_json(entry, written, findings)
     is_array = isinstance(value, list)
     if is_array is not (entry.type is ValueType.JSON_ARRAY) or not isinstance(
@@ -180,9 +268,7 @@ def _json(entry: Property, written: Entry, around: Surroundings, findings: Findi
     ):
         kind = "array" if entry.type is ValueType.JSON_ARRAY else "object"
         raise ShapeError((f"is no JSON {kind}", _FORMS[kind]))
-    if not value and entry.name not in _NEVER_EMPTY:
-        return blank(entry)
-    return settings_json.read(entry.name, value, at_entry(around, written, findings))
+    return value
 
 
 def at_entry(around: Surroundings, written: Entry, findings: Findings) -> Surroundings:
@@ -216,16 +302,15 @@ _JSON_FIX = 'Write [...] or {...}; names and texts stand in double quotes: {"nam
 _QUOTE_FIX = r'In a property file a backslash is doubled: \\" is a quote inside a JSON string.'
 
 
-def _report_support(entry: Property, written: Entry, value: object, findings: Findings) -> None:
+def _report_support(
+    entry: Property, written: Entry, findings: Findings, *, is_default: bool
+) -> None:
     """Report a value that differs from the default and does not have its effect."""
-    if value == blank(entry):
+    if is_default:
         return
     if entry.support is Support.LATER:
-        if not _is_default_json(entry, value):
-            fix = f"Leave it out, or write its default: {entry.default}." if entry.default else ""
-            findings.problem(
-                entry.name, "is not supported yet", fix or "Leave it out.", written.origin
-            )
+        fix = f"Leave it out, or write its default: {entry.default}." if entry.default else ""
+        findings.problem(entry.name, "is not supported yet", fix or "Leave it out.", written.origin)
     elif entry.support is Support.INTERNAL:
         findings.notice(entry.name, "is set by planning; the value is ignored", "", written.origin)
     elif entry.name in _NOTED:

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dil.config.findings import Findings, suggestion
+from dil.config.findings import Findings
 from dil.model.properties import Properties
 from dil.model.schema import ArrayType, Column, DataType, MapType, Primitive, RecordType, Schema
 from dil.model.settings import SchemaCleansing
+from dil.model.suggestions import suggestion
+from dil.text.paths import compile_path
 
 _SCHEMA = "ms.output.schema"
 _FILTERING = "ms.enable.schema.based.filtering"
@@ -28,7 +30,7 @@ def check_encryption(values: Properties, findings: Findings) -> None:
     cleansing = values["ms.schema.cleansing"]
     for path in paths:
         # Given schemas hold cleansed names, paths those of the source.
-        names = _cleansed(path.split("."), cleansing)
+        names = _cleansed([str(name) for name in compile_path(path).steps], cleansing)
         found = _find(names, schema)
         if isinstance(found, Column):
             _check_encrypted(path, found, findings)

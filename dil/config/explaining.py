@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dil.config.deprecated import DEPRECATED, MISSPELLED
-from dil.config.findings import suggestion
 from dil.config.json_forms import Member, form_of
-from dil.config.property import Group, Property, Support
+from dil.config.property import Group, Property
 from dil.config.relations import REFERENCE, example, group_of, old_names, related
 from dil.config.table import ALIASES, GROUPS, TABLE, lookup
 from dil.errors import ConfigError
 from dil.model.json import JsonObject, JsonValue
+from dil.model.section import Support
+from dil.model.suggestions import suggestion
 
 _SHOWN_NEAR = 12
 

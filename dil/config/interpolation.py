@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from dil.config.entry import Entry
-from dil.config.findings import Findings, suggestion
+from dil.config.findings import Findings
+from dil.model.suggestions import suggestion
 
 _TOKEN = re.compile(r"\$\{([^{}]*)\}")
 # References that double at each step would take all memory; no job file needs as much.

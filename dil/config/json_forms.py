@@ -1,23 +1,21 @@
 """What stands inside each JSON property: its members and an example, for the reference.
 
-Types and defaults come from the models that read the values, words from the table of meanings
-here; a test holds the two together.
+Types, defaults and meanings come from the models that read the values; what is read without a
+model has a table here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, Literal, get_args, get_origin
-
-from msgspec import NODEFAULT
-from msgspec.structs import FieldInfo, fields
+from dataclasses import MISSING, Field, dataclass, fields
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from dil.config.json_examples import EXAMPLES
-from dil.config.json_meanings import MEANINGS, WITHOUT_MODEL
+from dil.config.json_meanings import WITHOUT_MODEL
 from dil.model.authentication import Authentication
 from dil.model.csv_settings import CsvSettings
 from dil.model.json import compact
+from dil.model.members import Setting
 from dil.model.s3_settings import S3Settings
 from dil.model.secret import Secret
 from dil.model.settings import (
@@ -29,12 +27,12 @@ from dil.model.settings import (
     SchemaCleansing,
     SecondaryInput,
     SessionKeyField,
-    Setting,
     TlsSettings,
 )
 from dil.model.validation_attributes import ValidationAttributes
+from dil.spi.reading import inner_models, json_name
 
-_MODELS: Mapping[str, type[Setting]] = {
+MODELS: Mapping[str, type[Setting]] = {
     "ms.parameters": Parameter,
     "ms.pagination": Pagination,
     "ms.session.key.field": SessionKeyField,
@@ -49,8 +47,6 @@ _MODELS: Mapping[str, type[Setting]] = {
     "ms.secondary.input": SecondaryInput,
     "ms.validation.attributes": ValidationAttributes,
 }
-# Left out, another property counts and not the model's default.
-_FROM_THE_JOB = {"timezone"}
 _PLAIN: Mapping[object, str] = {
     str: "text",
     int: "whole number",
@@ -84,37 +80,39 @@ def form_of(name: str) -> JsonForm | None:
     """Return what stands inside a property, None for one that is no JSON or not read yet."""
     if name not in EXAMPLES:
         return None
-    model = _MODELS.get(name)
+    model = MODELS.get(name)
     if model is not None:
-        return JsonForm(tuple(_members(model, MEANINGS[name])), EXAMPLES[name])
+        return JsonForm(tuple(_members(model)), EXAMPLES[name])
     members = (Member(path, value, text) for path, value, text in WITHOUT_MODEL[name])
     return JsonForm(tuple(members), EXAMPLES[name])
 
 
-def _members(
-    model: type[Setting], meanings: Mapping[str, str], prefix: str = ""
-) -> Iterator[Member]:
+def _members(model: type[Setting], prefix: str = "") -> Iterator[Member]:
+    types = get_type_hints(model)
     for field in fields(model):
-        path = f"{prefix}{field.encode_name}"
-        inner = _inner_model(field.type)
-        has_default = inner is None and path not in _FROM_THE_JOB
-        default = _default(field) if has_default else ""
-        yield Member(path, _value_text(field.type), meanings[path], default, field.required)
+        path = f"{prefix}{json_name(field)}"
+        inner = next(inner_models(types[field.name]), None)
+        default = "" if inner else _default(field)
+        is_required = field.default is MISSING and field.default_factory is MISSING
+        meaning = field.metadata["description"]
+        yield Member(path, _value_text(types[field.name]), meaning, default, is_required)
         if inner is not None:
-            yield from _members(inner, meanings, f"{path}.")
+            yield from _members(inner, f"{path}.")
 
 
-def _default(field: FieldInfo) -> str:
+def _default(field: Field[Any]) -> str:
     """Return the JSON of a member's default, empty text for none, null and what is empty."""
-    value = "" if field.default is NODEFAULT else field.default
-    return "" if value in (None, "", ()) else compact(value)
+    is_shown = field.metadata["json_schema_extra"]["is_default_shown"]
+    if field.default in (MISSING, None, "", ()) or not is_shown:
+        return ""
+    return compact(field.default)
 
 
 def _value_text(annotation: object) -> str:
     """Return the type of a member in words."""
     if annotation in _PLAIN:
         return _PLAIN[annotation]
-    if _inner_model(annotation) is not None:
+    if next(inner_models(annotation), None) is not None:
         return "object"
     origin, inside = get_origin(annotation), get_args(annotation)
     if origin is Literal:
@@ -124,10 +122,3 @@ def _value_text(annotation: object) -> str:
     # A tuple of one type, a union with None, or Annotated: the first says it.
     first = _value_text(inside[0])
     return f"array of {first}s" if origin is tuple else first
-
-
-def _inner_model(annotation: object) -> type[Setting] | None:
-    for each in (annotation, *get_args(annotation)):
-        if isinstance(each, type) and issubclass(each, Setting):
-            return each
-    return None

@@ -15,7 +15,7 @@ from dil.config.deprecated import DEPRECATED
 from dil.config.explaining import facts, old_key_text
 from dil.config.json_examples import EXAMPLES
 from dil.config.json_forms import form_of
-from dil.config.property import Property, ValueType
+from dil.config.property import Property
 from dil.config.schema_forms import (
     BOOL,
     SCALAR,
@@ -28,6 +28,7 @@ from dil.config.schema_forms import (
 )
 from dil.config.table import ALIASES, OWN_PREFIX, PLUGIN_PREFIX, TABLE
 from dil.model.json import JsonObject, JsonValue
+from dil.model.section import ValueType
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _BLANK: JsonObject = {"$ref": "#/$defs/blank"}

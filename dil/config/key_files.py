@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from dil.config.findings import Findings
-from dil.config.paths import PathError, local_path
 from dil.model.job import PreprocessorSpec
 from dil.model.properties import Properties
 from dil.model.secret import Secret
 from dil.model.settings import TlsSettings
+from dil.storage.locations import PathError, local_path
 
 KEYSTORE = "keystore_path"
 _PARAMETERS = "ms.extract.preprocessor.parameters"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,35 +14,36 @@ from dil.config import (
     contract_checks,
     conversion_checks,
     csv_json,
-    egress_checks,
+    egress,
     key_files,
     output_checks,
-    paging_checks,
+    paging,
     parameter_checks,
+    path_checks,
     preprocessing,
     publishing_checks,
     row_checks,
     secondary_checks,
 )
 from dil.config.canonical import canonical
+from dil.config.conversion import conversion_spec
 from dil.config.digest import digest
-from dil.config.effective import Place, evaluate, evaluate_some, report_missing
+from dil.config.effective import Place, evaluate, evaluate_some, read_section, report_missing
 from dil.config.entry import Entry
 from dil.config.findings import Findings
 from dil.config.first_digest import first_digest
 from dil.config.interpolation import interpolate, references
+from dil.config.job_classes import Plugins
 from dil.config.job_sections import (
-    conversion_section,
     extraction_section,
-    running_section,
     source_section,
-    state_section,
     writing_section,
 )
-from dil.config.paths import PathError, local_path
-from dil.config.planning_section import PLANNING_NAMES, planning_section
+from dil.config.planning_section import (
+    PLANNING_NAMES,
+    planning_section,
+)
 from dil.config.plugins import (
-    Plugins,
     check_plugins,
     check_unit_properties,
     find_plugins,
@@ -50,15 +51,19 @@ from dil.config.plugins import (
 )
 from dil.config.publishing_section import publishing_section
 from dil.config.reader import read_job, with_overrides
-from dil.config.shape import Surroundings
-from dil.config.table import ALIASES
-from dil.config.timeseries_section import with_labels
+from dil.config.running import running_section
+from dil.config.state import state_section
+from dil.config.surroundings import Surroundings
+from dil.config.table import ALIASES, IN_SECTIONS, SECTIONS
+from dil.config.timeseries import with_labels
 from dil.errors import ConfigError, Origin, Problem
 from dil.model.job import Job, KeySpec, PlanningSpec
 from dil.model.properties import Properties
 from dil.model.secret import Secret
+from dil.model.section import Section
 from dil.secrets import SecretResolver
 from dil.spi.registry import join_import_path
+from dil.storage.locations import PathError, local_path
 
 
 class Loaded(Struct, frozen=True):
@@ -154,19 +159,18 @@ def planning_spec(properties: Mapping[str, str]) -> tuple[PlanningSpec, tuple[Pr
     entries = canonical(interpolated, findings, lenient=False)
     findings.origins = {key: entry.origin for key, entry in entries.items()}
     around = Surroundings(SecretResolver({}, Path()), "UTC", lambda _what, _fix: None)
-    values = evaluate_some(
-        entries,
-        PLANNING_NAMES,
-        around,
-        findings,
-    )
-    spec = planning_section(_properties(values, entries), findings)
+    rows = [name for name in PLANNING_NAMES if name not in IN_SECTIONS]
+    values = evaluate_some(entries, rows, around, findings)
+    sections = [read_section(each, entries, around, findings) for each in SECTIONS]
+    spec = planning_section(_properties(values, entries, sections), findings)
     findings.raise_problems()
     return spec, findings.sorted_notices()
 
 
-def _properties(values: Mapping[str, object], entries: Mapping[str, Entry]) -> Properties:
-    return Properties(values, {key: entry.origin for key, entry in entries.items()})
+def _properties(
+    values: Mapping[str, object], entries: Mapping[str, Entry], sections: Iterable[Section] = ()
+) -> Properties:
+    return Properties(values, {key: entry.origin for key, entry in entries.items()}, sections)
 
 
 class _Builder(Struct):
@@ -182,13 +186,13 @@ class _Builder(Struct):
         findings, entries = self.findings, self.entries
         findings.origins = {key: entry.origin for key, entry in entries.items()}
         report_missing(entries, self.blanks, self.place.path, findings)
-        values, around = evaluate(entries, self.place, findings, secrets=self.secrets)
-        base = _properties(values, entries)
+        by_name, sections, around = evaluate(entries, self.place, findings, secrets=self.secrets)
+        base = _properties(by_name, entries, sections)
         folders = self._plugin_folders(base)
         join_import_path((str(self.place.folder), *folders))
         plugins = find_plugins(base, findings)
-        extra = read_plugin_properties(plugins, entries, around, findings)
-        properties = _properties({**values, **extra}, entries)
+        extra, more = read_plugin_properties(plugins, entries, around, findings)
+        properties = _properties({**by_name, **extra}, entries, [*sections, *more])
         check_unit_properties(plugins, properties, findings)
         check_plugins(plugins, properties, findings)
         job = self._checked(properties, plugins, (str(self.place.folder.resolve()), *folders))
@@ -200,17 +204,18 @@ class _Builder(Struct):
     ) -> Job:
         """Run the checks over several properties; raise, or build the job."""
         findings, folder = self.findings, self.place.folder
+        path_checks.check_paths(properties, plugins.extractor, findings)
         planning = planning_section(properties, findings)
         writing = writing_section(properties)
         publishing = publishing_section(properties, folder, findings)
         publishing = with_labels(publishing, planning.timelabel, properties, findings)
         state = state_section(properties, folder, findings)
         running = running_section(properties, plugin_folders, findings)
-        audit = egress_checks.audit_section(properties, folder, findings)
+        audit = egress.audit_section(properties, folder, findings)
         checks.check_names(properties, findings)
         checks.check_proxy(properties, findings)
-        paging_checks.check_paging(properties, findings)
-        egress_checks.check_egress(properties, findings)
+        paging.check_paging(properties, plugins, findings)
+        egress.check_egress(properties, findings)
         secondary_checks.check_secondary_input(properties, folder, findings)
         parameter_checks.check_parameters(properties, planning, findings)
         row_checks.check_rows(properties, planning, findings)
@@ -243,7 +248,7 @@ class _Builder(Struct):
             planning=planning,
             source=source_section(properties, plugins.connector),
             extraction=extraction_section(properties, plugins.extractor, plugins.preprocessors),
-            conversion=conversion_section(properties, plugins.converters),
+            conversion=conversion_spec(properties, plugins.converters),
             writing=writing,
             publishing=publishing,
             running=running,

@@ -5,15 +5,17 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from dil.config.egress_checks import progress_key
-from dil.config.findings import Findings, known_words, quote
-from dil.config.paths import is_local
+from dil.config.egress import progress_key
+from dil.config.findings import Findings
 from dil.config.preprocessing import is_file_dump
 from dil.config.publishing_section import has_run_folder
 from dil.config.tables_section import FORMAT, is_of_files
+from dil.config.warehouse import URL, WarehouseSection
 from dil.model.destination import Layout
 from dil.model.properties import Properties
 from dil.model.schema import Column, EnumType, Primitive
+from dil.model.suggestions import known_words, quote
+from dil.storage.locations import is_local
 
 FILE_NAME = "writer.file.name"
 BLOCK_SIZE = "writer.file.block.size"
@@ -102,7 +104,7 @@ def _check_fields(values: Properties, findings: Findings) -> None:
                 f"names {quote(name)}: folders that begin with _ or . hold no published data",
                 "Rename the column with ms.schema.cleansing, or name another one.",
             )
-    if values["ms.warehouse.url"]:
+    if values.section(WarehouseSection).url:
         findings.problem(
             FIELDS, "makes folders, and rows are loaded into a database", "Leave it out."
         )
@@ -132,7 +134,7 @@ def _check_layout(values: Properties, findings: Findings) -> None:
             LAYOUT, 'is "timelabel", and the job has no timelabels', f"Set {SCHEDULE} too."
         )
     if not is_of_files(values):
-        key = "ms.warehouse.url" if values["ms.warehouse.url"] else FORMAT
+        key = URL if values.section(WarehouseSection).url else FORMAT
         findings.problem(
             LAYOUT,
             f'is "timelabel", which is a layout of plain files, and {key} is set',

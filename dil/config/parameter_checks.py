@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from dil.config.findings import Findings, nearest, quote
+from dil.config.findings import Findings
 from dil.config.java_names import current_name
 from dil.config.secondary_checks import variables_given
 from dil.config.source_units import members_of_source
@@ -17,6 +17,7 @@ from dil.model.json import JsonValue, as_text
 from dil.model.properties import Properties
 from dil.model.secret import Secret
 from dil.model.settings import DerivedField, Pagination, Parameter, flat_parameters
+from dil.model.suggestions import nearest, quote
 from dil.spi.registry import JAVA_NAMES, PluginKind, simple_name
 from dil.text.variables import placeholders
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import pairwise
 
-from dil.config.findings import Findings, known_words
-from dil.config.shape import ShapeError
-from dil.config.table import TABLE
+from dil.config.findings import Findings
 from dil.config.watermarks import instant, names_no_zone
 from dil.model.json import JsonValue
+from dil.model.suggestions import known_words
+from dil.spi.reading import ShapeError
 
 KEY = "ms.work.unit.partition"
-WORDS = TABLE[KEY].words
+WORDS = ("none", "hourly", "daily", "weekly", "monthly", "yearly")
 _NOW = "-"
 _ENDLESS_MS = 2**62
 

@@ -7,15 +7,22 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dil.config.findings import Findings, quote
+from dil.config.findings import Findings
 from dil.config.java_names import current_name
 from dil.config.publishing_section import publish_mode
 from dil.config.source_units import units_of_source
-from dil.config.timelabels_section import CATCHUP, COLUMN, FIRST_RUN, SPLIT, as_written
-from dil.config.timeseries_section import is_timeseries
+from dil.config.timelabels_section import (
+    CATCHUP,
+    FIRST_RUN,
+    SPLIT,
+    TimelabelsSection,
+    as_written,
+)
+from dil.config.timeseries import is_timeseries
 from dil.errors import PluginError
 from dil.model.job import PublishMode
 from dil.model.properties import Properties
+from dil.model.suggestions import quote
 from dil.model.timelabels import TimelabelSpec
 from dil.spi.connector import Connector
 from dil.spi.registry import PluginKind, resolve
@@ -26,11 +33,12 @@ _HTTP = "connectors.http"
 
 def with_periods(spec: TimelabelSpec, values: Properties, findings: Findings) -> TimelabelSpec:
     """Return a schedule with the choice of periods; what contradicts it goes to findings."""
+    labels = values.section(TimelabelsSection)
     spec = replace(
         spec,
         splits=_splits(spec, values, findings),
-        catches_up=values.boolean(CATCHUP),
-        first_period=values.text(FIRST_RUN) == "period",
+        catches_up=labels.catches_up,
+        first_period=labels.first_run == "period",
     )
     _check_left_out(spec, values, findings)
     return spec
@@ -41,7 +49,8 @@ def is_asked_by_window(values: Properties) -> bool:
 
     They have the label of the window that the API was asked for (timelabels.md 3.2 and 6).
     """
-    if not is_timeseries(values) or values.text(COLUMN) or units_of_source(values):
+    column = values.section(TimelabelsSection).column
+    if not is_timeseries(values) or column or units_of_source(values):
         return False
     try:
         connector = resolve(
@@ -56,7 +65,7 @@ def _splits(spec: TimelabelSpec, values: Properties, findings: Findings) -> bool
     """Tell whether work units are split; what contradicts that goes to findings."""
     if SPLIT not in values.explicit:
         return spec.is_dated and is_asked_by_window(values)
-    if values.text(SPLIT) != "units":
+    if values.section(TimelabelsSection).split != "units":
         return False
     asked = units_of_source(values)
     if asked:

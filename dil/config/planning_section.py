@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import fields
 
 from dil.config.findings import Findings
 from dil.config.partitions import read_composite, uses_default_zone
 from dil.config.publishing_section import publish_mode
 from dil.config.source_units import FILES_ONCE, KEY_RANGES, check_units_of_source, units_of_source
-from dil.config.table import GROUPS
+from dil.config.table_planning import PLANNING
+from dil.config.timelabels_section import TimelabelsSection, timelabels_section
 from dil.config.watermarks import KEY as WATERMARK
 from dil.config.watermarks import Watermarks, read_watermarks
 from dil.model.job import DAY_MS, PlanningSpec, PublishMode, TableType
 from dil.model.properties import Properties
+from dil.model.section import property_name
 from dil.model.settings import SecondaryInput
 from dil.model.timelabels import TimelabelSpec
 
-_GROUPS = {"planning", "timelabels"}
 PLANNING_NAMES: tuple[str, ...] = (
-    *(entry.name for group in GROUPS if group.slug in _GROUPS for entry in group.properties),
+    *(entry.name for entry in PLANNING.properties),
+    *(property_name(each) for each in fields(TimelabelsSection)),
     FILES_ONCE,
     KEY_RANGES,
     "ms.jdbc.cursor.delay",
@@ -85,8 +88,6 @@ def planning_section(values: Properties, findings: Findings) -> PlanningSpec:
 def _timelabel(values: Properties, marks: Watermarks, findings: Findings) -> TimelabelSpec | None:
     if not any(name.startswith("ms.timelabel.") for name in values.explicit):
         return None
-    from dil.config.timelabels_section import timelabels_section
-
     spec = timelabels_section(values, marks, findings)
     if spec is None:
         return None

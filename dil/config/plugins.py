@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 
 from dil.config.canonical import shown
-from dil.config.effective import at_entry
+from dil.config.conversion import ConversionSection
+from dil.config.effective import at_entry, read_section
 from dil.config.entry import Entry
-from dil.config.findings import Findings, suggestion
+from dil.config.findings import Findings
 from dil.config.java_names import current_name
+from dil.config.job_classes import Plugins
 from dil.config.preprocessing import find_preprocessors
-from dil.config.shape import ShapeError, Surroundings
+from dil.config.sections import properties_of
 from dil.config.source_units import asked_of_source
+from dil.config.surroundings import Surroundings
 from dil.config.table import PLUGIN_PREFIX
 from dil.errors import PluginError, Problem
-from dil.model.job import ClassRef, PreprocessorSpec
+from dil.model.job import ClassRef
 from dil.model.properties import Properties
+from dil.model.section import Section
+from dil.model.suggestions import suggestion
 from dil.spi.connector import Connector, PluginProperty
 from dil.spi.converter import Converter
 from dil.spi.extractor import Extractor
+from dil.spi.reading import ShapeError
 from dil.spi.registry import PluginKind, is_built_in, load, resolve, simple_name
 
 # What these do is done by the writers here (spec README 15 and 16).
@@ -37,29 +42,11 @@ _BASES: Mapping[PluginKind, type] = {
 }
 
 
-@dataclass(slots=True)
-class Plugins:
-    """The classes of a job; None where one could not be found."""
-
-    connector: ClassRef | None = None
-    extractor: ClassRef | None = None
-    converters: tuple[ClassRef, ...] = ()
-    preprocessors: tuple[PreprocessorSpec, ...] = ()
-    values: dict[str, object] = field(default_factory=dict)
-
-    @property
-    def refs(self) -> tuple[ClassRef, ...]:
-        """Return all classes that were found."""
-        found = (self.connector, self.extractor, *self.converters)
-        return (*filter(None, found), *(spec.filter for spec in self.preprocessors))
-
-
 def find_plugins(values: Properties, findings: Findings) -> Plugins:
     """Return the classes a job names; what cannot be found goes to findings."""
-    names = values["converter.classes"]
     converters = [
         _find(PluginKind.CONVERTER, "converter.classes", name, findings)
-        for name in (names if isinstance(names, tuple) else ())
+        for name in values.section(ConversionSection).classes
         if simple_name(current_name(name)) not in _FORMAT_CONVERTERS
     ]
     return Plugins(
@@ -74,21 +61,28 @@ def find_plugins(values: Properties, findings: Findings) -> Plugins:
 
 def read_plugin_properties(
     plugins: Plugins, entries: Mapping[str, Entry], around: Surroundings, findings: Findings
-) -> dict[str, object]:
-    """Return the values of the ``ms.x.`` properties that the job's own classes declare."""
-    declared = {
-        declaration.name: declaration
-        for ref in _own(plugins.refs)
-        for declaration in _declarations(ref)
-    }
+) -> tuple[dict[str, object], list[Section]]:
+    """Return the ``ms.x.`` properties that the job's own classes declare: values, and sections."""
+    classes = [load(ref) for ref in _own(plugins.refs)]
+    single = {each.name: each for found in classes for each in getattr(found, "properties", ())}
+    kinds = dict.fromkeys(kind for found in classes for kind in getattr(found, "sections", ()))
+    in_sections = {entry.name: entry for kind in kinds for entry in properties_of(kind)}
+    known = [*single, *in_sections]
     for key, entry in entries.items():
-        if key.startswith(PLUGIN_PREFIX) and key not in declared:
-            fix = suggestion(key, declared) or "No class that this job names declares it."
+        if key.startswith(PLUGIN_PREFIX) and key not in known:
+            fix = suggestion(key, known) or "No class that this job names declares it."
             findings.problem(key, "is no known property", fix, entry.origin)
-    return {
+    for name, declared in in_sections.items():
+        if not name.startswith(PLUGIN_PREFIX):
+            fix = f"In its section, let it begin with {PLUGIN_PREFIX}"
+            findings.problem(name, "is declared by a class of the job's own", fix)
+        elif declared.required and name not in entries:
+            findings.problem(name, "is required and not set", declared.meaning)
+    values = {
         name: _plugin_value(declaration, entries.get(name), around, findings)
-        for name, declaration in declared.items()
+        for name, declaration in single.items()
     }
+    return values, [read_section(kind, entries, around, findings) for kind in kinds]
 
 
 def check_unit_properties(plugins: Plugins, values: Properties, findings: Findings) -> None:
@@ -139,10 +133,6 @@ def _find(kind: PluginKind, key: str, text: str, findings: Findings) -> ClassRef
 def _own(refs: Iterable[ClassRef]) -> tuple[ClassRef, ...]:
     """Return the classes that are not built in; those have their properties in the table."""
     return tuple(ref for ref in refs if not is_built_in(ref))
-
-
-def _declarations(ref: ClassRef) -> tuple[PluginProperty, ...]:
-    return getattr(load(ref), "properties", ())
 
 
 def _checked(ref: ClassRef, values: Properties) -> tuple[Problem, ...]:

@@ -8,18 +8,19 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 
-from dil.config.findings import Findings, suggestion
+from dil.config.findings import Findings
 from dil.config.key_files import KEYSTORE
-from dil.config.paths import PathError, local_path
-from dil.config.shape import ShapeError, Surroundings, as_object, is_scalar
 from dil.errors import PluginError
 from dil.model.job import ExpansionSpec, PreprocessorSpec, PublishMode
 from dil.model.json import JsonValue, as_text
 from dil.model.properties import Properties
 from dil.model.secret import Secret
+from dil.model.suggestions import suggestion
 from dil.secrets import is_reference
 from dil.spi.preprocessor import Preprocessor
+from dil.spi.reading import ShapeError, Surroundings, as_object, is_scalar
 from dil.spi.registry import JAVA_NAMES, PluginKind, is_built_in, load, resolve, simple_name
+from dil.storage.locations import PathError, local_path
 
 NAMES = "ms.extract.preprocessors"
 PARAMETERS = "ms.extract.preprocessor.parameters"
@@ -70,7 +71,7 @@ def _key_file(text: str, where: str, around: Surroundings) -> str | Secret:
     secret = around.secret(text, where) if is_secret else None
     plain = secret.reveal() if secret else text
     try:
-        path = str(local_path(plain, around.resolver.folder)) if plain else ""
+        path = str(local_path(plain, around.folder)) if plain else ""
     except PathError as error:
         fix = "Use a local path that every machine has that runs tasks."
         raise ShapeError((f"{where} {error}", fix)) from error

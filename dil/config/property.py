@@ -4,64 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 
-
-class ValueType(StrEnum):
-    """How a property's text is read; the value is the word used in the documentation."""
-
-    STRING = "string"
-    INT = "int"
-    LONG = "long"
-    BOOL = "bool"
-    ENUM = "enum"
-    JSON_OBJECT = "json-object"
-    JSON_ARRAY = "json-array"
-    WORD_OR_OBJECT = "enum or json-object"
-    CLASS = "class"
-    CLASS_LIST = "class-list"
-    LIST = "comma list"
-    REGEX = "regex"
-    URI_TEMPLATE = "uri-template"
-    FILE_SYSTEM = "file system URI"
-    PATH = "path"
-    DURATION = "duration-iso"
-    DATE_PATTERNS = "comma list of Joda patterns"
-    ZONE = "zone id"
-    CHARSET = "character set"
-    OCTAL = "octal"
-    RATE = "rate"
-
-    @property
-    def spans_lines(self) -> bool:
-        """Tell whether a value may go on over lines until its brackets balance."""
-        return self in {ValueType.JSON_OBJECT, ValueType.JSON_ARRAY, ValueType.WORD_OR_OBJECT}
-
-    @property
-    def is_json(self) -> bool:
-        """Tell whether the value always is JSON."""
-        return self in {ValueType.JSON_OBJECT, ValueType.JSON_ARRAY}
-
-
-class Scope(StrEnum):
-    """Where a property is read: once on the driver, by each work unit, or both."""
-
-    JOB = "job"
-    TASK = "task"
-    BOTH = "both"
-
-
-class Support(StrEnum):
-    """What this version does with a property.
-
-    WORKS: it has its effect. NO_EFFECT: accepted, changes nothing (spec README 16). LATER: a value
-    other than the default is a "not supported yet" error. INTERNAL: set by planning only.
-    """
-
-    WORKS = "works"
-    NO_EFFECT = "accepted, no effect"
-    LATER = "not supported yet"
-    INTERNAL = "set by planning"
+from dil.model.section import Scope, Section, Support, ValueType
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,3 +47,4 @@ class Group:
     slug: str
     title: str
     properties: tuple[Property, ...]
+    sections: tuple[type[Section], ...] = ()

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from pathlib import Path, PurePosixPath
 
-from dil.config.catalog_section import catalog_section, refuse_catalog_of_dumps
+from dil.config.catalog import catalog_section, refuse_catalog_of_dumps
 from dil.config.findings import Findings
+from dil.config.job_paths import path_of
 from dil.config.merging_section import KEYS, merge_section
-from dil.config.paths import PathError, any_path, local_path
 from dil.config.preprocessing import dump_mode, is_file_dump
 from dil.config.tables_section import is_of_files, refuse_table_of_dumps, table_section
-from dil.config.timeseries_section import is_timeseries
-from dil.config.warehouse_section import warehouse_section
+from dil.config.timeseries import is_timeseries
+from dil.config.warehouse import WarehouseSection, warehouse_section
 from dil.model.destination import Layout, Operation
 from dil.model.job import PathType, PublishingSpec, PublishMode, TableType
 from dil.model.properties import Properties
 
 _REPLACING = (PublishMode.REPLACE, PublishMode.WINDOW_REPLACE, PublishMode.MERGE)
-_ANYWHERE = ("data.publisher.final.dir", "state.store.dir")
 _OPERATIONS = {
     Operation.REPLACE: PublishMode.REPLACE,
     Operation.INSERT: PublishMode.APPEND,
@@ -40,9 +39,9 @@ def publish_mode(values: Properties) -> PublishMode:
         return PublishMode(word)
     if is_timeseries(values):
         return PublishMode.WINDOW_REPLACE
-    operation = values["ms.warehouse.operation"]
-    if isinstance(operation, str) and values["ms.warehouse.url"] is not None:
-        return _OPERATIONS[Operation(operation)]
+    warehouse = values.section(WarehouseSection)
+    if warehouse.operation is not None and warehouse.url is not None:
+        return _OPERATIONS[warehouse.operation]
     if values.boolean("data.publisher.replace.final.dir") and not has_run_folder(values):
         return PublishMode.REPLACE
     return PublishMode.APPEND if is_of_files(values) else _mode_of_table(values)
@@ -114,21 +113,6 @@ def _dump_section(values: Properties, folder: Path, findings: Findings) -> Publi
         dir_mode=dir_mode if isinstance(dir_mode, int) else None,
         file_mode=dump_mode(values),
     )
-
-
-def path_of(values: Properties, name: str, folder: Path, findings: Findings) -> str:
-    """Return a path property as an absolute path, empty text when it is unset.
-
-    What is published, and state, may be elsewhere: such a path begins with scheme and authority.
-    """
-    text = values[name]
-    if not isinstance(text, str):
-        return ""
-    try:
-        return any_path(text, folder) if name in _ANYWHERE else str(local_path(text, folder))
-    except PathError as error:
-        findings.problem(name, str(error), error.fix)
-        return ""
 
 
 def _checked_mode(values: Properties, findings: Findings) -> PublishMode:

@@ -14,9 +14,10 @@ from pathlib import Path
 
 from dil.config import properties_text
 from dil.config.entry import Entry
-from dil.config.findings import Findings, suggestion
+from dil.config.findings import Findings
 from dil.config.table import spans_lines
 from dil.errors import ConfigError, Origin, Problem
+from dil.model.suggestions import suggestion
 
 _PROPERTY_SUFFIXES = (".conf", ".pull", ".job", ".properties")
 _YAML_SUFFIXES = (".yaml", ".yml")

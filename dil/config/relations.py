@@ -7,8 +7,9 @@ from collections.abc import Mapping
 
 from dil.config.deprecated import DEPRECATED
 from dil.config.json_examples import EXAMPLES
-from dil.config.property import Group, Property, ValueType
+from dil.config.property import Group, Property
 from dil.config.table import GROUPS, TABLE
+from dil.model.section import ValueType
 
 REFERENCE = "reference/properties.md"
 

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import re
 
-from dil.config.findings import Findings, nearest
+from dil.config.findings import Findings
 from dil.config.preprocessing import is_file_dump
 from dil.model.job import PlanningSpec
 from dil.model.properties import Properties
 from dil.model.schema import ArrayType, Column, DataType, MapType, RecordType
 from dil.model.settings import DerivedField
+from dil.model.suggestions import nearest
+from dil.text.paths import Step, compile_path
 
 _DERIVED = "ms.derived.fields"
 _SCHEMA = "ms.output.schema"
@@ -48,7 +50,7 @@ def _types_may_differ(values: Properties, planning: PlanningSpec) -> bool:
 
 
 def _check_sources(values: Properties, schema: tuple[Column, ...], findings: Findings) -> None:
-    fields = values[_DERIVED]
+    fields = values[_DERIVED] if findings.is_sound(_DERIVED) else ()
     for derived in fields if isinstance(fields, tuple) else ():
         if not isinstance(derived, DerivedField):
             continue
@@ -69,26 +71,29 @@ def _check_sources(values: Properties, schema: tuple[Column, ...], findings: Fin
 
 
 def _is_column(path: str, schema: tuple[Column, ...]) -> bool:
-    """Tell whether a dot path leads to something in the schema (B9.1)."""
+    """Tell whether a path leads to something in the schema (B9.1)."""
     if any(column.name == path for column in schema):
         return True
-    first, *rest = path.split(".")
-    found = next((column.type for column in schema if column.name == first), None)
-    for segment in rest:
+    steps = compile_path(path).steps  # of a search, those before it
+    if not steps:
+        return True
+    found = next((column.type for column in schema if column.name == steps[0]), None)
+    for step in steps[1:]:
         if found is None:
             return False
-        found = _member(found, segment)
+        found = _member(found, step)
     return found is not None
 
 
-def _member(data_type: DataType, segment: str) -> DataType | None:
+def _member(data_type: DataType, step: Step) -> DataType | None:
     match data_type:
         case RecordType():
-            columns = (column.type for column in data_type.columns if column.name == segment)
+            columns = (column.type for column in data_type.columns if column.name == step)
             return next(columns, None)
         case MapType():
             return data_type.values
         case ArrayType():
-            return data_type.items if segment.isdigit() else None
+            is_index = isinstance(step, int) or step.isdigit()
+            return data_type.items if is_index else None
         case _:
             return None

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 
-from dil.config.shape import ShapeError, Surroundings, as_object, build
 from dil.model.json import JsonValue
 from dil.model.s3_settings import S3Settings
+from dil.spi.reading import ShapeError, Surroundings, as_object, build
 
 _NAME = "ms.source.s3.parameters"
 # A region is part of a host name; a service of one's own may call it as it likes.

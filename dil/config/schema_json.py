@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from dil.config.findings import nearest, suggestion
-from dil.config.shape import ShapeError, Surroundings, as_array, as_object
 from dil.model.json import JsonValue
 from dil.model.schema import (
     TYPE_SYNONYMS,
@@ -19,6 +17,8 @@ from dil.model.schema import (
     RecordType,
     Schema,
 )
+from dil.model.suggestions import nearest, suggestion
+from dil.spi.reading import ShapeError, Surroundings, as_array, as_object
 
 PRIMITIVES = (
     "string", "boolean", "int", "integer", "long", "int64", "float", "double", "number",

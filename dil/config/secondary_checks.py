@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from dil.config.findings import Findings
-from dil.config.paths import PathError, any_path
 from dil.model.properties import Properties
 from dil.model.settings import SecondaryInput
 from dil.spi.registry import JAVA_NAMES, PluginKind, simple_name
+from dil.storage.locations import PathError, any_path
+from dil.text.paths import JsonPathError, name_of
 
 KEY = "ms.secondary.input"
 _TAKE_FILES = frozenset({"s3", "sftp"})
@@ -46,8 +47,16 @@ def variables_given(values: Properties) -> frozenset[str]:
         name
         for source in _entries(values)
         if source.category in {"activation", "authentication"}
-        for name in source.fields
+        for name in map(_name, source.fields)
     )
+
+
+def _name(field: str) -> str:
+    """Return the name of a field's value; one that does not parse is reported elsewhere."""
+    try:
+        return name_of(field)
+    except JsonPathError:
+        return field
 
 
 def _entries(values: Properties) -> Iterator[SecondaryInput]:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
-from msgspec.structs import replace
-
-from dil.config import conversion_json, csv_json, http_json, paging_json, preprocessing, s3_json
+from dil.config import conversion_json, csv_json, preprocessing, s3_json, tls_json
 from dil.config.derived_json import derived_fields
-from dil.config.findings import REGEX_FIX, suggestion
-from dil.config.parameters_json import parameters
-from dil.config.paths import PathError, any_path
-from dil.config.regular_expressions import check_regex, regex_error
 from dil.config.schema_json import output_schema, primitive
-from dil.config.shape import (
+from dil.model.json import JsonValue
+from dil.model.settings import (
+    SchemaCleansing,
+    SecondaryInput,
+)
+from dil.model.suggestions import REGEX_FIX
+from dil.spi.reading import (
     ShapeError,
     Surroundings,
     as_array,
@@ -22,17 +23,9 @@ from dil.config.shape import (
     build,
     each,
 )
-from dil.config.values import ValueProblem, duration_ms
-from dil.model.job import DAY_MS
-from dil.model.json import JsonValue, as_text
-from dil.model.settings import (
-    SchemaCleansing,
-    SecondaryInput,
-)
+from dil.storage.locations import PathError, any_path
+from dil.text.regular_expressions import check_regex, regex_error
 from dil.text.variables import placeholders
-
-# behaviour.md says nothing; the defaults are those of properties.yaml.
-_RETENTION = {"state.store": 90 * DAY_MS, "publish.dir": 731 * DAY_MS, "log": 30 * DAY_MS}
 
 
 def read(name: str, value: JsonValue, around: Surroundings) -> object:
@@ -70,7 +63,7 @@ def _cleansing(value: JsonValue, around: Surroundings) -> SchemaCleansing:
 
 def _secondary_inputs(value: JsonValue, around: Surroundings) -> tuple[SecondaryInput, ...]:
     sources = each(
-        as_array(value), lambda item, where: _secondary_input(item, where, around.resolver.folder)
+        as_array(value), lambda item, where: _secondary_input(item, where, around.folder)
     )
     if sum(source.category == "authentication" for source in sources) > 1:
         around.notice(
@@ -120,50 +113,24 @@ def _located(path: str, folder: Path) -> str:
         return path  # A run refuses it; planning alone does not read it.
 
 
-def _retention(value: JsonValue, around: Surroundings) -> dict[str, int]:
-    """Return the periods in milliseconds; members that are left out keep their default."""
-    del around
-    periods, findings = dict(_RETENTION), []
-    for name, text in as_object(value).items():
-        if name not in periods:
-            known = f"Known members: {', '.join(periods)}."
-            findings.append(
-                (f'has the unknown member "{name}"', suggestion(name, periods) or known)
-            )
-            continue
-        try:
-            periods[name] = duration_ms(as_text(text))
-        except ValueProblem as problem:
-            findings.append((f"{name} {problem.what}", problem.fix))
-    if findings:
-        raise ShapeError(*findings)
-    return periods
-
-
 _READERS: Mapping[str, Callable[[JsonValue, Surroundings], object]] = {
     **conversion_json.READERS,
     **csv_json.READERS,
-    **http_json.READERS,
-    **paging_json.READERS,
     **preprocessing.READERS,
     **s3_json.READERS,
-    "ms.parameters": parameters,
+    **tls_json.READERS,
     "ms.derived.fields": derived_fields,
     "ms.output.schema": output_schema,
     "ms.data.default.type": _default_types,
     "ms.schema.cleansing": _cleansing,
     "ms.secondary.input": _secondary_inputs,
-    "ms.retention": _retention,
 }
 _EMPTY: Mapping[str, Callable[[], object]] = {
     **conversion_json.EMPTY,
     **csv_json.EMPTY,
-    **http_json.EMPTY,
-    **paging_json.EMPTY,
     **preprocessing.EMPTY,
     **s3_json.EMPTY,
-    "ms.retention": _RETENTION.copy,
-    "ms.parameters": tuple,
+    **tls_json.EMPTY,
     "ms.derived.fields": tuple,
     "ms.output.schema": tuple,
     "ms.secondary.input": tuple,

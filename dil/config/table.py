@@ -3,50 +3,68 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import fields
 
+from dil.config.catalog import CatalogSection
+from dil.config.conversion import ConversionSection
+from dil.config.egress import EgressSection
+from dil.config.paging import PagingSection
+from dil.config.parameters import ParametersSection
 from dil.config.property import Group, Property
-from dil.config.table_catalog import CATALOGS
-from dil.config.table_conversion import CONVERSION
-from dil.config.table_egress import EGRESS
-from dil.config.table_http import HTTP
+from dil.config.running import EventsSection, ExecutionSection
+from dil.config.sections import properties_of
+from dil.config.state import StateSection
 from dil.config.table_job import IDENTITY, SECRETS
 from dil.config.table_output import PUBLISHING, WRITING
-from dil.config.table_paging import PAGING
 from dil.config.table_planning import PLANNING
 from dil.config.table_rows import EXTRACTION
-from dil.config.table_running import EVENTS, EXECUTION, STATE
 from dil.config.table_schema import SCHEMA
 from dil.config.table_source import SOURCE
 from dil.config.table_tables import MERGING, TABLES
-from dil.config.table_timelabels import TIMELABELS
-from dil.config.table_warehouse import WAREHOUSE
+from dil.config.timelabels_section import TimelabelsSection
+from dil.config.timeseries import TimeseriesSection
+from dil.config.warehouse import WarehouseSection
+from dil.model.section import Section, property_name
+from dil.spi.registry import built_in_sections
+
+
+def _group(slug: str, title: str, *sections: type[Section]) -> Group:
+    """Return a part of the reference: sections of this room, then those of built-in classes."""
+    every = (*sections, *built_in_sections(slug))
+    entries = tuple(entry for each in every for entry in properties_of(each))
+    return Group(slug, title, entries, every)
+
 
 GROUPS: tuple[Group, ...] = (
     IDENTITY,
     PLANNING,
-    TIMELABELS,
+    _group("timelabels", "Timelabels", TimelabelsSection),
     SOURCE,
-    HTTP,
-    PAGING,
+    _group("http", "HTTP"),
+    _group("paging", "Parameters, paging and sessions", ParametersSection, PagingSection),
     EXTRACTION,
     SCHEMA,
-    CONVERSION,
+    _group("conversion", "Conversion", ConversionSection),
     WRITING,
     PUBLISHING,
     TABLES,
     MERGING,
-    WAREHOUSE,
-    CATALOGS,
-    EXECUTION,
-    STATE,
+    _group("warehouse", "Warehouse tables", WarehouseSection, TimeseriesSection),
+    _group("catalogs", "Catalogs", CatalogSection),
+    _group("execution", "Execution", ExecutionSection),
+    _group("state", "State", StateSection),
     SECRETS,
-    EGRESS,
-    EVENTS,
+    _group("egress", "Sending rows, and the audit", EgressSection),
+    _group("events", "Events", EventsSection),
 )
 
 TABLE: Mapping[str, Property] = {
     entry.name: entry for group in GROUPS for entry in group.properties
 }
+
+# What a job's properties are read into; every other property is a row of a table.
+SECTIONS: tuple[type[Section], ...] = tuple(each for group in GROUPS for each in group.sections)
+IN_SECTIONS = frozenset(property_name(each) for section in SECTIONS for each in fields(section))
 
 ALIASES: Mapping[str, str] = {
     alias: entry.name for entry in TABLE.values() for alias in entry.aliases

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dil.config.property import Group, Property, Scope, Support, ValueType
+from dil.config.property import Group, Property
+from dil.model.section import Scope, Support, ValueType
 
 _T = Scope.TASK
 _J = Scope.JOB

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dil.config.property import Group, Property, Scope, Support, ValueType
+from dil.config.partitions import WORDS
+from dil.config.property import Group, Property
+from dil.model.section import Scope, Support, ValueType
 
 PLANNING = Group(
     "planning",
@@ -28,7 +30,7 @@ PLANNING = Group(
             '`{"monthly":["2020-01-01","2024-01-01"],"daily":["2024-01-01","-"]}` cuts parts of '
             "the range differently.",
             default="none",
-            words=("none", "hourly", "daily", "weekly", "monthly", "yearly"),
+            words=WORDS,
             scope=Scope.JOB,
         ),
         Property(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dil.config.property import Group, Property, Scope, Support, ValueType
+from dil.config.property import Group, Property
+from dil.model.section import Scope, Support, ValueType
 
 _T = Scope.TASK
 
@@ -29,7 +30,8 @@ EXTRACTION = Group(
         Property(
             "ms.data.field",
             ValueType.STRING,
-            "Dot path of the rows inside the response; a number picks an element of an array.",
+            "Path of the rows inside the response: a dot path, where a number picks an element of "
+            "an array, or JSONPath, which begins with `$`; what it finds are the rows.",
             scope=_T,
         ),
         Property(
@@ -113,7 +115,7 @@ EXTRACTION = Group(
         Property(
             "ms.encryption.fields",
             ValueType.JSON_ARRAY,
-            "Dot paths, by the names of the source, of values that are replaced by `ENC(...)` of "
+            "Paths, by the names of the source, of values that are replaced by `ENC(...)` of "
             "their text under the first master password. Not inside arrays; null stays null.",
             scope=_T,
         ),

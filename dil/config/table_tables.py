@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dil.config.property import Group, Property, Scope, ValueType
+from dil.config.property import Group, Property
+from dil.model.section import Scope, ValueType
 
 TABLES = Group(
     "tables",

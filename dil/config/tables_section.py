@@ -6,13 +6,15 @@ import re
 from importlib.util import find_spec
 from pathlib import Path
 
-from dil.config.findings import Findings, quote
-from dil.config.paths import PathError, any_path, is_local, local_path
-from dil.config.state_server import SERVER_KINDS
+from dil.config.findings import Findings
+from dil.config.state import SERVER_KINDS
+from dil.config.warehouse import WarehouseSection
 from dil.model.destination import TableFormat, TableSpec
 from dil.model.job import PathType
 from dil.model.properties import Properties
 from dil.model.secret import SecretUrl
+from dil.model.suggestions import quote
+from dil.storage.locations import PathError, any_path, is_local, local_path
 
 FORMAT = "ms.table.format"
 CATALOG = "ms.iceberg.catalog.uri"
@@ -36,7 +38,7 @@ _NO_URL = frozenset("#?%")
 
 def is_of_files(values: Properties) -> bool:
     """Tell whether rows are published as plain files, and not to a table or a warehouse."""
-    return values.text(FORMAT) == TableFormat.FILES and values["ms.warehouse.url"] is None
+    return values.text(FORMAT) == TableFormat.FILES and values.section(WarehouseSection).url is None
 
 
 def table_section(values: Properties, folder: Path, findings: Findings) -> TableSpec:

@@ -1,17 +1,18 @@
-"""``ms.timelabel.*`` to the schedule that names work units. Source: timelabels.md 2."""
+"""Timelabels: their properties, and the schedule that names work units. Source: timelabels.md 2."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+from dataclasses import dataclass
+from typing import Annotated, Literal
 
 from dil.config import values as texts
-from dil.config.findings import Findings, quote
-from dil.config.property import ValueType
-from dil.config.table import TABLE
+from dil.config.findings import Findings
 from dil.config.watermarks import KEY as WATERMARK
 from dil.config.watermarks import Watermarks, instant
 from dil.model.properties import Properties
+from dil.model.section import ONE_OF, Bool, Scope, Section, Text, Zone, prop
+from dil.model.suggestions import quote
 from dil.model.timelabels import LabelUnit, TimelabelSpec
 from dil.text.instants import HOUR_MS, MINUTE_MS
 
@@ -25,11 +26,78 @@ _EVERY_MS = {"m": MINUTE_MS, "h": HOUR_MS, "d": 24 * HOUR_MS}
 _EVERY_FIX = "Write whole minutes as an ISO duration such as PT90M, or as 90m, 6h or 1d."
 
 
+@dataclass(frozen=True, slots=True)
+class TimelabelsSection(Section):
+    """Which periods work units are named after, and which of them a run reads."""
+
+    schedule: Text = prop(
+        "ms.timelabel.schedule",
+        "Cron expression of the job's schedule: five fields, or `@hourly`, `@daily`, "
+        "`@weekly`, `@monthly`, `@yearly`. It starts nothing; its periods are what work units "
+        "are named after.",
+        default="",
+        scope=Scope.JOB,
+    )
+    every: Text = prop(
+        "ms.timelabel.every",
+        "In place of a cron expression: an interval of whole minutes, counted from 1970-01-01 "
+        "UTC, such as `PT90M` or `90m`.",
+        default="",
+        scope=Scope.JOB,
+    )
+    unit: Annotated[LabelUnit, ONE_OF] | None = prop(
+        "ms.timelabel.unit",
+        "In place of both, for jobs without a schedule: the label is the start of the minute, "
+        "hour, day or month in which the work unit begins.",
+        default=None,
+        scope=Scope.JOB,
+    )
+    zone: Zone = prop(
+        "ms.timelabel.timezone",
+        "Zone in which the cron expression or the unit is evaluated. Labels are UTC, always.",
+        default="UTC",
+        scope=Scope.JOB,
+    )
+    column: Text = prop(
+        "ms.timelabel.column",
+        "Column by whose time rows are split among timelabels: timestamps, dates or epoch "
+        "milliseconds. Unset: where files are put into folders by timelabel, the column that "
+        "has the watermark's name, if the rows have it and the work unit spans several.",
+        default="",
+        scope=Scope.JOB,
+    )
+    split: Annotated[Literal["none", "units"], ONE_OF] = prop(
+        "ms.timelabel.split",
+        "Whether a work unit that spans several timelabels is split before it is read: `units` "
+        "cuts it where a period ends. Unset: `units` where rows of an API go to a timeseries "
+        "table and `ms.timelabel.column` names no column, else `none`.",
+        default="none",
+        scope=Scope.JOB,
+    )
+    catches_up: Bool = prop(
+        "ms.timelabel.catchup",
+        "Whether periods are read that no run was there for. If not, a run reads its own one, "
+        "and records those that were missed as SKIPPED; plan and run name them, and `dil "
+        "backfill` reads them. What a run was there for stays due until it is read.",
+        default=True,
+        scope=Scope.JOB,
+    )
+    first_run: Annotated[Literal["history", "period"], ONE_OF] = prop(
+        "ms.timelabel.first.run",
+        "What the first run reads: `history` is the whole range of the watermark, as DIL reads "
+        "it; `period` is the run's period alone, and nothing older is read later either.",
+        default="history",
+        scope=Scope.JOB,
+    )
+
+
 def timelabels_section(
     values: Properties, marks: Watermarks, findings: Findings
 ) -> TimelabelSpec | None:
     """Return the schedule of labels, None where none is set; what is wrong goes to findings."""
-    given = [key for key in (SCHEDULE, EVERY, UNIT) if values.text(key)]
+    labels = values.section(TimelabelsSection)
+    told = {SCHEDULE: labels.schedule, EVERY: labels.every, UNIT: labels.unit}
+    given = [key for key, value in told.items() if value]
     if not given:
         if ZONE in values.explicit:
             findings.notice(ZONE, "has no effect: there is no schedule", f"Set {SCHEDULE} too.")
@@ -45,12 +113,12 @@ def timelabels_section(
     for key in given[1:]:
         findings.problem(key, f"is given, and so is {given[0]}", "Keep one of the two.")
     spec = TimelabelSpec(
-        schedule=_schedule(values.text(SCHEDULE), findings),
-        every_ms=_every(values.text(EVERY), findings),
-        unit=LabelUnit(values.text(UNIT)) if UNIT in given else None,
-        zone=values.text(ZONE),
+        schedule=_schedule(labels.schedule, findings),
+        every_ms=_every(labels.every, findings),
+        unit=labels.unit,
+        zone=labels.zone,
         is_dated=marks.is_dated or values["ms.work.unit.partition"] != "none",
-        column=values.text(COLUMN),
+        column=labels.column,
     )
     if findings.is_sound(*given, ZONE, WATERMARK):
         _note_zone(spec, values, marks, findings)
@@ -94,8 +162,7 @@ def _length_ms(text: str) -> int:
     short = _EVERY.fullmatch(text)
     if short:
         return int(short[1]) * _EVERY_MS[short[2]]
-    length = texts.parse(replace(TABLE[EVERY], type=ValueType.DURATION), text)
-    return length if isinstance(length, int) else 0
+    return texts.duration_ms(text)
 
 
 def _note_zone(

@@ -7,10 +7,11 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from dil.config.findings import DATE_PATTERN_FIX, ZONE_FIX, known_words
 from dil.config.java_names import current_name
-from dil.config.property import Property, ValueType
+from dil.config.property import Property
 from dil.model.rate import RateLimit
+from dil.model.section import ValueType
+from dil.model.suggestions import DATE_PATTERN_FIX, ZONE_FIX, known_words
 from dil.text.zones import zone_of_text
 
 _REGEX_FIX = r"Write a Java regular expression; in .conf files a backslash of it is written \\."
@@ -24,7 +25,7 @@ _LOCAL_FILE_SYSTEM = re.compile(r"file:(?://(?:localhost)?)?/*")
 
 
 @dataclass(frozen=True, slots=True)
-class ValueProblem(Exception):  # noqa: N818 - becomes a Problem, never reaches a user as an error
+class ValueProblem(ValueError):  # noqa: N818 - becomes a Problem, never reaches a user as an error
     """Why a text is no value of its property, and what to write.
 
     ``what`` goes on after "which"; it is empty where the fix says all.
@@ -56,14 +57,32 @@ def default(entry: Property) -> object:
 
 
 def _integer(entry: Property, text: str) -> int:
-    if not _INTEGER.fullmatch(text):
-        raise ValueProblem("is no whole number", _range_text(entry))
-    number = int(text)
+    number = whole_number(entry, text)
     number = entry.special.get(number, number)
     lowest, highest = _bounds(entry)
     if not lowest <= number <= highest:
-        raise ValueProblem("is out of bounds", _range_text(entry))
+        raise out_of_bounds(entry)
     return number
+
+
+def whole_number(entry: Property, text: str) -> int:
+    """Return an int or long; the bounds that a property has of its own are not checked.
+
+    Raises:
+        ValueProblem: the text is none.
+    """
+    if not _INTEGER.fullmatch(text):
+        raise ValueProblem("is no whole number", _range_text(entry))
+    number = int(text)
+    lowest, highest = _INT_BOUNDS if entry.type is ValueType.INT else _LONG_BOUNDS
+    if not lowest <= number <= highest:
+        raise out_of_bounds(entry)
+    return number
+
+
+def out_of_bounds(entry: Property) -> ValueProblem:
+    """Return the problem of a number that is too small or too large for its property."""
+    return ValueProblem("is out of bounds", _range_text(entry))
 
 
 def _bounds(entry: Property) -> tuple[int, int]:

@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from dil.config.findings import Findings, suggestion
+from dil.config.findings import Findings
 from dil.config.lenient_json import JsonError, parse
-from dil.config.shape import ShapeError, as_object, is_scalar
 from dil.model.job import PlanningSpec
 from dil.model.json import JsonValue, as_text, compact
+from dil.model.suggestions import suggestion
+from dil.spi.reading import ShapeError, as_object, is_scalar
 from dil.text.instants import INSTANT_FIX, Instant, InstantError, parse_instant
 
 KEY = "ms.watermark"

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dil.conversion.derived_results import BadValueError, Results, refused, results_of
+from dil.conversion.row_paths import SearchError, find_column
 from dil.conversion.texts import text_of
 from dil.errors import ConfigError
 from dil.model.arrow import TYPE_KEY
@@ -67,8 +68,8 @@ class DerivedFields(Converter):
         yield pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
 
     def _values(self, plan: _Plan, batch: pa.RecordBatch, facts: PageFacts) -> pa.Array:
-        base = plan.base(batch, facts)
         try:
+            base = plan.base(batch, facts)
             if isinstance(base, pa.Array):
                 result = plan.results.convert(base)
                 self.warnings += _made_zero(plan, base, result)
@@ -182,39 +183,12 @@ def _pushed_down(
 
 
 def _column(batch: pa.RecordBatch, _facts: PageFacts, path: str, default: str) -> pa.Array:
-    found = find_column(batch, path)
+    try:
+        found = find_column(batch, path)
+    except SearchError as error:
+        raise BadValueError(error.row, str(error)) from None
     if found is None:
         return pa.repeat(pa.scalar(default or None, pa.string()), batch.num_rows)
     if not default or not found.null_count:
         return found
     return text_of(found).fill_null(default)
-
-
-def find_column(batch: pa.RecordBatch, path: str) -> pa.Array | None:
-    """Return the column at a dot path (B9.1), list items by index; None where there is none."""
-    if path in batch.schema.names:
-        return batch.column(path)
-    first, *rest = path.split(".")
-    if first not in batch.schema.names:
-        return None
-    array = batch.column(first)
-    for segment in rest:
-        inner = _member(array, segment)
-        if inner is None:
-            return None
-        array = inner
-    return array
-
-
-def _member(array: pa.Array, segment: str) -> pa.Array | None:
-    data_type = array.type
-    if pa.types.is_struct(data_type):
-        return pc.struct_field(array, segment) if data_type.get_field_index(segment) >= 0 else None
-    if pa.types.is_map(data_type):
-        return pc.map_lookup(array, pa.scalar(segment), "first")
-    if pa.types.is_list(data_type) and segment.isascii() and segment.isdigit():
-        index = int(segment)
-        # As a list of fixed size: a list that is too short is filled with null, not refused.
-        one = pc.list_slice(array, index, index + 1, return_fixed_size_list=True)
-        return pc.list_element(one, 0)
-    return None

@@ -18,6 +18,7 @@ from dil.model.settings import SchemaCleansing
 from dil.secrets.authenticated import Encryptor
 from dil.spi.converter import Converter, ConverterContext, PageFacts
 from dil.text.java_regex import compile_java
+from dil.text.paths import compile_path
 
 _KEY = "ms.encryption.fields"
 _WORD = {TYPE_KEY: b"string"}
@@ -43,7 +44,7 @@ class EncryptedFields(Converter):
         self._encryptor = Encryptor.of(passwords[0].reveal())
         cleansing = context.job.extraction.cleansing
         self._paths = [
-            (path, [_cleansed(name, cleansing) for name in path.split(".")])
+            (path, [_cleansed(str(name), cleansing) for name in compile_path(path).steps])
             for path in context.job.conversion.encrypted_fields
         ]
 

@@ -134,7 +134,9 @@ def fit_leaf(array: pa.Array, target: pa.DataType, *, rounds: bool = False) -> p
 
 def _numbers(array: pa.Array, target: pa.DataType, *, rounds: bool) -> pa.Array:
     if pa.types.is_floating(target):
-        fitted = array.cast(target, safe=False)
+        # Through text, a decimal becomes the nearest float; Arrow's own cast may miss it by one.
+        numbers = array.cast(pa.string()) if _is_decimal(array) else array
+        fitted = numbers.cast(target, safe=False)
         if rounds:
             return fitted
         back = _cast(fitted.cast(pa.string()), pa.string()) if _is_decimal(array) else fitted

@@ -13,6 +13,7 @@ import pyarrow as pa
 from dil.conversion.containers import records
 from dil.conversion.grouping import Grouping, Groups
 from dil.conversion.nesting import as_lists, as_maps, conformed
+from dil.conversion.section import NormalizerSection
 from dil.errors import ConversionError
 from dil.model.arrow import raw_schema
 from dil.model.properties import Properties
@@ -30,7 +31,7 @@ class JsonNormalizer(Converter):
     def __init__(self, context: ConverterContext) -> None:
         super().__init__(context)
         properties = context.job.properties
-        size = min(properties.integer("ms.normalizer.batch.size"), _MOST_ROWS)
+        size = min(properties.section(NormalizerSection).batch_size, _MOST_ROWS)
         self._normaliser = _Normaliser(_settings(properties, size), _by_declaration)
 
     @property
@@ -63,7 +64,7 @@ class AvroNormalizer(Converter):
     def __init__(self, context: ConverterContext) -> None:
         super().__init__(context)
         properties = context.job.properties
-        size = properties.integer("ms.normalizer.batch.size")
+        size = properties.section(NormalizerSection).batch_size
         size = _AVRO_ROWS if size > _MOST_ROWS else size
         self._normaliser = _Normaliser(_settings(properties, size), _as_array)
 
@@ -96,7 +97,7 @@ class _Settings:
 
 def _settings(properties: Properties, size: int) -> _Settings:
     target = properties.typed(_TARGET, tuple)
-    return _Settings(target, size, properties.boolean("ms.normalizer.batch.break"))
+    return _Settings(target, size, properties.section(NormalizerSection).breaks)
 
 
 class _Normaliser:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
+from dil.conversion.section import RangesSection
 from dil.conversion.texts import text_of
 from dil.model.arrow import raw_schema
 from dil.model.schema import Schema
@@ -29,8 +30,8 @@ class RangeGenerator(Converter):
         self._schema = pa.schema(
             [field.with_type(pa.string()) for field in raw_schema(self.declared)]
         )
-        self._size = properties.integer("ms.range.generator.batch.size")
-        self._end = properties.text("ms.range.generator.max.value")
+        section = properties.section(RangesSection)
+        self._size, self._end = section.batch_size, section.last
         self._rows = 0
         self._start = pa.nulls(0, pa.string())
         self._last = pa.nulls(1, pa.string())

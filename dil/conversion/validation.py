@@ -14,13 +14,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dil.conversion.containers import items_of
-from dil.conversion.derived_fields import find_column
+from dil.conversion.row_paths import find_column
+from dil.conversion.section import ValidationSection
 from dil.conversion.texts import text_of
 from dil.errors import ConversionError
 from dil.model.json import JsonObject, JsonValue
 from dil.model.settings import SecondaryInput
 from dil.model.validation_attributes import ValidationAttributes
 from dil.spi.converter import Converter, ConverterContext, PageFacts
+from dil.text.paths import name_of
 
 _INPUT = "ms.secondary.input"
 _ATTRIBUTES = "ms.validation.attributes"
@@ -71,7 +73,7 @@ class InFlowValidation(Converter):
     def __init__(self, context: ConverterContext) -> None:
         super().__init__(context)
         properties = context.job.properties
-        self._attributes = properties.typed(_ATTRIBUTES, ValidationAttributes)
+        self._attributes = properties.section(ValidationSection).attributes
         self._field = _counted_field(properties.typed(_INPUT, tuple))
         self._counted = 0
         self._verdict: Verdict | None = None
@@ -149,7 +151,7 @@ def _counted_field(inputs: tuple[object, ...]) -> str | None:
     """Return the first field of the first validation entry."""
     for source in inputs:
         if isinstance(source, SecondaryInput) and source.category == "validation":
-            return source.fields[0] if source.fields else None
+            return name_of(source.fields[0]) if source.fields else None
     return None
 
 

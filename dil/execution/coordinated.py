@@ -13,7 +13,6 @@ from dil.errors import QuotaError
 from dil.execution.executor import quota_spent
 from dil.model.authentication import Authentication
 from dil.model.job import Job
-from dil.model.properties import Properties
 from dil.model.task import Failure, RunContext
 from dil.observe.progress import counted, human_bytes
 
@@ -79,7 +78,5 @@ def _for_tasks(job: Job) -> Job:
     authentication = job.properties.get(_AUTHENTICATION)
     if not isinstance(authentication, Authentication) or not authentication.is_fetched:
         return job
-    values = {**job.properties, _AUTHENTICATION: authentication.without_grant()}
-    origins = {name: job.properties.origin(name) for name in job.properties.explicit}
-    written = {name: origin for name, origin in origins.items() if origin is not None}
-    return replace(job, properties=Properties(values, written))
+    kept = job.properties.having(_AUTHENTICATION, authentication.without_grant())
+    return replace(job, properties=kept)

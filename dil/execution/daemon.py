@@ -31,6 +31,6 @@ if __name__ == "__main__":
     from pyspark import daemon
 
     import dil.execution.spark
-    import dil.task.attempt  # noqa: F401
+    import dil.task.work_unit  # noqa: F401
 
     daemon.manager()

@@ -32,7 +32,9 @@ from dil.model.task import Counters, RunContext, TaskReport
 from dil.model.work_unit import WorkUnit
 from dil.observe.redaction import redactor, secrets_of
 from dil.spi.connector import SparkRead, SparkReader
-from dil.task.attempt import Surroundings, failure_of, in_attempts, run_attempt
+from dil.task.attempt import failure_of
+from dil.task.context import Clocks
+from dil.task.work_unit import repeat_attempts, run_attempt_over
 
 _REPORT = "report"
 _BROKE_OFF = "the rows broke off while Spark read them"
@@ -59,7 +61,7 @@ class Frames:
         self._session = _session(context)
         self._reports: list[TaskReport] = []
         self._overseer = Overseer(context, shared, watch, lambda: tuple(self._reports))
-        self._around = Surroundings(sleep=self._sleep)
+        self._clocks = Clocks(sleep=self._sleep)
         self._clean = redactor((*secrets_of(self._run.job), *self._run.secondary.secrets))
 
     def execute(self, units: Sequence[WorkUnit]) -> Execution:
@@ -85,7 +87,7 @@ class Frames:
             self._overseer.take_in()
             while self._overseer.stopped is None and (unit := _next(waiting)) is not None:
                 attempt = partial(self._attempt, unit)
-                self._reports.append(in_attempts(self._run, unit, attempt, self._around))
+                self._reports.append(repeat_attempts(self._run, unit, attempt, self._clocks))
         except _NotRunError:
             return
         except BaseException as error:  # noqa: BLE001 - what a thread raises reaches nobody
@@ -181,7 +183,8 @@ class _Body:
         worker.begin(self.run)
         if coordination.is_spent(self.run):
             return
-        report = run_attempt(self.run, self.unit, self.attempt, unmarked(batches, self.names))
+        rows = unmarked(batches, self.names)
+        report = run_attempt_over(rows, self.run, self.unit, self.attempt)
         yield pa.RecordBatch.from_pydict({_REPORT: [pickle.dumps(report)]})
 
 

@@ -5,9 +5,8 @@ Source: Spark SQL reference, "CREATE HIVEFORMAT TABLE", "ALTER TABLE"; timelabel
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -45,40 +44,52 @@ def open_hive(spec: CatalogSpec, settings: SparkSettings) -> Iterator[Metastore]
         ExecutionError: Spark cannot be started.
         WriteError: the metastore cannot be reached.
     """
-    active = _active_context()
-    with spark_context(settings) if active is None else nullcontext(active) as context:
+    with spark_context(settings) as context, _metastore_named(context, spec) as options:
         with _hive_errors(spec.name, spec.metastore):
-            metastore = HiveMetastore(_session(context, spec))
+            metastore = HiveMetastore(_session(context, options))
         yield metastore
 
 
-def _active_context() -> Any:  # noqa: ANN401 - a SparkContext, or None
-    if "pyspark" not in sys.modules:
-        return None
-    from pyspark import SparkContext
+@contextmanager
+def _metastore_named(context: Any, spec: CatalogSpec) -> Iterator[Mapping[str, str]]:  # noqa: ANN401
+    """Let Hadoop's settings name the job's metastore; afterwards they are what they were.
 
-    return SparkContext._active_spark_context  # noqa: SLF001 - it has no public way
+    Yields:
+        The options of a session that uses it.
+    """
+    options = {"spark.sql.catalogImplementation": "hive"}
+    settings: dict[str, str] = {}
+    if spec.metastore.startswith("thrift:"):
+        settings = {_URIS: spec.metastore}
+    elif spec.metastore:
+        place = spec.metastore
+        Path(place).mkdir(parents=True, exist_ok=True)
+        address = f"jdbc:derby:;databaseName={place}/metastore_db;create=true"
+        settings = {_CONNECTION: address, **_EMBEDDED}
+        system = context._jvm.java.lang.System  # noqa: SLF001 - it has no public way
+        system.setProperty("derby.stream.error.file", f"{place}/derby.log")
+        options["spark.sql.warehouse.dir"] = f"{place}/warehouse"
+    else:
+        require_metastore(context, spec)
+    hadoop = context._jsc.hadoopConfiguration()  # noqa: SLF001
+    before = {name: hadoop.get(name) for name in settings}
+    for name, value in settings.items():
+        hadoop.set(name, value)
+    try:
+        yield options
+    finally:
+        for name, value in before.items():
+            if value is None:
+                hadoop.unset(name)
+            else:
+                hadoop.set(name, value)
 
 
-def _session(context: Any, spec: CatalogSpec) -> Any:  # noqa: ANN401 - pyspark comes late
+def _session(context: Any, options: Mapping[str, str]) -> Any:  # noqa: ANN401 - pyspark comes late
     """Return a session with a catalog of its own: another one may know no Hive."""
     from pyspark.sql import SparkSession
 
     jvm = context._jvm  # noqa: SLF001 - it has no public way
-    hadoop = context._jsc.hadoopConfiguration()  # noqa: SLF001
-    options = {"spark.sql.catalogImplementation": "hive"}
-    if spec.metastore.startswith("thrift:"):
-        hadoop.set(_URIS, spec.metastore)
-    elif spec.metastore:
-        place = spec.metastore
-        Path(place).mkdir(parents=True, exist_ok=True)
-        hadoop.set(_CONNECTION, f"jdbc:derby:;databaseName={place}/metastore_db;create=true")
-        for name, value in _EMBEDDED.items():
-            hadoop.set(name, value)
-        jvm.java.lang.System.setProperty("derby.stream.error.file", f"{place}/derby.log")
-        options["spark.sql.warehouse.dir"] = f"{place}/warehouse"
-    else:
-        require_metastore(context, spec)
     made = jvm.java.util.HashMap()
     for name, value in options.items():
         made.put(name, value)
@@ -110,14 +121,13 @@ def require_metastore(context: Any, spec: CatalogSpec | None) -> None:  # noqa: 
 
 
 def look_for_metastore(spec: CatalogSpec, settings: SparkSettings) -> None:
-    """Do as ``require_metastore`` before a run, in a session of its own where none is open.
+    """Do as ``require_metastore`` before a run.
 
     Raises:
         ConfigError: nobody names a metastore.
         ExecutionError: Spark cannot be started.
     """
-    active = _active_context()
-    with spark_context(settings) if active is None else nullcontext(active) as context:
+    with spark_context(settings) as context:
         require_metastore(context, spec)
 
 

@@ -8,7 +8,7 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
@@ -24,6 +24,7 @@ log = logging.getLogger(__name__)
 
 # Marks the contexts that this module made.
 _OWN = "spark.dil.own"
+_SPECULATION = "spark.speculation"
 _LOCAL = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -32,7 +33,7 @@ _LOCAL = {
     "spark.python.daemon.module": "dil.execution.daemon",
     "spark.eventLog.enabled": "false",
     "spark.shuffle.service.enabled": "false",
-    "spark.speculation": "false",
+    _SPECULATION: "false",
     _OWN: "true",
 }
 _EXPORTED = ("JAVA_HOME", "PYTHONPATH", "PYSPARK_PYTHON")
@@ -79,7 +80,7 @@ def is_on_cluster(environ: Mapping[str, str]) -> bool:
 
 @contextmanager
 def spark_context(settings: SparkSettings) -> Iterator[Any]:
-    """Yield a SparkContext.
+    """Yield a SparkContext, from any thread.
 
     A context that the caller gave, or that other code of this process made, is used and goes on
     afterwards. Else, under spark-submit, it runs on the master that spark-submit was given, with
@@ -87,46 +88,89 @@ def spark_context(settings: SparkSettings) -> Iterator[Any]:
     process, whose closed pipe ends its JVM: waiting for that would cost a second of each run.
 
     Raises:
-        ConfigError: Spark is to read rows in a session whose JVM has another time zone than UTC.
+        ConfigError: the given session is not fit for work units, or for rows that Spark reads.
         ExecutionError: no Java, or Spark did not start.
     """
-    given = settings.given or _context_of_others()
-    if given is not None:
-        with _borrowed(given, settings):
-            yield given
-        return
-    interrupt = signal.getsignal(signal.SIGINT)
-    submitted = is_submitted(settings.environ)
-    exported = {name: os.environ.get(name) for name in _EXPORTED}  # noqa: TID251 - see _exported
-    context = _submitted(settings) if submitted else _local(settings)
-    try:
+    given = settings.given or _own.others()
+    uses = _own.used(settings) if given is None else _borrowed(given, settings)
+    with uses as context:
+        yield context
+
+
+class _OwnContext:
+    """The one SparkContext that the runs of this process share, and how many of them use it.
+
+    A process has one SparkContext at most. Who comes first starts it; it is stopped when the last
+    one is done, so that a run which ends does not take it from another thread's.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._users = 0
+        self._context: Any = None
+        self._stop = ExitStack()
+
+    def others(self) -> Any:  # noqa: ANN401 - a SparkContext
+        """Return the SparkContext that other code of this process made, None without one."""
+        if "pyspark" not in sys.modules:
+            return None
+        from pyspark import SparkContext
+
+        with self._lock:  # one that another thread is starting has no settings yet
+            running = SparkContext._active_spark_context  # noqa: SLF001 - getOrCreate makes one
+            return None if running is None or running.getConf().contains(_OWN) else running
+
+    @contextmanager
+    def used(self, settings: SparkSettings) -> Iterator[Any]:
+        """Yield the context; start it for the first user, stop it after the last."""
+        with self._lock:
+            if not self._users:
+                self._start(settings)
+            elif not self._context.master.startswith("local"):
+                ship(self._context, settings.plugins)
+            if settings.reads:
+                _use_utc(self._context)
+            self._users += 1
+        try:
+            yield self._context
+        finally:
+            with self._lock:
+                self._users -= 1
+                if not self._users:
+                    self._stop.close()
+
+    def _start(self, settings: SparkSettings) -> None:
+        handler = signal.getsignal(signal.SIGINT)
+        with ExitStack() as stop:
+            if is_submitted(settings.environ):
+                self._context = _submitted(settings)
+                stop.callback(self._context.stop)
+                if settings.is_embedded:
+                    stop.enter_context(_zone_kept(self._context))
+            elif settings.is_embedded:
+                stop.enter_context(_environment_kept())
+                self._context = _local(settings)
+                stop.callback(_end, self._context)
+            else:
+                self._context = _local(settings)
+            self._stop = stop.pop_all()
         if threading.current_thread() is threading.main_thread():
             # The context installs a SIGINT handler of its own; ours knows how a run ends.
-            signal.signal(signal.SIGINT, interrupt)
-        if settings.reads:
-            _use_utc(context)
-        yield context
-    finally:
-        if submitted:
-            context.stop()
-        elif settings.is_embedded:
-            _end(context)
-            _restore(exported)
+            signal.signal(signal.SIGINT, handler)
 
 
-def _context_of_others() -> Any:  # noqa: ANN401 - a SparkContext
-    """Return the SparkContext that other code of this process made, None without one."""
-    if "pyspark" not in sys.modules:
-        return None
-    from pyspark import SparkContext
-
-    running = SparkContext._active_spark_context  # noqa: SLF001 - getOrCreate would make one
-    return None if running is None or running.getConf().contains(_OWN) else running
+_own = _OwnContext()
 
 
 @contextmanager
-def _borrowed(context: Any, settings: SparkSettings) -> Iterator[None]:  # noqa: ANN401
-    """Use a SparkContext of others; afterwards its thread's job group is what it was."""
+def _borrowed(context: Any, settings: SparkSettings) -> Iterator[Any]:  # noqa: ANN401
+    """Yield a SparkContext of others; afterwards its thread's job group is what it was."""
+    if context.getConf().get(_SPECULATION, "false").lower() == "true":
+        raise ConfigError.single(
+            "spark",
+            f"is a session with {_SPECULATION}=true, which runs a slow work unit twice at once",
+            f"Start that session with {_SPECULATION}=false, or leave spark out.",
+        )
     if settings.reads:
         zone = context._jvm.java.util.TimeZone.getDefault().getID()  # noqa: SLF001 - as _use_utc
         if zone not in {"UTC", "Etc/UTC", "GMT"}:
@@ -140,7 +184,7 @@ def _borrowed(context: Any, settings: SparkSettings) -> Iterator[None]:  # noqa:
         ship(context, settings.plugins)
     before = {name: context.getLocalProperty(name) for name in _JOB_GROUP}
     try:
-        yield
+        yield context
     finally:
         for name, value in before.items():
             context.setLocalProperty(name, value)
@@ -160,19 +204,26 @@ def _end(context: Any) -> None:  # noqa: ANN401 - a SparkContext
     SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001
 
 
-def _restore(exported: Mapping[str, str | None]) -> None:
-    for name, value in exported.items():
-        if value is None:
-            os.environ.pop(name, None)  # noqa: TID251 - see _exported
-        else:
-            os.environ[name] = value  # noqa: TID251
+@contextmanager
+def _environment_kept() -> Iterator[None]:
+    """Give this process its environment back, in which pyspark looks for Java and packages."""
+    environ = os.environ  # noqa: TID251 - see _exported
+    before = {name: environ.get(name) for name in _EXPORTED}
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                environ.pop(name, None)
+            else:
+                environ[name] = value
 
 
 def _submitted(settings: SparkSettings) -> Any:  # noqa: ANN401 - pyspark comes late
     from pyspark import SparkConf, SparkContext
 
     conf = SparkConf().setIfMissing("spark.app.name", settings.app_name)
-    conf.set("spark.speculation", "false")
+    conf.set(_SPECULATION, "false").set(_OWN, "true")
     if settings.reads:
         _let_executors_use_utc(conf)
     if int(conf.get("spark.task.maxFailures", "4") or 4) < MAX_FAILURES:
@@ -192,6 +243,17 @@ def _use_utc(context: Any) -> None:  # noqa: ANN401 - a SparkContext
     """Do the same for the driver's JVM, which runs already, and reads the rows of a local one."""
     zones = context._jvm.java.util.TimeZone  # noqa: SLF001 - it has no public way
     zones.setDefault(zones.getTimeZone("UTC"))
+
+
+@contextmanager
+def _zone_kept(context: Any) -> Iterator[None]:  # noqa: ANN401 - a SparkContext
+    """Give the driver's JVM back its time zone: it goes on under spark-submit."""
+    zones = context._jvm.java.util.TimeZone  # noqa: SLF001 - it has no public way
+    before = zones.getDefault()
+    try:
+        yield
+    finally:
+        zones.setDefault(before)
 
 
 def _local(settings: SparkSettings) -> Any:  # noqa: ANN401 - pyspark comes late

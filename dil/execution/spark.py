@@ -174,7 +174,7 @@ class _Body:
 
     def __call__(self, units: Iterable[WorkUnit]) -> Iterator[TaskReport]:
         # Imported here: the driver, which others wait for, runs no task.
-        from dil.task.attempt import run_work_unit
+        from dil.task.work_unit import run_work_unit
 
         worker.begin(self._run)
         for unit in units:

@@ -11,6 +11,7 @@ from dil.execution.executor import Executor
 from dil.model.job import Job
 
 if TYPE_CHECKING:
+    from dil.execution.session import SparkSettings
     from dil.execution.spark import SparkExecutor
 
 STAGE_BYTES = 256 * 1024 * 1024
@@ -30,8 +31,8 @@ class Executors:
         self,
         job: Job,
         environ: Mapping[str, str],
-        cache: Path | None,
-        own: Executor | None,
+        cache: Path | None = None,
+        own: Executor | None = None,
         *,
         spark: object = None,
         is_embedded: bool = False,
@@ -58,23 +59,26 @@ class Executors:
         if self._spark is not None:
             self._spark.close()
 
-    def _new_spark(self, tasks: int) -> Executor:
+    def settings(self, threads: int) -> SparkSettings:
+        """Return how the run's session is made."""
         # Imported here: a run with nothing due starts no session.
         from dil.execution.session import SparkSettings
         from dil.execution.shipping import plugin_modules
+
+        return SparkSettings(
+            app_name=f"dil {self._job.name}",
+            threads=threads,
+            environ=self._environ,
+            cache=self._cache,
+            plugins=plugin_modules(self._job),
+            given=self._given,
+            is_embedded=self._is_embedded,
+        )
+
+    def _new_spark(self, tasks: int) -> Executor:
         from dil.execution.spark import SparkExecutor
 
-        self._spark = SparkExecutor(
-            SparkSettings(
-                app_name=f"dil {self._job.name}",
-                threads=min(self._job.running.threads, tasks),
-                environ=self._environ,
-                cache=self._cache,
-                plugins=plugin_modules(self._job),
-                given=self._given,
-                is_embedded=self._is_embedded,
-            )
-        )
+        self._spark = SparkExecutor(self.settings(min(self._job.running.threads, tasks)))
         return self._spark
 
 

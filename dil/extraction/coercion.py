@@ -18,8 +18,8 @@ import pyarrow as pa
 
 from dil.errors import ConversionError
 from dil.extraction.excerpt import kind_of, masked
-from dil.extraction.json_path import member_values
 from dil.extraction.numbers import NumberText, plain
+from dil.extraction.shapes import member_values
 from dil.model.arrow import type_word
 
 _NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")

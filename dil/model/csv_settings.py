@@ -2,28 +2,73 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from msgspec import Meta, Struct, field
+from annotated_types import Ge
+from msgspec import Struct, field
 
-from dil.model.settings import Setting
+from dil.model.members import AnyCase, Flag, Setting, Whole, member
 
 CsvFieldType = Literal["", "string", "int", "long", "double", "boolean", "float"]
 
 
-class CsvSettings(Setting, frozen=True):
+@dataclass(frozen=True, slots=True)
+class CsvSettings(Setting):
     """``ms.csv`` (behaviour.md B9.7); the three characters are decoded, empty text means none."""
 
-    field_separator: str = field(default=",", name="fieldSeparator")
-    quote_character: str = field(default='"', name="quoteCharacter")
-    escape_character: str = field(default="\\", name="escapeCharacter")
-    record_separator: str = field(default="", name="recordSeparator")
-    column_header_index: Annotated[int, Meta(ge=-1)] = field(default=-1, name="columnHeaderIndex")
-    lines_to_skip: Annotated[int, Meta(ge=0)] = field(default=0, name="linesToSkip")
-    column_projection: str = field(default="", name="columnProjection")
-    default_field_type: CsvFieldType = field(default="", name="defaultFieldType")
-    max_failures: Annotated[int, Meta(ge=0)] = field(default=0, name="maxFailures")
-    keep_null_string: bool = field(default=False, name="keepNullString")
+    field_separator: str = member(
+        "Character between cells, or its code: `u0009` is a tab.",
+        name="fieldSeparator",
+        default=",",
+    )
+    quote_character: str = member(
+        "Character around a cell that may hold separators and line breaks, or its code; "
+        "inside it is written twice. Blank or `u0000`: none.",
+        name="quoteCharacter",
+        default='"',
+    )
+    escape_character: str = member(
+        "Character that makes a quote or another escape character literal, or its code; "
+        "before anything else it is dropped. Blank or `u0000`: none.",
+        name="escapeCharacter",
+        default="\\",
+    )
+    record_separator: str = member(
+        "Accepted, no effect: CR, LF and CRLF end a record.", name="recordSeparator", default=""
+    )
+    column_header_index: Annotated[Whole, Ge(-1)] = member(
+        "Line with the names of the columns, counted from 0; -1 is none.",
+        name="columnHeaderIndex",
+        default=-1,
+    )
+    lines_to_skip: Annotated[Whole, Ge(0)] = member(
+        "Lines left out at the top of every response, the header among them. Left out, all up"
+        " to the header.",
+        name="linesToSkip",
+        default=0,
+    )
+    column_projection: str = member(
+        "Cells to take, counted from 0, such as `0,2-4`: one for each column of "
+        "`ms.output.schema` that is no derived field.",
+        name="columnProjection",
+        default="",
+    )
+    default_field_type: Annotated[CsvFieldType, AnyCase()] = member(
+        "Type of all cells without `ms.output.schema`, in place of what they look like.",
+        name="defaultFieldType",
+        default="",
+    )
+    max_failures: Annotated[Whole, Ge(0)] = member(
+        "Rows per work unit that may be dropped because a cell does not fit its type.",
+        name="maxFailures",
+        default=0,
+    )
+    keep_null_string: Flag = member(
+        "Whether the text `null` stays a text. Otherwise it is null, like an empty cell.",
+        name="keepNullString",
+        default=False,
+    )
 
     @property
     def skipped(self) -> int:

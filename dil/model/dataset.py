@@ -106,18 +106,30 @@ class OperatorAct:
 
 
 @dataclass(frozen=True, slots=True)
-class Commit:
-    """One run's change to state: what was published, what was taken away, what is now known.
+class RunWork:
+    """What a run learned about its work units.
 
-    ``moves`` and ``removes`` are both empty for a commit that only records failures or empty work
-    units. ``left_low`` caps the frontier: the earliest partition start that is due but was not
-    taken. ``watermarks`` False keeps no work-unit records (state.store.enabled=false).
-    ``schema`` is the dataset's Arrow schema as JSON text, empty when nothing was written.
-    ``horizon`` is the latest instant that a watermark may name: max(real clock, --now).
-    ``act`` makes it an operator's commit, which has no outcomes. ``quarantine`` are the files of
-    rows that were put aside, which are not live files; ``quarantine_removes`` are the URIs of older
-    ones that go with what is replaced. ``skipped`` are work units that no run reads, because none
-    was there in their time (timelabels.md 2.8).
+    ``skipped`` are work units that no run reads, because none was there in their time
+    (timelabels.md 2.8). ``left_low`` caps the frontier: the earliest partition start that is due
+    but was not taken, epoch ms UTC. ``watermarks`` False keeps no work-unit records
+    (state.store.enabled=false).
+    """
+
+    outcomes: tuple[WorkUnitOutcome, ...] = ()
+    skipped: tuple[WorkUnitOutcome, ...] = ()
+    left_low: int | None = None
+    watermarks: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """One change to a dataset and its state, by a run (``run``) or an operator (``act``).
+
+    ``moves`` and ``removes`` are the live files that come and go; both are empty for a commit that
+    only records failures or empty work units. ``schema`` is the dataset's Arrow schema as JSON
+    text, empty when nothing was written. ``horizon`` is the latest instant that a watermark may
+    name: max(real clock, --now). ``quarantine`` are files of rows that were put aside, which are
+    not live files; ``quarantine_removes`` are the URIs of older ones that go with what is replaced.
     """
 
     run_id: str
@@ -125,16 +137,13 @@ class Commit:
     source_name: str
     moves: tuple[Move, ...]
     removes: tuple[PublishedFile, ...]
-    outcomes: tuple[WorkUnitOutcome, ...]
     schema: str
     system_time: int
     horizon: int
-    left_low: int | None = None
-    watermarks: bool = True
+    run: RunWork = RunWork()
     act: OperatorAct | None = None
     quarantine: tuple[Move, ...] = ()
     quarantine_removes: tuple[str, ...] = ()
-    skipped: tuple[WorkUnitOutcome, ...] = ()
 
     @property
     def all_moves(self) -> tuple[Move, ...]:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import TypeVar
+import pickle
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import fields, replace
+from typing import Any, TypeVar
 
 from dil.errors import Origin
 from dil.model.secret import Secret
+from dil.model.section import Section, property_name
 
 T = TypeVar("T")
+S = TypeVar("S", bound=Section)
 
 
 class Properties(Mapping[str, object]):
@@ -18,14 +22,37 @@ class Properties(Mapping[str, object]):
     ``explicit`` names those that the user wrote. Pickles, and never prints a value.
     """
 
-    __slots__ = ("_origins", "_values", "explicit")
+    __slots__ = ("_opened", "_origins", "_packed", "_values", "explicit")
 
     def __init__(
-        self, values: Mapping[str, object], origins: Mapping[str, Origin] | None = None
+        self,
+        values: Mapping[str, object],
+        origins: Mapping[str, Origin] | None = None,
+        sections: Iterable[Section] = (),
     ) -> None:
-        self._values = dict(values)
+        self._opened: dict[type, Section] = {type(each): each for each in sections}
+        self._packed: list[bytes] = []
+        self._values = {**values, **dict(_values(self._sections.values()))}
         self._origins = dict(origins or {})
         self.explicit = frozenset(self._origins)
+
+    def __getstate__(self) -> tuple[object, ...]:
+        # Sections of the user's own classes are opened when they are asked for: a worker has
+        # their folder on its import path only after it has read the job.
+        sections = [pickle.dumps(each) for each in self._sections.values()]
+        return self._values, self._origins, self.explicit, sections
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        self._values, self._origins, self.explicit, self._packed = state
+        self._opened = {}
+
+    @property
+    def _sections(self) -> dict[type, Section]:
+        if self._packed:
+            opened = [pickle.loads(each) for each in self._packed]  # noqa: S301 - our own
+            self._opened |= {type(each): each for each in opened}
+            self._packed = []
+        return self._opened
 
     def __getitem__(self, name: str) -> object:
         return self._values[name]
@@ -45,7 +72,18 @@ class Properties(Mapping[str, object]):
             name: None if name.startswith(prefix) and isinstance(value, Secret) else value
             for name, value in self._values.items()
         }
-        return Properties(values, self._origins)
+        sections = (_without_secrets(each, prefix) for each in self._sections.values())
+        return Properties(values, self._origins, sections)
+
+    def having(self, name: str, value: object) -> Properties:
+        """Return the same properties, one of them with another value."""
+        sections = (_having(each, name, value) for each in self._sections.values())
+        return Properties({**self._values, name: value}, self._origins, sections)
+
+    def section(self, kind: type[S]) -> S:
+        """Return the section of a class; its defaults where the job has none."""
+        found = self._sections.get(kind)
+        return found if isinstance(found, kind) else kind()
 
     def origin(self, name: str) -> Origin | None:
         """Return where the user wrote the property, None for a default."""
@@ -84,3 +122,26 @@ class Properties(Mapping[str, object]):
         """Return a secret property, None when it is unset."""
         value = self._values[name]
         return None if value is None else self.typed(name, Secret)
+
+
+def _values(sections: Iterable[Section]) -> Iterator[tuple[str, object]]:
+    for section in sections:
+        for field in fields(section):
+            value = getattr(section, field.name)
+            # By name a text that is not set is None.
+            yield property_name(field), None if value == "" else value
+
+
+def _having(section: Section, name: str, value: object) -> Section:
+    held = {each.name: value for each in fields(section) if property_name(each) == name}
+    return replace(section, **held) if held else section
+
+
+def _without_secrets(section: Section, prefix: str) -> Section:
+    secrets = {
+        field.name: None
+        for field in fields(section)
+        if property_name(field).startswith(prefix)
+        and isinstance(getattr(section, field.name), Secret)
+    }
+    return replace(section, **secrets) if secrets else section

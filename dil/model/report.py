@@ -1,4 +1,4 @@
-"""What a run tells about itself; rendered by ``dil.observe``, built by ``dil.run.story``."""
+"""What a run tells about itself; rendered by ``dil.observe``, built by ``dil.run``."""
 
 from __future__ import annotations
 

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Self
+from typing import TYPE_CHECKING, Self
+
+if TYPE_CHECKING:
+    from pydantic import GetCoreSchemaHandler
+    from pydantic_core import CoreSchema
 
 MASK = "***"
 
@@ -27,6 +31,16 @@ class Secret:
 
     def __bool__(self) -> bool:
         return bool(self._value)
+
+    @classmethod
+    def __get_pydantic_core_schema__(
+        cls, source: object, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        # A model takes a secret that was made before, and never what one would be made of.
+        from pydantic_core import core_schema
+
+        del source, handler
+        return core_schema.is_instance_schema(cls)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,25 +1,19 @@
 """Frozen models of the JSON properties: parsed once from outside, then passed around as values.
 
-Members keep DIL's spelling in JSON and have Python names here. ``dil.config.shape`` reads them, and
-is where a wrong value is found: what code makes itself is not checked again.
+Members keep DIL's spelling in JSON and have Python names here. ``dil.spi.reading`` reads them:
+what code makes itself is not checked again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from msgspec import Meta, Struct, field
+from annotated_types import Ge, MaxLen, MinLen
 
+from dil.model.members import AnyCase, Flag, Setting, Whole, member
 from dil.model.secret import Secret
-
-# Marks words that are read in this letter case alone, others in any.
-EXACT = Meta(extra={"exact": True})
-
-
-class Setting(Struct, frozen=True):
-    """Base of all JSON property models."""
-
 
 ParameterType = Literal[
     "list", "primitive", "object", "jsonarray", "jsonobject", "watermark",
@@ -27,20 +21,46 @@ ParameterType = Literal[
 ]  # fmt: skip
 
 
-class Parameter(Setting, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Parameter(Setting):
     """One entry of ``ms.parameters`` (behaviour.md B6.2).
 
     ``value`` is the JSON as written; for type object it holds Parameter values instead. A value
     that was ENC(...) text, or a reference to a secret, is a Secret.
     """
 
-    name: Annotated[str, Meta(min_length=1)]
-    type: ParameterType = "list"
-    value: Any = None  # the JSON edge: its shape depends on the type
-    watermark: str = ""
-    format: str = ""
-    pattern: str = ""
-    timezone: str = "America/Los_Angeles"
+    name: Annotated[str, MinLen(1)] = member(
+        "Name of the parameter, sent and usable as `{{name}}`. One that begins with `tmp` is "
+        "never sent."
+    )
+    type: Annotated[ParameterType, AnyCase()] = member(
+        "Where the value comes from. `list`: `value` as text, of two elements the first in a "
+        "full run and the second in an incremental one. `primitive`: `value` as it is. "
+        "`object`: an object of parameters. `jsonarray`, `jsonobject`: `value` as it is. "
+        "`watermark`: the low or high watermark. `session`: the session key of the last page."
+        " `pagestart`, `pagesize`, `pageno`: of the page that is asked for.",
+        default="list",
+    )
+    value: Any = member(
+        "The value; for `watermark` the word `low` or `high` (high when left out), for "
+        "`object` one parameter or an array of them, nothing for the last four types. In a "
+        "`list` it may be a secret.",
+        default=None,
+    )
+    watermark: str = member(
+        "Name of the datetime watermark, the only one there can be; may be left out.", default=""
+    )
+    format: str = member(
+        "Of type `watermark`: `datetime` (needs `pattern`), `epoch-second`, or left out for "
+        "epoch milliseconds.",
+        default="",
+    )
+    pattern: str = member("Joda pattern of format `datetime`.", default="")
+    timezone: str = member(
+        "Zone of format `datetime`; left out it is `ms.timezone`.",
+        default="America/Los_Angeles",
+        is_default_shown=False,
+    )
 
 
 def inner_parameters(parameter: Parameter) -> tuple[Parameter, ...]:
@@ -57,28 +77,74 @@ def flat_parameters(parameters: Iterable[Parameter]) -> Iterator[Parameter]:
             yield from flat_parameters(inner_parameters(parameter))
 
 
-class Pagination(Setting, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Pagination(Setting):
     """``ms.pagination``: positions are page start, page size, page number (B8.5).
 
     The members after these are our own. ``next`` and ``more`` name a place of the answer: ``link``
-    (the Link header, ``next`` only), ``header:<name>``, or a dot path in the body. ``next`` holds
+    (the Link header, ``next`` only), ``header:<name>``, or a path in the body. ``next`` holds
     the address of the next page, ``more`` a flag. ``max_pages`` and ``max_rows`` end a walk,
     whatever the source says, or fail it with ``fail_at_cap``. ``equal_pages`` allows two pages in a
     row to be the same. ``strict`` fails a walk where it is in doubt that each row came once.
     """
 
-    fields: Annotated[tuple[str, ...], Meta(max_length=3)] = ()
-    initial_values: Annotated[tuple[int, ...], Meta(max_length=3)] = field(
-        default=(), name="initialvalues"
+    fields: Annotated[tuple[str, ...], MaxLen(3)] = member(
+        "Paths in the response, dotted or JSONPath, of page start, page size and page number, in "
+        "this order; empty texts leave one out.",
+        default=(),
     )
-    next: str = ""
-    more: str = ""
-    max_pages: Annotated[int, Meta(ge=1)] | None = field(default=None, name="maxPages")
-    max_rows: Annotated[int, Meta(ge=1)] | None = field(default=None, name="maxRows")
-    fail_at_cap: bool = field(default=False, name="failAtCap")
-    stop_on_short_page: bool = field(default=False, name="stopOnShortPage")
-    equal_pages: bool = field(default=False, name="allowEqualPages")
-    strict: bool = False
+    initial_values: Annotated[tuple[Whole, ...], MaxLen(3)] = member(
+        "First page start, page size and page number, in this order; what is left out at the "
+        "end has no value.",
+        name="initialvalues",
+        default=(),
+    )
+    next: str = member(
+        "Where the response names the address of its next page: `link` (the Link header), "
+        "`header:<name>`, or a path in the body, dotted or JSONPath. Absent, null and empty mean "
+        "that there is none.",
+        default="",
+    )
+    more: str = member(
+        "Where the response has a flag that there are more pages: `header:<name>`, or a path "
+        "in the body, dotted or JSONPath. false, 0, null, `no` and the empty text end the walk.",
+        default="",
+    )
+    max_pages: Annotated[Whole, Ge(1)] | None = member(
+        "Most requests of a work unit. Wins over everything; rows may be missing then, and "
+        "the report says so.",
+        name="maxPages",
+        default=None,
+    )
+    max_rows: Annotated[Whole, Ge(1)] | None = member(
+        "Rows after which no further page is asked for; told like `maxPages`.",
+        name="maxRows",
+        default=None,
+    )
+    fail_at_cap: Flag = member(
+        "Whether a work unit fails that reaches a cap while the source has more.",
+        name="failAtCap",
+        default=False,
+    )
+    stop_on_short_page: Flag = member(
+        "Whether a page with fewer rows than its page size is the last one.",
+        name="stopOnShortPage",
+        default=False,
+    )
+    equal_pages: Flag = member(
+        "Whether two pages in a row may be the same, byte for byte; else they show that the "
+        "source ignores the page parameter, and the work unit fails. Where cursors or "
+        "addresses lead on, a page with the rows of the one before is else told.",
+        name="allowEqualPages",
+        default=False,
+    )
+    strict: Flag = member(
+        "Whether a work unit fails where it is in doubt that every row came, and came once: "
+        "the source names a page and answers it without content, pages repeat, a total is not"
+        " reached or exceeded, paging ends while more is named, no answer has the place of "
+        "`next` or `more`, more rows follow a short page. Else the report tells it.",
+        default=False,
+    )
 
     @property
     def is_on(self) -> bool:
@@ -96,101 +162,198 @@ class Pagination(Setting, frozen=True):
         return self.max_pages is not None or self.max_rows is not None
 
 
-class SessionCondition(Setting, frozen=True):
+@dataclass(frozen=True, slots=True)
+class SessionCondition(Setting):
     """A pattern that the whole session key must match."""
 
-    regexp: str
+    regexp: str = member("Java regular expression that the whole key must match.")
 
 
-class SessionKeyField(Setting, frozen=True):
+@dataclass(frozen=True, slots=True)
+class SessionKeyField(Setting):
     """``ms.session.key.field`` (B8.4)."""
 
-    name: Annotated[str, Meta(min_length=1)]
-    condition: SessionCondition | None = None
-    fail_condition: SessionCondition | None = field(default=None, name="failCondition")
-    init_value: str | None = field(default=None, name="initValue")
+    name: Annotated[str, MinLen(1)] = member(
+        "Response header, or path in the response, dotted or JSONPath, of the session key. Of a "
+        "database: column, or columns separated by commas."
+    )
+    condition: SessionCondition | None = member(
+        "When the session is done: polling ends with success.", default=None
+    )
+    fail_condition: SessionCondition | None = member(
+        "When the session failed: the attempt fails.", name="failCondition", default=None
+    )
+    init_value: str | None = member(
+        "Session key of the first request; left out there is none.", name="initValue", default=None
+    )
 
 
-class HttpStatuses(Setting, frozen=True):
+@dataclass(frozen=True, slots=True)
+class HttpStatuses(Setting):
     """``ms.http.statuses``; a missing attribute keeps its default (D-85). ``quota`` is our own."""
 
-    success: tuple[int, ...] = (200, 201, 202)
-    warning: tuple[int, ...] = ()
-    error: tuple[int, ...] = ()
-    pagination_error: tuple[int, ...] = (401,)
-    quota: tuple[int, ...] = ()
+    success: tuple[Whole, ...] = member("Codes whose response is read.", default=(200, 201, 202))
+    warning: tuple[Whole, ...] = member(
+        "Codes that count as a response without rows; so do all below 400 that are listed nowhere.",
+        default=(),
+    )
+    error: tuple[Whole, ...] = member(
+        "Codes below 400 that fail the attempt; all others from 400 on do. Where rows are "
+        "sent, 408, 425, 429 and codes from 500 on that are listed refuse the row.",
+        default=(),
+    )
+    pagination_error: tuple[Whole, ...] = member(
+        "Codes that tell of a stale token where `ms.secondary.input` gives it.", default=(401,)
+    )
+    quota: tuple[Whole, ...] = member(
+        "Codes from 400 on that tell of a spent quota: the run ends with DIL-QUOTA.", default=()
+    )
 
 
-class HttpStatusReasons(Setting, frozen=True):
+@dataclass(frozen=True, slots=True)
+class HttpStatusReasons(Setting):
     """``ms.http.status.reasons``; only ``error`` has an effect (D-42)."""
 
-    error: tuple[str, ...] = ()
-    success: tuple[str, ...] = ()
-    warning: tuple[str, ...] = ()
+    error: tuple[str, ...] = member(
+        "Reason phrases that make a response of a `success` code an error.", default=()
+    )
+    success: tuple[str, ...] = member("Accepted, no effect.", default=())
+    warning: tuple[str, ...] = member("Accepted, no effect.", default=())
 
 
-class Formula(Setting, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Formula(Setting):
     """How a derived field is calculated (B10)."""
 
-    type: Literal["epoc", "string", "regexp", "boolean", "int", "integer", "number"]
-    source: str = ""
-    format: str = ""
-    timezone: str = ""
-    value: str = ""
+    type: Annotated[
+        Literal["epoc", "string", "regexp", "boolean", "int", "integer", "number"], AnyCase()
+    ] = member(
+        "Type of the result. `epoc`: epoch milliseconds. `string`: text. `regexp`: what group"
+        " 1 of `format` finds, else the text `no match`. `boolean`, `int` (also `integer`), "
+        "`number`: the text as that."
+    )
+    source: str = member(
+        "A column (path, dotted or JSONPath), `{{name}}`, and for `epoc` also `CURRENTDATE` or "
+        "`PnD` (midnight n days ago). Left out, `value` is taken. With `ms.data.field` a path in "
+        "the root of the response comes first.",
+        default="",
+    )
+    format: str = member(
+        "Of `epoc`: the Joda pattern of the source, or `iso`. Of `regexp`: the Java regular "
+        "expression, `(.*)` when left out.",
+        default="",
+    )
+    timezone: str = member(
+        "Of `epoc`: the zone of texts that name none; left out it is `ms.timezone`.", default=""
+    )
+    value: str = member("A fixed value, or the default where the source has none.", default="")
 
 
-class DerivedField(Setting, frozen=True):
+@dataclass(frozen=True, slots=True)
+class DerivedField(Setting):
     """One entry of ``ms.derived.fields``."""
 
-    name: Annotated[str, Meta(min_length=1)]
-    formula: Formula
+    name: Annotated[str, MinLen(1)] = member("Name of the column.")
+    formula: Formula = member("How its value is calculated.")
 
 
-class SchemaCleansing(Setting, frozen=True):
+@dataclass(frozen=True, slots=True)
+class SchemaCleansing(Setting):
     """``ms.schema.cleansing``; a given object means enabled (D-51)."""
 
-    enabled: bool = True
-    pattern: str = r"(\s|\$|@)"
-    replacement: str = "_"
-    nullable: bool = False
+    enabled: Flag = member("Whether names are cleansed.", default=True)
+    pattern: str = member("Java regular expression of what is replaced.", default=r"(\s|\$|@)")
+    replacement: str = member("What takes its place.", default="_")
+    nullable: Flag = member("Makes every inferred column nullable.", default=False)
 
 
-class SecondaryRetry(Setting, frozen=True):
+@dataclass(frozen=True, slots=True)
+class SecondaryRetry(Setting):
     """How long to wait for a secondary input that is not there, and how often (B4.5)."""
 
-    delay_s: Annotated[int, Meta(ge=0)] = field(default=300, name="delayInSec")
-    count: Annotated[int, Meta(ge=0)] = field(default=3, name="retryCount")
+    delay_s: Annotated[Whole, Ge(0)] = member(
+        "Seconds to wait before each reading.", name="delayInSec", default=300
+    )
+    count: Annotated[Whole, Ge(0)] = member("How many more readings.", name="retryCount", default=3)
 
 
-class SecondaryInput(Setting, frozen=True):
+@dataclass(frozen=True, slots=True)
+class SecondaryInput(Setting):
     """One entry of ``ms.secondary.input`` (B4.2).
 
     ``path`` is absolute unless it begins with a variable. Without ``retry`` what is not there is
     an error at once.
     """
 
-    path: Annotated[str, Meta(min_length=1)]
-    fields: tuple[str, ...] = ()
-    filters: dict[str, str] = field(default_factory=dict)
-    category: Annotated[Literal["activation", "authentication", "payload", "validation"], EXACT] = (
-        "activation"
+    path: Annotated[str, MinLen(1)] = member(
+        "A file, or a folder that is read with all below it; names that begin with `_` or `.`"
+        " are skipped. Relative, it starts at the folder of the job file. In the path of a "
+        "`payload` entry, and nowhere else, `{{name}}` is replaced."
     )
-    format: Annotated[Literal["binary"], EXACT] | None = None
-    retry: SecondaryRetry | None = None
+    fields: tuple[str, ...] = member(
+        "Columns to take, in this order. JSONPath leads into a column, `$.column.member`, to a "
+        "value of the last name.",
+        default=(),
+    )
+    filters: dict[str, str] = member(
+        "Column, or JSONPath into one, to Java regular expression: a row counts when the whole "
+        "text of each such column matches. Null never does.",
+        default_factory=dict,
+    )
+    category: Literal["activation", "authentication", "payload", "validation"] = member(
+        "What the rows are for.", default="activation"
+    )
+    format: Literal["binary"] | None = member(
+        "Of `payload`: left out for rows, binary for whole files.", default=None
+    )
+    retry: SecondaryRetry | None = member(
+        "Waits for a path that does not exist yet; left out, it is an error at once.", default=None
+    )
 
 
-class TlsSettings(Setting, frozen=True):
+@dataclass(frozen=True, slots=True)
+class TlsSettings(Setting):
     """``ms.ssl``; the two time-outs, in seconds, apply to every HTTP client (D-73).
 
     The paths are absolute, empty for none.
     """
 
-    key_store_type: str = field(default="pkcs12", name="keyStoreType")
-    key_store_path: str = field(default="", name="keyStorePath")
-    key_store_password: Secret | None = field(default=None, name="keyStorePassword")
-    key_password: Secret | None = field(default=None, name="keyPassword")
-    trust_store_path: str = field(default="", name="trustStorePath")
-    trust_store_password: Secret | None = field(default=None, name="trustStorePassword")
-    connect_timeout_s: int = field(default=60, name="connectionTimeoutSeconds")
-    socket_timeout_s: int = field(default=60, name="socketTimeoutSeconds")
-    version: str = "TLSv1.2"
+    key_store_type: str = member(
+        "`pkcs12` or `pem`. Java's own `jks` must be converted with keytool.",
+        name="keyStoreType",
+        default="pkcs12",
+    )
+    key_store_path: str = member(
+        "File with the client's certificate, those that vouch for it, and the private key; "
+        "the same path wherever tasks run. Relative, it starts at the folder of the job file.",
+        name="keyStorePath",
+        default="",
+    )
+    key_store_password: Secret | None = member(
+        "Password of the key store.", name="keyStorePassword", default=None
+    )
+    key_password: Secret | None = member(
+        "Password of the private key, where it has one of its own.",
+        name="keyPassword",
+        default=None,
+    )
+    trust_store_path: str = member(
+        "PKCS#12 or PEM file of the authorities to trust, in place of the system's. Relative,"
+        " it starts at the folder of the job file.",
+        name="trustStorePath",
+        default="",
+    )
+    trust_store_password: Secret | None = member(
+        "Password of the trust store.", name="trustStorePassword", default=None
+    )
+    connect_timeout_s: Whole = member(
+        "How long connecting may take; negative is the default.",
+        name="connectionTimeoutSeconds",
+        default=60,
+    )
+    socket_timeout_s: Whole = member(
+        "How long the source may be silent; negative is the default.",
+        name="socketTimeoutSeconds",
+        default=60,
+    )
+    version: str = member("Least version of TLS: `TLSv1.2` or `TLSv1.3`.", default="TLSv1.2")

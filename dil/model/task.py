@@ -52,6 +52,20 @@ class RunContext:
 
 
 @dataclass(frozen=True, slots=True)
+class AttemptId:
+    """Which attempt of which work unit, in which run of which job; ``number`` counts from 1.
+
+    ``unit_hash`` is the short form of ``signature`` that names files.
+    """
+
+    job: str
+    run_id: str
+    signature: str
+    unit_hash: str
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
 class StagedFile:
     """One finished file of an attempt. ``path`` is absolute.
 

@@ -87,13 +87,13 @@ def no_progress(plan: Plan) -> tuple[str, ...]:
     )
 
 
-def overtaken(rests: Sequence[WorkUnit]) -> tuple[str, ...]:
-    """Return a note for work units whose rest is older than what a backfill published."""
-    if not rests:
+def remainders(units: Sequence[WorkUnit]) -> tuple[str, ...]:
+    """Return a note for unread remainders that are older than what a backfill published."""
+    if not units:
         return ()
     return (
-        f"this backfill is newer than the unread rest of {counted(len(rests), 'work unit')}, for "
-        f"example {rests[0].signature}: the rest is kept due, the next ordinary run reads it",
+        f"this backfill is newer than the unread rest of {counted(len(units), 'work unit')}, for "
+        f"example {units[0].signature}: the rest is kept due, the next ordinary run reads it",
     )
 
 

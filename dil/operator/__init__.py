@@ -1,1 +1,1 @@
-"""Verbs of people: preview, forget, rewind, undo, backfill, compact, change timelabels."""
+"""What people do by hand: preview a source, amend state, backfill, compact, drop timelabels."""

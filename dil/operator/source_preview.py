@@ -1,6 +1,6 @@
-"""A look at a source: the first rows of one work unit, as a run would write them.
+"""Previews a source: reads the first rows of one work unit, as a run would write them.
 
-Nothing is kept: no lease, no state, no file. What is asked of the source is real.
+The requests to the source are real. Nothing else happens: no lease, no state, no file.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dil.model.job import Job
 from dil.model.secondary import SecondaryRows
 from dil.model.work_unit import WorkUnit
 from dil.planning import BareHistory
-from dil.run import plans
+from dil.run import plan_builder
 from dil.spi.connector import (
     ByteSession,
     Connector,
@@ -35,15 +35,19 @@ from dil.spi.converter import ConverterContext, PageFacts
 from dil.spi.registry import load
 from dil.state import open_store
 from dil.task.attempt import pages_of
-from dil.task.secondary_access import access, renewal, validation_rows
+from dil.task.secondary_inputs import (
+    authentication_reader,
+    secondary_access,
+    validation_reader,
+)
 from dil.writing.widening import Widening, conform
 
 RUN_ID = "preview"
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """What one request brought; ``seconds`` until its headers, or its first rows.
+class SourceAnswer:
+    """The answer to one request; ``seconds`` until its headers, or its first rows, came.
 
     ``location`` names the source, without secrets.
     """
@@ -56,8 +60,8 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class _Chosen:
-    """A work unit to look at, and what a run would know of it; None where there is none."""
+class _ChosenUnit:
+    """The work unit to read, None where there is none, and what a run would know of it."""
 
     work_unit: WorkUnit | None
     is_due: bool
@@ -66,23 +70,23 @@ class _Chosen:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
-    """What was seen of one work unit.
+class SourcePreview:
+    """The first rows of one work unit, and the answers that they came in.
 
-    ``is_due`` is False where the next run would not take it. ``rows`` are in the form that is
-    written, all of one schema; ``dropped`` counts those that conversion put aside. ``work_unit`` is
-    None where the source was asked for its units and has none, which ``notes`` tell.
+    ``is_due`` is False where the next run would not take it. ``rows`` are as they would be written,
+    all of one schema; ``dropped`` counts those that conversion put aside. ``work_unit`` is None
+    where the source was asked for its units and has none, which ``notes`` mention.
     """
 
     work_unit: WorkUnit | None
     is_due: bool
-    answers: tuple[Answer, ...]
+    answers: tuple[SourceAnswer, ...]
     rows: pa.Table
     dropped: int
     notes: tuple[str, ...] = ()
 
 
-def look(
+def preview_source(
     job: Job,
     *,
     now_ms: int,
@@ -90,45 +94,48 @@ def look(
     signature: str | None = None,
     clock: Callable[[], int] | None = None,
     may_send: bool = False,
-) -> Look:
-    """Read the first rows of one work unit, and leave everything as it was.
+) -> SourcePreview:
+    """Read the first rows of one work unit; change nothing.
 
     Args:
-        job: What to look at; its secrets have to be there.
+        job: The job; its secrets have to be resolved.
         now_ms: The now of planning, epoch ms UTC.
-        rows: Stop when so many are there; whole pages are asked for.
-        signature: Which work unit; the first one that is due, else the newest one.
-        clock: The real clock of the state store, epoch ms UTC; ``now_ms`` when left out.
-        may_send: Also where the requests may change something at the source.
+        rows: Stop once so many are read; whole pages are requested.
+        signature: The work unit to read; by default the first one due, else the newest one.
+        clock: The real clock of the state store, epoch ms UTC; ``now_ms`` by default.
+        may_send: Whether requests may be sent that may change something at the source.
 
     Raises:
-        ConfigError: the signature is none of the job's, or the job sends and ``may_send`` is off.
+        ConfigError: the job has no such signature, or it sends and ``may_send`` is off.
         SourceError: the source refuses, or its answer is not what the job says.
-        ConversionError: its rows are not.
+        ConversionError: the rows are not what the job says.
     """
     _refuse_sending(job, may_send=may_send)
-    secondary = read_secondary_inputs(job.properties, access(job))
+    secondary = read_secondary_inputs(job.properties, secondary_access(job))
     chosen = _chosen(job, secondary, now_ms, signature, clock)
     work_unit = chosen.work_unit
     if work_unit is None:
-        notes = (*secondary.notes, plans.nothing_listed(job))
-        return Look(None, is_due=False, answers=(), rows=pa.table({}), dropped=0, notes=notes)
+        notes = (*secondary.notes, plan_builder.nothing_listed(job))
+        return SourcePreview(
+            None, is_due=False, answers=(), rows=pa.table({}), dropped=0, notes=notes
+        )
     chain = build_chain(
         ConverterContext(
             job,
             now_ms,
-            validation_rows=validation_rows(job),
+            validation_rows=validation_reader(job),
             known_schema=chosen.known_schema,
         )
     )
-    counters, answers = WalkCounters(), list[Answer]()
+    counters, answers = WalkCounters(), list[SourceAnswer]()
     scope = Scope.of(work_unit, full_extract=chosen.full_extract, secondary=secondary.variables)
     walk = Walk(job.extraction, scope, time, counters=counters)
-    context = SessionContext(job, work_unit, RUN_ID, now_ms, 1, local(job), renewal(job))
+    renewed = authentication_reader(job)
+    context = SessionContext(job, work_unit, RUN_ID, now_ms, 1, local(job), renewed)
     with load(job.source.connector)().open(context) as session:
-        table = _first(_batches(_noted(session, answers), walk, chain, job), rows)
+        table = _first(_batches(_recording(session, answers), walk, chain, job), rows)
     notes = (*secondary.notes, *counters.notes)
-    return Look(work_unit, chosen.is_due, tuple(answers), table, chain.dropped, notes)
+    return SourcePreview(work_unit, chosen.is_due, tuple(answers), table, chain.dropped, notes)
 
 
 def _refuse_sending(job: Job, *, may_send: bool) -> None:
@@ -153,15 +160,15 @@ def _chosen(
     now_ms: int,
     signature: str | None,
     clock: Callable[[], int] | None,
-) -> _Chosen:
-    """Return the work unit to look at, and whether the next run would take it."""
-    units = plans.listed_units(job, now_ms, secondary.activation)
+) -> _ChosenUnit:
+    """Return the work unit to read, and whether the next run would take it."""
+    units = plan_builder.listed_units(job, now_ms, secondary.activation)
     with open_store(job.state, job.name, clock=clock or (lambda: now_ms)) as store:
-        due = plans.due(job, store, now_ms, units)
+        due = plan_builder.due(job, store, now_ms, units)
         known_schema = publishing.recorded_schema(store)
 
-    def chosen(unit: WorkUnit | None, *, is_due: bool) -> _Chosen:
-        return _Chosen(unit, is_due, due.full_extract, known_schema)
+    def chosen(unit: WorkUnit | None, *, is_due: bool) -> _ChosenUnit:
+        return _ChosenUnit(unit, is_due, due.full_extract, known_schema)
 
     for unit in due.work_units:
         if signature in (None, unit.signature):
@@ -193,7 +200,7 @@ def _no_such_unit(job: Job, signature: str | None) -> ConfigError:
 def _batches(
     session: ByteSession | RowSession, walk: Walk, chain: ConversionChain, job: Job
 ) -> Iterator[pa.RecordBatch]:
-    """Yield converted batches for as long as somebody asks for more."""
+    """Yield converted batches; pages are requested only as batches are taken."""
     for page, values in pages_of(session, job, walk):
         facts = PageFacts(page, values.variables, walk.counters.pages)
         for batch in page.batches:
@@ -216,46 +223,48 @@ def _first(batches: Iterator[pa.RecordBatch], rows: int) -> pa.Table:
     return pa.Table.from_batches(alike, widening.schema).slice(0, rows)
 
 
-def _noted(session: ByteSession | RowSession, answers: list[Answer]) -> ByteSession | RowSession:
-    """Return the session; its answers are noted from now on."""
+def _recording(
+    session: ByteSession | RowSession, answers: list[SourceAnswer]
+) -> ByteSession | RowSession:
+    """Return a session that records the answers of this one."""
     if isinstance(session, ByteSession):
-        return _NotedSession(session, answers)
-    return _NotedRows(session, answers)
+        return _RecordingByteSession(session, answers)
+    return _RecordingRowSession(session, answers)
 
 
-class _NotedSession(ByteSession):
-    """Passes requests on; whoever opened the session beneath closes it."""
+class _RecordingByteSession(ByteSession):
+    """Passes requests on and records answers; whoever opened the inner session closes it."""
 
-    def __init__(self, session: ByteSession, answers: list[Answer]) -> None:
+    def __init__(self, session: ByteSession, answers: list[SourceAnswer]) -> None:
         self._session = session
         self._answers = answers
 
     def fetch(self, values: RequestValues) -> Response:
-        """Send one request, and note what came."""
+        """Send one request and record the answer."""
         begun = time.monotonic()
         found = self._session.fetch(values)
         seconds = time.monotonic() - begun
         self._answers.append(
-            Answer(found.location, found.status, found.content_type, seconds, found.warning)
+            SourceAnswer(found.location, found.status, found.content_type, seconds, found.warning)
         )
         return found
 
 
-class _NotedRows(RowSession):
-    """Passes requests on; an answer is noted where the session has a ``location`` of its own."""
+class _RecordingRowSession(RowSession):
+    """Passes requests on and records answers where the inner session has a ``location``."""
 
-    def __init__(self, session: RowSession, answers: list[Answer]) -> None:
+    def __init__(self, session: RowSession, answers: list[SourceAnswer]) -> None:
         self._session = session
         self._answers = answers
 
     def read(self, values: RequestValues) -> Iterator[pa.RecordBatch]:
-        """Send one request, and note what came."""
+        """Send one request and record the answer."""
         begun = time.monotonic()
         batches = iter(self._session.read(values))
         first = next(batches, None)
         location = self._session.location
         if location:
-            self._answers.append(Answer(location, 0, "", time.monotonic() - begun))
+            self._answers.append(SourceAnswer(location, 0, "", time.monotonic() - begun))
         if first is not None:
             yield first
             yield from batches

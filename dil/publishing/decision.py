@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from dil.errors import ConversionError
-from dil.model.dataset import Commit, Move, PublishedFile, WorkUnitOutcome, source_name
+from dil.model.dataset import Commit, Move, PublishedFile, RunWork, WorkUnitOutcome, source_name
 from dil.model.destination import Layout
 from dil.model.job import Job, PublishingSpec, PublishMode
 from dil.model.task import RunContext, StagedFile, TaskReport
@@ -59,7 +59,7 @@ class Shaped:
 class Target:
     """Where a run publishes: its id, its folder, what is live there, and the clocks.
 
-    ``strays`` are files in the folder that no manifest knows, see ``publisher.strays``.
+    ``untracked`` are ``publisher.untracked_files``.
     ``system_time`` and ``horizon`` are epoch ms UTC, see Commit. ``known_schema`` is the dataset's
     recorded schema, ``quarantined`` are ``publisher.quarantined_files``. ``missed`` are work units
     that the run only records. ``is_whole`` tells that it read everything that the source has.
@@ -68,7 +68,7 @@ class Target:
     run_id: str
     output_dir: str
     live: Sequence[PublishedFile]
-    strays: Sequence[PublishedFile]
+    untracked: Sequence[PublishedFile]
     system_time: int
     horizon: int
     left_low: int | None = None
@@ -109,13 +109,15 @@ def decide(job: Job, target: Target, shaped: Shaped, filesystem: Filesystem) -> 
                 )
             )
         ),
-        outcomes=tuple(_outcome(each) for each in finished),
-        skipped=tuple(map(_skipped, target.missed)),
         schema=_schema(job.publishing.mode, target, good),
         system_time=target.system_time,
         horizon=target.horizon,
-        left_low=target.left_low,
-        watermarks=job.state.enabled,
+        run=RunWork(
+            outcomes=tuple(_outcome(each) for each in finished),
+            skipped=tuple(map(_skipped, target.missed)),
+            left_low=target.left_low,
+            watermarks=job.state.enabled,
+        ),
         quarantine=tuple(
             move for each in good for move in _quarantine_moves(job, target, each, filesystem)
         ),
@@ -271,12 +273,12 @@ def _removes(
     spec: PublishingSpec, target: Target, good: Sequence[Finished]
 ) -> tuple[PublishedFile, ...]:
     if spec.mode is PublishMode.REPLACE:
-        return (*target.live, *target.strays)
+        return (*target.live, *target.untracked)
     if spec.mode is PublishMode.WINDOW_REPLACE:
         redone = {each.work_unit.signature: each.work_unit.timelabel for each in good}
         of_label = spec.warehouse is not None and spec.warehouse.keeps_readings
         hashes = tuple(f"-{each.work_unit.hash}-" for each in good)
-        lost = (file for file in target.strays if _names_one(file.uri, hashes))
+        lost = (file for file in target.untracked if _names_one(file.uri, hashes))
         replaced = (
             file
             for file in target.live

@@ -90,6 +90,14 @@ def final_name(
     return f"{prefix}-{run_id}-{unit_hash}-{number}{count}.{extension}"
 
 
+def unit_hash_in(path: str) -> str:
+    """Return the work unit's hash in the name of a published file, as ``final_name`` put it there.
+
+    A file with rows of several work units has other text in that place.
+    """
+    return path.rpartition("/")[2].rpartition("-")[0].rpartition("-")[2]
+
+
 def join(*parts: str) -> str:
     """Return one path of parts that may be empty."""
     return "/".join([parts[0].rstrip("/"), *(part.strip("/") for part in parts[1:] if part)])

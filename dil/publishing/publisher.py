@@ -40,7 +40,25 @@ def publish(
 ) -> JsonObject | None:
     """Make a commit visible and remember it; return the new block, None when none was due.
 
-    ``destination`` is that of ``spec``, where the caller has it: it may know much of a table.
+    Raises:
+        DilError: as ``make_visible`` and ``append_block`` do.
+    """
+    make_visible(store, lease, commit, spec, filesystem, destination)
+    return append_block(store, lease, commit, spec, filesystem)
+
+
+def make_visible(
+    store: StateStore,
+    lease: Lease,
+    commit: Commit,
+    spec: PublishingSpec,
+    filesystem: Filesystem,
+    destination: Destination | None = None,
+) -> None:
+    """Record a commit's intent, then put its files where readers find them.
+
+    A commit that moves and removes nothing needs neither. ``destination`` is that of ``spec``,
+    where the caller has it: it may know much of a table.
 
     Raises:
         LeaseLostError: another run took over before anything became visible.
@@ -48,18 +66,30 @@ def publish(
             fit where it was to be published, or its path is too long, and nothing was decided.
         CommitConflictError: another program changed what is published; nothing was decided.
     """
-    if commit.all_moves or commit.removes or commit.quarantine_removes:
-        destination = destination or destination_for(spec, filesystem)
-        if isinstance(destination, ParticularDestination):
-            destination.require_fit(commit)
-        if spec.warehouse is None:
-            for move in commit.all_moves:
-                filesystem.check_path(filesystem.path_of(move.target.uri))
-        sequence = destination.next_sequence()
-        folder = layout.dataset_dir(spec)
-        intent = Intent(commit, lease.token, folder, sequence, described(spec, filesystem))
-        store.record_intent(lease, intent)
-        carry_out(intent, spec, filesystem, destination)
+    if not (commit.all_moves or commit.removes or commit.quarantine_removes):
+        return
+    destination = destination or destination_for(spec, filesystem)
+    if isinstance(destination, ParticularDestination):
+        destination.require_fit(commit)
+    if spec.warehouse is None:
+        for move in commit.all_moves:
+            filesystem.check_path(filesystem.path_of(move.target.uri))
+    sequence = destination.next_sequence()
+    folder = layout.dataset_dir(spec)
+    intent = Intent(commit, lease.token, folder, sequence, described(spec, filesystem))
+    store.record_intent(lease, intent)
+    carry_out(intent, spec, filesystem, destination)
+
+
+def append_block(
+    store: StateStore, lease: Lease, commit: Commit, spec: PublishingSpec, filesystem: Filesystem
+) -> JsonObject | None:
+    """Remember a commit that is visible; return the new block, None when none was due.
+
+    Raises:
+        LeaseLostError: another run took over; the next one finishes what was begun.
+        CommitConflictError: the head of the chain moved, and the plan does not hold any more.
+    """
     block = store.commit(lease, commit)
     start_marker.forget(filesystem, layout.sending_dir(spec, lease.job), commit)
     return block
@@ -79,8 +109,7 @@ def finish_pending(
     log.info("finishing the publish of run %s", intent.commit.run_id)
     _refuse_lost_files(intent, spec, filesystem)
     carry_out(intent, spec, filesystem)
-    store.commit(lease, intent.commit)
-    start_marker.forget(filesystem, layout.sending_dir(spec, lease.job), intent.commit)
+    append_block(store, lease, intent.commit, spec, filesystem)
     return intent.commit
 
 
@@ -122,7 +151,7 @@ def carry_out(
 ) -> None:
     """Publish what an intent says, rows that were put aside first; each step may be done again.
 
-    ``destination`` as in ``publish``.
+    ``destination`` as in ``make_visible``.
     """
     place(intent.commit.quarantine, spec, filesystem)
     (destination or destination_for(spec, filesystem)).carry_out(intent)
@@ -145,16 +174,15 @@ def quarantined_files(spec: PublishingSpec, filesystem: Filesystem) -> tuple[str
     )
 
 
-def strays(
+def untracked_files(
     spec: PublishingSpec, live: Sequence[PublishedFile], filesystem: Filesystem
 ) -> tuple[PublishedFile, ...]:
-    """Return visible files of the dataset that no manifest knows.
+    """Return the visible files of the dataset that no manifest lists.
 
-    A replace takes them away (behaviour.md B14.4). A window replace looks among them for those of
-    its own work units, whose names tell: a manifest may have been lost. Datasets of their own
-    below this one are left alone, and so is what links to other folders lead to. Of a table every
-    file that is live is known, and the others are there for readers of its earlier versions; of
-    some it may not be known whose they are.
+    A replace removes them (behaviour.md B14.4). A window replace removes those whose names are of
+    its own work units, because a manifest may have been lost. Other datasets below this one are
+    left alone, and so is what links lead to. A table knows all its live files, and keeps others for
+    readers of its earlier versions; a window replace is given the live ones without a work unit.
     """
     if spec.mode in (PublishMode.APPEND, PublishMode.MERGE):
         return ()

@@ -1,4 +1,4 @@
-"""What earlier runs left behind, and what of it can still be used (spec README 27-29)."""
+"""What earlier runs left in staging, and which of it a run can use (spec README 27-29)."""
 
 from __future__ import annotations
 
@@ -35,14 +35,17 @@ def finished(results: Iterable[StagedResult], plan: StagedPlan) -> tuple[Finishe
 
 
 @dataclass(frozen=True, slots=True)
-class Owed:
-    """Work units that a run planned and did not finish, and rests that it hides.
+class UnfinishedUnits:
+    """Work units that a run planned and did not finish.
 
-    ``failed`` were read in part by earlier runs: they are recorded as failed, because otherwise
-    they would look up to date as soon as a newer partition is published (spec README 4 and 8).
-    Others have no record and stay due by that. ``low`` is the earliest start among all of them
-    and those that were left out of the plan; the dataset's watermark stays below it. ``missed`` are
-    work units that no run reads, which are recorded as that.
+    Attributes:
+        failed: Those that earlier runs read in part, and the remainders that a backfill hides.
+            They are recorded as failed, because otherwise they would look up to date as soon as a
+            newer partition is published (spec README 4 and 8). Others have no record, so they stay
+            due.
+        low: The earliest partition start among all of them and those left out of the plan. The
+            dataset's watermark stays below it.
+        missed: Work units that no run reads; they are recorded as missed.
     """
 
     failed: tuple[Finished, ...]
@@ -50,10 +53,11 @@ class Owed:
     missed: tuple[WorkUnit, ...] = ()
 
 
-def owed(plan: StagedPlan, done: Collection[str], why: str) -> Owed:
-    """Return what is owed of a plan when the work units of these signatures are done.
+def unfinished_units(plan: StagedPlan, done: Collection[str], why: str) -> UnfinishedUnits:
+    """Return what is left of a plan when the work units of these signatures are done.
 
-    A backfill planned without history, so any of its work units may have been read in part.
+    A backfill plans without history, so any of its work units may have been read in part. ``why``
+    is recorded with those that failed.
     """
     missing = [unit for unit in plan.work_units if unit.signature not in done]
     starts = [unit.partition.low for unit in (*missing, *plan.rests)]
@@ -62,7 +66,7 @@ def owed(plan: StagedPlan, done: Collection[str], why: str) -> Owed:
     in_part = (
         unit for unit in missing if unit.reason is Reason.BACKFILL or unit.last_high is not None
     )
-    return Owed(
+    return UnfinishedUnits(
         failed=(
             *(_failed(unit, why) for unit in in_part),
             *(_failed(unit, "a backfill went beyond this work unit") for unit in plan.rests),
@@ -78,70 +82,96 @@ def _failed(unit: WorkUnit, why: str) -> Finished:
 
 
 @dataclass(frozen=True, slots=True)
-class StandIn:
-    """Tells whether rows that an earlier run read may stand for a reading made now.
+class ReusePolicy:
+    """Decides whether rows that an earlier run read are fresh enough to be used now.
 
-    With a grace period corrections are awaited for that long. Rows that were read before it was
-    over may be without them, and are only good enough where the work unit will be due again: where
-    it ends after ``due_after``, the cutoff that this run's publish leaves behind (spec README 8 and
-    29). Times are epoch ms UTC.
+    A grace period waits for corrections. Rows that were read before it was over may lack them, and
+    are fresh enough only where the work unit will be due again: where it ends after ``due_after``,
+    the cutoff that this run's publish leaves behind (spec README 8 and 29). Times are epoch ms UTC.
     """
 
     grace_ms: int
     due_after: int
 
     @classmethod
-    def of(cls, plan: Plan) -> StandIn:
-        """Return the rule of a plan; the farthest cutoff of all its units counts for each."""
+    def of(cls, plan: Plan) -> ReusePolicy:
+        """Return the policy of a plan; the farthest cutoff of all its units counts for each."""
         reached = max((unit.high for unit in plan.work_units), default=0)
         due_after = reached + plan.abstinent_ms - plan.grace_ms
         return cls(plan.grace_ms, max(due_after, plan.cutoff or 0))
 
-    def may_stand(self, unit: WorkUnit, read_since: int) -> bool:
-        """Tell it of rows whose reading began at ``read_since``."""
+    def is_fresh_enough(self, unit: WorkUnit, read_since: int) -> bool:
+        """Return whether rows whose reading began at ``read_since`` may be used."""
         is_late = read_since >= unit.high + self.grace_ms
         return self.grace_ms <= 0 or is_late or unit.high > self.due_after
 
 
 def resumable(
-    filesystem: Filesystem, runs: Iterable[RunRecord], units: Iterable[WorkUnit], rule: StandIn
+    filesystem: Filesystem,
+    runs: Iterable[RunRecord],
+    units: Iterable[WorkUnit],
+    policy: ReusePolicy,
 ) -> dict[str, str]:
-    """Return the folders in which runs kept pages of these work units, by signature.
+    """Return by signature the folders in which runs kept pages of these work units.
 
-    The last run's word counts. Empty text stands for pages that are too old by the rule.
+    The last run counts. Pages that are not fresh enough are named by an empty text.
     """
     logs: dict[str, PageLog] = {}
     for run in runs:
         logs.update(page_logs(filesystem, run.staging_dir))
     return {
-        unit.signature: log.folder if rule.may_stand(unit, log.last.read_since) else ""
+        unit.signature: log.folder if policy.is_fresh_enough(unit, log.last.read_since) else ""
         for unit in (units if logs else ())
         if (log := logs.get(unit.signature)) is not None
     }
 
 
 class Adoptable:
-    """Staged work of earlier runs, by what must be equal for a work unit to take it over.
+    """Staged work of earlier runs that a run may adopt in place of reading it again.
 
-    Only first readings are taken over. A reading again is there for what arrived since, so an
-    older one must not stand in for it. Nor does a first reading where ``rule`` says no.
+    Only first readings are adopted. A second reading is there for what arrived since, so an older
+    one must not replace it. Nor is a first reading adopted that is not fresh enough.
     """
 
     def __init__(
-        self, results: Sequence[StagedResult], digests: Collection[str], rule: StandIn
+        self, results: Sequence[StagedResult], digests: Collection[str], policy: ReusePolicy
     ) -> None:
-        self._rule = rule
-        self._results: Mapping[tuple[str, int, int], StagedResult] = {
-            (each.work_unit.signature, each.work_unit.low, each.work_unit.high): each
-            for each in results
-            if each.digest in digests and each.work_unit.last_high is None
-        }
+        first = [each for each in results if each.work_unit.last_high is None]
+        self._results = _by_range(first, digests)
+        self._policy = policy
 
     def take(self, unit: WorkUnit) -> TaskReport | None:
         """Return the report of a staged attempt of exactly this work unit, None without one."""
         if unit.last_high is not None:
             return None
         found = self._results.get((unit.signature, unit.low, unit.high))
-        if found is None or not self._rule.may_stand(unit, found.run_now):
+        if found is None or not self._policy.is_fresh_enough(unit, found.run_now):
             return None
         return replace(found.report, adopted=True)
+
+
+class SentResults:
+    """Staged answers of rows that earlier runs sent; always adopted (behaviour.md B16.2).
+
+    A reading may be too old to be used, and a snapshot is of one time. What was sent stays sent:
+    doing the work unit once more would send its rows twice.
+    """
+
+    def __init__(self, results: Sequence[StagedResult], digests: Collection[str]) -> None:
+        self._results = _by_range(results, digests)
+
+    def take(self, unit: WorkUnit) -> TaskReport | None:
+        """Return the report of a staged attempt of exactly this work unit, None without one."""
+        found = self._results.get((unit.signature, unit.low, unit.high))
+        return None if found is None else replace(found.report, adopted=True)
+
+
+def _by_range(
+    results: Iterable[StagedResult], digests: Collection[str]
+) -> Mapping[tuple[str, int, int], StagedResult]:
+    """Return the results of these configurations by what has to be equal to adopt them."""
+    return {
+        (each.work_unit.signature, each.work_unit.low, each.work_unit.high): each
+        for each in results
+        if each.digest in digests
+    }

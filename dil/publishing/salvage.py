@@ -75,12 +75,12 @@ def _without(
     if gives_up:
         # Files of rewritten rows belong to no work unit.
         moved = (move.target.signature for move in commit.all_moves)
-        lost = {"", *(outcome.signature for outcome in commit.outcomes), *moved}
+        lost = {"", *(outcome.signature for outcome in commit.run.outcomes), *moved}
     outcomes = tuple(
         replace(outcome, high=None, error="its staged files were lost")
         if outcome.signature in lost
         else outcome
-        for outcome in commit.outcomes
+        for outcome in commit.run.outcomes
     )
     dumped = {
         move.target.uri
@@ -88,8 +88,8 @@ def _without(
         if move.target.is_dump and move.target.signature in lost
     }
     starts = [outcome.low for outcome in outcomes if outcome.signature in lost]
-    if commit.left_low is not None:
-        starts.append(commit.left_low)
+    if commit.run.left_low is not None:
+        starts.append(commit.run.left_low)
     return replace(
         intent,
         commit=replace(
@@ -111,8 +111,7 @@ def _without(
             ),
             # They tell their work unit by name only; the next run of the same window takes them.
             quarantine_removes=(),
-            outcomes=outcomes,
-            left_low=min(starts, default=None),
+            run=replace(commit.run, outcomes=outcomes, left_low=min(starts, default=None)),
             act=None if commit.act is None else _act_without(commit.act, lost),
         ),
     )

@@ -172,7 +172,7 @@ def forget(filesystem: Filesystem, folder: str, commit: Commit) -> None:
     """
     try:
         if filesystem.exists(folder):
-            for outcome in commit.outcomes:
+            for outcome in commit.run.outcomes:
                 if outcome.succeeded:
                     filesystem.delete_file(f"{folder}/{unit_hash(outcome.signature)}.json")
     except (OSError, WriteError) as error:

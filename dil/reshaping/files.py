@@ -18,10 +18,10 @@ import pyarrow.parquet as pq
 from dil.errors import ConversionError, WriteError
 from dil.model.job import OutputFormat, WritingSpec
 from dil.model.task import StagedFile
-from dil.storage import Filesystem, filesystem_for
+from dil.storage import Filesystem, Folder, filesystem_for
 from dil.writing.formats import reader_for, writer_for
 from dil.writing.hive_names import hive_columns
-from dil.writing.rolling import Numbers, Place, RollingFiles
+from dil.writing.rolling import Numbers, OutputFolder, RollingFiles
 
 _HEAD_BYTES = 1 << 20
 
@@ -57,9 +57,8 @@ class Workshop:
             ConversionError: a value does not fit the format, or is none of its column's type.
         """
         writer = writer_for(self.writing.format)
-        files = RollingFiles(
-            Place(self.filesystem, self.new_folder(name), self.writing, writer), Numbers()
-        )
+        folder = Folder(self.filesystem, self.new_folder(name))
+        files = RollingFiles(OutputFolder(folder, self.writing, writer), Numbers())
         try:
             for batch in batches:
                 files.write(batch)

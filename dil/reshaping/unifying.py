@@ -97,7 +97,7 @@ def _settled(name: str, known: pa.Schema, parts: Sequence[Part], workshop: Works
     all_seen = Widening()
     if name in known.names:
         field = known.field(name)
-        all_seen.go_on(pa.schema([field]), pa.struct([pa.field(name, field.type)]))
+        all_seen.resume(pa.schema([field]), pa.struct([pa.field(name, field.type)]))
     misfits = []
     for part in parts:
         if name not in part.schema.names:

@@ -18,14 +18,25 @@ from dil.planning import SavedPlan
 class RunOptions:
     """What a caller decides about one run.
 
-    ``now_ms`` is the run's now for planning, ``clock`` the real clock, both epoch ms UTC.
-    ``wait_lease_s`` is how long to wait for another run to end. ``cache`` is a folder that survives
-    the run. ``plan`` is run in place of what is due now: a kept one as it is, of a bare one what
-    has not succeeded yet. ``known_schema`` is that of the dataset before its first run.
-    ``executor`` takes Spark's place, ``sleep`` waits for secondary input that is not there yet.
-    ``log_level`` and ``log_json`` are how tasks log. They rewrite what has ``stage_bytes`` or more.
-    ``spark`` is a SparkContext to use and to leave running; ``is_embedded`` tells that this process
-    goes on after the run.
+    Attributes:
+        now_ms: The run's now for planning, epoch ms UTC.
+        clock: The real clock, epoch ms UTC.
+        progress: Where progress is shown.
+        wait_lease_s: How long to wait for another run of the job to end.
+        accept_new_signatures: Run although the shape of the watermark changed.
+        plan: Run this in place of what is due now: a saved plan as it is, of a bare plan what has
+            not succeeded yet.
+        known_schema: Schema of the dataset before its first run.
+        run_id: Identity of the run; made when left out.
+        environ: The environment, for Spark.
+        cache: A folder that survives the run.
+        executor: Runs tasks in Spark's place.
+        sleep: Waits for secondary input that is not there yet.
+        log_level: How much tasks log.
+        log_json: Whether tasks log JSON.
+        stage_bytes: From this size on, staged files are rewritten in tasks.
+        spark: A SparkContext to use and to leave running.
+        is_embedded: Whether this process goes on after the run.
     """
 
     now_ms: int

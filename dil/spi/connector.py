@@ -18,6 +18,7 @@ from dil.model.job import Job
 from dil.model.json import JsonObject, JsonValue
 from dil.model.properties import Properties
 from dil.model.secret import Secret
+from dil.model.section import Section
 from dil.model.work_unit import WorkUnit
 from dil.spi.audit import AuditTrail, NoAudit
 from dil.spi.coordination import Coordinator, CredentialSource, Uncoordinated
@@ -198,13 +199,21 @@ class SparkReader:
 class Connector(ABC):
     """A protocol. Subclass it, name the class in ``source.class``.
 
-    ``properties`` lists your own ``ms.x.*`` properties; their parsed values are found in
-    ``context.job.properties``. ``unit_properties`` are those by which a job may take its units
+    ``sections`` are the classes that declare your own ``ms.x.*`` properties; what they hold is
+    found in ``context.job.properties.section(YourSection)``. ``properties`` lists such properties
+    one by one; their parsed values are found by name in ``context.job.properties``.
+    ``unit_properties`` are those by which a job may take its units
     from you, see ``units``: ``ms.source.files.once``, ``ms.jdbc.partition.column``.
+
+    ``reads_window`` tells that sessions look at ``low`` and ``high`` of their work unit. Where they
+    do not, pages that were read for one window are resumed for another one, unless a parameter is
+    a watermark. Not inherited: a subclass says it again.
     """
 
+    sections: ClassVar[tuple[type[Section], ...]] = ()
     properties: ClassVar[tuple[PluginProperty, ...]] = ()
     unit_properties: ClassVar[frozenset[str]] = frozenset()
+    reads_window: ClassVar[bool] = True
 
     @classmethod
     def check(cls, properties: Properties) -> Iterable[Problem]:

@@ -11,6 +11,7 @@ from dil.errors import Problem
 from dil.model.job import Job
 from dil.model.json import JsonObject, JsonValue
 from dil.model.properties import Properties
+from dil.model.section import Section
 from dil.spi.connector import PluginProperty
 from dil.spi.extractor import Page
 from dil.spi.rejects import NoRejects, Rejects
@@ -50,6 +51,7 @@ class PageFacts:
 class Converter(ABC):
     """A step between extractor and writer. One instance serves one attempt."""
 
+    sections: ClassVar[tuple[type[Section], ...]] = ()
     properties: ClassVar[tuple[PluginProperty, ...]] = ()
 
     def __init__(self, context: ConverterContext) -> None:

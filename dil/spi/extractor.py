@@ -11,6 +11,7 @@ from dil.errors import Problem
 from dil.model.job import ExtractionSpec
 from dil.model.json import JsonValue
 from dil.model.properties import Properties
+from dil.model.section import Section
 from dil.spi.connector import PluginProperty, Response
 
 if TYPE_CHECKING:
@@ -70,6 +71,7 @@ class Extractor(ABC):
     them.
     """
 
+    sections: ClassVar[tuple[type[Section], ...]] = ()
     properties: ClassVar[tuple[PluginProperty, ...]] = ()
     content_types: ClassVar[tuple[str, ...]] = ()
     sees_every_member: ClassVar[bool] = False

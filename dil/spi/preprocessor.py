@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import BinaryIO, ClassVar
 
 from dil.model.secret import Secret
+from dil.model.section import Section
 from dil.spi.connector import PluginProperty
 
 Parameters = Mapping[str, str | Secret]
@@ -37,6 +38,7 @@ class Preprocessor(ABC):
     dumps may have it. ``parameters`` names all parameters that it knows, with their meaning.
     """
 
+    sections: ClassVar[tuple[type[Section], ...]] = ()
     properties: ClassVar[tuple[PluginProperty, ...]] = ()
     parameters: ClassVar[Mapping[str, str]] = {}
     is_output: ClassVar[bool] = False

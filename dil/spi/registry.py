@@ -15,6 +15,7 @@ from enum import StrEnum
 
 from dil.errors import PluginError, Problem
 from dil.model.job import ClassRef
+from dil.model.section import Section
 
 
 class PluginKind(StrEnum):
@@ -108,6 +109,15 @@ JAVA_NAMES: dict[PluginKind, dict[str, str]] = {
         "untar": "tar",
     },
 }
+# The properties that built-in classes bring along, by the part of the reference they are in.
+SECTIONS: dict[str, tuple[str, ...]] = {
+    "conversion": (
+        "dil.conversion.section:NormalizerSection",
+        "dil.conversion.section:ValidationSection",
+        "dil.conversion.section:RangesSection",
+    ),
+    "http": ("connectors.http.section:HttpSection",),
+}
 JAVA_PACKAGES = ("com.linkedin.cdi.", "org.apache.gobblin.")
 
 
@@ -123,6 +133,11 @@ def names(kind: PluginKind) -> tuple[str, ...]:
 
     installed = (entry.name for entry in importlib.metadata.entry_points(group=kind.group))
     return tuple(sorted({*BUILT_IN[kind], *installed}))
+
+
+def built_in_sections(group: str) -> tuple[type[Section], ...]:
+    """Return the sections of one part of the reference that stand beside the code they are of."""
+    return tuple(load(_split(text)) for text in SECTIONS.get(group, ()))
 
 
 def is_built_in(ref: ClassRef) -> bool:

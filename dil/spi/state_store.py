@@ -57,14 +57,16 @@ class StateStore(ABC):
     # Lease
 
     @abstractmethod
-    def acquire_lease(self, run_id: str, *, lease_s: int) -> Lease:
+    def acquire_lease(self, run_id: str, *, lease_s: int, upgrade: bool = False) -> Lease:
         """Take the job's lease with a new, larger fencing token.
 
         Taken over at once when the holder's process on this host is gone, else ``lease_s``
-        seconds after its last heartbeat (spec README 19).
+        seconds after its last heartbeat (spec README 19). With ``upgrade`` a store of an older
+        format is copied and brought to the format of this release in the same transaction.
 
         Raises:
-            LeaseHeldError: another run holds it; the message says who and since when.
+            LeaseHeldError: another run holds it, or an older store has another job that is being
+                run; the message says who and since when.
         """
 
     @abstractmethod
@@ -156,6 +158,36 @@ class StateStore(ABC):
     @abstractmethod
     def last_rows(self) -> int | None:
         """Return the rows published by the last run that published any, None if none did."""
+
+    # Details and checkpoints: JSON objects by kind, so that a new kind needs no new table
+
+    @abstractmethod
+    def run_detail(self, run_id: str, kind: str) -> JsonObject | None:
+        """Return what was kept of a run under a kind, None when nothing was."""
+
+    @abstractmethod
+    def keep_run_detail(self, lease: Lease, run_id: str, kind: str, document: JsonObject) -> None:
+        """Keep a document of a run under a kind, in place of an earlier one.
+
+        Raises:
+            LeaseLostError: a newer token exists.
+            StateError: the store has an older format, which keeps no documents.
+        """
+
+    @abstractmethod
+    def checkpoint(self, kind: str) -> JsonObject:
+        """Return the members of the job's checkpoint of a kind; none when there is none."""
+
+    @abstractmethod
+    def change_checkpoint(self, lease: Lease, kind: str, members: JsonObject) -> None:
+        """Set members of the job's checkpoint of a kind.
+
+        The others stay as they are, also those of a release that knows more of them.
+
+        Raises:
+            LeaseLostError: a newer token exists.
+            StateError: the store has an older format, which keeps no documents.
+        """
 
     # Inspection
 

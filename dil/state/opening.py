@@ -9,6 +9,7 @@ from dil.errors import StateError
 from dil.model.database_address import DatabaseAddress, Server
 from dil.model.job import StateSpec
 from dil.spi.state_store import StateStore
+from dil.state.databases.database import Database
 from dil.state.databases.server_driver import ServerDriver
 from dil.state.databases.sqlite_database import SqliteDatabase
 from dil.state.store.sql_store import SqlStateStore
@@ -17,7 +18,12 @@ FILE_NAME = "state.db"
 
 
 def open_store(spec: StateSpec, job_name: str, *, clock: Callable[[], int]) -> StateStore:
-    """Return the store of one job; touches nothing before it is used.
+    """Return the store of one job; touches nothing before it is used, see ``open_database``."""
+    return SqlStateStore(open_database(spec, job_name, clock=clock), job_name, clock=clock)
+
+
+def open_database(spec: StateSpec, job_name: str, *, clock: Callable[[], int]) -> Database:
+    """Return the tables of one job; touches nothing before they are used.
 
     Args:
         spec: Kind and place. ``sqlite``, and ``fs`` on a local path, are one SQLite file
@@ -39,21 +45,23 @@ def open_store(spec: StateSpec, job_name: str, *, clock: Callable[[], int]) -> S
     return opener(spec, job_name, clock)
 
 
-def _open_sqlite(spec: StateSpec, job_name: str, clock: Callable[[], int]) -> StateStore:
+def _open_sqlite(spec: StateSpec, job_name: str, clock: Callable[[], int]) -> Database:
+    del job_name, clock
     if not spec.directory:
         raise StateError("no state folder is set", "Set state.store.dir.")
-    return SqlStateStore(SqliteDatabase(Path(spec.directory) / FILE_NAME), job_name, clock=clock)
+    return SqliteDatabase(Path(spec.directory) / FILE_NAME)
 
 
-def _open_file_log(spec: StateSpec, job_name: str, clock: Callable[[], int]) -> StateStore:
-    from dil.state.filelog.file_log import open_file_log
+def _open_file_log(spec: StateSpec, job_name: str, clock: Callable[[], int]) -> Database:
+    from dil.state.filelog.file_log import file_log_database
 
     if not spec.directory:
         raise StateError("no state folder is set", "Set state.store.dir.")
-    return open_file_log(spec.directory, job_name, clock=clock)
+    return file_log_database(spec.directory, job_name, clock=clock)
 
 
-def _open_server(spec: StateSpec, job_name: str, clock: Callable[[], int]) -> StateStore:
+def _open_server(spec: StateSpec, job_name: str, clock: Callable[[], int]) -> Database:
+    del clock
     from dil.state.databases.server_database import ServerDatabase
 
     if spec.server is None:
@@ -61,7 +69,7 @@ def _open_server(spec: StateSpec, job_name: str, clock: Callable[[], int]) -> St
             f"no address of the {spec.kind} server that keeps the state is set",
             "Set state.store.db.url.",
         )
-    return SqlStateStore(ServerDatabase(_driver(spec.server), job_name), job_name, clock=clock)
+    return ServerDatabase(_driver(spec.server), job_name)
 
 
 def _driver(address: DatabaseAddress) -> ServerDriver:
@@ -74,7 +82,7 @@ def _driver(address: DatabaseAddress) -> ServerDriver:
     return MysqlDriver(address)
 
 
-_OPENERS: dict[str, Callable[[StateSpec, str, Callable[[], int]], StateStore]] = {
+_OPENERS: dict[str, Callable[[StateSpec, str, Callable[[], int]], Database]] = {
     "sqlite": _open_sqlite,
     "fs": _open_sqlite,
     "noop": _open_sqlite,

@@ -2,9 +2,10 @@
 
 from dil.model.job import Blocks
 from dil.storage.filesystem import FileInfo, Filesystem
+from dil.storage.folder import Folder
 from dil.storage.local import LocalFilesystem
 
-__all__ = ["FileInfo", "Filesystem", "LocalFilesystem", "filesystem_for"]
+__all__ = ["FileInfo", "Filesystem", "Folder", "LocalFilesystem", "filesystem_for"]
 
 
 def filesystem_for(place: str, blocks: Blocks | None = None) -> Filesystem:

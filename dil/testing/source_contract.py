@@ -33,7 +33,7 @@ import pytest
 from dil.errors import AuthenticationError, ConfigError, DilError, SourceError
 from dil.model.job import Job
 from dil.model.report import RunStatus
-from dil.operator.source_preview import look
+from dil.operator.source_preview import preview_source
 from dil.spi.connector import Connector
 from dil.spi.registry import load
 from dil.testing.trial import DAY, NOW_MS, Trial, opened
@@ -221,20 +221,20 @@ class SourceContract:
 
     # Looks
 
-    def test_a_look_shows_rows_and_changes_nothing(
+    def test_a_preview_shows_rows_and_changes_nothing(
         self, source: SourceHarness, trial: Trial
     ) -> None:
         """``dil preview`` and ``dil check`` read a little and keep neither state nor files."""
         job = trial.job(source.fill(ROWS))
         assert _connector(job).changes(job) is None, "it would ask for --send"
         files = trial.files()
-        seen = look(job, now_ms=NOW_MS, rows=3)
+        seen = preview_source(job, now_ms=NOW_MS, rows=3)
         assert len({int(each.as_py()) for each in seen.rows["id"]}) > 0, "no rows"
         assert _shown([each.location for each in seen.answers], source) == [], "in `location`"
         assert trial.files() == files, trial.files()
         trial.run(job)
         state, files = trial.state(job), trial.files()
-        look(job, now_ms=NOW_MS, rows=1)
+        preview_source(job, now_ms=NOW_MS, rows=1)
         assert trial.state(job) == state, trial.state(job)
         assert trial.files() == files, trial.files()
 
@@ -283,7 +283,7 @@ def _check_nothing_counts(trial: Trial, job: Job) -> None:
 def _check_told(job: Job, source: SourceHarness, kind: type[DilError]) -> None:
     """Read all and check the error, as the session raises it: in a run secrets are masked."""
     with pytest.raises(kind) as caught:
-        look(job, now_ms=NOW_MS, rows=_ALL)
+        preview_source(job, now_ms=NOW_MS, rows=_ALL)
     assert caught.value.fix, f"say what to do, in the second argument of {caught.value!r}"
     assert _shown([str(caught.value)], source) == [], "the message holds a secret"
 
@@ -301,7 +301,7 @@ def _rows_of(trial: Trial, properties: Mapping[str, str], name: str) -> int:
     """
     unit = {"name": "unit", "type": "unit", "units": [{"name": name}]}
     job = trial.job(properties, ms__watermark=json.dumps([DAY, unit]))
-    return len(look(job, now_ms=NOW_MS, rows=_ALL).rows)
+    return len(preview_source(job, now_ms=NOW_MS, rows=_ALL).rows)
 
 
 def _left_open(job: Job, *batches: int | None) -> int:

@@ -17,14 +17,15 @@ from dil.extraction.paging.walk import Walk
 from dil.extraction.parameters import Scope
 from dil.model.job import Job
 from dil.model.report import RunReport
-from dil.run import plans
+from dil.run import plan_builder
+from dil.run.job_run import run_job
 from dil.run.options import RunOptions
-from dil.run.story import run_job
 from dil.spi.connector import ByteSession, Connector, RowSession, SessionContext
 from dil.spi.registry import load
 from dil.state import open_store
-from dil.task.attempt import Surroundings, pages_of
-from dil.task.secondary_access import renewal
+from dil.task.attempt import pages_of
+from dil.task.context import Clocks
+from dil.task.secondary_inputs import authentication_reader
 from dil.testing.in_process import InProcessExecutor
 
 NOW_MS = 1_735_689_600_000  # 2025-01-01T00:00:00Z
@@ -66,7 +67,7 @@ class Trial:
 
     def run(self, job: Job) -> RunReport:
         """Run the job once, as of ``NOW_MS``."""
-        executor = InProcessExecutor(Surroundings(sleep=_no_wait))
+        executor = InProcessExecutor(Clocks(sleep=_no_wait))
         return run_job(job, RunOptions(now_ms=NOW_MS, clock=lambda: NOW_MS, executor=executor))
 
     def failure(self, job: Job) -> str:
@@ -110,8 +111,8 @@ def opened(job: Job) -> tuple[ByteSession | RowSession, Generator[pa.RecordBatch
     Returns:
         The session, and the batches that a task reads through it, lazily.
     """
-    unit = plans.plan_job(job, now_ms=NOW_MS).plan.work_units[0]
-    shared, renewed = local(job), renewal(job)
+    unit = plan_builder.plan_job(job, now_ms=NOW_MS).plan.work_units[0]
+    shared, renewed = local(job), authentication_reader(job)
     context = SessionContext(job, unit, "trial", NOW_MS, 1, coordinator=shared, renewed=renewed)
     connector: type[Connector] = load(job.source.connector)
     session = connector().open(context)

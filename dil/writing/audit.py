@@ -17,22 +17,12 @@ from pathlib import Path
 from dil.errors import WriteError
 from dil.model.json import JsonObject, JsonValue, compact
 from dil.model.secret import OpenedText
+from dil.model.task import AttemptId
 from dil.spi.audit import AuditedRequest
 
 _LOG = logging.getLogger(__name__)
 
 NOT_RECORDED = "some requests could not be recorded in the audit; ms.audit.required is false"
-
-
-@dataclass(frozen=True, slots=True)
-class AuditOrigin:
-    """Whose requests they are: named in every line. ``unit_hash`` names the work unit in files."""
-
-    job: str
-    run_id: str
-    signature: str
-    unit_hash: str
-    attempt: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +41,14 @@ class AuditPlace:
 
 
 class AuditWriter:
-    """Records the requests of one attempt in a file of its own; see ``dil.spi.audit``."""
+    """Records the requests of one attempt, named in every line, in a file of its own.
 
-    def __init__(self, place: AuditPlace, origin: AuditOrigin) -> None:
+    See ``dil.spi.audit``.
+    """
+
+    def __init__(self, place: AuditPlace, attempt: AttemptId) -> None:
         self._place = place
-        self._origin = origin
+        self._attempt = attempt
         self._handle: int | None = None
         self._begun: dict[int, float] = {}
         self._number = 0
@@ -119,12 +112,12 @@ class AuditWriter:
             os.close(handle)
 
     def _who(self, number: int) -> dict[str, JsonValue]:
-        origin = self._origin
+        attempt = self._attempt
         return {
-            "job": origin.job,
-            "run_id": origin.run_id,
-            "signature": origin.signature,
-            "attempt": origin.attempt,
+            "job": attempt.job,
+            "run_id": attempt.run_id,
+            "signature": attempt.signature,
+            "attempt": attempt.number,
             "sequence": number,
             "time": self._place.now_ms(),
         }
@@ -143,8 +136,10 @@ class AuditWriter:
 
     def _opened(self) -> int:
         """Create the attempt's file, such that a power cut does not take it away."""
-        origin = self._origin
-        name = f"audit-{origin.run_id}-{origin.unit_hash}-{origin.attempt}-{uuid.uuid4().hex}.json"
+        attempt = self._attempt
+        name = (
+            f"audit-{attempt.run_id}-{attempt.unit_hash}-{attempt.number}-{uuid.uuid4().hex}.json"
+        )
         folder = Path(self._place.directory)
         folder.mkdir(parents=True, exist_ok=True)
         handle = os.open(folder / name, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL, 0o640)

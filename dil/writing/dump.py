@@ -13,7 +13,7 @@ from dil.errors import WriteError
 from dil.model.arrow import typed_schema
 from dil.model.schema import Column, Primitive
 from dil.model.task import StagedFile
-from dil.storage.filesystem import Filesystem
+from dil.storage import Filesystem, Folder
 from dil.writing.sink import MeasuredSink
 
 _COLUMNS = (
@@ -23,15 +23,14 @@ _COLUMNS = (
 
 
 class DumpWriter:
-    """Writes pieces into files below ``directory``, one for each page; see ``FileNames``.
+    """Writes pieces into files of a folder, one for each page; see ``FileNames``.
 
     A work unit's only file has the name of an only file, else each has its numbered name. Memory is
     bounded by a piece. A file counts as one row.
     """
 
-    def __init__(self, filesystem: Filesystem, directory: str) -> None:
-        self._filesystem = filesystem
-        self._directory = directory.rstrip("/")
+    def __init__(self, folder: Folder) -> None:
+        self._folder = folder
         self._open: _OpenDump | None = None
         self._done: list[tuple[StagedFile, str]] = []
 
@@ -49,8 +48,9 @@ class DumpWriter:
         for alone, numbered, data in zip(*batch.columns, strict=True):
             if self._open is None or self._open.numbered != numbered.as_py():
                 self._end_file()
-                path = f"{self._directory}/dump-{len(self._done)}"
-                self._open = _OpenDump(self._filesystem, path, alone.as_py(), numbered.as_py())
+                path = self._folder.file(f"dump-{len(self._done)}")
+                filesystem = self._folder.filesystem
+                self._open = _OpenDump(filesystem, path, alone.as_py(), numbered.as_py())
             self._open.write(data.as_buffer())
 
     def finish(self) -> tuple[StagedFile, ...]:
@@ -60,7 +60,8 @@ class DumpWriter:
             WriteError: as for ``write``, or a file has another size than was written.
         """
         self._end_file()
-        sizes = {file.path: file.size for file in self._filesystem.files(self._directory)}
+        there = self._folder.filesystem.files(self._folder.path)
+        sizes = {file.path: file.size for file in there}
         for file, _ in self._done:
             if sizes.get(file.path) != file.bytes:
                 raise WriteError(
@@ -77,7 +78,7 @@ class DumpWriter:
             self._open.abandon()
             self._open = None
         for file, _ in self._done:
-            self._filesystem.delete_file(file.path)
+            self._folder.filesystem.delete_file(file.path)
         self._done = []
 
     def _end_file(self) -> None:

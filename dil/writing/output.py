@@ -12,7 +12,7 @@ from dil.model.task import RunContext, StagedFile
 from dil.model.timelabels import label_folder
 from dil.model.work_unit import WorkUnit
 from dil.writing.partitioned import ApartBy, PartitionedWriter
-from dil.writing.rolling import Place
+from dil.writing.rolling import OutputFolder
 from dil.writing.row_labels import RowLabels
 from dil.writing.staging import StagedWriter
 from dil.writing.system_columns import RUN_ID, SIGNATURE, TIMELABEL, SystemColumns
@@ -66,7 +66,7 @@ def output_writer(
     run: RunContext,
     unit: WorkUnit,
     writer: StagedWriter,
-    place: Place,
+    output: OutputFolder,
     *,
     extracted_ms: int,
     label_at: Callable[[int], str] | None,
@@ -77,7 +77,7 @@ def output_writer(
         run: What all tasks of the run share.
         unit: The work unit.
         writer: Writes the rows where they are not kept apart.
-        place: Where files go that are kept apart.
+        output: Where files go that are kept apart.
         extracted_ms: When the attempt began, epoch ms UTC.
         label_at: Labels an instant in epoch ms UTC; None for a job without timelabels.
     """
@@ -101,7 +101,7 @@ def output_writer(
         labels_name_folders=is_by_label,
         most_open=job.properties.integer("ms.writer.open.files.max"),
     )
-    return OutputWriter(PartitionedWriter(place, by), system, labels)
+    return OutputWriter(PartitionedWriter(output, by), system, labels)
 
 
 def _row_labels(job: Job, unit: WorkUnit, label_at: Callable[[int], str]) -> RowLabels | None:

@@ -16,7 +16,7 @@ from dil.model.task import StagedFile
 from dil.model.timelabels import label_folder
 from dil.writing.hive_names import NULL, hive_folder
 from dil.writing.rewriting import Rewriting
-from dil.writing.rolling import Apart, Numbers, Place, RollingFiles
+from dil.writing.rolling import Apart, Numbers, OutputFolder, RollingFiles
 from dil.writing.widening import Widening, conform
 
 HELD_BYTES = 128 * 1024 * 1024
@@ -55,12 +55,12 @@ class PartitionedWriter:
     was cut small by that. Runs in a task; memory is bounded by twice HELD_BYTES and a batch.
     """
 
-    def __init__(self, place: Place, by: ApartBy) -> None:
-        self._place = place
+    def __init__(self, output: OutputFolder, by: ApartBy) -> None:
+        self._output = output
         self._by = by
         self._widening = Widening()
         self._numbers = Numbers()
-        self._again = Rewriting(place, self._numbers)
+        self._again = Rewriting(output, self._numbers)
         self._incoming = _Incoming()
         self._lanes: dict[Key, RollingFiles] = {}
         self._open: OrderedDict[Key, None] = OrderedDict()
@@ -132,7 +132,7 @@ class PartitionedWriter:
         for key, rows in self._groups(batch, labels):
             if key not in self._lanes:
                 apart = self._apart(key)
-                self._lanes[key] = RollingFiles(self._place, self._numbers, apart=apart)
+                self._lanes[key] = RollingFiles(self._output, self._numbers, apart=apart)
             self._waiting.setdefault(key, _Waiting()).add(rows)
             if key in self._open or len(self._open) < self._by.most_open:
                 self._write_open(key)

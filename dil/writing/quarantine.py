@@ -17,9 +17,9 @@ import pyarrow as pa
 
 from dil.errors import ConversionError, WriteError
 from dil.model.contract import DiscardCount, QuarantineSpec, RejectCount
-from dil.model.task import StagedFile
+from dil.model.task import AttemptId, StagedFile
 from dil.spi.rejects import RejectedRow
-from dil.storage.filesystem import Filesystem
+from dil.storage import Filesystem, Folder
 from dil.writing.nested import rows_of
 from dil.writing.sink import MeasuredSink
 
@@ -32,35 +32,23 @@ _MICROS: dict[pa.DataType, pa.DataType] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
-    """Where rows come from: named in every line."""
-
-    work_unit: str
-    run_id: str
-    attempt: int
-
-
-@dataclass(frozen=True, slots=True)
-class QuarantinePlace:
-    """The attempt's folder, and how many bytes a file may have before the next one begins."""
-
-    filesystem: Filesystem
-    directory: str
-    target_bytes: int = 128 * 1024 * 1024
-
-    def path(self, number: int) -> str:
-        """Return the path of the n-th file."""
-        return f"{self.directory.rstrip('/')}/quarantine-{number}.json"
-
-
 class QuarantineWriter:
-    """Keeps and counts the rows that the steps of one attempt put aside; see ``spi.rejects``."""
+    """Keeps and counts the rows that the steps of one attempt put aside; see ``spi.rejects``.
 
-    def __init__(self, place: QuarantinePlace, spec: QuarantineSpec, origin: Origin) -> None:
-        self._place = place
+    Every line names the attempt. A file that has ``target_bytes`` is ended.
+    """
+
+    def __init__(
+        self,
+        folder: Folder,
+        spec: QuarantineSpec,
+        attempt: AttemptId,
+        target_bytes: int = 128 * 1024 * 1024,
+    ) -> None:
+        self._folder = folder
         self._spec = spec
-        self._origin = origin
+        self._attempt = attempt
+        self._target_bytes = target_bytes
         self._batch = _Batch(0, 0, 0)
         self._open: _OpenFile | None = None
         self._files: list[StagedFile] = []
@@ -88,7 +76,7 @@ class QuarantineWriter:
         for each in rejected:
             self._reasons[each.column, each.kind or each.reason] += 1
         if self._spec.enabled and rejected:
-            with _write_errors(self._place.directory):
+            with _write_errors(self._folder.path):
                 self._write(batch, rejected, places)
 
     def discard(self, column: str, values: int) -> None:
@@ -147,7 +135,7 @@ class QuarantineWriter:
             ]
             position += len(rows)
             self._file().write(_ENCODER.encode_lines(lines), len(rows))
-            if self._file().size >= self._place.target_bytes:
+            if self._file().size >= self._target_bytes:
                 self._end_file()
 
     def _line(self, row: object, why: RejectedRow, place: int | None) -> dict[str, object]:
@@ -155,23 +143,24 @@ class QuarantineWriter:
             "row": row,
             "reason": why.reason,
             "column": why.column,
-            "work_unit": self._origin.work_unit,
-            "run_id": self._origin.run_id,
-            "attempt": self._origin.attempt,
+            "work_unit": self._attempt.signature,
+            "run_id": self._attempt.run_id,
+            "attempt": self._attempt.number,
             "page": self._batch.page or None,
             "row_number": place,
         }
 
     def _file(self) -> _OpenFile:
         if self._open is None:
-            self._open = _OpenFile(self._place.filesystem, self._place.path(self._next))
+            path = self._folder.file(f"quarantine-{self._next}.json")
+            self._open = _OpenFile(self._folder.filesystem, path)
             self._next += 1
         return self._open
 
     def _end_file(self) -> None:
         if self._open is not None:
             current, self._open = self._open, None
-            with _write_errors(self._place.directory):
+            with _write_errors(self._folder.path):
                 self._files.append(current.finish())
 
 

@@ -10,15 +10,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from typing import BinaryIO
 
 from dil.errors import RefusedAnswer, SourceContractError, WriteError
 from dil.model.egress import AnswerCount, EgressSpec
 from dil.model.json import JsonObject, JsonValue, compact
 from dil.model.secret import OpenedText
-from dil.model.task import StagedFile
-from dil.storage.filesystem import Filesystem
+from dil.model.task import AttemptId, StagedFile
+from dil.storage import Folder
 from dil.writing.sink import MeasuredSink
 
 MEMBER = "_failed"
@@ -26,27 +25,24 @@ REFUSED_NAME = "failed-"
 _SHOWN = 1000
 
 
-@dataclass(frozen=True, slots=True)
-class RefusedPlace:
-    """The attempt's folder, and where its rows come from; ``clean`` masks secrets in a text."""
-
-    filesystem: Filesystem
-    folder: str
-    signature: str
-    run_id: str
-    attempt: int
-    clean: Callable[[str], str]
-
-
 class RefusedRows:
     """Keeps and counts the rows of one attempt that were refused, each with the reason.
 
-    ``answers`` are all refusals so far, by the number of the request; without secrets.
+    Every line names the attempt; ``clean`` masks the job's secrets in a text. ``answers`` are all
+    refusals so far, by the number of the request; without secrets.
     """
 
-    def __init__(self, place: RefusedPlace, spec: EgressSpec) -> None:
-        self._place = place
+    def __init__(
+        self,
+        folder: Folder,
+        spec: EgressSpec,
+        attempt: AttemptId,
+        clean: Callable[[str], str],
+    ) -> None:
+        self._folder = folder
         self._spec = spec
+        self._attempt = attempt
+        self._clean = clean
         self._stream: BinaryIO | None = None
         self._sink: MeasuredSink | None = None
         self._counts: Counter[int] = Counter()
@@ -68,7 +64,7 @@ class RefusedRows:
         rows = list(self._rows(row))
         self._counts[answer.status] += len(rows)
         self._refuse_too_many(number, answer)
-        text = self._place.clean(answer.text)[:_SHOWN]
+        text = self._clean(answer.text)[:_SHOWN]
         self.answers.append((number, RefusedAnswer(answer.status, answer.reason, text)))
         why: dict[str, JsonValue] = {
             "status": answer.status,
@@ -76,12 +72,12 @@ class RefusedRows:
             "answer": text,
             "request": number,
             "idempotency_key": key,
-            "work_unit": self._place.signature,
-            "run_id": self._place.run_id,
-            "attempt": self._place.attempt,
+            "work_unit": self._attempt.signature,
+            "run_id": self._attempt.run_id,
+            "attempt": self._attempt.number,
         }
         lines = "".join(f"{compact({**_written(each), _free_name(each): why})}\n" for each in rows)
-        with _write_errors(self._place.folder):
+        with _write_errors(self._folder.path):
             self._open().write(lines.encode("utf-8", "backslashreplace"))
 
     @property
@@ -102,7 +98,7 @@ class RefusedRows:
         if self._stream is None or self._sink is None:
             return ()
         stream, self._stream = self._stream, None
-        with _write_errors(self._place.folder):
+        with _write_errors(self._folder.path):
             stream.close()
         return (StagedFile(self._path, self.rows, self._sink.bytes, self._sink.sha256),)
 
@@ -115,11 +111,11 @@ class RefusedRows:
 
     @property
     def _path(self) -> str:
-        return f"{self._place.folder.rstrip('/')}/{REFUSED_NAME}0.json"
+        return self._folder.file(f"{REFUSED_NAME}0.json")
 
     def _open(self) -> MeasuredSink:
         if self._sink is None:
-            self._stream = self._place.filesystem.open_output(self._path)
+            self._stream = self._folder.filesystem.open_output(self._path)
             self._sink = MeasuredSink(self._stream)
         return self._sink
 

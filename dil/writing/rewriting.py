@@ -10,15 +10,15 @@ import pyarrow as pa
 from dil.errors import ConversionError
 from dil.model.task import StagedFile
 from dil.writing.formats import reader_for
-from dil.writing.rolling import Numbers, Place, RollingFiles, WrittenFile
+from dil.writing.rolling import Numbers, OutputFolder, RollingFiles, WrittenFile
 from dil.writing.widening import conform
 
 
 class Rewriting:
     """What ``unified`` wrote again; the files that it replaced stay until they are dropped."""
 
-    def __init__(self, place: Place, numbers: Numbers) -> None:
-        self._place = place
+    def __init__(self, output: OutputFolder, numbers: Numbers) -> None:
+        self._output = output
         self._numbers = numbers
         self._written: list[RollingFiles] = []
         self._replaced: list[str] = []
@@ -35,7 +35,7 @@ class Rewriting:
             WriteError: the file system refused.
             ConversionError: an earlier value does not fit the schema; files cannot be read back.
         """
-        joins = joins_parts and reader_for(self._place.writer_class) is not None
+        joins = joins_parts and reader_for(self._output.writer_class) is not None
         unified: list[StagedFile] = []
 
         def is_current(entry: WrittenFile) -> bool:
@@ -49,10 +49,10 @@ class Rewriting:
             if is_kept or (len(entries) == 1 and is_current(entries[0])):
                 unified.extend(entry.file for entry in entries)
                 continue
-            target = RollingFiles(self._place, self._numbers, apart=files.apart)
+            target = RollingFiles(self._output, self._numbers, apart=files.apart)
             self._written.append(target)
             for entry in entries:
-                for batch in rows_again(self._place, entry):
+                for batch in rows_again(self._output, entry):
                     target.write(conform(batch, schema))
             target.end_file()
             unified.extend(entry.file for entry in target.written)
@@ -62,7 +62,7 @@ class Rewriting:
     def drop_replaced(self) -> None:
         """Delete the files that were written again."""
         for path in self._replaced:
-            self._place.filesystem.delete_file(path)
+            self._output.filesystem.delete_file(path)
         self._replaced = []
 
     def delete(self) -> None:
@@ -71,18 +71,18 @@ class Rewriting:
             files.delete()
 
 
-def rows_again(place: Place, entry: WrittenFile) -> Iterator[pa.RecordBatch]:
+def rows_again(output: OutputFolder, entry: WrittenFile) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a finished file, a part at a time.
 
     Raises:
         ConversionError: files of this format cannot be read back.
     """
-    read = reader_for(place.writer_class)
+    read = reader_for(output.writer_class)
     if read is None:
         raise ConversionError(
             f"the columns changed while rows were written, and files of"
-            f" {place.writer_class.__name__} cannot be read back",
+            f" {output.writer_class.__name__} cannot be read back",
             "Give the columns of this job with ms.output.schema.",
         )
-    with place.filesystem.open_input(entry.file.path) as source:
-        yield from read(source, entry.schema, place.spec)
+    with output.filesystem.open_input(entry.file.path) as source:
+        yield from read(source, entry.schema, output.spec)

@@ -13,7 +13,7 @@ from dil.errors import ConversionError, WriteError
 from dil.model.job import WritingSpec
 from dil.model.task import StagedFile
 from dil.spi.writer import FileWriter
-from dil.storage.filesystem import Filesystem
+from dil.storage import Filesystem, Folder
 from dil.writing.sink import MeasuredSink
 
 
@@ -31,17 +31,21 @@ class WrittenFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where files go and how they are written."""
+class OutputFolder:
+    """Where files of rows go and how they are written."""
 
-    filesystem: Filesystem
-    directory: str
+    folder: Folder
     spec: WritingSpec
     writer_class: type[FileWriter]
 
+    @property
+    def filesystem(self) -> Filesystem:
+        """Return the filesystem of the folder."""
+        return self.folder.filesystem
+
     def path(self, number: int) -> str:
         """Return the path of the n-th file."""
-        return f"{self.directory.rstrip('/')}/part-{number}.{self.writer_class.extension}"
+        return self.folder.file(f"part-{number}.{self.writer_class.extension}")
 
 
 @dataclass(slots=True)
@@ -77,12 +81,12 @@ class RollingFiles:
 
     def __init__(
         self,
-        place: Place,
+        output: OutputFolder,
         numbers: Numbers,
         written: Iterable[WrittenFile] = (),
         apart: Apart = TOGETHER,
     ) -> None:
-        self._place = place
+        self._output = output
         self._numbers = numbers
         self._open: _OpenFile | None = None
         self.apart = apart
@@ -110,9 +114,9 @@ class RollingFiles:
         if self._open and not self._open.schema.equals(batch.schema, check_metadata=True):
             self.end_file()
         if self._open is None:
-            self._open = _OpenFile(self._place, self._numbers.take(), batch.schema)
+            self._open = _OpenFile(self._output, self._numbers.take(), batch.schema)
         self._open.write(batch)
-        if self._open.bytes >= self._place.spec.target_bytes:
+        if self._open.bytes >= self._output.spec.target_bytes:
             self.end_file()
 
     def end_file(self) -> None:
@@ -131,21 +135,23 @@ class RollingFiles:
         """Delete all files, finished or not; safe to call at any time."""
         self.abandon_file()
         for written in self.written:
-            self._place.filesystem.delete_file(written.file.path)
+            self._output.filesystem.delete_file(written.file.path)
         self.written = []
 
 
 class _OpenFile:
-    def __init__(self, place: Place, number: int, schema: pa.Schema) -> None:
+    def __init__(self, output: OutputFolder, number: int, schema: pa.Schema) -> None:
         self.schema = schema
-        self._place = place
-        self._path = place.path(number)
+        self._output = output
+        self._path = output.path(number)
         self.rows = 0
-        self._stream: BinaryIO = place.filesystem.open_output(self._path)
+        self._stream: BinaryIO = output.filesystem.open_output(self._path)
         self._sink = MeasuredSink(self._stream)
         try:
             with _write_errors(self._path):
-                self._writer = place.writer_class(cast("BinaryIO", self._sink), schema, place.spec)
+                self._writer = output.writer_class(
+                    cast("BinaryIO", self._sink), schema, output.spec
+                )
         except BaseException:
             self._drop_file()
             raise
@@ -181,7 +187,7 @@ class _OpenFile:
             folder=apart.folder,
             timelabel=apart.timelabel,
         )
-        is_part = 2 * self._sink.bytes < self._place.spec.target_bytes
+        is_part = 2 * self._sink.bytes < self._output.spec.target_bytes
         return WrittenFile(file, self.schema, is_part=is_part)
 
     def abandon(self) -> None:
@@ -194,7 +200,7 @@ class _OpenFile:
         with suppress(OSError, WriteError):
             self._stream.close()
         with suppress(WriteError):
-            self._place.filesystem.delete_file(self._path)
+            self._output.filesystem.delete_file(self._path)
 
 
 @contextmanager

@@ -10,12 +10,9 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from dil.model.job import WritingSpec
 from dil.model.task import StagedFile
-from dil.spi.writer import FileWriter
-from dil.storage.filesystem import Filesystem
 from dil.writing.rewriting import Rewriting, rows_again
-from dil.writing.rolling import Numbers, Place, RollingFiles, WrittenFile
+from dil.writing.rolling import Numbers, OutputFolder, RollingFiles, WrittenFile
 from dil.writing.widening import Widening, conform
 
 
@@ -30,29 +27,23 @@ class Mark:
 
 
 class StagedWriter:
-    """Writes batches into files below ``directory``, each ended at ``spec.target_bytes``.
+    """Writes batches into files of a folder, each ended at ``spec.target_bytes``.
 
     The schema may widen from batch to batch. Then a new file begins, and ``finish`` writes the
     earlier files again, so that all files of a work unit have one schema. Runs in a task; memory
     is bounded by a batch and the format's own buffer.
 
-    A caller that keeps what was written so far for a later attempt calls ``cut``; from then on no
-    finished file is deleted before ``drop_replaced``.
+    A caller that keeps what was written so far for a later attempt calls ``checkpoint``; from then
+    on no finished file is deleted before ``drop_replaced``.
     """
 
-    def __init__(
-        self,
-        filesystem: Filesystem,
-        directory: str,
-        spec: WritingSpec,
-        writer_class: type[FileWriter],
-    ) -> None:
-        self._place = Place(filesystem, directory, spec, writer_class)
+    def __init__(self, output: OutputFolder) -> None:
+        self._output = output
         self._widening = Widening()
         self._numbers = Numbers()
-        self._files = RollingFiles(self._place, self._numbers)
-        self._again = Rewriting(self._place, self._numbers)
-        self._is_cut = False
+        self._files = RollingFiles(self._output, self._numbers)
+        self._again = Rewriting(self._output, self._numbers)
+        self._has_checkpoint = False
 
     @property
     def schema(self) -> pa.Schema | None:
@@ -61,7 +52,7 @@ class StagedWriter:
 
     def path(self, number: int) -> str:
         """Return where the n-th file is, or would be."""
-        return self._place.path(number)
+        return self._output.path(number)
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Append rows in the typed form of ``dil.model.arrow``.
@@ -85,8 +76,8 @@ class StagedWriter:
         self._files.end_file()
         if self.schema is None:
             return ()
-        files = self._again.unified(self._files, self.schema, joins_parts=self._is_cut)
-        if not self._is_cut:
+        files = self._again.unified(self._files, self.schema, joins_parts=self._has_checkpoint)
+        if not self._has_checkpoint:
             self.drop_replaced()
         return files
 
@@ -99,14 +90,14 @@ class StagedWriter:
         self._files.delete()
         self._again.delete()
 
-    def cut(self) -> tuple[WrittenFile, ...]:
-        """End the file at hand and return all files so far; they are durable and stay.
+    def checkpoint(self) -> tuple[WrittenFile, ...]:
+        """End the open file and return all files so far; they are durable and stay.
 
         Raises:
             WriteError: as for ``write``.
             ConversionError: the format refuses rows only now.
         """
-        self._is_cut = True
+        self._has_checkpoint = True
         self._files.end_file()
         return tuple(self._files.written)
 
@@ -119,8 +110,8 @@ class StagedWriter:
             self._widening.seen,
         )
 
-    def back_to(self, mark: Mark) -> None:
-        """Take the rows after a mark away again; files that ended before it are not touched.
+    def truncate_to(self, mark: Mark) -> None:
+        """Remove the rows after a mark; files that ended before it are not touched.
 
         Raises:
             WriteError: as for ``write``.
@@ -133,31 +124,31 @@ class StagedWriter:
         elif mark.rows:
             kept += self._beginning(later[0], mark.rows).written
         for entry in later:
-            self._place.filesystem.delete_file(entry.file.path)
-        self._files = RollingFiles(self._place, self._numbers, kept)
-        self._widening.go_on(mark.schema, mark.seen)
+            self._output.filesystem.delete_file(entry.file.path)
+        self._files = RollingFiles(self._output, self._numbers, kept)
+        self._widening.resume(mark.schema, mark.seen)
 
-    def go_on(
+    def resume(
         self, files: Sequence[WrittenFile], schema: pa.Schema | None, seen: pa.DataType
     ) -> None:
-        """Begin with files that an earlier attempt wrote, named as ``Place.path`` would name them.
+        """Begin with files that an earlier attempt wrote, named as ``path`` would name them.
 
         ``schema`` and ``seen`` are those of its ``mark``. Called before the first ``write``.
         """
-        self._is_cut = True
+        self._has_checkpoint = True
         self._numbers.next = len(files)
-        self._files = RollingFiles(self._place, self._numbers, files)
-        self._widening.go_on(schema, seen)
+        self._files = RollingFiles(self._output, self._numbers, files)
+        self._widening.resume(schema, seen)
 
-    def keep_cut(self) -> None:
-        """Delete what was not cut; the opposite of ``abort``, for a failed attempt."""
+    def keep_checkpointed(self) -> None:
+        """Delete what came after the last checkpoint: ``abort`` for an attempt worth resuming."""
         self._files.abandon_file()
         self._again.delete()
 
     def _beginning(self, entry: WrittenFile, rows: int) -> RollingFiles:
         """Write the first rows of a file again."""
-        target = RollingFiles(self._place, self._numbers)
-        for batch in rows_again(self._place, entry):
+        target = RollingFiles(self._output, self._numbers)
+        for batch in rows_again(self._output, entry):
             target.write(batch.slice(0, rows))
             rows -= min(rows, batch.num_rows)
         target.end_file()

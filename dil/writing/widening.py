@@ -27,8 +27,8 @@ class Widening:
         self.schema: pa.Schema | None = None
         self.seen: pa.DataType = pa.null()
 
-    def go_on(self, schema: pa.Schema | None, seen: pa.DataType) -> None:
-        """Take over what another one came to: its schema, and what it saw of each column."""
+    def resume(self, schema: pa.Schema | None, seen: pa.DataType) -> None:
+        """Continue from another widening: its schema, and the types it saw in each column."""
         self.schema = schema
         self.seen = seen
 

@@ -24,7 +24,7 @@ from dil import config
 from dil.model.interval import Interval
 from dil.model.task import RunContext
 from dil.model.work_unit import Reason, WorkUnit
-from dil.task.attempt import run_work_unit
+from dil.task.work_unit import run_work_unit
 from tests.bench.bench_rest import output_schema
 from tests.bench.processes import stop
 from tests.jobs import ROOT, write_job

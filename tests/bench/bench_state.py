@@ -20,7 +20,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from dil.model.dataset import Commit, WorkUnitOutcome
+from dil.model.dataset import Commit, RunWork, WorkUnitOutcome
 from dil.model.job import PlanningSpec, StateSpec, TableType
 from dil.model.work_unit import Plan
 from dil.planning import plan
@@ -109,7 +109,7 @@ def _outcome(unit: Unit, index: int, *, ok: bool = True) -> WorkUnitOutcome:
 
 
 def _commit(run: str, outcome: WorkUnitOutcome) -> Commit:
-    return Commit(run, "c", f"dil/{JOB}", (), (), (outcome,), "", NOW, NOW)
+    return Commit(run, "c", f"dil/{JOB}", (), (), "", NOW, NOW, RunWork((outcome,)))
 
 
 def _insert_units(path: Path) -> None:

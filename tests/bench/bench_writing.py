@@ -27,12 +27,12 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from dil.model.job import OutputFormat, WritingSpec
-from dil.storage import LocalFilesystem
+from dil.storage import Folder, LocalFilesystem
 from dil.writing.dictionaries import dictionary_columns
 from dil.writing.formats import writer_for
 from dil.writing.output import OutputWriter
 from dil.writing.partitioned import ApartBy, PartitionedWriter
-from dil.writing.rolling import Place
+from dil.writing.rolling import OutputFolder
 from dil.writing.staging import StagedWriter
 from dil.writing.system_columns import RUN_ID, SIGNATURE, SystemColumns
 from tests.bench.bench_files import table
@@ -61,20 +61,23 @@ def tuned(folder: Path, batches: Sequence[pa.RecordBatch]) -> None:
 
 def staged(folder: Path, batches: Sequence[pa.RecordBatch]) -> None:
     """Write them as a task does."""
-    _written(StagedWriter(LocalFilesystem(), str(folder), SPEC, writer_for(SPEC.format)), batches)
+    _written(StagedWriter(_output(folder)), batches)
 
 
 def stamped(folder: Path, batches: Sequence[pa.RecordBatch]) -> None:
     """Write them with two system columns."""
-    writer = StagedWriter(LocalFilesystem(), str(folder), SPEC, writer_for(SPEC.format))
+    writer = StagedWriter(_output(folder))
     texts = {RUN_ID: "20200101T000000Z-000000", SIGNATURE: "[watermark.system.1577836800000]"}
     _written(OutputWriter(writer, SystemColumns(tuple(texts), texts, 0), None), batches)
 
 
 def apart(folder: Path, batches: Sequence[pa.RecordBatch]) -> None:
     """Write them into a folder for each shop."""
-    place = Place(LocalFilesystem(), str(folder), SPEC, writer_for(SPEC.format))
-    _written(PartitionedWriter(place, ApartBy(("shop",))), batches)
+    _written(PartitionedWriter(_output(folder), ApartBy(("shop",))), batches)
+
+
+def _output(folder: Path) -> OutputFolder:
+    return OutputFolder(Folder(LocalFilesystem(), str(folder)), SPEC, writer_for(SPEC.format))
 
 
 def _written(

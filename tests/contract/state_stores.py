@@ -8,11 +8,11 @@ import sys
 import textwrap
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 
 from dil.model.database_address import DatabaseAddress
-from dil.model.dataset import Commit, Move, PublishedFile, RunRecord, WorkUnitOutcome
+from dil.model.dataset import Commit, Move, PublishedFile, RunRecord, RunWork, WorkUnitOutcome
 from dil.model.job import StateSpec
 from dil.model.secret import Secret
 from dil.spi.state_store import StateStore
@@ -143,17 +143,22 @@ def file(name: str, *, day: int = 0, rows: int = 10, run: str = "r1") -> Publish
     )
 
 
+_OF_RUN = frozenset(field.name for field in fields(RunWork))
+
+
 def commit_of(run: str, *outcomes: WorkUnitOutcome, **changes: object) -> Commit:
+    """Return a run's commit; ``changes`` are members of it, or of what it learned."""
+    learned = {name: changes.pop(name) for name in [*changes] if name in _OF_RUN}
     base = Commit(
         run_id=run,
         config_digest="c1",
         source_name="dil/orders",
         moves=(),
         removes=(),
-        outcomes=outcomes,
         schema="",
         system_time=NOW,
         horizon=NOW,
+        run=replace(RunWork(outcomes), **learned),
     )
     return replace(base, **changes)
 

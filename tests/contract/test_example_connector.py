@@ -49,10 +49,10 @@ WRONG = {
     "changes": (
         "    def open(self", "    @classmethod\n    def changes(cls, job):\n"
         '        return Problem(None, "", "writes")\n\n    def open(self',
-        "a_look_shows_rows_and_changes_nothing",
+        "a_preview_shows_rows_and_changes_nothing",
     ),
     "tells_the_password_by_location": (
-        "location=shown", "location=str(request)", "a_look_shows_rows_and_changes_nothing"
+        "location=shown", "location=str(request)", "a_preview_shows_rows_and_changes_nothing"
     ),
     "takes_names_for_paths": (
         ", values.variables).text", ", values.variables).text.rpartition('/')[2]",
@@ -84,7 +84,7 @@ def test_the_contract_finds_what_is_wrong(tmp_path: Path) -> None:
 
 
 def test_dil_does_without_pytest() -> None:
-    modules = "dil.cli.main, dil.run.story, dil.testing.trial"
+    modules = "dil.cli.main, dil.run.job_run, dil.testing.trial"
     code = f"import sys, {modules}; sys.exit('pytest' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
 

@@ -37,7 +37,7 @@ def test_a_file_stays_own_when_the_row_of_its_run_is_pruned(store: StateStore) -
         store.mark_swept(lease, run)
     store.commit(lease, commit_of("r1", outcome(0), moves=moves(old)))
     act = OperatorAct("prune", "", runs_before=NOW + 1)
-    store.commit(lease, Commit("p", "c", "dil/orders", (), (), (), "", LATER, LATER, act=act))
+    store.commit(lease, Commit("p", "c", "dil/orders", (), (), "", LATER, LATER, act=act))
     store.release_lease(lease)
 
     assert [run.run_id for run in store.runs()] == ["r2"]

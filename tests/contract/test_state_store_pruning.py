@@ -30,7 +30,7 @@ def prune(store: StateStore, before: int) -> list[str]:
     """Drop the rows of runs that began before an instant; return which ones are left."""
     lease = store.acquire_lease("prune", lease_s=60)
     act = OperatorAct("prune", "", runs_before=before)
-    commit = Commit("prune", "c", "dil/orders", (), (), (), "", LATER, LATER, act=act)
+    commit = Commit("prune", "c", "dil/orders", (), (), "", LATER, LATER, act=act)
     assert store.commit(lease, commit) is None
     store.release_lease(lease)
     return [run.run_id for run in store.runs()]

@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 
 from dil import config
 from dil.model.report import RunReport
+from dil.run.job_run import run_job
 from dil.run.options import RunOptions
-from dil.run.story import run_job
 from tests.jobs import manifest_files, properties, visible_files
 from tests.servers.day_rows import DayRows
 from tests.stories import REAL_NOW, day, executor

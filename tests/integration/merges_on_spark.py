@@ -22,8 +22,8 @@ from dil.execution.session import SparkSettings
 from dil.execution.spark import SparkExecutor
 from dil.execution.stages import Executors, Stages
 from dil.model.destination import MergeSpec
+from dil.run.job_run import run_job
 from dil.run.options import RunOptions
-from dil.run.story import run_job
 from tests.merging import Lake
 from tests.unit.publishing.published import job
 

@@ -18,9 +18,9 @@ import fastavro
 
 from dil import config
 from dil.model.report import RunReport
+from dil.run.job_run import run_job
 from dil.run.options import RunOptions
-from dil.run.story import run_job
-from dil.task.attempt import Surroundings
+from dil.task.context import Clocks
 from dil.testing.in_process import InProcessExecutor
 from tests.jobs import DIL, ROOT
 
@@ -145,7 +145,7 @@ class Flow:
         options = RunOptions(
             now_ms=epoch_ms(now),
             clock=lambda: epoch_ms(now),
-            executor=InProcessExecutor(Surroundings(sleep=clock.sleep, monotonic=clock.monotonic)),
+            executor=InProcessExecutor(Clocks(sleep=clock.sleep, monotonic=clock.monotonic)),
             environ=ENVIRON,
             sleep=clock.sleep,
         )

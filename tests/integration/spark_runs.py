@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from dil import config
+from dil.run.job_run import run_job
 from dil.run.options import RunOptions
-from dil.run.story import run_job
 from tests.jobs import ROOT
 
 

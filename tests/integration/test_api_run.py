@@ -133,6 +133,36 @@ assert len(context.statusTracker().getJobIdsForGroup()) >= 1
     assert rows(tmp_path, "airports") == rows(tmp_path, "found") == ["Bern", "Oslo"]
 
 
+@pytest.mark.spark
+def test_runs_of_several_threads_share_the_session_that_one_of_them_starts(tmp_path: Path) -> None:
+    jobs = [write_job(tmp_path, name) for name in ("a", "b", "c")]
+
+    in_a_process(
+        """
+import os, sys, threading
+import dil.api
+names = ["JAVA_HOME", "PYTHONPATH", "PYSPARK_PYTHON", "PYSPARK_GATEWAY_PORT"]
+before = [os.environ.get(name) for name in names]
+reports = []
+threads = [
+    threading.Thread(target=lambda job=job: reports.append(dil.api.run(job)))
+    for job in sys.argv[1:]
+]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+
+assert [(each.status, each.rows) for each in reports] == [("success", 2)] * 3, reports
+from pyspark import SparkContext
+assert SparkContext._active_spark_context is None
+assert SparkContext._gateway is None
+assert [os.environ.get(name) for name in names] == before
+""",
+        *jobs,
+    )
+
+
 def test_a_run_that_fails_before_tasks_has_a_report(tmp_path: Path) -> None:
     job = write_job(tmp_path, **{"ms.source.uri": f"{tmp_path}/nowhere/*.csv"})
     (tmp_path / "state").write_text("no folder")

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dil.model.report import RunStatus
-from dil.operator.backfill.standing import Status
+from dil.operator.backfill.status import Phase
 from tests.backfills import Backfills, correct, source_notes
 from tests.integration.s3_places import Bucket, use
 from tests.servers.s3 import MotoServer
@@ -63,7 +63,7 @@ def test_a_backfill_in_a_bucket_is_published_taken_back_and_dropped(tmp_path, so
     assert visible_notes(bucket) == source_notes(source, range(4))
     backfills.undo(definition)
     assert visible_notes(bucket) == before
-    assert backfills.standing(definition).status is Status.UNDONE
+    assert backfills.status(definition).phase is Phase.UNDONE
     backfills.undo(definition)
     backfills.drop(definition)
 

@@ -9,7 +9,7 @@ import pytest
 
 from dil.errors import ConfigError
 from dil.model.report import RunStatus
-from dil.operator.backfill.proposing import How
+from dil.operator.backfill.publication import RowDecision
 from tests.backfills import Backfills, correct, late_row, source_notes, take_away
 from tests.servers.http_server import HttpServer
 from tests.stories import Story, day
@@ -53,7 +53,7 @@ def test_a_backfill_comes_into_a_table_and_can_be_taken_back(
     definition = backfills.take(range(1, 3))
     assert rows_in(story, kind) == before
 
-    how = How.REPLACE if mode == "append" else How.UNDECIDED
+    how = RowDecision.REPLACE if mode == "append" else RowDecision.UNDECIDED
     backfills.publish(definition, how)
     assert rows_in(story, kind) == source_notes(source, range(4))
     backfills.undo(definition)

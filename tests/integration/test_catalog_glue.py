@@ -14,10 +14,11 @@ import pytest
 from dil.catalog.glue import ask, open_glue
 from dil.catalog.metastore import CatalogTable, Partition, TableChange
 from dil.errors import ConfigError, WriteError
+from dil.execution.stages import Executors
 from dil.model.catalog import CatalogSpec, CatalogType
 from dil.model.job import OutputFormat
-from dil.operator.compaction import Wish, compact
-from dil.run.registration import registered
+from dil.operator.compaction import CompactionRequest, compact
+from dil.run.catalog_sync import sync_catalog
 from tests.integration.s3_places import Bucket, use
 from tests.jobs import dataset, published_ids, visible_files
 from tests.servers.http_server import HttpServer
@@ -61,7 +62,7 @@ class GlueStory(Story):
     def register(self, report, job=None):
         job = job or self.job()
         with self.store() as store:
-            return registered(job, store, report, {}, None)
+            return sync_catalog(job, store, report, Executors(job, {}))
 
     def run_and_register(self, now, job=None):
         return self.register(self.run(now, job), job)
@@ -338,7 +339,7 @@ def test_a_dataset_on_s3_is_registered_and_compacted_where_it_is(story, server):
     del told.changes["ms__catalog__type"], told.changes["ms__timelabel__schedule"]
     told.run(day(4))
     told.run(day(5))
-    outcome = compact(told.job(), Wish(clock=lambda: told.clock))
+    outcome = compact(told.job(), CompactionRequest(clock=lambda: told.clock))
     assert (outcome.removed, len(outcome.added)) == (6, 2)
     keys = [key for key in bucket.keys("lake/shop/orders/unit=") if key.endswith(".parquet")]
     assert sorted(f"{bucket.uri}/{key}" for key in keys) == sorted(

@@ -16,11 +16,12 @@ from dil.catalog.metastore import CatalogTable, Partition, TableChange
 from dil.errors import ConfigError, WriteError
 from dil.execution.hive import open_hive
 from dil.execution.session import SparkSettings, spark_context
+from dil.execution.stages import Executors
 from dil.model.catalog import CatalogSpec, CatalogType
 from dil.model.job import OutputFormat
+from dil.run.catalog_sync import sync_catalog
+from dil.run.job_run import run_job
 from dil.run.options import RunOptions
-from dil.run.registration import registered
-from dil.run.story import run_job
 from dil.state import open_store
 from tests.jobs import ROOT, dataset
 from tests.servers.programs import free_port
@@ -82,6 +83,18 @@ def test_without_any_metastore_no_row_is_read(context, tmp_path, source):
     assert not list(dataset(tmp_path).glob("**/*.parquet"))
 
 
+def test_a_session_forgets_the_metastore_when_it_is_closed(context, metastore):
+    hadoop = context._jsc.hadoopConfiguration()
+    names = ("javax.jdo.option.ConnectionURL", "datanucleus.schema.autoCreateAll")
+    before = [hadoop.get(name) for name in names]
+    spec = CatalogSpec(CatalogType.HIVE, "lake", "t", str(metastore))
+
+    with open_hive(spec, SparkSettings("hive", 1)):
+        assert str(metastore) in hadoop.get(names[0])
+
+    assert [hadoop.get(name) for name in names] == before
+
+
 def test_a_run_is_found_by_its_labels_and_so_is_the_next(tmp_path, source, hive, metastore):
     story = Story(
         tmp_path,
@@ -96,7 +109,8 @@ def test_a_run_is_found_by_its_labels_and_so_is_the_next(tmp_path, source, hive,
     def run(now):
         report = story.run(now)
         with story.store() as store:
-            return registered(story.job(), store, report, dict(os.environ), None)
+            executors = Executors(story.job(), dict(os.environ))
+            return sync_catalog(story.job(), store, report, executors)
 
     assert run(day(2)).status.value == "success"
     counted = "SELECT y, m, d, unit, count(*) FROM shop.orders GROUP BY ALL ORDER BY ALL"
@@ -123,7 +137,8 @@ def test_the_example_is_found_by_its_days(tmp_path, hive, metastore):
     options = RunOptions(now_ms=NOW_MS, clock=lambda: NOW_MS, executor=executor(), run_id="r1")
     report = run_job(job, options)
     with open_store(job.state, job.name, clock=lambda: NOW_MS) as store:
-        assert registered(job, store, report, dict(os.environ), None).exit_code == 0
+        executors = Executors(job, dict(os.environ))
+        assert sync_catalog(job, store, report, executors).exit_code == 0
     hive._session.sql("REFRESH TABLE weather.by_day")
     found = rows(
         hive, "SELECT d, min(to_date(time_hour)) FROM weather.by_day GROUP BY d ORDER BY d"

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from dil.cli.compact import compact as compact_command
 from dil.errors import ConfigError, ConversionError, LeaseHeldError, StateError
-from dil.operator.compaction import Wish, compact
+from dil.operator.compaction import CompactionRequest, compact
 from dil.publishing.compacted import is_of_many, refuse_window_replace
 from dil.publishing.manifest import live_files
 from dil.state.blocks.verification import verify_chain
@@ -34,7 +34,7 @@ def source():
 
 
 def compacted(story, job=None, **wish):
-    return compact(job or story.job(), Wish(clock=lambda: story.clock, **wish))
+    return compact(job or story.job(), CompactionRequest(clock=lambda: story.clock, **wish))
 
 
 def live(story):
@@ -86,9 +86,9 @@ def test_under_window_replace_only_files_of_one_work_unit_are_put_together(tmp_p
         ms__parameters=properties(tmp_path, "")["ms.parameters"].replace("100", "1"),
     )
     story.run(day(3))
-    outcome = compacted(story, target_bytes=1 << 20, is_look=True)
-    assert outcome.proposal.bins == ()
-    assert "only files of the same one are put together" in " ".join(outcome.proposal.notes)
+    outcome = compacted(story, target_bytes=1 << 20, is_dry_run=True)
+    assert outcome.plan.groups == ()
+    assert "only files of the same one are put together" in " ".join(outcome.plan.notes)
 
     job = story.job()
     cut = replace(job, writing=replace(job.writing, row_group_rows=1, target_bytes=100))
@@ -137,8 +137,8 @@ def test_folders_and_timelabels_stay_apart(tmp_path, source):
     folders = Counter(path.parent for path in visible_files(tmp_path))
     assert set(folders.values()) == {1}
     outcome = compacted(story)
-    assert outcome.proposal.bins == ()
-    assert "8 small files; only files of one timelabel" in outcome.proposal.notes[0]
+    assert outcome.plan.groups == ()
+    assert "8 small files; only files of one timelabel" in outcome.plan.notes[0]
 
     again = Story(tmp_path / "again", source, ms__table__partition__fields="unit")
     again.run(day(2))
@@ -154,10 +154,10 @@ def test_a_budget_leaves_the_rest_for_the_next_time(tmp_path, source):
     size = max(file.bytes for file in live(story))
     target = 2 * size + 2
     first = compacted(story, target_bytes=target, max_bytes=4 * size)
-    assert (len(first.proposal.bins), first.proposal.left) == (2, 4)
+    assert (len(first.plan.groups), first.plan.left) == (2, 4)
     second = compacted(story, target_bytes=target)
-    assert (len(second.proposal.bins), second.proposal.left) == (4, 0)
-    assert compacted(story, target_bytes=target).proposal.bins == ()
+    assert (len(second.plan.groups), second.plan.left) == (4, 0)
+    assert compacted(story, target_bytes=target).plan.groups == ()
     assert story.rows() == ids_of("a", "b", days=range(6))
 
 
@@ -165,7 +165,7 @@ def test_many_files_take_several_commits(tmp_path, source):
     story = Story(tmp_path, source)
     story.run(day(6))
     size = max(file.bytes for file in live(story))
-    outcome = compacted(story, target_bytes=2 * size + 2, files_a_commit=4)
+    outcome = compacted(story, target_bytes=2 * size + 2, files_per_commit=4)
     assert len({file.run_id for file in outcome.added}) == 3
     assert story.rows() == ids_of("a", "b", days=range(6))
     assert verify(story)
@@ -238,8 +238,8 @@ def test_a_look_changes_nothing_and_needs_no_lease(tmp_path, source):
     before = visible_files(tmp_path)
     with story.store() as store:
         lease = store.acquire_lease("somebody", lease_s=3600)
-        outcome = compacted(story, is_look=True)
-        assert outcome.proposal.files == 6
+        outcome = compacted(story, is_dry_run=True)
+        assert outcome.plan.files == 6
         with pytest.raises(LeaseHeldError):
             compacted(story)
         store.release_lease(lease)

@@ -10,18 +10,19 @@ import pytest
 
 from dil.cli.main import main
 from dil.errors import ConfigError, StateError, WriteError
-from dil.operator.acts import (
+from dil.operator.amendments import (
     FileDecision,
     Selection,
-    open_desk,
-    perform,
+    apply,
+    open_session,
     propose_forget,
     propose_rewind,
     propose_undo,
 )
-from dil.operator.compaction import Wish
-from dil.operator.compaction import compact as put_together
-from dil.run.runs import finish, leased, unfinished
+from dil.operator.compaction import CompactionRequest
+from dil.operator.compaction import compact as compact_files
+from dil.run.lease import leased
+from dil.run.run_history import begun_publish, finish_publish
 from dil.state.work_units.signatures import encoded
 from tests.jobs import dataset, properties, visible_files
 from tests.servers.http_server import HttpServer
@@ -36,22 +37,22 @@ def story(tmp_path):
 
 
 def compact(story):
-    return put_together(story.job(), Wish(clock=lambda: story.clock))
+    return compact_files(story.job(), CompactionRequest(clock=lambda: story.clock))
 
 
 def acting(story, propose):
-    """Do what ``propose`` makes of a desk."""
+    """Do what ``propose`` makes of a session."""
     job = story.job()
     with (
         story.store() as store,
-        open_desk(job, store, "act", now_ms=day(5), clock=lambda: story.clock) as desk,
+        open_session(job, store, "act", now_ms=day(5), clock=lambda: story.clock) as session,
     ):
-        return perform(desk, propose(desk))
+        return apply(session, propose(session))
 
 
 def forgetting(number, decision):
     wanted = Selection(signatures=frozenset([encoded(work_unit(number, "a"))]))
-    return lambda desk: propose_forget(desk, wanted, decision)
+    return lambda session: propose_forget(session, wanted, decision)
 
 
 def test_rows_among_others_are_not_read_again_unless_that_is_fine(story):
@@ -62,7 +63,7 @@ def test_rows_among_others_are_not_read_again_unless_that_is_fine(story):
         with pytest.raises(StateError, match="put together"):
             acting(story, forgetting(0, decision))
     with pytest.raises(StateError, match="put together"):
-        acting(story, lambda desk: propose_rewind(desk, 0, FileDecision.WITHDRAW))
+        acting(story, lambda session: propose_rewind(session, 0, FileDecision.WITHDRAW))
     # A work unit that came after it has files of its own.
     acting(story, forgetting(2, FileDecision.WITHDRAW))
     story.run(day(3))
@@ -104,10 +105,10 @@ def test_a_compaction_that_lost_a_staged_file_is_given_up_as_a_whole(story, mode
         intent = store.pending_intent()
         assert intent is not None
         Path(intent.commit.moves[0].source).unlink()
-        found = unfinished(job, store)
+        found = begun_publish(job, store)
         assert found is not None
         with leased(job, store, "finish", lambda: story.clock) as lease:
-            finish(job, store, lease, found)
+            finish_publish(job, store, lease, found)
     assert {path: path.read_bytes() for path in visible_files(story.folder)} == before
     assert story.run(day(5)).exit_code == 0
 

@@ -11,15 +11,15 @@ import pytest
 from deltalake import DeltaTable, TableFeatures, write_deltalake
 
 from dil.errors import StateError
-from dil.operator.acts import (
+from dil.operator.amendments import (
     FileDecision,
     Selection,
-    open_desk,
-    perform,
+    apply,
+    open_session,
     propose_forget,
     propose_undo,
 )
-from dil.operator.compaction import Wish, compact
+from dil.operator.compaction import CompactionRequest, compact
 from dil.publishing import destination_for
 from dil.storage import filesystem_for
 from tests.jobs import dataset, properties
@@ -50,7 +50,7 @@ class TableStory(Story):
         self.kind = kind
 
     def compact(self, **wish):
-        return compact(self.job(), Wish(clock=real_clock, **wish))
+        return compact(self.job(), CompactionRequest(clock=real_clock, **wish))
 
     def live(self):
         return files_of(self.kind, self.folder)
@@ -101,7 +101,7 @@ def vacuumed(story, kind, units):
     story.run(day(3))
     story.compact()
     assert len(story.on_disk()) == 8
-    look = story.compact(vacuum_hours=0, is_look=True)
+    look = story.compact(vacuum_hours=0, is_dry_run=True)
     assert len([path for path in look.vacuumed if path.endswith(".parquet")]) == 6
     assert len(story.on_disk()) == 8
     assert story.compact(vacuum_hours=1).vacuumed == ()
@@ -144,7 +144,7 @@ def test_files_of_other_writers_stay_as_they_are(tmp_path, source):
     for _ in range(2):
         write_deltalake(dataset(tmp_path), strange, mode="append")
     outcome = story.compact()
-    assert "2 files of other writers" in " ".join(outcome.proposal.notes)
+    assert "2 files of other writers" in " ".join(outcome.plan.notes)
     assert len(story.live()) == 3
     found = ids(rows_of("delta", tmp_path))
     assert found.total() == 16 + 2
@@ -171,16 +171,18 @@ def test_files_that_left_the_table_by_an_act_come_back_after_a_vacuum(kind, tmp_
     job = story.job()
     with story.store() as store:
         signature = next(iter(store.unit_states())).signature
-        with open_desk(job, store, "forget", now_ms=day(2), clock=lambda: story.clock) as desk:
+        with open_session(
+            job, store, "forget", now_ms=day(2), clock=lambda: story.clock
+        ) as session:
             wanted = Selection(signatures=frozenset([signature]))
-            perform(desk, propose_forget(desk, wanted, FileDecision.WITHDRAW))
+            apply(session, propose_forget(session, wanted, FileDecision.WITHDRAW))
     assert ids(rows_of(kind, tmp_path)).total() == 12
     destination = destination_for(job.publishing, filesystem_for(job.publishing.final_dir))
     destination.vacuum(hours=0, now_ms=real_clock(), is_look=False)
     assert story.on_disk() == story.live()
     with (
         story.store() as store,
-        open_desk(job, store, "undo", now_ms=day(2), clock=lambda: story.clock) as desk,
+        open_session(job, store, "undo", now_ms=day(2), clock=lambda: story.clock) as session,
     ):
-        perform(desk, propose_undo(desk))
+        apply(session, propose_undo(session))
     assert ids(rows_of(kind, tmp_path)) == ids_of("a", "b", days=range(2))

@@ -25,6 +25,7 @@ EXAMPLES = sorted(path.relative_to(ROOT).as_posix() for path in ROOT.glob("conf/
 # What some of them show has a price, of which validation speaks.
 NOTICES = {
     "conf/demo/flights-append.conf": ["ms.grace.period.days"],
+    "conf/examples/files/jsonpath.conf": ["ms.derived.fields"],
     "conf/examples/page_number.conf": ["ms.pagination"],
 }
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-import dil.run.story
+import dil.run.publish
 from dil.errors import CommitUnknownError, ConfigError
 from dil.model.report import RunStatus
 from dil.publishing import manifest, publisher
@@ -59,7 +59,7 @@ def in_table(shop: Shop) -> list[int]:
 def test_of_equal_keys_the_last_day_stays_where_a_crashed_run_is_recovered(tmp_path: Path) -> None:
     with DayRows({day(number): [row(1, f"day {number}")] for number in range(8)}) as source:
         shop = Shop(tmp_path, source, extract__delta__fields="", job__commit__policy="successful")
-        with crashing(dil.run.story, "reshape"):
+        with crashing(dil.run.publish, "reshape"):
             shop.run(8)
         assert shop.run(8).recovered == ("run-1",)
     assert [each["name"] for each in shop.rows()] == ["day 7"]

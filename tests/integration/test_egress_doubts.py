@@ -9,7 +9,8 @@ import pytest
 
 from dil import config, publishing
 from dil.errors import WriteError
-from dil.run import runs
+from dil.run import run_history
+from dil.run.lease import leased
 from dil.state import open_store
 from dil.writing.staging import StagedWriter
 from tests.integration.test_egress import AGAIN, Desk, desk
@@ -170,7 +171,7 @@ def test_answers_that_were_swept_unpublished_leave_the_work_unit_in_doubt(
     job = two_units(desk, job__commit__policy="successful")
     desk.receiver.statuses[11] = 422
     with monkeypatch.context() as patch:
-        patch.setattr(publishing, "publish", die)
+        patch.setattr(publishing, "make_visible", die)
         with pytest.raises(KilledError):
             desk.run(job)
     desk.receiver.statuses.clear()
@@ -194,11 +195,11 @@ def test_cleaning_the_staging_of_runs_leaves_the_start_markers(desk: Desk) -> No
 
     with (
         open_store(job.state, job.name, clock=clock) as store,
-        runs.leased(job, store, "clean", clock) as lease,
+        leased(job, store, "clean", clock) as lease,
     ):
-        found = runs.leftovers(job, store)
+        found = run_history.leftovers(job, store)
         assert [each.run_id for each in found] == ["r1"]
-        runs.clean(job, store, lease, found)
+        run_history.clean(job, store, lease, found)
 
     assert desk.run(job_changes)["codes"] == ["DIL-SRC-UNKNOWN"]
     assert desk.receiver.ids == [1, 2, 11]

@@ -111,7 +111,7 @@ def kill_points(kills: KillServer, story: Story) -> list[tuple[int, str]]:
     assert whole["exit"] == 0
     events = whole["events"]
     known = steps(events)
-    first, last = (known[f"first {what} run/story.py:_Run._execute"] for what in ("call", "return"))
+    first, last = (known[f"first {what} run/execute.py:execute"] for what in ("call", "return"))
     around = [at for at in sorted(set(known.values())) if not first <= at <= last]
     points = [
         *range(first, last, max(1, (last - first) // KILLS)),

@@ -8,8 +8,8 @@ import pyarrow.parquet as pq
 
 from dil import config
 from dil.model.report import RunStatus
+from dil.run.job_run import run_job
 from dil.run.options import RunOptions
-from dil.run.story import run_job
 from tests.jobs import ROOT, visible_files
 from tests.stories import executor
 
@@ -18,17 +18,21 @@ WEATHER = ROOT / "conf" / "examples" / "custom_connector" / "weather.csv"
 NOW_MS = 1_767_225_600_000
 
 
-def published(name, folder):
-    """Run a job; return its rows as (station, hour, temperature)."""
+def rows_of(name, folder):
+    """Run a job; return its rows."""
     places = {"data.publisher.final.dir": folder / "lake", "state.store.dir": folder / "state"}
     overrides = {key: str(place) for key, place in places.items()}
     job = config.load(FOLDER / name, overrides=overrides, environ={}).job
     options = RunOptions(now_ms=NOW_MS, clock=lambda: NOW_MS, executor=executor(), run_id="r1")
     assert run_job(job, options).status is RunStatus.SUCCESS
+    return [row for file in visible_files(folder) for row in pq.read_table(file).to_pylist()]
+
+
+def published(name, folder):
+    """Run a job; return its rows as (station, hour, temperature)."""
     return [
         (row["origin"], f"{row['time_hour']:%Y-%m-%dT%H:%M:%SZ}", row["temp"])
-        for file in visible_files(folder)
-        for row in pq.read_table(file).to_pylist()
+        for row in rows_of(name, folder)
     ]
 
 
@@ -49,6 +53,12 @@ def test_the_csv_example_reads_three_days_of_packed_files(tmp_path):
 def test_the_parquet_example_reads_three_columns_of_the_archive(tmp_path):
     found = published("parquet.conf", tmp_path)
     assert sorted(found) == weather()
+
+
+def test_the_jsonpath_example_finds_readings_of_all_stations(tmp_path):
+    rows = rows_of("jsonpath.conf", tmp_path)
+    found = [(row["origin"], row["temp"], row["stations"], row["flag"]) for row in rows]
+    assert sorted(found) == [("EWR", 28.04, 2, "measured"), ("LGA", 30.02, 2, "unknown")]
 
 
 def test_the_files_are_those_that_the_script_makes(tmp_path, monkeypatch):

@@ -18,7 +18,7 @@ from connectors.sftp.settings import SftpSettings
 from dil.errors import ConfigError, DilError, SourceContractError, SourceError, TransientSourceError
 from dil.model.properties import Properties
 from dil.model.settings import SecondaryInput
-from dil.operator.source_preview import look
+from dil.operator.source_preview import preview_source
 from dil.spi.connector import RequestValues
 from tests.integration.local_jobs import NOW, FileJob
 from tests.servers.meddling_proxy import MeddlingProxy
@@ -174,7 +174,7 @@ def test_a_run_sends_a_file_for_each_unit_and_its_rows_tell_what_was_sent(rclone
         ms__watermark=json.dumps(marks), ms__secondary__input=json.dumps([entry]),
     )  # fmt: skip
     with pytest.raises(ConfigError, match="has a file to send, which a look would put there"):
-        look(job.job(), now_ms=NOW, rows=1)
+        preview_source(job.job(), now_ms=NOW, rows=1)
     assert job.run().failures == ()
     assert {(row["key"], row["md5Valid"]) for row in job.rows()} == {
         ("run/a.csv", True), ("run/b.csv", True)

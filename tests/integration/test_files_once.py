@@ -12,9 +12,16 @@ import pyarrow.parquet as pq
 import pytest
 
 from dil.cli.main import main
-from dil.errors import ConfigError, PlanningError, SourceError
+from dil.errors import (
+    ConfigError,
+    PlanningError,
+    SourceContractError,
+    SourceError,
+    WriteError,
+)
 from dil.model.report import RunReport, RunStatus
-from dil.run.plans import plan_job
+from dil.publishing import publisher
+from dil.run.plan_builder import plan_job
 from dil.state import open_store
 from tests.integration.local_jobs import NOW, FileJob
 from tests.jobs import visible_files
@@ -260,6 +267,24 @@ def test_a_file_does_not_take_the_name_of_one_that_is_still_at_the_source(folder
     assert report.status is RunStatus.PARTIAL
     assert "a.csv.gz" in report.failures[0].error
     assert dumps(folder) == {"a.csv": "first", "b.csv": "third"}
+
+
+def test_a_taken_name_is_reported_where_the_publish_fails_too(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise WriteError("the disk is full")
+
+    job = dumping(folder)
+    compressed(folder, "a.csv.gz", "first")
+    job.run()
+    compressed(folder, "a.csv", "second")
+    compressed(folder, "b.csv", "third")
+    monkeypatch.setattr(publisher, "carry_out", refuse)
+    report = job.run()
+    assert report.status is RunStatus.FAILED
+    assert [each.code for each in report.failures] == [SourceContractError.code, WriteError.code]
+    assert dumps(folder) == {"a.csv": "first"}
 
 
 def test_a_file_whose_namesake_is_gone_replaces_its_dump_with_a_note(folder: Path) -> None:

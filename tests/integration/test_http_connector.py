@@ -7,7 +7,6 @@ import pytest
 
 from connectors.http.settings import RetryBudget
 from connectors.http.target import build_target, form_encoded
-from dil.config.shape import build
 from dil.errors import (
     AuthenticationError,
     ConfigError,
@@ -23,6 +22,7 @@ from dil.model.settings import (
     TlsSettings,
 )
 from dil.spi.connector import RequestValues
+from dil.spi.reading import build
 from tests.servers.http_server import Fault, HttpServer, Reply
 from tests.servers.http_sessions import Session, values
 from tests.servers.rows import Dataset

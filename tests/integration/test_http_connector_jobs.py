@@ -18,7 +18,6 @@ from dil.extraction.paging.walk import Walk, walk_pages
 from dil.extraction.parameters import Scope
 from dil.model.authentication import Authentication
 from dil.model.interval import Interval
-from dil.model.properties import Properties
 from dil.model.secret import Secret
 from dil.model.work_unit import Reason, WorkUnit
 from dil.spi.connector import SessionContext
@@ -148,13 +147,8 @@ def test_a_job_that_asks_by_post_pages_in_the_body_and_renews_its_token(tmp_path
 def test_check_reports_a_wrong_uri_and_missing_credentials(tmp_path):
     good = loaded(tmp_path, "http://h", PAGINGS["cursor"]).properties
     assert list(HttpConnector.check(good)) == []
-    bad = Properties(
-        {
-            **good,
-            "ms.source.uri": "ftp://h/x",
-            "ms.authentication": Authentication(method="basic", encryption="base64"),
-        }
-    )
+    authentication = Authentication(method="basic", encryption="base64")
+    bad = good.having("ms.source.uri", "ftp://h/x").having("ms.authentication", authentication)
     keys = [problem.key for problem in HttpConnector.check(bad)]
     assert keys == ["ms.source.uri", "ms.authentication"]
 

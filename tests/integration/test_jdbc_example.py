@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 
 from dil import config
 from dil.model.report import RunReport
+from dil.run.job_run import run_job
 from dil.run.options import RunOptions
-from dil.run.story import run_job
 from tests.jobs import visible_files
 from tests.stories import executor
 

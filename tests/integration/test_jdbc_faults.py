@@ -17,8 +17,8 @@ from connectors.jdbc.session import JdbcSession
 from connectors.jdbc.settings import JdbcSettings
 from dil.errors import AuthenticationError, SourceError, TransientSourceError
 from dil.model.secret import Secret
+from dil.run.job_run import run_job
 from dil.run.options import RunOptions
-from dil.run.story import run_job
 from dil.spi.connector import RequestValues
 from tests.integration.jdbc_jobs import DatabaseJob, jdbc, read
 from tests.integration.local_jobs import NOW

@@ -13,8 +13,8 @@ import pytest
 
 from dil import config
 from dil.model.report import RunReport, RunStatus
+from dil.run.job_run import run_job
 from dil.run.options import RunOptions
-from dil.run.story import run_job
 from tests.jobs import ROOT, write_job
 from tests.servers import mariadb, postgresql
 from tests.servers.rows import DAY_MS, START_MS

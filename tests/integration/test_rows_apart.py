@@ -18,8 +18,8 @@ import pytest
 
 from dil import config
 from dil.model.report import RunStatus
+from dil.run.job_run import run_job
 from dil.run.options import RunOptions
-from dil.run.story import run_job
 from tests.jobs import ROOT, dataset, properties, visible_files, write_job
 from tests.servers.rows import DAY_MS, START_MS, generated_row
 from tests.stories import Story, day, executor, failing, ids_of

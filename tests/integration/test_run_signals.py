@@ -15,7 +15,7 @@ from tests.servers.http_server import Fault, HttpServer
 from tests.servers.rows import DAY_MS, Dataset
 from tests.servers.waiting import wait_until
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("sigint_is_heeded")]
 
 NOW = "2020-01-05T00:00:00Z"
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from connectors.s3.session import S3Session
-from dil.operator.source_preview import look
+from dil.operator.source_preview import preview_source
 from tests.integration.local_jobs import NOW, FileJob, error_of
 from tests.jobs import ROOT
 from tests.servers.meddling_proxy import MeddlingProxy
@@ -316,7 +316,7 @@ def test_proxies_of_the_environment_are_not_used(rclone, tmp_path, monkeypatch):
 
 def test_a_preview_shows_the_first_rows_and_leaves_nothing(rclone, tmp_path):
     job = reading(tmp_path, rclone.url, "in/a.json")
-    seen = look(job.job(), now_ms=NOW, rows=1)
+    seen = preview_source(job.job(), now_ms=NOW, rows=1)
     assert seen.rows.to_pylist()[0] == {"id": 1}
     assert not (tmp_path / "lake").exists()
 

@@ -15,8 +15,8 @@ import pytest
 from dil import config
 from dil.model.report import RunReport, RunStatus
 from dil.observe.report import report_text
+from dil.run.job_run import run_job
 from dil.run.options import RunOptions
-from dil.run.story import run_job
 from tests.jobs import dataset, manifest_files, properties, visible_files
 from tests.servers.day_rows import DayRows
 from tests.stories import REAL_NOW, day, executor

@@ -10,7 +10,7 @@ import pytest
 
 from dil.errors import ConfigError, SourceContractError, SourceError
 from dil.model.report import RunStatus
-from dil.run.plans import plan_job
+from dil.run.plan_builder import plan_job
 from tests.jobs import dataset
 from tests.servers.http_server import HttpServer
 from tests.stories import Story, day, ids_of

@@ -18,7 +18,7 @@ import pytest
 from connectors.sftp.session import SftpSession
 from connectors.sftp.settings import SftpSettings
 from dil.errors import ConfigError
-from dil.operator.source_preview import look
+from dil.operator.source_preview import preview_source
 from dil.spi.connector import RequestValues
 from tests.integration.local_jobs import NOW, FileJob, error_of
 from tests.jobs import ROOT
@@ -506,7 +506,7 @@ def test_start_up_problems_are_told_together(tmp_path):
 
 def test_a_preview_shows_the_first_rows_and_leaves_nothing(sshd, files, tmp_path):
     (files / "large.json").write_bytes(LARGE)
-    seen = look(reading(tmp_path, sshd, "large.json").job(), now_ms=NOW, rows=1)
+    seen = preview_source(reading(tmp_path, sshd, "large.json").job(), now_ms=NOW, rows=1)
     assert seen.rows.to_pylist()[0]["id"] == 0
     assert not (tmp_path / "lake").exists()
 

@@ -10,8 +10,8 @@ from dil.execution.hive import open_hive
 from dil.execution.session import SparkSettings
 from dil.model.catalog import CatalogSpec, CatalogType
 from dil.model.report import RunStatus
+from dil.run.job_run import run_job
 from dil.run.options import RunOptions
-from dil.run.story import run_job
 from tests.integration.hdfs_places import Folder, use
 from tests.integration.places import on_place
 from tests.servers.hdfs import Hdfs

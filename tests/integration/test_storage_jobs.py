@@ -11,10 +11,10 @@ import pytest
 from dil import config
 from dil.errors import ConfigError, WriteError
 from dil.model.report import RunStatus
-from dil.operator import acts
-from dil.operator.acts import FileDecision, Selection
+from dil.operator import amendments
+from dil.operator.amendments import FileDecision, Selection
+from dil.run.job_run import run_job
 from dil.run.options import RunOptions
-from dil.run.story import run_job
 from tests.integration.places import MODES, PLACES, ids, listed, on_place, open_place, visible
 from tests.integration.s3_places import Bucket, use
 from tests.jobs import ROOT, run
@@ -84,16 +84,16 @@ def test_an_operator_takes_files_out_and_brings_them_back(place, source, tmp_pat
     def act(verb, propose):
         with (
             story.store() as store,
-            acts.open_desk(
+            amendments.open_session(
                 story.job(), store, verb, now_ms=day(2), clock=lambda: story.clock
-            ) as desk,
+            ) as session,
         ):
-            acts.perform(desk, propose(desk))
+            amendments.apply(session, propose(session))
 
-    act("forget", lambda desk: acts.propose_forget(desk, one, FileDecision.WITHDRAW))
+    act("forget", lambda session: amendments.propose_forget(session, one, FileDecision.WITHDRAW))
     assert ids(place, visible(place)).total() == 12
     assert visible(place) == listed(place)
-    act("undo", acts.propose_undo)
+    act("undo", amendments.propose_undo)
     assert place.objects("lake/shop/orders/part-") == before
     assert visible(place) == listed(place)
 

@@ -49,7 +49,7 @@ def intent(bucket: Bucket, run: str, removes: tuple[PublishedFile, ...] = ()) ->
             run_id=run,
         )
         moves.append(Move(f"{bucket.uri}/{key}", target))
-    commit = Commit(run, "d", "dil/orders", tuple(moves), removes, (), "", 0, 0)
+    commit = Commit(run, "d", "dil/orders", tuple(moves), removes, "", 0, 0)
     return Intent(commit, 1, folder, 0 if run == "r1" else 1)
 
 

@@ -6,8 +6,8 @@ import pytest
 
 from dil import config
 from dil.model.report import RunStatus
+from dil.run.job_run import run_job
 from dil.run.options import RunOptions
-from dil.run.story import run_job
 from tests.jobs import ROOT
 from tests.stories import executor
 from tests.table_readers import files_of, rows_by_polars, rows_of

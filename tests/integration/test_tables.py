@@ -15,10 +15,11 @@ import pytest
 from dil.errors import CommitUnknownError
 from dil.model.job import PublishMode
 from dil.model.report import RunStatus
-from dil.operator import acts
-from dil.operator.acts import FileDecision, Selection
+from dil.operator import amendments
+from dil.operator.amendments import FileDecision, Selection
 from dil.publishing import table_destination
-from dil.run import runs
+from dil.run import run_history
+from dil.run.lease import leased
 from tests.integration.local_jobs import error_of
 from tests.jobs import ROOT, SCHEMA, dataset
 from tests.servers.http_server import HttpServer
@@ -174,13 +175,15 @@ WITHOUT_ONE = ids_of("a", "b", days=range(3)) - ids_of("a", days=range(1, 2))
 def act(story: TableStory, verb: str) -> None:
     with (
         story.store() as store,
-        acts.open_desk(story.job(), store, verb, now_ms=day(3), clock=lambda: story.clock) as desk,
+        amendments.open_session(
+            story.job(), store, verb, now_ms=day(3), clock=lambda: story.clock
+        ) as session,
     ):
         if verb == "forget":
-            preview = acts.propose_forget(desk, ONE, FileDecision.WITHDRAW)
+            preview = amendments.propose_forget(session, ONE, FileDecision.WITHDRAW)
         else:
-            preview = acts.propose_undo(desk)
-        acts.perform(desk, preview)
+            preview = amendments.propose_undo(session)
+        amendments.apply(session, preview)
 
 
 def test_files_that_an_operator_withdraws_leave_the_table_and_come_back_by_undo(
@@ -223,11 +226,11 @@ def test_a_publish_that_lost_files_is_finished_without_their_work_units(
         story.run(day(2))
     with (
         story.store() as store,
-        runs.leased(story.job(), store, "finish", lambda: story.clock) as lease,
+        leased(story.job(), store, "finish", lambda: story.clock) as lease,
     ):
-        found = runs.unfinished(story.job(), store)
+        found = run_history.begun_publish(story.job(), store)
         assert found.lost_work_units == (work_unit(1, "a"),)
-        runs.finish(story.job(), store, lease, found)
+        run_history.finish_publish(story.job(), store, lease, found)
     assert story.rows() == ids_of("a", "b", days=range(2)) - ids_of("a", days=range(1, 2))
     assert story.run(day(2)).units.planned == 1
     assert story.rows() == ids_of("a", "b", days=range(2))

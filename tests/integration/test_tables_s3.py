@@ -16,9 +16,9 @@ from deltalake import write_deltalake
 from dil.errors import StateError, WriteError
 from dil.model.job import PublishMode
 from dil.model.report import RunStatus
-from dil.operator import acts
-from dil.operator.acts import FileDecision, Selection
-from dil.operator.compaction import Wish, compact
+from dil.operator import amendments
+from dil.operator.amendments import FileDecision, Selection
+from dil.operator.compaction import CompactionRequest, compact
 from dil.publishing import destination_for
 from dil.storage import filesystem_for
 from tests.integration.s3_places import Bucket, OrderlyMoto, use
@@ -206,19 +206,21 @@ def test_small_files_are_put_together_and_a_vacuum_deletes_the_old_ones(fields, 
     story.run(day(3))
     assert len(story.table.files()) == 6
 
-    outcome = compact(story.job(), Wish(clock=real_clock))
+    outcome = compact(story.job(), CompactionRequest(clock=real_clock))
 
     assert outcome.removed == 6
     assert len(story.table.files()) == (2 if fields else 1)
     assert story.rows() == ids_of("a", "b", days=range(3))
     assert set(story.table.files()) < set(story.table.stored())
-    look = compact(story.job(), Wish(clock=real_clock, vacuum_hours=0, is_look=True))
+    look = compact(
+        story.job(), CompactionRequest(clock=real_clock, vacuum_hours=0, is_dry_run=True)
+    )
     assert len([path for path in look.vacuumed if path.endswith(".parquet")]) == 6
-    told = compact(story.job(), Wish(clock=real_clock, vacuum_hours=0)).vacuumed
+    told = compact(story.job(), CompactionRequest(clock=real_clock, vacuum_hours=0)).vacuumed
     assert set(look.vacuumed) <= set(told)
     assert all(path.startswith(story.table.uri) for path in told)
     assert story.table.stored() == story.table.files()
-    assert compact(story.job(), Wish(clock=real_clock, vacuum_hours=0)).vacuumed == ()
+    assert compact(story.job(), CompactionRequest(clock=real_clock, vacuum_hours=0)).vacuumed == ()
     story.run(day(4))
     assert story.rows() == ids_of("a", "b", days=range(4))
 
@@ -226,14 +228,16 @@ def test_small_files_are_put_together_and_a_vacuum_deletes_the_old_ones(fields, 
 def act(story, verb):
     with (
         story.store() as store,
-        acts.open_desk(story.job(), store, verb, now_ms=day(3), clock=lambda: story.clock) as desk,
+        amendments.open_session(
+            story.job(), store, verb, now_ms=day(3), clock=lambda: story.clock
+        ) as session,
     ):
         if verb == "undo":
-            preview = acts.propose_undo(desk)
+            preview = amendments.propose_undo(session)
         else:
             one = Selection(signatures=frozenset({work_unit(1, "a")}))
-            preview = acts.propose_forget(desk, one, FileDecision.WITHDRAW)
-        acts.perform(desk, preview)
+            preview = amendments.propose_forget(session, one, FileDecision.WITHDRAW)
+        amendments.apply(session, preview)
 
 
 def test_files_that_an_operator_withdraws_leave_the_table_and_come_back_by_undo(story_of):

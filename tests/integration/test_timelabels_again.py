@@ -14,8 +14,8 @@ from dil.model.json import JsonObject
 from dil.model.report import RunReport, RunStatus
 from dil.publishing.timeseries.access import open_access
 from dil.publishing.timeseries.registry import LabelState
+from dil.run.job_run import run_job
 from dil.run.options import RunOptions
-from dil.run.story import run_job
 from dil.state import open_store
 from dil.storage import LocalFilesystem
 from tests.jobs import write_job

@@ -18,8 +18,8 @@ from dil.model.report import RunStatus
 from dil.publishing.timeseries import in_steps
 from dil.publishing.timeseries.access import open_access
 from dil.publishing.timeseries.registry import LabelState
+from dil.run.job_run import run_job
 from dil.run.options import RunOptions
-from dil.run.story import run_job
 from dil.testing.in_process import InProcessExecutor
 from tests.servers.rows import DAY_MS, START_MS
 from tests.timeseries import (

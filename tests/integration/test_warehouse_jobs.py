@@ -11,8 +11,8 @@ import pytest
 
 from dil import config
 from dil.model.report import RunReport, RunStatus
+from dil.run.job_run import run_job
 from dil.run.options import RunOptions
-from dil.run.story import run_job
 from tests.integration.dil_processes import dil
 from tests.jobs import DAY_MS, ROOT, write_job
 from tests.servers.day_rows import DayRows

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from dil import config
 from dil.model.report import RunReport, RunStatus
+from dil.run.job_run import run_job
 from dil.run.options import RunOptions
-from dil.run.story import run_job
 from tests.stories import executor
 
 NOW_MS = 1_705_320_000_000  # 2024-01-15T12:00:00Z

@@ -11,7 +11,7 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dil.model.dataset import Commit, Move, PublishedFile, WorkUnitOutcome
+from dil.model.dataset import Commit, Move, PublishedFile, RunWork, WorkUnitOutcome
 from dil.state.blocks.block import Block, Tip, advance, carried, next_block, parse_block
 from dil.state.blocks.canonical import canonical, content_hash, watermark_text
 from dil.state.blocks.events import (
@@ -237,7 +237,7 @@ def written_chain() -> Iterator[tuple[SqlStateStore, SqliteDatabase]]:
             run = f"r{number}"
             store.commit(
                 lease,
-                Commit(run, "c", "dil/orders", moves, (), outcomes, schema_text, NOW, NOW),
+                Commit(run, "c", "dil/orders", moves, (), schema_text, NOW, NOW, RunWork(outcomes)),
             )
         yield store, database
         store.close()
@@ -307,7 +307,9 @@ def test_units_rebuilt_from_the_chain_are_those_of_the_index(runs: list[tuple[st
         lease = store.acquire_lease("r0", lease_s=60)
         for number, (name, ok) in enumerate(runs):
             outcome = WorkUnitOutcome(f"[{name}]", name, 0, HOUR, HOUR if ok else None, 1)
-            store.commit(lease, Commit(f"r{number}", "c", "dil", (), (), (outcome,), "", NOW, NOW))
+            store.commit(
+                lease, Commit(f"r{number}", "c", "dil", (), (), "", NOW, NOW, RunWork((outcome,)))
+            )
             with database.read() as tx:
                 assert rebuilt(tx) == dict(tx.rows("SELECT signature, row_hash FROM work_unit"))
         store.close()

@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from dil.conversion.joining import joined
+from dil.conversion.section import RangesSection
 from dil.model.schema import ArrayType, Column, Primitive, RecordType, Schema
 from dil.secrets.authenticated import decrypt
 from tests.unit.conversion.conversion_jobs import chain, convert
@@ -100,9 +101,8 @@ def test_ranges_cover_all_rows_whatever_the_pages(
                 Column("start", Primitive("string")),
                 Column("end", Primitive("string")),
             ),
-            "ms.range.generator.batch.size": size,
-            "ms.range.generator.max.value": "~",
         },
+        sections=[RangesSection(batch_size=size, last="~")],
     )
     batch = pa.record_batch({"c": pa.array(cells, pa.string())})
     made = [(row["start"], row["end"]) for row in rows(job, *pages(batch, cuts))]

@@ -16,16 +16,16 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import dil.operator.backfill.comparing
 import dil.reshaping.steps
-import dil.task.attempt  # noqa: F401 - loaded once, before any fork
+import dil.task.work_unit  # noqa: F401 - loaded once, before any fork
 from dil import config
 from dil.errors import DilError
 from dil.model.job import Job
-from dil.operator import acts
-from dil.operator.backfill import dropping, proposing, publishing, reading
-from dil.operator.backfill.definition import named
-from dil.operator.backfill.standing import Status, standing_of
+from dil.operator import amendments
+from dil.operator.backfill import publication, publishing, reading
+from dil.operator.backfill.definition import find_backfill
+from dil.operator.backfill.status import Phase, read_status
+from dil.run.job_run import run_job
 from dil.run.options import RunOptions
-from dil.run.story import run_job
 from dil.state import open_store
 from dil.testing.in_process import InProcessExecutor
 from tests.torture.forks import Answer, killed_at, serve
@@ -38,32 +38,34 @@ def _clock() -> int:
 
 
 def _act(order: Answer, job: Job, options: RunOptions) -> None:
-    definition = named(job, order["id"])
+    definition = find_backfill(job, order["id"])
     match order["verb"]:
         case "read":
             report = reading.read(job, definition, options)
             if report.exit_code:
                 raise DilError(str(report.failures))
         case "drop":
-            dropping.drop(job, definition, _clock)
+            publishing.drop(job, definition, _clock)
         case "publish" | "undo" as verb:
             with (
                 open_store(job.state, job.name, clock=_clock) as store,
-                publishing.open_desk(
+                publishing.open_session(
                     job,
                     store,
                     definition,
                     now_ms=options.now_ms,
                     clock=_clock,
-                    is_look=False,
+                    is_dry_run=False,
                     verb="undo" if verb == "undo" else "",
-                ) as desk,
+                ) as session,
             ):
-                status = standing_of(job, definition, _clock).status
-                if verb == "undo" and status is not Status.UNDONE:
-                    acts.perform(desk, acts.propose_undo(desk))
-                if verb == "publish" and status is not Status.PUBLISHED:
-                    publishing.perform(desk, proposing.propose(desk, definition), options)
+                phase = read_status(job, definition, _clock).phase
+                if verb == "undo" and phase is not Phase.UNDONE:
+                    amendments.apply(session, amendments.propose_undo(session))
+                if verb == "publish" and phase is not Phase.PUBLISHED:
+                    publishing.publish(
+                        session, publication.propose_publication(session, definition), options
+                    )
 
 
 def _run(order: Answer) -> Answer:

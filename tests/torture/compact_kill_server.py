@@ -18,18 +18,19 @@ import pyiceberg.catalog.sql
 import pyiceberg.io.pyarrow  # noqa: F401
 
 import dil.catalog.glue
-import dil.publishing.delta_vacuum
-import dil.reshaping.files  # noqa: F401
+import dil.operator.compaction.rewriting
+import dil.publishing.delta_vacuum  # noqa: F401
 from dil import config
 from dil.errors import DilError
+from dil.execution.stages import Executors
 from dil.model.report import RunReport, RunStatus, UnitCounts
-from dil.operator.compaction import Wish, compact
-from dil.run.registration import registered
+from dil.operator.compaction import CompactionRequest, compact
+from dil.run.catalog_sync import sync_catalog
 from dil.state import open_store
 from tests.torture import kill_server
 from tests.torture.forks import Answer, killed_at, serve
 
-REGISTERING = ("registration.py", "catalog/", "storage/")
+REGISTERING = ("run/catalog_sync.py", "catalog/", "storage/")
 WATCHED = ("operator/", "state/", "publishing/", "storage/")
 
 
@@ -46,21 +47,21 @@ def _register(order: Answer) -> Answer:
         open_store(job.state, job.name, clock=lambda: order["now"]) as store,
         killed_at(order["at"], REGISTERING) as events,
     ):
-        exit_code = registered(job, store, report, {}, None).exit_code
+        exit_code = sync_catalog(job, store, report, Executors(job, {})).exit_code
     return {"exit": exit_code, "events": events if order["at"] == -1 else []}
 
 
 def _compact(order: Answer) -> Answer:
     job = config.load(Path(order["job"]), overrides={}, environ={}, lenient=False).job
-    wish = Wish(
+    request = CompactionRequest(
         clock=lambda: time.time_ns() // 1_000_000,
         target_bytes=order["compact"]["target"],
         vacuum_hours=order["compact"]["vacuum"],
-        files_a_commit=8,
+        files_per_commit=8,
     )
     with killed_at(order["at"], WATCHED) as events:
         try:
-            compact(job, wish)
+            compact(job, request)
             exit_code = 0
         except DilError as error:
             print(error, file=sys.stderr)

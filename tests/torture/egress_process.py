@@ -14,9 +14,9 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from dil import config
+from dil.run.job_run import run_job
 from dil.run.options import RunOptions
-from dil.run.story import run_job
-from dil.task.attempt import Surroundings
+from dil.task.context import Clocks
 from dil.testing.in_process import InProcessExecutor
 
 
@@ -24,11 +24,11 @@ def run(path: str, run_id: str) -> dict[str, Any]:
     """Run the job now and return what the run tells."""
     job = config.load(path, environ={}).job
     now = time.time_ns() // 1_000_000
-    around = Surroundings(sleep=lambda seconds: None)
+    clocks = Clocks(sleep=lambda seconds: None)
     options = RunOptions(
         now_ms=now,
         clock=lambda: time.time_ns() // 1_000_000,
-        executor=InProcessExecutor(around),
+        executor=InProcessExecutor(clocks),
         run_id=run_id,
         wait_lease_s=10,
     )

@@ -25,7 +25,7 @@ def killed_at(number: int, watched: tuple[str, ...]) -> Iterator[list[str]]:
     """Kill this process at a call or return, by number from 0, -1 for never.
 
     ``watched`` are the modules and folders of ``dil`` whose calls count. Yields those so far, such
-    as ``call run/story.py:run_job``.
+    as ``call run/job_run.py:run_job``.
     """
     events: list[str] = []
 

@@ -13,11 +13,11 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-import dil.task.attempt  # noqa: F401 - loaded once, before any fork
+import dil.task.work_unit  # noqa: F401 - loaded once, before any fork
 from dil import config
 from dil.errors import DilError
+from dil.run.job_run import run_job
 from dil.run.options import RunOptions
-from dil.run.story import run_job
 from dil.testing.in_process import InProcessExecutor
 from tests.torture.forks import Answer, killed_at, serve
 

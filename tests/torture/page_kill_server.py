@@ -24,7 +24,7 @@ from dil.model.task import RunContext
 from dil.model.work_unit import Reason, WorkUnit
 from dil.publishing.page_log import page_logs
 from dil.storage import LocalFilesystem
-from dil.task.attempt import run_work_unit
+from dil.task.work_unit import run_work_unit
 from tests.torture.forks import Answer, killed_at, serve
 
 WATCHED = ("task/", "publishing/", "storage/", "writing/", "extraction/paging/")

@@ -13,7 +13,7 @@ import pytest
 
 from dil.catalog.registering import Registration
 from dil.extraction.paging.position import Position
-from dil.operator.backfill.definition import Definition
+from dil.operator.backfill.definition import BackfillDefinition
 from dil.planning.plan_file import decode_plan, encode_plan
 from dil.publishing import manifest, metadata, owner, withdrawal
 from dil.publishing.page_log import Checkpoint
@@ -39,7 +39,7 @@ KINDS = [
     (f"{LEFT}/shop/orders/_dil/current.json", manifest._Hint),
     (f"{LEFT}/shop/orders/_dil/owner.json", owner._Owners),
     (f"{LEFT}/shop/orders/_metadata.json", metadata._Metadata),
-    (f"{LEFT}/_backfill/*/backfill.json", Definition),
+    (f"{LEFT}/_backfill/*/backfill.json", BackfillDefinition),
 ]
 
 

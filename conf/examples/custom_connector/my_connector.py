@@ -11,23 +11,34 @@ import csv
 import io
 import json
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import ClassVar
 
 from dil.errors import Problem, SourceError
 from dil.model.properties import Properties
+from dil.model.section import Section, Text, prop
 from dil.spi.connector import (
     ByteSession,
     Connector,
-    PluginProperty,
     RequestValues,
     Response,
     SessionContext,
 )
 
 URI = "ms.source.uri"
-TIME_COLUMN = "ms.x.csv.time.column"
+
+
+@dataclass(frozen=True, slots=True)
+class CsvFile(Section):
+    """The properties that this connector brings along."""
+
+    time_column: Text = prop(
+        "ms.x.csv.time.column",
+        "Column with ISO 8601 times that carry an offset.",
+        default="time",
+    )
 
 
 class CsvFileConnector(Connector):
@@ -36,9 +47,7 @@ class CsvFileConnector(Connector):
     On a cluster every worker has to see the file under the same path.
     """
 
-    properties: ClassVar[tuple[PluginProperty, ...]] = (
-        PluginProperty(TIME_COLUMN, "column with ISO 8601 times that carry an offset", "time"),
-    )
+    sections: ClassVar[tuple[type[Section], ...]] = (CsvFile,)
 
     @classmethod
     def check(cls, properties: Properties) -> Iterable[Problem]:
@@ -51,8 +60,8 @@ class CsvFileConnector(Connector):
     def open(self, context: SessionContext) -> ByteSession:
         """Return a session for one attempt of one work unit."""
         path = Path(context.job.path).resolve().parent / context.job.source.uri
-        time_column = context.job.properties.text(TIME_COLUMN)
-        return CsvFileSession(path, time_column, context)
+        file = context.job.properties.section(CsvFile)
+        return CsvFileSession(path, file.time_column, context)
 
 
 class CsvFileSession(ByteSession):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from dil.cli.backfill.looking import diff, drop, list_backfills
+from dil.cli.backfill.inspecting import diff, drop, list_backfills
 from dil.cli.backfill.publishing import publish, undo
 from dil.cli.backfill.reading import resume, start
 from dil.cli.groups import SuggestingGroup

@@ -7,24 +7,24 @@ from typing import TYPE_CHECKING
 import click
 
 from dil.cli.backfill import showing
-from dil.cli.backfill.asking import backfill_id_argument, options_of
-from dil.cli.state.acting import Request, act_command, conclude
+from dil.cli.backfill.options import backfill_id_argument, options_of
+from dil.cli.state.amending import Request, act_command, conclude
 from dil.cli.state.opening import opened
 from dil.errors import ConfigError, StateError
 from dil.run.process import real_clock
 
 if TYPE_CHECKING:
     from dil.model.job import Job
-    from dil.operator.acts import Desk
-    from dil.operator.backfill.proposing import How, Publication
-    from dil.operator.backfill.standing import Standing
+    from dil.operator.amendments import OperatorSession
+    from dil.operator.backfill.publication import Publication, RowDecision
+    from dil.operator.backfill.status import BackfillStatus
 
 
 @act_command("publish", "Publish what a backfill holds.")
 @backfill_id_argument
-@click.option("--append", is_flag=True, help="Rows come beside those of the same work units.")
-@click.option("--replace", "is_replace", is_flag=True, help="Rows take the place of those.")
-@click.option("--partial", is_flag=True, help="What is not read or stale stays out for good.")
+@click.option("--append", is_flag=True, help="Add the rows beside those of the same work units.")
+@click.option("--replace", "is_replace", is_flag=True, help="Put the rows in the place of those.")
+@click.option("--partial", is_flag=True, help="Leave out for good what was not read, or is stale.")
 def publish(
     request: Request, *, backfill_id: str, append: bool, is_replace: bool, partial: bool
 ) -> int:
@@ -36,29 +36,31 @@ def publish(
     call = request.call
     now_ms = call.invocation.now(request.now)
     with opened(call) as (job, store):
-        from dil.operator.backfill import proposing, publishing
-        from dil.operator.backfill.definition import named
-        from dil.operator.backfill.standing import Status
+        from dil.operator.backfill import publication, publishing
+        from dil.operator.backfill.definition import find_backfill
+        from dil.operator.backfill.status import Phase
 
-        definition = named(job, backfill_id)
-        how = _how(job, append=append, is_replace=is_replace)
-        is_look = not (request.is_agreed or request.may_ask)
-        with publishing.open_desk(
-            job, store, definition, now_ms=now_ms, clock=real_clock, is_look=is_look
-        ) as desk:
-            found = proposing.propose(desk, definition, how, is_partial=partial)
-            if found.standing.status is Status.UNDONE:
-                return _publish_again(request, desk, found)
-            if found.standing.status is Status.PUBLISHED:
-                showing.tell_publication(call, found, act_id=found.standing.act_id, is_done=False)
+        definition = find_backfill(job, backfill_id)
+        decision = _row_decision(job, append=append, is_replace=is_replace)
+        is_dry_run = not (request.is_agreed or request.may_ask)
+        with publishing.open_session(
+            job, store, definition, now_ms=now_ms, clock=real_clock, is_dry_run=is_dry_run
+        ) as session:
+            found = publication.propose_publication(
+                session, definition, decision, is_partial=partial
+            )
+            if found.status.phase is Phase.UNDONE:
+                return _publish_again(request, session, found)
+            if found.status.phase is Phase.PUBLISHED:
+                showing.show_publication_end(call, found, act_id=found.status.act_id, is_done=False)
                 return 0
             if not call.as_json:
                 showing.show_publication(job, found)
             if not _has_consent(request, found):
-                showing.tell_publication(call, found, act_id=None, is_done=False)
+                showing.show_publication_end(call, found, act_id=None, is_done=False)
                 return 0
-            publishing.perform(desk, found, options_of(call, now_ms), request.reason)
-            showing.tell_publication(call, found, act_id=desk.act_id, is_done=True)
+            publishing.publish(session, found, options_of(call, now_ms), request.reason)
+            showing.show_publication_end(call, found, act_id=session.act_id, is_done=True)
     return 0
 
 
@@ -72,43 +74,43 @@ def undo(request: Request, *, backfill_id: str) -> int:
     call = request.call
     now_ms = call.invocation.now(request.now)
     with opened(call) as (job, store):
-        from dil.operator.acts import propose_undo
+        from dil.operator.amendments import propose_undo
         from dil.operator.backfill import publishing
-        from dil.operator.backfill.definition import named
-        from dil.operator.backfill.standing import Status, standing_of
+        from dil.operator.backfill.definition import find_backfill
+        from dil.operator.backfill.status import Phase, read_status
 
-        definition = named(job, backfill_id)
-        with publishing.open_desk(
+        definition = find_backfill(job, backfill_id)
+        with publishing.open_session(
             job,
             store,
             definition,
             now_ms=now_ms,
             clock=real_clock,
-            is_look=not (request.is_agreed or request.may_ask),
+            is_dry_run=not (request.is_agreed or request.may_ask),
             verb="undo",
-        ) as desk:
-            standing = standing_of(job, definition, real_clock)
-            if standing.status is Status.UNDONE:
-                showing.tell_undone(call, standing)
+        ) as session:
+            status = read_status(job, definition, real_clock)
+            if status.phase is Phase.UNDONE:
+                showing.show_undone(call, status)
                 return 0
-            if standing.status is not Status.PUBLISHED:
+            if status.phase is not Phase.PUBLISHED:
                 raise ConfigError.single(
                     "ID",
-                    f"{backfill_id} is {standing.status}: there is nothing to bring back",
+                    f"{backfill_id} is {status.phase}: there is nothing to bring back",
                     "`dil backfill drop` deletes what it holds.",
                 )
-            _refuse_buried(standing)
-            return conclude(request, desk, propose_undo(desk))
+            _require_last_act(status)
+            return conclude(request, session, propose_undo(session))
 
 
-def _how(job: Job, *, append: bool, is_replace: bool) -> How:
-    """Return what the flags say.
+def _row_decision(job: Job, *, append: bool, is_replace: bool) -> RowDecision:
+    """Return what the operator decided about rows.
 
     Raises:
         ConfigError: both are given, or the publish mode leaves nothing to decide.
     """
     from dil.model.job import PublishMode
-    from dil.operator.backfill.proposing import How
+    from dil.operator.backfill.publication import RowDecision
 
     if append and is_replace:
         raise ConfigError.single(
@@ -123,12 +125,12 @@ def _how(job: Job, *, append: bool, is_replace: bool) -> How:
             "Leave it out: the rows come in as the job publishes.",
         )
     if append:
-        return How.APPEND
-    return How.REPLACE if is_replace else How.UNDECIDED
+        return RowDecision.APPEND
+    return RowDecision.REPLACE if is_replace else RowDecision.UNDECIDED
 
 
 def _has_consent(request: Request, found: Publication) -> bool:
-    """Tell whether the publication is agreed to and nothing speaks against it.
+    """Return whether the operator agrees to a publication that nothing speaks against.
 
     Raises:
         ConfigError: it is agreed to and not decided how.
@@ -147,18 +149,18 @@ def _has_consent(request: Request, found: Publication) -> bool:
     raise refusal
 
 
-def _publish_again(request: Request, desk: Desk, found: Publication) -> int:
-    """Take the undo of a published backfill back."""
-    from dil.operator.acts import propose_undo
+def _publish_again(request: Request, session: OperatorSession, found: Publication) -> int:
+    """Publish a backfill again, by undoing its undo."""
+    from dil.operator.amendments import propose_undo
 
-    _refuse_buried(found.standing)
-    return conclude(request, desk, propose_undo(desk))
+    _require_last_act(found.status)
+    return conclude(request, session, propose_undo(session))
 
 
-def _refuse_buried(standing: Standing) -> None:
-    if not standing.is_last_act:
+def _require_last_act(status: BackfillStatus) -> None:
+    if not status.is_last_act:
         raise StateError(
-            f"publishing backfill {standing.definition.id} is not the last act: operators changed "
+            f"publishing backfill {status.definition.id} is not the last act: operators changed "
             "the state since",
             "`dil state log` shows the acts; `dil state undo` takes back the last one.",
         )

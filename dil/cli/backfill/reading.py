@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from dil.cli.backfill import showing
-from dil.cli.backfill.asking import backfill_id_argument, options_of
+from dil.cli.backfill.options import backfill_id_argument, options_of
 from dil.cli.job_command import JobCall, job_command, now_option
 from dil.cli.run import report_of
 from dil.cli.state.opening import instant
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from dil.model.interval import Interval
     from dil.model.job import Job
     from dil.model.report import RunReport
-    from dil.operator.backfill.definition import Definition
+    from dil.operator.backfill.definition import BackfillDefinition
     from dil.spi.state_store import StateStore
 
 _PACE = (
@@ -71,7 +71,7 @@ def start(  # noqa: PLR0913 - the options of the command
     wanted = tuple(sorted(set(map(parse_unit, units))))
     if is_plan:
         return _plan(call, now, (low, high), wanted)
-    found: list[Definition] = []
+    found: list[BackfillDefinition] = []
 
     def begin() -> RunReport:
         from dil.operator.backfill import reading
@@ -79,10 +79,10 @@ def start(  # noqa: PLR0913 - the options of the command
         now_ms = call.invocation.now(now)
         job = call.job()
         window = _window(job, low, high)
-        known = None if is_new else reading.unfinished(job, window, wanted, real_clock)
+        known = None if is_new else reading.find_unpublished(job, window, wanted, real_clock)
         if known is None:
             with _live_store(job) as store:
-                plan = reading.propose(job, store, window, wanted, now_ms=now_ms)
+                plan = reading.plan_backfill(job, store, window, wanted, now_ms=now_ms)
                 known = reading.begin(job, store, plan, window, wanted, real_clock())
         found.append(known)
         return _read(call, job, known, now_ms, parallelism, pause_s)
@@ -106,13 +106,13 @@ def resume(
     pause_s: int | None,
 ) -> int:
     """Read what of a backfill is not read yet, failed work units once more."""
-    found: list[Definition] = []
+    found: list[BackfillDefinition] = []
 
     def go_on() -> RunReport:
-        from dil.operator.backfill.definition import named
+        from dil.operator.backfill.definition import find_backfill
 
         job = call.job()
-        definition = named(job, backfill_id)
+        definition = find_backfill(job, backfill_id)
         found.append(definition)
         return _read(call, job, definition, call.invocation.now(now), parallelism, pause_s)
 
@@ -128,8 +128,8 @@ def _plan(call: JobCall, now: str | None, bounds: tuple[str, str], units: tuple[
 
         window = _window(job, *bounds)
         with _live_store(job) as store:
-            plan = reading.propose(job, store, window, units, now_ms=now_ms)
-        known = reading.unfinished(job, window, units, real_clock)
+            plan = reading.plan_backfill(job, store, window, units, now_ms=now_ms)
+        known = reading.find_unpublished(job, window, units, real_clock)
     showing.show_plan(call, job, plan, known)
     return 0
 
@@ -149,14 +149,14 @@ def _live_store(job: Job) -> StateStore:
 def _read(
     call: JobCall,
     job: Job,
-    definition: Definition,
+    definition: BackfillDefinition,
     now_ms: int,
     parallelism: int | None,
     pause_s: int | None,
 ) -> RunReport:
     from dil.observe.logs import bind
     from dil.operator.backfill import reading
-    from dil.run.runs import new_run_id
+    from dil.run.lease import new_run_id
 
     call.invocation.run_id = new_run_id(real_clock())
     options = replace(options_of(call, now_ms), run_id=call.invocation.run_id)
@@ -164,7 +164,9 @@ def _read(
         return reading.read(job, definition, options, parallelism=parallelism, pause_s=pause_s)
 
 
-def _deliver(call: JobCall, report: RunReport, found: list[Definition], *, is_told: bool) -> int:
+def _deliver(
+    call: JobCall, report: RunReport, found: list[BackfillDefinition], *, is_told: bool
+) -> int:
     """Print the report of a reading, as that of a run, with the backfill's id."""
     from dil.observe.report import redacted, report_json, report_text
 

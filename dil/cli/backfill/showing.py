@@ -12,17 +12,17 @@ if TYPE_CHECKING:
     from dil.model.job import Job
     from dil.model.work_unit import Plan
     from dil.operator.backfill.comparing import Difference, UnitDifference
-    from dil.operator.backfill.definition import Definition
-    from dil.operator.backfill.keyed import KeyCounts
-    from dil.operator.backfill.proposing import Publication
-    from dil.operator.backfill.standing import Standing
+    from dil.operator.backfill.definition import BackfillDefinition
+    from dil.operator.backfill.key_counts import KeyCounts
+    from dil.operator.backfill.publication import Publication
+    from dil.operator.backfill.status import BackfillStatus
 
 _ROWS_SHOWN = 50
 _LINE = "{:<24} {:<10} {:>12} {:>13}  {}\n"
 _DIFFERENCE = "  {:<10} {:>13} {:>13} {:>11} {:>11} {:>11}  {}\n"
 
 
-def show_plan(call: JobCall, job: Job, plan: Plan, known: Definition | None) -> None:
+def show_plan(call: JobCall, job: Job, plan: Plan, known: BackfillDefinition | None) -> None:
     """Print what a backfill would read, and which one the same command would go on with."""
     from dil.observe.plan_view import plan_json, plan_text
     from dil.planning.explanation import arithmetic, skip_reason
@@ -43,28 +43,28 @@ def show_plan(call: JobCall, job: Job, plan: Plan, known: Definition | None) -> 
         emit(f"  Backfill {known.id} of this range is not published: without --plan it goes on.\n")
 
 
-def standing_json(standing: Standing) -> dict[str, object]:
+def status_json(status: BackfillStatus) -> dict[str, object]:
     """Return a backfill as JSON members; times are epoch milliseconds UTC."""
-    definition = standing.definition
+    definition = status.definition
     return {
         "job": definition.job,
         "backfill": definition.id,
-        "status": standing.status.value,
+        "status": status.phase.value,
         "created": definition.created,
         "from": definition.low,
         "to": definition.high,
         "units": list(definition.units),
         "work_units": {
             "planned": len(definition.plan.work_units),
-            "read": len(standing.done),
-            "failed": len(standing.failed),
+            "read": len(status.done),
+            "failed": len(status.failed),
         },
-        "rows": standing.rows,
-        "act": standing.act_id,
+        "rows": status.rows,
+        "act": status.act_id,
     }
 
 
-def show_list(job: Job, found: Iterable[Standing]) -> None:
+def show_list(job: Job, found: Iterable[BackfillStatus]) -> None:
     """Print one line a backfill."""
     from dil.text.zones import find_zone, moment
 
@@ -72,13 +72,13 @@ def show_list(job: Job, found: Iterable[Standing]) -> None:
     emit(f"{job.name}  times in {job.planning.zone}\n\n")
     emit(_LINE.format("backfill", "status", "work units", "rows", "range"))
     count = 0
-    for standing in found:
+    for status in found:
         count += 1
-        definition = standing.definition
-        units = f"{len(standing.done):,}/{len(definition.plan.work_units):,}"
+        definition = status.definition
+        units = f"{len(status.done):,}/{len(definition.plan.work_units):,}"
         window = f"{moment(definition.low, zone)} .. {moment(definition.high, zone)}"
         only = f", {len(definition.units):,} units" if definition.units else ""
-        cells = (definition.id, standing.status, units, f"{standing.rows:,}", f"{window}{only}")
+        cells = (definition.id, status.phase, units, f"{status.rows:,}", f"{window}{only}")
         if not emit(_LINE.format(*cells)):
             return
     if not count:
@@ -87,11 +87,11 @@ def show_list(job: Job, found: Iterable[Standing]) -> None:
 
 def difference_json(job: Job, found: Difference) -> dict[str, object]:
     """Return a comparison as JSON members; null stands for what is not known."""
-    definition = found.publication.standing.definition
+    definition = found.publication.status.definition
     return {
         "job": job.name,
         "backfill": definition.id,
-        "status": found.publication.standing.status.value,
+        "status": found.publication.status.phase.value,
         "mode": found.publication.mode.value,
         "keys": list(found.keys),
         "work_units": [_unit_json(each) for each in found.work_units],
@@ -127,8 +127,8 @@ def show_difference(job: Job, found: Difference) -> None:
     """Print a comparison for people."""
     from dil.observe.logs import one_line
 
-    standing = found.publication.standing
-    emit(f"{job.name}  backfill {standing.definition.id}  {standing.status}\n\n")
+    status = found.publication.status
+    emit(f"{job.name}  backfill {status.definition.id}  {status.phase}\n\n")
     emit(_DIFFERENCE.format("status", "rows now", "rows then", "added", "removed", "changed", ""))
     shown = found.work_units[:_ROWS_SHOWN]
     for each in shown:
@@ -156,14 +156,14 @@ def _count(rows: int | None) -> str:
 
 def publication_json(found: Publication, *, act_id: str | None, is_done: bool) -> dict[str, object]:
     """Return what publishing a backfill changes, or has changed, as JSON members."""
-    standing = found.standing
+    status = found.status
     return {
-        "job": standing.definition.job,
+        "job": status.definition.job,
         "verb": "publish",
-        "backfill": standing.definition.id,
+        "backfill": status.definition.id,
         "applied": is_done,
         "act": act_id,
-        "status": "published" if is_done else standing.status.value,
+        "status": "published" if is_done else status.phase.value,
         "mode": found.mode.value,
         "work_units": [unit.signature for unit in found.work_units],
         "left_out": list(found.stale),
@@ -183,7 +183,7 @@ def show_publication(job: Job, found: Publication) -> None:
     """Print what publishing a backfill would change."""
     from dil.observe.progress import counted
 
-    name = found.standing.definition.id
+    name = found.status.definition.id
     units = counted(len(found.work_units), "work unit")
     emit(f"{job.name}  publish backfill {name}  {units}, {found.mode.value}\n")
     rows = sum(file.rows for file in found.files)
@@ -197,11 +197,11 @@ def show_publication(job: Job, found: Publication) -> None:
         emit(f"  left out, because they changed since: {counted(len(found.stale), 'work unit')}\n")
     emit("  the watermark stays\n")
     if found.refusal is not None:
-        told = f"{found.refusal.message}\n    {found.refusal.fix}".rstrip()
-        emit(f"  not possible so: {told}\n")
+        why = f"{found.refusal.message}\n    {found.refusal.fix}".rstrip()
+        emit(f"  not possible so: {why}\n")
 
 
-def tell_publication(
+def show_publication_end(
     call: JobCall, found: Publication, *, act_id: str | None, is_done: bool
 ) -> None:
     """Print how a publication ended."""
@@ -216,9 +216,9 @@ def tell_publication(
         emit(f"nothing was changed{hint}\n")
 
 
-def tell_undone(call: JobCall, standing: Standing) -> None:
+def show_undone(call: JobCall, status: BackfillStatus) -> None:
     """Print that a backfill was taken back before."""
     if call.as_json:
-        emit_json(standing_json(standing))
+        emit_json(status_json(status))
     else:
-        emit(f"undone already: {standing.act_id}; `dil backfill publish` publishes it again\n")
+        emit(f"undone already: {status.act_id}; `dil backfill publish` publishes it again\n")

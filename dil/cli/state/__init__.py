@@ -5,9 +5,10 @@ from __future__ import annotations
 import click
 
 from dil.cli.groups import SuggestingGroup
-from dil.cli.state.acts import forget, prune, rewind, undo
+from dil.cli.state.amendments import forget, prune, rewind, undo
 from dil.cli.state.importing import import_highs
 from dil.cli.state.showing import log, show
+from dil.cli.state.stores import backup, copy_state, restore, upgrade
 from dil.cli.state.verifying import verify
 
 
@@ -19,5 +20,7 @@ def state() -> None:
     """
 
 
-for command in (show, log, verify, forget, rewind, undo, import_highs, prune):
+AMENDING = (forget, rewind, undo, import_highs, prune)
+WHOLE = (upgrade, backup, restore, copy_state)
+for command in (show, log, verify, *AMENDING, *WHOLE):
     state.add_command(command)

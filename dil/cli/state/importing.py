@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from dil.cli.state.acting import Request, act_command, at_desk, conclude
+from dil.cli.state.amending import Request, act_command, conclude, operator_session
 
 _JSON_SUFFIXES = (".json", ".jsonl", ".ndjson")
 
@@ -25,9 +25,9 @@ def import_highs(request: Request, *, file: str, form: str | None, replaces: boo
 
     Rows of other jobs are left out. All of the file is imported, or nothing.
     """
-    from dil.operator.acts import propose_import
+    from dil.operator.amendments import propose_import
 
     by_name = "json" if Path(file).suffix.lower() in _JSON_SUFFIXES else "csv"
-    with at_desk(request, "import") as desk:
-        preview = propose_import(desk, file, form or by_name, replaces=replaces)
-        return conclude(request, desk, preview)
+    with operator_session(request, "import") as session:
+        preview = propose_import(session, file, form or by_name, replaces=replaces)
+        return conclude(request, session, preview)

@@ -100,7 +100,7 @@ class _View:
 
     def states(self) -> Iterator[UnitState | UnitEntry]:
         """Yield the work units that are shown, by partition start, then signature."""
-        from dil.state.acts.operations import Selection
+        from dil.state.amendments.operations import Selection
         from dil.state.blocks.source_state import COMMITTED, SKIPPED
 
         selection = Selection(units=self.units)

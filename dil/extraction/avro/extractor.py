@@ -15,13 +15,13 @@ import pyarrow as pa
 from dil.errors import SourceContractError
 from dil.extraction.avro.types import AvroType, AvroTypes, Form
 from dil.extraction.json.document import collector_paused
-from dil.extraction.json_path import index, number
 from dil.extraction.streams import ReadStream
 from dil.model.arrow import raw_schema
 from dil.model.job import ExtractionSpec
 from dil.model.schema import Column
 from dil.spi.connector import Response
 from dil.spi.extractor import Extractor, Page, nothing_found
+from dil.text.paths import Steps, index, number, one_place
 
 _BATCH_ROWS = 65_536
 _BATCH_BYTES = 16 * 1024 * 1024
@@ -103,9 +103,9 @@ class AvroExtractor(Extractor):
         if not isinstance(avro, dict) or avro.get("type") != "record":
             raise SourceContractError("the file does not hold records", "Rows are records.")
         members = {member["name"]: member["type"] for member in avro["fields"]}
-        path = self.spec.data_field.split(".") if self.spec.data_field else []
+        path = one_place(self.spec.data_field)
         if path:
-            members = {path[-1]: _type_at(types, avro, path)}
+            members = {str(path[-1]): _type_at(types, avro, path)}
         rows = (
             _found_rows(types, members, path)
             if self._given is None
@@ -121,13 +121,13 @@ class _Rows:
 
     schema: pa.Schema
     forms: Mapping[str, Form]
-    path: Sequence[str]
+    path: Steps
 
     def batches(self, records: Sequence[dict[str, Any]]) -> Iterator[pa.RecordBatch]:
         for begin in range(0, len(records), _BATCH_ROWS):
             part = records[begin : begin + _BATCH_ROWS]
             if self.path:
-                part = [{self.path[-1]: _value_at(record, self.path)} for record in part]
+                part = [{str(self.path[-1]): _value_at(record, self.path)} for record in part]
             with collector_paused():
                 arrays = [self._column(part, field) for field in self.schema]
             yield pa.RecordBatch.from_arrays(arrays, schema=self.schema)
@@ -142,7 +142,7 @@ class _Rows:
         return pa.array(values, type=form.type)
 
 
-def _found_rows(types: AvroTypes, members: Mapping[str, AvroType], path: Sequence[str]) -> _Rows:
+def _found_rows(types: AvroTypes, members: Mapping[str, AvroType], path: Steps) -> _Rows:
     forms = {name: types.form(avro, name) for name, avro in members.items()}
     schema = pa.schema([pa.field(name, form.type) for name, form in forms.items()])
     return _Rows(schema, forms, path)
@@ -151,7 +151,7 @@ def _found_rows(types: AvroTypes, members: Mapping[str, AvroType], path: Sequenc
 def _given_rows(
     types: AvroTypes,
     members: Mapping[str, AvroType],
-    path: Sequence[str],
+    path: Steps,
     columns: Sequence[Column],
 ) -> _Rows:
     forms = {
@@ -168,7 +168,7 @@ def _given_rows(
     return _Rows(pa.schema(fields), forms, path)
 
 
-def _type_at(types: AvroTypes, avro: AvroType, path: Sequence[str]) -> AvroType:
+def _type_at(types: AvroTypes, avro: AvroType, path: Steps) -> AvroType:
     """Return the type at a dot path: names of members, keys of maps, indexes of arrays."""
     found = avro
     for segment in path:
@@ -183,12 +183,13 @@ def _type_at(types: AvroTypes, avro: AvroType, path: Sequence[str]) -> AvroType:
             found = found["items"]
         else:
             raise SourceContractError(
-                f'there is no "{".".join(path)}" in the schema of the file', "Check ms.data.field."
+                f'there is no "{".".join(map(str, path))}" in the schema of the file',
+                "Check ms.data.field.",
             )
     return found
 
 
-def _value_at(record: dict[str, Any], path: Sequence[str]) -> object:
+def _value_at(record: dict[str, Any], path: Steps) -> object:
     value: Any = record
     for segment in path:
         position = index(segment, len(value)) if isinstance(value, list) else None
@@ -198,7 +199,7 @@ def _value_at(record: dict[str, Any], path: Sequence[str]) -> object:
             value = value[position]
         else:
             raise SourceContractError(
-                f'a record has no value at "{".".join(path)}"', "Check ms.data.field."
+                f'a record has no value at "{".".join(map(str, path))}"', "Check ms.data.field."
             )
     return value
 

@@ -21,6 +21,7 @@ from dil.model.arrow import raw_schema
 from dil.model.job import ExtractionSpec
 from dil.spi.connector import Response
 from dil.spi.extractor import Page, nothing_found
+from dil.text.paths import one_place
 
 BATCH_ROWS = 65_536
 _BATCH_BYTES = 32 * 1024 * 1024
@@ -124,7 +125,7 @@ class ColumnarFiles:
 
     def _rows(self, opened: OpenFile, page: Page) -> Iterator[pa.RecordBatch]:
         field = self._spec.data_field
-        found, path = opened.schema, field.split(".") if field else []
+        found, path = opened.schema, tuple(map(str, one_place(field)))
         if path:
             found = pa.schema([pa.field(path[-1], _type_at(found, path))])
         shape = self._shaping.rows(found, self._spec.output_schema)

@@ -14,10 +14,10 @@ from typing import Any
 
 import msgspec
 
-from dil.extraction.json_path import index
 from dil.extraction.numbers import NumberText, exact_number
 from dil.model.json import JsonValue
 from dil.spi.extractor import MISSING, Missing
+from dil.text.paths import Path, Reach, Step, Steps, compile_path, index, only, places
 
 _NULL = b"null"
 
@@ -28,6 +28,7 @@ _ELEMENTS = msgspec.json.Decoder(list[msgspec.Raw])
 _OBJECTS = msgspec.json.Decoder(list[dict[str, msgspec.Raw]])
 _EXACT = msgspec.json.Decoder(float_hook=exact_number)
 _TEXTS = msgspec.json.Decoder(float_hook=NumberText)
+_SEARCHED = msgspec.json.Decoder(float_hook=float)  # filters of JSONPath know no decimals
 
 
 @contextmanager
@@ -68,37 +69,76 @@ class Document:
         return isinstance(self._root, dict | list)
 
     def rows(self, path: str) -> Sequence[msgspec.Raw] | msgspec.Raw | Missing:
-        """Return the payload at a path: the elements of an array, or the one value there is."""
-        found = self._found(path)
-        if isinstance(found, msgspec.Raw) and not is_object(found):
+        """Return the payload at a path: the elements of an array, or the one value there is.
+
+        Of JSONPath that may find several places it is what it finds; nothing found is no row, and
+        only missing where the steps before lead to nothing.
+        """
+        compiled = compile_path(path)
+        return self.rows_at(compiled.steps, compiled)
+
+    def rows_at(self, steps: Steps, path: Path) -> Sequence[msgspec.Raw] | msgspec.Raw | Missing:
+        """Return the payload at steps, which are those of the path, or the rest of them here."""
+        found = self._found(steps)
+        if isinstance(found, Missing):
+            return found
+        if path.reach is Reach.SEARCH:
+            return list(self.each(path))
+        takes_children = path.reach is Reach.CHILDREN
+        if isinstance(found, msgspec.Raw) and (takes_children or not is_object(found)):
             found = _opened(found)
-        if isinstance(found, Missing | list | msgspec.Raw):
+        if isinstance(found, dict) and takes_children:
+            found = list(found.values())
+        if isinstance(found, list | msgspec.Raw):
             return found
         return msgspec.Raw(msgspec.json.encode(found))
 
     def lookup(self, path: str) -> JsonValue | Missing:
-        """Return the value at a path, MISSING where there is none."""
-        found = self._found(path)
-        if isinstance(found, Missing):
-            return found
-        return decode_exact(msgspec.json.encode(found))
+        """Return the value at a path, MISSING where there is none.
 
-    def _found(self, path: str) -> object:
+        Raises:
+            SourceContractError: JSONPath finds different values.
+        """
+        compiled = compile_path(path)
+        if compiled.is_place:
+            return self.at(compiled.steps)
+        return only(compiled, map(decode_exact, self.each(compiled)))
+
+    def at(self, steps: Steps) -> JsonValue | Missing:
+        """Return the value at the end of steps, MISSING where there is none."""
+        found = self._found(steps)
+        return found if isinstance(found, Missing) else decode_exact(msgspec.json.encode(found))
+
+    def _found(self, steps: Steps) -> object:
         value = self._root
-        for segment in path.split(".") if path else ():
-            value = _opened(value)
-            if isinstance(value, dict):
-                value = value.get(segment, MISSING)
-            elif isinstance(value, list):
-                value = _element(value, segment)
-            else:
-                return MISSING
+        for step in steps:
+            value = _child(_opened(value), step)
         return value
 
+    def each(self, path: Path) -> Iterator[msgspec.Raw]:
+        """Yield what a path finds, as it is written."""
+        with collector_paused():
+            root = _SEARCHED.decode(msgspec.json.encode(self._root))
+        opened: dict[Steps, object] = {(): self._root}  # each container is opened once
 
-def _element(value: list[object], segment: str) -> object:
-    position = index(segment, len(value))
-    return MISSING if position is None else value[position]
+        def container(steps: Steps) -> object:
+            if steps not in opened:
+                opened[steps] = _opened(_child(container(steps[:-1]), steps[-1]))
+            return opened[steps]
+
+        for steps in places(path, root):
+            found = _child(container(steps[:-1]), steps[-1]) if steps else self._root
+            yield msgspec.Raw(msgspec.json.encode(found))
+
+
+def _child(value: object, step: Step) -> object:
+    """Return what a step leads to from an opened container."""
+    if isinstance(value, dict):
+        return value.get(step, MISSING)
+    if isinstance(value, list):
+        position = index(step, len(value))
+        return MISSING if position is None else value[position]
+    return MISSING
 
 
 def _opened(value: object) -> object:

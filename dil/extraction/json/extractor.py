@@ -15,7 +15,7 @@ from dil.extraction.coercion import Place
 from dil.extraction.content import refuse_other_types
 from dil.extraction.excerpt import excerpt
 from dil.extraction.json.document import Document, collector_paused, is_null, is_object
-from dil.extraction.json.large import LargeDocument, LargeLines
+from dil.extraction.json.large import LargeDocument, LargeLines, whole_document
 from dil.extraction.json.missing_field import missing_field
 from dil.extraction.json.rows import GivenColumns, InferredColumns, RowColumns
 from dil.extraction.json.scan import MalformedError, OversizeError
@@ -27,7 +27,8 @@ from dil.extraction.paging.notes import NO_DATA_FIELD
 from dil.model.job import ExtractionSpec
 from dil.model.json import JsonValue
 from dil.spi.connector import Response
-from dil.spi.extractor import Extractor, Missing, Page, nothing_found
+from dil.spi.extractor import MISSING, Extractor, Missing, Page, nothing_found
+from dil.text.paths import Reach, compile_path
 
 _AnyDocument: TypeAlias = Document | LargeDocument | LargeLines
 _LINES = ("application/x-ndjson", "application/jsonlines", "application/jsonl")
@@ -105,6 +106,8 @@ class JsonExtractor(Extractor):
         if isinstance(text, bytes):
             with collector_paused():
                 return Document(text, is_lines=is_lines)
+        if compile_path(self.spec.data_field).reach is Reach.SEARCH:
+            return whole_document(text, is_lines=is_lines)
         if is_lines:
             return LargeLines(text, self.limits)
         return LargeDocument(text, self.spec.data_field, self.limits)
@@ -207,5 +210,7 @@ class _Source:
 
 def _what_is_there(field: str, document: _AnyDocument) -> tuple[str, str]:
     """Say what there is instead of ``ms.data.field``; a long response is not read once more."""
-    lookup = document.lookup if isinstance(document, Document) else nothing_found
-    return missing_field(field, lookup)
+    path = compile_path(field)
+    if isinstance(document, Document):
+        return missing_field(path, document.at)
+    return missing_field(path, lambda _steps: MISSING)

@@ -17,9 +17,12 @@ from dil.extraction.json.document import Document, decode_elements, decode_lines
 from dil.extraction.json.scan import Cursor, OversizeError
 from dil.extraction.json.spool import Limits, Span, Spool
 from dil.extraction.json.windows import RowWindows, scan_elements
-from dil.extraction.json_path import index, number
 from dil.model.json import JsonValue
 from dil.spi.extractor import MISSING, Missing
+from dil.text.paths import Step, Steps, compile_path, index, number
+
+# Decoding takes several times the memory of the text.
+_MOST_SEARCHED = 64 * 1024 * 1024
 
 Payload: TypeAlias = RowWindows | Sequence[msgspec.Raw] | msgspec.Raw | Missing
 
@@ -41,7 +44,7 @@ class _Members:
     size: int = 0
     is_complete: bool = True
 
-    def leads_on(self, segment: str, key: str | int) -> bool:
+    def leads_on(self, segment: Step, key: str | int) -> bool:
         """Tell whether a segment of a path means the part that is being read.
 
         Raises:
@@ -61,9 +64,11 @@ class _Members:
         else:
             self.is_complete = False
 
-    def part(self, segment: str) -> _Node | Missing:
+    def part(self, segment: Step) -> _Node | Missing:
         """Return a member or an element."""
         key = index(segment, self.size) if self.is_array else segment
+        if not self.is_array and isinstance(segment, int):
+            return MISSING
         found: _Node | Missing = MISSING if key is None else self.parts.get(key, MISSING)
         if isinstance(found, Missing) and not self.is_complete:
             raise OversizeError(f'"{segment}" may be one of the members that were not kept')
@@ -89,14 +94,15 @@ class LargeDocument:
         self.is_container = first in {b"{", b"["}
         self._root: _Node = _Members()
         if first:
-            self._root = self._node(cursor, tuple(path.split(".")) if path else ())
+            self._root = self._node(cursor, compile_path(path).steps)
             cursor.end()
 
     def rows(self, path: str) -> Payload:
         """Return the payload: the rows of the path it was made for, or the one value there is."""
-        node, rest = self._found(path)
+        compiled = compile_path(path)
+        node, rest = self._found(compiled.steps)
         if isinstance(node, Span):
-            return Document(self._text.read(node)).rows(rest)
+            return Document(self._text.read(node)).rows_at(rest, compiled)
         return node if isinstance(node, RowWindows) else MISSING
 
     def lookup(self, path: str) -> JsonValue | Missing:
@@ -105,25 +111,27 @@ class LargeDocument:
         Raises:
             OversizeError: the value is, or is inside, one that is too long to be looked into.
         """
-        node, rest = self._found(path)
+        compiled = compile_path(path)
+        if not compiled.is_place:
+            return whole_document(self._text).lookup(path)
+        node, rest = self._found(compiled.steps)
         if isinstance(node, Missing):
             return node
         if isinstance(node, Span):
-            return Document(self._text.read(node)).lookup(rest)
+            return Document(self._text.read(node)).at(rest)
         if isinstance(node, RowWindows) and rest:
             return _in_row(node, rest)
         raise OversizeError(f'"{path}" is too long to be looked up')
 
-    def _found(self, path: str) -> tuple[_Node | Missing, str]:
-        """Return the part that a path leads to or into, and the rest of the path."""
+    def _found(self, steps: Steps) -> tuple[_Node | Missing, Steps]:
+        """Return the part that steps lead to or into, and the rest of the steps."""
         node: _Node | Missing = self._root
-        rest = path
-        while rest and isinstance(node, _Members):
-            segment, _, rest = rest.partition(".")
-            node = node.part(segment)
-        return node, rest
+        while steps and isinstance(node, _Members):
+            node = node.part(steps[0])
+            steps = steps[1:]
+        return node, steps
 
-    def _node(self, cursor: Cursor, wanted: tuple[str, ...] | None) -> _Node:
+    def _node(self, cursor: Cursor, wanted: Steps | None) -> _Node:
         """Read the value that comes next; ``wanted`` leads from it to the rows, None: it does not.
 
         A value shorter than a window is left for later.
@@ -146,7 +154,7 @@ class LargeDocument:
             )
         return span
 
-    def _members(self, cursor: Cursor, wanted: tuple[str, ...] | None, *, is_array: bool) -> _Node:
+    def _members(self, cursor: Cursor, wanted: Steps | None, *, is_array: bool) -> _Node:
         """Read a long container part by part; keep the parts when it leads to the rows."""
         members = _Members(is_array=is_array)
         opening, closing = (b"[", b"]") if is_array else (b"{", b"}")
@@ -173,23 +181,43 @@ class LargeLines:
     is_container = True
 
     def __init__(self, text: Spool, limits: Limits) -> None:
+        self._text = text
         self._lines = RowWindows(text, list(_line_windows(text, limits)), decode_lines)
 
     def rows(self, path: str) -> Payload:
-        """Return the lines; with a path, what it leads to from the line of its first segment.
+        """Return the lines; with a path, what it leads to from the line of its first step.
 
         Raises:
             MalformedError: (as they are read) a line is no JSON.
         """
-        if not path:
+        compiled = compile_path(path)
+        if not compiled.steps:
             return self._lines
-        segment, _, rest = path.partition(".")
-        line = _row(self._lines, segment)
-        return line if isinstance(line, Missing) else Document(bytes(line)).rows(rest)
+        line = _row(self._lines, compiled.steps[0])
+        if isinstance(line, Missing):
+            return line
+        return Document(bytes(line)).rows_at(compiled.steps[1:], compiled)
 
     def lookup(self, path: str) -> JsonValue | Missing:
         """Return the value at a path, which begins with a line's number; else MISSING."""
-        return _in_row(self._lines, path)
+        compiled = compile_path(path)
+        if not compiled.is_place:
+            return whole_document(self._text, is_lines=True).lookup(path)
+        return _in_row(self._lines, compiled.steps) if compiled.steps else MISSING
+
+
+def whole_document(text: Spool, *, is_lines: bool = False) -> Document:
+    """Return a long text decoded as a whole, as a search in it needs.
+
+    Raises:
+        OversizeError: it is too long for that.
+    """
+    if text.size > _MOST_SEARCHED:
+        raise OversizeError(
+            f"it has {text.size:,} bytes, and JSONPath that may find several places searches at"
+            f" most {_MOST_SEARCHED:,}"
+        )
+    return Document(text.read(Span(0, text.size)), is_lines=is_lines)
 
 
 def _line_windows(text: Spool, limits: Limits) -> Iterator[Span]:
@@ -211,14 +239,13 @@ def _line_windows(text: Spool, limits: Limits) -> Iterator[Span]:
         at, size = end, limits.window
 
 
-def _row(rows: RowWindows, segment: str) -> msgspec.Raw | Missing:
-    position = number(segment)
+def _row(rows: RowWindows, step: Step) -> msgspec.Raw | Missing:
+    position = number(step)
     found = None if position is None else rows.nth(position)
     return MISSING if found is None else found
 
 
-def _in_row(rows: RowWindows, path: str) -> JsonValue | Missing:
-    """Return a value at a path that begins with the number of a row."""
-    segment, _, rest = path.partition(".")
-    row = _row(rows, segment)
-    return row if isinstance(row, Missing) else Document(bytes(row)).lookup(rest)
+def _in_row(rows: RowWindows, steps: Steps) -> JsonValue | Missing:
+    """Return a value at steps that begin with the number of a row."""
+    row = _row(rows, steps[0])
+    return row if isinstance(row, Missing) else Document(bytes(row)).at(steps[1:])

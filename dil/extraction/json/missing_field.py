@@ -8,31 +8,32 @@ from collections.abc import Callable
 from dil.model.json import JsonValue
 from dil.spi.extractor import Missing
 from dil.spi.messages import shortened
+from dil.text.paths import Path, Step, Steps
 
 _SHOWN = 10
 _CHARACTERS = 40
 _FIX = "Check ms.data.field; an error document may also look like this."
 
 
-def missing_field(path: str, lookup: Callable[[str], JsonValue | Missing]) -> tuple[str, str]:
+def missing_field(path: Path, lookup: Callable[[Steps], JsonValue | Missing]) -> tuple[str, str]:
     """Return what is wrong with a response that has nothing at a path, and what to do.
 
     Args:
-        path: The dot path.
-        lookup: Gives the value at a path; the empty path is the whole response.
+        path: The path; what a search may find lies below its steps.
+        lookup: Gives the value at steps; without any it is the whole response.
     """
-    what = f'there is no "{path}" in the response'
-    segments = path.split(".")
-    for depth in range(len(segments) - 1, -1, -1):
-        level = lookup(".".join(segments[:depth]))
+    steps = path.steps
+    what = f'there is no "{path.text if path.is_place else path.shown(steps)}" in the response'
+    for depth in range(len(steps) - 1, -1, -1):
+        level = lookup(steps[:depth])
         if isinstance(level, Missing):
             continue
-        place = f'"{".".join(segments[:depth])}"' if depth else "it"
+        place = f'"{path.shown(steps[:depth])}"' if depth else "it"
         if isinstance(level, list):
             return f"{what}; {place} is an array", _FIX
         if isinstance(level, dict):
-            near = _nearest(segments[depth], list(level))
-            meant = ".".join((*segments[:depth], near, *segments[depth + 1 :]))
+            near = _nearest(steps[depth], list(level))
+            meant = path.shown((*steps[:depth], near, *steps[depth + 1 :]))
             fix = f'Did you mean "{shortened(meant)}"? {_FIX}' if near else _FIX
             return f"{what}; {place} has {_listed(list(level))}", fix
         break
@@ -47,7 +48,7 @@ def _listed(names: list[str]) -> str:
     return f"the members {shown} and {more:,} more" if more > 0 else f"the members {shown}"
 
 
-def _nearest(name: str, names: list[str]) -> str:
+def _nearest(step: Step, names: list[str]) -> str:
     by_lower = {each.lower(): each for each in names}
-    near = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.7)
+    near = difflib.get_close_matches(str(step).lower(), by_lower, n=1, cutoff=0.7)
     return by_lower[near[0]] if near else ""

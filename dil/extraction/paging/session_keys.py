@@ -8,6 +8,7 @@ from dil.extraction.paging.rules import SessionKey
 from dil.model.json import JsonValue
 from dil.spi.connector import Response
 from dil.spi.extractor import Missing
+from dil.text.paths import is_jsonpath
 
 
 def session_key(
@@ -15,11 +16,14 @@ def session_key(
 ) -> SessionKey:
     """Find the session key of a response (B8.4): JSON path before response header.
 
-    In a body that is an array the path is collected from each object and joined with ``|``.
+    In a body that is an array a dot path is collected from each object and joined with ``|``;
+    JSONPath means what it says, and no header.
     """
     found = lookup(name)
     if not isinstance(found, Missing):
         return SessionKey.of(found)
+    if is_jsonpath(name):
+        return SessionKey()
     parts = list(_element_keys(name, lookup))
     if parts:
         return SessionKey("|".join(parts), is_there=True)

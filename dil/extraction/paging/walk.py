@@ -265,7 +265,7 @@ def _guard(walk: Walk) -> PagingGuard:
 
 @contextmanager
 def _voiding(counters: WalkCounters) -> Iterator[None]:
-    """Tell of what is refused in here that it would be refused again from any page of the walk."""
+    """Mark the walk as void while a check runs whose refusal would come again from every page."""
     counters.is_void = True
     yield
     counters.is_void = False

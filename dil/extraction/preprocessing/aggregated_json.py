@@ -9,9 +9,11 @@ import msgspec
 
 from dil.errors import SourceContractError
 from dil.extraction.excerpt import glimpse
-from dil.extraction.json_path import index
+from dil.extraction.json.document import Document
 from dil.extraction.preprocessing.decoded import CHUNK, Pieces, PieceStream
+from dil.model.secret import Secret
 from dil.spi.preprocessor import Parameters, Preprocessor
+from dil.text.paths import JsonPathError, compile_path, index
 
 T = TypeVar("T")
 
@@ -27,16 +29,23 @@ class AggregatedJsonProcessor(Preprocessor):
     """
 
     parameters: ClassVar[Mapping[str, str]] = {
-        "header": "Dot path of the array of column names.",
-        "data": "Dot path of the array of rows, each an array of values.",
-        "unwrap": "Dot path that is followed first.",
-        "fields": "Dot paths, comma separated, that are copied under their last segment.",
+        "header": "Path of the array of column names; JSONPath may find the names themselves.",
+        "data": "Path of the array of rows, each an array of values, or JSONPath that finds them.",
+        "unwrap": "Path that is followed first.",
+        "fields": "Paths, comma separated, that are copied under their last name.",
     }
 
     @classmethod
     def check(cls, parameters: Parameters) -> Iterable[str]:
-        """Return which of the two paths is missing."""
-        return [f"{name} is missing" for name in ("header", "data") if not parameters.get(name)]
+        """Return which of the two paths is missing, and which text is no path."""
+        for name in ("header", "data"):
+            if not parameters.get(name):
+                yield f"{name} is missing"
+            yield from _bad_path(name, parameters.get(name, ""))
+        yield from _bad_path("unwrap", parameters.get("unwrap", ""), is_single=True)
+        fields = parameters.get("fields", "")
+        for path in _listed(fields) if isinstance(fields, str) else ():
+            yield from _bad_path("fields", path, is_single=True)
 
     def process(self, stream: BinaryIO) -> BinaryIO:
         """Return the stream of the document with rows."""
@@ -82,11 +91,28 @@ class AggregatedJsonProcessor(Preprocessor):
         return [msgspec.json.encode(name) for name in names]
 
     def _copied(self, root: msgspec.Raw) -> Iterable[tuple[bytes, msgspec.Raw]]:
-        paths = [path.strip() for path in self.context.text("fields").split(",")]
-        for path in filter(None, paths):
+        for path in _listed(self.context.text("fields")):
             value = _find(root, path)
             if value is not None:
-                yield msgspec.json.encode(path.rpartition(".")[2]), value
+                yield msgspec.json.encode(compile_path(path).name), value
+
+
+def _listed(paths: str) -> list[str]:
+    return [path.strip() for path in paths.split(",") if path.strip()]
+
+
+def _bad_path(name: str, text: str | Secret, *, is_single: bool = False) -> Iterable[str]:
+    if not isinstance(text, str):
+        return
+    try:
+        path = compile_path(text)
+    except JsonPathError as error:
+        yield f"{name} is no path: {error}"
+        return
+    if is_single and not path.is_place:
+        yield f'{name} has "{text}", which may find several places, and one is needed'
+    elif name == "fields" and not path.name:
+        yield f'{name} has "{text}", which ends without a name to copy it under'
 
 
 def _document(stream: BinaryIO) -> msgspec.Raw:
@@ -113,17 +139,21 @@ def _object(names: list[bytes], row: msgspec.Raw, number: int) -> bytes:
 
 
 def _find(root: msgspec.Raw, path: str) -> msgspec.Raw | None:
-    """Follow a dot path (B9.1), None where it leads to nothing."""
+    """Follow a path (B9.1), None where it leads to nothing; a search finds an array."""
+    compiled = compile_path(path)
+    if not compiled.is_place:
+        return msgspec.Raw(b"[%b]" % b",".join(Document(bytes(root)).each(compiled)))
     value: msgspec.Raw | None = root
-    for segment in path.split(".") if path else ():
+    for step in compiled.steps:
         if value is None:
             return None
         begin = _first(value)
         if begin == b"{":
-            value = _decoded(value, dict[str, msgspec.Raw], "").get(segment)
+            members = _decoded(value, dict[str, msgspec.Raw], "")
+            value = members.get(step) if isinstance(step, str) else None
         elif begin == b"[":
             items = _decoded(value, list[msgspec.Raw], "")
-            position = index(segment, len(items))
+            position = index(step, len(items))
             value = None if position is None else items[position]
         else:
             return None

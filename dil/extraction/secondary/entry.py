@@ -10,12 +10,14 @@ from dil.errors import ConfigError, SourceError, WriteError
 from dil.extraction.secondary.columns import exact_json
 from dil.extraction.secondary.formats import read_rows, unreadable
 from dil.extraction.secondary.places import LiveFiles, find_files
-from dil.model.json import JsonValue, compact
+from dil.model.json import JsonObject, JsonValue, compact
 from dil.model.secret import OpenedText, Secret
 from dil.model.settings import SecondaryInput
 from dil.secrets import SecretError, is_encrypted
+from dil.spi.extractor import Missing
 from dil.storage import Filesystem
 from dil.text.java_regex import compile_java
+from dil.text.paths import compile_path, find, is_jsonpath, name_of
 
 KEY = "ms.secondary.input"
 
@@ -54,12 +56,15 @@ class Entry:
         """
         filesystem = self.access.filesystem_for(self.path)
         patterns = {name: compile_java(text) for name, text in self.source.filters.items()}
-        columns = tuple(dict.fromkeys((*self.source.fields, *patterns)))
+        fields = {name_of(text): text for text in self.source.fields}
+        columns = tuple(dict.fromkeys(map(_column, (*fields.values(), *patterns))))
         for path in self._files(filesystem):
             is_named = path == self.path
             for row in read_rows(filesystem, path, columns, is_named=is_named):
-                if all(_passes(row[name], pattern) for name, pattern in patterns.items()):
-                    yield {name: self._parsed(row[name]) for name in self.source.fields}
+                if all(_passes(self._value(row, text), each) for text, each in patterns.items()):
+                    yield {
+                        name: self._parsed(self._value(row, text)) for name, text in fields.items()
+                    }
 
     def opened(self, column: str, text: str) -> Secret:
         """Return the plain text of an ENC(...) text.
@@ -92,6 +97,13 @@ class Entry:
                 f"{self.path} cannot be read: {error.message}", f"Check its permissions and {KEY}."
             ) from error
 
+    def _value(self, row: JsonObject, text: str) -> JsonValue:
+        """Return a field of a row, null where a JSONPath finds nothing."""
+        if not is_jsonpath(text):
+            return row[text]
+        found = find({name: self._parsed(value) for name, value in row.items()}, text)
+        return None if isinstance(found, Missing) else found
+
     def _parsed(self, value: JsonValue) -> JsonValue:
         """Return a text that is JSON as what it means, when that is asked for; else as it is."""
         if not self.parse_json or not isinstance(value, str):
@@ -103,6 +115,11 @@ class Entry:
             return exact_json(text)
         except (ValueError, RecursionError):
             return value
+
+
+def _column(text: str) -> str:
+    """Return the column of a field: what a JSONPath begins with, else the text itself."""
+    return str(compile_path(text).steps[0]) if is_jsonpath(text) else text
 
 
 def _passes(value: JsonValue, pattern: re.Pattern[str]) -> bool:

@@ -11,6 +11,7 @@ from typing import TypeAlias
 from xml.parsers import expat
 
 from dil.errors import SourceContractError
+from dil.text.paths import Steps
 
 XmlValue: TypeAlias = "str | dict[str, XmlValue] | list[XmlValue] | None"
 
@@ -60,9 +61,9 @@ class XmlDocument:
     of rows was there. ``text_name`` names the text of an element that has members too.
     """
 
-    def __init__(self, path: str, encoding: str | None, text_name: str) -> None:
+    def __init__(self, path: Steps, encoding: str | None, text_name: str) -> None:
         self._text_name = text_name
-        self._path = path.split(".") if path else []
+        self._path = path
         self._open: list[_Element] = []
         self._locals = _LocalNames()
         self._matched = 0
@@ -153,7 +154,7 @@ class XmlDocument:
     def _enter(self, element: _Element) -> None:
         """Take note of an element outside of rows; it may begin one."""
         depth = len(self._open)
-        if self._matched == depth and self._path[depth : depth + 1] == [element.name]:
+        if self._matched == depth and self._path[depth : depth + 1] == (element.name,):
             self._matched = depth + 1
         # The parent of the rows has to be there; that it holds none is no error.
         if self._matched >= max(1, len(self._path) - 1):

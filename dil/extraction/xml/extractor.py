@@ -13,7 +13,6 @@ from dil.errors import SourceContractError
 from dil.extraction.coercion import Place
 from dil.extraction.content import refuse_other_types
 from dil.extraction.json.document import collector_paused
-from dil.extraction.json_path import find
 from dil.extraction.names import NameCleansing
 from dil.extraction.packed import as_text
 from dil.extraction.paging.notes import NO_DATA_FIELD
@@ -23,6 +22,7 @@ from dil.model.job import ExtractionSpec
 from dil.model.json import JsonValue
 from dil.spi.connector import Response
 from dil.spi.extractor import Extractor, Missing, Page, nothing_found
+from dil.text.paths import find, one_place
 
 LOOKED_TOO_EARLY = (
     "a path was looked up in the first part of a large XML document: what stands behind its first"
@@ -92,7 +92,7 @@ class XmlExtractor(Extractor):
         if response.body is None:
             return Page(iter(()), nothing_found)
         encoding = None if self._is_own_charset else "utf-8"
-        document = XmlDocument(self.spec.data_field, encoding, self._text_name)
+        document = XmlDocument(one_place(self.spec.data_field), encoding, self._text_name)
         page = Page(iter(()), nothing_found)
         page.lookup = self._lookup(document, page)
         page.batches = self._batches(response.body, response, document, page)

@@ -1,4 +1,4 @@
-"""What one backfill is: decided when it begins, kept in its folder, never changed."""
+"""The definition of a backfill: decided when it begins, kept in its folder, never changed."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _NAME = "backfill.json"
 
 
 @dataclass(frozen=True, slots=True)
-class Definition:
+class BackfillDefinition:
     """A backfill of one job; times are epoch ms UTC.
 
-    ``low`` and ``high`` are the range that was asked for, ``units`` the units, none for all.
-    ``digest`` is that of the job's configuration, ``plan`` what is to be read. ``head`` is the hash
-    of the newest block that the job's chain had then, empty without one.
+    ``low`` and ``high`` bound the range that was asked for; ``units`` are the units that were asked
+    for, all if empty. ``digest`` is that of the job's configuration, ``plan`` what is to be read.
+    ``head`` is the hash of the newest block that the job's chain had then, empty without one.
     """
 
     format: int
@@ -43,27 +43,27 @@ class Definition:
 
 
 def act_prefix(backfill_id: str) -> str:
-    """Return what the ids of the acts begin with that publish a backfill."""
+    """Return the prefix of the ids of acts that publish a backfill."""
     return f"backfill-{backfill_id}"
 
 
 def folder_of(spec: PublishingSpec, backfill_id: str) -> str:
-    """Return the folder that holds all of a backfill; the dataset's readers do not look there."""
+    """Return the folder of a backfill, which readers of the dataset skip."""
     return join(spec.final_dir, FOLDER, backfill_id)
 
 
-def job_of(
+def backfill_job(
     job: Job, backfill_id: str, *, parallelism: int | None = None, pause_s: int | None = None
 ) -> Job:
-    """Return the job that reads a backfill: the same source and rows, another place and chain.
+    """Return the job that reads a backfill: the same source and rows, another folder and chain.
 
-    Each work unit that succeeds is kept, whatever happens to others.
+    It keeps each work unit that succeeds, whatever happens to the others.
 
     Args:
         job: The job whose range is read again.
         backfill_id: The backfill.
-        parallelism: How many work units are read at once, None for as many as the job does.
-        pause_s: Seconds between the starts of two work units, None for the job's own pacing.
+        parallelism: How many work units are read at once; None means as many as the job reads.
+        pause_s: Seconds between the starts of two work units; None means the job's own pacing.
     """
     spec, running = job.publishing, job.running
     return replace(
@@ -93,8 +93,8 @@ def job_of(
     )
 
 
-def other_configuration(definition: Definition) -> ConfigError:
-    """Return why a backfill neither goes on nor is published: what is read now is another thing."""
+def configuration_changed(definition: BackfillDefinition) -> ConfigError:
+    """Return why a backfill of another configuration is neither resumed nor published."""
     return ConfigError.single(
         "ID",
         f"{definition.id} began with another configuration: the job file, what it includes, or a "
@@ -103,13 +103,13 @@ def other_configuration(definition: Definition) -> ConfigError:
     )
 
 
-def keep(definition: Definition, spec: PublishingSpec) -> None:
-    """Write a new backfill's definition."""
+def save_definition(definition: BackfillDefinition, spec: PublishingSpec) -> None:
+    """Write the definition of a new backfill."""
     path = f"{folder_of(spec, definition.id)}/{_NAME}"
     filesystem_for(spec.final_dir).put(path, msgspec.json.encode(definition))
 
 
-def known(job: Job) -> Iterator[Definition]:
+def list_backfills(job: Job) -> Iterator[BackfillDefinition]:
     """Yield the backfills of a job, newest first."""
     filesystem = filesystem_for(job.publishing.final_dir)
     root = join(job.publishing.final_dir, FOLDER)
@@ -119,13 +119,13 @@ def known(job: Job) -> Iterator[Definition]:
             yield definition
 
 
-def named(job: Job, backfill_id: str) -> Definition:
-    """Return a backfill of a job.
+def find_backfill(job: Job, backfill_id: str) -> BackfillDefinition:
+    """Return the backfill of this id.
 
     Raises:
-        ConfigError: it has none of this id.
+        ConfigError: the job has none.
     """
-    for definition in known(job):
+    for definition in list_backfills(job):
         if definition.id == backfill_id:
             return definition
     raise ConfigError.single(
@@ -135,13 +135,13 @@ def named(job: Job, backfill_id: str) -> Definition:
     )
 
 
-def _read(filesystem: Filesystem, path: str) -> Definition | None:
+def _read(filesystem: Filesystem, path: str) -> BackfillDefinition | None:
     """Return a definition, None where there is none that can be read.
 
     Raises:
         StateError: a newer version wrote it.
     """
-    found = read_known(filesystem, path, Definition, FORMAT)
+    found = read_known(filesystem, path, BackfillDefinition, FORMAT)
     if found is None:
         return None
     return replace(found, plan=replace(found.plan, work_units=tuple(found.plan.work_units)))

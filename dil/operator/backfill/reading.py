@@ -1,4 +1,4 @@
-"""Reads a range again into a backfill's own folder; killed, it goes on where it stopped."""
+"""Reads a range again into a backfill's own folder; a killed reading resumes where it stopped."""
 
 from __future__ import annotations
 
@@ -14,14 +14,20 @@ from dil.model.interval import Interval
 from dil.model.job import Job
 from dil.model.report import RunReport
 from dil.model.work_unit import Plan
-from dil.operator.backfill import definition as definitions
-from dil.operator.backfill.definition import FORMAT, Definition
-from dil.operator.backfill.standing import Standing, Status, standing_of
+from dil.operator.backfill.definition import (
+    FORMAT,
+    BackfillDefinition,
+    backfill_job,
+    configuration_changed,
+    list_backfills,
+    save_definition,
+)
+from dil.operator.backfill.status import BackfillStatus, Phase, read_status
 from dil.planning.window import plan_window
-from dil.run import plans
+from dil.run import plan_builder
+from dil.run.job_run import run_job
+from dil.run.lease import new_run_id
 from dil.run.options import RunOptions
-from dil.run.runs import new_run_id
-from dil.run.story import run_job
 from dil.spi.state_store import StateStore
 from dil.state import open_store
 from dil.storage import filesystem_for
@@ -29,25 +35,25 @@ from dil.storage import filesystem_for
 log = logging.getLogger(__name__)
 
 
-def propose(
+def plan_backfill(
     job: Job, store: StateStore, window: Interval, units: Collection[str], *, now_ms: int
 ) -> Plan:
-    """Return what a backfill of a range would read; reads state, changes nothing.
+    """Return what a backfill of a range would read; changes nothing.
 
     Args:
         job: The job.
-        store: Its store.
+        store: The job's store.
         window: The range, epoch ms UTC.
         units: The wanted units as compact JSON; all of them when empty.
         now_ms: The now of planning, epoch ms UTC.
 
     Raises:
-        ConfigError: such a job has no backfills, or the range or a unit is not the job's.
+        ConfigError: the job cannot have backfills, or the range or a unit is not the job's.
         PlanningError: the units are not known.
         SourceError: the source cannot be asked for its units.
     """
     _refuse_unfit(job)
-    listed = plans.units_of(job, now_ms, plans.activation_of(job))
+    listed = plan_builder.units_of(job, now_ms, plan_builder.activation_of(job))
     return plan_window(
         job.planning,
         window,
@@ -58,17 +64,14 @@ def propose(
     )
 
 
-def unfinished(
+def find_unpublished(
     job: Job, window: Interval, units: Collection[str], clock: Callable[[], int]
-) -> Definition | None:
-    """Return the newest backfill of this range, these units and this configuration.
-
-    None where there is none that was neither published nor undone.
-    """
-    for each in definitions.known(job):
+) -> BackfillDefinition | None:
+    """Return the newest unpublished backfill of this range, these units and this configuration."""
+    for each in list_backfills(job):
         if (each.low, each.high, each.units) != (window.low, window.high, tuple(sorted(units))):
             continue
-        if each.digest in job.known_digests and standing_of(job, each, clock).is_open:
+        if each.digest in job.known_digests and read_status(job, each, clock).is_open:
             return each
         log.info("backfill %s of this range is of another configuration or published", each.id)
     return None
@@ -81,10 +84,10 @@ def begin(
     window: Interval,
     units: Collection[str],
     created: int,
-) -> Definition:
-    """Decide on a backfill and keep it; ``created`` is of the real clock, epoch ms UTC."""
+) -> BackfillDefinition:
+    """Define a backfill and keep it; ``created`` is of the real clock, epoch ms UTC."""
     head = store.head()
-    definition = Definition(
+    definition = BackfillDefinition(
         format=FORMAT,
         id=new_run_id(created),
         job=job.name,
@@ -96,64 +99,64 @@ def begin(
         plan=plan,
         head="" if head is None else str(head["hash"]),
     )
-    definitions.keep(definition, job.publishing)
+    save_definition(definition, job.publishing)
     return definition
 
 
 def read(
     job: Job,
-    definition: Definition,
+    definition: BackfillDefinition,
     options: RunOptions,
     *,
     parallelism: int | None = None,
     pause_s: int | None = None,
 ) -> RunReport:
-    """Read what of a backfill is not read yet, once; what crashed goes on.
+    """Read the work units of a backfill that are not read yet, and resume what crashed.
 
     Raises:
-        ConfigError: the configuration is another one than it began with, it is published, or the
-            destination of the job does not take rows as it is.
-        LeaseHeldError: this backfill is being read now. Runs of the job do not matter.
+        ConfigError: the configuration changed since it began, it is published, or the job's
+            destination would refuse its rows.
+        LeaseHeldError: this backfill is being read now; a run of the job may be under way.
         DilError: as for ``run_job``.
     """
     _refuse_unfit(job)
     if definition.digest not in job.known_digests:
-        raise definitions.other_configuration(definition)
-    standing = standing_of(job, definition, options.clock)
-    if standing.status in (Status.PUBLISHED, Status.UNDONE):
+        raise configuration_changed(definition)
+    phase = read_status(job, definition, options.clock).phase
+    if phase in (Phase.PUBLISHED, Phase.UNDONE):
         raise ConfigError.single(
             "ID",
-            f"{definition.id} is {standing.status}, so that nothing more is read into it",
+            f"{definition.id} is {phase}, so that nothing more is read into it",
             "Begin a new backfill of the range with --new.",
         )
     publishing.destination_for(job.publishing, filesystem_for(job.publishing.final_dir)).check()
-    own = definitions.job_of(job, definition.id, parallelism=parallelism, pause_s=pause_s)
+    own = backfill_job(job, definition.id, parallelism=parallelism, pause_s=pause_s)
     with open_store(job.state, job.name, clock=options.clock) as store:
         known = publishing.recorded_schema(store)
     report = run_job(own, replace(options, plan=definition.plan, known_schema=known))
-    notes = (*report.notes, *_next_step(job, standing_of(job, definition, options.clock)))
+    notes = (*report.notes, *_next_step(job, read_status(job, definition, options.clock)))
     return replace(report, job=job.name, is_backfill=True, notes=notes)
 
 
-def _next_step(job: Job, standing: Standing) -> tuple[str, ...]:
-    definition = standing.definition
+def _next_step(job: Job, status: BackfillStatus) -> tuple[str, ...]:
+    definition = status.definition
     place = f"{shlex.quote(job.path)} {definition.id}"
-    if standing.status is Status.COMPLETE:
+    if status.phase is Phase.COMPLETE:
         return (
             f"backfill {definition.id} is complete and not published: `dil backfill diff {place}` "
             f"compares it, `dil backfill publish {place}` publishes it",
         )
     return (
-        f"backfill {definition.id} has {len(standing.done):,} of "
+        f"backfill {definition.id} has {len(status.done):,} of "
         f"{len(definition.plan.work_units):,} work units; `dil backfill resume {place}` goes on",
     )
 
 
 def _refuse_unfit(job: Job) -> None:
-    """Refuse jobs whose rows cannot be read aside, or not be exchanged for others.
+    """Refuse jobs whose rows cannot be read aside, or cannot replace others.
 
     Raises:
-        ConfigError: names the property that makes it so.
+        ConfigError: names the property that is the reason.
     """
     spec = job.publishing
     is_apart = spec.table.format is TableFormat.ICEBERG and spec.table.partition_fields

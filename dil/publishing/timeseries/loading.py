@@ -204,10 +204,10 @@ class Place:
         self, connection: Connection, intent: Intent, changed: Sequence[LabelEntry]
     ) -> Iterator[LabelEntry]:
         """Yield labels that no run reads and that nothing is known of (timelabels.md 2.8)."""
-        if not intent.commit.skipped:
+        if not intent.commit.run.skipped:
             return
         known = {**self.registry.entries(connection), **{each.label: each for each in changed}}
-        for label in sorted({each.timelabel or "" for each in intent.commit.skipped} - {""}):
+        for label in sorted({each.timelabel or "" for each in intent.commit.run.skipped} - {""}):
             if label not in known:
                 entry = entry_of(known, label, self.windows)
                 yield replace(entry, state=LabelState.SKIPPED, seq=intent.sequence)

@@ -185,7 +185,7 @@ class Loading:
     def _empty_units(self, connection: Connection, commit: Commit) -> None:
         """Delete the rows of what was read again; where labels keep readings, of its label."""
         units: dict[str | None, list[str]] = {}
-        for each in commit.outcomes:
+        for each in commit.run.outcomes:
             if each.succeeded:
                 label = each.timelabel if self._keeps_readings else None
                 units.setdefault(label, []).append(each.signature)

@@ -46,7 +46,7 @@ def still_holds(tx: Transaction, job: str, planned: Planned, commit: Commit) -> 
         row = tx.row(sql.BLOCK, job, planned.sequence)
         if row is None or row[0] != planned.hash:
             return False
-    mine = {outcome.signature for outcome in (*commit.outcomes, *commit.skipped)}
+    mine = {outcome.signature for outcome in (*commit.run.outcomes, *commit.run.skipped)}
     newer = tx.rows(sql.BLOCKS_SINCE, job, planned.sequence)
     return all(_leaves_alone(parse_block(bytes(payload)), commit, mine) for _, payload in newer)
 

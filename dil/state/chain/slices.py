@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from dil.model.dataset import Commit, PublishedFile
 from dil.state.blocks.canonical import SHA2_256, content_hash, key_hash
-from dil.state.blocks.events import DataEvent, Part, Slice
+from dil.state.blocks.events import Part, Slice
 from dil.state.databases import sql
 from dil.state.databases.database import Transaction
 
@@ -32,11 +32,6 @@ def slice_of(tx: Transaction, job: str, commit: Commit, prev_offset: int | None)
     )
 
 
-def parts_of(event: DataEvent | None) -> Sequence[Part]:
-    """Return the files that an event adds."""
-    return () if event is None or event.new_data is None else event.new_data.parts or ()
-
-
 def own_of(tx: Transaction, job: str, files: Iterable[PublishedFile]) -> frozenset[str]:
     """Return the URIs of those files that a recorded run of the job published, or its chain holds.
 
@@ -53,16 +48,19 @@ def own_of(tx: Transaction, job: str, files: Iterable[PublishedFile]) -> frozens
     return frozenset(own)
 
 
-def keep_offsets(
-    tx: Transaction, job: str, removes: Sequence[PublishedFile], parts: Sequence[Part]
-) -> None:
+def keep_offsets(tx: Transaction, job: str, new_data: Slice) -> None:
     """Remember where each new file begins, for the day when a later block takes it away."""
-    for file in removes:
-        tx.change(sql.REMOVE_FILE, job, key_hash(file.uri))
-    for part in parts:
+    forget_offsets(tx, job, (part.path for part in new_data.removes))
+    for part in new_data.parts or ():
         key = key_hash(part.path)
         tx.change(sql.REMOVE_FILE, job, key)
         tx.change(sql.ADD_FILE, job, key, part.path, part.start)
+
+
+def forget_offsets(tx: Transaction, job: str, uris: Iterable[str]) -> None:
+    """Forget where files began that left the dataset."""
+    for uri in uris:
+        tx.change(sql.REMOVE_FILE, job, key_hash(uri))
 
 
 def _parts(files: Iterator[PublishedFile], start: int) -> Iterator[Part]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from typing import Any, TypeAlias
 
@@ -29,6 +29,10 @@ class Transaction(ABC):
         return found[0] if found else None
 
 
+# Is given a store and its older format before anything of it changes; raises to leave it so.
+Allow: TypeAlias = Callable[[Transaction, int], None]
+
+
 class Snapshot(Transaction):
     """A reading transaction that stays open: all it reads is of one point in time."""
 
@@ -41,8 +45,11 @@ class Database(ABC):
     """Where one state store lives. Safe to use from several threads of one process.
 
     Driver errors leave this class as StateError, a row that another writer made first as
-    CommitConflictError.
+    CommitConflictError. ``place`` names it for people. A store of an older format is read and
+    written as it is: formats only add tables.
     """
+
+    place: str
 
     @abstractmethod
     def write(self) -> AbstractContextManager[Transaction]:
@@ -50,6 +57,19 @@ class Database(ABC):
 
         Creates the store on first use.
         """
+
+    @abstractmethod
+    def upgrade(self, allow: Allow) -> AbstractContextManager[Transaction]:
+        """Open a transaction like ``write``, in which a store of an older format becomes ours.
+
+        ``allow`` is called only for an older store, inside of the transaction. What the store was
+        is copied to ``copy_place`` first. All of the upgrade and of the block is committed, or
+        nothing.
+        """
+
+    @abstractmethod
+    def copy_place(self, number: int) -> str:
+        """Return where the store is kept as it was under an older format, for people."""
 
     @abstractmethod
     def read(self) -> AbstractContextManager[Transaction]:

@@ -171,6 +171,10 @@ class _Connection(ServerConnection):
         )
         return frozenset(row[0] for row in found)
 
+    def dialect(self) -> tables.Dialect:
+        """Return MySQL's words, with a collation that this server has."""
+        return tables.mysql_dialect(self._collation())
+
     def create(self) -> None:
         """Make the tables under a lock of the server; goes on where a crash left off."""
         lock = f"dil.{hashlib.sha256(self._address.database.encode()).hexdigest()[:32]}"
@@ -186,7 +190,7 @@ class _Connection(ServerConnection):
                 self.rows("SELECT RELEASE_LOCK(?)", lock)
 
     def _create_missing(self) -> None:
-        for statement in tables.statements(tables.mysql_dialect(self._collation())):
+        for statement in tables.statements(self.dialect()):
             try:
                 self.change(statement)
             except _installed().err.MySQLError as error:

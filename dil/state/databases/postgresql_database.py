@@ -209,6 +209,10 @@ class _Connection(ServerConnection):
             _NO_SCHEMA,
         )
 
+    def dialect(self) -> tables.Dialect:
+        """Return PostgreSQL's words."""
+        return tables.POSTGRESQL
+
     def create(self) -> None:
         """Make the tables in one transaction, under a lock that other processes wait for."""
         self._connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE")

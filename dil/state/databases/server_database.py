@@ -6,6 +6,10 @@ mark of the last transaction that was committed. When the answer to a COMMIT is 
 connection waits until that transaction is over and reads the mark, so that whether it landed is
 known and not guessed.
 
+An upgrade takes the rows of all jobs in ``writer``, so that nobody writes meanwhile. MySQL commits
+each statement about tables at once: copies and new tables are made on a second connection, where
+what a crash left is made again, and the format changes with the transaction itself.
+
 A connection that went away between two transactions is opened again, and a server that is starting
 again is waited for (see ``outage``). A connection that goes away inside of a transaction is an
 error: nothing of it landed, and whoever began it knows what to do again.
@@ -20,7 +24,7 @@ from threading import RLock
 
 from dil.errors import CommitConflictError, CommitUnknownError, StateError
 from dil.state.databases import sql, tables
-from dil.state.databases.database import Database, Row, Snapshot, SqlValue, Transaction
+from dil.state.databases.database import Allow, Database, Row, Snapshot, SqlValue, Transaction
 from dil.state.databases.outage import Outage
 from dil.state.databases.server_driver import Fault, ServerConnection, ServerDriver
 from dil.state.databases.sqlite_database import empty_store
@@ -29,6 +33,7 @@ _BEGIN_ATTEMPTS = 5
 
 _TAKE_TURN = "UPDATE writer SET mark = ? WHERE dataset_id = ?"
 _ADD_WRITER = "INSERT INTO writer (dataset_id, mark) VALUES (?, '')"
+_TAKE_ALL_TURNS = "UPDATE writer SET mark = mark"
 _AWAIT_TURN = "UPDATE writer SET mark = mark WHERE dataset_id = ?"
 _LAST_MARK = "SELECT mark FROM writer WHERE dataset_id = ?"
 _OTHERWISE = (
@@ -72,11 +77,12 @@ class ServerDatabase(Database):
     """
 
     def __init__(self, driver: ServerDriver, job: str) -> None:
+        self.place = str(driver.address)
         self._driver = driver
         self._job = job
         self._lock = RLock()
         self._connection: ServerConnection | None = None
-        self._has_tables = False
+        self._is_current = False
         self._outage = Outage(str(driver.address))
 
     @contextmanager
@@ -96,6 +102,30 @@ class ServerDatabase(Database):
                 self._undo()
                 raise
             self._commit(connection, mark)
+
+    @contextmanager
+    def upgrade(self, allow: Allow) -> Iterator[Transaction]:
+        """Open a transaction that upgrades an older store, after copying all tables of all jobs."""
+        with self._lock, translated(self._driver, is_change=True):
+            mark = uuid.uuid4().hex
+            connection = self._begun(mark, takes_all=True)
+            tx = ServerTransaction(connection, self._driver, is_change=True)
+            try:
+                found = connection.rows(sql.READ_FORMAT)[0][0]
+                if found < tables.FORMAT:
+                    allow(tx, found)
+                    with closing(self._opened(may_idle=True)) as second:
+                        _copy_and_add(second, found)
+                    tx.change(sql.CHANGE_FORMAT, tables.FORMAT)
+                yield tx
+            except BaseException:
+                self._undo()
+                raise
+            self._commit(connection, mark)
+
+    def copy_place(self, number: int) -> str:
+        """Return the tables beside these that keep all rows as they were."""
+        return f"the tables {tables.copy_name('*', number)} in {self.place}"
 
     @contextmanager
     def read(self) -> Iterator[Transaction]:
@@ -135,15 +165,16 @@ class ServerDatabase(Database):
 
     # Transactions
 
-    def _begun(self, mark: str) -> ServerConnection:
+    def _begun(self, mark: str, *, takes_all: bool = False) -> ServerConnection:
         """Return the shared connection inside a transaction that holds the job's turn.
 
-        Nothing of the caller's has happened yet, so whatever passes is tried again.
+        Nothing of the caller's has happened yet, so whatever passes is tried again. With
+        ``takes_all`` it holds the turns of all jobs while the store is older than this release.
         """
         attempts = 1
         while True:
             try:
-                return self._turn(mark)
+                return self._turn(mark, takes_all=takes_all)
             except self._driver.errors() as error:
                 fault = self._driver.diagnose(error).fault
                 self._undo()
@@ -153,18 +184,19 @@ class ServerDatabase(Database):
                     raise
                 attempts += 1
 
-    def _turn(self, mark: str) -> ServerConnection:
+    def _turn(self, mark: str, *, takes_all: bool) -> ServerConnection:
         connection = self._connected()
         if not self._is_ready(connection):
             connection.create()
             if not self._is_ready(connection):
-                raise tables.refused_format(None, str(self._driver.address), _OTHERWISE)
+                raise tables.refused_format(None, self.place, _OTHERWISE)
         connection.begin_writing()
+        if takes_all and not self._is_current:
+            connection.change(_TAKE_ALL_TURNS)
         if connection.change(_TAKE_TURN, mark, self._job) == 0:
             connection.rollback()
             connection.change(_ADD_WRITER, self._job)
-            connection.begin_writing()
-            connection.change(_TAKE_TURN, mark, self._job)
+            return self._turn(mark, takes_all=takes_all)
         return connection
 
     def _commit(self, connection: ServerConnection, mark: str) -> None:
@@ -261,14 +293,14 @@ class ServerDatabase(Database):
             self._connection = None
 
     def _is_ready(self, connection: ServerConnection) -> bool:
-        """Tell whether the tables are there and of our format.
+        """Tell whether the tables are there, of a format that can be read.
 
         Raises:
             StateError: they are of another format, or another program's.
         """
-        if self._has_tables:
+        if self._is_current:
             return True
-        place = str(self._driver.address)
+        place = self.place
         wanted = tables.names(tables.POSTGRESQL)
         found = connection.existing(wanted)
         if wanted[0] not in found:
@@ -281,10 +313,26 @@ class ServerDatabase(Database):
         formats = connection.rows(sql.READ_FORMAT)
         if not formats:
             return False  # MySQL cannot make tables in a transaction: another process is at it
-        if formats[0][0] != tables.FORMAT:
+        if not tables.is_readable(formats[0][0]):
             raise tables.refused_format(formats[0][0], place, _OTHERWISE)
-        self._has_tables = True
+        # An older one may be upgraded by another process, so its format is asked again.
+        self._is_current = formats[0][0] == tables.FORMAT
         return True
+
+
+def _copy_and_add(connection: ServerConnection, found: int) -> None:
+    """Copy the tables of an older store, and make those that were added since.
+
+    The copy of the format comes last: a copy without it is not complete. May be done again.
+    """
+    dialect = connection.dialect()
+    for name in reversed(tables.names(dialect, number=found)):
+        copy = tables.copy_name(name, found)
+        connection.change(f"DROP TABLE IF EXISTS {copy}")
+        connection.change(dialect.like.format(copy=copy, table=name))
+        connection.change(f"INSERT INTO {copy} SELECT * FROM {name}")  # noqa: S608 - our names
+    for statement in tables.additions(dialect, found):
+        connection.change(statement.replace("CREATE TABLE", "CREATE TABLE IF NOT EXISTS", 1))
 
 
 @contextmanager

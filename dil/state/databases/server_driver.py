@@ -9,6 +9,7 @@ from enum import Enum, auto
 
 from dil.model.database_address import DatabaseAddress
 from dil.state.databases.database import Row, SqlValue
+from dil.state.databases.tables import Dialect
 
 # How long to wait, in seconds: for a connection; for another writer's lock; for one statement, as
 # the server counts; for any answer, as the client counts, which ends waiting for a server that
@@ -74,6 +75,10 @@ class ServerConnection(ABC):
     @abstractmethod
     def existing(self, names: Iterable[str]) -> frozenset[str]:
         """Return which of some tables are there."""
+
+    @abstractmethod
+    def dialect(self) -> Dialect:
+        """Return the words of this server in which servers differ."""
 
     @abstractmethod
     def create(self) -> None:

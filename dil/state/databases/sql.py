@@ -11,6 +11,7 @@ from dil.model.dataset import OPEN_STATUSES
 
 READ_FORMAT = "SELECT format FROM state_format"
 WRITE_FORMAT = "INSERT INTO state_format (format) VALUES (?)"
+CHANGE_FORMAT = "UPDATE state_format SET format = ?"
 
 # Chain
 
@@ -131,6 +132,11 @@ LEASE = (
     "SELECT token, run_id, host, pid, process_start, held_since, heartbeat, expires, released"
     " FROM lease WHERE dataset_id = ?"
 )
+# Asked once in the life of a store, when it is upgraded.
+LEASES_OF_OTHERS = (
+    "SELECT dataset_id, token, run_id, host, pid, process_start, held_since, heartbeat, expires,"
+    " released FROM lease WHERE dataset_id <> ? ORDER BY dataset_id"
+)
 FIRST_LEASE = (
     "INSERT INTO lease (token, run_id, host, pid, process_start, held_since, heartbeat, expires,"
     " lease_ms, released, dataset_id) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?)"
@@ -143,6 +149,8 @@ PROLONG_LEASE = (
     "UPDATE lease SET heartbeat = ?, expires = ? + lease_ms"
     " WHERE dataset_id = ? AND token = ? AND released = 0"
 )
+# Ends a lease and leaves a token that is larger than those of another store.
+HAND_OVER_LEASE = "UPDATE lease SET token = ?, released = 1 WHERE dataset_id = ? AND token = ?"
 RELEASE_LEASE = "UPDATE lease SET released = 1 WHERE dataset_id = ? AND token = ?"
 # Changes nothing, counts the row when the token is the newest, and locks it until the commit.
 HOLD_LEASE = "UPDATE lease SET token = token WHERE dataset_id = ? AND token = ?"
@@ -182,11 +190,26 @@ DROP_SWEPT_COMMITS = (
     " (SELECT run_id FROM run WHERE dataset_id = ? AND staged = 0 AND started < ?)"
 )
 DROP_SWEPT_RUNS = "DELETE FROM run WHERE dataset_id = ? AND staged = 0 AND started < ?"
+DROP_SWEPT_DETAILS = (
+    "DELETE FROM run_detail WHERE dataset_id = ? AND run_id IN"
+    " (SELECT run_id FROM run WHERE dataset_id = ? AND staged = 0 AND started < ?)"
+)
 INTENT = "SELECT run_id, payload FROM intent WHERE dataset_id = ?"
 ADD_INTENT = "INSERT INTO intent (dataset_id, run_id, payload) VALUES (?, ?, ?)"
 DROP_INTENT = "DELETE FROM intent WHERE dataset_id = ? AND run_id = ?"
 COMMITTED = "SELECT seq FROM committed_run WHERE dataset_id = ? AND run_id = ?"
 ADD_COMMITTED = "INSERT INTO committed_run (dataset_id, run_id, seq) VALUES (?, ?, ?)"
+
+# Details of a run and checkpoints of a job, as JSON documents by their kind (format 2)
+
+RUN_DETAIL = "SELECT payload FROM run_detail WHERE dataset_id = ? AND run_id = ? AND kind = ?"
+ADD_RUN_DETAIL = "INSERT INTO run_detail (payload, dataset_id, run_id, kind) VALUES (?, ?, ?, ?)"
+CHANGE_RUN_DETAIL = (
+    "UPDATE run_detail SET payload = ? WHERE dataset_id = ? AND run_id = ? AND kind = ?"
+)
+CHECKPOINT = "SELECT payload FROM checkpoint WHERE dataset_id = ? AND kind = ?"
+ADD_CHECKPOINT = "INSERT INTO checkpoint (payload, dataset_id, kind) VALUES (?, ?, ?)"
+CHANGE_CHECKPOINT = "UPDATE checkpoint SET payload = ? WHERE dataset_id = ? AND kind = ?"
 
 # One row a job: shape of its watermark, counters
 

@@ -16,7 +16,7 @@ from threading import RLock
 
 from dil.errors import CommitConflictError, StateError
 from dil.state.databases import sql, tables
-from dil.state.databases.database import Database, Row, Snapshot, SqlValue, Transaction
+from dil.state.databases.database import Allow, Database, Row, Snapshot, SqlValue, Transaction
 from dil.state.databases.mounts import network_mount_of
 
 BUSY_S = 5.0
@@ -55,23 +55,68 @@ class SqliteDatabase(Database):
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.place = str(path)
         self._lock = RLock()
         self._connection: sqlite3.Connection | None = None
 
     @contextmanager
     def write(self) -> Iterator[Transaction]:
         """Open a transaction that holds the write lock; commits unless the block raises."""
+        with self._written() as (tx, _):
+            yield tx
+
+    @contextmanager
+    def upgrade(self, allow: Allow) -> Iterator[Transaction]:
+        """Open a transaction that upgrades an older file, after copying it beside itself."""
+        with self._written() as (tx, found):
+            if found < tables.FORMAT:
+                allow(tx, found)
+                self._copy(found)
+                for statement in tables.additions(tables.SQLITE, found):
+                    tx.change(statement)
+                tx.change(sql.CHANGE_FORMAT, tables.FORMAT)
+            yield tx
+
+    def copy_place(self, number: int) -> str:
+        """Return the file beside this one that keeps it as it was."""
+        return str(self.path.with_suffix(f".format-{number}{self.path.suffix}"))
+
+    @contextmanager
+    def _written(self) -> Iterator[tuple[Transaction, int]]:
+        """Open a transaction that holds the write lock; it comes with the store's format."""
         with self._lock, translated(self.path):
             connection = self._connected(for_writing=True)
             connection.execute("BEGIN IMMEDIATE")
             try:
-                _create_or_check(connection, self.path)
-                yield SqliteTransaction(connection, self.path)
+                found = _created_or_checked(connection, self.path)
+                yield SqliteTransaction(connection, self.path), found
                 connection.execute("COMMIT")
             except BaseException:
                 with suppress(sqlite3.Error):
                     connection.execute("ROLLBACK")
                 raise
+
+    def _copy(self, number: int) -> None:
+        """Copy what is committed, through a connection of its own; the name appears at the end."""
+        copy = Path(self.copy_place(number))
+        unfinished = copy.with_suffix(".tmp")
+        unfinished.unlink(missing_ok=True)
+        with (
+            closing(_open(self.path, create=False)) as source,
+            closing(sqlite3.connect(unfinished, isolation_level=None)) as target,
+        ):
+            source.backup(target)
+            target.execute("PRAGMA journal_mode = DELETE").fetchall()
+        try:
+            unfinished.chmod(self.path.stat().st_mode)
+            _sync(unfinished)
+            unfinished.replace(copy)
+            _sync(copy.parent)
+        except OSError as error:
+            raise StateError(
+                f"the state store {self.path} cannot be copied to {copy}: {error.strerror}",
+                "It was not upgraded. Make room or let this user write there, and run again.",
+            ) from error
 
     @contextmanager
     def read(self) -> Iterator[Transaction]:
@@ -229,11 +274,12 @@ def _create(connection: sqlite3.Connection) -> None:
     connection.execute(sql.WRITE_FORMAT, (tables.FORMAT,))
 
 
-def _create_or_check(connection: sqlite3.Connection, path: Path) -> None:
+def _created_or_checked(connection: sqlite3.Connection, path: Path) -> int:
+    """Return the format of the store, which is made if it is not there."""
     if _has_tables(connection):
-        _check_format(connection, path)
-    else:
-        _create(connection)
+        return _check_format(connection, path)
+    _create(connection)
+    return tables.FORMAT
 
 
 def _has_tables(connection: sqlite3.Connection) -> bool:
@@ -241,7 +287,12 @@ def _has_tables(connection: sqlite3.Connection) -> bool:
     return found is not None
 
 
-def _check_format(connection: sqlite3.Connection, path: Path) -> None:
+def _check_format(connection: sqlite3.Connection, path: Path) -> int:
+    """Return the format of a store that is there.
+
+    Raises:
+        StateError: this release does not read it.
+    """
     try:
         found = connection.execute(sql.READ_FORMAT).fetchone()
     except sqlite3.OperationalError as error:
@@ -249,9 +300,10 @@ def _check_format(connection: sqlite3.Connection, path: Path) -> None:
             f"{path} is an SQLite file, but not a state store of dil ({error})",
             "Set state.store.dir to another folder.",
         ) from error
-    number = None if found is None else found[0]
-    if number != tables.FORMAT:
+    number: int | None = None if found is None else found[0]
+    if number is None or not tables.is_readable(number):
         raise tables.refused_format(number, str(path), _WITHOUT_HISTORY)
+    return number
 
 
 def _make_durable_folder(folder: Path) -> None:
@@ -260,13 +312,18 @@ def _make_durable_folder(folder: Path) -> None:
         missing = [place for place in (folder, *folder.parents) if not place.exists()]
         folder.mkdir(parents=True, exist_ok=True)
         for place in missing:
-            descriptor = os.open(place.parent, os.O_RDONLY)
-            try:
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
+            _sync(place.parent)
     except OSError as error:
         raise StateError(
             f"the state folder {folder} cannot be created: {error.strerror}",
             "Set state.store.dir to a folder that this user may write.",
         ) from error
+
+
+def _sync(path: Path) -> None:
+    """See that a file's content, or the names in a folder, outlive a power cut."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

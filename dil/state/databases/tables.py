@@ -13,7 +13,8 @@ from dataclasses import dataclass
 
 from dil.errors import StateError
 
-FORMAT = 1
+FORMAT = 2
+OLDEST_FORMAT = 1  # that is still read, and upgraded
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +22,8 @@ class Dialect:
     """Column types of one server.
 
     ``blob`` keeps all bytes, ``text`` is long, ``digest`` holds hexadecimal digits, ``name`` up
-    to 200 characters that stand in a key; ``table_options`` follow each table.
+    to 200 characters that stand in a key; ``table_options`` follow each table. ``like`` makes an
+    empty table with the columns and the key of another one.
     """
 
     blob: str
@@ -30,6 +32,7 @@ class Dialect:
     name: str
     table_options: str = ""
     has_writers: bool = True
+    like: str = "CREATE TABLE {copy} LIKE {table}"
 
 
 SQLITE = Dialect(blob="BLOB", text="TEXT", digest="TEXT", name="TEXT", has_writers=False)
@@ -38,6 +41,7 @@ POSTGRESQL = Dialect(
     text='TEXT COLLATE "C"',
     digest='VARCHAR(80) COLLATE "C"',
     name='VARCHAR(200) COLLATE "C"',
+    like="CREATE TABLE {copy} (LIKE {table} INCLUDING ALL)",
 )
 
 
@@ -112,26 +116,82 @@ CREATE TABLE shape (
   PRIMARY KEY (dataset_id));
 """
 
+# What each later format added. A format adds tables and leaves those before it as they are, so
+# that a process that began under the old format can end under the new one.
+_ADDED = {
+    2: """
+CREATE TABLE run_detail (
+  dataset_id {name} NOT NULL, run_id {name} NOT NULL, kind {name} NOT NULL,
+  payload {text} NOT NULL, PRIMARY KEY (dataset_id, run_id, kind));
+CREATE TABLE checkpoint (
+  dataset_id {name} NOT NULL, kind {name} NOT NULL, payload {text} NOT NULL,
+  PRIMARY KEY (dataset_id, kind));
+""",
+}
 
-def statements(dialect: Dialect) -> list[str]:
-    """Return the statements that create an empty store of this format, that of its format first."""
+
+def statements(dialect: Dialect, *, number: int = FORMAT) -> list[str]:
+    """Return the statements that create an empty store of a format, that of its format first."""
+    first = _TABLES + _WRITERS if dialect.has_writers else _TABLES
+    later = "".join(text for since, text in _ADDED.items() if since <= number)
+    return _in_words_of(dialect, first + later)
+
+
+def additions(dialect: Dialect, since: int) -> list[str]:
+    """Return the statements that make a store of this format of one of an older format."""
+    return _in_words_of(dialect, "".join(text for to, text in _ADDED.items() if to > since))
+
+
+def _in_words_of(dialect: Dialect, source: str) -> list[str]:
     words = {
         "blob": dialect.blob,
         "text": dialect.text,
         "digest": dialect.digest,
         "name": dialect.name,
     }
-    source = _TABLES + _WRITERS if dialect.has_writers else _TABLES
     texts = [text.strip() for text in source.format(**words).split(";") if text.strip()]
     return [
         text + dialect.table_options if text.startswith("CREATE TABLE") else text for text in texts
     ]
 
 
-def names(dialect: Dialect) -> tuple[str, ...]:
-    """Return the tables of a store, that of its format first."""
-    found = (re.match(r"CREATE TABLE (\w+)", text) for text in statements(dialect))
+def names(dialect: Dialect, *, number: int = FORMAT) -> tuple[str, ...]:
+    """Return the tables of a store of a format, that of its format first."""
+    found = (re.match(r"CREATE TABLE (\w+)", text) for text in statements(dialect, number=number))
     return tuple(match[1] for match in found if match)
+
+
+@dataclass(frozen=True, slots=True)
+class JobTable:
+    """A table with rows of jobs, as every store of a format has it."""
+
+    name: str
+    columns: tuple[str, ...]
+    key: tuple[str, ...]
+
+
+def job_tables(*, number: int = FORMAT) -> tuple[JobTable, ...]:
+    """Return the tables that keep what is remembered of a job; leases are of a store."""
+    found = []
+    for text in statements(SQLITE, number=number):
+        match = re.fullmatch(
+            r"CREATE TABLE (\w+) \((.*), PRIMARY KEY \(([^)]*)\)\)",
+            " ".join(text.split()),
+        )
+        if match is not None and match[1] != "lease":
+            columns = tuple(column.split()[0] for column in match[2].split(", "))
+            found.append(JobTable(match[1], columns, tuple(match[3].split(", "))))
+    return tuple(found)
+
+
+def copy_name(table: str, number: int) -> str:
+    """Return the table that keeps the rows of another one, as a format had them."""
+    return f"{table}_format_{number}"
+
+
+def is_readable(number: int) -> bool:
+    """Tell whether this release reads stores of a format."""
+    return OLDEST_FORMAT <= number <= FORMAT
 
 
 def refused_format(found: int | None, place: str, otherwise: str) -> StateError:

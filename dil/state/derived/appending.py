@@ -15,6 +15,7 @@ from dil.state.blocks.events import ConfigEvent, DataEvent, Seed
 from dil.state.blocks.input_validation import InputChain, input_violations
 from dil.state.blocks.validation import file_violations, require, violations
 from dil.state.chain.chain_rows import append, moved_head, read_tip, resets_since
+from dil.state.chain.writer import ChainWriter
 from dil.state.databases.database import Transaction
 from dil.state.derived.inputs import open_input
 from dil.state.derived.planning import QueryPlan
@@ -48,16 +49,11 @@ def append_events(
         StateError: a rule would be broken; nothing is written.
         CommitConflictError: another writer moved the head meanwhile.
     """
-    before = read_tip(tx, dataset_id)
-    tip, blocks = before, []
+    writer = ChainWriter(tx, dataset_id, system_time)
     for event in events:
-        block = next_block(tip, event, system_time)
-        require(violations(block, tip), block.sequence)
-        tip = advance(tip, block)
-        blocks.append(block)
-    if tip is not None and blocks:
-        append(tx, dataset_id, before, blocks, tip)
-    return tip
+        writer.draft(event)
+    writer.write()
+    return writer.tip
 
 
 def append_query(

@@ -39,10 +39,12 @@ class Change:
 class Entry:
     """One transaction of a job.
 
-    ``previous`` is the hash of the entry before, ``NO_ENTRY`` for the first, whose number is 1.
-    ``writer`` is unique to the attempt to write it, so that a writer knows its own entry again.
+    ``format`` is that of the tables that it changes. ``previous`` is the hash of the entry before,
+    ``NO_ENTRY`` for the first, whose number is 1. ``writer`` is unique to the attempt to write it,
+    so that a writer knows its own entry again.
     """
 
+    format: int
     job: str
     number: int
     previous: str
@@ -55,7 +57,7 @@ def encode(entry: Entry) -> bytes:
     statements = list(dict.fromkeys(change.statement for change in entry.changes))
     places = {statement: place for place, statement in enumerate(statements)}
     fields = {
-        "format": tables.FORMAT,
+        "format": entry.format,
         "job": entry.job,
         "number": entry.number,
         "previous": entry.previous,
@@ -82,7 +84,7 @@ def decode(content: bytes, place: str) -> Entry:
     try:
         fields = json.loads(content)
         found = fields["format"]
-        if found == tables.FORMAT:
+        if isinstance(found, int) and tables.is_readable(found):
             return _entry(fields)
     except (ValueError, KeyError, TypeError, IndexError) as error:
         raise damaged(place, f"it cannot be read ({error!r})") from error
@@ -105,6 +107,7 @@ def damaged(place: str, what: str) -> StateError:
 def _entry(fields: Mapping[str, Any]) -> Entry:
     statements = fields["statements"]
     return Entry(
+        format=fields["format"],
         job=_text(fields["job"]),
         number=int(fields["number"]),
         previous=_text(fields["previous"]),

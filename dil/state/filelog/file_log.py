@@ -4,6 +4,10 @@ Each job has a journal of numbered entries, one per transaction, and every proce
 SQLite tables in memory. A transaction runs on those tables and then creates the next entry:
 whoever creates a number first has committed, nobody can create it again. That file alone is the
 compare-and-swap for blocks, work units, intent and lease together (docs/adr/0003-file-log.md).
+
+A log of an older format is upgraded by an entry of this one: releases before refuse that entry, so
+whoever creates its number first has upgraded, or gone on under the old format. What follows it
+goes to a generation of its own, and the journal that it ends is the copy of the old log.
 """
 
 from __future__ import annotations
@@ -19,13 +23,12 @@ from contextlib import closing, contextmanager
 from threading import RLock
 
 from dil.errors import CommitConflictError, CommitUnknownError, StateError
-from dil.spi.state_store import StateStore
-from dil.state.databases.database import Database, Row, Snapshot, SqlValue, Transaction
+from dil.state.databases import tables
+from dil.state.databases.database import Allow, Database, Row, Snapshot, SqlValue, Transaction
 from dil.state.filelog.chain import ChainFiles
 from dil.state.filelog.entry import Entry, damaged, decode, encode, entry_hash
 from dil.state.filelog.folder import JobFolder
 from dil.state.filelog.replica import Recording, Replica
-from dil.state.store.sql_store import SqlStateStore
 from dil.storage import filesystem_for
 
 ENTRIES_PER_SNAPSHOT = 100
@@ -39,8 +42,8 @@ _STARTS = 5
 log = logging.getLogger(__name__)
 
 
-def open_file_log(directory: str, job: str, *, clock: Callable[[], int]) -> StateStore:
-    """Return the store of one job in a folder; touches nothing before it is used.
+def file_log_database(directory: str, job: str, *, clock: Callable[[], int]) -> FileLogDatabase:
+    """Return the tables of one job in a folder; touches nothing before they are used.
 
     Args:
         directory: Absolute path or URI of a folder that many jobs may share.
@@ -48,7 +51,7 @@ def open_file_log(directory: str, job: str, *, clock: Callable[[], int]) -> Stat
         clock: Epoch ms of the real clock.
     """
     folder = JobFolder(filesystem_for(directory), directory, job)
-    return SqlStateStore(FileLogDatabase(folder, job, clock=clock), job, clock=clock)
+    return FileLogDatabase(folder, job, clock=clock)
 
 
 class FileLogDatabase(Database):
@@ -62,6 +65,8 @@ class FileLogDatabase(Database):
         clock: Callable[[], int],
         entries_per_snapshot: int = ENTRIES_PER_SNAPSHOT,
     ) -> None:
+        self.place = folder.path
+        self._first = folder  # what a log begins with; ``_folder`` is the generation it is in
         self._folder = folder
         self._job = job
         self._clock = clock
@@ -69,7 +74,7 @@ class FileLogDatabase(Database):
         self._chain = ChainFiles(folder, job)
         self._lock = RLock()
         self._replica: Replica | None = None
-        self._is_prepared = False
+        self._prepared: JobFolder | None = None
         self._snapshot_number = 0
         self._bytes_since = 0
 
@@ -80,16 +85,42 @@ class FileLogDatabase(Database):
         When other entries came first meanwhile, ours follows them if they change none of the
         answers that the block was given; else nothing of it is recorded.
         """
+        with self._written() as recording:
+            yield recording
+
+    @contextmanager
+    def upgrade(self, allow: Allow) -> Iterator[Transaction]:
+        """Open a transaction whose entry also ends the old generation, if there is one."""
+        with self._written(upgrades=True) as recording:
+            if self._replica is not None and self._replica.format < tables.FORMAT:
+                allow(recording, self._replica.format)
+            yield recording
+
+    def copy_place(self, number: int) -> str:
+        """Return where the old generation stays."""
+        del number
+        return f"journal and snapshots in {self.place}"
+
+    @contextmanager
+    def _written(self, *, upgrades: bool = False) -> Iterator[Recording]:
         with self._lock:
-            recording = Recording(self._caught_up().begin())
+            recording = Recording(self._begun(upgrades=upgrades))
             try:
                 yield recording
                 if recording.changes:
-                    self._commit(recording)
+                    self._commit(recording, upgrades=upgrades)
             finally:
                 self._roll_back()
             if recording.changes:
                 self._keep_up()
+
+    def _begun(self, *, upgrades: bool) -> Transaction:
+        """Begin a transaction on the newest state; one that upgrades has the new tables."""
+        replica = self._caught_up()
+        tx = replica.begin()
+        if upgrades and replica.format < tables.FORMAT:
+            replica.upgrade()
+        return tx
 
     @contextmanager
     def read(self) -> Iterator[Transaction]:
@@ -131,8 +162,8 @@ class FileLogDatabase(Database):
             replica, self._replica = self._replica, None
             end = 0
             if replica is None:
-                end = self._folder.last_entry()
                 replica = self._loaded()
+                end = self._folder.last_entry()
             try:
                 problem = self._replayed(replica, end)
                 newest = self._folder.newest_snapshot()
@@ -148,23 +179,35 @@ class FileLogDatabase(Database):
         raise damaged(self._folder.path, "its newest snapshot cannot be reached")
 
     def _loaded(self) -> Replica:
-        """Return the newest snapshot that is sound; the empty store when there is none at all."""
+        """Return the newest snapshot that is sound; the empty store when there is none at all.
+
+        ``_folder`` is its generation then. One without a sound snapshot is reached by replaying
+        the generation before.
+        """
         self._bytes_since = 0
-        for snapshot in self._folder.snapshots():
-            content = self._folder.snapshot(snapshot)
-            if content is not None:
-                return Replica.loaded(content, self._job, self._folder.snapshot_path(snapshot))
+        names = self._first.snapshot_names()
+        later = range(tables.FORMAT, tables.OLDEST_FORMAT, -1)
+        for folder in (*map(self._first.generation, later), self._first):
+            self._folder = folder
+            for snapshot in folder.snapshots(names):
+                content = folder.snapshot(snapshot)
+                if content is not None:
+                    return Replica.loaded(content, self._job, folder.snapshot_path(snapshot))
         return Replica.empty(self._job, self._folder.path)
 
     def _replayed(self, replica: Replica, end: int) -> StateError | None:
         """Apply all entries there are; return what stopped it before the last one."""
         while (content := self._folder.entry(replica.number + 1)) is not None:
             path = self._folder.entry_path(replica.number + 1)
+            before = replica.format
             try:
                 replica.apply(decode(content, path), entry_hash(content), path)
             except StateError as error:
                 return error
             self._bytes_since += len(content)
+            if replica.format > before:
+                self._folder = self._first.generation(replica.format)
+                end = self._folder.last_entry()
         if replica.number < end:
             return damaged(self._folder.entry_path(replica.number + 1), "it is missing")
         return None
@@ -180,14 +223,16 @@ class FileLogDatabase(Database):
 
     # Committing
 
-    def _commit(self, recording: Recording) -> None:
-        self._prepare()
+    def _commit(self, recording: Recording, *, upgrades: bool) -> None:
         for race in range(_RACES):
-            if self._replica is not None and self._appended(self._replica, recording):
+            self._prepare()
+            if self._replica is not None and self._appended(
+                self._replica, recording, upgrades=upgrades
+            ):
                 return
             self._roll_back()
             time.sleep(random.uniform(0, min(_LONGEST_PAUSE_S, 0.005 * race)))  # noqa: S311
-            if not recording.holds_on(self._caught_up().begin()):
+            if not recording.holds_on(self._begun(upgrades=upgrades)):
                 break
         raise CommitConflictError(
             f"another writer changed the state in {self._folder.path} first",
@@ -195,13 +240,14 @@ class FileLogDatabase(Database):
         )
 
     def _prepare(self) -> None:
-        if not self._is_prepared:
+        if self._prepared is not self._folder:
             self._folder.prepare()
-            self._is_prepared = True
+            self._prepared = self._folder
 
-    def _appended(self, replica: Replica, recording: Recording) -> bool:
+    def _appended(self, replica: Replica, recording: Recording, *, upgrades: bool) -> bool:
         """Create the next entry; tell whether it is ours."""
         entry = Entry(
+            format=tables.FORMAT if upgrades else replica.format,
             job=self._job,
             number=replica.number + 1,
             previous=replica.entry_hash,
@@ -215,7 +261,11 @@ class FileLogDatabase(Database):
         self._bytes_since += len(content)
         try:
             if self._folder.newest_snapshot() < entry.number:
+                before = replica.format
                 replica.commit(entry.number, digest)
+                if replica.format > before:
+                    self._folder = self._first.generation(replica.format)
+                    self._snapshot_number = 0
                 return True
             found = self._hash_among_all(entry.number)
         except StateError as error:
@@ -249,6 +299,7 @@ class FileLogDatabase(Database):
             self._chain.complete(self._replica.begin())
             self._roll_back()
             if self._is_snapshot_due(self._replica):
+                self._prepare()
                 self._folder.put_snapshot(self._replica.number, self._replica.dumped())
                 self._bytes_since = 0
                 self._folder.sweep(self._clock())
@@ -258,7 +309,12 @@ class FileLogDatabase(Database):
             self._roll_back()
 
     def _is_snapshot_due(self, replica: Replica) -> bool:
-        """Tell whether the journal costs as much to replay as a snapshot costs to write."""
+        """Tell whether the journal costs as much to replay as a snapshot costs to write.
+
+        A later generation begins with a snapshot, so that it is found without the one before.
+        """
+        if self._folder is not self._first and self._snapshot_number == 0:
+            return True
         size = replica.size
         limit = max(self._entries_per_snapshot, size // _BYTES_PER_ENTRY)
         entries = replica.number - self._snapshot_number

@@ -6,6 +6,10 @@
 <state.store.dir>/<job>/_chain/head.json                       a hint, trusted by nobody
 
 An entry exists when its file does: the file is complete, and nobody can create it again.
+
+A log that was upgraded goes on in a new generation: entries in <job>/journal-<format>, snapshots
+named <20-digit number>-<sha>.format-<format>.db. The journal before ends with the entry that
+upgraded it; it stays, and so do its snapshots.
 """
 
 from __future__ import annotations
@@ -13,7 +17,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -22,7 +26,6 @@ from dil.state.filelog.entry import damaged
 from dil.storage import Filesystem
 
 _ENTRY = re.compile(r"(\d{20})\.json")
-_SNAPSHOT = re.compile(r"(\d{20})-([0-9a-f]{64})\.db")
 _KEPT_SNAPSHOTS = 2
 _TORN_MS = 24 * 60 * 60 * 1000
 
@@ -38,8 +41,8 @@ class SnapshotFile:
 
     @property
     def name(self) -> str:
-        """Return the file's name."""
-        return f"{self.number:020}-{self.digest}.db"
+        """Return the file's name without what tells its generation."""
+        return f"{self.number:020}-{self.digest}"
 
 
 class JobFolder:
@@ -48,13 +51,24 @@ class JobFolder:
     Storage errors leave as StateError.
     """
 
-    def __init__(self, files: Filesystem, directory: str, job: str) -> None:
+    def __init__(
+        self, files: Filesystem, directory: str, job: str, *, generation: int | None = None
+    ) -> None:
         self.path = f"{directory.rstrip('/')}/{folder_name(job)}"
         self._above = directory
         self._files = files
+        self._job = job
         self._journal = f"{self.path}/journal"
+        self._ending = ".db"
+        if generation is not None:
+            self._journal += f"-{generation}"
+            self._ending = f".format-{generation}.db"
         self._snapshots = f"{self.path}/snapshots"
         self._chain = f"{self.path}/_chain"
+
+    def generation(self, number: int) -> JobFolder:
+        """Return where the log goes on after an upgrade to a format."""
+        return JobFolder(self._files, self._above, self._job, generation=number)
 
     def prepare(self) -> None:
         """Create the folders, and see that their names outlive a power cut."""
@@ -96,9 +110,15 @@ class JobFolder:
 
     # Snapshots
 
-    def snapshots(self) -> list[SnapshotFile]:
-        """Return the snapshots that are listed, newest first."""
-        found = (_SNAPSHOT.fullmatch(name) for name in self._names(self._snapshots))
+    def snapshot_names(self) -> list[str]:
+        """Return the names in the folder of snapshots, those of all generations."""
+        return self._names(self._snapshots)
+
+    def snapshots(self, names: Iterable[str] | None = None) -> list[SnapshotFile]:
+        """Return this generation's snapshots, newest first, of those names or of what is listed."""
+        pattern = rf"(\d{{20}})-([0-9a-f]{{64}}){re.escape(self._ending)}"
+        listed = self.snapshot_names() if names is None else names
+        found = (re.fullmatch(pattern, name) for name in listed)
         return sorted((SnapshotFile(int(each[1]), each[2]) for each in found if each), reverse=True)
 
     def newest_snapshot(self) -> int:
@@ -107,7 +127,7 @@ class JobFolder:
 
     def snapshot_path(self, snapshot: SnapshotFile) -> str:
         """Return the file of a snapshot."""
-        return f"{self._snapshots}/{snapshot.name}"
+        return f"{self._snapshots}/{snapshot.name}{self._ending}"
 
     def snapshot(self, snapshot: SnapshotFile) -> bytes | None:
         """Return a snapshot's content, None when it is gone or is not what was written."""

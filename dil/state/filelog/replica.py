@@ -53,10 +53,14 @@ class ReplicaTransaction(Snapshot):
 
 
 class Replica:
-    """State after the entry ``number`` with the hash ``entry_hash``; 0 is the empty store."""
+    """State after the entry ``number`` with the hash ``entry_hash``; 0 is the empty store.
+
+    ``format`` is that of its tables.
+    """
 
     def __init__(self, connection: sqlite3.Connection, job: str, place: str) -> None:
         self.job = job
+        self.format: int = connection.execute(sql.READ_FORMAT).fetchone()[0]
         self.number, self.entry_hash = _position(connection)
         self._connection = connection
         self._place = place
@@ -90,7 +94,7 @@ class Replica:
         except sqlite3.Error as error:
             connection.close()
             raise damaged(place, f"it is no snapshot ({error})") from error
-        if found != (tables.FORMAT,):
+        if found is None or not tables.is_readable(found[0]):
             connection.close()
             raise tables.refused_format(found and found[0], place, WITHOUT_COPY)
         if of_job != (job,):
@@ -125,6 +129,13 @@ class Replica:
             self._connection.execute("BEGIN")
         return ReplicaTransaction(self._connection, self._place)
 
+    def upgrade(self) -> None:
+        """Bring the tables to the format of this release, inside of the open transaction."""
+        with _translated(self._place):
+            for statement in tables.additions(tables.SQLITE, self.format):
+                self._connection.execute(statement)
+            self._connection.execute(sql.CHANGE_FORMAT, (tables.FORMAT,))
+
     def commit(self, number: int, entry_hash: str) -> None:
         """End the transaction as the one that this entry holds."""
         # Kept for a while, so that a writer that slept can tell whether its entry counts.
@@ -134,6 +145,7 @@ class Replica:
         )
         self._connection.execute("COMMIT")
         self.number, self.entry_hash = number, entry_hash
+        self.format = self._connection.execute(sql.READ_FORMAT).fetchone()[0]
 
     def roll_back(self) -> None:
         """Undo the open transaction, if there is one."""
@@ -141,7 +153,7 @@ class Replica:
             self._connection.execute("ROLLBACK")
 
     def apply(self, entry: Entry, entry_hash: str, place: str) -> None:
-        """Go on to the next entry.
+        """Go on to the next entry, which upgrades the tables if it is of a later format.
 
         Raises:
             StateError: it is not the next one, or does not fit this state.
@@ -150,13 +162,27 @@ class Replica:
             raise of_another_job(place, entry.job, self.job)
         if (entry.number, entry.previous) != (self.number + 1, self.entry_hash):
             raise damaged(place, f"it does not follow entry {self.number}")
+        if self.number > 0 and entry.format < self.format:
+            raise damaged(place, f"it is of format {entry.format}, behind one of {self.format}")
         tx = self.begin()
         try:
+            if entry.format < self.format:
+                self._begin_as(entry.format)
+            elif entry.format > self.format:
+                self.upgrade()
             for change in entry.changes:
                 _redo(tx, change, place)
             self.commit(entry.number, entry_hash)
         finally:
             self.roll_back()
+
+    def _begin_as(self, number: int) -> None:
+        """Make the empty store one of an older format: its first entry says which."""
+        for name in set(tables.names(tables.SQLITE)).difference(
+            tables.names(tables.SQLITE, number=number)
+        ):
+            self._connection.execute(f"DROP TABLE {name}")
+        self._connection.execute(sql.CHANGE_FORMAT, (number,))
 
     def hash_of(self, number: int) -> str | None:
         """Return the hash of an entry that led here, None when it is none of the last thousand."""

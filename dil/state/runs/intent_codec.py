@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+
 import msgspec
 
 from dil.errors import StateError
-from dil.model.dataset import Intent
+from dil.model.dataset import (
+    Commit,
+    Intent,
+    Move,
+    OperatorAct,
+    PublishedFile,
+    RunWork,
+    WorkUnitOutcome,
+)
 
 # Since 2 an intent says what its destination is.
 _FORMATS = (1, 2)
@@ -16,9 +26,54 @@ class _Envelope(msgspec.Struct):
     format: int
 
 
+class _StoredCommit(msgspec.Struct):
+    """A commit as it is stored: the members of ``RunWork`` stand among its own, in this order."""
+
+    run_id: str
+    config_digest: str
+    source_name: str
+    moves: tuple[Move, ...]
+    removes: tuple[PublishedFile, ...]
+    outcomes: tuple[WorkUnitOutcome, ...]
+    schema: str
+    system_time: int
+    horizon: int
+    left_low: int | None = None
+    watermarks: bool = True
+    act: OperatorAct | None = None
+    quarantine: tuple[Move, ...] = ()
+    quarantine_removes: tuple[str, ...] = ()
+    skipped: tuple[WorkUnitOutcome, ...] = ()
+
+    @classmethod
+    def of(cls, commit: Commit) -> _StoredCommit:
+        run = commit.run
+        return cls(
+            **{name: getattr(commit, name) for name in _OF_COMMIT},
+            **{name: getattr(run, name) for name in _OF_RUN},
+        )
+
+    def commit(self) -> Commit:
+        """Return the commit."""
+        run = RunWork(**{name: getattr(self, name) for name in _OF_RUN})
+        return Commit(**{name: getattr(self, name) for name in _OF_COMMIT}, run=run)
+
+
+_OF_RUN = tuple(field.name for field in fields(RunWork))
+_OF_COMMIT = tuple(field.name for field in fields(Commit) if field.name != "run")
+
+
+class _StoredIntent(msgspec.Struct):
+    commit: _StoredCommit
+    token: int
+    dataset_dir: str
+    sequence: int
+    destination: str = ""
+
+
 class _Document(msgspec.Struct, forbid_unknown_fields=True):
     format: int
-    intent: Intent
+    intent: _StoredIntent
 
 
 def encode_intent(intent: Intent) -> str:
@@ -28,7 +83,14 @@ def encode_intent(intent: Intent) -> str:
     intent, so that older versions can finish it.
     """
     number = 2 if intent.destination else 1
-    document = msgspec.to_builtins(_Document(number, intent))
+    stored = _StoredIntent(
+        _StoredCommit.of(intent.commit),
+        intent.token,
+        intent.dataset_dir,
+        intent.sequence,
+        intent.destination,
+    )
+    document = msgspec.to_builtins(_Document(number, stored))
     commit = document["intent"]["commit"]
     if not intent.destination:
         del document["intent"]["destination"]
@@ -47,7 +109,14 @@ def decode_intent(text: str) -> Intent:
     try:
         found = msgspec.json.decode(text, type=_Envelope).format
         if found in _FORMATS:
-            return msgspec.json.decode(text, type=_Document).intent
+            stored = msgspec.json.decode(text, type=_Document).intent
+            return Intent(
+                stored.commit.commit(),
+                stored.token,
+                stored.dataset_dir,
+                stored.sequence,
+                stored.destination,
+            )
     except msgspec.MsgspecError as error:
         raise StateError(
             f"the recorded intent cannot be read: {error}",

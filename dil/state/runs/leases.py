@@ -38,6 +38,28 @@ def holder(tx: Transaction, job: str, now: int) -> LeaseHolder | None:
     return None if row is None else _holder(row, now)
 
 
+def require_idle(tx: Transaction, job: str, now: int) -> None:
+    """Refuse to upgrade a store while this job, or another one that it keeps, is being run.
+
+    The other run may be of a release that does not know the next format.
+
+    Raises:
+        LeaseHeldError: names the run.
+    """
+    own = tx.row(sql.LEASE, job)
+    if own is not None:
+        _require_free(own, job, now)
+    for other, *row in tx.rows(sql.LEASES_OF_OTHERS, job):
+        found = _holder(tuple(row), now)
+        if found is not None:
+            raise LeaseHeldError(
+                f"the state store has an older format and is upgraded when no job in it is being "
+                f"run; job {json.dumps(other)} is being run by {found.run_id}: process {found.pid} "
+                f"on {found.host}, since {watermark_text(found.since)}",
+                "Wait for it to end.",
+            )
+
+
 def prolong(tx: Transaction, lease: Lease, now: int) -> None:
     """Record a heartbeat.
 

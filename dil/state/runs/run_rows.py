@@ -9,6 +9,7 @@ from dil.errors import CommitConflictError, StateError
 from dil.model.dataset import Intent, RunRecord
 from dil.state.databases import sql
 from dil.state.databases.database import Row, Transaction
+from dil.state.runs import details
 from dil.state.runs.intent_codec import decode_intent, encode_intent
 
 
@@ -88,6 +89,7 @@ def drop_swept(tx: Transaction, job: str, before: int) -> None:
     if row is None or row[0] is None:
         return
     limit = min(before, row[0])
+    details.drop_swept(tx, job, limit)
     tx.change(sql.DROP_SWEPT_COMMITS, job, job, limit)
     tx.change(sql.DROP_SWEPT_RUNS, job, limit)
 

@@ -23,9 +23,9 @@ from dil.spi.state_store import StateStore, UnitState
 from dil.state.blocks.source_state import UnitRow
 from dil.state.chain import chain_rows, slices
 from dil.state.chain.rebasing import Planned, planned_now, still_holds
-from dil.state.databases import sql
+from dil.state.databases import sql, tables
 from dil.state.databases.database import Database, Transaction
-from dil.state.runs import leases, run_rows
+from dil.state.runs import details, leases, run_rows
 from dil.state.work_units.sql_history import SqlHistory
 
 log = logging.getLogger(__name__)
@@ -52,17 +52,35 @@ class SqlStateStore(StateStore):
 
     # Lease
 
-    def acquire_lease(self, run_id: str, *, lease_s: int) -> Lease:
+    def acquire_lease(self, run_id: str, *, lease_s: int, upgrade: bool = False) -> Lease:
         """Take the job's lease with a new, larger fencing token."""
+        acquire = self._upgrade if upgrade else self._acquire
         try:
-            return self._acquire(run_id, lease_s)
+            return acquire(run_id, lease_s)
         except CommitConflictError:
             # Another took the free lease at the same moment: look again, to tell who.
-            return self._acquire(run_id, lease_s)
+            return acquire(run_id, lease_s)
 
     def _acquire(self, run_id: str, lease_s: int) -> Lease:
         with self._database.write() as tx:
             return leases.acquire(tx, self._job, run_id, self._clock(), lease_s)
+
+    def _upgrade(self, run_id: str, lease_s: int) -> Lease:
+        """Take the lease and upgrade an older store, in one transaction."""
+        older: list[int] = []
+
+        def allow(tx: Transaction, found: int) -> None:
+            leases.require_idle(tx, self._job, self._clock())
+            older.append(found)
+
+        with self._database.upgrade(allow) as tx:
+            lease = leases.acquire(tx, self._job, run_id, self._clock(), lease_s)
+        for number in older[-1:]:
+            log.warning(
+                "upgraded the state store %s from format %d to %d; as it was: %s",
+                self._database.place, number, tables.FORMAT, self._database.copy_place(number),
+            )  # fmt: skip
+        return lease
 
     def heartbeat(self, lease: Lease) -> None:
         """Prolong the lease by its length from now."""
@@ -171,6 +189,30 @@ class SqlStateStore(StateStore):
         """Return the rows published by the last run that published any."""
         with self._database.read() as tx:
             return run_rows.read_counters(tx, self._job).last_rows
+
+    # Details and checkpoints
+
+    def run_detail(self, run_id: str, kind: str) -> JsonObject | None:
+        """Return what was kept of a run under a kind, None when nothing was."""
+        with self._database.read() as tx:
+            return details.run_detail(tx, self._job, run_id, kind)
+
+    def keep_run_detail(self, lease: Lease, run_id: str, kind: str, document: JsonObject) -> None:
+        """Keep a document of a run under a kind, in place of an earlier one."""
+        with self._database.write() as tx:
+            leases.require_newest(tx, self._job, lease)
+            details.keep_run_detail(tx, self._job, run_id, kind, document)
+
+    def checkpoint(self, kind: str) -> JsonObject:
+        """Return the members of the job's checkpoint of a kind; none when there is none."""
+        with self._database.read() as tx:
+            return details.checkpoint(tx, self._job, kind)
+
+    def change_checkpoint(self, lease: Lease, kind: str, members: JsonObject) -> None:
+        """Set members of the job's checkpoint of a kind, and leave the others as they are."""
+        with self._database.write() as tx:
+            leases.require_newest(tx, self._job, lease)
+            details.change_checkpoint(tx, self._job, kind, members)
 
     # Inspection
 

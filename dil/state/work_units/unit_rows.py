@@ -36,14 +36,28 @@ class UnitChanges:
     moved: dict[str, int] = field(default_factory=dict)
     removed: list[str] = field(default_factory=list)
 
-    def count(self, status: str, by: int) -> None:
-        """Note that the number of rows with this status changes."""
+    def put(self, row: UnitRow, known: StoredRow | None) -> None:
+        """Note that a row takes the place of the known one; of none where it is new."""
+        if known is not None:
+            self._count(known.row.status, -1)
+            if row.signature not in self.rows:
+                self.replaced[row.signature] = known.row_hash
+        self._count(row.status, +1)
+        self.rows[row.signature] = row
+
+    def remove(self, known: StoredRow) -> None:
+        """Note that a known row leaves the index."""
+        self._count(known.row.status, -1)
+        self.replaced[known.row.signature] = known.row_hash
+        self.removed.append(known.row.signature)
+
+    def _count(self, status: str, by: int) -> None:
         self.moved[status] = self.moved.get(status, 0) + by
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
-    """A row as it is stored, with what the block does not show."""
+class StoredRow:
+    """A row as it is stored, with what blocks do not show; ``unit_key`` is the key's hash."""
 
     row: UnitRow
     row_hash: str
@@ -113,11 +127,11 @@ class UnitIndex:
         """
         changes = UnitChanges()
         for outcome in sorted(outcomes, key=lambda each: (each.unit_key, each.low)):
-            known = read_known(self._tx, self._job, outcome.signature)
+            known = read_row(self._tx, self._job, outcome.signature)
             row = _merged(known.row if known else None, outcome)
             if known is not None and self._is_known(row, known, outcome, has_data=has_data):
                 continue
-            note(changes, known, row)
+            changes.put(row, known)
             self._write(outcome, row, sequence, known)
             self._cover(outcome, known, row)
         return changes
@@ -127,15 +141,15 @@ class UnitIndex:
     ) -> None:
         """Record in ``changes`` work units that no run reads; one that is known stays as it is."""
         for outcome in sorted(skipped, key=lambda each: (each.unit_key, each.low)):
-            if read_known(self._tx, self._job, outcome.signature) is not None:
+            if read_row(self._tx, self._job, outcome.signature) is not None:
                 continue
             row = _skipped(outcome)
-            note(changes, None, row)
+            changes.put(row, None)
             self._write(outcome, row, sequence, None)
             self._cover(outcome, None, row)
 
     def _is_known(
-        self, row: UnitRow, known: Known, outcome: WorkUnitOutcome, *, has_data: bool
+        self, row: UnitRow, known: StoredRow, outcome: WorkUnitOutcome, *, has_data: bool
     ) -> bool:
         counts_attempts = has_data or not outcome.succeeded or known.era != self.era
         return (row if counts_attempts else replace(row, attempts=known.row.attempts)) == known.row
@@ -166,18 +180,15 @@ class UnitIndex:
         )
 
     def _write(
-        self, outcome: WorkUnitOutcome, row: UnitRow, sequence: int, known: Known | None
+        self, outcome: WorkUnitOutcome, row: UnitRow, sequence: int, known: StoredRow | None
     ) -> None:
         # A failure leaves the era of the success that the row still stands for.
         era = known.era if known is not None and not outcome.succeeded else self.era
-        self._tx.change(
-            sql.ADD_UNIT if known is None else sql.CHANGE_UNIT,
-            key_hash(outcome.unit_key), row.signature, row.low, row.expected_high, row.high,
-            row.status, row.attempts, None, outcome.error, outcome.timelabel, sequence, row.hash,
-            era, self._job, key_hash(row.signature),
-        )  # fmt: skip
+        unit = key_hash(outcome.unit_key)
+        stored = StoredRow(row, row.hash, era, unit, outcome.timelabel)
+        write_row(self._tx, self._job, stored, sequence, is_new=known is None, error=outcome.error)
 
-    def _cover(self, outcome: WorkUnitOutcome, known: Known | None, row: UnitRow) -> None:
+    def _cover(self, outcome: WorkUnitOutcome, known: StoredRow | None, row: UnitRow) -> None:
         unit = key_hash(outcome.unit_key)
         old = read_coverage(self._tx, self._job, unit, self.era)
         was_failed = known is not None and known.row.status == FAILED
@@ -192,7 +203,7 @@ class UnitIndex:
         )
         write_coverage(self._tx, self._job, unit, coverage, self.era)
 
-    def _covered(self, spans: Spans, unit: str, known: Known | None, row: UnitRow) -> Spans:
+    def _covered(self, spans: Spans, unit: str, known: StoredRow | None, row: UnitRow) -> Spans:
         tile = Interval(row.low, tile_end(row) or row.low)
         earlier_end = known.tile_end(self.era) if known else None
         if contradicts(spans, tile, earlier_end):
@@ -208,7 +219,7 @@ def tile_end(row: UnitRow) -> int | None:
     return None if row.high is None else min(row.high, row.expected_high)
 
 
-def read_known(tx: Transaction, job: str, signature: str) -> Known | None:
+def read_row(tx: Transaction, job: str, signature: str) -> StoredRow | None:
     """Return a work unit's row, None when the index has none."""
     found = tx.row(sql.UNIT, job, key_hash(signature))
     if found is None:
@@ -217,7 +228,20 @@ def read_known(tx: Transaction, job: str, signature: str) -> Known | None:
     row = UnitRow(
         signature, low, expected_high, high, status, attempts, cursor and json.loads(cursor)
     )
-    return Known(row, row_hash, era, key, label)
+    return StoredRow(row, row_hash, era, key, label)
+
+
+def write_row(
+    tx: Transaction, job: str, stored: StoredRow, sequence: int, *, is_new: bool, error: str = ""
+) -> None:
+    """Write a work unit's row as changed by the block ``sequence``; cursors are not kept yet."""
+    row = stored.row
+    tx.change(
+        sql.ADD_UNIT if is_new else sql.CHANGE_UNIT,
+        stored.unit_key, row.signature, row.low, row.expected_high, row.high, row.status,
+        row.attempts, None, error, stored.timelabel, sequence, stored.row_hash, stored.era, job,
+        key_hash(row.signature),
+    )  # fmt: skip
 
 
 def lowest_open_of(tx: Transaction, job: str) -> int | None:
@@ -279,16 +303,6 @@ def _merged(known: UnitRow | None, outcome: WorkUnitOutcome) -> UnitRow:
 
 def _skipped(outcome: WorkUnitOutcome) -> UnitRow:
     return UnitRow(outcome.signature, outcome.low, outcome.expected_high, None, SKIPPED, 0)
-
-
-def note(changes: UnitChanges, known: Known | None, row: UnitRow) -> None:
-    """Note that a row takes the place of the known one, of none where it is new."""
-    if known is not None:
-        changes.count(known.row.status, -1)
-        if row.signature not in changes.rows:
-            changes.replaced[row.signature] = known.row_hash
-    changes.count(row.status, +1)
-    changes.rows[row.signature] = row
 
 
 def _larger(one: int | None, other: int | None) -> int | None:

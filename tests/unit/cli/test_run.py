@@ -313,6 +313,7 @@ def test_looking_for_the_reports_place_leaves_nothing_behind(runs: "Runs", tmp_p
     assert [path.name for path in tmp_path.iterdir()] == ["report.json"]
 
 
+@pytest.mark.usefixtures("sigint_is_heeded")
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_ends_the_run_cleanly_with_a_report(
     number: signal.Signals, code: int, runs: "Runs", capsys: pytest.CaptureFixture[str]
@@ -330,7 +331,7 @@ def test_one_run_id_names_the_run_in_options_log_and_report(
     runs: "Runs", capsys: pytest.CaptureFixture[str]
 ) -> None:
     def act() -> None:
-        logging.getLogger("dil.run.story").warning("about to fail")
+        logging.getLogger("dil.run.job_run").warning("about to fail")
         raise StateError("damaged")
 
     runs.act = act

@@ -14,7 +14,7 @@ from dil import publishing
 from dil.cli.main import main
 from dil.execution.executor import Execution
 from dil.publishing import publisher
-from dil.run import runs
+from dil.run import lease
 from dil.state import open_store
 from tests.servers.http_server import HttpServer
 from tests.stories import Story, day, executor, ids_of
@@ -84,7 +84,7 @@ def test_a_run_without_an_end_that_nobody_is_at_crashed(
         raise KilledError
 
     with monkeypatch.context() as patch:
-        patch.setattr(publishing, "publish", die)
+        patch.setattr(publishing, "make_visible", die)
         patch.setattr(type(story.store()), "end_run", die)
         with pytest.raises(KilledError):
             story.run(day(1))
@@ -108,7 +108,7 @@ def test_files_that_get_lost_after_consent_are_not_left_out_unasked(
         patch.setattr(publisher, "carry_out", die)
         with pytest.raises(KilledError):
             story.run(day(1))
-    leased, kept = runs.leased, {}
+    leased, kept = lease.leased, {}
 
     @contextmanager
     def late(*arguments: object) -> Iterator[object]:
@@ -119,7 +119,7 @@ def test_files_that_get_lost_after_consent_are_not_left_out_unasked(
             yield lease
 
     with monkeypatch.context() as patch:
-        patch.setattr(runs, "leased", late)
+        patch.setattr(lease, "leased", late)
         told = dil("finish", "--yes", code=2)
 
     assert "nothing was done; restore the files" in told

@@ -9,6 +9,8 @@ import pytest
 
 from dil.cli.signals import Interruption, interruptible
 
+pytestmark = pytest.mark.usefixtures("sigint_is_heeded")
+
 TWICE = """
 import signal
 from dil.cli.signals import interruptible

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from dil.cli.main import main
-from dil.model.dataset import Commit, Move, PublishedFile, WorkUnitOutcome
+from dil.model.dataset import Commit, Move, PublishedFile, RunWork, WorkUnitOutcome
 from dil.model.job import StateSpec
 from dil.state import open_store
 
@@ -48,8 +48,8 @@ def spec(loads: "Loads", tmp_path: Path) -> StateSpec:
 def committed(spec: StateSpec) -> None:
     commit = Commit(
         run_id="r1", config_digest="0" * 64, source_name="orders", moves=(), removes=(),
-        outcomes=(outcome("{}", HIGH), outcome('{"id":"x"}', None)), schema="",
-        system_time=NOW, horizon=NOW,
+        schema="", system_time=NOW, horizon=NOW,
+        run=RunWork((outcome("{}", HIGH), outcome('{"id":"x"}', None))),
     )  # fmt: skip
     with open_store(spec, "orders", clock=lambda: NOW) as store:
         lease = store.acquire_lease("r1", lease_s=60)
@@ -145,8 +145,8 @@ def published(spec: StateSpec, tmp_path: Path) -> Path:
     target = PublishedFile(path.as_uri(), signature("{}"), 3, 12, "ab" * 32, "r1")
     commit = Commit(
         run_id="r1", config_digest="0" * 64, source_name="orders",
-        moves=(Move("/staged", target),), removes=(), outcomes=(outcome("{}", HIGH),),
-        schema="id: int64", system_time=NOW, horizon=NOW,
+        moves=(Move("/staged", target),), removes=(),
+        schema="id: int64", system_time=NOW, horizon=NOW, run=RunWork((outcome("{}", HIGH),)),
     )  # fmt: skip
     with open_store(spec, "orders", clock=lambda: NOW) as store:
         store.commit(store.acquire_lease("r1", lease_s=60), commit)

@@ -11,7 +11,7 @@ import pytest
 from dil import publishing
 from dil.cli.main import main
 from dil.errors import ConfigError, WriteError
-from dil.model.dataset import Commit, WorkUnitOutcome
+from dil.model.dataset import Commit, RunWork, WorkUnitOutcome
 from dil.model.report import RunStatus
 from dil.state.blocks.verification import verify_chain
 from dil.storage.local import LocalFilesystem
@@ -385,7 +385,9 @@ def test_undo_passes_over_runs_that_touched_other_work_units(story: Story, act: 
     with story.store() as store:
         lease = store.acquire_lease("other", lease_s=60)
         now = REAL_NOW + 10**9
-        store.commit(lease, Commit("other", "c", "dil/orders", (), (), (other,), "", now, now))
+        store.commit(
+            lease, Commit("other", "c", "dil/orders", (), (), "", now, now, RunWork((other,)))
+        )
         store.release_lease(lease)
     act("undo", "--yes")
     assert set(statuses(story)) == {"COMMITTED"}

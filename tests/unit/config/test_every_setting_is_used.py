@@ -10,14 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from dil.config.property import Support
+from dil.config.table import SECTIONS as SECTIONS_OF_PROPERTIES
 from dil.config.table import TABLE
 from dil.model import job as sections
+from dil.model.section import Support, property_name
 
 ROOT = Path(__file__).parents[3]
 # These only list names, or tell about them.
 TABLES = {ROOT / "dil/config" / name for name in ("table.py", "deprecated.py", "docs.py")}
-ABOUT_A_NAME = {"problem", "notice", "single", "is_sound"}
+ABOUT_A_NAME = {"problem", "notice", "single", "is_sound", "prop"}
 
 
 def trees(*without: Path) -> Iterator[ast.Module]:
@@ -38,9 +39,7 @@ def texts_read(tree: ast.Module) -> set[str]:
     told = {
         id(argument)
         for node in ast.walk(tree)
-        if isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Attribute)
-        and node.func.attr in ABOUT_A_NAME
+        if isinstance(node, ast.Call) and _name(node.func) in ABOUT_A_NAME
         for argument in node.args
     }
     return {
@@ -50,11 +49,35 @@ def texts_read(tree: ast.Module) -> set[str]:
     }
 
 
-def test_every_property_that_works_is_read_by_name() -> None:
-    read = set[str]().union(*map(texts_read, trees()))
-    working = {name for name, entry in TABLE.items() if entry.support is Support.WORKS}
+def _name(function: ast.expr) -> str:
+    match function:
+        case ast.Attribute(attr=name) | ast.Name(id=name):
+            return name
+        case _:
+            return ""
 
-    assert sorted(working - read) == []
+
+def attributes_read(tree: ast.Module) -> set[str]:
+    return {
+        node.attr
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load)
+    }
+
+
+def test_every_property_that_works_is_read() -> None:
+    """By its name, or as the field of its section."""
+    names = set[str]().union(*map(texts_read, trees()))
+    attributes = set[str]().union(*map(attributes_read, trees()))
+    fields = {
+        property_name(field): field.name
+        for section in SECTIONS_OF_PROPERTIES
+        for field in dataclasses.fields(section)
+    }
+    working = {name for name, entry in TABLE.items() if entry.support is Support.WORKS}
+    unread = {name for name in working - names if fields.get(name) not in attributes}
+
+    assert sorted(unread) == []
 
 
 SECTIONS = [
@@ -66,11 +89,7 @@ SECTIONS = [
 
 @pytest.mark.parametrize("section", SECTIONS, ids=lambda section: section.__name__)
 def test_every_field_of_a_job_is_used_outside_of_configuration(section: type) -> None:
-    used = {
-        node.attr
-        for tree in trees(ROOT / "dil/config", ROOT / "dil/model")
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load)
-    }
+    elsewhere = trees(ROOT / "dil/config", ROOT / "dil/model")
+    used = set[str]().union(*map(attributes_read, elsewhere))
 
     assert [field.name for field in dataclasses.fields(section) if field.name not in used] == []

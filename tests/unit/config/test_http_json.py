@@ -87,5 +87,5 @@ def test_the_renewal_of_a_token_is_that_of_its_input_or_dils_default(
 
 def test_a_header_name_that_http_does_not_know_is_a_problem(job_file):
     properties = job_file.load({}).job.properties
-    wrong = type(properties)({**properties, "ms.http.idempotency.header": "Idempotency Key:"})
+    wrong = properties.having("ms.http.idempotency.header", "Idempotency Key:")
     assert [each.key for each in HttpConnector.check(wrong)] == ["ms.http.idempotency.header"]

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from dil.config import paths
-from dil.config.paths import PathError, any_path
+from dil.storage import locations
+from dil.storage.locations import PathError, any_path
 from tests.unit.config.conftest import JobFile
 
 FINAL, STATE = "data.publisher.final.dir", "state.store.dir"
@@ -100,8 +100,10 @@ def test_data_and_state_may_be_on_s3(job_file: JobFile) -> None:
 def test_a_place_whose_package_is_missing_is_refused_with_the_command(
     place: str, module: str, extra: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = paths.find_spec
-    monkeypatch.setattr(paths, "find_spec", lambda name: None if name == module else found(name))
+    found = locations.find_spec
+    monkeypatch.setattr(
+        locations, "find_spec", lambda name: None if name == module else found(name)
+    )
     with pytest.raises(PathError, match="is not installed") as caught:
         any_path(place, Path("/job"))
     assert caught.value.fix == f"pip install 'dil-spark[{extra}]'"

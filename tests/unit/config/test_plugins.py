@@ -147,3 +147,61 @@ def test_format_converters_are_accepted_and_dropped(job_file):
         "org.apache.gobblin.converter.csv.CsvToJsonConverterV2,JsonIntermediateToAvroConverter"
     )
     assert job_file.load({"converter.classes": formats}).job.conversion.converters == ()
+
+
+SECTION_MODULE = """
+from __future__ import annotations
+from dataclasses import dataclass
+from typing import Annotated, Literal
+from annotated_types import Ge, Le
+from dil.model.section import ONE_OF, Duration, Long, Section, SecretText, prop
+from dil.spi.connector import Connector
+
+@dataclass(frozen=True, slots=True)
+class Cursor(Section):
+    size: Annotated[Long, Ge(1), Le(100)] = prop("ms.x.shop.size", "Page size.", default=10)
+    overlap_ms: Duration = prop("ms.x.shop.overlap", "Overlap.", default=60000, shown="PT1M")
+    key: SecretText | None = prop("ms.x.shop.key", "Its key.", default=None)
+    order: Annotated[Literal["up", "down"], ONE_OF] = prop(
+        "ms.x.shop.order", "Order.", default="up", required=True
+    )
+
+class Shop(Connector):
+    sections = (Cursor,)
+
+    def open(self, context):
+        raise NotImplementedError
+"""
+
+
+@pytest.fixture
+def shop_with_section(job_file, monkeypatch):
+    name = "shop_with_section_of_test_plugins"
+    monkeypatch.delitem(sys.modules, name, raising=False)
+    (job_file.folder / f"{name}.py").write_text(SECTION_MODULE)
+    return name
+
+
+def test_a_class_of_the_users_declares_its_properties_as_a_section(job_file, shop_with_section):
+    job = job_file.load(
+        {"source.class": f"{shop_with_section}:Shop", "ms.x.shop.size": "20",
+         "ms.x.shop.order": "DOWN", "ms.x.shop.key": "env:KEY"},
+        environ={"KEY": "k"},
+    ).job  # fmt: skip
+    cursor = job.properties.section(sys.modules[shop_with_section].Cursor)
+    assert (cursor.size, cursor.overlap_ms, cursor.order) == (20, 60_000, "down")
+    assert cursor.key.reveal() == "k"
+    assert job.properties["ms.x.shop.size"] == 20
+
+
+def test_all_that_is_wrong_with_a_section_of_the_users_is_a_problem(job_file, shop_with_section):
+    found = job_file.problems(
+        {"source.class": f"{shop_with_section}:Shop", "ms.x.shop.size": "200",
+         "ms.x.shop.overlap": "long", "ms.x.shop.sise": "1"}
+    )  # fmt: skip
+    assert {(each.key, each.what) for each in found} == {
+        ("ms.x.shop.size", 'is "200", which is out of bounds'),
+        ("ms.x.shop.overlap", 'is "long", which is no duration, or too long a one'),
+        ("ms.x.shop.order", "is required and not set"),
+        ("ms.x.shop.sise", "is no known property"),
+    }

@@ -12,10 +12,11 @@ from dil.config.docs import DEFAULT_TARGET, reference
 from dil.config.effective import blank
 from dil.config.explaining import explain
 from dil.config.findings import Findings
-from dil.config.property import Property, Support, ValueType
+from dil.config.property import Property
 from dil.config.table import ALIASES, GROUPS, TABLE
 from dil.config.values import default, parse
 from dil.errors import ConfigError
+from dil.model.section import Support, ValueType
 
 OTHER_THAN_DEFAULT = {
     ValueType.INT: "7",

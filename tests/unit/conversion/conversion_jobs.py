@@ -27,6 +27,7 @@ from dil.model.json import JsonObject
 from dil.model.properties import Properties
 from dil.model.schema import Schema
 from dil.model.secret import Secret
+from dil.model.section import Section
 from dil.model.settings import DerivedField, Formula, SchemaCleansing
 from dil.spi.converter import ConverterContext, PageFacts
 from dil.spi.extractor import MISSING, Page
@@ -46,6 +47,7 @@ def chain(
     output_format: OutputFormat = OutputFormat.PARQUET,
     cleansing: SchemaCleansing | None = None,
     properties: Mapping[str, object] | None = None,
+    sections: Iterable[Section] = (),
     passwords: tuple[str, ...] = (),
     validation_rows: Iterable[JsonObject] | None = None,
     known_schema: str = "",
@@ -59,7 +61,7 @@ def chain(
         name="orders",
         path="orders.conf",
         digest="",
-        properties=Properties(properties or {}),
+        properties=Properties(properties or {}, sections=sections),
         planning=PlanningSpec(),
         source=SourceSpec(any_class, "http://localhost"),
         extraction=ExtractionSpec(

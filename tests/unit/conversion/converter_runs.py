@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from dil.conversion.chain import ConversionChain
+from dil.conversion.section import NormalizerSection
 from dil.model.job import ClassRef
 from dil.model.schema import ArrayType, Column, MapType, Primitive, RecordType, Schema
 from dil.spi.registry import BUILT_IN, PluginKind
@@ -38,11 +39,8 @@ def normalising(
 ) -> ConversionChain:
     return chain(
         converters=[converter(name)],
-        properties={
-            "ms.target.schema": target,
-            "ms.normalizer.batch.size": size,
-            "ms.normalizer.batch.break": breaks,
-        },
+        properties={"ms.target.schema": target},
+        sections=[NormalizerSection(batch_size=size, breaks=breaks)],
     )
 
 

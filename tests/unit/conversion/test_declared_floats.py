@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from decimal import Decimal
 
 import pyarrow as pa
@@ -10,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dil.conversion.failures import Reason
+from dil.conversion.fitting import fit_leaf
 from dil.conversion.values import Values
 from dil.model.job import ConversionSpec, OutputFormat
 
@@ -43,7 +45,17 @@ def test_a_number_beyond_the_range_does_not_fit() -> None:
     assert converted(pa.array(["1e999", "word"]), "double") == [None, None]
 
 
+@pytest.mark.parametrize("number", ["0.35", "0.57", "99999.99"])
+def test_a_decimal_that_a_double_writes_alike_fits_it_exactly(number: str) -> None:
+    array = pa.array([Decimal(number)], pa.decimal128(10, 2))
+    assert fit_leaf(array, pa.float64()).to_pylist() == [float(number)]
+
+
 @given(st.lists(st.decimals(min_value=-(10**15), max_value=10**15, places=4), max_size=20))
-def test_a_decimal_becomes_the_double_of_its_text(numbers: list[Decimal]) -> None:
+def test_a_decimal_becomes_the_nearest_float(numbers: list[Decimal]) -> None:
     array = pa.array(numbers, pa.decimal128(38, 4))
-    assert converted(array, "double") == pytest.approx([float(str(each)) for each in numbers])
+    doubles = [float(str(number)) for number in numbers]
+    assert converted(array, "double") == doubles
+    assert converted(array, "float") == [
+        struct.unpack("f", struct.pack("f", each))[0] for each in doubles
+    ]

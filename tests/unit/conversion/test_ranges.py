@@ -4,6 +4,7 @@ import pyarrow as pa
 import pytest
 
 from dil.conversion.chain import ConversionChain
+from dil.conversion.section import RangesSection
 from dil.errors import ConversionError
 from tests.unit.conversion.conversion_jobs import chain
 from tests.unit.conversion.converter_runs import columns, converter, rows
@@ -12,11 +13,8 @@ from tests.unit.conversion.converter_runs import columns, converter, rows
 def ranges(size: int, end: str = "zzzzzzzzzz", word: str = "string") -> ConversionChain:
     return chain(
         converters=[converter("csv-range-generator")],
-        properties={
-            "ms.target.schema": columns(start=word, end=word),
-            "ms.range.generator.batch.size": size,
-            "ms.range.generator.max.value": end,
-        },
+        properties={"ms.target.schema": columns(start=word, end=word)},
+        sections=[RangesSection(batch_size=size, last=end)],
     )
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from dil.conversion.section import ValidationSection
 from dil.conversion.validation import Verdict, expected_count
 from dil.errors import ConversionError
 from dil.model.json import JsonObject
@@ -22,10 +23,8 @@ def validating(
     entry = SecondaryInput(path="/in", fields=fields, category="validation")
     return chain(
         converters=[converter("in-flow-validation")],
-        properties={
-            "ms.validation.attributes": ValidationAttributes(**attributes),
-            "ms.secondary.input": () if expected is None else (entry,),
-        },
+        properties={"ms.secondary.input": () if expected is None else (entry,)},
+        sections=[ValidationSection(ValidationAttributes(**attributes))],
         validation_rows=expected,
     )
 

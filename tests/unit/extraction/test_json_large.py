@@ -27,9 +27,13 @@ values = st.recursive(
     ),
     max_leaves=25,
 )
-paths = st.sampled_from(["", "data", "a", "data.a", "0", "1.data", "data.0", "0.0"])
+JSONPATHS = ("$", "$.data", "$.data.a", "$[0]", "$[1].data", "$[*]", "$.data[*]", "$.a.*")
+paths = st.sampled_from(JSONPATHS) | st.sampled_from(
+    ["", "data", "a", "data.a", "0", "1.data", "data.0", "0.0"]
+)
 LOOK_UPS = ("a", "b", "a.b", "0.0", "1.a", "data.0", "data.1.a", "zz", "data.zz", "data.00")
 LOOK_UPS += ("-1", "-1.a", "-2.-1", "data.-1", "data.-2.a", "data.-99", "data.-", "0.-1")
+LOOK_UPS += ("$.a", "$.a.b", "$[0][0]", "$[-1].a", "$.data[1].a", "$.zz", "$.data[-2]")
 
 
 def spooled(text: bytes) -> Spool:

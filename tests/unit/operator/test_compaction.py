@@ -1,4 +1,4 @@
-"""How small files are put together: into bins of neighbours, into commits of bins."""
+"""How small files are compacted: in groups of neighbours, in commits of groups."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dil.model.dataset import PublishedFile
-from dil.operator.compaction import _bins, _commits
+from dil.operator.compaction.planning import _groups, commits_of
 
 SIZES = st.lists(st.integers(1, 50), max_size=60)
 
@@ -19,16 +19,16 @@ def files_of(sizes: list[int]) -> list[PublishedFile]:
 
 
 @given(SIZES, st.integers(1, 100), st.integers(2, 9))
-def test_bins_hold_neighbours_within_the_target_and_the_most_files(
+def test_groups_hold_neighbours_within_the_target_and_the_most_files(
     sizes: list[int], target: int, most: int
 ) -> None:
     files = files_of(sizes)
 
-    bins = list(_bins(files, target, most))
+    groups = list(_groups(files, target, most))
 
-    taken = [file for each in bins for file in each.files]
+    taken = [file for each in groups for file in each.files]
     assert taken == [file for file in files if file in taken]
-    for each in bins:
+    for each in groups:
         first = files.index(each.files[0])
         assert list(each.files) == files[first : first + len(each.files)]
         assert 2 <= len(each.files) <= most
@@ -36,10 +36,12 @@ def test_bins_hold_neighbours_within_the_target_and_the_most_files(
 
 
 @given(SIZES, st.integers(2, 9))
-def test_commits_hold_every_bin_once_and_at_most_so_many_files(sizes: list[int], most: int) -> None:
-    bins = list(_bins(files_of(sizes), 40, most))
+def test_commits_hold_every_group_once_and_at_most_so_many_files(
+    sizes: list[int], most: int
+) -> None:
+    groups = list(_groups(files_of(sizes), 40, most))
 
-    commits = list(_commits(bins, most))
+    commits = list(commits_of(groups, most))
 
-    assert [each for commit in commits for each in commit] == bins
+    assert [each for commit in commits for each in commit] == groups
     assert all(sum(len(each.files) for each in commit) <= most for commit in commits)

@@ -103,7 +103,6 @@ class Shop:
             source_name=f"dil/{job}",
             moves=moves,
             removes=tuple(removes),
-            outcomes=(),
             schema="" if schema is None else schema_text(schema),
             system_time=NOW,
             horizon=NOW,

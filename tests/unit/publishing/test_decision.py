@@ -23,7 +23,7 @@ def live(number: int, name: str) -> PublishedFile:
 
 def target(**changes: object) -> Target:
     base = Target(
-        run_id="r1", output_dir="/lake/shop/orders", live=(), strays=(), system_time=5, horizon=7
+        run_id="r1", output_dir="/lake/shop/orders", live=(), untracked=(), system_time=5, horizon=7
     )
     return replace(base, **changes)  # type: ignore[arg-type]
 
@@ -68,7 +68,7 @@ def test_an_outcome_tells_success_by_its_high_and_failure_by_its_error(tmp_path:
         Finished(pruned, report(pruned, attempts=2)),
     ]
 
-    bad, good = decided(job(tmp_path), target(), finished, files).outcomes
+    bad, good = decided(job(tmp_path), target(), finished, files).run.outcomes
 
     assert (bad.high, bad.error, bad.attempts, bad.succeeded) == (None, "no", 5, False)
     assert (good.high, good.error, good.attempts) == (START_MS + 2 * DAY_MS, "", 2)
@@ -80,7 +80,7 @@ def test_an_outcome_tells_success_by_its_high_and_failure_by_its_error(tmp_path:
 def test_append_takes_nothing_away(tmp_path: Path) -> None:
     commit = decided(
         job(tmp_path),
-        target(live=(live(0, "a"),), strays=(live(1, "b"),)),
+        target(live=(live(0, "a"),), untracked=(live(1, "b"),)),
         [Finished(unit(0), report(unit(0)))],
         files,
     )
@@ -88,10 +88,10 @@ def test_append_takes_nothing_away(tmp_path: Path) -> None:
     assert commit.removes == ()
 
 
-def test_replace_takes_everything_away_strays_too(tmp_path: Path) -> None:
+def test_replace_takes_everything_away_untracked_files_too(tmp_path: Path) -> None:
     commit = decided(
         job(tmp_path, ms__publish__mode="replace"),
-        target(live=(live(0, "a"), live(1, "b")), strays=(live(9, "c"),)),
+        target(live=(live(0, "a"), live(1, "b")), untracked=(live(9, "c"),)),
         [Finished(unit(0), report(unit(0)))],
         files,
     )
@@ -119,7 +119,7 @@ def test_window_replace_knows_its_files_by_name_where_the_manifests_are_gone(
 
     commit = decided(
         job(tmp_path, ms__publish__mode="window_replace"),
-        target(strays=(*lost, live(9, "foreign.parquet"))),
+        target(untracked=(*lost, live(9, "foreign.parquet"))),
         [Finished(unit(0), report(unit(0)))],
         files,
     )
@@ -133,7 +133,7 @@ def test_only_files_of_successes_are_published(tmp_path: Path) -> None:
 
     commit = decided(job(tmp_path), target(), [Finished(unit(1), broken)], files)
 
-    assert (commit.moves, len(commit.outcomes)) == ((), 1)
+    assert (commit.moves, len(commit.run.outcomes)) == ((), 1)
 
 
 def test_the_schema_is_of_a_success_that_wrote_rows(tmp_path: Path) -> None:
@@ -153,7 +153,7 @@ def test_without_a_state_store_no_watermarks_are_kept(
 ) -> None:
     commit = decided(job(tmp_path, state__store__enabled=enabled), target(), [], files)
 
-    assert commit.watermarks is kept
+    assert commit.run.watermarks is kept
 
 
 def test_the_commit_carries_run_clocks_and_configuration(tmp_path: Path) -> None:
@@ -161,5 +161,10 @@ def test_the_commit_carries_run_clocks_and_configuration(tmp_path: Path) -> None
 
     commit = decided(orders, target(left_low=3), [], files)
 
-    assert (commit.run_id, commit.system_time, commit.horizon, commit.left_low) == ("r1", 5, 7, 3)
+    assert (commit.run_id, commit.system_time, commit.horizon, commit.run.left_low) == (
+        "r1",
+        5,
+        7,
+        3,
+    )
     assert (commit.config_digest, commit.source_name) == (orders.digest, "dil/orders")

@@ -19,7 +19,7 @@ files = LocalFilesystem()
 
 def commit(name):
     target = PublishedFile(f"file:///out/{name}", f"sig-{name}", 1, 10, "", name)
-    return Commit(name, "", "dil/j", (Move(f"/staged/{name}", target),), (), (), "", 0, 0)
+    return Commit(name, "", "dil/j", (Move(f"/staged/{name}", target),), (), "", 0, 0)
 
 
 def content(folder):

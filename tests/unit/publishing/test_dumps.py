@@ -37,7 +37,7 @@ def staged(folder: Path, name: str, body: bytes) -> Move:
 
 
 def commit_of(*moves: Move, run_id: str, removes: tuple[PublishedFile, ...] = ()) -> Commit:
-    return Commit(run_id, "d", "dil/j", moves, removes, (), "", 0, 0)
+    return Commit(run_id, "d", "dil/j", moves, removes, "", 0, 0)
 
 
 def intent_of(folder: Path, *moves: Move, sequence: int, **rest) -> Intent:

@@ -14,7 +14,7 @@ def published(name, run_id="r"):
 
 def commit(run_id, adds=(), removes=(), job="j"):
     moves = tuple(Move(f"/staged/{name}", published(name, run_id)) for name in adds)
-    return Commit(run_id, "", f"dil/{job}", moves, tuple(removes), (), "", 0, 0)
+    return Commit(run_id, "", f"dil/{job}", moves, tuple(removes), "", 0, 0)
 
 
 def names(tmp_path):
@@ -151,7 +151,7 @@ def test_a_lost_newest_manifest_falls_back_to_the_one_before(tmp_path):
 
 def test_files_of_the_same_cluster_by_another_name_are_not_taken_for_others(tmp_path):
     elsewhere = PublishedFile("hdfs://nn1:8020/lake/a", "sig", 1, 10, "", "r1")
-    moved = Commit("r1", "", "dil/j", (Move("/staged/a", elsewhere),), (), (), "", 0, 0)
+    moved = Commit("r1", "", "dil/j", (Move("/staged/a", elsewhere),), (), "", 0, 0)
     with pytest.raises(WriteError, match="another address: hdfs://nn1:8020/lake/a"):
         manifest.advance(files, str(tmp_path), moved, 0)
     with pytest.raises(WriteError, match="Name the place as the runs did"):

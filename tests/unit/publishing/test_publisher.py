@@ -13,7 +13,7 @@ import pytest
 from msgspec import structs
 
 from dil.errors import CommitUnknownError, LeaseLostError, WriteError
-from dil.model.dataset import Commit, Lease, Move
+from dil.model.dataset import Commit, Lease, Move, RunWork
 from dil.model.job import PublishingSpec, PublishMode, StateSpec
 from dil.publishing import (
     Finished,
@@ -21,8 +21,8 @@ from dil.publishing import (
     finish_pending,
     live_files,
     publish,
-    strays,
     sweep,
+    untracked_files,
 )
 from dil.spi.state_store import StateStore
 from dil.state import open_store
@@ -92,7 +92,7 @@ class Desk:
             run_id=run,
             output_dir=str(self.dataset),
             live=live_files(files, str(self.dataset)),
-            strays=(),
+            untracked=(),
             system_time=NOW,
             horizon=NOW,
         )
@@ -197,11 +197,11 @@ def test_a_publish_cut_off_at_any_step_is_finished_by_the_next_run(tmp_path: Pat
 
 def test_a_commit_without_files_is_remembered_without_a_manifest(desk: Desk) -> None:
     before = sorted(path.name for path in (desk.dataset / "_dil").iterdir())
-    outcomes = desk.commit("r2", "c.parquet").outcomes
+    outcomes = desk.commit("r2", "c.parquet").run.outcomes
     commit = replace(
         desk.commit("r2"),
         removes=(),
-        outcomes=(replace(outcomes[0], high=None, error="no"),),
+        run=RunWork((replace(outcomes[0], high=None, error="no"),)),
     )
 
     with desk.store() as store, leased(store) as lease:
@@ -260,41 +260,41 @@ def test_folders_and_files_get_the_permissions_of_the_job(tmp_path: Path) -> Non
 # Strays
 
 
-def test_strays_are_visible_files_that_no_manifest_knows(desk: Desk) -> None:
+def test_untracked_files_are_visible_files_that_no_manifest_knows(desk: Desk) -> None:
     for name in ("x.parquet", "_x", ".x", "deep/y.parquet", "_deep/z.parquet", "deep/_z"):
         path = desk.dataset / name
         path.parent.mkdir(exist_ok=True)
         path.write_text("12345")
     live = live_files(files, str(desk.dataset))
 
-    found = strays(replace(desk.spec, mode=PublishMode.REPLACE), live, files)
+    found = untracked_files(replace(desk.spec, mode=PublishMode.REPLACE), live, files)
 
     base = desk.dataset.as_uri()
     assert sorted(file.uri for file in found) == [f"{base}/deep/y.parquet", f"{base}/x.parquet"]
     assert {file.bytes for file in found} == {5}
 
 
-def test_an_append_looks_for_no_strays(desk: Desk) -> None:
+def test_an_append_looks_for_no_untracked_files(desk: Desk) -> None:
     (desk.dataset / "x.parquet").write_text("1")
     live = live_files(files, str(desk.dataset))
 
-    assert strays(replace(desk.spec, mode=PublishMode.APPEND), live, files) == ()
+    assert untracked_files(replace(desk.spec, mode=PublishMode.APPEND), live, files) == ()
 
 
 def test_a_window_replace_takes_away_its_own_files_that_no_manifest_knows(desk: Desk) -> None:
     (desk.dataset / "x.parquet").write_text("1")
     live = live_files(files, str(desk.dataset))
 
-    found = strays(replace(desk.spec, mode=PublishMode.WINDOW_REPLACE), live, files)
+    found = untracked_files(replace(desk.spec, mode=PublishMode.WINDOW_REPLACE), live, files)
 
     assert [file.uri.rpartition("/")[2] for file in found] == ["x.parquet"]
 
 
 def test_without_manifests_a_window_replace_sees_what_lies_there(desk: Desk) -> None:
-    found = strays(replace(desk.spec, mode=PublishMode.WINDOW_REPLACE), (), files)
+    found = untracked_files(replace(desk.spec, mode=PublishMode.WINDOW_REPLACE), (), files)
 
     assert sorted(file.uri.rpartition("/")[2] for file in found) == desk.names()
-    assert strays(replace(desk.spec, mode=PublishMode.APPEND), (), files) == ()
+    assert untracked_files(replace(desk.spec, mode=PublishMode.APPEND), (), files) == ()
 
 
 def test_a_dataset_below_this_one_is_no_stray(desk: Desk) -> None:
@@ -304,7 +304,7 @@ def test_a_dataset_below_this_one_is_no_stray(desk: Desk) -> None:
         path.write_text("1")
     live = live_files(files, str(desk.dataset))
 
-    found = strays(replace(desk.spec, mode=PublishMode.REPLACE), live, files)
+    found = untracked_files(replace(desk.spec, mode=PublishMode.REPLACE), live, files)
 
     assert [file.uri.rpartition("/")[2] for file in found] == ["stray.parquet"]
 
@@ -326,7 +326,7 @@ def test_what_lies_behind_a_link_is_no_stray(desk: Desk, tmp_path: Path) -> None
             structs.replace(file, uri=f"{base.as_uri()}/{file.uri.rpartition('/')[2]}")
             for file in live
         ]
-        found = strays(replace(spec, final_dir=final_dir), known, files)
+        found = untracked_files(replace(spec, final_dir=final_dir), known, files)
         assert [file.uri for file in found] == [f"{base.as_uri()}/deep/x.parquet"]
 
 
@@ -385,7 +385,7 @@ def test_a_driver_that_wakes_up_deletes_nothing_that_was_brought_back(
         with desk.store() as store, leased(store) as lease:
             assert finish_pending(store, lease, desk.spec, files) == second
             removes = tuple(move.target for move in second.moves)
-            undo = replace(second, run_id="undo", moves=back, removes=removes, outcomes=())
+            undo = replace(second, run_id="undo", moves=back, removes=removes, run=RunWork())
             publish(store, lease, undo, desk.spec, files)
 
     monkeypatch.setattr("dil.publishing.files.time.time", lambda: now)

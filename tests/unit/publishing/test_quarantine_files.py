@@ -14,7 +14,7 @@ from dil.publishing import (
     live_files,
     quarantine_dir,
     quarantined_files,
-    strays,
+    untracked_files,
 )
 from dil.publishing.publisher import carry_out
 from dil.publishing.staged import read_results, write_result
@@ -26,7 +26,7 @@ files = LocalFilesystem()
 
 def target(**changes: object) -> Target:
     base = Target(
-        run_id="r1", output_dir="/lake/shop/orders", live=(), strays=(), system_time=5, horizon=7
+        run_id="r1", output_dir="/lake/shop/orders", live=(), untracked=(), system_time=5, horizon=7
     )
     return replace(base, **changes)  # type: ignore[arg-type]
 
@@ -91,7 +91,7 @@ def test_carrying_out_moves_rows_aside_once_and_lists_them_nowhere(tmp_path: Pat
     ]
     assert [file.uri for file in live_files(files, str(dataset))] == [commit.moves[0].target.uri]
     replacing = job(tmp_path, ms__publish__mode="replace").publishing
-    assert strays(replacing, live_files(files, str(dataset)), files) == ()
+    assert untracked_files(replacing, live_files(files, str(dataset)), files) == ()
     assert quarantined_files(replacing, files) == (commit.quarantine[0].target.uri,)
     assert quarantined_files(spec, files) == ()
 

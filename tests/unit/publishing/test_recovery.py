@@ -11,18 +11,18 @@ from msgspec import structs
 from dil.model.dataset import RunRecord
 from dil.publishing import (
     Adoptable,
+    ReusePolicy,
     StagedPlan,
-    StandIn,
     finished,
-    owed,
     staged_work,
+    unfinished_units,
     write_result,
 )
 from dil.storage import LocalFilesystem
 from tests.unit.publishing.published import report, result, unit
 
 files = LocalFilesystem()
-ANY_AGE = StandIn(grace_ms=0, due_after=0)
+ANY_AGE = ReusePolicy(grace_ms=0, due_after=0)
 
 
 def test_exactly_the_same_work_unit_is_taken_over() -> None:
@@ -70,7 +70,7 @@ def test_a_reading_again_is_never_an_older_one() -> None:
 def test_an_older_reading_is_taken_over_where_corrections_are_not_lost(
     grace_ms: int, due_after: int, *, is_taken: bool
 ) -> None:
-    rule = StandIn(grace_ms, due_after)
+    rule = ReusePolicy(grace_ms, due_after)
 
     taken = Adoptable([result(unit(), report(unit()))], {"d1"}, rule).take(unit())
 
@@ -114,7 +114,7 @@ def test_what_was_read_before_and_not_finished_is_owed_as_failed() -> None:
     again = structs.replace(unit(1), last_high=unit(1).low + 5)
     plan = StagedPlan((unit(0), again, structs.replace(unit(2), last_high=unit(2).high)))
 
-    found = owed(plan, {unit(0).signature, unit(2).signature}, "it was stopped")
+    found = unfinished_units(plan, {unit(0).signature, unit(2).signature}, "it was stopped")
 
     (failed,) = found.failed
     assert failed.work_unit == again
@@ -124,7 +124,7 @@ def test_what_was_read_before_and_not_finished_is_owed_as_failed() -> None:
 
 
 def test_what_was_never_read_is_owed_without_a_record() -> None:
-    found = owed(StagedPlan((unit(0), unit(1))), {unit(0).signature}, "it was stopped")
+    found = unfinished_units(StagedPlan((unit(0), unit(1))), {unit(0).signature}, "it was stopped")
 
     assert (found.failed, found.low) == ((), unit(1).partition.low)
 
@@ -132,11 +132,11 @@ def test_what_was_never_read_is_owed_without_a_record() -> None:
 def test_what_was_left_out_of_the_plan_holds_the_watermark_as_well() -> None:
     plan = StagedPlan((unit(0), unit(5)), left_low=unit(3).low)
 
-    assert owed(plan, {unit(0).signature}, "").low == unit(3).low
-    assert owed(plan, {unit(0).signature, unit(5).signature}, "").low == unit(3).low
+    assert unfinished_units(plan, {unit(0).signature}, "").low == unit(3).low
+    assert unfinished_units(plan, {unit(0).signature, unit(5).signature}, "").low == unit(3).low
 
 
 def test_a_plan_that_was_carried_out_owes_nothing() -> None:
-    found = owed(StagedPlan((unit(0),)), {unit(0).signature}, "")
+    found = unfinished_units(StagedPlan((unit(0),)), {unit(0).signature}, "")
 
     assert (found.failed, found.low) == ((), None)

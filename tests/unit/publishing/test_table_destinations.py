@@ -19,7 +19,7 @@ from dil.errors import CommitConflictError, CommitUnknownError, ConfigError, Sta
 from dil.model.dataset import Move, OperatorAct
 from dil.model.destination import TableSpec
 from dil.model.job import PublishMode
-from dil.publishing import destination_for, live_files, manifest, strays, table_destination
+from dil.publishing import destination_for, live_files, manifest, table_destination, untracked_files
 from tests.servers.databases import new_database
 from tests.servers.postgresql import PASSWORD
 from tests.table_readers import FORMATS, delta_table, iceberg_table, listed_files, rows_by_polars
@@ -268,13 +268,13 @@ def test_files_of_nobody_known_are_told_by_their_names_where_windows_are_replace
     shop.publish("r1", orders(1), signature="mine")
     shop.publish("r2", removes=shop.destination().live())
     shop.publish("r3", orders(3), signature="mine")
-    assert strays(shop.spec, shop.destination().live(), files) == ()
+    assert untracked_files(shop.spec, shop.destination().live(), files) == ()
     for path in (shop.dataset / "_dil").glob("*.json"):
         path.unlink()
     live = shop.destination().live()
     assert [file.signature for file in live] == [""]
-    assert strays(shop.spec, live, files) == live
-    assert strays(replace(shop.spec, mode=PublishMode.REPLACE), live, files) == ()
+    assert untracked_files(shop.spec, live, files) == live
+    assert untracked_files(replace(shop.spec, mode=PublishMode.REPLACE), live, files) == ()
 
 
 # Catalogs

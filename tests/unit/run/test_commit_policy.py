@@ -8,7 +8,7 @@ import pytest
 
 from dil.model.report import RunStatus, UnitCounts
 from dil.model.work_unit import Reason
-from dil.run.plans import plan_job
+from dil.run.plan_builder import plan_job
 from tests.stories import Story, day, failing, ids_of, snapshot, work_unit
 
 FULL = {"job__commit__policy": "full"}

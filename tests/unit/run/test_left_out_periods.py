@@ -8,8 +8,8 @@ from collections import Counter
 import pytest
 
 from dil.model.report import RunReport, RunStatus
-from dil.operator import acts
-from dil.run.plans import plan_job
+from dil.operator import amendments
+from dil.run.plan_builder import plan_job
 from tests.backfills import Backfills
 from tests.servers.http_server import HttpServer
 from tests.stories import STEP_MS, Story, day, executor, failing, ids_of, work_unit
@@ -188,9 +188,11 @@ def test_an_operator_can_make_a_skipped_period_due(latest_only: Story) -> None:
     latest_only.run(day(1))
     latest_only.run(day(4))
     with latest_only.store() as store:
-        desk = acts.Desk(latest_only.job(), store, day(4), lambda: latest_only.clock, None)
-        selection = acts.Selection(signatures=frozenset({work_unit(2, "a")}))
-        preview = acts.propose_forget(desk, selection, acts.FileDecision.KEEP)
+        session = amendments.OperatorSession(
+            latest_only.job(), store, day(4), lambda: latest_only.clock, None
+        )
+        selection = amendments.Selection(signatures=frozenset({work_unit(2, "a")}))
+        preview = amendments.propose_forget(session, selection, amendments.FileDecision.KEEP)
 
     assert preview.plan is not None
     assert [unit.signature for unit in preview.plan.work_units] == [work_unit(2, "a")]

@@ -8,8 +8,8 @@ import pytest
 
 from dil.errors import ConfigError, PlanningError
 from dil.model.report import RunStatus
-from dil.run.plans import plan_job
-from dil.run.story import run_job
+from dil.run.job_run import run_job
+from dil.run.plan_builder import plan_job
 from tests.jobs import dataset, published_ids, visible_files, write_job
 from tests.servers.http_server import HttpServer
 from tests.servers.rows import Dataset, generated_row

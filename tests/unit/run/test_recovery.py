@@ -16,7 +16,7 @@ from dil.model.report import RunStatus, UnitCounts
 from dil.model.task import RunContext
 from dil.model.work_unit import WorkUnit
 from dil.observe.progress import SilentProgress
-from dil.run.story import run_job
+from dil.run.job_run import run_job
 from dil.storage import Filesystem
 from tests.jobs import dataset, visible_files
 from tests.servers.rows import generated_row

@@ -14,6 +14,7 @@ from dil.execution.executor import Execution
 from dil.model.job import Job
 from dil.model.report import RunStatus
 from dil.model.task import Failure, TaskReport
+from dil.publishing import publisher
 from tests.servers.rows import DAY_MS
 from tests.stories import Story, day, executor, ids_of, work_unit
 
@@ -43,7 +44,7 @@ def crash(
         raise KilledError
 
     with monkeypatch.context() as patch:
-        patch.setattr(publishing, "publish", die)
+        patch.setattr(publishing, "make_visible", die)
         with pytest.raises(KilledError):
             story.run(now, job, **options)
 
@@ -151,3 +152,26 @@ def test_a_backfill_that_crashed_owes_what_it_did_not_finish(
     story.run(day(5))
 
     assert not ids_of("a", "b", days=range(5)) - story.rows()
+
+
+def test_a_restore_does_not_forget_a_publish_that_was_begun(story, monkeypatch, capsys):
+    """Its files are visible: forgotten, their rows would be read and published again."""
+    path, backup = str(story.folder / "orders.conf"), str(story.folder / "backup.db")
+    story.run(day(2))
+    assert main(["state", "backup", path, backup, "--yes"]) == 0
+    carry_out = publisher.carry_out
+
+    def die_after(*arguments, **options):
+        carry_out(*arguments, **options)
+        raise KilledError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(publisher, "carry_out", die_after)
+        with pytest.raises(KilledError):
+            story.run(day(3))
+
+    for more in ([], ["--yes"]):
+        assert main(["state", "restore", path, backup, *more]) == 1
+        assert "run-2 began to publish and was not finished" in capsys.readouterr().err
+    assert story.run(day(3)).recovered == ("run-2",)
+    assert set(story.rows().values()) == {1}

@@ -9,16 +9,17 @@ import pytest
 
 from dil.model.report import RunStatus
 from dil.model.work_unit import unit_hash
-from dil.operator import acts
-from dil.operator.acts import FileDecision, Selection
+from dil.operator import amendments
+from dil.operator.amendments import FileDecision, Selection
 from dil.publishing import publisher
-from dil.run import runs
-from dil.task.checkpoints import OTHER_FIT, OTHER_TIME, OTHER_WINDOW, RESUMED, TOO_OLD
+from dil.run import run_history
+from dil.run.lease import leased
+from dil.task.checkpoints import NOT_ONE_SNAPSHOT, RESUMED, TOO_OLD, TYPES_CHANGED, WINDOW_CHANGED
 from tests.jobs import dataset, published_ids, visible_files
 from tests.servers.http_server import Fault, HttpServer
 from tests.servers.rows import encode, generated_row
 from tests.stories import Story, day, failing, ids_of, work_unit
-from tests.unit.operator.acts.test_acts import desk_of
+from tests.unit.operator.amendments.test_amendments import session_of
 from tests.unit.run.test_page_commit import PAGED, SECOND_PAGE
 
 GRACE = {"ms__publish__mode": "window_replace", "ms__grace__period__days": "2"}
@@ -189,7 +190,7 @@ def test_pages_of_another_window_are_read_again_and_the_report_says_so(
     report = story.run(day(7))
 
     assert source.count("/records") == 2
-    assert f"{OTHER_WINDOW} (1 work unit)" in report.notes
+    assert f"{WINDOW_CHANGED} (1 work unit)" in report.notes
 
 
 @pytest.mark.parametrize(
@@ -216,7 +217,7 @@ def test_pages_of_a_snapshot_are_read_again_and_the_report_says_so(
     report = story.run(day(7))
 
     assert source.count("/records") == 2
-    assert f"{OTHER_TIME} (1 work unit)" in report.notes
+    assert f"{NOT_ONE_SNAPSHOT} (1 work unit)" in report.notes
 
 
 @pytest.mark.parametrize("policy", ["full", "successful"])
@@ -255,8 +256,10 @@ def test_pages_of_a_work_unit_that_was_forgotten_are_read_again(
     source.faults.append(SECOND_PAGE)
     story.run(day(2))
     source.faults.clear()
-    with desk_of(story, "forget") as desk:
-        acts.perform(desk, acts.propose_forget(desk, selection, FileDecision.WITHDRAW))
+    with session_of(story, "forget") as session:
+        amendments.apply(
+            session, amendments.propose_forget(session, selection, FileDecision.WITHDRAW)
+        )
     source.state.log.clear()
 
     story.run(day(2))
@@ -283,7 +286,7 @@ def test_rows_that_do_not_fit_the_types_of_earlier_pages_let_it_start_over(
     report = story.run(day(2))
 
     assert report.status is RunStatus.SUCCESS
-    assert f"{OTHER_FIT} (1 work unit)" in report.notes
+    assert f"{TYPES_CHANGED} (1 work unit)" in report.notes
     assert story.rows() == ids_of("a", "b", days=range(2))
 
 
@@ -318,8 +321,8 @@ def test_a_file_without_manifest_stays_when_what_was_to_replace_it_is_lost(
     def clock() -> int:
         return story.clock + 3_600_000
 
-    with story.store() as store, runs.leased(job, store, "finish", clock) as lease:
-        runs.finish(job, store, lease, runs.unfinished(job, store))
+    with story.store() as store, leased(job, store, "finish", clock) as lease:
+        run_history.finish_publish(job, store, lease, run_history.begun_publish(job, store))
 
     assert any(path.suffix == ".parquet" for path in lost)
     assert published_ids(visible_files(story.folder)) == ids_of("a", "b", days=range(2))

@@ -6,7 +6,7 @@ from dil.errors import ConfigError, PlanningError
 from dil.model.report import RunStatus
 from dil.planning import SavedPlan
 from dil.planning.plan_file import decode_plan, encode_plan
-from dil.run.plans import approved, plan_job
+from dil.run.plan_builder import approved, plan_job
 from tests.servers.http_server import HttpServer
 from tests.stories import Story, day, failing, ids_of
 

@@ -18,10 +18,10 @@ from dil.errors import ConfigError
 from dil.model.interval import Interval
 from dil.model.job import Job
 from dil.model.report import RunStatus
-from dil.operator.backfill.reading import unfinished
+from dil.operator.backfill.reading import find_unpublished
 from dil.planning.plan_file import decode_plan
-from dil.run.plans import approved
-from dil.run.runs import leftovers
+from dil.run.plan_builder import approved
+from dil.run.run_history import leftovers
 from tests.servers.http_server import HttpServer
 from tests.stories import Story, day, ids_of
 from tests.unit.run.test_page_commit import PAGED
@@ -122,8 +122,10 @@ def test_a_kept_plan_of_another_configuration_is_refused(left: Story) -> None:
 
 def test_a_backfill_that_was_begun_goes_on(left: Story) -> None:
     window = Interval(day(0), day(1))
-    found = unfinished(left.job(), window, (), lambda: left.clock)
-    other = unfinished(left.job(ms__work__unit__min__records="1"), window, (), lambda: left.clock)
+    found = find_unpublished(left.job(), window, (), lambda: left.clock)
+    other = find_unpublished(
+        left.job(ms__work__unit__min__records="1"), window, (), lambda: left.clock
+    )
 
     assert found is not None
     assert found.id == "20220927T000000Z-5c7b63"

@@ -11,8 +11,8 @@ from dil.errors import ConfigError, LeaseHeldError, PlanningError
 from dil.model.report import RunStatus, UnitCounts
 from dil.model.work_unit import Reason
 from dil.run.failing import exit_code
-from dil.run.plans import plan_job
-from dil.run.runs import new_run_id
+from dil.run.lease import new_run_id
+from dil.run.plan_builder import plan_job
 from tests.jobs import visible_files
 from tests.stories import (
     ROWS_PER_DAY,

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from dil.model.dataset import Commit, Move, PublishedFile, WorkUnitOutcome
+from dil.model.dataset import Commit, Move, PublishedFile, RunWork, WorkUnitOutcome
+from dil.model.job import StateSpec
 from dil.spi.state_store import StateStore
+from dil.state import open_store
 from dil.state.filelog.file_log import FileLogDatabase
 from dil.state.filelog.folder import JobFolder, folder_name
 from dil.state.store.sql_store import SqlStateStore
@@ -90,6 +92,11 @@ class Log:
         return sorted(each.name for each in (self.folder / of).glob("*"))
 
 
+def open_file_log(directory: str, job: str, *, clock: Callable[[], int]) -> StateStore:
+    """Open the log of a job as its configuration would."""
+    return open_store(StateSpec("filelog", directory), job, clock=clock)
+
+
 @contextmanager
 def quick_folder() -> Iterator[Path]:
     """Create a folder in memory where the system has that: no test here pulls the plug."""
@@ -110,7 +117,7 @@ def commit_of(number: int) -> Commit:
     run = f"r{number}"
     target = PublishedFile(f"file:///data/{number}", f"[{number}]", 5, 50, "ab" * 32, run)
     moves = (Move(f"file:///staged/{number}", target),)
-    return Commit(run, "c", "dil/orders", moves, (), outcomes(number, 1), "s", NOW, NOW)
+    return Commit(run, "c", "dil/orders", moves, (), "s", NOW, NOW, RunWork(outcomes(number, 1)))
 
 
 def published(store: StateStore) -> list[int]:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dil.errors import StateError
-from dil.model.dataset import Commit, WorkUnitOutcome
+from dil.model.dataset import Commit, RunWork, WorkUnitOutcome
 from dil.state.blocks.events import ConfigEvent, Seed
 from dil.state.blocks.source_state import UnitRow
 from dil.state.chain.as_of import sequence_as_of, units_as_of
@@ -28,7 +28,7 @@ def outcome(name: str, *, ok: bool = True, attempts: int = 1) -> WorkUnitOutcome
 
 def commit(store: Store, run: str, *outcomes: WorkUnitOutcome, job: str = "orders") -> int:
     """Record a run's work units; return the block's sequence."""
-    base = Commit(run, "c", f"dil/{job}", (), (), outcomes, "", NOW, NOW)
+    base = Commit(run, "c", f"dil/{job}", (), (), "", NOW, NOW, RunWork(outcomes))
     sequence = None
     opened = SqlStateStore(store.database, job, clock=lambda: NOW)
     block = opened.commit(opened.acquire_lease(run, lease_s=0), base)

@@ -12,11 +12,10 @@ from pathlib import Path
 import pytest
 
 from dil.errors import CommitConflictError, StateError
-from dil.model.dataset import Lease
+from dil.model.dataset import Lease, RunWork
 from dil.state.blocks.verification import verify_chain
 from dil.state.databases import sql
 from dil.state.filelog.entry import Change, Entry, decode, encode
-from dil.state.filelog.file_log import open_file_log
 from dil.state.filelog.folder import folder_name
 from tests.unit.state.file_logs import (
     JOB,
@@ -25,6 +24,7 @@ from tests.unit.state.file_logs import (
     Log,
     block_files,
     commit_of,
+    open_file_log,
     outcomes,
     payloads,
     published,
@@ -104,7 +104,7 @@ def test_a_statement_that_no_table_knows_is_a_state_error(log: Log) -> None:
 
 def test_an_entry_survives_its_text_exactly() -> None:
     values = (None, 0, -(2**63), '«ü»\x00"', b"\x00\xff", "")
-    entry = Entry("a/b ü", 7, "f1220", "w", (Change("UPDATE t SET a = ?", 2, values),) * 2)
+    entry = Entry(1, "a/b ü", 7, "f1220", "w", (Change("UPDATE t SET a = ?", 2, values),) * 2)
     content = encode(entry)
     assert decode(content, "here") == entry
     assert content.count(b"UPDATE t") == 1
@@ -435,7 +435,7 @@ def test_a_state_folder_that_is_a_file_is_an_error_with_advice(tmp_path: Path) -
 def test_a_commit_of_many_work_units_is_one_entry_that_a_snapshot_soon_replaces(log: Log) -> None:
     with log.store() as store:
         lease = store.acquire_lease("r0", lease_s=60)
-        store.commit(lease, replace(commit_of(0), outcomes=outcomes(0, 10_000)))
+        store.commit(lease, replace(commit_of(0), run=RunWork(outcomes(0, 10_000))))
     assert len(log.names("journal")) == 2
     assert [int(name[:20]) for name in log.names("snapshots")] == [2]
     with log.store() as store:

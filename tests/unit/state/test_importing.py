@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from dil.errors import ConfigError
-from dil.state.acts.importing import Limits, read_import
+from dil.state.amendments.importing import ImportLimits, read_import
 
 SIGNATURE = '[watermark.dt.1000, watermark.unit.{""id"":""x%2Fy""}]'
 RAW = '[watermark.dt.1000, watermark.unit.{"id":"x/y"}]'
@@ -57,20 +57,20 @@ def test_a_wrong_row_is_told_with_its_line(tmp_path: Path, row: str, what: str) 
 @pytest.mark.parametrize(
     ("limits", "what"),
     [
-        (Limits({1000: 1999}, 5000), "high 2000 is after the partition's end 1999"),
-        (Limits({1000: 3000}, 1500), "high 2000 is after now, 1500"),
-        (Limits({}, 1500), "high 2000 is after now, 1500"),
+        (ImportLimits({1000: 1999}, 5000), "high 2000 is after the partition's end 1999"),
+        (ImportLimits({1000: 3000}, 1500), "high 2000 is after now, 1500"),
+        (ImportLimits({}, 1500), "high 2000 is after now, 1500"),
     ],
 )
 def test_a_high_that_nobody_can_have_read_is_told_with_its_line(
-    tmp_path: Path, limits: Limits, what: str
+    tmp_path: Path, limits: ImportLimits, what: str
 ) -> None:
     path = write(tmp_path, f'job,signature,high\nj,"{SIGNATURE}",2000\n')
     with pytest.raises(ConfigError) as caught:
         read_import(path, "csv", "j", limits=limits)
     assert f"{path}:2" in str(caught.value)
     assert what in str(caught.value)
-    assert len(read_import(path, "csv", "j", limits=Limits({7: 1}, 2000)).highs) == 1
+    assert len(read_import(path, "csv", "j", limits=ImportLimits({7: 1}, 2000)).highs) == 1
 
 
 def test_all_wrong_rows_are_told_at_once_up_to_twenty(tmp_path: Path) -> None:

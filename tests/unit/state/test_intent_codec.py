@@ -15,6 +15,7 @@ from dil.model.dataset import (
     Move,
     OperatorAct,
     PublishedFile,
+    RunWork,
     UnitEntry,
     WorkUnitOutcome,
 )
@@ -43,17 +44,18 @@ INTENT = Intent(
         removes=(
             PublishedFile("file:///data/orders/part-0.avro", "[x]", 3, 21, "cd" * 32, "older"),
         ),
-        outcomes=(
-            WorkUnitOutcome("[x]", "u.{}", 1704067200000, 1704153600000, 1704153600000, 1),
-            WorkUnitOutcome(
-                "[y]", "u.{}", 1704153600000, 1704240000000, None, 5, "503", "20240102000000"
+        run=RunWork(
+            outcomes=(
+                WorkUnitOutcome("[x]", "u.{}", 1704067200000, 1704153600000, 1704153600000, 1),
+                WorkUnitOutcome(
+                    "[y]", "u.{}", 1704153600000, 1704240000000, None, 5, "503", "20240102000000"
+                ),
             ),
+            left_low=1704240000000,
         ),
         schema='{"name":"orders","type":"record"}',
         system_time=1709294400000,
         horizon=1709294400001,
-        left_low=1704240000000,
-        watermarks=True,
     ),
     token=7,
     dataset_dir="/data/orders",
@@ -99,8 +101,8 @@ outcomes = st.builds(
 def test_any_intent_survives_exactly(
     found: list[WorkUnitOutcome], skipped: list[WorkUnitOutcome], watermarks: bool
 ) -> None:
-    commit = Commit("r", "d", "s", (), (), tuple(found), "", 1, 2, None, watermarks)
-    commit = replace(commit, skipped=tuple(skipped))
+    work = RunWork(tuple(found), tuple(skipped), None, watermarks)
+    commit = Commit("r", "d", "s", (), (), "", 1, 2, work)
     intent = Intent(commit, 1, "/d", 0)
     assert decode_intent(encode_intent(intent)) == intent
 

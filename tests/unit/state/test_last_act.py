@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from dil.state.acts.last_act import LastAct, last_act
+from dil.state.amendments.last_act import LastAct, last_act
 
 WORK_UNITS = 7
 

@@ -15,7 +15,7 @@ from dil.state.databases.database import Row, SqlValue
 from dil.state.databases.outage import without_waiting
 from dil.state.databases.server_database import ServerDatabase
 from dil.state.databases.server_driver import AWAY, Diagnosis, Fault, ServerConnection, ServerDriver
-from dil.state.databases.tables import FORMAT
+from dil.state.databases.tables import FORMAT, POSTGRESQL, Dialect
 from dil.state.runs.keeping import LeaseKeeper
 from dil.state.store.sql_store import SqlStateStore
 from tests.servers.waiting import wait_until
@@ -76,6 +76,9 @@ class ScriptedConnection(ServerConnection):
     def existing(self, names: Iterable[str]) -> frozenset[str]:
         self._driver.require()
         return frozenset(names)
+
+    def dialect(self) -> Dialect:
+        return POSTGRESQL
 
     def begin_writing(self) -> None:
         self._driver.require()

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dil.errors import CommitConflictError
-from dil.model.dataset import Commit, Move, OperatorAct, PublishedFile, WorkUnitOutcome
+from dil.model.dataset import Commit, Move, OperatorAct, PublishedFile, RunWork, WorkUnitOutcome
 from dil.model.job import StateSpec
 from dil.spi.state_store import StateStore
 from dil.state import open_store
@@ -21,12 +21,12 @@ def signature(hour: int) -> str:
     return f"[watermark.dt.{hour * HOUR}, watermark.u.{{}}]"
 
 
-def commit_of(run: str, hour: int, **changes: object) -> Commit:
+def commit_of(run_id: str, hour: int, **changes: object) -> Commit:
     low, high = hour * HOUR, (hour + 1) * HOUR
     outcome = WorkUnitOutcome(signature(hour), "u.{}", low, high, high, 1)
-    file = PublishedFile(f"file:///d/{run}", signature(hour), 10, 70, "ab" * 32, run)
-    moves = (Move(f"file:///s/{run}", file),)
-    commit = Commit(run, "c", "dil/orders", moves, (), (outcome,), "s", NOW, NOW)
+    file = PublishedFile(f"file:///d/{run_id}", signature(hour), 10, 70, "ab" * 32, run_id)
+    moves = (Move(f"file:///s/{run_id}", file),)
+    commit = Commit(run_id, "c", "dil/orders", moves, (), "s", NOW, NOW, RunWork((outcome,)))
     return replace(commit, **changes)
 
 
@@ -75,7 +75,9 @@ def test_other_work_units_and_other_properties_leave_a_plan_true(
     [
         commit_of("x", 3),
         commit_of("x", 1, schema="s2"),
-        commit_of("x", 0, moves=(), outcomes=(), act=OperatorAct("f", "", removed=(signature(0),))),
+        commit_of(
+            "x", 0, moves=(), run=RunWork(), act=OperatorAct("f", "", removed=(signature(0),))
+        ),
     ],
     ids=["the same work unit", "another schema", "an operator's act"],
 )

@@ -80,6 +80,16 @@ class CursorConnector(Connector):
         return CursorSession(SOURCES[context.job.source.uri])
 
 
+class WindowlessConnector(CursorConnector):
+    """The same, and says that it does not look at the window."""
+
+    reads_window = False
+
+
+class WindowlessChildConnector(WindowlessConnector):
+    """A subclass, which says nothing of the window."""
+
+
 class OffsetConnector(Connector):
     """The same for a row protocol."""
 

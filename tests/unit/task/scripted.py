@@ -23,7 +23,8 @@ from dil.spi.connector import (
     RowSession,
     SessionContext,
 )
-from dil.task.attempt import Surroundings, run_work_unit
+from dil.task.context import Clocks
+from dil.task.work_unit import run_work_unit
 from tests.jobs import properties
 from tests.servers.rows import DAY_MS, START_MS
 
@@ -125,12 +126,12 @@ class ScriptedRowConnector(ScriptedConnector):
 
 
 class Waits:
-    """Surroundings whose sleeping takes no time and is written down."""
+    """Clocks whose sleeping takes no time and is written down."""
 
     def __init__(self, *, chance: float = 0.5, now_ms: int = NOW) -> None:
         self.slept: list[float] = []
         self._seconds = 0.0
-        self.around = Surroundings(
+        self.clocks = Clocks(
             now_ms=lambda: now_ms,
             monotonic=lambda: self._seconds,
             sleep=self._sleep,
@@ -171,7 +172,7 @@ class Desk:
         """Run the work unit."""
         job = job or self.job()
         context = RunContext(job, "r1", NOW, full_extract=True, staging_dir=str(self.staging))
-        return run_work_unit(context, unit or work_unit(), self.waits.around)
+        return run_work_unit(context, unit or work_unit(), self.waits.clocks)
 
     def left(self) -> list[str]:
         """Return everything below the run's staging folder, folders too."""

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import dil.task.attempt
+import dil.task.context
 from dil.errors import TransientSourceError, WriteError
 from dil.model.task import TaskReport
 from dil.publishing import read_results
@@ -54,7 +54,7 @@ class Refusing(LocalFilesystem):
 
 def test_the_result_is_written_last_and_tells_everything(desk: Desk, monkeypatch) -> None:
     filesystem = Recording()
-    monkeypatch.setattr(dil.task.attempt, "filesystem_for", lambda *_: filesystem)
+    monkeypatch.setattr(dil.task.context, "filesystem_for", lambda *_: filesystem)
     desk.script([Page(rows(1, 2), "c1"), Page(rows(3))])
     job = desk.job()
 
@@ -71,7 +71,7 @@ def test_the_result_is_written_last_and_tells_everything(desk: Desk, monkeypatch
 
 def test_an_attempt_whose_result_cannot_be_written_is_no_result(desk: Desk, monkeypatch) -> None:
     filesystem = Refusing("sync_folders")
-    monkeypatch.setattr(dil.task.attempt, "filesystem_for", lambda *_: filesystem)
+    monkeypatch.setattr(dil.task.context, "filesystem_for", lambda *_: filesystem)
     desk.script([Page(rows(1))])
 
     report = desk.run()
@@ -85,7 +85,7 @@ def test_a_failed_attempt_that_cannot_be_deleted_is_still_a_plain_failure(
     desk: Desk, monkeypatch
 ) -> None:
     filesystem = Refusing("delete_tree")
-    monkeypatch.setattr(dil.task.attempt, "filesystem_for", lambda *_: filesystem)
+    monkeypatch.setattr(dil.task.context, "filesystem_for", lambda *_: filesystem)
     desk.script([Page(rows(1), "c1"), TransientSourceError("gone")])
 
     report = desk.run()
@@ -301,12 +301,12 @@ def test_log_lines_of_an_attempt_say_which_it_is(desk: Desk) -> None:
             seen.append(logs._context.get())
 
     handler = Listening()
-    logging.getLogger("dil.task.attempt").addHandler(handler)
+    logging.getLogger("dil.task.work_unit").addHandler(handler)
     try:
         desk.script([TransientSourceError("x")], [TransientSourceError("y")])
         desk.run(desk.job(task__maxretries="1", task__retry__intervalinsec="0"))
     finally:
-        logging.getLogger("dil.task.attempt").removeHandler(handler)
+        logging.getLogger("dil.task.work_unit").removeHandler(handler)
 
     failed = [(one.job, one.run_id, one.unit, one.attempt) for one in seen if one.attempt]
     assert failed == [("orders", "r1", "s", 1), ("orders", "r1", "s", 2)]

@@ -25,8 +25,8 @@ from dil.model.task import RunContext, TaskReport
 from dil.publishing import read_results
 from dil.publishing.page_log import page_logs, read_log
 from dil.storage import LocalFilesystem
-from dil.task.attempt import run_work_unit
-from dil.task.checkpoints import NOT_KEPT, OF_BEFORE, OTHER_WINDOW, RESUMED, STARTED_OVER
+from dil.task.checkpoints import NOT_KEPT, OUTDATED, RESUMED, STARTED_OVER, WINDOW_CHANGED
+from dil.task.work_unit import run_work_unit
 from tests.unit.task.paged_source import SOURCES, Pages
 from tests.unit.task.scripted import NOW, Desk, rows, work_unit
 
@@ -57,8 +57,8 @@ class Bench(Desk):
         SOURCES[self.folder.name] = made
         return made
 
-    def cursors(self, **changes: str) -> Job:
-        return self._of("CursorConnector", **changes)
+    def cursors(self, kind: str = "CursorConnector", **changes: str) -> Job:
+        return self._of(kind, **changes)
 
     def offsets(self, **changes: str) -> Job:
         parameters = [{"name": "o", "type": "pagestart"}, {"name": "n", "type": "pagesize"}]
@@ -80,7 +80,7 @@ class Bench(Desk):
     def go(self, job: Job, run_id: str = "r1", **members: object) -> TaskReport:
         unit = members.pop("unit", work_unit())
         context = RunContext(job, run_id, NOW, full_extract=True, staging_dir=self.staged(run_id))
-        return run_work_unit(replace(context, **members), unit, self.waits.around)
+        return run_work_unit(replace(context, **members), unit, self.waits.clocks)
 
     def staged(self, run_id: str = "r1") -> str:
         return str(self.staging.parent / run_id)
@@ -275,9 +275,9 @@ def test_what_a_later_run_goes_on_from_may_be_deleted_behind_it(bench: Bench) ->
 @pytest.mark.parametrize(
     ("change", "note"),
     [
-        ({"unit": structs.replace(work_unit(), low=work_unit().low + 1)}, OTHER_WINDOW),
-        ({"unit": structs.replace(work_unit(), high=work_unit().high + 1)}, OTHER_WINDOW),
-        ({"unit": structs.replace(work_unit(), last_high=work_unit().low + 5)}, OF_BEFORE),
+        ({"unit": structs.replace(work_unit(), low=work_unit().low + 1)}, WINDOW_CHANGED),
+        ({"unit": structs.replace(work_unit(), high=work_unit().high + 1)}, WINDOW_CHANGED),
+        ({"unit": structs.replace(work_unit(), last_high=work_unit().low + 5)}, OUTDATED),
     ],
 )
 def test_another_work_unit_does_not_go_on_from_it_and_says_so(
@@ -289,6 +289,28 @@ def test_another_work_unit_does_not_go_on_from_it_and_says_so(
     report = bench.go(job, "r2", resume_from=bench.logs(), **change)
 
     assert source.asked == [0, 1, 2, 0, 1, 2]
+    assert report.notes == (note,)
+
+
+@pytest.mark.parametrize(
+    ("connector", "asked", "note"),
+    [
+        ("WindowlessConnector", [0, 1, 2, 2], RESUMED),
+        ("WindowlessChildConnector", [0, 1, 2, 0, 1, 2], WINDOW_CHANGED),
+    ],
+)
+def test_another_window_goes_on_only_where_the_connector_itself_declares_that_it_reads_none(
+    bench: Bench, connector: str, asked: list[int], note: str
+) -> None:
+    parameters = json.dumps([{"name": "cursor", "type": "session"}])
+    source = bench.source(3, {3: DOWN})
+    job = bench.cursors(connector, ms__parameters=parameters)
+    bench.go(job)
+
+    later = structs.replace(work_unit(), high=work_unit().high + 1)
+    report = bench.go(job, "r2", resume_from=bench.logs(), unit=later)
+
+    assert source.asked == asked
     assert report.notes == (note,)
 
 

@@ -11,9 +11,10 @@ import pytest
 
 from dil.errors import WriteError
 from dil.model.secret import OpenedText, Secret
+from dil.model.task import AttemptId
 from dil.observe.redaction import redactor
 from dil.spi.audit import AuditedRequest
-from dil.writing.audit import AuditOrigin, AuditPlace, AuditWriter
+from dil.writing.audit import AuditPlace, AuditWriter
 
 REQUEST = AuditedRequest(
     "POST",
@@ -39,7 +40,7 @@ def writer(folder: Path, *, is_required: bool = True, attempt: int = 1) -> Audit
         str(folder), is_required, lambda: 1_700_000_000_000, ticking(),
         redactor([Secret("s3cr3t-key")]),
     )  # fmt: skip
-    return AuditWriter(place, AuditOrigin("orders", "run-1", "[unit]", "abc", attempt))
+    return AuditWriter(place, AttemptId("orders", "run-1", "[unit]", "abc", attempt))
 
 
 def lines(folder: Path) -> list[dict[str, Any]]:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from dil.errors import WriteError
-from dil.storage import FileInfo, LocalFilesystem
+from dil.storage import FileInfo, Folder, LocalFilesystem
 from dil.writing.dump import DumpWriter
 
 
@@ -22,7 +22,7 @@ def pieces(alone: str, numbered: str, *data: bytes) -> pa.RecordBatch:
 
 
 def test_the_only_file_has_the_plain_name_and_counts_as_one_row(tmp_path: Path) -> None:
-    writer = DumpWriter(LocalFilesystem(), str(tmp_path))
+    writer = DumpWriter(Folder(LocalFilesystem(), str(tmp_path)))
     writer.write(pieces("a", "a_0", b"one", b"", b"two"))
     writer.write(pieces("a", "a_0", b"three"))
     (file,) = writer.finish()
@@ -33,7 +33,7 @@ def test_the_only_file_has_the_plain_name_and_counts_as_one_row(tmp_path: Path) 
 
 
 def test_several_files_have_their_numbers(tmp_path: Path) -> None:
-    writer = DumpWriter(LocalFilesystem(), str(tmp_path))
+    writer = DumpWriter(Folder(LocalFilesystem(), str(tmp_path)))
     for number in range(3):
         writer.write(pieces("a", f"a_{number}", b"x" * number))
     files = writer.finish()
@@ -41,13 +41,13 @@ def test_several_files_have_their_numbers(tmp_path: Path) -> None:
 
 
 def test_nothing_written_is_no_file_and_no_schema(tmp_path: Path) -> None:
-    writer = DumpWriter(LocalFilesystem(), str(tmp_path))
+    writer = DumpWriter(Folder(LocalFilesystem(), str(tmp_path)))
     assert writer.schema is None
     assert writer.finish() == ()
 
 
 def test_an_aborted_dump_leaves_nothing(tmp_path: Path) -> None:
-    writer = DumpWriter(LocalFilesystem(), str(tmp_path))
+    writer = DumpWriter(Folder(LocalFilesystem(), str(tmp_path)))
     writer.write(pieces("a", "a_0", b"1"))
     writer.write(pieces("a", "a_1", b"2"))
     writer.abort()
@@ -64,7 +64,7 @@ class Forgetful(LocalFilesystem):
 
 
 def test_a_file_that_has_another_size_than_was_written_is_an_error(tmp_path: Path) -> None:
-    writer = DumpWriter(Forgetful(), str(tmp_path))
+    writer = DumpWriter(Folder(Forgetful(), str(tmp_path)))
     writer.write(pieces("a", "a_0", b"1234"))
     with pytest.raises(WriteError, match="has 3 of 4 bytes"):
         writer.finish()

@@ -17,13 +17,13 @@ from hypothesis import strategies as st
 from dil.errors import ConversionError, WriteError
 from dil.model.job import OutputFormat, WritingSpec
 from dil.model.task import StagedFile
-from dil.storage import LocalFilesystem
+from dil.storage import Folder, LocalFilesystem
 from dil.writing import partitioned
 from dil.writing.formats import reader_for, writer_for
 from dil.writing.hive_names import NULL
 from dil.writing.ownership import give
 from dil.writing.partitioned import ApartBy, PartitionedWriter
-from dil.writing.rolling import Place
+from dil.writing.rolling import OutputFolder
 
 SPEC = WritingSpec(format=OutputFormat.PARQUET)
 
@@ -32,8 +32,8 @@ def apart(
     staging: Path, *fields: str, kind: OutputFormat = OutputFormat.PARQUET, **by: Any
 ) -> PartitionedWriter:
     spec = WritingSpec(format=kind, row_group_rows=8)
-    place = Place(LocalFilesystem(), str(staging), spec, writer_for(kind))
-    return PartitionedWriter(place, ApartBy(fields, **by))
+    output = OutputFolder(Folder(LocalFilesystem(), str(staging)), spec, writer_for(kind))
+    return PartitionedWriter(output, ApartBy(fields, **by))
 
 
 def rows(**columns: list[Any]) -> pa.RecordBatch:
@@ -193,8 +193,8 @@ class CountingDisk(LocalFilesystem):
 
 def test_no_more_files_are_open_than_allowed_and_pieces_are_put_together(tmp_path: Path) -> None:
     disk = CountingDisk()
-    place = Place(disk, str(tmp_path), SPEC, writer_for(SPEC.format))
-    writer = PartitionedWriter(place, ApartBy(("p",), most_open=3))
+    output = OutputFolder(Folder(disk, str(tmp_path)), SPEC, writer_for(SPEC.format))
+    writer = PartitionedWriter(output, ApartBy(("p",), most_open=3))
     for turn in range(4):
         writer.write(rows(p=list(range(10)), a=[10 * turn + n for n in range(10)]))
     files = writer.finish()
@@ -210,8 +210,8 @@ def test_rows_wait_for_their_turn_only_as_long_as_there_is_room(
     monkeypatch.setattr(partitioned, "HELD_BYTES", 20_000)
     monkeypatch.setattr(partitioned, "_SPLIT_ROWS", 1)
     disk = CountingDisk()
-    place = Place(disk, str(tmp_path), SPEC, writer_for(SPEC.format))
-    writer = PartitionedWriter(place, ApartBy(("p",), most_open=2))
+    output = OutputFolder(Folder(disk, str(tmp_path)), SPEC, writer_for(SPEC.format))
+    writer = PartitionedWriter(output, ApartBy(("p",), most_open=2))
     for turn in range(10):
         writer.write(rows(p=list(range(8)), a=[8 * turn + n for n in range(8)]))
         assert sum(each.bytes for each in writer._waiting.values()) <= 20_000
@@ -227,8 +227,8 @@ def test_what_all_open_files_hold_in_memory_is_bounded(
 ) -> None:
     monkeypatch.setattr(partitioned, "HELD_BYTES", 10_000)
     monkeypatch.setattr(partitioned, "_SPLIT_ROWS", 1)
-    place = Place(LocalFilesystem(), str(tmp_path), SPEC, writer_for(SPEC.format))
-    writer = PartitionedWriter(place, ApartBy(("p",)))
+    output = OutputFolder(Folder(LocalFilesystem(), str(tmp_path)), SPEC, writer_for(SPEC.format))
+    writer = PartitionedWriter(output, ApartBy(("p",)))
     for _ in range(20):
         writer.write(rows(p=[1, 2] * 100, a=list(range(200))))
         assert sum(lane.held_bytes for lane in writer._lanes.values()) <= 10_000

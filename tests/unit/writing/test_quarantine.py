@@ -12,18 +12,20 @@ import pytest
 
 from dil.errors import ConversionError, WriteError
 from dil.model.contract import DiscardCount, QuarantineSpec, RejectCount
+from dil.model.task import AttemptId
 from dil.spi.rejects import RejectedRow
-from dil.storage import LocalFilesystem
-from dil.writing.quarantine import Origin, QuarantinePlace, QuarantineWriter
+from dil.storage import Folder, LocalFilesystem
+from dil.writing.quarantine import QuarantineWriter
 
 BATCH = pa.RecordBatch.from_pylist([{"id": number, "name": f"n{number}"} for number in range(4)])
 
 
 def writer(folder: Path, *, target_bytes: int = 1 << 20, **spec: Any) -> QuarantineWriter:
     return QuarantineWriter(
-        QuarantinePlace(LocalFilesystem(), str(folder), target_bytes),
+        Folder(LocalFilesystem(), str(folder)),
         QuarantineSpec(**spec),
-        Origin("[unit]", "run-1", 2),
+        AttemptId("orders", "run-1", "[unit]", "abc", 2),
+        target_bytes,
     )
 
 

@@ -14,17 +14,20 @@ import pytest
 from dil.errors import RefusedAnswer, SourceContractError, WriteError
 from dil.model.egress import AnswerCount, EgressSpec
 from dil.model.secret import OpenedText
-from dil.storage import LocalFilesystem
-from dil.writing.refused_rows import RefusedPlace, RefusedRows
+from dil.model.task import AttemptId
+from dil.storage import Folder, LocalFilesystem
+from dil.writing.refused_rows import RefusedRows
 
 UNFIT = RefusedAnswer(422, "Unprocessable", '{"error":"id hunter2 is unknown"}')
 
 
 def kept(folder: Path, **spec: Any) -> RefusedRows:
-    place = RefusedPlace(
-        LocalFilesystem(), str(folder), "[unit]", "run-1", 2, lambda t: t.replace("hunter2", "***")
+    return RefusedRows(
+        Folder(LocalFilesystem(), str(folder)),
+        EgressSpec(keeps_refused=True, **spec),
+        AttemptId("orders", "run-1", "[unit]", "abc", 2),
+        lambda text: text.replace("hunter2", "***"),
     )
-    return RefusedRows(place, EgressSpec(keeps_refused=True, **spec))
 
 
 def lines(path: str) -> list[Mapping[str, Any]]:

@@ -14,20 +14,18 @@ from dil.errors import ConversionError, WriteError
 from dil.model.job import OutputFormat, WritingSpec
 from dil.model.task import StagedFile
 from dil.spi.writer import FileWriter
-from dil.storage.local import LocalFilesystem
+from dil.storage import Folder, LocalFilesystem
 from dil.writing.formats import reader_for, writer_for
+from dil.writing.rolling import OutputFolder
 from dil.writing.staging import StagedWriter
 
 
 def staged(
     folder: Path, output_format: OutputFormat = OutputFormat.PARQUET, **spec: Any
 ) -> StagedWriter:
-    return StagedWriter(
-        LocalFilesystem(),
-        str(folder),
-        WritingSpec(format=output_format, **spec),
-        writer_for(output_format),
-    )
+    local = Folder(LocalFilesystem(), str(folder))
+    writing = WritingSpec(format=output_format, **spec)
+    return StagedWriter(OutputFolder(local, writing, writer_for(output_format)))
 
 
 def batch(rows: list[dict[str, Any]], *fields: tuple[str, pa.DataType]) -> pa.RecordBatch:
@@ -253,7 +251,8 @@ def test_a_full_disk_is_a_write_error_with_path_and_reason(
     tmp_path: Path, output_format: OutputFormat
 ) -> None:
     spec = WritingSpec(format=output_format)
-    writer = StagedWriter(FullDisk(), str(tmp_path), spec, writer_for(output_format))
+    output = OutputFolder(Folder(FullDisk(), str(tmp_path)), spec, writer_for(output_format))
+    writer = StagedWriter(output)
     with pytest.raises(WriteError) as caught:  # noqa: PT012 - the first or the last byte may fail
         writer.write(batch([{"a": 1}], ("a", pa.int64())))
         writer.finish()
@@ -292,7 +291,9 @@ class Lines(FileWriter):
 
 
 def test_a_writer_of_a_plug_in_works_until_the_schema_changes(tmp_path: Path) -> None:
-    writer = StagedWriter(LocalFilesystem(), str(tmp_path), WritingSpec(), Lines)
+    writer = StagedWriter(
+        OutputFolder(Folder(LocalFilesystem(), str(tmp_path)), WritingSpec(), Lines)
+    )
     writer.write(batch([{"a": 1}], ("a", pa.int64())))
     writer.write(batch([{"b": 1}], ("b", pa.int64())))
     with pytest.raises(ConversionError, match="Lines"):

@@ -8,9 +8,9 @@ import pytest
 
 from dil.errors import ConfigError, StateError
 from dil.model.report import RunStatus
-from dil.operator import acts
-from dil.operator.backfill.proposing import How
-from dil.operator.compaction import Wish, compact
+from dil.operator import amendments
+from dil.operator.backfill.publication import RowDecision
+from dil.operator.compaction import CompactionRequest, compact
 from tests.backfills import Backfills, correct, late_row, notes_of, source_notes
 from tests.servers.http_server import HttpServer
 from tests.stories import Story, day, failing, ids_of, work_unit
@@ -95,10 +95,10 @@ def test_a_compaction_meanwhile_makes_nothing_stale(
     for number in range(1, 5):
         story.run(day(number))
     definition = backfills.take(range(1, 3))
-    compact(story.job(), Wish(backfills.clock, target_bytes=10**9))
+    compact(story.job(), CompactionRequest(backfills.clock, target_bytes=10**9))
 
-    assert backfills.propose(definition, How.APPEND).stale == ()
-    backfills.publish(definition, How.APPEND)
+    assert backfills.propose(definition, RowDecision.APPEND).stale == ()
+    backfills.publish(definition, RowDecision.APPEND)
 
     assert story.rows() == ids_of("a", "b", days=range(4)) + ids_of("a", "b", days=range(1, 3))
 
@@ -126,10 +126,14 @@ def test_a_work_unit_that_was_forgotten_since_is_not_published_twice(
     definition = backfills.take(range(1, 3))
     with (
         story.store() as store,
-        acts.open_desk(story.job(), store, "forget", now_ms=day(4), clock=backfills.clock) as desk,
+        amendments.open_session(
+            story.job(), store, "forget", now_ms=day(4), clock=backfills.clock
+        ) as session,
     ):
-        one = acts.Selection(signatures=frozenset({work_unit(1, "a")}))
-        acts.perform(desk, acts.propose_forget(desk, one, acts.FileDecision.WITHDRAW))
+        one = amendments.Selection(signatures=frozenset({work_unit(1, "a")}))
+        amendments.apply(
+            session, amendments.propose_forget(session, one, amendments.FileDecision.WITHDRAW)
+        )
 
     assert backfills.propose(definition).stale == (work_unit(1, "a"),)
     backfills.publish(definition, is_partial=True)

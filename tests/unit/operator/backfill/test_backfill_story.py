@@ -10,13 +10,13 @@ import pytest
 
 from dil.errors import ConfigError, LeaseHeldError, StateError
 from dil.model.report import RunStatus
-from dil.operator.backfill.definition import job_of
-from dil.operator.backfill.proposing import How
-from dil.operator.backfill.standing import Status
-from dil.operator.compaction import Wish, compact
+from dil.operator.backfill.definition import backfill_job
+from dil.operator.backfill.publication import RowDecision
+from dil.operator.backfill.status import Phase
+from dil.operator.compaction import CompactionRequest, compact
 from dil.publishing import publisher
-from dil.run import plans, runs
-from dil.run.runs import leased
+from dil.run import plan_builder, run_history
+from dil.run.lease import leased
 from dil.state import open_store
 from dil.state.blocks.source_state import COMMITTED, FAILED
 from tests.backfills import Backfills, correct, late_row, notes_of, source_notes, take_away
@@ -47,7 +47,7 @@ def test_reading_touches_neither_the_dataset_nor_the_state_of_the_job(
     assert snapshot(story.folder / "lake" / "shop") == before
     assert (story.states(), story.head()) == (states, head)
     assert visible_files(story.folder) != []
-    assert backfills.standing(definition).status is Status.COMPLETE
+    assert backfills.status(definition).phase is Phase.COMPLETE
 
 
 def test_it_reads_the_units_that_are_asked_for(story: Story, backfills: Backfills) -> None:
@@ -66,12 +66,12 @@ def test_a_failed_work_unit_is_read_by_the_next_reading_alone(
     source.faults.append(failing(2, "b"))
 
     first = backfills.read(definition)
-    standing = backfills.standing(definition)
+    status = backfills.status(definition)
     source.faults.clear()
     second = backfills.read(definition)
 
     assert (first.status, first.exit_code) == (RunStatus.PARTIAL, 4)
-    assert (standing.status, standing.failed) == (Status.UNFINISHED, {work_unit(2, "b")})
+    assert (status.phase, status.failed) == (Phase.UNFINISHED, {work_unit(2, "b")})
     assert (second.status, second.units.planned) == (RunStatus.SUCCESS, 1)
     assert backfills.read(definition).status is RunStatus.NOTHING_DUE
     assert backfills.held(definition) == ids_of("a", "b", days=range(1, 3))
@@ -90,7 +90,7 @@ def test_it_is_read_while_a_run_of_the_job_holds_the_lease(
         with pytest.raises(LeaseHeldError):
             backfills.publish(definition)
 
-    assert backfills.standing(definition).status is Status.COMPLETE
+    assert backfills.status(definition).phase is Phase.COMPLETE
 
 
 def test_what_the_job_reads_meanwhile_is_its_own(story: Story, backfills: Backfills) -> None:
@@ -108,10 +108,10 @@ def test_what_the_job_reads_meanwhile_is_its_own(story: Story, backfills: Backfi
 def test_reading_can_be_slowed_down(story: Story, backfills: Backfills) -> None:
     story.run(day(4))
     definition = backfills.begin(range(1, 3))
-    slow = job_of(story.job(), definition.id, parallelism=3, pause_s=5)
+    slow = backfill_job(story.job(), definition.id, parallelism=3, pause_s=5)
 
     with open_store(slow.state, slow.name, clock=backfills.clock) as store:
-        left = plans.approved(slow, store, day(4), definition.plan).work_units
+        left = plan_builder.approved(slow, store, day(4), definition.plan).work_units
 
     assert slow.running.threads == 3
     assert [unit.not_before - day(4) for unit in left] == [0, 5_000, 10_000, 15_000]
@@ -147,7 +147,7 @@ def test_the_rows_take_the_place_of_those_of_the_same_work_units(
     assert (story.states(), found.changed) == (states, ())
     assert story.head()["event"]["newWatermark"] == watermark  # type: ignore[index]
     assert story.run(day(4)).status is RunStatus.NOTHING_DUE
-    assert backfills.standing(definition).status is Status.PUBLISHED
+    assert backfills.status(definition).phase is Phase.PUBLISHED
 
 
 def test_undo_brings_back_exactly_what_was_there(
@@ -164,10 +164,10 @@ def test_undo_brings_back_exactly_what_was_there(
 
     assert (notes_of(story), story.states()) == (before, states)
     assert [path.name for path in visible_files(story.folder)] == files
-    assert backfills.standing(definition).status is Status.UNDONE
+    assert backfills.status(definition).phase is Phase.UNDONE
     backfills.undo(definition)
     assert notes_of(story) == source_notes(source, range(4))
-    assert backfills.standing(definition).status is Status.PUBLISHED
+    assert backfills.status(definition).phase is Phase.PUBLISHED
     assert story.head()
 
 
@@ -194,7 +194,7 @@ def test_an_appending_job_is_asked_how(
     assert backfills.propose(definition).needs == ("--append", "--replace")
     with pytest.raises(StateError, match="append"):
         backfills.publish(definition)
-    backfills.publish(definition, How.REPLACE)
+    backfills.publish(definition, RowDecision.REPLACE)
 
     assert notes_of(story) == source_notes(source, range(4))
 
@@ -204,7 +204,7 @@ def test_an_appending_job_may_get_another_version(story: Story, backfills: Backf
     story.run(day(4))
     definition = backfills.take(range(1, 3))
 
-    backfills.publish(definition, How.APPEND)
+    backfills.publish(definition, RowDecision.APPEND)
     both = story.rows()
     backfills.undo(definition)
 
@@ -219,7 +219,7 @@ def test_a_job_that_shares_its_dataset_takes_only_its_own_files_away(
     story.run(day(4), story.job(job__name="others"))
     story.run(day(4), story.job())
 
-    backfills.publish(backfills.take(range(1, 3)), How.REPLACE)
+    backfills.publish(backfills.take(range(1, 3)), RowDecision.REPLACE)
 
     once = ids_of("a", "b", days=range(4))
     assert story.rows() == once + once
@@ -271,7 +271,7 @@ def test_rows_of_one_key_are_merged_in_the_order_in_which_they_were_read(
 
     backfills.publish(definition)
 
-    assert len(backfills.standing(definition).files) > 2 * 10
+    assert len(backfills.status(definition).files) > 2 * 10
     assert story.rows() == last == Counter({("a", 15): 1, ("b", 15): 1})
 
 
@@ -457,7 +457,7 @@ def test_a_partition_that_was_read_in_part_is_read_up_to_there(
 
     definition = backfills.take(range(3, 4))
     assert {unit.high for unit in definition.plan.work_units} == {noon}
-    backfills.publish(definition, How.REPLACE)
+    backfills.publish(definition, RowDecision.REPLACE)
     story.run(day(4))
 
     assert story.rows() == ids_of("a", "b", days=range(4))
@@ -472,16 +472,16 @@ def test_rows_that_were_put_together_with_others_are_not_doubled(
     story.changes["ms__publish__mode"] = "append"
     for number in range(1, 5):
         story.run(day(number))
-    compact(story.job(), Wish(backfills.clock, target_bytes=10**9))
+    compact(story.job(), CompactionRequest(backfills.clock, target_bytes=10**9))
     compacted = story.rows()
     correct(source, "a", 5)
     definition = backfills.take(range(1, 3))
 
     with pytest.raises(StateError, match="rows of several work units"):
-        backfills.publish(definition, How.REPLACE)
+        backfills.publish(definition, RowDecision.REPLACE)
 
     assert story.rows() == compacted == ids_of("a", "b", days=range(4))
-    backfills.publish(definition, How.APPEND)
+    backfills.publish(definition, RowDecision.APPEND)
     assert story.rows() == compacted + ids_of("a", "b", days=range(1, 3))
 
 
@@ -503,11 +503,11 @@ def test_a_merge_that_lost_files_is_given_up_as_a_whole(
         assert pending is not None
         rewritten = [move for move in pending.commit.moves if not move.target.signature]
         Path(rewritten[0].source).unlink()
-        found = runs.unfinished(story.job(), store)
+        found = run_history.begun_publish(story.job(), store)
         assert found is not None
         assert found.lost
         with leased(story.job(), store, "finish", backfills.clock) as lease:
-            runs.finish(story.job(), store, lease, found)
+            run_history.finish_publish(story.job(), store, lease, found)
 
     assert (notes_of(story), story.states()) == (before, states)
     assert story.head()

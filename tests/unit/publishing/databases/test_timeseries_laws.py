@@ -51,7 +51,7 @@ registries = st.lists(entries, unique_by=lambda entry: entry.label).map(
 
 def commit(coming, going, act: OperatorAct | None = None) -> Commit:
     moves = tuple(Move(f"/staged/{number}", file) for number, file in enumerate(coming))
-    return Commit("run", "d", "s", moves, tuple(going), (), "", NOW, NOW, act=act)
+    return Commit("run", "d", "s", moves, tuple(going), "", NOW, NOW, act=act)
 
 
 @quickly

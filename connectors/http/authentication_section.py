@@ -1,0 +1,161 @@
+"""``ms.authentication`` as a frozen model; which members go together (behaviour.md B7.4)."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Iterator, Mapping, Set
+from dataclasses import replace
+from urllib.parse import urlsplit
+
+from dil.model.authentication import Authentication
+from dil.model.json import JsonValue, as_text
+from dil.secrets import is_reference
+from dil.spi.reading import ShapeError, Surroundings, as_object, build, is_scalar, texts
+from dil.storage.locations import PathError, local_path
+from dil.text.variables import placeholders
+
+Finding = tuple[str, str]
+
+_SECRETS = ("token", "clientSecret", "refreshToken")
+_SECRET_NAME = re.compile(r"secret|passw|token|key|assertion", re.IGNORECASE)
+_DIL = frozenset({"method", "encryption", "header", "token"})
+_OAUTH2 = frozenset(
+    {
+        "method", "encryption", "header", "grant", "tokenUri", "clientId", "clientSecret",
+        "clientAuthentication", "scope", "audience", "parameters", "expiryMarginSeconds",
+    }
+)  # fmt: skip
+_MEMBERS: Mapping[str, frozenset[str]] = {
+    "basic": _DIL,
+    "bearer": _DIL,
+    "oauth": _DIL,
+    "custom": _DIL,
+    "apikey": frozenset({"method", "encryption", "token", "name", "in"}),
+    "oauth2": _OAUTH2 | {"refreshToken", "refreshTokenFile"},
+}
+_REFRESH_ONLY = ("refreshToken", "refreshTokenFile")
+_REQUIRED: Mapping[str, tuple[str, ...]] = {
+    "client_credentials": ("tokenUri", "clientId", "clientSecret"),
+    "refresh_token": ("tokenUri",),
+    "password": ("tokenUri",),
+}
+
+
+def authentication(value: JsonValue, around: Surroundings) -> Authentication:
+    """Return the model of ``ms.authentication``.
+
+    Raises:
+        ShapeError: a member is wrong, missing or unknown, or does not go with the method or the
+            grant.
+    """
+    written = as_object(value)
+    members: dict[str, object] = dict(written)
+    if members.get("encryption") == "":  # as DIL's documents write it beside the method custom
+        members["encryption"] = "none"
+    plain = texts(written)
+    for name in _SECRETS:
+        text = plain.get(name)
+        if isinstance(text, str):
+            members[name] = around.secret(text, name) if text else None
+    client = plain.get("clientId")
+    if isinstance(client, str):
+        members["clientId"] = around.secret(client, "clientId") if is_reference(client) else client
+    if isinstance(written.get("parameters"), Mapping):
+        members["parameters"] = _form_members(as_object(written["parameters"]), around)
+    settings = build(Authentication, members)
+    given = {name for name, item in written.items() if item not in (None, "")}
+    given |= {"encryption"} & set(written)  # DIL's documents write it as an empty text
+    findings = [*_misplaced(settings, given), *_missing(settings, given), *_uri(settings, given)]
+    if findings:
+        raise ShapeError(*findings)
+    return replace(settings, refresh_token_file=_located(settings, around))
+
+
+def _form_members(members: Mapping[str, JsonValue], around: Surroundings) -> dict[str, object]:
+    found: dict[str, object] = {}
+    for name, item in members.items():
+        if item is None or not is_scalar(item):
+            raise ShapeError((f'parameters: "{name}" has no text', "Write its value as text."))
+        text = as_text(item)
+        is_secret = is_reference(text) or _SECRET_NAME.search(name)
+        found[name] = around.secret(text, f'parameters: "{name}"') if is_secret else text
+    return found
+
+
+def _misplaced(settings: Authentication, given: Set[str]) -> Iterator[Finding]:
+    """Yield members that the method or the grant does not know, which would have no effect."""
+    allowed = _MEMBERS[settings.method]
+    for name in sorted(given - allowed):
+        known = ", ".join(sorted(allowed))
+        yield f'has "{name}", which method {settings.method} does not use', f"Members: {known}."
+    if settings.method == "oauth2" and settings.grant not in (None, "refresh_token"):
+        for name in _REFRESH_ONLY:
+            if name in given:
+                yield (
+                    f'has "{name}", which grant {settings.grant} does not use',
+                    'Leave it out, or write "grant":"refresh_token".',
+                )
+    if settings.method in {"apikey", "oauth2"} and settings.encryption != "none":
+        yield f"encryption does not go with method {settings.method}", "Leave encryption out."
+
+
+def _missing(settings: Authentication, given: Set[str]) -> Iterator[Finding]:
+    wanted: tuple[str, ...] = () if settings.method in {"apikey", "oauth2"} else ("encryption",)
+    if settings.method == "apikey":
+        wanted = ("name", "token")
+    elif settings.method == "oauth2":
+        wanted = ("grant",) if settings.grant is None else _REQUIRED[settings.grant]
+    for name in wanted:
+        if name not in given:
+            yield f'lacks the member "{name}"', f'Add "{name}".'
+    if settings.grant == "refresh_token" and not given & set(_REFRESH_ONLY):
+        yield (
+            'has neither "refreshToken" nor "refreshTokenFile"',
+            "Give a refresh token, or the file that holds it.",
+        )
+    if "clientSecret" in given and not given & {"clientId"} and "clientId" not in wanted:
+        yield 'has "clientSecret" and no "clientId"', 'Add "clientId".'
+
+
+def _uri(settings: Authentication, given: Set[str]) -> Iterator[Finding]:
+    """Yield what is wrong with the token address: secrets travel there."""
+    if "tokenUri" not in given or not settings.is_fetched:
+        return
+    scheme, host = _scheme_and_host(settings.token_uri)
+    if not host or scheme not in {"http", "https"}:
+        yield "tokenUri is no HTTP address", "Write https://host/path, without user or password."
+    elif placeholders(settings.token_uri):
+        yield "tokenUri holds {{variables}}", "One token serves all work units: write the address."
+    elif scheme == "http" and not _is_loopback(host):
+        yield (
+            "tokenUri begins with http://, and the client's secret would travel readable",
+            "Use https://; plain http is for this machine alone (localhost).",
+        )
+
+
+def _scheme_and_host(uri: str) -> tuple[str, str]:
+    """Return both in lower case, empty where the URI is none or holds a user."""
+    try:
+        parts = urlsplit(uri)
+        host = parts.hostname or ""
+    except ValueError:
+        return "", ""
+    return ("", "") if "@" in parts.netloc else (parts.scheme.lower(), host.lower())
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _located(settings: Authentication, around: Surroundings) -> str:
+    """Return the absolute path of the refresh token's file; relative, it is beside the job."""
+    if not settings.refresh_token_file:
+        return ""
+    try:
+        return str(local_path(settings.refresh_token_file, around.folder))
+    except PathError as error:
+        raise ShapeError((f"refreshTokenFile {error}", "Name a local file.")) from None

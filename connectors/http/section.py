@@ -1,0 +1,219 @@
+"""The properties of HTTP, and what reads their JSON."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from annotated_types import Ge, Le
+
+from connectors.http.authentication_section import authentication
+from dil.model.authentication import Authentication
+from dil.model.json import JsonValue, as_text
+from dil.model.secret import Secret
+from dil.model.section import (
+    ONE_OF,
+    Bool,
+    Int,
+    Rate,
+    Scope,
+    Section,
+    StandsFor,
+    Support,
+    Text,
+    ValueType,
+    Written,
+    prop,
+)
+from dil.model.settings import HttpStatuses, HttpStatusReasons
+from dil.secrets import is_reference
+from dil.spi.reading import ShapeError, Surroundings, as_object, build, is_scalar
+
+_SECRET_HEADER = re.compile(
+    r"authorization|cookie|token|secret|passw|api-?key|signature", re.IGNORECASE
+)
+
+
+def _headers(value: JsonValue, around: Surroundings) -> dict[str, str | Secret]:
+    headers: dict[str, str | Secret] = {}
+    for name, item in as_object(value).items():
+        if item is None or not is_scalar(item):
+            raise ShapeError((f'header "{name}" has no text', "Write the header's value as text."))
+        text = as_text(item)
+        is_secret = is_reference(text) or _SECRET_HEADER.search(name)
+        headers[name] = around.secret(text, f'header "{name}"') if is_secret else text
+    return headers
+
+
+def _statuses(value: JsonValue, around: Surroundings) -> HttpStatuses:
+    del around
+    return build(HttpStatuses, as_object(value))
+
+
+def _reasons(value: JsonValue, around: Surroundings) -> HttpStatusReasons:
+    del around
+    return build(HttpStatusReasons, as_object(value))
+
+
+def _content_types(value: JsonValue, around: Surroundings) -> dict[str, str]:
+    members = as_object(value)
+    if "content-type" not in {name.lower() for name in members}:
+        around.notice("has no Content-Type, so it has no effect", 'Name it "Content-Type".')
+    found: dict[str, str] = {}
+    for name, item in members.items():
+        if not isinstance(item, str):
+            raise ShapeError((f'"{name}" is no text', "Write a media type."))
+        found[name] = item
+    return found
+
+
+_Method = Annotated[Literal["GET", "GET_XE", "POST", "PUT", "PATCH", "DELETE"], ONE_OF]
+_Headers = Annotated[dict[str, str | Secret], Written(ValueType.JSON_OBJECT, read=_headers)]
+_Authentication = Annotated[Authentication, Written(ValueType.JSON_OBJECT, read=authentication)]
+_Statuses = Annotated[HttpStatuses, Written(ValueType.JSON_OBJECT, read=_statuses)]
+_Reasons = Annotated[HttpStatusReasons, Written(ValueType.JSON_OBJECT, read=_reasons)]
+_ContentTypes = Annotated[dict[str, str], Written(ValueType.JSON_OBJECT, read=_content_types)]
+
+
+@dataclass(frozen=True, slots=True)
+class HttpSection(Section):
+    """What a job says about HTTP."""
+
+    method: _Method = prop(
+        "ms.http.request.method",
+        "Verb of the requests. GET_XE is GET that puts values into the URI without encoding. "
+        "With POST, PUT, PATCH and DELETE the parameters that nothing consumed go into the "
+        "body: a JSON object, or a form with the Content-Type "
+        "`application/x-www-form-urlencoded`.",
+        default="GET",
+        scope=Scope.TASK,
+    )
+    headers: _Headers = prop(
+        "ms.http.request.headers",
+        "Headers of every request, name to text. A value may be a secret.",
+        default_factory=dict,
+        variables=True,
+        hidden_members="every value",
+        scope=Scope.TASK,
+    )
+    authentication: _Authentication | None = prop(
+        "ms.authentication",
+        "How the job shows who it is. `method` basic, bearer, oauth or custom: one header of "
+        "`token`, or of user name and password. `apikey`: a header or a member of the query. "
+        "`oauth2`: a token that is fetched inside the job, renewed ahead of its expiry, once "
+        "for all work units.",
+        default=None,
+        variables=True,
+        hidden_members="token, clientSecret, refreshToken",
+        scope=Scope.TASK,
+    )
+    statuses: _Statuses = prop(
+        "ms.http.statuses",
+        "Status codes that are a `success`, a `warning` (no data, no failure), an `error`, "
+        "tell of a stale token (`pagination_error`) or of a spent `quota`. What is left out "
+        "keeps its default.",
+        default_factory=HttpStatuses,
+        shown='{"success":[200,201,202],"pagination_error":[401]}',
+        scope=Scope.TASK,
+    )
+    reasons: _Reasons = prop(
+        "ms.http.status.reasons",
+        "Reason phrases under `error` that make a successful status an error.",
+        default_factory=HttpStatusReasons,
+        scope=Scope.TASK,
+    )
+    content_types: _ContentTypes = prop(
+        "ms.http.response.type",
+        "More content types to accept; the values count when there is a `Content-Type`. A "
+        "type of JSON lines, such as `application/x-ndjson`, has every body read line by line.",
+        default_factory=dict,
+        scope=Scope.TASK,
+    )
+    pool_size: Annotated[Int, StandsFor({0: 50}), Ge(0), Le(500)] = prop(
+        "ms.http.conn.max",
+        "Size of DIL's connection pool. There is none here: each attempt of a work unit sends "
+        "one request after the other on a connection of its own.",
+        default=50,
+        scope=Scope.TASK,
+        support=Support.NO_EFFECT,
+        identity=False,
+    )
+    pool_size_per_host: Annotated[Int, StandsFor({0: 20}), Ge(0), Le(200)] = prop(
+        "ms.http.conn.per.route.max",
+        "Connections of DIL's pool to one host. How many work units ask a source at once is "
+        "`taskexecutor.threadpool.size`.",
+        default=20,
+        scope=Scope.TASK,
+        support=Support.NO_EFFECT,
+        identity=False,
+    )
+    connection_age_s: Annotated[Int, Ge(0)] = prop(
+        "ms.http.conn.ttl.seconds",
+        "Age at which DIL's pool closes a connection. Here a connection lasts as long as its "
+        "attempt, or until the server closes it.",
+        default=10,
+        scope=Scope.TASK,
+        support=Support.NO_EFFECT,
+        identity=False,
+    )
+    retries: Annotated[Int, Ge(0)] = prop(
+        "ms.http.retry.max",
+        "How often one request is sent again after 429, 502, 503, 504 or a broken "
+        "connection. 0 switches this off. The waits are those that the source asks for "
+        "(`Retry-After`, `RateLimit-Reset`), else 1, 2, 4 s and so on.",
+        default=3,
+        scope=Scope.TASK,
+        identity=False,
+    )
+    retry_s: Annotated[Int, Ge(0)] = prop(
+        "ms.http.retry.max.seconds",
+        "Longest time that the repetitions of one request may take together. A source that "
+        "asks to wait longer has its quota spent: the run ends with DIL-QUOTA.",
+        default=120,
+        scope=Scope.TASK,
+        identity=False,
+    )
+    repeats_unsafe: Bool = prop(
+        "ms.http.retry.unsafe",
+        "Sends POST with a row, and PATCH, again as well when nobody knows whether the source "
+        "acted on them; else they fail then, unless an idempotency header is sent. POST "
+        "without a row is taken for a query and always sent again.",
+        default=False,
+        scope=Scope.TASK,
+        identity=False,
+    )
+    idempotency_header: Text = prop(
+        "ms.http.idempotency.header",
+        "Header that carries a key of the row that is sent, the same in every attempt and "
+        "run, such as `Idempotency-Key`: a receiver that knows it takes each row once. Blank: "
+        "none.",
+        default="",
+        scope=Scope.TASK,
+        identity=False,
+    )
+    body_wait_s: Annotated[Int, Ge(0)] = prop(
+        "ms.http.response.max.seconds",
+        "Longest wait for each MiB of an answer's body, or for the rest of it, so that one "
+        "that trickles is given up. 0: no limit.",
+        default=600,
+        scope=Scope.TASK,
+        identity=False,
+    )
+    rate_limit: Rate | None = prop(
+        "ms.http.rate.limit",
+        "Most requests that all work units of a run together may send, evenly spaced: "
+        "requests, a slash, a time in s, min, h or d, such as `10/s`, `600/min` or `1/2s`. "
+        "Blank: no limit.",
+        default=None,
+        scope=Scope.TASK,
+        identity=False,
+    )
+    max_requests: Annotated[Int, Ge(0)] = prop(
+        "ms.http.requests.max",
+        "Most requests of one run, retries included. Once they are spent the run ends with "
+        "DIL-QUOTA, keeps what is done, and the next run goes on. 0: no limit.",
+        default=0,
+        scope=Scope.TASK,
+        identity=False,
+    )

@@ -1,0 +1,120 @@
+"""``dil state forget``, ``rewind``, ``undo`` and ``prune``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from dil.cli.state.amending import Request, act_command, conclude, operator_session
+from dil.cli.state.opening import instant, sequence
+from dil.errors import ConfigError
+
+if TYPE_CHECKING:
+    from dil.operator.amendments import FileDecision
+
+_keep_option = click.option(
+    "--keep-files", "keep", is_flag=True, help="Published files stay, although rows may double."
+)
+_withdraw_option = click.option(
+    "--withdraw-files", "withdraw", is_flag=True, help="Take the published files out as well."
+)
+
+
+@act_command("forget", "Make work units as if they had never been read.")
+@click.option("--signature", "signatures", metavar="S", multiple=True, help="This work unit.")
+@click.option("--unit", "units", metavar="JSON", multiple=True, help="All partitions of this unit.")
+@click.option("--from", "low", metavar="TIME", help="Partitions that start at or after this.")
+@click.option("--to", "high", metavar="TIME", help="Partitions that start before this.")
+@click.option("--all", "everything", is_flag=True, help="Every work unit.")
+@_keep_option
+@_withdraw_option
+def forget(  # noqa: PLR0913 - the options of the command
+    request: Request,
+    *,
+    signatures: tuple[str, ...],
+    units: tuple[str, ...],
+    low: str | None,
+    high: str | None,
+    everything: bool,
+    keep: bool,
+    withdraw: bool,
+) -> int:
+    """Make work units as if they had never been read: the next run reads them as new.
+
+    Conditions that are given together must all hold.
+    """
+    from dil.cli.arguments import parse_unit
+    from dil.operator.amendments import Selection, propose_forget
+    from dil.state.work_units.signatures import encoded
+
+    is_limited = bool(signatures or units or low or high)
+    if is_limited == everything:
+        raise ConfigError.single(
+            "dil state forget",
+            "needs to know which work units",
+            "Give --signature, --unit, --from, --to, or --all alone.",
+        )
+    decision = _decision(keep=keep, withdraw=withdraw)
+    with operator_session(request, "forget") as session:
+        selection = Selection(
+            signatures=frozenset(map(encoded, signatures)),
+            units=frozenset(map(parse_unit, units)),
+            low=None if low is None else instant(low, "--from", session.job),
+            high=None if high is None else instant(high, "--to", session.job),
+        )
+        return conclude(request, session, propose_forget(session, selection, decision))
+
+
+@act_command("rewind", "Make all work units as they were at a block.")
+@click.option(
+    "--to", "target", metavar="BLOCK|TIME", required=True, help="12, or 2024-03-05T06:00:00Z."
+)
+@_keep_option
+@_withdraw_option
+def rewind(request: Request, *, target: str, keep: bool, withdraw: bool) -> int:
+    """Make all work units as they were at a block; what runs did since is due again."""
+    from dil.operator.amendments import propose_rewind
+
+    decision = _decision(keep=keep, withdraw=withdraw)
+    with operator_session(request, "rewind") as session:
+        at = sequence(target, "--to", session.job, session.store)
+        return conclude(request, session, propose_rewind(session, at, decision))
+
+
+@act_command("undo", "Take back the last act of an operator.")
+def undo(request: Request) -> int:
+    """Take back the last act of an operator; once more, to do it again."""
+    from dil.operator.amendments import propose_undo
+
+    with operator_session(request, "undo") as session:
+        return conclude(request, session, propose_undo(session))
+
+
+@act_command("prune", "Delete old records that no run needs.")
+def prune(request: Request) -> int:
+    """Delete records that are older than ms.retention's state.store and out of the job's range.
+
+    Records in the range stay, and so do failed ones and the chain. Rows of old runs go as well.
+    """
+    from dil.operator.amendments import propose_prune
+
+    with operator_session(request, "prune") as session:
+        return conclude(request, session, propose_prune(session))
+
+
+def _decision(*, keep: bool, withdraw: bool) -> FileDecision:
+    """Return what the flags say of published files.
+
+    Raises:
+        ConfigError: both are given.
+    """
+    from dil.operator.amendments import FileDecision
+
+    if keep and withdraw:
+        raise ConfigError.single(
+            "--keep-files", "and --withdraw-files exclude each other", "Give one of them."
+        )
+    if withdraw:
+        return FileDecision.WITHDRAW
+    return FileDecision.KEEP if keep else FileDecision.UNDECIDED

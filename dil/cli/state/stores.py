@@ -1,0 +1,214 @@
+"""``dil state upgrade``, ``backup``, ``restore`` and ``copy``: a job's state as a whole."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from dil.cli.job_command import JobCall, job_command
+from dil.cli.stdout import emit, emit_json, results_only
+from dil.errors import ConfigError
+from dil.run.process import real_clock
+
+if TYPE_CHECKING:
+    from dil.model.job import Job
+    from dil.operator.state_stores import TransferLook
+    from dil.state.transfer import Holdings
+
+_yes_option = click.option(
+    "--yes", is_flag=True, help="Do it. Without it only the preview is shown."
+)
+_file_argument = click.argument(
+    "file", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path)
+)
+
+
+@click.command(short_help="Bring the state store to this release's format.")
+@job_command()
+@_yes_option
+def upgrade(call: JobCall, *, yes: bool) -> int:
+    """Copy a state store of an older format and upgrade it, for all jobs in it.
+
+    The next run does the same. Releases before refuse the store from then on.
+    """
+    from dil.observe.progress import counted
+    from dil.operator import state_stores
+
+    job = _job(call)
+    look = state_stores.look_at_upgrade(job, real_clock)
+    is_done = False
+    if not look.copy:
+        _say(call, f"{job.name}  upgrade: {look.place} has format {look.format}, nothing to change")
+    else:
+        _say(call, f"{job.name}  upgrade  {look.place} from format {look.format} to {look.to}")
+        _say(call, f"  {counted(len(look.jobs), 'job')} in it: {', '.join(look.jobs)}")
+        _say(call, f"  kept as it is: {look.copy}")
+        _say(call, "  releases before refuse it from then on")
+        is_done = _done_if_agreed(call, lambda: state_stores.upgrade(job, real_clock), yes=yes)
+    if call.as_json:
+        members = {"place": look.place, "format": look.format, "to": look.to}
+        known = {"jobs": list(look.jobs), "copy": look.copy or None}
+        emit_json({"job": job.name, "verb": "upgrade", "applied": is_done, **members, **known})
+    elif is_done:
+        emit(f"done: {look.place} has format {look.to}\n")
+    return 0
+
+
+@click.command(short_help="Write the job's state to a file.")
+@job_command()
+@_file_argument
+@_yes_option
+def backup(call: JobCall, *, file: Path, yes: bool) -> int:
+    """Write what is remembered of the job to FILE, an SQLite file, also while it is being run.
+
+    It can be restored to a store of any kind.
+    """
+    from dil.operator import state_stores
+
+    job = _job(call)
+    look = state_stores.look_at_backup(job, file, real_clock)
+    _show(call, job, "backup", look)
+    is_done = _done_if_agreed(call, lambda: state_stores.back_up(job, file, real_clock), yes=yes)
+    return _tell(call, job, "backup", look, is_done=is_done)
+
+
+@click.command(short_help="Replace the job's state by that of a file.")
+@job_command()
+@_file_argument
+@_yes_option
+def restore(call: JobCall, *, file: Path, yes: bool) -> int:
+    """Put what FILE holds of the job in place of what its store remembers.
+
+    FILE is a backup, or a copy of a whole store in SQLite. What is there now is kept beside it.
+    """
+    from dil.operator import state_stores
+
+    job = _job(call)
+    look = state_stores.look_at_restore(job, file, real_clock)
+    _show(call, job, "restore", look)
+    kept: list[Path | None] = []
+    is_done = _done_if_agreed(
+        call, lambda: kept.append(state_stores.restore(job, file, real_clock)), yes=yes
+    )
+    return _tell(call, job, "restore", look, is_done=is_done, kept=kept[0] if kept else None)
+
+
+@click.command("copy", short_help="Copy the job's state to another store.")
+@job_command()
+@click.option(
+    "--to", "target", metavar="KEY=VALUE", multiple=True, required=True,
+    help="A state.store property of the other store. May be given many times.",
+)  # fmt: skip
+@_yes_option
+def copy_state(call: JobCall, *, target: tuple[str, ...], yes: bool) -> int:
+    """Copy what is remembered of the job to another store, of any kind.
+
+    The job goes on with the store that its file names: change that next.
+    """
+    from dil.operator import state_stores
+
+    for text in target:
+        if not text.startswith("state.store."):
+            raise ConfigError.single(
+                "--to",
+                f'"{text}" is no state.store property',
+                "For example state.store.type=mysql.",
+            )
+    job = _job(call)
+    other = _job(replace(call, definitions=(*call.definitions, *target)))
+    look = state_stores.look_at_copy(job, other, real_clock)
+    _show(call, job, "copy", look)
+    is_done = _done_if_agreed(call, lambda: state_stores.copy(job, other, real_clock), yes=yes)
+    return _tell(call, job, "copy", look, is_done=is_done)
+
+
+def _job(call: JobCall) -> Job:
+    with results_only():
+        job = call.job(secrets=False)
+    if not job.state.enabled:
+        raise ConfigError.single(
+            "state.store.enabled",
+            f"is off: nothing is remembered of {job.name}",
+            "There is no state to move.",
+            job.properties.origin("state.store.enabled"),
+        )
+    return job
+
+
+def _say(call: JobCall, line: str) -> None:
+    if not call.as_json:
+        emit(f"{line}\n")
+
+
+def _done_if_agreed(call: JobCall, act: Callable[[], object], *, yes: bool) -> bool:
+    """Do it when that is agreed to, by --yes or by whoever is asked; tell whether it was done."""
+    may_ask = not yes and not call.as_json and sys.stdin.isatty()
+    if yes or (may_ask and click.confirm("Do it?", err=True)):
+        act()
+        return True
+    _say(call, "nothing was changed" if may_ask else "nothing was changed; --yes does it")
+    return False
+
+
+def _show(call: JobCall, job: Job, verb: str, look: TransferLook) -> None:
+    _say(call, f"{job.name}  {verb}  from {look.source}")
+    _say(call, f"{' ' * len(job.name)}  {' ' * len(verb)}  to   {look.target}")
+    _say(call, f"  would be written: {_words(look.moved)}")
+    if not look.replaced.is_empty:
+        _say(call, f"  would be replaced: {_words(look.replaced)}")
+        if (look.replaced.head or 0) > (look.moved.head or 0):
+            _say(call, "  runs since that block are forgotten: rows that they published may be")
+            _say(call, "  read and published again")
+
+
+def _words(found: Holdings) -> str:
+    from dil.observe.progress import counted
+
+    head = "no block" if found.head is None else f"blocks up to {found.head}"
+    parts = [head, counted(found.rows["work_unit"], "work unit"), counted(found.rows["run"], "run")]
+    if found.unfinished is not None:
+        parts.append(f"the unfinished publish of {found.unfinished}")
+    return ", ".join(parts)
+
+
+def _tell(
+    call: JobCall,
+    job: Job,
+    verb: str,
+    look: TransferLook,
+    *,
+    is_done: bool,
+    kept: Path | None = None,
+) -> int:
+    if call.as_json:
+        emit_json(
+            {
+                "job": job.name,
+                "verb": verb,
+                "applied": is_done,
+                "from": look.source,
+                "to": look.target,
+                "written": _members(look.moved),
+                "replaced": None if look.replaced.is_empty else _members(look.replaced),
+                "kept": None if kept is None else str(kept),
+            }
+        )
+    elif is_done:
+        emit(f"done: {look.target} holds {_words(look.moved)}, read back and compared\n")
+        if kept is not None:
+            emit(f"what was there is kept: `dil state restore` with {kept} takes it back\n")
+    return 0
+
+
+def _members(found: Holdings) -> dict[str, object]:
+    return {
+        "head": found.head,
+        "hash": found.head_hash,
+        "rows": dict(found.rows),
+        "unfinished": found.unfinished,
+    }

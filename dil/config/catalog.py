@@ -1,0 +1,258 @@
+"""``ms.catalog.*``: the catalog's table of a dataset. Source: timelabels.md 5.7."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated, Literal
+
+from dil.config.findings import Findings
+from dil.config.tables_section import FORMAT, is_of_files
+from dil.config.warehouse import URL, WarehouseSection
+from dil.model.catalog import LABEL_FIELDS, CatalogSpec, CatalogType
+from dil.model.destination import Layout
+from dil.model.job import OutputFormat
+from dil.model.properties import Properties
+from dil.model.schema import Column, Primitive
+from dil.model.section import ONE_OF, Scope, Section, Text, prop
+from dil.model.suggestions import quote
+from dil.storage.locations import PathError, is_local, local_path
+
+TYPE = "ms.catalog.type"
+DATABASE, TABLE = "ms.catalog.database", "ms.catalog.table"
+METASTORE = "ms.catalog.hive.metastore"
+REGION, ENDPOINT = "ms.catalog.glue.region", "ms.catalog.glue.endpoint"
+_FORMATS = (OutputFormat.PARQUET, OutputFormat.ORC)
+_PARTITIONS = "ms.table.partition.fields"
+# Hive and Glue have names of 128 characters, of which 16 are for the partitions of a table that
+# is cut by timelabel (timelabels.md 4.3).
+_LONGEST_NAME = 112
+_NAME = re.compile(r"[a-z0-9_]+")
+_ADDRESS = r"thrift://(?:\[[0-9A-Fa-f:.]+\]|[^/,:@\s\[\]]+):[0-9]{1,5}"
+_THRIFT = re.compile(rf"{_ADDRESS}(,{_ADDRESS})*")
+_REGION = re.compile(r"[a-z]{2,4}(-[a-z]+)+-[0-9]{1,2}")
+_HTTP = re.compile(r"https?://\S+")
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogSection(Section):
+    """The catalog's table of a dataset."""
+
+    type: Annotated[Literal["none", "hive", "glue"], ONE_OF] = prop(
+        "ms.catalog.type",
+        "Where the dataset's table and partitions are registered after each publish: a Hive "
+        "metastore or AWS Glue.",
+        default="none",
+        scope=Scope.JOB,
+        identity=False,
+    )
+    database: Text = prop(
+        "ms.catalog.database",
+        "The catalog's database. Unset: the last part of `extract.namespace`.",
+        default="",
+        scope=Scope.JOB,
+        identity=False,
+    )
+    table: Text = prop(
+        "ms.catalog.table",
+        "The catalog's table. Unset: `extract.table.name`.",
+        default="",
+        scope=Scope.JOB,
+        identity=False,
+    )
+    metastore: Text = prop(
+        "ms.catalog.hive.metastore",
+        "The Hive metastore, such as `thrift://host:9083`; or a folder for an embedded one, "
+        "for one process at a time. Unset: what Spark's own configuration says, "
+        "`hive-site.xml`.",
+        default="",
+        scope=Scope.JOB,
+        identity=False,
+    )
+    region: Text = prop(
+        "ms.catalog.glue.region",
+        "The region of AWS Glue. Unset: that of the environment.",
+        default="",
+        scope=Scope.JOB,
+        identity=False,
+    )
+    endpoint: Text = prop(
+        "ms.catalog.glue.endpoint",
+        "The address of a service that speaks like AWS Glue. Unset: `AWS_ENDPOINT_URL_GLUE`, "
+        "`AWS_ENDPOINT_URL`, else AWS.",
+        default="",
+        scope=Scope.JOB,
+        identity=False,
+    )
+
+
+def catalog_section(
+    values: Properties, folder: Path, findings: Findings, *, run_folder: bool
+) -> CatalogSpec | None:
+    """Return the catalog's table, None for none; relative paths start at ``folder``.
+
+    ``run_folder`` tells that each run publishes into a folder of its own.
+    """
+    section = values.section(CatalogSection)
+    if section.type == "none":
+        _note_unused(values, findings)
+        return None
+    _check_output(values, findings, run_folder=run_folder)
+    _check_columns(values, findings)
+    kind = CatalogType(section.type)
+    if kind is CatalogType.GLUE:
+        _check_glue(section, findings)
+    database = section.database or values.text("extract.namespace").rpartition(".")[2]
+    return CatalogSpec(
+        type=kind,
+        database=_name(DATABASE, database, values, findings),
+        table=_name(TABLE, section.table or values.text("extract.table.name"), values, findings),
+        metastore=_metastore(section.metastore, folder, findings)
+        if kind is CatalogType.HIVE
+        else "",
+        region=section.region,
+        endpoint=section.endpoint,
+    )
+
+
+def refuse_catalog_of_dumps(values: Properties, findings: Findings) -> None:
+    """Refuse a table for files that are dumped as they are."""
+    kind = values.section(CatalogSection).type
+    if kind != "none":
+        findings.problem(
+            TYPE,
+            f"is {quote(kind)}, and this job dumps files as they are",
+            "Leave it out: a catalog has tables of rows.",
+        )
+
+
+def _note_unused(values: Properties, findings: Findings) -> None:
+    for name in sorted(values.explicit):
+        if name.startswith("ms.catalog.") and name != TYPE:
+            findings.notice(name, f"has no effect while {TYPE} is none", "Leave it out.")
+
+
+def _check_output(values: Properties, findings: Findings, *, run_folder: bool) -> None:
+    """Refuse output that a reader who lists folders would misread."""
+    kind, origin = values.section(CatalogSection).type, values.origin(TYPE)
+    if not is_of_files(values):
+        key = URL if values.section(WarehouseSection).url else FORMAT
+        findings.problem(
+            TYPE,
+            f"is {quote(kind)}, and {key} is set: what registers there is a folder of plain files",
+            "Leave it out. Iceberg tables have a catalog of their own, ms.iceberg.catalog.uri.",
+        )
+        return
+    if values.text("data.publisher.final.dir").lower().startswith(("webhdfs:", "swebhdfs:")):
+        findings.problem(
+            "data.publisher.final.dir",
+            f"is read over HTTP, which Spark's own client of HDFS cannot, and {TYPE} is set",
+            "Write hdfs://host:8020/folder; the name node's web server must have port 9870.",
+        )
+    written = values.text("writer.output.format").lower()
+    if written not in _FORMATS:
+        findings.problem(
+            "writer.output.format",
+            f"is {quote(written.upper())}, and the files of a table in a catalog are Parquet or"
+            " ORC, which name their columns and types",
+            "Write PARQUET or ORC.",
+            values.origin("writer.output.format") or origin,
+        )
+    if run_folder:
+        findings.problem(
+            "writer.file.path.type",
+            "makes a folder for each run, and a table in a catalog has one folder",
+            "Set writer.file.path.type=namespace_table or tablename.",
+            values.origin("writer.file.path.type") or origin,
+        )
+
+
+def _check_columns(values: Properties, findings: Findings) -> None:
+    """Refuse columns that Hive could not tell apart, or has no type for."""
+    fields: tuple[str, ...] = values.typed(_PARTITIONS, tuple)
+    is_by_label = values.text("ms.publish.layout") == Layout.TIMELABEL
+    apart = [*(LABEL_FIELDS if is_by_label else ()), *fields]
+    columns: tuple[Column, ...] = values.typed("ms.output.schema", tuple)
+    inside = [column.name for column in columns if column.name not in fields]
+    kind = values.section(CatalogSection).type
+    seen: set[str] = set()
+    for name in (*apart, *inside):
+        if name.lower() in seen:
+            findings.problem(
+                TYPE,
+                f'is {quote(kind)}, and "{name}" would be the name of two columns'
+                " there, where upper and lower case are one",
+                "Rename one with ms.derived.fields and ms.output.schema"
+                + (": y, m, d, h and n are those of the timelabel." if is_by_label else "."),
+            )
+        seen.add(name.lower())
+    is_parquet = values.text("writer.output.format").lower() == OutputFormat.PARQUET
+    for column in columns:
+        if is_parquet and isinstance(column.type, Primitive) and column.type.word == "time":
+            findings.problem(
+                "ms.output.schema",
+                f'has the column "{column.name}" of type time, which Hive and Glue do not have',
+                f"Declare it as string, or leave {TYPE} out.",
+            )
+
+
+def _name(key: str, text: str, values: Properties, findings: Findings) -> str:
+    """Return the name of a database or table in lower case."""
+    name = text.lower()
+    if not name:
+        findings.problem(
+            key, "is not set, and extract.namespace is empty", "Name one.", values.origin(TYPE)
+        )
+    elif not _NAME.fullmatch(name) or len(name) > _LONGEST_NAME:
+        findings.problem(
+            key,
+            f"is {quote(text)}, which is no name in a catalog",
+            f"Write letters, digits and _, at most {_LONGEST_NAME}.",
+            values.origin(key) or values.origin(TYPE),
+        )
+    return name
+
+
+def _metastore(text: str, folder: Path, findings: Findings) -> str:
+    """Return the metastore's address, or the absolute path of an embedded one."""
+    if not text or _THRIFT.fullmatch(text):
+        return text
+    fix = (
+        "Write thrift://host:9083, several with commas and no blanks between; or a local path for"
+        " an embedded metastore."
+    )
+    if text.startswith("thrift:"):
+        findings.problem(METASTORE, f"is {quote(text)}, which names no host and port", fix)
+        return ""
+    try:
+        path = str(local_path(text, folder))
+    except PathError as error:
+        findings.problem(METASTORE, f"is {quote(text)}, which {error}", fix)
+        return ""
+    if ";" in path or not is_local(path):
+        findings.problem(METASTORE, f"is {quote(text)}, which no metastore can be kept in", fix)
+    return path
+
+
+def _check_glue(section: CatalogSection, findings: Findings) -> None:
+    if find_spec("botocore") is None:
+        findings.problem(
+            TYPE,
+            'is "glue", and the package botocore is not installed',
+            "Install it: pip install 'dil-spark[glue]'",
+        )
+    endpoint, region = section.endpoint, section.region
+    if region and not endpoint and not _REGION.fullmatch(region):
+        findings.problem(
+            REGION,
+            f"is {quote(region)}, which is no region of AWS",
+            "Write one such as eu-central-1.",
+        )
+    if endpoint and not _HTTP.fullmatch(endpoint):
+        findings.problem(
+            ENDPOINT,
+            f"is {quote(endpoint)}, which is no http address",
+            "Write http://host:port or https://host.",
+        )

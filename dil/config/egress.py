@@ -1,0 +1,223 @@
+"""Rows to send, and the record of what was sent: properties, checks, the parts of a job.
+
+Source: behaviour.md B16.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+from annotated_types import Ge
+
+from dil.config.findings import Findings
+from dil.config.job_paths import path_of
+from dil.config.secondary_checks import KEY as SECONDARY
+from dil.config.secondary_checks import has_payload
+from dil.model.egress import AuditSpec, EgressSpec
+from dil.model.properties import Properties
+from dil.model.section import ONE_OF, Bool, Int, Long, PathText, Scope, Section, Support, Text, prop
+
+_FAILED = "ms.egress.failed.rows"
+_ROWS = "ms.egress.batch.rows"
+_FIELD = "ms.egress.batch.field"
+_RESUME = "ms.egress.resume"
+_AUDIT = "ms.audit.enabled"
+_TOPIC = "ms.kafka.audit.topic.name"
+_COMMIT = "ms.state.cursor.commit"
+_METHOD = "ms.http.request.method"
+_KEY = "ms.http.idempotency.header"
+_UNSAFE = "ms.http.retry.unsafe"
+_ONCE = frozenset({"POST", "PATCH"})
+
+
+@dataclass(frozen=True, slots=True)
+class EgressSection(Section):
+    """How rows are sent, and where requests are recorded."""
+
+    failed_rows: Annotated[Literal["fail", "keep"], ONE_OF] = prop(
+        "ms.egress.failed.rows",
+        "What a payload row does that the receiver refuses for good: a status that is neither"
+        " success nor warning, nor about credentials, quota or a passing failure. fail: the "
+        "work unit fails. keep: the row is kept with the answer in the dataset's folder "
+        "`_failed`, and the next one is sent.",
+        default="fail",
+        scope=Scope.TASK,
+    )
+    max_failed_rows: Annotated[Long, Ge(-1)] = prop(
+        "ms.egress.failed.max.rows",
+        "Rows of a work unit that may be refused and kept before it fails; -1 is no limit.",
+        default=-1,
+        scope=Scope.TASK,
+    )
+    batch_rows: Annotated[Int, Ge(1)] = prop(
+        "ms.egress.batch.rows",
+        "Payload rows that go into one request, as the array `ms.egress.batch.field` of its body.",
+        default=1,
+        scope=Scope.TASK,
+    )
+    batch_field: Text = prop(
+        "ms.egress.batch.field",
+        "The member of the body that holds the rows of a batch. With it even a single row is "
+        "sent as an array.",
+        default="",
+        scope=Scope.TASK,
+    )
+    resumes: Bool = prop(
+        "ms.egress.resume",
+        "Whether a later attempt goes on after the last row that the receiver has "
+        "acknowledged, in place of sending the work unit from its first row. Progress is kept"
+        " after every row, as with `ms.state.cursor.commit` page.",
+        default=False,
+        scope=Scope.TASK,
+        identity=False,
+    )
+    sends_again: Bool = prop(
+        "ms.egress.send.again",
+        "For one run, with -D: send the rows of work units although an earlier attempt may "
+        "have sent them.",
+        default=False,
+        scope=Scope.TASK,
+        identity=False,
+    )
+    audits: Bool = prop(
+        "ms.audit.enabled",
+        "Records every request, before it is sent, and what became of it, in files of JSON "
+        "lines. Secrets are masked.",
+        default=False,
+        scope=Scope.TASK,
+        identity=False,
+    )
+    audit_dir: PathText = prop(
+        "ms.audit.dir",
+        "Folder of the audit, on a local path. Unset: `_audit` in the dataset's folder.",
+        default="",
+        scope=Scope.TASK,
+        identity=False,
+    )
+    is_audit_required: Bool = prop(
+        "ms.audit.required",
+        "Whether a request that cannot be recorded is not sent and fails the work unit.",
+        default=True,
+        scope=Scope.TASK,
+        identity=False,
+    )
+    audit_topic: Text = prop(
+        "ms.kafka.audit.topic.name",
+        "Topic of the audit in DIL's documents. The audit goes to files, see `ms.audit.dir`.",
+        default="",
+        scope=Scope.TASK,
+        support=Support.NO_EFFECT,
+        identity=False,
+    )
+    kafka_brokers: Text = prop(
+        "ms.kafka.brokers",
+        "Brokers of the audit producer. The audit goes to files, see `ms.audit.dir`.",
+        default="",
+        scope=Scope.TASK,
+        support=Support.NO_EFFECT,
+        identity=False,
+    )
+    kafka_client_id: Text = prop(
+        "ms.kafka.clientId",
+        "Client id of the audit producer. The audit goes to files, see `ms.audit.dir`.",
+        default="",
+        scope=Scope.TASK,
+        support=Support.NO_EFFECT,
+        identity=False,
+    )
+    kafka_schema_registry_url: Text = prop(
+        "ms.kafka.schema.registry.url",
+        "Schema registry of the audit producer. The audit goes to files, see `ms.audit.dir`.",
+        default="",
+        scope=Scope.TASK,
+        support=Support.NO_EFFECT,
+        identity=False,
+    )
+
+
+def resumes(values: Properties) -> bool:
+    """Tell whether progress is kept after every row that is sent."""
+    return values.section(EgressSection).resumes and has_payload(values)
+
+
+def progress_key(values: Properties) -> str:
+    """Return the property that keeps progress inside work units, empty text where none does."""
+    if resumes(values):
+        return _RESUME
+    return _COMMIT if values.text(_COMMIT) == "page" else ""
+
+
+def egress_section(values: Properties) -> EgressSpec:
+    """Return how rows are sent."""
+    egress = values.section(EgressSection)
+    most = egress.max_failed_rows
+    return EgressSpec(
+        keeps_refused=egress.failed_rows == "keep",
+        max_refused=None if most < 0 else most,
+        sends_again=egress.sends_again,
+        batch_rows=egress.batch_rows,
+        batch_field=egress.batch_field,
+    )
+
+
+def audit_section(values: Properties, folder: Path, findings: Findings) -> AuditSpec:
+    """Return where requests are recorded; a relative path starts at the job file's folder."""
+    egress = values.section(EgressSection)
+    return AuditSpec(
+        enabled=egress.audits,
+        directory=path_of(values, "ms.audit.dir", folder, findings),
+        is_required=egress.is_audit_required,
+    )
+
+
+def check_egress(values: Properties, findings: Findings) -> None:
+    """Check that what is said about rows to send and about the audit has its effect."""
+    if not findings.is_sound(SECONDARY, _COMMIT):
+        return
+    egress = values.section(EgressSection)
+    _check_rows(values, egress, findings)
+    if has_payload(values):
+        _check_sending(values, egress, findings)
+    if egress.audits and egress.audit_topic:
+        findings.notice(
+            _TOPIC,
+            "is named, and the audit goes to files in place of Kafka",
+            "Read them from ms.audit.dir, which is _audit in the dataset's folder unless set.",
+        )
+
+
+def _check_rows(values: Properties, egress: EgressSection, findings: Findings) -> None:
+    """Say what has no effect, because there are no rows to send."""
+    told = {
+        _FAILED: egress.failed_rows == "keep",
+        _RESUME: egress.resumes,
+        _ROWS: egress.batch_rows > 1,
+        _FIELD: bool(egress.batch_field),
+    }
+    for key, is_asked in told.items():
+        if is_asked and not has_payload(values):
+            findings.notice(
+                key,
+                f"has no effect: {SECONDARY} has no rows to send",
+                "Add an entry of category payload, or remove it.",
+            )
+
+
+def _check_sending(values: Properties, egress: EgressSection, findings: Findings) -> None:
+    if egress.batch_rows > 1 and not egress.batch_field:
+        findings.problem(
+            _ROWS,
+            f"is {egress.batch_rows}, and nothing says where the rows go in the body",
+            f"Name the member that holds them: {_FIELD}=records.",
+        )
+    origin = findings.origins.get(_METHOD)
+    is_known = bool(values.text(_KEY)) or values.boolean(_UNSAFE)
+    if origin is not None and values.text(_METHOD).upper() in _ONCE and not is_known:
+        findings.information(
+            f"rows are sent by {values.text(_METHOD)} without {_KEY}: once one was taken, a work"
+            " unit that fails is not sent again before somebody has looked"
+            " (ms.egress.send.again)",
+            origin,
+        )

@@ -1,0 +1,169 @@
+"""Checks of JSONPath: that it parses, and finds what its property needs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import TypeAlias
+
+from dil.config.findings import Findings
+from dil.model.job import ClassRef
+from dil.model.properties import Properties
+from dil.model.settings import DerivedField, Pagination, SecondaryInput, SessionKeyField
+from dil.model.validation_attributes import ValidationAttributes
+from dil.spi.registry import BUILT_IN, PluginKind
+from dil.text.paths import JsonPathError, Path, compile_path, is_jsonpath, name_of
+
+_SECONDARY = "ms.secondary.input"
+_DATA_FIELD = "ms.data.field"
+_SYNTAX = "Write names with other characters in quotes: $['a b'].c; `dil explain` shows the forms."
+_SELECT = "Name one place, such as $.data.rows."
+
+Named: TypeAlias = tuple[str, str]
+"""Where in its property a path stands, empty for all of it, and the path."""
+
+
+def check_paths(values: Properties, extractor: ClassRef | None, findings: Findings) -> None:
+    """Check the JSONPath of every property that names places in documents."""
+    for key, named, refusal in _PLACES:
+        for where, text in named(values[key]) if findings.is_sound(key) else ():
+            if found := path_problem(where, text, refusal):
+                findings.problem(key, *found)
+    _check_names(values, findings)
+    _check_followed(values, extractor, findings)
+
+
+def path_problem(where: str, text: str, refusal: Callable[[Path], str]) -> tuple[str, str] | None:
+    """Return what is wrong with a path if it is JSONPath, and what to write; None if it is fine.
+
+    Args:
+        where: Where in its property it stands.
+        text: The path.
+        refusal: Tells why a path that parses cannot stand there, empty text if it can.
+    """
+    if not is_jsonpath(text):
+        return None
+    subject = f'{where} is "{text}"'.lstrip()
+    try:
+        what = refusal(compile_path(text))
+    except JsonPathError as error:
+        return f"{subject}, which is no JSONPath: {error}", _SYNTAX
+    return (f"{subject}, which {what}", _SELECT) if what else None
+
+
+def _anything(path: Path) -> str:
+    del path
+    return ""
+
+
+def _one_place(path: Path) -> str:
+    return "" if path.is_place else "may find several places, and one is needed"
+
+
+def through_members(path: Path) -> str:
+    """Tell why a path does not lead through members of records to a value."""
+    if path.is_place and path.steps and all(isinstance(step, str) for step in path.steps):
+        return ""
+    return _one_place(path) or "does not lead through names alone"
+
+
+def _in_column(path: Path) -> str:
+    begins_with_name = bool(path.steps) and isinstance(path.steps[0], str)
+    return "" if begins_with_name else "does not begin with the name of a column"
+
+
+def _named_in_column(path: Path) -> str:
+    return _in_column(path) or ("" if path.name else "does not end with a name for its value")
+
+
+def _itself(value: object) -> Iterator[Named]:
+    if isinstance(value, str):
+        yield "", value
+
+
+def _of_pagination(value: object) -> Iterator[Named]:
+    if isinstance(value, Pagination):
+        yield from ((f"fields[{index}]", text.strip()) for index, text in enumerate(value.fields))
+        yield "next", value.next
+        yield "more", value.more
+
+
+def _of_session(value: object) -> Iterator[Named]:
+    if isinstance(value, SessionKeyField):
+        yield "name", value.name
+
+
+def _sources(value: object) -> Iterator[Named]:
+    for index, each in enumerate(value if isinstance(value, tuple) else ()):
+        if isinstance(each, DerivedField):
+            yield f"[{index}].formula.source", each.formula.source.strip()
+
+
+def _secondary(value: object) -> Iterator[tuple[int, SecondaryInput]]:
+    for index, each in enumerate(value if isinstance(value, tuple) else ()):
+        if isinstance(each, SecondaryInput):
+            yield index, each
+
+
+def _secondary_fields(value: object) -> Iterator[Named]:
+    for index, source in _secondary(value):
+        yield from (
+            (f"[{index}].fields[{number}]", text) for number, text in enumerate(source.fields)
+        )
+
+
+def _secondary_filters(value: object) -> Iterator[Named]:
+    for index, source in _secondary(value):
+        yield from ((f"a name in [{index}].filters", text) for text in source.filters)
+
+
+def _error_column(value: object) -> Iterator[Named]:
+    if isinstance(value, ValidationAttributes) and value.error_column:
+        yield "errorColumn", value.error_column
+
+
+# A property, the paths in it, and why one of them cannot stand there (empty text: it can).
+_PLACES: tuple[tuple[str, Callable[[object], Iterator[Named]], Callable[[Path], str]], ...] = (
+    (_DATA_FIELD, _itself, _anything),
+    ("ms.total.count.field", _itself, _anything),
+    ("ms.session.key.field", _of_session, _anything),
+    ("ms.pagination", _of_pagination, _anything),
+    ("ms.derived.fields", _sources, _anything),
+    ("ms.validation.attributes", _error_column, _one_place),
+    (_SECONDARY, _secondary_fields, _named_in_column),
+    (_SECONDARY, _secondary_filters, _in_column),
+)
+
+
+def _check_names(values: Properties, findings: Findings) -> None:
+    """Refuse two fields of secondary input that would be of one name."""
+    if not findings.is_sound(_SECONDARY):
+        return
+    for index, source in _secondary(values[_SECONDARY]):
+        counts = Counter(name_of(text) for text in dict.fromkeys(source.fields))
+        for name in (name for name, count in counts.items() if count > 1):
+            findings.problem(
+                _SECONDARY,
+                f'[{index}].fields has more than one path to a value named "{name}"',
+                "Keep one of them: rows and variables have each name once.",
+            )
+
+
+# Formats in which rows are followed and not searched for, and what a path may be there.
+_FOLLOWED = {
+    "avro": _one_place,
+    "orc": through_members,
+    "parquet": through_members,
+    "xml": through_members,
+}
+
+
+def _check_followed(values: Properties, extractor: ClassRef | None, findings: Findings) -> None:
+    known = BUILT_IN[PluginKind.EXTRACTOR].items()
+    name = next((name for name, text in known if text == str(extractor)), "")
+    field = values.text(_DATA_FIELD)
+    if name not in _FOLLOWED or not is_jsonpath(field) or not findings.is_sound(_DATA_FIELD):
+        return
+    what = _FOLLOWED[name](compile_path(field))
+    if what:
+        findings.problem(_DATA_FIELD, f'is "{field}", which {what} in {name}', _SELECT)

@@ -1,0 +1,216 @@
+"""How work units are executed: properties, and the part of a job that holds them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from annotated_types import Ge
+
+from dil.config.egress import resumes
+from dil.config.findings import Findings
+from dil.config.paging import PagingSection
+from dil.model.job import CommitPolicy, RunningSpec
+from dil.model.properties import Properties
+from dil.model.section import (
+    ONE_OF,
+    Bool,
+    Int,
+    Long,
+    Scope,
+    Section,
+    Support,
+    Text,
+    Texts,
+    ValueType,
+    Written,
+    prop,
+)
+
+_AT_JOB_LEVEL = "publish.data.at.job.level"
+_REPLACES = "data.publisher.replace.final.dir"
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutionSection(Section):
+    """How many work units run at once, how often they are tried, what a failure means."""
+
+    threads: Annotated[Int, Ge(1)] = prop(
+        "taskexecutor.threadpool.size",
+        "Work units that run at the same moment.",
+        default=10,
+        scope=Scope.JOB,
+        identity=False,
+    )
+    max_retries: Annotated[Int, Ge(0)] = prop(
+        "task.maxretries",
+        "How often a failed work unit is tried again inside a run.",
+        default=4,
+        scope=Scope.JOB,
+        identity=False,
+    )
+    retry_interval_s: Annotated[Long, Ge(0)] | None = prop(
+        "task.retry.intervalinsec",
+        "Retry k waits k - 1 times this many seconds. Unset: a random wait that grows from 1 "
+        "to 60 seconds.",
+        default=None,
+        scope=Scope.JOB,
+        identity=False,
+    )
+    commit_policy: Annotated[Literal["full", "successful", "partial"], ONE_OF] = prop(
+        "job.commit.policy",
+        "full publishes nothing when any work unit failed; successful publishes those that "
+        "succeeded; partial is an older word for successful.",
+        default="full",
+        scope=Scope.JOB,
+        identity=False,
+    )
+    workunit_retry_enabled: Bool = prop(
+        "workunit.retry.enabled",
+        "Gobblin's switch; failed work units are always due again.",
+        default=True,
+        scope=Scope.JOB,
+        support=Support.NO_EFFECT,
+        identity=False,
+    )
+    workunit_retry_policy: Annotated[Literal["always", "onfull", "onpartial", "never"], ONE_OF] = (
+        prop(
+            "workunit.retry.policy",
+            "Goes with the switch above.",
+            default="always",
+            scope=Scope.JOB,
+            support=Support.NO_EFFECT,
+            identity=False,
+        )
+    )
+    qualitychecker_task_policies: Texts = prop(
+        "qualitychecker.task.policies",
+        "Checks of task totals.",
+        default=(),
+        scope=Scope.JOB,
+        support=Support.LATER,
+        identity=False,
+    )
+    qualitychecker_task_policy_types: Texts = prop(
+        "qualitychecker.task.policy.types",
+        "One word per check.",
+        default=(),
+        scope=Scope.JOB,
+        support=Support.LATER,
+        identity=False,
+    )
+    qualitychecker_row_policies: Texts = prop(
+        "qualitychecker.row.policies",
+        "Checks of rows.",
+        default=(),
+        scope=Scope.JOB,
+        support=Support.LATER,
+        identity=False,
+    )
+    qualitychecker_row_policy_types: Texts = prop(
+        "qualitychecker.row.policy.types",
+        "One word per check.",
+        default=(),
+        scope=Scope.JOB,
+        support=Support.LATER,
+        identity=False,
+    )
+    qualitychecker_row_err_file: Text = prop(
+        "qualitychecker.row.err.file",
+        "File of rejected rows.",
+        default="",
+        scope=Scope.JOB,
+        support=Support.LATER,
+        identity=False,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class EventsSection(Section):
+    """Events that DIL sends to Kafka; none has an effect yet."""
+
+    metrics_enabled: Bool = prop(
+        "ms.metrics.enabled",
+        "Sends planning events.",
+        default=False,
+        scope=Scope.JOB,
+        support=Support.LATER,
+        identity=False,
+    )
+    reporter_class: Text = prop(
+        "ms.reporter.class",
+        "Where events are sent.",
+        default="com.linkedin.cdi.factory.producer.KafkaEventReporter",
+        scope=Scope.JOB,
+        support=Support.LATER,
+        identity=False,
+    )
+    kafka: Annotated[object, Written(ValueType.JSON_OBJECT)] = prop(
+        "ms.kafka",
+        "Kafka producer of events.",
+        default=None,
+        scope=Scope.JOB,
+        hidden_members="the passwords",
+        support=Support.LATER,
+        identity=False,
+    )
+    kafka_events_topic_name: Text = prop(
+        "ms.kafka.events.topic.name",
+        "Topic of the planning events.",
+        default="",
+        scope=Scope.JOB,
+        support=Support.LATER,
+        identity=False,
+    )
+
+
+def running_section(
+    values: Properties, plugin_folders: tuple[str, ...], findings: Findings
+) -> RunningSpec:
+    """Return how work units are executed."""
+    execution = values.section(ExecutionSection)
+    return RunningSpec(
+        commit_policy=_commit_policy(values, findings),
+        max_retries=execution.max_retries,
+        retry_interval_s=execution.retry_interval_s,
+        threads=execution.threads,
+        lease_s=values.integer("ms.lease.seconds"),
+        disabled=values.boolean("job.disabled"),
+        plugin_path=plugin_folders,
+        page_commit_s=_page_commit(values),
+    )
+
+
+def _commit_policy(values: Properties, findings: Findings) -> CommitPolicy:
+    """Return what a failed work unit means for the others.
+
+    Where tasks publish for themselves (behaviour.md B14.4) each that succeeds is published. Here
+    that is done together, at the end of the run, so that readers see it at once.
+    """
+    policy = values.section(ExecutionSection).commit_policy
+    if policy == "partial":
+        findings.notice("job.commit.policy", 'is "partial"', "Write successful; it means the same.")
+    if values.boolean(_AT_JOB_LEVEL):
+        return CommitPolicy.FULL if policy == "full" else CommitPolicy.SUCCESSFUL
+    if values.boolean(_REPLACES):
+        findings.problem(
+            _AT_JOB_LEVEL,
+            f"is false, and {_REPLACES} is true: each task would take out what others published",
+            "Leave one of them out.",
+        )
+    else:
+        findings.notice(
+            _AT_JOB_LEVEL,
+            "is false: work units that succeed are published though others fail, all at the end",
+            "Write job.commit.policy=successful; it means the same here.",
+        )
+    return CommitPolicy.SUCCESSFUL
+
+
+def _page_commit(values: Properties) -> int | None:
+    """Return the seconds between two savings of progress, None for none inside work units."""
+    if resumes(values):
+        return 0
+    if values.text("ms.state.cursor.commit") == "unit":
+        return None
+    return values.section(PagingSection).commit_s

@@ -1,0 +1,281 @@
+"""The state store: its properties, and the part of a job that says where watermarks are kept.
+
+Source: spec README 24, 25, behaviour.md B2.2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, Literal, TypeAlias
+
+from dil.config.findings import Findings
+from dil.config.job_paths import path_of
+from dil.config.values import ValueProblem, duration_ms
+from dil.model.database_address import DatabaseAddress, Server
+from dil.model.job import DAY_MS, StateSpec
+from dil.model.json import JsonValue, as_text
+from dil.model.properties import Properties
+from dil.model.section import (
+    ONE_OF,
+    Bool,
+    FileSystemUri,
+    PathText,
+    Scope,
+    SecretText,
+    Section,
+    Support,
+    Text,
+    ValueType,
+    Written,
+    prop,
+)
+from dil.model.suggestions import suggestion
+from dil.spi.reading import ShapeError, Surroundings, as_object
+from dil.storage.locations import is_local
+
+DEFAULT_STATE_FOLDER = ".dil"
+SERVER_KINDS = frozenset(server.value for server in Server)
+
+_URL = "state.store.db.url"
+_USER = "state.store.db.user"
+_PASSWORD = "state.store.db.password"  # noqa: S105 - the name of a property
+_EXAMPLES = {
+    Server.POSTGRESQL: "postgresql://db.example.com:5432/dil",
+    Server.MYSQL: "mysql://db.example.com:3306/dil",
+}
+# behaviour.md says nothing; the defaults are those of properties.yaml.
+_RETENTION = {"state.store": 90 * DAY_MS, "publish.dir": 731 * DAY_MS, "log": 30 * DAY_MS}
+
+
+def _retention(value: JsonValue, around: Surroundings) -> dict[str, int]:
+    """Return the periods in milliseconds; members that are left out keep their default."""
+    del around
+    periods, findings = dict(_RETENTION), []
+    for name, text in as_object(value).items():
+        if name not in periods:
+            known = f"Known members: {', '.join(periods)}."
+            findings.append(
+                (f'has the unknown member "{name}"', suggestion(name, periods) or known)
+            )
+            continue
+        try:
+            periods[name] = duration_ms(as_text(text))
+        except ValueProblem as problem:
+            findings.append((f"{name} {problem.what}", problem.fix))
+    if findings:
+        raise ShapeError(*findings)
+    return periods
+
+
+_Kind: TypeAlias = Annotated[
+    Literal["sqlite", "fs", "filelog", "postgresql", "mysql", "noop"], ONE_OF
+]
+_Retention: TypeAlias = Annotated[dict[str, int], Written(ValueType.JSON_OBJECT, read=_retention)]
+
+
+@dataclass(frozen=True, slots=True)
+class StateSection(Section):
+    """Where watermarks are kept, and how long."""
+
+    enabled: Bool = prop(
+        "state.store.enabled",
+        "When false no watermarks are kept and every run sees no history.",
+        default=True,
+        scope=Scope.JOB,
+        identity=False,
+    )
+    kind: _Kind = prop(
+        "state.store.type",
+        "Kind of store. fs on a local path is sqlite in that folder; filelog is a tree of "
+        "files that needs no locks, for network mounts; postgresql and mysql (MariaDB too) "
+        "keep it on a server; noop keeps nothing.",
+        default="sqlite",
+        scope=Scope.JOB,
+        identity=False,
+    )
+    dataset_kind: _Kind | None = prop(
+        "dataset.state.store.type",
+        "Wins over `state.store.type`.",
+        default=None,
+        scope=Scope.JOB,
+        identity=False,
+    )
+    directory: PathText = prop(
+        "state.store.dir",
+        "Folder of the store. A relative path starts at the job file's folder; unset: `.dil` "
+        "there. A place elsewhere, such as `s3://bucket/folder`, is for the file log.",
+        default="",
+        scope=Scope.JOB,
+        identity=False,
+    )
+    state_store_fs_uri: FileSystemUri = prop(
+        "state.store.fs.uri",
+        "File system of the folder; must be local.",
+        default="",
+        scope=Scope.JOB,
+        support=Support.NO_EFFECT,
+        identity=False,
+    )
+    state_store_compressed_values: Bool = prop(
+        "state.store.compressedValues",
+        "Gobblin's compression of stored values.",
+        default=True,
+        scope=Scope.JOB,
+        support=Support.NO_EFFECT,
+        identity=False,
+    )
+    url: SecretText | None = prop(
+        "state.store.db.url",
+        "Database of the store, needed for types postgresql and mysql: "
+        "`postgresql://host:5432/database` or `mysql://host:3306/database`, options behind "
+        "`?`. A `jdbc:` URL is translated.",
+        default=None,
+        scope=Scope.JOB,
+        identity=False,
+    )
+    user: SecretText | None = prop(
+        "state.store.db.user",
+        "User of that database; wins over one in the URL.",
+        default=None,
+        scope=Scope.JOB,
+        identity=False,
+    )
+    password: SecretText | None = prop(
+        "state.store.db.password",
+        "Password of that database; wins over one in the URL.",
+        default=None,
+        scope=Scope.JOB,
+        identity=False,
+    )
+    state_store_db_table: Text = prop(
+        "state.store.db.table",
+        "Gobblin's one table; the store here has several, whose names are fixed. Give it a "
+        "database or a schema of its own.",
+        default="gobblin_job_state",
+        scope=Scope.JOB,
+        support=Support.NO_EFFECT,
+        identity=False,
+    )
+    state_store_db_jdbc_driver: Text = prop(
+        "state.store.db.jdbc.driver",
+        "Java driver; not needed outside a JVM.",
+        default="com.mysql.cj.jdbc.Driver",
+        scope=Scope.JOB,
+        support=Support.NO_EFFECT,
+        identity=False,
+    )
+    retention: _Retention = prop(
+        "ms.retention",
+        "How long state, data and logs are wanted. Nothing is deleted by a run: its "
+        "`state.store` (P90D unless given) is what `dil state prune` goes by, the other "
+        "members have no effect.",
+        default_factory=_RETENTION.copy,
+        scope=Scope.JOB,
+        identity=False,
+    )
+
+
+def state_section(values: Properties, folder: Path, findings: Findings) -> StateSpec:
+    """Return where watermarks are kept.
+
+    fs on a local path is SQLite there, elsewhere it is the file log (spec README 24).
+    """
+    section = values.section(StateSection)
+    kind: str = section.dataset_kind or section.kind
+    if kind in SERVER_KINDS:
+        server = state_server(values, kind, findings)
+        return StateSpec(kind, enabled=section.enabled, is_default_place=False, server=server)
+    note_unused_server(values, kind, findings)
+    is_default_place = not section.directory
+    directory = (
+        str(folder / DEFAULT_STATE_FOLDER)
+        if is_default_place
+        else path_of(values, "state.store.dir", folder, findings)
+    )
+    if kind == "fs":
+        kind = "sqlite" if is_local(directory) else "filelog"
+    if kind != "filelog" and not is_local(directory):
+        findings.problem(
+            "state.store.dir",
+            f"is {directory}, and state.store.type={kind} needs a folder of this machine",
+            "Set state.store.type=fs, or name a local folder.",
+        )
+    return StateSpec(
+        kind=kind,
+        directory=directory,
+        enabled=section.enabled and kind != "noop",
+        is_default_place=is_default_place,
+    )
+
+
+def state_server(values: Properties, kind: str, findings: Findings) -> DatabaseAddress | None:
+    """Return the database that keeps the state, None where a problem was found.
+
+    No finding shows the URL: it may hold a password.
+    """
+    from dil.text.database_url import DatabaseUrlError, read_database_url  # servers are rare
+
+    server = Server(kind)
+    example = f"Write {_EXAMPLES[server]}, with {_USER} and {_PASSWORD}."
+    _require_secrets(findings)
+    if not findings.is_sound(_URL):
+        return None
+    url = values.section(StateSection).url
+    if not url:
+        asked = values.origin("dataset.state.store.type") or values.origin("state.store.type")
+        what = f"is needed for state.store.type={kind}, and not set"
+        findings.problem(_URL, what, example, asked)
+        return None
+    try:
+        found = read_database_url(url.reveal())
+    except DatabaseUrlError as error:
+        findings.problem(_URL, error.what, error.fix)
+        return None
+    if found.address.server is not server:
+        findings.problem(
+            _URL,
+            f"names a {found.address.server} server, and state.store.type is {kind}",
+            f"Set state.store.type={found.address.server}, or correct the URL.",
+        )
+        return None
+    if found.ignored:
+        findings.notice(
+            _URL,
+            f"has options of the Java driver that mean nothing here: {', '.join(found.ignored)}",
+            "They are ignored; leave them out.",
+        )
+    return _with_login(found.address, values)
+
+
+def note_unused_server(values: Properties, kind: str, findings: Findings) -> None:
+    """Say that a server is named which nobody will speak to."""
+    if _URL in values.explicit and kind != "noop":
+        findings.notice(
+            _URL,
+            f"has no effect, because state.store.type is {kind}",
+            "Set state.store.type=postgresql or mysql to keep the state on that server.",
+        )
+
+
+def _require_secrets(findings: Findings) -> None:
+    """Make problems of this server's secrets that could not be read.
+
+    For a command that does without the source's secrets they are notices up to here; it asks this
+    server all the same, and must not do so with an empty password.
+    """
+    unread = [each for each in findings.notices if each.key in {_URL, _USER, _PASSWORD}]
+    for each in unread:
+        findings.notices.remove(each)
+        what = f"{each.what}, and so must every command that looks at the state"
+        findings.problem(each.key, what, each.fix, each.origin)
+
+
+def _with_login(address: DatabaseAddress, values: Properties) -> DatabaseAddress:
+    user = values.section(StateSection).user
+    password = values.section(StateSection).password
+    return replace(
+        address,
+        user=user.reveal() if user else address.user,
+        password=password or address.password,
+    )

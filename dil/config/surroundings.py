@@ -1,0 +1,63 @@
+"""What the readers of properties need beside the values: secrets, the zone, a place for notices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from dil.model.secret import Secret
+from dil.secrets import SecretError, SecretResolver, is_encrypted
+from dil.spi.reading import ShapeError
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a reader needs beside the value: secrets, the job's zone, a place for notices.
+
+    With ``needs_secrets`` off ENC(...) is not decrypted, which takes long on purpose, and a secret
+    that cannot be read is empty, with a notice.
+    """
+
+    resolver: SecretResolver
+    zone: str
+    notice: Callable[[str, str], None]
+    needs_secrets: bool = True
+
+    def secret(self, text: str, where: str = "", *, is_always_read: bool = False) -> Secret:
+        """Return the secret a text stands for; ``is_always_read`` decrypts it in any case.
+
+        Raises:
+            ShapeError: it cannot be resolved.
+        """
+        try:
+            if self.needs_secrets or is_always_read or not is_encrypted(text):
+                return self.resolver.resolve(text)
+            self.resolver.check(text)
+        except SecretError as error:
+            what = f"{where} {error.what}".strip()
+            if self.needs_secrets:
+                raise ShapeError((what, error.fix)) from error
+            self.notice(f"{what}; a run would refuse it", error.fix)
+        return Secret("")
+
+    @property
+    def folder(self) -> Path:
+        """Return where relative paths start."""
+        return self.resolver.folder
+
+    def require_password(self, what: str) -> None:
+        """Refuse a value that nothing can be encrypted for: there is no master password.
+
+        Raises:
+            ShapeError: with ``what`` in front; a notice where secrets are not needed.
+        """
+        if self.resolver.passwords:
+            return
+        missing = " and ".join(map(str, self.resolver.missing))
+        reason = f"{what}, and there is no master password"
+        reason += f": {missing} cannot be found" if missing else ""
+        fix = "Name the file that holds the master password in encrypt.key.loc."
+        if self.needs_secrets:
+            raise ShapeError((reason, fix))
+        self.notice(f"{reason}; a run would refuse it", fix)

@@ -1,0 +1,176 @@
+"""``ms.warehouse.table.kind=timeseries`` and ``ms.timeseries.*``. Source: timelabels.md 4, 7.4."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Annotated
+
+from annotated_types import Ge
+
+from dil.config.findings import Findings
+from dil.config.timelabels_section import SCHEDULE, TimelabelsSection
+from dil.config.warehouse import OPERATION, URL, WarehouseSection
+from dil.model.destination import MAX_PARTITIONS, Operation, Physical, TableFormat, TableKind
+from dil.model.job import PublishingSpec, PublishMode
+from dil.model.properties import Properties
+from dil.model.section import ONE_OF, Duration, Int, Scope, Section, prop
+from dil.model.suggestions import quote
+from dil.model.timelabels import TimelabelSpec
+
+KIND = "ms.warehouse.table.kind"
+RETENTION, MOST = "ms.timeseries.retention", "ms.timeseries.max.partitions"
+PHYSICAL = "ms.timeseries.physical"
+_TABLE, _MODE = "extract.table.name", "ms.publish.mode"
+_REGISTRY = "timelabel_registry"
+# `_<table>_<timelabel>` has 16 more than the table's name, and PostgreSQL would cut both alike.
+_PG_NAME_BYTES, _MYSQL_NAME_LENGTH = 47, 48
+# SQLite takes 500 terms of UNION ALL (timelabels.md 4.7).
+_SQLITE_PARTITIONS, _SQLITE_TERMS = 400, 500
+
+
+@dataclass(frozen=True, slots=True)
+class TimeseriesSection(Section):
+    """How the timelabels of a table are kept apart, and for how long."""
+
+    retention_ms: Duration | None = prop(
+        "ms.timeseries.retention",
+        "How long after its end a timelabel is kept, such as `P90D`; older ones are dropped "
+        "when a run publishes. Unset: for ever.",
+        default=None,
+        scope=Scope.JOB,
+        identity=False,
+    )
+    max_partitions: Annotated[Int, Ge(2)] | None = prop(
+        "ms.timeseries.max.partitions",
+        "How many tables the view reads, or how many partitions there are; the oldest ones "
+        "beyond it are put together into one. Unset: 1000, SQLite 400.",
+        default=None,
+        scope=Scope.JOB,
+        identity=False,
+    )
+    physical: Annotated[Physical, ONE_OF] = prop(
+        "ms.timeseries.physical",
+        "How timelabels are kept apart: tables gives each a table of its own; with native "
+        "`<table>` is partitioned by a column `_timelabel`, and each label is a partition of "
+        "it. native is for PostgreSQL.",
+        default=Physical.TABLES,
+        scope=Scope.JOB,
+    )
+
+
+def is_timeseries(values: Properties) -> bool:
+    """Tell whether rows go to tables of their timelabels."""
+    warehouse = values.section(WarehouseSection)
+    return warehouse.kind is TableKind.TIMESERIES and bool(warehouse.url)
+
+
+def with_labels(
+    publishing: PublishingSpec,
+    labels: TimelabelSpec | None,
+    values: Properties,
+    findings: Findings,
+) -> PublishingSpec:
+    """Return where rows are published, with what tells timelabels apart."""
+    warehouse = publishing.warehouse
+    if warehouse is None or not warehouse.url.reveal():
+        _note_unused(values, findings, f"{URL} is not set")
+        return publishing
+    engine = warehouse.url.reveal().partition(":")[0]
+    if is_timeseries(values):
+        _check(values, warehouse.table, engine, findings)
+    else:
+        _note_unused(values, findings, f"{KIND} is regular")
+        _note_repeats(publishing.mode, labels, values, findings)
+    section = values.section(TimeseriesSection)
+    default = _SQLITE_PARTITIONS if engine == "sqlite" else MAX_PARTITIONS
+    spec = replace(
+        warehouse,
+        labels=labels,
+        retention_ms=section.retention_ms,
+        max_partitions=section.max_partitions or default,
+        physical=section.physical,
+    )
+    return replace(publishing, warehouse=spec)
+
+
+def _check(values: Properties, table: str, engine: str, findings: Findings) -> None:
+    labels = values.section(TimelabelsSection)
+    if not (labels.schedule or labels.every or labels.unit):
+        findings.problem(
+            KIND, 'is "timeseries", and the job has no timelabels', f"Set {SCHEDULE} too."
+        )
+    _check_operation(values, findings)
+    if table.lower() == _REGISTRY:
+        findings.problem(
+            _TABLE, f"is {quote(table)}, the name of the registry of timelabels", "Choose another."
+        )
+    if engine == "postgresql" and len(table.encode()) > _PG_NAME_BYTES:
+        findings.problem(
+            _TABLE,
+            f"is {quote(table)}, of {len(table.encode())} bytes, and each timelabel's table has "
+            "16 more",
+            f"PostgreSQL keeps 63 bytes of a name: use at most {_PG_NAME_BYTES}.",
+        )
+    elif engine == "mysql" and len(table) > _MYSQL_NAME_LENGTH:
+        findings.problem(
+            _TABLE,
+            f"is {quote(table)}, of {len(table)} characters, and each timelabel's table has 16 "
+            "more",
+            f"MySQL takes names of 64 characters: use at most {_MYSQL_NAME_LENGTH}.",
+        )
+    section = values.section(TimeseriesSection)
+    if section.physical is Physical.NATIVE and engine != "postgresql":
+        findings.problem(
+            PHYSICAL,
+            f'is "native", and {KIND}=timeseries has partitions of the database on PostgreSQL only',
+            f"Set {PHYSICAL}=tables.",
+        )
+    most = section.max_partitions
+    if engine == "sqlite" and most is not None and most > _SQLITE_TERMS:
+        findings.problem(
+            MOST, f"is {most}", f"SQLite reads at most {_SQLITE_TERMS} tables in a view."
+        )
+
+
+def _check_operation(values: Properties, findings: Findings) -> None:
+    operation, mode = values.section(WarehouseSection).operation, values[_MODE]
+    if operation in {Operation.REPLACE, Operation.UPSERT}:
+        findings.problem(
+            OPERATION,
+            f"is {quote(str(operation))}, and a timeseries has one way to load: a timelabel's rows "
+            "take the place of its earlier ones",
+            f"Leave it out, or set {KIND}=regular.",
+        )
+    if mode is not None and mode != PublishMode.WINDOW_REPLACE:
+        findings.problem(
+            _MODE,
+            f"is {quote(str(mode))}, and a timeseries is published by window_replace",
+            f"Leave it out, or set {KIND}=regular.",
+        )
+
+
+def _note_repeats(
+    mode: PublishMode, labels: TimelabelSpec | None, values: Properties, findings: Findings
+) -> None:
+    """Say that a label that is run twice has its rows twice, where nobody asked for that."""
+    is_timeless = labels is not None and not labels.is_dated
+    if is_timeless and mode is PublishMode.APPEND and values[_MODE] is None:
+        findings.notice(
+            URL,
+            "is where rows are added, and a second run in one period of the schedule adds those of "
+            "its timelabel once more",
+            f"Set {_MODE}=window_replace: a label's reading takes the place of its earlier one. Or "
+            f"{_MODE}=append, where that is meant.",
+        )
+
+
+def _note_unused(values: Properties, findings: Findings, why: str) -> None:
+    is_of_files = values.text("ms.table.format") == TableFormat.FILES
+    for name in (RETENTION, MOST, PHYSICAL):
+        fix = f"Set {KIND}=timeseries too."
+        if name == PHYSICAL and not is_of_files:
+            fix = "Leave it out; ms.table.partition.fields names the partitions of tables of files."
+        if name in values.explicit:
+            findings.notice(name, f"has no effect: {why}", fix)
+    if KIND in values.explicit and not values.section(WarehouseSection).url:
+        findings.notice(KIND, f"has no effect: {why}", f"Set {URL} too.")

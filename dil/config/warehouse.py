@@ -1,0 +1,198 @@
+"""``ms.warehouse.*``: the table of a database that rows are loaded into.
+
+Source: timelabels.md 4, 5.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from dil.config.findings import Findings
+from dil.model.destination import Operation, TableFormat, TableKind, WarehouseSpec
+from dil.model.properties import Properties
+from dil.model.secret import SecretUrl
+from dil.model.section import ONE_OF, Scope, SecretText, Section, prop
+from dil.storage.locations import PathError, local_path
+
+if TYPE_CHECKING:
+    from dil.text.warehouse_url import WarehouseAddress
+
+URL, OPERATION = "ms.warehouse.url", "ms.warehouse.operation"
+USER = "ms.warehouse.user"
+PASSWORD = "ms.warehouse.password"  # noqa: S105 - the name of a property
+# A longer name is cut by the server, which only mutters: two tables would be one (timelabels.md
+# 4.3). The limits are of bytes and of characters.
+_PG_NAME_BYTES = 63
+_MYSQL_NAME_LENGTH = 64
+_OWN_TABLES = frozenset({"dil_commit", "dil_part"})
+_MODES = {
+    Operation.REPLACE: {"replace"},
+    Operation.INSERT: {"append", "window_replace"},
+    Operation.UPSERT: {"merge"},
+}
+_DRIVERS = {
+    "postgresql": ("adbc_driver_postgresql", "postgresql"),
+    "mysql": ("pymysql", "mysql"),
+    "duckdb": ("duckdb", "duckdb"),
+    "sqlite": ("sqlite3", "sqlite"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class WarehouseSection(Section):
+    """The table of a database that rows are loaded into."""
+
+    url: SecretText | None = prop(
+        "ms.warehouse.url",
+        "SQLAlchemy URL of the database whose table rows are loaded into: postgresql, mysql, "
+        "mariadb, duckdb or sqlite. The table is `extract.table.name`, in the schema that the "
+        "last part of `extract.namespace` names; MySQL and SQLite have none. A relative path "
+        "starts at the job file.",
+        default=None,
+        scope=Scope.JOB,
+        identity=False,
+    )
+    user: SecretText | None = prop(
+        "ms.warehouse.user",
+        "User of that database; wins over one in the URL.",
+        default=None,
+        scope=Scope.JOB,
+        identity=False,
+    )
+    password: SecretText | None = prop(
+        "ms.warehouse.password",
+        "Password of that database; wins over one in the URL.",
+        default=None,
+        scope=Scope.JOB,
+        identity=False,
+    )
+    kind: Annotated[TableKind, ONE_OF] = prop(
+        "ms.warehouse.table.kind",
+        "regular is one table; timeseries has a table `_<table>_<timelabel>` for each "
+        "timelabel, and the view `<table>_view` of all of them.",
+        default=TableKind.REGULAR,
+        scope=Scope.JOB,
+    )
+    operation: Annotated[Operation, ONE_OF] | None = prop(
+        "ms.warehouse.operation",
+        "insert adds rows, replace puts the run's rows in place of all others, upsert puts a "
+        "row in place of the one of its primary key. Unset: as `ms.publish.mode` says.",
+        default=None,
+        scope=Scope.JOB,
+    )
+
+
+def warehouse_section(values: Properties, folder: Path, findings: Findings) -> WarehouseSpec | None:
+    """Return the table that rows are loaded into, None for none; paths start at ``folder``.
+
+    No finding shows the URL: it may hold a password.
+    """
+    section = values.section(WarehouseSection)
+    if not section.url:
+        _note_unused(values, findings)
+        return None
+    _check_kind(values, findings)
+    address = _address(section, folder, findings)
+    schema = values.text("extract.namespace").rpartition(".")[2]
+    table = values.text("extract.table.name")
+    if address is None:
+        return WarehouseSpec(SecretUrl(""), schema, table)
+    schema = schema if address.engine.has_schemas else ""
+    _check_names(address.engine, schema, table, findings)
+    module, extra = _DRIVERS[address.engine]
+    if find_spec(module) is None:
+        findings.problem(
+            URL,
+            f"names a {address.engine} database, and the package {module} is not installed",
+            f"Install it: pip install 'dil-spark[{extra}]'",
+        )
+    return WarehouseSpec(
+        url=SecretUrl(address.url()),
+        schema=schema,
+        table=table,
+        kind=section.kind,
+        operation=section.operation or Operation.INSERT,
+    )
+
+
+def _address(
+    section: WarehouseSection, folder: Path, findings: Findings
+) -> WarehouseAddress | None:
+    from dil.text.database_url import DatabaseUrlError  # few jobs need it
+    from dil.text.warehouse_url import read_warehouse_url
+
+    url, user, password = section.url, section.user, section.password
+    try:
+        found = read_warehouse_url(url.reveal() if url else "")
+    except DatabaseUrlError as error:
+        findings.problem(URL, error.what, error.fix)
+        return None
+    if found.server is None:
+        for name, given in ((USER, user), (PASSWORD, password)):
+            if given:
+                findings.notice(name, f"has no effect: {found.engine} knows no users", "")
+        return _in_file(found, folder, findings)
+    server = replace(
+        found.server,
+        user=user.reveal() if user else found.server.user,
+        password=password or found.server.password,
+    )
+    return replace(found, server=server)
+
+
+def _in_file(found: WarehouseAddress, folder: Path, findings: Findings) -> WarehouseAddress | None:
+    try:
+        return replace(found, path=str(local_path(found.path, folder)))
+    except PathError as error:
+        findings.problem(URL, f"names a file that {error}", "Use a local path.")
+        return None
+
+
+def _check_kind(values: Properties, findings: Findings) -> None:
+    """Refuse what contradicts itself: two destinations, or two ways to publish."""
+    if values.text("ms.table.format") != TableFormat.FILES:
+        findings.problem(
+            URL,
+            f"is set, and so is ms.table.format={values.text('ms.table.format')}",
+            "Rows go to one place: leave one of them out.",
+        )
+    operation = values.section(WarehouseSection).operation
+    mode = values["ms.publish.mode"]
+    if operation is not None and isinstance(mode, str):
+        allowed = _MODES[operation]
+        if mode not in allowed:
+            findings.problem(
+                OPERATION,
+                f'is "{operation}", which contradicts ms.publish.mode={mode}',
+                f"Leave one of them out; {operation} is {' or '.join(sorted(allowed))}.",
+            )
+
+
+def _check_names(engine: str, schema: str, table: str, findings: Findings) -> None:
+    for key, name in (("extract.table.name", table), ("extract.namespace", schema)):
+        if engine == "postgresql" and len(name.encode()) > _PG_NAME_BYTES:
+            what = f'gives the name "{name}" of {len(name.encode())} bytes'
+            findings.problem(key, what, f"PostgreSQL keeps {_PG_NAME_BYTES} bytes of a name.")
+        elif engine == "mysql" and len(name) > _MYSQL_NAME_LENGTH:
+            what = f'gives the name "{name}" of {len(name)} characters'
+            findings.problem(key, what, f"MySQL takes names of {_MYSQL_NAME_LENGTH} characters.")
+    if table.lower() in _OWN_TABLES:
+        findings.problem(
+            "extract.table.name",
+            f'is "{table}", the name of a table that records what was loaded',
+            "Choose another name.",
+        )
+
+
+def _note_unused(values: Properties, findings: Findings) -> None:
+    """Say what has no effect without a database; one that could not be read was told before."""
+    section = values.section(WarehouseSection)
+    if section.url is not None:
+        return
+    given = {USER: section.user, PASSWORD: section.password, OPERATION: section.operation}
+    for name, value in given.items():
+        if name in values.explicit and value is not None:
+            findings.notice(name, f"has no effect: {URL} is not set", f"Set {URL} too.")

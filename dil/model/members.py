@@ -1,0 +1,147 @@
+"""How a member of a JSON property is declared: its type, its bounds, its meaning.
+
+A model is a frozen dataclass whose fields carry the arguments of pydantic's ``Field`` as metadata,
+where pydantic finds them when the driver reads a job. Nothing here imports pydantic, so a model
+travels to tasks as the plain value that it is.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from dataclasses import MISSING, dataclass, field
+from decimal import Decimal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias, cast, get_args
+
+from dil.model.json import JsonValue, as_text
+from dil.model.secret import Secret
+
+if TYPE_CHECKING:
+    from pydantic import GetCoreSchemaHandler
+    from pydantic_core import CoreSchema
+
+_LONGEST = 4000  # digits; the interpreter refuses longer numbers, or takes very long
+_TRUE = frozenset({"true", "t", "yes", "y", "on", "1"})
+_FALSE = frozenset({"false", "f", "no", "n", "off", "0"})
+_WHOLE = re.compile(rf"([+-]?[0-9]{{1,{_LONGEST}}})(?:\.0+)?")
+
+
+class MemberError(ValueError):
+    """Why a value is none of its member: ``what`` goes on after its name, ``fix`` says more."""
+
+    def __init__(self, what: str, fix: str) -> None:
+        super().__init__(what)
+        self.what = what
+        self.fix = fix
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """Base of the models of JSON properties; members that a model does not have are refused."""
+
+    __pydantic_config__: ClassVar[dict[str, object]] = {
+        "extra": "forbid",
+        "allow_inf_nan": False,
+    }
+
+
+def member(
+    meaning: str,
+    *,
+    name: str = "",
+    default: Any = MISSING,  # noqa: ANN401 - as dataclasses.field has it
+    default_factory: Any = MISSING,  # noqa: ANN401
+    is_default_shown: bool = True,
+) -> Any:  # noqa: ANN401
+    """Declare a member of a JSON property.
+
+    Args:
+        meaning: What it means, in sentences, for the reference and ``dil explain``.
+        name: Its name in JSON where that is not the field's.
+        default: Its value where it is left out; a member without one is required.
+        default_factory: The same, made anew each time.
+        is_default_shown: False where something else than the default counts when it is left out.
+    """
+    metadata = {"description": meaning, "json_schema_extra": {"is_default_shown": is_default_shown}}
+    return field(
+        default=default,
+        default_factory=default_factory,
+        metadata={**metadata, "alias": name} if name else metadata,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ReadBy:
+    """Marks a type whose values a function reads from JSON; it raises MemberError."""
+
+    read: Callable[[object], object]
+
+    def __get_pydantic_core_schema__(
+        self, source: object, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        from pydantic_core import core_schema
+
+        del source, handler
+        return core_schema.no_info_plain_validator_function(self.read)
+
+
+@dataclass(frozen=True, slots=True)
+class AnyCase:
+    """Marks a Literal whose words are read in any letter case; they are in lower case here."""
+
+    def __get_pydantic_core_schema__(
+        self, source: object, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        from pydantic_core import core_schema
+
+        known = frozenset(get_args(source))
+
+        def read(value: object) -> object:
+            is_known = isinstance(value, str) and value.lower() in known
+            return value.lower() if is_known and isinstance(value, str) else value
+
+        return core_schema.no_info_before_validator_function(read, handler(source))
+
+
+def _written(value: object) -> str:
+    if isinstance(value, Decimal) and value.adjusted() > _LONGEST:
+        return ""  # 1e999999999 is no number of pages, and its digits fill the memory
+    return as_text(cast("JsonValue", value))
+
+
+def _whole(value: object) -> int:
+    match = _WHOLE.fullmatch(_written(value).strip())
+    if match is None:
+        raise MemberError("is no whole number", "Write a whole number.")
+    return int(match[1])
+
+
+def _number(value: object) -> float:
+    try:
+        number = float(_written(value))
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise MemberError("is no number", "Write a number.")
+    return number
+
+
+def _flag(value: object) -> bool:
+    word = _written(value).lower()
+    if word not in _TRUE and word not in _FALSE:
+        raise MemberError("is neither true nor false", "Write true or false.")
+    return word in _TRUE
+
+
+def _text_or_secret(value: object) -> str | Secret:
+    if not isinstance(value, str | Secret):
+        raise MemberError("is no text", 'Write a text: "...".')
+    return value
+
+
+# Numbers and booleans may be written as texts (spec README 22).
+Whole: TypeAlias = Annotated[int, ReadBy(_whole)]
+Number: TypeAlias = Annotated[float, ReadBy(_number)]
+Flag: TypeAlias = Annotated[bool, ReadBy(_flag)]
+TextOrSecret: TypeAlias = Annotated[str | Secret, ReadBy(_text_or_secret)]

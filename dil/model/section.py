@@ -1,0 +1,229 @@
+"""How a property of a job file is declared: one field of a section, and all that there is to say.
+
+A section is a frozen dataclass of the properties that one part of the code reads. Its fields carry
+the arguments of pydantic's ``Field`` as metadata, where pydantic finds them when the driver reads a
+job; parsing, defaults, the reference, ``dil explain``, the JSON Schema and the digest follow from
+them. Nothing here imports pydantic: a section travels to tasks as the plain value that it is.
+
+    @dataclass(frozen=True, slots=True)
+    class Cursor(Section):
+        column: str = prop("ms.x.cursor.column", "Column that grows from row to row.", default="id")
+        overlap_ms: Duration = prop(
+            "ms.x.cursor.overlap", "How far to read back.", default=60_000, shown="PT1M"
+        )
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, Field, dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any, Protocol, TypeAlias, cast, get_args
+
+from dil.model.rate import RateLimit
+from dil.model.secret import Secret
+
+if TYPE_CHECKING:
+    from pydantic import GetCoreSchemaHandler, ValidationInfo
+    from pydantic_core import CoreSchema
+
+
+class ValueType(StrEnum):
+    """How a property's text is read; the value is the word used in the documentation."""
+
+    STRING = "string"
+    INT = "int"
+    LONG = "long"
+    BOOL = "bool"
+    ENUM = "enum"
+    JSON_OBJECT = "json-object"
+    JSON_ARRAY = "json-array"
+    WORD_OR_OBJECT = "enum or json-object"
+    CLASS = "class"
+    CLASS_LIST = "class-list"
+    LIST = "comma list"
+    REGEX = "regex"
+    URI_TEMPLATE = "uri-template"
+    FILE_SYSTEM = "file system URI"
+    PATH = "path"
+    DURATION = "duration-iso"
+    DATE_PATTERNS = "comma list of Joda patterns"
+    ZONE = "zone id"
+    CHARSET = "character set"
+    OCTAL = "octal"
+    RATE = "rate"
+
+    @property
+    def spans_lines(self) -> bool:
+        """Tell whether a value may go on over lines until its brackets balance."""
+        return self in {ValueType.JSON_OBJECT, ValueType.JSON_ARRAY, ValueType.WORD_OR_OBJECT}
+
+    @property
+    def is_json(self) -> bool:
+        """Tell whether the value always is JSON."""
+        return self in {ValueType.JSON_OBJECT, ValueType.JSON_ARRAY}
+
+
+class Scope(StrEnum):
+    """Where a property is read: once on the driver, by each work unit, or both."""
+
+    JOB = "job"
+    TASK = "task"
+    BOTH = "both"
+
+
+class Support(StrEnum):
+    """What this version does with a property.
+
+    WORKS: it has its effect. NO_EFFECT: accepted, changes nothing (spec README 16). LATER: a value
+    other than the default is a "not supported yet" error. INTERNAL: set by planning only.
+    """
+
+    WORKS = "works"
+    NO_EFFECT = "accepted, no effect"
+    LATER = "not supported yet"
+    INTERNAL = "set by planning"
+
+
+class Reader(Protocol):
+    """Turns the text of a property into a value, on the driver."""
+
+    def value(self, written: Written, type_: object, text: object) -> object:
+        """Return the value, of the type that ``written`` marks; raises ValueError for none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """Marks how a property is written; the type that it annotates is what is read from that.
+
+    The words of an enum are those of its type, a Literal or an enum of texts, or ``words``; they
+    are read in any letter case. ``later_words`` are valid and not supported yet. ``secret`` says
+    that the whole value is a secret. ``read`` makes the value of a JSON property from the JSON
+    and the surroundings of the job; without it the JSON itself is the value.
+    """
+
+    kind: ValueType
+    words: tuple[str, ...] = ()
+    later_words: tuple[str, ...] = ()
+    secret: bool = False
+    read: Callable[..., object] | None = None
+
+    def __get_pydantic_core_schema__(
+        self, source: object, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        from pydantic_core import core_schema
+
+        del handler
+
+        def read(text: object, info: ValidationInfo) -> object:
+            return cast("Reader", info.context).value(self, source, text)
+
+        return core_schema.with_info_plain_validator_function(read)
+
+
+@dataclass(frozen=True, slots=True)
+class StandsFor:
+    """Marks numbers that stand for others, as 0 stands for a default."""
+
+    numbers: Mapping[int, int]
+
+    def __get_pydantic_core_schema__(
+        self, source: object, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        from pydantic_core import core_schema
+
+        return core_schema.no_info_after_validator_function(self._meant, handler(source))
+
+    def _meant(self, number: int) -> int:
+        return self.numbers.get(number, number)
+
+
+ONE_OF = Written(ValueType.ENUM)
+Text: TypeAlias = Annotated[str, Written(ValueType.STRING)]
+SecretText: TypeAlias = Annotated[Secret, Written(ValueType.STRING, secret=True)]
+Int: TypeAlias = Annotated[int, Written(ValueType.INT)]
+Long: TypeAlias = Annotated[int, Written(ValueType.LONG)]
+Bool: TypeAlias = Annotated[bool, Written(ValueType.BOOL)]
+ClassName: TypeAlias = Annotated[str, Written(ValueType.CLASS)]
+ClassNames: TypeAlias = Annotated[tuple[str, ...], Written(ValueType.CLASS_LIST)]
+Texts: TypeAlias = Annotated[tuple[str, ...], Written(ValueType.LIST)]
+Regex: TypeAlias = Annotated[str, Written(ValueType.REGEX)]
+UriTemplate: TypeAlias = Annotated[str, Written(ValueType.URI_TEMPLATE)]
+FileSystemUri: TypeAlias = Annotated[str, Written(ValueType.FILE_SYSTEM)]
+PathText: TypeAlias = Annotated[str, Written(ValueType.PATH)]
+# Milliseconds.
+Duration: TypeAlias = Annotated[int, Written(ValueType.DURATION)]
+DatePatterns: TypeAlias = Annotated[tuple[str, ...], Written(ValueType.DATE_PATTERNS)]
+Zone: TypeAlias = Annotated[str, Written(ValueType.ZONE)]
+Charset: TypeAlias = Annotated[str, Written(ValueType.CHARSET)]
+ModeBits: TypeAlias = Annotated[int, Written(ValueType.OCTAL)]
+Rate: TypeAlias = Annotated[RateLimit, Written(ValueType.RATE)]
+
+
+def prop(  # noqa: PLR0913 - all that there is to say of a property, by name
+    name: str,
+    meaning: str,
+    *,
+    default: Any = MISSING,  # noqa: ANN401 - as dataclasses.field has it
+    default_factory: Any = MISSING,  # noqa: ANN401
+    shown: str = "",
+    example: str = "",
+    aliases: tuple[str, ...] = (),
+    required: bool = False,
+    scope: Scope = Scope.BOTH,
+    variables: bool = False,
+    hidden_members: str = "",
+    support: Support = Support.WORKS,
+    identity: bool = True,
+) -> Any:  # noqa: ANN401
+    """Declare a property.
+
+    Args:
+        name: Its key in job files.
+        meaning: What it means, in sentences, for the reference and ``dil explain``.
+        default: Its value where it is not written.
+        default_factory: The same, made anew each time.
+        shown: The default as it would be written, where that is not the text of the value.
+        example: A value as it would be written, where the default or a word does not serve.
+        aliases: Other keys with the same meaning.
+        required: Whether a job without it is refused; it has a default even so.
+        scope: Where it is read.
+        variables: Whether ``{{name}}`` is replaced in the value.
+        hidden_members: Which parts of a JSON value may be secrets, in words.
+        support: What this version does with it.
+        identity: Whether the value decides what is extracted or how it is written, so that it is
+            part of the job's digest.
+    """
+    facts = {
+        "shown": shown,
+        "example": example,
+        "aliases": aliases,
+        "required": required,
+        "scope": scope,
+        "variables": variables,
+        "hidden_members": hidden_members,
+        "support": support,
+        "identity": identity,
+    }
+    return field(
+        default=default,
+        default_factory=default_factory,
+        metadata={"alias": name, "description": meaning, "json_schema_extra": facts},
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """Base of all sections."""
+
+
+def property_name(declared: Field[Any]) -> str:
+    """Return the key in job files of a section's field."""
+    return str(declared.metadata["alias"])
+
+
+def words_of(kind: object) -> tuple[str, ...]:
+    """Return the words of a Literal or of an enum of texts."""
+    if isinstance(kind, type) and issubclass(kind, StrEnum):
+        return tuple(kind)
+    return get_args(kind)

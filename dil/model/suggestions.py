@@ -1,0 +1,44 @@
+"""Words for messages: a value in quotes, the nearest known word, all known words."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+REGEX_FIX = "Write a Java regular expression; a backslash of it is two in JSON."
+DATE_PATTERN_FIX = "Write a Joda date pattern, for example yyyy-MM-dd'T'HH:mm:ss."
+ZONE_FIX = "Use a region id such as Europe/Paris, or UTC."
+
+_SHOWN_CHARACTERS = 60
+
+
+def quote(text: str) -> str:
+    """Return a value for a message: in quotes, on one line, cut when long."""
+    flat = " ".join(text.split())
+    cut = flat if len(flat) <= _SHOWN_CHARACTERS else f"{flat[:_SHOWN_CHARACTERS]}..."
+    return f'"{cut}"'
+
+
+def suggestion(text: str, known: Iterable[str], *, cutoff: float = 0.7) -> str:
+    """Return ``Did you mean "...?"`` with the nearest known word, empty text without one."""
+    near = nearest_word(text, known, cutoff=cutoff)
+    return f'Did you mean "{near}"?' if near else ""
+
+
+def nearest_word(text: str, known: Iterable[str], *, cutoff: float = 0.7) -> str:
+    """Return the nearest known word, in any letter case; empty text where none is near."""
+    by_lower = {word.lower(): word for word in known}
+    near = difflib.get_close_matches(text.lower(), by_lower, n=1, cutoff=cutoff)
+    return by_lower[near[0]] if near else ""
+
+
+def nearest(text: str, known: Iterable[str], otherwise: str) -> str:
+    """Return the suggestion for a word, or another fix where no known word is near."""
+    return suggestion(text, known) or otherwise
+
+
+def known_words(text: str, known: Iterable[str]) -> str:
+    """Return the suggestion for a word, followed by all known words."""
+    words = tuple(known)
+    # Of few words the nearest may be farther: GTE is GET.
+    return f"{suggestion(text, words, cutoff=0.6)} Known values: {', '.join(words)}.".strip()

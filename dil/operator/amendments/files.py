@@ -1,0 +1,136 @@
+"""What an amendment does to published files whose rows will be read again."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from enum import Enum
+
+from dil.errors import StateError
+from dil.model.dataset import Move, PublishedFile
+from dil.model.job import PublishMode
+from dil.observe.progress import counted
+from dil.operator.session import OperatorSession
+
+KEPT = "kept"
+WITHDRAWN = "withdrawn from the dataset"
+DECISIONS = ("--withdraw-files", "--keep-files")
+
+
+class FileDecision(Enum):
+    """What an operator decided about published files of work units that will be read again."""
+
+    UNDECIDED = "undecided"
+    KEEP = "keep"
+    WITHDRAW = "withdraw"
+
+
+@dataclass(frozen=True, slots=True)
+class FileChange:
+    """What an amendment does to published files.
+
+    ``affected`` are the live files of its work units, and ``fate`` says what becomes of them.
+    ``withdrawn`` leave the dataset; ``moves`` bring back what an earlier act withdrew.
+    ``quarantine`` moves files of quarantined rows, which are no files of the dataset. ``refusal``
+    is why the amendment is refused until the operator decides.
+    """
+
+    affected: tuple[PublishedFile, ...] = ()
+    fate: str = KEPT
+    withdrawn: tuple[PublishedFile, ...] = ()
+    moves: tuple[Move, ...] = ()
+    quarantine: tuple[Move, ...] = ()
+    refusal: StateError | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """Return whether no file would enter or leave the dataset."""
+        return not (self.moves or self.withdrawn or self.quarantine)
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """Return the options of which one must be given, none where nothing is to be decided."""
+        return () if self.refusal is None else DECISIONS
+
+
+NO_FILES = FileChange()
+
+
+@dataclass(frozen=True, slots=True)
+class LiveFiles:
+    """The job's own live files of some work units; ``notes`` mention files of other jobs."""
+
+    files: tuple[PublishedFile, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def live_files_of(session: OperatorSession, signatures: Collection[str]) -> LiveFiles:
+    """Return the live files of some work units that this job published.
+
+    Another job that appends to the same dataset may have work units of the same signatures.
+    """
+    if not signatures:
+        return LiveFiles()
+    wanted = frozenset(signatures)
+    found = [file for file in session.live_files() if file.signature in wanted]
+    own = session.store.own_files(found)
+    others = [file for file in found if file.uri not in own]
+    if not others:
+        return LiveFiles(tuple(found))
+    rows = sum(file.rows for file in others)
+    note = (
+        f"left as they are: {counted(len(others), 'file')} with {counted(rows, 'row')} of the same "
+        f"work units, which no run of {session.job.name} published as far as its state store knows"
+    )
+    return LiveFiles(tuple(file for file in found if file.uri in own), (note,))
+
+
+def file_change(
+    session: OperatorSession, affected: tuple[PublishedFile, ...], decision: FileDecision
+) -> FileChange:
+    """Return what the decision and the publish mode make of files whose rows will be read again.
+
+    A job that only appends would publish their rows a second time, so there the operator must
+    decide.
+
+    Raises:
+        StateError: files are to be withdrawn whose rows were merged with others, or were loaded
+            into a database.
+    """
+    if not affected:
+        return NO_FILES
+    mode = session.job.publishing.mode
+    if decision is FileDecision.WITHDRAW and mode is PublishMode.MERGE:
+        raise StateError(
+            "ms.publish.mode is merge, and files cannot be withdrawn there: one lacks the rows "
+            "that later runs wrote again, and its rows took the place of older ones, which are "
+            "gone",
+            "Leave --withdraw-files out: rows that are read again take the place of their earlier "
+            "versions. To begin anew, run once with ms.publish.mode=replace.",
+        )
+    if decision is FileDecision.WITHDRAW and session.job.publishing.warehouse is not None:
+        raise StateError(
+            "rows were loaded into a database, and cannot be withdrawn from there",
+            "Give --keep-files, once you deleted them yourself; with ms.publish.mode=window_replace"
+            " the next reading takes their place.",
+        )
+    if decision is FileDecision.WITHDRAW:
+        return withdrawal_of(affected)
+    if mode is not PublishMode.APPEND:
+        return FileChange(affected, f"replaced by the next run ({mode.value})")
+    refusal = None
+    if decision is FileDecision.UNDECIDED:
+        rows = sum(file.rows for file in affected)
+        refusal = StateError(
+            f"{counted(len(affected), 'file')} of these work units with {counted(rows, 'row')} "
+            "would stay, and ms.publish.mode is append: the next run would publish these rows a "
+            "second time",
+            "Give --withdraw-files to take them out of the dataset, which undo brings back, or "
+            "--keep-files if the files are gone otherwise or doubled rows are fine.",
+        )
+    return FileChange(affected, refusal=refusal)
+
+
+def withdrawal_of(files: tuple[PublishedFile, ...]) -> FileChange:
+    """Return the change that takes files out of the dataset."""
+    return FileChange(files, WITHDRAWN, withdrawn=files) if files else NO_FILES

@@ -1,0 +1,182 @@
+"""The verbs of operators: what forget, rewind, undo and prune would change."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from dil.config.state import StateSection
+from dil.errors import StateError
+from dil.model.dataset import Move
+from dil.observe.progress import counted
+from dil.operator.amendments.files import (
+    FileChange,
+    FileDecision,
+    file_change,
+    live_files_of,
+    withdrawal_of,
+)
+from dil.operator.amendments.preview import Preview, preview_of
+from dil.operator.amendments.refusals import (
+    refuse_compacted_units,
+    refuse_superseded_undo,
+    refuse_undo_of_compaction,
+)
+from dil.operator.amendments.restoring import restore_rows
+from dil.operator.session import OperatorSession
+from dil.publishing import act_asides, withdrawal
+from dil.publishing.layout import META
+from dil.state.amendments import last_act, operations
+from dil.state.amendments.last_act import LastAct
+from dil.state.amendments.operations import Proposal, Selection
+from dil.state.blocks.canonical import system_time_text
+
+
+def propose_forget(
+    session: OperatorSession, selection: Selection, decision: FileDecision = FileDecision.UNDECIDED
+) -> Preview:
+    """Make work units as if they had never been read: the next run reads them as new.
+
+    Raises:
+        StateError: a signature was named that the index does not know.
+    """
+    proposal = operations.forget(session.store.unit_entries(), selection)
+    refuse_compacted_units(session, _signatures(proposal), decision)
+    live = live_files_of(session, _signatures(proposal))
+    files = file_change(session, live.files, decision)
+    proposal = replace(proposal, notes=(*proposal.notes, *live.notes))
+    if files.withdrawn:
+        proposal = _with_lower_watermark(session, proposal)
+    return preview_of(session, proposal, files)
+
+
+def propose_rewind(
+    session: OperatorSession, sequence: int, decision: FileDecision = FileDecision.UNDECIDED
+) -> Preview:
+    """Make all work units as they were just after a block; what runs did since is due again.
+
+    Files that left the dataset since come back, or their rows are read again (``restore_rows``).
+
+    Raises:
+        StateError: the chain is damaged, or the block is one of several of an act.
+    """
+    store = session.store
+    act = last_act.blocks_of_act(store.blocks_of_kind("ResetState"), sequence)
+    if act is not None:
+        raise StateError(
+            f"block {sequence} is in the middle of an act, which takes the blocks {act[0]} to "
+            f"{act[-1]}",
+            f"Name {act[0] - 1}, the state before it, or {act[-1]}, that after it.",
+        )
+    proposal = operations.rewind(
+        store.unit_entries(),
+        store.unit_entries(as_of=sequence),
+        session.watermark(),
+        last_act.watermark_at(store.blocks(), sequence),
+    )
+    refuse_compacted_units(session, _signatures(proposal), decision)
+    since = last_act.files_since(store.blocks(), sequence)
+    live = live_files_of(session, _signatures(proposal))
+    proposal, files = restore_rows(session, proposal, live, since, decision)
+    return preview_of(session, proposal, files)
+
+
+def propose_undo(session: OperatorSession) -> Preview:
+    """Take back the last act of an operator; once more, to do it again.
+
+    Raises:
+        StateError: there is none, runs committed over it since, or files of it are gone.
+    """
+    store = session.store
+    last = last_act.last_act(store.blocks_of_kind("ResetState"), store.blocks())
+    if last is None:
+        raise StateError(
+            f"there is nothing to undo: no operator changed the state of {session.job.name}",
+            "What runs recorded is taken back by `dil state rewind`.",
+        )
+    refuse_undo_of_compaction(last)
+    proposal = operations.undo(
+        last,
+        tuple(store.unit_entries()),
+        store.unit_entries(as_of=last.sequence - 1),
+        session.watermark(),
+    )
+    title = f"takes back {last.verb} {last.act_id} (reason: {last.reason})"
+    files = _undone_files(session, last, proposal)
+    if files.refusal is None:
+        spec, act_id = session.job.publishing, session.act_id or proposal.verb
+        quarantine = act_asides.exchanged(session.filesystem(), spec, last.act_id, act_id)
+        files = replace(files, quarantine=quarantine)
+    notes = _quarantine_notes(session, files.quarantine)
+    proposal = replace(proposal, notes=(title, *notes, *proposal.notes))
+    return preview_of(session, proposal, files)
+
+
+def propose_prune(session: OperatorSession) -> Preview:
+    """Delete records that are older than ms.retention's state.store and out of the job's range.
+
+    Records in the range stay, and so do failed ones and the chain. The rows of old runs go as
+    well, except that of the newest run.
+
+    Raises:
+        StateError: the job's range is not known.
+    """
+    store = session.store
+    before = session.now_ms - session.job.properties.section(StateSection).retention["state.store"]
+    partition_ends = session.partition_ends()
+    if not partition_ends:
+        raise StateError(
+            f"the range of {session.job.name} holds no partition, or its shape changed since the "
+            "last run, so that it is not known which records are out of it",
+            "Run the job first.",
+        )
+    young = last_act.changed_since(store.blocks(), system_time_text(before))
+    range_start, range_end = min(partition_ends), max(partition_ends.values())
+    proposal = operations.prune(store.unit_entries(), young, range_start, range_end)
+    newest = next(store.runs(limit=1), None)
+    runs_before = before if newest is None else min(before, newest.started)
+    runs = store.count_swept_runs(runs_before)
+    return preview_of(session, replace(proposal, runs_before=runs_before, runs=runs))
+
+
+def _signatures(proposal: Proposal) -> frozenset[str]:
+    return frozenset(each.signature for each in proposal.changes)
+
+
+def _with_lower_watermark(session: OperatorSession, proposal: Proposal) -> Proposal:
+    """Lower the dataset's watermark to the first work unit whose rows are taken out of it."""
+    reached = session.watermark()
+    first = min(change.before.low for change in proposal.changes if change.before)
+    if reached is None or first >= reached:
+        return proposal
+    return replace(proposal, watermark=first, sets_watermark=True)
+
+
+def _quarantine_notes(session: OperatorSession, moves: tuple[Move, ...]) -> tuple[str, ...]:
+    """Return how many files of quarantined rows go away, and how many come back."""
+    filesystem = session.filesystem()
+    away = sum(f"/{META}/" in filesystem.path_of(move.target.uri) for move in moves)
+    counts = ((away, "taken away, too"), (len(moves) - away, "brought back, too"))
+    return tuple(
+        f"{counted(count, 'file')} of rows that were put aside: {what}"
+        for count, what in counts
+        if count
+    )
+
+
+def _undone_files(session: OperatorSession, last: LastAct, proposal: Proposal) -> FileChange:
+    """Return the change that brings back the files an act took out, and takes out what it brought.
+
+    Raises:
+        StateError: runs have read or merged the same rows since.
+    """
+    if last.removed or last.added:
+        live = session.live_files()
+        gone = tuple(file for file in live if file.uri in last.added)
+        spec = session.job.publishing
+        moves = withdrawal.bring_back(session.filesystem(), spec, last.act_id, last.removed)
+        refuse_superseded_undo(session.job, last, live, {move.target.signature for move in moves})
+        return replace(withdrawal_of(gone), moves=moves)
+    again = {
+        each.signature for each in proposal.changes if each.after is None or each.after.high is None
+    }
+    return file_change(session, live_files_of(session, again).files, FileDecision.KEEP)

@@ -1,0 +1,158 @@
+"""Counts the keys that differ between two sets of files, column by column."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dil.model.dataset import PublishedFile
+from dil.model.job import Job
+from dil.model.schema_text import merged_text, parse_schema
+from dil.reshaping.files import Workshop, row_file
+from dil.storage import filesystem_for
+from dil.writing.system_columns import EXTRACTED_AT, RUN_ID, SIGNATURE, TIMELABEL
+from dil.writing.widening import conform
+
+# They describe the reading, not the row.
+_NOT_COMPARED = frozenset({EXTRACTED_AT, RUN_ID, SIGNATURE, TIMELABEL})
+_BEFORE, _AFTER = "before row", "after row"
+
+
+@dataclass(frozen=True, slots=True)
+class KeyCounts:
+    """How many keys are only after, only before, or on both sides with other or equal values.
+
+    ``removed`` is 0 where rows are merged, because a key that was not read stays.
+    """
+
+    added: int = 0
+    removed: int = 0
+    changed: int = 0
+    same: int = 0
+
+    def __add__(self, other: KeyCounts) -> KeyCounts:
+        return KeyCounts(
+            self.added + other.added,
+            self.removed + other.removed,
+            self.changed + other.changed,
+            self.same + other.same,
+        )
+
+
+class KeyComparison:
+    """Reads files of a job, in types that both sides fit, and compares their rows by key."""
+
+    def __init__(self, job: Job, schemas: Iterable[str], keys: Sequence[str]) -> None:
+        """Take the recorded schemas of both sides and the names of the key columns."""
+        first, *rest = schemas
+        self._target = parse_schema(merged_text(first, rest))
+        self._workshop = Workshop(job.publishing.final_dir, "", job.writing)
+        self._filesystem = filesystem_for(job.publishing.final_dir)
+        self._keys = list(keys)
+
+    def replaced(
+        self, before: Iterable[PublishedFile], after: Iterable[PublishedFile]
+    ) -> KeyCounts | None:
+        """Compare files with those that replace them; None where a file lacks a key column."""
+        old, new = self._table(before), self._table(after)
+        if old is None or new is None:
+            return None
+        return _compare(old, new, self._keys)
+
+    def merged(
+        self, live: Iterable[PublishedFile], after: Iterable[PublishedFile]
+    ) -> KeyCounts | None:
+        """Compare rows with the live rows of the same keys; None if a file lacks a key column."""
+        new = self._table(after)
+        if new is None:
+            return None
+        wanted = _last(new, self._keys, _AFTER)
+        found = []
+        for file in live:
+            table = self._table([file])
+            if table is None:
+                return None
+            here = _last(table, self._keys, _BEFORE).join(wanted, self._keys, join_type="left semi")
+            found.append(table.take(here[_BEFORE]))
+        old = pa.concat_tables(found, promote_options="default") if found else new.slice(0, 0)
+        return _compare(old, new, self._keys)
+
+    def _table(self, files: Iterable[PublishedFile]) -> pa.Table | None:
+        """Return the rows of files, None where a key column is missing."""
+        if any(name not in self._target.names for name in self._keys):
+            return None
+        tables = [_nullable(self._target, self._keys).empty_table()]
+        for file in files:
+            path = self._filesystem.path_of(file.uri)
+            source = row_file(self._filesystem, path, self._target)
+            if any(name not in source.schema.names for name in self._keys):
+                return None
+            names = [name for name in source.schema.names if name in self._target.names]
+            schema = _nullable(self._target, names)
+            batches = [
+                conform(batch.select(names), schema) for batch in source.batches(self._workshop)
+            ]
+            tables.append(pa.Table.from_batches(batches, schema))
+        return pa.concat_tables(tables, promote_options="default")
+
+
+def _nullable(schema: pa.Schema, names: Iterable[str]) -> pa.Schema:
+    return pa.schema([schema.field(name).with_nullable(nullable=True) for name in names])
+
+
+def _compare(before: pa.Table, after: pa.Table, keys: Sequence[str]) -> KeyCounts:
+    """Compare two tables; the last row of a key counts."""
+    pairs = _last(before, keys, _BEFORE).join(
+        _last(after, keys, _AFTER), list(keys), join_type="full outer"
+    )
+    is_old, is_new = pairs[_BEFORE].is_valid(), pairs[_AFTER].is_valid()
+    both = pairs.filter(pc.and_(is_old, is_new))
+    old, new = before.take(both[_BEFORE]), after.take(both[_AFTER])
+    names = dict.fromkeys([*before.column_names, *after.column_names])
+    unlike = [
+        _differs(_column(old, name, new), _column(new, name, old))
+        for name in names
+        if name not in keys and name not in _NOT_COMPARED
+    ]
+    changed = _count(reduce(pc.or_, unlike)) if unlike else 0
+    return KeyCounts(
+        added=_count(pc.invert(is_old)),
+        removed=_count(pc.invert(is_new)),
+        changed=changed,
+        same=both.num_rows - changed,
+    )
+
+
+def _last(table: pa.Table, keys: Sequence[str], name: str) -> pa.Table:
+    """Return the keys of a table and the number of the last row of each, as column ``name``."""
+    numbers = pa.array(range(table.num_rows), pa.int64())
+    keyed = table.select(list(keys)).append_column(name, numbers)
+    last = keyed.group_by(list(keys)).aggregate([(name, "max")])
+    return last.rename_columns([*keys, name])
+
+
+def _column(table: pa.Table, name: str, other: pa.Table) -> pa.Array:
+    """Return a column in one piece; nulls where only the other table has it."""
+    if name not in table.column_names:
+        return pa.nulls(table.num_rows, other.schema.field(name).type)
+    column = table[name].combine_chunks()
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+
+
+def _differs(old: pa.Array, new: pa.Array) -> pa.Array:
+    if pa.types.is_nested(old.type):
+        pairs = zip(old.to_pylist(), new.to_pylist(), strict=True)
+        return pa.array([one != other for one, other in pairs], pa.bool_())
+    unlike = pc.fill_null(pc.not_equal(old, new), fill_value=False)
+    if pa.types.is_floating(old.type):
+        both_nan = pc.fill_null(pc.and_(pc.is_nan(old), pc.is_nan(new)), fill_value=False)
+        unlike = pc.and_not(unlike, both_nan)
+    return pc.or_(unlike, pc.xor(old.is_valid(), new.is_valid()))
+
+
+def _count(mask: pa.Array | pa.ChunkedArray) -> int:
+    return int(pc.sum(mask).as_py() or 0)

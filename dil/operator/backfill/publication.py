@@ -1,0 +1,232 @@
+"""What publishing a backfill would change, and why it may be refused; changes nothing."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Any
+
+from dil import publishing
+from dil.errors import DilError, StateError
+from dil.model.dataset import PublishedFile, UnitEntry
+from dil.model.job import Job, PublishMode
+from dil.model.json import JsonObject
+from dil.model.work_unit import WorkUnit, unit_hash
+from dil.observe.progress import counted
+from dil.operator.backfill.definition import BackfillDefinition, configuration_changed
+from dil.operator.backfill.status import BackfillStatus, Phase, read_status
+from dil.operator.session import OperatorSession
+from dil.publishing import compacted
+from dil.publishing.layout import unit_hash_in
+from dil.state.blocks.source_state import COMMITTED, FAILED, PENDING, SKIPPED
+
+_EXAMPLES = 3
+
+
+class RowDecision(Enum):
+    """Whether a job that only appends gets rows beside its earlier ones, or in their place."""
+
+    UNDECIDED = "undecided"
+    APPEND = "append"
+    REPLACE = "replace"
+
+
+@dataclass(frozen=True, slots=True)
+class Publication:
+    """What publishing a backfill would change.
+
+    ``work_units`` are published. ``stale`` ones are left out, because the job went on with them
+    since the backfill began. ``removed`` are the live files that leave as a whole; what a merge
+    rewrites is not known in advance. ``changed`` are rows of the job's index. ``mixed_file`` is
+    the URI of a live file with rows of several work units, empty without one. ``refusal`` is why
+    the backfill cannot be published so, and ``needs`` are the options of which one lifts that.
+    """
+
+    status: BackfillStatus
+    mode: PublishMode
+    work_units: tuple[WorkUnit, ...]
+    stale: tuple[str, ...]
+    removed: tuple[PublishedFile, ...]
+    changed: tuple[UnitEntry, ...]
+    mixed_file: str = ""
+    refusal: DilError | None = None
+    needs: tuple[str, ...] = ()
+
+    @property
+    def files(self) -> tuple[PublishedFile, ...]:
+        """Return the files of the backfill that would be published."""
+        taken = {unit.signature for unit in self.work_units}
+        return tuple(file for file in self.status.files if file.signature in taken)
+
+
+def propose_publication(
+    session: OperatorSession,
+    definition: BackfillDefinition,
+    decision: RowDecision = RowDecision.UNDECIDED,
+    *,
+    is_partial: bool = False,
+) -> Publication:
+    """Return what publishing a backfill would change.
+
+    Args:
+        session: The job's session; it needs no lease.
+        definition: The backfill.
+        decision: What the operator wants where the job only appends.
+        is_partial: Whether work units that are not read, or stale, may be left out for good.
+
+    Raises:
+        ConfigError: the destination is not as the job says, so that nothing could be published.
+    """
+    job = session.job
+    publishing.destination_for(job.publishing, session.filesystem()).check()
+    status = read_status(job, definition, session.clock)
+    read = [unit for unit in definition.plan.work_units if unit.signature in status.done]
+    signatures = {unit.signature for unit in read}
+    entries = {
+        entry.signature: entry
+        for entry in session.store.unit_entries()
+        if entry.signature in signatures
+    }
+    changed = units_changed_since(session.store.blocks(), definition.head)
+    fresh = tuple(
+        unit
+        for unit in read
+        if unit.hash not in changed and _is_fresh(unit, entries.get(unit.signature))
+    )
+    taken = {unit.signature for unit in fresh}
+    stale = tuple(sorted(signatures - taken))
+    mode = _publish_mode(job, decision)
+    own_live = () if mode is PublishMode.APPEND else session.own_live_files()
+    mixed_file = next((file.uri for file in own_live if compacted.is_of_many(file)), "")
+    is_replacing = mode is PublishMode.WINDOW_REPLACE
+    refusal = _refusal(job, status, stale, decision, is_partial=is_partial)
+    if refusal is None and mixed_file and is_replacing:
+        refusal = _mixed_rows(mixed_file)
+    as_read = [_as_read(entries[unit.signature], unit) for unit in fresh]
+    return Publication(
+        status,
+        mode,
+        fresh,
+        stale,
+        removed=tuple(file for file in own_live if is_replacing and file.signature in taken),
+        changed=tuple(entry for entry in as_read if entry != entries[entry.signature]),
+        mixed_file=mixed_file,
+        refusal=refusal,
+        needs=("--append", "--replace") if _is_undecided(job, decision) else (),
+    )
+
+
+def _publish_mode(job: Job, decision: RowDecision) -> PublishMode:
+    """Return how files are published: a backfill replaces nothing but its own work units."""
+    mode = job.publishing.mode
+    is_append = mode is PublishMode.APPEND
+    if mode is PublishMode.REPLACE or (is_append and decision is RowDecision.REPLACE):
+        return PublishMode.WINDOW_REPLACE
+    return mode
+
+
+def _is_undecided(job: Job, decision: RowDecision) -> bool:
+    return job.publishing.mode is PublishMode.APPEND and decision is RowDecision.UNDECIDED
+
+
+def _is_fresh(unit: WorkUnit, entry: UnitEntry | None) -> bool:
+    """Return whether the job still counts a work unit as tried, and has read it no further."""
+    return (
+        entry is not None
+        and entry.status != PENDING
+        and (entry.high is None or entry.high <= unit.high)
+    )
+
+
+def _as_read(entry: UnitEntry, unit: WorkUnit) -> UnitEntry:
+    """Return the index row of a published work unit: a failed or skipped one counts as read.
+
+    Unless it failed to reach an end that the backfill did not reach either.
+    """
+    if entry.status not in {FAILED, SKIPPED} or entry.expected_high > unit.high:
+        return entry
+    return replace(entry, high=unit.high, expected_high=unit.high, status=COMMITTED)
+
+
+def _mixed_rows(uri: str) -> StateError:
+    return StateError(
+        f"{uri} holds rows of several work units, which `dil compact` or a merge put together: "
+        "the rows that a backfill is to replace cannot be told, and would be there twice",
+        "Read everything anew once with ms.publish.mode=replace; a job that appends can also take "
+        "the rows as another version with --append.",
+    )
+
+
+def _refusal(
+    job: Job,
+    status: BackfillStatus,
+    stale: Sequence[str],
+    decision: RowDecision,
+    *,
+    is_partial: bool,
+) -> DilError | None:
+    """Return why a backfill cannot be published, None where it can."""
+    definition, phase = status.definition, status.phase
+    name = definition.id
+    if phase in (Phase.PUBLISHED, Phase.UNDONE):
+        return StateError(f"backfill {name} is {phase}", "Begin a new one of the range.")
+    if definition.digest not in job.known_digests:
+        return configuration_changed(definition)
+    missing = len(definition.plan.work_units) - len(status.done)
+    if missing and not is_partial:
+        return StateError(
+            f"backfill {name} is not complete: {counted(missing, 'work unit')} of "
+            f"{len(definition.plan.work_units):,} not read, {len(status.failed):,} of "
+            "them failed",
+            f"`dil backfill resume {shlex.quote(job.path)} {name}` goes on; --partial publishes "
+            "what is there, and the rest stays out for good.",
+        )
+    if stale and not is_partial:
+        examples = ", ".join(stale[:_EXAMPLES])
+        return StateError(
+            f"{counted(len(stale), 'work unit')} of backfill {name} changed in the job since it "
+            f"began ({examples}): runs read them anew or further, another backfill was published, "
+            "or an operator let them be forgotten. Published, rows would be lost or doubled",
+            "Begin a new backfill of the range, or leave these work units out with --partial.",
+        )
+    if _is_undecided(job, decision):
+        return StateError(
+            "ms.publish.mode is append: it must be said whether the rows take the place of those "
+            "that the same work units have, or come beside them as another version",
+            "Give --replace or --append.",
+        )
+    return None
+
+
+def units_changed_since(blocks: Iterable[JsonObject], head: str) -> frozenset[str]:
+    """Return the hashes of work units that were read anew, forgotten or published since a block.
+
+    Failed attempts changed no rows, and ``dil compact`` keeps all rows: neither counts.
+
+    Args:
+        blocks: The blocks of the job's chain, newest first; read down to ``head``.
+        head: The hash of the block. If it is empty, or no block has it, all blocks count.
+    """
+    found: set[str] = set()
+    after: set[str] = set()
+    for block in blocks:
+        event: Any = block["event"]
+        if event["kind"] == "ResetState" and event.get("act") == compacted.VERB:
+            after = set()  # the data block behind this one is the compaction's
+        found |= after
+        if block["hash"] == head:
+            return frozenset(found)
+        after = _units_changed_in(event)
+    return frozenset(found | after)
+
+
+def _units_changed_in(event: Any) -> set[str]:  # noqa: ANN401 - the JSON edge
+    """Return the hashes of the work units in one block, without failed attempts."""
+    state = event.get("newSourceState")
+    delta = state["value"].get("delta", ()) if state else ()
+    found = {unit_hash(str(row["sig"])) for row in delta if row.get("status") != FAILED}
+    data = event.get("newData") or {}
+    files = (*(data.get("parts") or ()), *(data.get("removes") or ()))
+    return found | {unit_hash_in(str(part["path"])) for part in files}

@@ -1,0 +1,234 @@
+"""Compacts small live files into larger ones: an operator's act that keeps every row.
+
+Files are rewritten in staging, then published as a run's are: intent, moves, removes, commit. A
+crash before the intent costs nothing; after it, the next run or compaction finishes the commit.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dil import publishing
+from dil.errors import ConfigError, StateError
+from dil.model.dataset import Commit, Lease, Move, OperatorAct, PublishedFile, source_name
+from dil.model.destination import TableFormat
+from dil.model.job import Job
+from dil.model.task import StagedFile
+from dil.model.work_unit import unit_hash
+from dil.operator.compaction.planning import (
+    CompactionPlan,
+    CompactionRequest,
+    FileGroup,
+    commits_of,
+    plan_compaction,
+)
+from dil.publishing import Destination, VersionedDestination
+from dil.publishing.compacted import VERB
+from dil.publishing.layout import MERGED, final_name
+from dil.publishing.page_log import page_logs
+from dil.run.lease import leased
+from dil.spi.state_store import StateStore
+from dil.state import open_store
+from dil.storage import filesystem_for
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionResult:
+    """What a compaction did, or what a dry run found.
+
+    ``added`` are the new files, ``removed`` counts those that they replaced. ``finished`` is the
+    run whose publish was finished first. ``vacuumed`` are paths of files that no version of the
+    table needs any more; a dry run did not delete them.
+    """
+
+    plan: CompactionPlan
+    act_id: str | None = None
+    added: tuple[PublishedFile, ...] = ()
+    removed: int = 0
+    finished: str | None = None
+    vacuumed: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def compact(job: Job, request: CompactionRequest) -> CompactionResult:
+    """Compact the small files of a job's dataset.
+
+    Raises:
+        ConfigError: the job publishes no files of rows, or keeps no state.
+        LeaseHeldError: a run is under way.
+        StateError: what a crashed run completed waits to be published.
+        ConversionError: a file is not what was published; nothing was changed since the last
+            commit.
+        WriteError: the store refused.
+    """
+    _refuse_unfit(job, request)
+    with open_store(job.state, job.name, clock=request.clock) as store:
+        if not request.is_dry_run:
+            with leased(job, store, VERB, request.clock) as lease:
+                return _Compaction(job, request, store, lease).run()
+        filesystem = filesystem_for(job.publishing.final_dir)
+        destination = publishing.destination_for(job.publishing, filesystem)
+        vacuumed = _vacuum(destination, request)
+        plan = plan_compaction(job, store, request, destination)
+        return CompactionResult(plan, vacuumed=vacuumed, notes=_unfinished(store))
+
+
+def _refuse_unfit(job: Job, request: CompactionRequest) -> None:
+    spec = job.publishing
+    if not job.state.enabled:
+        raise ConfigError.single(
+            "state.store.enabled",
+            f"is off: no chain says which files {job.name} published",
+            "Only datasets of jobs that keep state can be compacted.",
+            job.properties.origin("state.store.enabled"),
+        )
+    if spec.warehouse is not None:
+        raise ConfigError.single(
+            "ms.warehouse.url",
+            "is set: the rows are in a database, which keeps its own files",
+            "`dil compact` is for files, Delta and Iceberg tables.",
+        )
+    if job.writing.file_name:
+        raise ConfigError.single(
+            "ms.extractor.class",
+            "dumps files as they are, and what is in them is not known",
+            "`dil compact` is for files of rows.",
+        )
+    if request.vacuum_hours is not None and spec.table.format is TableFormat.FILES:
+        raise ConfigError.single(
+            "--vacuum-hours",
+            "is for tables that keep earlier versions, and ms.table.format is files",
+            "Leave it out: what is replaced is deleted at once.",
+        )
+
+
+def _unfinished(store: StateStore) -> tuple[str, ...]:
+    intent = store.pending_intent()
+    if intent is None:
+        return ()
+    return (f"{intent.commit.run_id} began to publish; that is finished first",)
+
+
+def _vacuum(destination: Destination, request: CompactionRequest) -> tuple[str, ...]:
+    hours = request.vacuum_hours
+    if hours is None or not isinstance(destination, VersionedDestination):
+        return ()
+    return destination.vacuum(hours=hours, now_ms=request.clock(), is_look=request.is_dry_run)
+
+
+class _Compaction:
+    """One compaction under the job's lease."""
+
+    def __init__(
+        self, job: Job, request: CompactionRequest, store: StateStore, lease: Lease
+    ) -> None:
+        self._job = job
+        self._request = request
+        self._store = store
+        self._lease = lease
+        self._id = lease.holder.run_id
+        self._files = filesystem_for(job.publishing.final_dir)
+        self._destination = publishing.destination_for(job.publishing, self._files)
+        self._staging = publishing.run_staging_dir(job.publishing, job.name, self._id)
+
+    def run(self) -> CompactionResult:
+        """Finish a pending publish, then compact, then vacuum."""
+        spec = self._job.publishing
+        pending = publishing.finish_pending(self._store, self._lease, spec, self._files)
+        self._refuse_staged_work()
+        self._sweep_earlier()
+        if isinstance(self._destination, VersionedDestination):
+            self._destination.refuse_deleted_rows()
+        plan = plan_compaction(self._job, self._store, self._request, self._destination)
+        added: list[PublishedFile] = []
+        removed = 0
+        for number, groups in enumerate(commits_of(plan.groups, self._request.files_per_commit), 1):
+            commit = self._commit(f"{self._id}-{number}", groups)
+            publishing.publish(
+                self._store, self._lease, commit, spec, self._files, self._destination
+            )
+            added += [move.target for move in commit.moves]
+            removed += len(commit.removes)
+            log.info("compacted %d files into %d", len(commit.removes), len(commit.moves))
+        publishing.sweep(self._files, self._staging)
+        self._files.delete_empty_folder(self._staging.rpartition("/")[0])
+        return CompactionResult(
+            plan=plan,
+            act_id=self._id,
+            added=tuple(added),
+            removed=removed,
+            finished=None if pending is None else pending.run_id,
+            vacuumed=_vacuum(self._destination, self._request),
+        )
+
+    def _refuse_staged_work(self) -> None:
+        """Refuse while completed work of a run waits in staging: another commit supersedes it."""
+        for run in self._store.unfinished_runs():
+            is_kept = run.is_open and (
+                publishing.staged_work(self._files, run) or page_logs(self._files, run.staging_dir)
+            )
+            if is_kept:
+                raise StateError(
+                    f"what run {run.run_id} completed waits in staging, and would have to be read"
+                    " again after a compaction",
+                    "Run the job first, or give it up with `dil runs clean`.",
+                )
+
+    def _sweep_earlier(self) -> None:
+        """Delete what killed compactions left in staging; nobody needs it."""
+        root = self._staging.rpartition("/")[0]
+        for name in self._files.folders(root):
+            if name.startswith(f"{VERB}-") and name != self._id:
+                publishing.sweep(self._files, f"{root}/{name}")
+
+    def _commit(self, act_id: str, groups: Sequence[FileGroup]) -> Commit:
+        """Rewrite files in staging, and return the commit that puts them in place."""
+        from dil.operator.compaction.rewriting import Rewriter  # Arrow: a dry run needs none
+
+        schema = publishing.recorded_schema(self._store)
+        rewriter = Rewriter(self._job, self._files, self._staging, schema)
+        moves = tuple(
+            self._move(act_id, number, group, staged)
+            for number, group in enumerate(groups)
+            for staged in rewriter.rewrite(f"{act_id}-{number}", group)
+        )
+        now = self._request.clock()
+        return Commit(
+            run_id=act_id,
+            config_digest=self._job.digest,
+            source_name=source_name(self._job.name),
+            moves=moves,
+            removes=tuple(file for group in groups for file in group.files),
+            schema="",
+            system_time=now,
+            horizon=now,
+            act=OperatorAct(VERB, "small files put together"),
+        )
+
+    def _move(self, act_id: str, number: int, group: FileGroup, staged: StagedFile) -> Move:
+        folder = self._files.path_of(group.files[0].uri).rpartition("/")[0]
+        owner = unit_hash(group.signature) if group.signature else MERGED
+        name = final_name(
+            act_id,
+            owner,
+            number,
+            rows=staged.rows if self._job.writing.record_count_in_names else None,
+            extension=staged.path.rpartition(".")[2],
+            prefix=self._job.writing.file_prefix,
+        )
+        return Move(
+            staged.path,
+            PublishedFile(
+                uri=self._destination.uri(f"{folder}/{name}"),
+                signature=group.signature,
+                rows=staged.rows,
+                bytes=staged.bytes,
+                sha256=staged.sha256,
+                run_id=act_id,
+                timelabel=group.files[0].timelabel,
+            ),
+        )

@@ -1,0 +1,145 @@
+"""The session in which an operator changes the state of a job: its store, lease and clocks."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from dil import planning, publishing
+from dil.errors import ConfigError, StateError
+from dil.model.dataset import Lease, OperatorAct, PublishedFile
+from dil.model.job import Job, PublishMode
+from dil.planning.partitions import partition
+from dil.run.lease import leased
+from dil.spi.state_store import StateStore
+from dil.state.amendments.last_act import watermark_at
+from dil.storage import Filesystem, filesystem_for
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorSession:
+    """A job and its open store, for one act of an operator.
+
+    ``lease`` is None in a dry run that takes none. ``now_ms`` is the now of planning, ``clock``
+    the real clock, both epoch ms UTC.
+    """
+
+    job: Job
+    store: StateStore
+    now_ms: int
+    clock: Callable[[], int]
+    lease: Lease | None
+
+    @property
+    def act_id(self) -> str | None:
+        """Return the id of the act, which is that of the lease; None without a lease."""
+        return None if self.lease is None else self.lease.holder.run_id
+
+    def require_lease(self) -> Lease:
+        """Return the lease, without which nothing may be changed.
+
+        Raises:
+            AssertionError: the session is a dry run.
+        """
+        if self.lease is None:
+            raise AssertionError("an act needs the lease")
+        return self.lease
+
+    def filesystem(self) -> Filesystem:
+        """Return the filesystem that holds the dataset."""
+        return filesystem_for(self.job.publishing.final_dir)
+
+    def live_files(self) -> tuple[PublishedFile, ...]:
+        """Return the dataset's live files, those that other jobs appended among them."""
+        return publishing.destination_for(self.job.publishing, self.filesystem()).live()
+
+    def own_live_files(self) -> tuple[PublishedFile, ...]:
+        """Return the live files that this job published; only jobs that append share a dataset."""
+        live = self.live_files()
+        if self.job.publishing.mode is not PublishMode.APPEND:
+            return live
+        own = self.store.own_files(live)
+        return tuple(file for file in live if file.uri in own)
+
+    def watermark(self) -> int | None:
+        """Return the dataset's watermark, epoch ms UTC, None when it has none."""
+        head = self.store.head()
+        if head is None:
+            return None
+        return watermark_at(self.store.blocks(), int(str(head["sequenceNumber"])))
+
+    def partition_ends(self) -> Mapping[int, int]:
+        """Return the ends of the job's partitions by their starts; empty if their shape changed."""
+        if self.store.recorded_shape() not in (None, planning.shape(self.job.planning)):
+            return {}
+        partitions = partition(self.job.planning, now_ms=self.now_ms)
+        return dict(zip(partitions.starts, partitions.ends, strict=True))
+
+    def drop_page_logs(self, act: OperatorAct) -> None:
+        """Delete the pages that runs kept of the work units an act changed: they are read anew."""
+        changed = {*act.removed, *(entry.signature for entry in act.changed)}
+        for run in self.store.unfinished_runs():
+            publishing.drop_logs(self.filesystem(), run.staging_dir, changed)
+
+
+@contextlib.contextmanager
+def open_session(
+    job: Job,
+    store: StateStore,
+    verb: str,
+    *,
+    now_ms: int,
+    clock: Callable[[], int],
+    is_dry_run: bool = False,
+) -> Iterator[OperatorSession]:
+    """Hold the job's lease for one act.
+
+    Args:
+        job: The job whose state is to change.
+        store: The job's store; it stays open.
+        verb: What the operator does; the act's id begins with it.
+        now_ms: The now of planning, epoch ms UTC.
+        clock: The real clock, epoch ms UTC.
+        is_dry_run: Whether the act is only previewed. Then an empty store is left without a
+            lease, because taking one would create the store.
+
+    Raises:
+        ConfigError: the job keeps no state.
+        LeaseHeldError: a run is under way.
+        StateError: an earlier publish is unfinished.
+    """
+    if not job.state.enabled:
+        raise ConfigError.single(
+            "state.store.enabled",
+            f"is off: nothing is remembered of {job.name}",
+            "There is no state to change.",
+            job.properties.origin("state.store.enabled"),
+        )
+    if is_dry_run and store.head() is None:
+        yield OperatorSession(job, store, now_ms, clock, None)
+        return
+    with leased(job, store, verb, clock) as lease:
+        refuse_unfinished_publish(job, store)
+        yield OperatorSession(job, store, now_ms, clock, lease)
+
+
+def refuse_unfinished_publish(job: Job, store: StateStore) -> None:
+    """Refuse to change state that an unfinished publish is about to change.
+
+    Raises:
+        StateError: there is one.
+    """
+    intent = store.pending_intent()
+    if intent is not None:
+        raise unfinished_publish(job, intent.commit.run_id)
+
+
+def unfinished_publish(job: Job, run_id: str) -> StateError:
+    """Return the refusal to change state that an unfinished publish is about to change."""
+    return StateError(
+        f"job {json.dumps(job.name)}: {run_id} began to publish and was not finished, so that its"
+        " state is about to change",
+        "It is finished by the next `dil run`; then try again.",
+    )

@@ -1,0 +1,263 @@
+"""What operators do to a job's state store as a whole: upgrade, back up, restore, copy.
+
+Each verb has a look, which changes nothing and says what the verb would do, and the act itself.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from dil.errors import ConfigError, StateError
+from dil.model.dataset import Lease
+from dil.model.job import Job
+from dil.operator.session import unfinished_publish
+from dil.run.lease import leased, new_run_id
+from dil.state import transfer
+from dil.state.databases import tables
+from dil.state.databases.database import Database
+from dil.state.databases.sqlite_database import SqliteDatabase
+from dil.state.opening import open_database
+from dil.state.store.sql_store import SqlStateStore
+from dil.state.transfer import Holdings
+from dil.storage import LocalFilesystem
+
+Clock = Callable[[], int]
+
+
+@dataclass(frozen=True, slots=True)
+class UpgradeLook:
+    """A store's format, and where it would be kept as it is, empty when there is nothing to do."""
+
+    place: str
+    format: int
+    copy: str
+    jobs: tuple[str, ...]
+    to: int = tables.FORMAT
+
+
+@dataclass(frozen=True, slots=True)
+class TransferLook:
+    """What would go from one place to another, and what the other one holds now."""
+
+    source: str
+    target: str
+    moved: Holdings
+    replaced: Holdings
+
+
+def look_at_upgrade(job: Job, clock: Clock) -> UpgradeLook:
+    """Say what an upgrade of the job's store would do."""
+    with closing(open_database(job.state, job.name, clock=clock)) as database:
+        with database.read() as tx:
+            found, jobs = transfer.holdings(tx, job.name).format, tuple(transfer.jobs_in(tx))
+        copy = database.copy_place(found) if found < tables.FORMAT else ""
+        return UpgradeLook(database.place, found, copy, jobs)
+
+
+def upgrade(job: Job, clock: Clock) -> None:
+    """Copy the job's store and bring it to the format of this release.
+
+    Raises:
+        LeaseHeldError: the job, or another one of the store, is being run.
+        StateError: it cannot be copied; it stays as it is.
+    """
+    with _store_of(job, clock) as store:
+        run_id = f"upgrade-{new_run_id(clock())}"
+        store.release_lease(store.acquire_lease(run_id, lease_s=job.running.lease_s, upgrade=True))
+
+
+def look_at_backup(job: Job, file: Path, clock: Clock) -> TransferLook:
+    """Say what a backup would hold.
+
+    Raises:
+        ConfigError: there is nothing to back up, or a file of that name.
+    """
+    if file.exists():
+        raise ConfigError.single(
+            "FILE", f"{file} is there already", "Name a new file: backups are never overwritten."
+        )
+    with closing(open_database(job.state, job.name, clock=clock)) as database:
+        found = _holdings(database, job.name)
+        _require_state(found, job.name, database.place)
+        return TransferLook(database.place, str(file), found, _NOTHING)
+
+
+def back_up(job: Job, file: Path, clock: Clock) -> None:
+    """Write what is remembered of a job to an SQLite file, also while it is being run.
+
+    Raises:
+        StateError: the store or the file refused.
+    """
+    with closing(open_database(job.state, job.name, clock=clock)) as database:
+        _write_backup(database, job, file, clock)
+
+
+def look_at_restore(job: Job, file: Path, clock: Clock) -> TransferLook:
+    """Say what a file holds of the job, and what would be replaced by it.
+
+    Raises:
+        ConfigError: the file is not there, or holds nothing of the job.
+        StateError: it is no state store, or of a newer format, or a publish is unfinished.
+    """
+    if not file.is_file():
+        raise ConfigError.single(
+            "FILE", f"{file} is not there", "`dil state backup` writes such a file."
+        )
+    with (
+        closing(SqliteDatabase(file)) as saved,
+        closing(open_database(job.state, job.name, clock=clock)) as database,
+    ):
+        found = _holdings(saved, job.name)
+        if found.is_empty:
+            with saved.read() as tx:
+                others = ", ".join(transfer.jobs_in(tx)) or "no job"
+            raise ConfigError.single(
+                "FILE", f"{file} holds nothing of {job.name}", f"It has the state of {others}."
+            )
+        there = _holdings(database, job.name)
+        _refuse_to_forget_publish(job, saved, there)
+        return TransferLook(str(file), database.place, found, there)
+
+
+def restore(job: Job, file: Path, clock: Clock) -> Path | None:
+    """Put what a file holds of the job in place of what its store remembers.
+
+    Returns:
+        The backup of what was there, beside the file; None when nothing was.
+
+    Raises:
+        LeaseHeldError: a run is under way.
+        StateError: nothing was changed.
+    """
+    act = f"restore-{new_run_id(clock())}"
+    kept = file.with_name(f"before-{act}.db")
+    with (
+        closing(SqliteDatabase(file)) as saved,
+        closing(open_database(job.state, job.name, clock=clock)) as database,
+        _one_lease(database, job, act, clock) as lease,
+    ):
+        there = _holdings(database, job.name)
+        _refuse_to_forget_publish(job, saved, there)
+        is_replacing = not there.is_empty
+        if is_replacing:
+            _write_backup(database, job, kept, clock)
+        _replace(saved, database, job.name, lease)
+    return kept if is_replacing else None
+
+
+def look_at_copy(job: Job, other: Job, clock: Clock) -> TransferLook:
+    """Say what would be copied to the store that ``other``, the same job, names.
+
+    Raises:
+        ConfigError: both are one store, there is nothing to copy, or the other store already
+            remembers the job.
+    """
+    with (
+        closing(open_database(job.state, job.name, clock=clock)) as database,
+        closing(open_database(other.state, other.name, clock=clock)) as target,
+    ):
+        if database.place == target.place:
+            raise ConfigError.single(
+                "--to", f"names the store that {job.name} has: {target.place}",
+                "Give the state.store properties of another one.",
+            )  # fmt: skip
+        found, there = _holdings(database, job.name), _holdings(target, job.name)
+        _require_state(found, job.name, database.place)
+        if not there.is_empty:
+            raise ConfigError.single(
+                "--to", f"{target.place} remembers {job.name} already",
+                "Name a store that does not. To replace what is there, use `dil state backup` here"
+                " and `dil state restore` there.",
+            )  # fmt: skip
+        return TransferLook(database.place, target.place, found, there)
+
+
+def copy(job: Job, other: Job, clock: Clock) -> None:
+    """Copy what is remembered of a job to the store that ``other``, the same job, names.
+
+    Raises:
+        LeaseHeldError: a run is under way in one of them.
+        StateError: nothing was copied.
+    """
+    with (
+        closing(open_database(job.state, job.name, clock=clock)) as database,
+        closing(open_database(other.state, other.name, clock=clock)) as target,
+        leased(job, SqlStateStore(database, job.name, clock=clock), "copy", clock),
+        _one_lease(target, job, f"copy-{new_run_id(clock())}", clock) as lease,
+    ):
+        if not _holdings(target, job.name).is_empty:
+            raise StateError(
+                f"{target.place} remembers {json.dumps(job.name)} already", "Nothing was copied."
+            )
+        _replace(database, target, job.name, lease)
+
+
+_NOTHING = Holdings(tables.FORMAT, {}, None, None, None)
+
+
+def _store_of(job: Job, clock: Clock) -> SqlStateStore:
+    return SqlStateStore(open_database(job.state, job.name, clock=clock), job.name, clock=clock)
+
+
+def _holdings(database: Database, job: str) -> Holdings:
+    with database.read() as tx:
+        return transfer.holdings(tx, job)
+
+
+def _require_state(found: Holdings, job: str, place: str) -> None:
+    if found.is_empty:
+        raise ConfigError.single(
+            "JOB.conf", f"{place} remembers nothing of {job}", "The first run makes its state."
+        )
+
+
+def _refuse_to_forget_publish(job: Job, saved: Database, there: Holdings) -> None:
+    """Refuse to replace the intent of a publish: its files are visible, and would come again.
+
+    A backup that has the same intent, or the commit that ended it, remembers the publish.
+    """
+    if there.unfinished is None:
+        return
+    with saved.read() as tx:
+        if not transfer.remembers_publish(tx, job.name, there.unfinished):
+            raise unfinished_publish(job, there.unfinished)
+
+
+@contextlib.contextmanager
+def _one_lease(database: Database, job: Job, run_id: str, clock: Clock) -> Iterator[Lease]:
+    """Hold the job's lease for one transaction, which ends it; give it back when that fails."""
+    store = SqlStateStore(database, job.name, clock=clock)
+    lease = store.acquire_lease(run_id, lease_s=job.running.lease_s, upgrade=True)
+    try:
+        yield lease
+    except BaseException:
+        with contextlib.suppress(StateError):
+            store.release_lease(lease)
+        raise
+
+
+def _replace(source: Database, target: Database, job: str, lease: Lease) -> None:
+    with closing(source.snapshot()) as found, target.write() as tx:
+        transfer.replace_job(found, tx, job, lease)
+
+
+def _write_backup(database: Database, job: Job, file: Path, clock: Clock) -> None:
+    """Write a file that is there as a whole, or not at all."""
+    unfinished = file.with_name(f"{file.name}.tmp")
+    for ending in ("", "-wal", "-shm"):
+        unfinished.with_name(unfinished.name + ending).unlink(missing_ok=True)
+    with closing(SqliteDatabase(unfinished)) as target:
+        lease = SqlStateStore(target, job.name, clock=clock).acquire_lease("backup", lease_s=60)
+        _replace(database, target, job.name, lease)
+    try:
+        unfinished.replace(file)
+        LocalFilesystem().sync_folders([str(file.absolute().parent)])
+    except OSError as error:
+        raise StateError(
+            f"the backup {file} cannot be written: {error.strerror}", "Name another file."
+        ) from error

@@ -1,0 +1,89 @@
+"""The unread remainders of partitions that a backfill would make look read; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from dil.model.history import History, UnitRecord
+from dil.model.interval import Interval
+from dil.model.job import DAY_MS, PlanningSpec
+from dil.model.work_unit import Plan, Reason, WorkUnit
+from dil.planning.partitions import partition_from, splitting_windows
+from dil.text.instants import HOUR_MS
+
+if TYPE_CHECKING:
+    from dil.text.windows import Windows
+
+# No partition is longer, whatever its time zone does.
+_WIDEST_MS = {
+    "hourly": HOUR_MS,
+    "daily": 2 * DAY_MS,
+    "weekly": 8 * DAY_MS,
+    "monthly": 32 * DAY_MS,
+    "yearly": 367 * DAY_MS,
+    "composite": 367 * DAY_MS,
+}
+
+
+def remainders_past_backfill(
+    spec: PlanningSpec, plan: Plan, history: History
+) -> tuple[WorkUnit, ...]:
+    """Return what a backfill leaves unread below its end, as work units that are still to be read.
+
+    A unit's cutoff follows its newest high (spec README 8). A backfill that goes beyond it moves
+    the cutoff past a partition that was read in part, and its other rows would never be read.
+    Recorded as failed, the remainder stays due (spec README 4).
+    """
+    windows = splitting_windows(spec)
+    if not spec.backfill or (spec.partition not in _WIDEST_MS and windows is None):
+        return ()
+    planned = {unit.signature for unit in plan.work_units}
+    tops: dict[str, WorkUnit] = {}
+    for unit in plan.work_units:
+        top = tops.get(unit.unit_key)
+        tops[unit.unit_key] = unit if top is None or unit.high > top.high else top
+    return tuple(
+        remainder
+        for key, top in tops.items()
+        for record in _newest(history, key, top.high, _widest(spec.partition, windows))
+        if record.signature not in planned
+        for remainder in _remainder(spec, plan.now, record, top)
+    )
+
+
+def _widest(word: str, windows: Windows | None) -> Callable[[int], int]:
+    """Return how far before its end, in ms, a partition may start that ends there."""
+    if windows is None:
+        return lambda _: _WIDEST_MS[word]
+    return lambda end: end - windows.at(end - 1).low
+
+
+def _newest(
+    history: History, key: str, top: int, widest: Callable[[int], int]
+) -> Iterable[UnitRecord]:
+    """Return the record with the unit's newest high, where that is below ``top``."""
+    coverage = history.coverage(key)
+    if coverage is None or coverage.max_high >= top:
+        return ()
+    newest = coverage.max_high
+    records = history.records(key, newest - widest(newest), newest)
+    return [each for each in records.values() if each.high == newest and not each.failed]
+
+
+def _remainder(
+    spec: PlanningSpec, now_ms: int, record: UnitRecord, top: WorkUnit
+) -> Iterator[WorkUnit]:
+    end = partition_from(spec, record.low, top.high, now_ms=now_ms)
+    if record.high is None or end is None or end <= record.high:
+        return
+    yield WorkUnit(
+        record.signature,
+        record.high,
+        end,
+        Interval(record.low, end),
+        top.unit_name,
+        top.unit_json,
+        Reason.RETRY,
+        last_high=record.high,
+    )

@@ -1,0 +1,85 @@
+"""What the steps of a run share: the job under its lease, and where its rows are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+
+from dil import publishing
+from dil.execution.stages import Executors
+from dil.model.dataset import Lease
+from dil.model.job import Job
+from dil.run.lease import take_lease
+from dil.run.options import RunOptions
+from dil.spi.state_store import StateStore
+from dil.state import LeaseKeeper, open_store
+from dil.storage import Filesystem, filesystem_for
+
+
+@dataclass(frozen=True, slots=True)
+class ActiveRun:
+    """A run that holds its job's lease.
+
+    Attributes:
+        job: The job.
+        options: What the caller decided.
+        run_id: Identity of the run.
+        store: The job's state.
+        lease: The job's lease.
+        keeper: Prolongs the lease, and knows when it is lost.
+        executors: Who runs tasks.
+        files: Where rows are staged, and published as files.
+        destination: Where rows are published.
+        staging: Folder of what this run stages.
+    """
+
+    job: Job
+    options: RunOptions
+    run_id: str
+    store: StateStore
+    lease: Lease
+    keeper: LeaseKeeper
+    executors: Executors
+    files: Filesystem
+    destination: publishing.Destination
+    staging: str
+
+
+@contextmanager
+def active_run(job: Job, options: RunOptions, run_id: str) -> Iterator[ActiveRun]:
+    """Take the job's lease; give it back, and stop Spark, when the block ends.
+
+    Raises:
+        LeaseHeldError: another run of the job is under way.
+    """
+    with open_store(job.state, job.name, clock=options.clock) as store:
+        lease = take_lease(store, run_id, job.running.lease_s, options.wait_lease_s)
+        with (
+            LeaseKeeper(store, lease, job.running.lease_s) as keeper,
+            closing(_executors(job, options)) as executors,
+        ):
+            files = filesystem_for(job.publishing.final_dir)
+            yield ActiveRun(
+                job,
+                options,
+                run_id,
+                store,
+                lease,
+                keeper,
+                executors,
+                files,
+                publishing.destination_for(job.publishing, files),
+                publishing.run_staging_dir(job.publishing, job.name, run_id),
+            )
+
+
+def _executors(job: Job, options: RunOptions) -> Executors:
+    return Executors(
+        job,
+        options.environ,
+        options.cache,
+        options.executor,
+        spark=options.spark,
+        is_embedded=options.is_embedded,
+    )

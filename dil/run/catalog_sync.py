@@ -1,0 +1,71 @@
+"""After a publish: the job's catalog gets the dataset's table and partitions.
+
+The rows are published by then. What cannot be registered is reported, and the next run registers
+it, even one with nothing due.
+"""
+
+from __future__ import annotations
+
+import logging
+from contextlib import AbstractContextManager
+from dataclasses import replace
+
+from dil import catalog, publishing
+from dil.errors import DilError, RunInterruptedError
+from dil.execution.stages import Executors
+from dil.model.catalog import CatalogSpec, CatalogType
+from dil.model.job import Job
+from dil.model.report import ReportedFailure, RunReport, RunStatus
+from dil.spi.state_store import StateStore
+from dil.storage import filesystem_for
+
+log = logging.getLogger(__name__)
+
+
+def sync_catalog(job: Job, store: StateStore, report: RunReport, executors: Executors) -> RunReport:
+    """Register what the catalog lacks; return the run's report with notes or the failure.
+
+    Where it has everything already, the catalog is not asked and no session is started. A refusal
+    fails the run, with its rows published.
+    """
+    spec = job.publishing.catalog
+    if spec is None or report.forced_exit_code is not None:
+        return report
+    try:
+        notes = _register(job, spec, store, executors)
+    except RunInterruptedError:
+        raise
+    except DilError as error:
+        log.warning("the catalog is behind the published data: %s", error.message)
+        failure = ReportedFailure(
+            None,
+            error.code,
+            f"the rows are published, and the catalog does not show all of them: {error.message}",
+            error.fix,
+        )
+        status = RunStatus.PARTIAL if report.status is RunStatus.PARTIAL else RunStatus.FAILED
+        return replace(report, status=status, failures=(*report.failures, failure))
+    return replace(report, notes=(*report.notes, *notes))
+
+
+def _register(
+    job: Job, spec: CatalogSpec, store: StateStore, executors: Executors
+) -> tuple[str, ...]:
+    filesystem = filesystem_for(job.publishing.final_dir)
+    destination = publishing.destination_for(job.publishing, filesystem)
+    schema = publishing.recorded_schema(store)
+    due = catalog.is_due(job, filesystem, destination.live, schema)
+    if due is None:
+        return ()
+
+    def metastore() -> AbstractContextManager[catalog.Metastore]:
+        # Imported here: most runs have nothing to register, and no run needs both.
+        if spec.type is CatalogType.GLUE:
+            from dil.catalog.glue import open_glue
+
+            return open_glue(spec)
+        from dil.execution.hive import open_hive
+
+        return open_hive(spec, executors.settings(1))
+
+    return catalog.register(job, due, metastore, filesystem)

@@ -1,0 +1,69 @@
+"""Claim: the dataset becomes this job's, and the run with its plan is on record."""
+
+from __future__ import annotations
+
+from dil import planning, publishing
+from dil.model.dataset import RunRecord
+from dil.run import plan_checks, preflight
+from dil.run.active_run import ActiveRun
+from dil.run.plan import PlannedRun
+
+
+def claim_shape(run: ActiveRun) -> None:
+    """Record the shape of the watermark, by which work units have their signatures.
+
+    This comes before planning: under a new shape nothing counts as covered.
+
+    Raises:
+        ConfigError: it would extract everything again, which nobody has accepted.
+    """
+    job, store = run.job, run.store
+    problem = plan_checks.changed_shape(job, store)
+    if problem is not None and not run.options.accept_new_signatures:
+        raise problem
+    shape = planning.shape(job.planning)
+    if job.state.enabled and not job.planning.backfill and shape != store.recorded_shape():
+        store.record_shape(run.lease, shape)
+
+
+def claim(run: ActiveRun, planned: PlannedRun) -> None:
+    """Enter the job as an owner of its dataset; where something is due, record the run.
+
+    Raises:
+        ConfigError: the dataset belongs to another job, or does not take rows as they would be.
+        WriteError: the dataset's folder, or what is staged, cannot be written.
+    """
+    job = run.job
+    if planned.plan.work_units:  # libraries of tables take their time to load
+        _check_destination(run, planned)
+    owner = publishing.Owner(job.name, job.state.place, job.publishing.mode)
+    dataset = publishing.dataset_dir(job.publishing)
+    publishing.claim(run.files, dataset, owner, dir_mode=job.publishing.dir_mode)
+    if not planned.plan.work_units:
+        return
+    if isinstance(run.destination, publishing.OwnedDestination):
+        run.destination.claim(owner)
+    run.store.begin_run(
+        run.lease,
+        RunRecord(
+            run_id=run.run_id,
+            job=job.name,
+            started=run.options.clock(),
+            now=planned.plan.now,
+            policy=job.running.commit_policy.value,
+            digest=job.digest,
+            staging_dir=run.staging,
+            status="running",
+        ),
+    )
+    publishing.write_plan(run.files, run.staging, planned.staged_plan)
+
+
+def _check_destination(run: ActiveRun, planned: PlannedRun) -> None:
+    """Refuse before a row is read what could not be published."""
+    job = run.job
+    run.destination.check()
+    live = run.destination.live()
+    preflight.require_catalog(job, live)
+    publishing.refuse_window_replace(job.publishing, live)
+    plan_checks.warn_of_lost_state(job, run.store, planned.history, live)

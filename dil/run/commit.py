@@ -1,0 +1,68 @@
+"""Commit: state remembers what is visible; then staging that nobody needs is swept."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection
+
+from dil import publishing
+from dil.errors import DilError
+from dil.run.active_run import ActiveRun
+from dil.run.plan import PlannedRun
+from dil.run.publish import Published, Visible
+
+log = logging.getLogger(__name__)
+
+
+def commit(run: ActiveRun, planned: PlannedRun, published: Published) -> None:
+    """Remember what a run published, and how it ended.
+
+    What a failed run staged is kept for the next one to adopt. Of a run that published in part, the
+    pages are kept that its unfinished work units had read.
+
+    Raises:
+        LeaseLostError: another run took over; it finishes what this one began.
+        DilError: the block could not be appended; the next run does it.
+    """
+    if published.visible is not None:
+        append(run, published.visible)
+    record_end(run, published.status.value, published.rows, len(published.files))
+    if published.visible is not None:
+        wanted = {unit.signature for unit in planned.plan.work_units}
+        unfinished = wanted - {report.signature for report in published.good}
+        try:
+            sweep(run, unfinished)
+        except DilError as error:  # what is published is published
+            log.warning("staging could not be swept: %s", error.message)
+
+
+def append(run: ActiveRun, visible: Visible) -> None:
+    """Append the block and the new watermarks of visible results, all in one transaction."""
+    spec, results = run.job.publishing, visible.results
+    publishing.append_block(run.store, run.lease, visible.commit, spec, run.files)
+    has_rows = any(not move.target.is_dump for move in visible.commit.moves)
+    if has_rows and spec.warehouse is None:
+        publishing.write_metadata(
+            run.files, visible.output_dir, run.job, results.run_id, is_full=results.full_extract
+        )
+
+
+def record_end(run: ActiveRun, status: str, rows: int = 0, files: int = 0) -> None:
+    """Record how a run ended; a state store that refuses does not fail the run."""
+    try:
+        run.store.end_run(run.lease, run.run_id, status, rows=rows, files=files)
+    except DilError as error:
+        log.warning("the end of the run could not be recorded: %s", error.message)
+
+
+def sweep(run: ActiveRun, unfinished: Collection[str] = ()) -> None:
+    """Delete what no later run can use of the staging of this run and of those before it.
+
+    Pages of work units with an ``unfinished`` signature are kept.
+    """
+    for earlier in run.store.unfinished_runs():
+        if unfinished and publishing.keep_logs(run.files, earlier.staging_dir, unfinished):
+            continue
+        if publishing.sweep(run.files, earlier.staging_dir):
+            run.store.mark_swept(run.lease, earlier.run_id)
+    run.files.delete_empty_folder(run.staging.rpartition("/")[0])

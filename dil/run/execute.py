@@ -1,0 +1,82 @@
+"""Execute: the work units that are to be extracted run as tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from dil import publishing
+from dil.coordination import in_turn
+from dil.errors import LeaseLostError
+from dil.execution.executor import Execution, hopeless
+from dil.model.task import Failure, RunContext, TaskReport
+from dil.run.active_run import ActiveRun
+from dil.run.plan import PlannedRun, reuse_policy
+
+
+def execute(run: ActiveRun, planned: PlannedRun) -> Execution:
+    """Return the reports of all work units, adopted ones first; no session is started for none."""
+    execution = _run_tasks(run, planned) if planned.fresh else Execution(())
+    reports = publishing.without_clashes((*planned.adopted, *execution.reports))
+    return replace(execution, reports=reports)
+
+
+def refuse_taken_names(run: ActiveRun, planned: PlannedRun, executed: Execution) -> Execution:
+    """Fail work units whose dumped files would replace those of other files at the source."""
+    reports = publishing.without_seizures(run.job, executed.reports, planned.listed, run.files)
+    return replace(executed, reports=reports)
+
+
+def _run_tasks(run: ActiveRun, planned: PlannedRun) -> Execution:
+    job, options, units = run.job, run.options, planned.fresh
+    context = RunContext(
+        job=job.for_tasks(),
+        run_id=run.run_id,
+        run_now=planned.plan.now,
+        full_extract=planned.plan.full_extract,
+        staging_dir=run.staging,
+        secondary=planned.secondary.variables,
+        log_level=options.log_level,
+        log_json=options.log_json,
+        resume_from=_resumable(run, planned),
+        known_schema=planned.known_schema,
+    )
+    executor = run.executors.for_units(len(units))
+    options.progress.start(len(units))
+    try:
+        return executor.execute(context, in_turn(job, units), _watch(run, len(units)))
+    finally:
+        options.progress.finish()
+
+
+def _resumable(run: ActiveRun, planned: PlannedRun) -> dict[str, str]:
+    """Return by signature where earlier runs stopped inside work units that are to be read."""
+    job = run.job
+    if job.running.page_commit_s is None:
+        return {}
+    earlier = [
+        each
+        for each in run.store.unfinished_runs()
+        if each.run_id != run.run_id and each.digest in job.known_digests
+    ]
+    policy = reuse_policy(job, planned.plan)
+    return publishing.resumable(run.files, earlier, planned.fresh, policy)
+
+
+def _watch(run: ActiveRun, units: int) -> Callable[[Sequence[TaskReport]], Failure | None]:
+    """Return what shows progress, and stops a run that lost its lease or has no hope."""
+    threads = run.job.running.threads
+
+    def watch(reports: Sequence[TaskReport]) -> Failure | None:
+        run.options.progress.update(
+            done=len(reports),
+            failed=sum(report.failure is not None for report in reports),
+            running=min(threads, units - len(reports)),
+            rows=sum(report.rows for report in reports),
+            bytes=sum(report.bytes for report in reports),
+        )
+        if run.keeper.lost:
+            return Failure(LeaseLostError.code, "another run took the lease over")
+        return hopeless(reports)
+
+    return watch

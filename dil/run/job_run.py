@@ -1,0 +1,77 @@
+"""One run of a job, step by step: recover, plan, claim, execute, publish, commit, report.
+
+Each step is a module of its own and returns what it found. The caller loads the job and maps errors
+to exit codes. Nothing here imports Spark or Arrow before there is work to do.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+from dil.errors import DilError, RunInterruptedError
+from dil.execution.executor import Execution
+from dil.model.job import Job
+from dil.model.report import RunReport
+from dil.run import preflight
+from dil.run.active_run import ActiveRun, active_run
+from dil.run.catalog_sync import sync_catalog
+from dil.run.claim import claim, claim_shape
+from dil.run.commit import commit, sweep
+from dil.run.ending import failed, interrupted
+from dil.run.execute import execute, refuse_taken_names
+from dil.run.kept_report import keep_report
+from dil.run.lease import new_run_id
+from dil.run.options import RunOptions
+from dil.run.plan import PlannedRun, plan
+from dil.run.publish import publish
+from dil.run.recover import recover
+from dil.run.report import disabled, nothing_due, report
+
+
+def run_job(job: Job, options: RunOptions) -> RunReport:
+    """Run a job once and return its report.
+
+    Raises:
+        LeaseHeldError: another run of the job is under way.
+        ConfigError: state shows that this configuration would double rows.
+        DilError: planning, state or publishing failed; what is staged is kept for the next run.
+    """
+    started = time.monotonic()
+    run_id = options.run_id or new_run_id(options.clock())
+    if job.running.disabled:
+        return disabled(job, run_id)
+    preflight.refuse_lost_state(job, options.environ)
+    preflight.make_ready(job)
+    with active_run(job, options, run_id) as run:
+        done = sync_catalog(job, run.store, _run_under_lease(run), run.executors)
+        done = replace(done, seconds=round(time.monotonic() - started, 3))
+        keep_report(run, done)
+    return replace(done, seconds=round(time.monotonic() - started, 3))
+
+
+def _run_under_lease(run: ActiveRun) -> RunReport:
+    recovered = recover(run)
+    claim_shape(run)
+    planned = plan(run)
+    claim(run, planned)
+    if planned.plan.work_units:
+        done = _execute_and_publish(run, planned)
+    else:
+        sweep(run)
+        done = nothing_due(run, planned)
+    return replace(done, recovered=recovered.runs, notes=(*recovered.notes, *done.notes))
+
+
+def _execute_and_publish(run: ActiveRun, planned: PlannedRun) -> RunReport:
+    executed = Execution(planned.adopted)  # what a failure reports of work units
+    try:
+        executed = execute(run, planned)
+        executed = refuse_taken_names(run, planned, executed)
+        published = publish(run, planned, executed)
+        commit(run, planned, published)
+        return report(run, planned, executed, published)
+    except (RunInterruptedError, KeyboardInterrupt) as signal:
+        return interrupted(run, planned, signal)
+    except DilError as error:
+        return failed(run, planned, executed, error)

@@ -1,0 +1,58 @@
+"""The lease of a job: taken by a run, or held for what an operator does."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+
+from dil.errors import LeaseHeldError
+from dil.model.dataset import Lease
+from dil.model.job import Job
+from dil.spi.state_store import StateStore
+from dil.state import LeaseKeeper
+from dil.text.zones import EPOCH
+
+_RETRY_S = 0.5
+
+
+def new_run_id(now_ms: int) -> str:
+    """Return a new id that sorts by the real time ``now_ms`` (epoch ms UTC) and fits file names."""
+    moment = EPOCH + timedelta(milliseconds=now_ms)
+    return f"{moment:%Y%m%dT%H%M%SZ}-{uuid.uuid4().hex[:6]}"
+
+
+def take_lease(store: StateStore, run_id: str, lease_s: int, wait_s: float) -> Lease:
+    """Take a run's lease, trying again until ``wait_s`` seconds have passed.
+
+    A state store that an earlier release left is upgraded with it.
+    """
+    deadline = time.monotonic() + wait_s
+    while True:
+        try:
+            return store.acquire_lease(run_id, lease_s=lease_s, upgrade=True)
+        except LeaseHeldError:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise
+            time.sleep(min(_RETRY_S, left))
+
+
+@contextlib.contextmanager
+def leased(job: Job, store: StateStore, verb: str, clock: Callable[[], int]) -> Iterator[Lease]:
+    """Hold the job's lease for what an operator does; its run id names the act.
+
+    Args:
+        job: Whose lease it is.
+        store: The job's store.
+        verb: What the id begins with.
+        clock: The real clock, epoch ms UTC.
+
+    Raises:
+        LeaseHeldError: a run is under way.
+    """
+    lease = store.acquire_lease(f"{verb}-{new_run_id(clock())}", lease_s=job.running.lease_s)
+    with LeaseKeeper(store, lease, job.running.lease_s):
+        yield lease

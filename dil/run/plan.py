@@ -1,0 +1,160 @@
+"""Plan: what is due, and what of it earlier runs have staged; reads, and changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from dil import planning, publishing
+from dil.extraction.secondary import read_secondary_inputs
+from dil.model.history import History
+from dil.model.job import Job
+from dil.model.secondary import SecondaryRows
+from dil.model.task import TaskReport
+from dil.model.work_unit import Plan, Reason, WorkUnit
+from dil.run import plan_builder, plan_checks
+from dil.run.active_run import ActiveRun
+from dil.spi.state_store import StateStore
+from dil.state.work_units.signatures import parts_of_signature
+from dil.task.secondary_inputs import secondary_access
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedRun:
+    """What a run is to do, and the dataset that it found.
+
+    Attributes:
+        plan: What is due.
+        history: What earlier runs had read.
+        secondary: The rows of secondary inputs.
+        listed: The units that the source lists, where each of its files is read once.
+        gone: Signatures of files that failed earlier and are not listed any more.
+        remainders: Unread rest of partitions that a backfill would make look read.
+        adopted: Reports of work units that earlier runs staged.
+        fresh: The work units that have to be extracted.
+        known_schema: Recorded schema of the dataset, empty without one.
+        usual_rows: Rows of the last run that published any, None if none did.
+    """
+
+    plan: Plan
+    history: History
+    secondary: SecondaryRows
+    listed: tuple[str, ...] = ()
+    gone: tuple[str, ...] = ()
+    remainders: tuple[WorkUnit, ...] = ()
+    adopted: tuple[TaskReport, ...] = ()
+    fresh: tuple[WorkUnit, ...] = ()
+    known_schema: str = ""
+    usual_rows: int | None = None
+
+    @property
+    def staged_plan(self) -> publishing.StagedPlan:
+        """Return the plan in the form that is kept in staging."""
+        plan = self.plan
+        return publishing.StagedPlan(
+            tuple(plan.work_units), plan.left_low, self.remainders, plan.missed
+        )
+
+
+def plan(run: ActiveRun) -> PlannedRun:
+    """Return what is due, or what is left of the plan that the caller gave.
+
+    Raises:
+        ConfigError: the caller's plan is of another job or configuration.
+        PlanningError: the caller's plan is out of date, or a window would lose rows.
+        SourceError: secondary input or the source's list of units cannot be read.
+    """
+    job, store, now, saved = run.job, run.store, run.options.now_ms, run.options.plan
+    secondary = read_secondary_inputs(job.properties, secondary_access(job), run.options.sleep)
+    history = store.history()
+    units: Sequence[str] | None = None
+    if saved is None:
+        units = plan_builder.units_of(job, now, secondary.activation)
+        due = plan_builder.due(job, store, now, units)
+    else:
+        due = plan_builder.approved(job, store, now, saved)
+    plan_checks.refuse_shorter_windows(job, due, history)
+    found = PlannedRun(
+        due,
+        history,
+        secondary,
+        listed=tuple(units or ()) if job.planning.once else (),
+        gone=_failed_and_gone(job, store, due, units),
+        remainders=planning.remainders_past_backfill(job.planning, due, history)
+        if job.state.enabled
+        else (),
+    )
+    if not due.work_units:
+        return found
+    adopted, fresh = _adopt(run, due)
+    return replace(
+        found,
+        adopted=adopted,
+        fresh=fresh,
+        known_schema=publishing.recorded_schema(store) or run.options.known_schema,
+        usual_rows=store.last_rows(),
+    )
+
+
+def reuse_policy(job: Job, plan: Plan) -> publishing.ReusePolicy:
+    """Return which earlier readings are fresh enough; what was sent always is."""
+    if job.has_input("payload"):
+        return publishing.ReusePolicy(grace_ms=0, due_after=0)
+    return publishing.ReusePolicy.of(plan)
+
+
+def _adopt(run: ActiveRun, plan: Plan) -> tuple[tuple[TaskReport, ...], tuple[WorkUnit, ...]]:
+    """Split a plan into what earlier runs staged and what must be extracted."""
+    # Imported here: most runs find nothing due.
+    from dil.task.delivery import must_not_repeat
+
+    job = run.job
+    is_sent = must_not_repeat(job)
+    if job.publishing.is_of_one_time and not is_sent:
+        return (), tuple(plan.work_units)
+    crashed = [each for each in run.store.unfinished_runs() if each.is_open]
+    staged = [result for each in crashed for result in publishing.staged_work(run.files, each)]
+    pool = (
+        publishing.SentResults(staged, job.known_digests)
+        if is_sent
+        else publishing.Adoptable(staged, job.known_digests, reuse_policy(job, plan))
+    )
+    adopted, fresh = [], []
+    for unit in plan.work_units:
+        report = pool.take(unit)
+        if report is None:
+            fresh.append(unit)
+        else:
+            adopted.append(report)
+    return tuple(adopted), tuple(fresh)
+
+
+def _failed_and_gone(
+    job: Job, store: StateStore, plan: Plan, units: Sequence[str] | None
+) -> tuple[str, ...]:
+    """Return the signatures of files, read once each, that failed and are not listed any more.
+
+    Nobody tries them again: they are gone, or are there in another version. ``units`` are those
+    that the source lists now, None where it was not asked. The work-unit index is only looked
+    through where the newest block counts more failures than the plan tries again.
+    """
+    if not (job.planning.once and job.state.enabled and units is not None):
+        return ()
+    retries = sum(unit.reason is Reason.RETRY for unit in plan.work_units)
+    if _failed_count(store) <= retries:
+        return ()
+    listed = frozenset(units)
+    failed = (state.signature for state in store.unit_states() if state.status == "FAILED")
+    return tuple(
+        signature
+        for signature in failed
+        if (parts := parts_of_signature(signature)) is not None and parts.unit_json not in listed
+    )
+
+
+def _failed_count(store: StateStore) -> int:
+    """Return how many work units the newest block counts as failed."""
+    found: object = store.head()
+    for member in ("event", "newSourceState", "value", "counts", "FAILED"):
+        found = found.get(member) if isinstance(found, Mapping) else None
+    return found if isinstance(found, int) else 0

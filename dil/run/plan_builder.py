@@ -1,0 +1,198 @@
+"""The plan of a job: its configuration, its secondary input and its state brought together."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from msgspec import structs
+
+from dil import planning
+from dil.errors import ConfigError
+from dil.model.history import Attendance, History
+from dil.model.job import Job
+from dil.model.work_unit import Plan, WorkUnit
+from dil.planning import SavedPlan
+from dil.planning.plan_file import decode_plan
+from dil.run import plan_checks
+from dil.spi.state_store import StateStore
+from dil.state import open_store
+
+log = logging.getLogger(__name__)
+
+_PLAN = "--plan"
+_PATTERN = "ms.source.files.pattern"
+_LOGIN = re.compile(r"\A([^/]*//)[^/]*@")
+
+
+def plan_job(
+    job: Job, *, now_ms: int, clock: Callable[[], int] | None = None, explain: bool = False
+) -> SavedPlan:
+    """Return what a run at ``now_ms`` (epoch ms UTC) would do; reads state, changes nothing.
+
+    ``explain`` keeps what is not due, with the reason. What is returned can be kept as a file and
+    given to a run.
+    """
+    with open_store(job.state, job.name, clock=clock or (lambda: now_ms)) as store:
+        problem = plan_checks.changed_shape(job, store)
+        if problem is not None:
+            log.warning("a run would refuse this plan: %s", problem.message)
+        head = store.head()  # before the plan: one that is older than the plan refuses too much
+        units = units_of(job, now_ms, activation_of(job))
+        plan = due(job, store, now_ms, units, explain=explain)
+    return SavedPlan(
+        job=job.name,
+        digest=job.digest,
+        backfill=job.planning.backfill,
+        head=None if head is None else str(head["hash"]),
+        plan=plan,
+    )
+
+
+def due(
+    job: Job,
+    store: StateStore,
+    now_ms: int,
+    units: Sequence[str] | None,
+    *,
+    explain: bool = False,
+) -> Plan:
+    """Return what is due at ``now_ms`` (epoch ms UTC) with these units (``units_of``)."""
+    history = store.history() if job.state.enabled else planning.BareHistory({})
+    return planning.plan(
+        job.planning,
+        now_ms=now_ms,
+        history=history,
+        activation=units,
+        explain=explain,
+        attendance=_attendance(job, store),
+    )
+
+
+def _attendance(job: Job, store: StateStore) -> Attendance | None:
+    """Return the instants that runs planned for; None where they do not matter or are not kept."""
+    labels = job.planning.timelabel
+    if labels is None or not labels.leaves_out or not job.state.enabled:
+        return None
+    still_open: list[int] = []
+    for run in store.runs():
+        if run.committed:
+            return Attendance(run.now, tuple(still_open))
+        if run.is_open:
+            still_open.append(run.now)
+    return Attendance(None, tuple(still_open))
+
+
+def units_of(
+    job: Job, now_ms: int, activation: Sequence[str] | None = None
+) -> Sequence[str] | None:
+    """Return the units as compact JSON, those of the source if it names them; warn if it has none.
+
+    Raises:
+        SourceError: the source cannot be asked.
+    """
+    found = listed_units(job, now_ms, activation)
+    if job.planning.of_source and not found:
+        log.warning("%s", nothing_listed(job))
+    return found
+
+
+def listed_units(
+    job: Job, now_ms: int, activation: Sequence[str] | None = None
+) -> Sequence[str] | None:
+    """Do as ``units_of``, without a warning.
+
+    Raises:
+        SourceError: the source cannot be asked.
+    """
+    if not job.planning.of_source:
+        return activation
+    # Imported here: other jobs plan without their connector.
+    from dil.model.json import compact
+    from dil.spi.connector import Connector
+    from dil.spi.registry import load
+
+    connector: type[Connector] = load(job.source.connector)
+    return tuple(compact(unit) for unit in connector.units(job, now_ms))
+
+
+def nothing_listed(job: Job) -> str:
+    """Return a note for a source that lists no units: what was listed, and what had to match."""
+    uri, pattern = job.source.uri, job.properties.text(_PATTERN)
+    place = "ms.source.uri" if uri.startswith("ENC(") else _LOGIN.sub(r"\1", uri)
+    units = "files" if job.planning.once else "units"
+    matching = f" that match {_PATTERN}={pattern}" if job.planning.once and pattern != ".*" else ""
+    return (
+        f"{place} was listed and has 0 {units} to read{matching}. Where that is a failure, "
+        "ms.work.unit.min.units=1 makes each run that finds nothing new an error"
+    )
+
+
+def approved(job: Job, store: StateStore, now_ms: int, saved: SavedPlan | Plan) -> Plan:
+    """Return what a run at ``now_ms`` (epoch ms UTC) does of a plan that the caller gave.
+
+    One from a file is run as it is, paced from now on. Of a bare plan, which state cannot outdate,
+    the work units that have not succeeded yet.
+
+    Raises:
+        ConfigError: it was made for another job or configuration.
+        PlanningError: state has changed since it was made.
+    """
+    if isinstance(saved, Plan):
+        return _not_done(job, store.history(), now_ms, saved)
+    plan_checks.refuse_stale_plan(job, saved, store.head())
+    late = now_ms - saved.plan.now
+    work_units = tuple(
+        structs.replace(unit, not_before=unit.not_before + late) if unit.not_before else unit
+        for unit in saved.plan.work_units
+    )
+    return replace(saved.plan, work_units=work_units)
+
+
+def _not_done(job: Job, history: History, now_ms: int, whole: Plan) -> Plan:
+    """Return what of a plan has not succeeded yet, paced from ``now_ms`` on as the job says."""
+    left = (unit for unit in whole.work_units if not _is_done(unit, history))
+    pacing = job.planning.pacing_s * 1000
+    work_units = tuple(
+        structs.replace(unit, not_before=now_ms + position * pacing if pacing else 0)
+        for position, unit in enumerate(left)
+    )
+    done = len(whole.work_units) - len(work_units)
+    return replace(whole, work_units=work_units, skipped=whole.skipped + done)
+
+
+def _is_done(unit: WorkUnit, history: History) -> bool:
+    start = unit.partition.low
+    record = history.records(unit.unit_key, start, start + 1).get(unit.signature)
+    return record is not None and not record.failed and (record.high or 0) >= unit.high
+
+
+def activation_of(job: Job) -> tuple[str, ...] | None:
+    """Return the units that the activation input gives, None for a job without any."""
+    if not job.properties.get("ms.secondary.input"):
+        return None
+    # Imported here: a job without secondary input plans without what reads it.
+    from dil.extraction.secondary import read_activation
+    from dil.task.secondary_inputs import secondary_access
+
+    return read_activation(job.properties, secondary_access(job))
+
+
+def read_plan(path: Path) -> SavedPlan:
+    """Return the plan that ``dil plan --out`` wrote to a file.
+
+    Raises:
+        ConfigError: the file cannot be read, or holds no plan.
+    """
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise ConfigError.single(
+            _PLAN,
+            f'"{path}" cannot be read: {error.strerror}',
+            "Make it first: dil plan JOB.conf --out FILE",
+        ) from None
+    return decode_plan(content, str(path))

@@ -1,0 +1,245 @@
+"""What a run needs besides its source, looked at before the first row is read.
+
+Local folders must be writable and the settings of a catalog sound. A catalog that does not answer
+stops no run: the rows are published, and the next run registers them.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from dil import publishing
+from dil.errors import ConfigError, Problem, WriteError
+from dil.model.catalog import CatalogSpec, CatalogType
+from dil.model.dataset import PublishedFile
+from dil.model.destination import TableFormat
+from dil.model.job import Job, PublishMode
+from dil.observe.progress import counted
+from dil.storage import LocalFilesystem, filesystem_for
+
+FINAL, STATE, AUDIT = "data.publisher.final.dir", "state.store.dir", "ms.audit.dir"
+METASTORE = "ms.catalog.hive.metastore"
+_CONNECT_S = 10
+_KEEP = "Correct the path, or let this user write there; missing folders are made by the run."
+
+
+def refuse_lost_state(job: Job, environ: Mapping[str, str]) -> None:
+    """Refuse state beside the job file on a driver whose machine is gone after the run.
+
+    Raises:
+        ConfigError: the watermarks would be lost.
+    """
+    from dil.execution.session import is_on_cluster
+
+    if job.state.is_default_place and is_on_cluster(environ):
+        raise ConfigError.single(
+            "state.store.dir",
+            "is not set, and the driver runs on a machine of the cluster, so that the watermarks "
+            "would be lost with it",
+            "Set it to a folder that every driver sees, or submit with --deploy-mode client.",
+        )
+
+
+def make_ready(job: Job) -> None:
+    """Refuse a job whose folders on this machine cannot be written, and make the final directory.
+
+    The state store checks its own folder.
+
+    Raises:
+        WriteError: names each folder with its property.
+    """
+    _refuse(_unfit_folders(job))
+    final = job.publishing.final_dir
+    filesystem = filesystem_for(final)
+    if not isinstance(filesystem, LocalFilesystem):
+        return
+    try:
+        filesystem.make_folder(final, mode=job.publishing.dir_mode)
+    except WriteError as error:
+        # Mounts may refuse what the permissions of their folders allow.
+        _refuse([_problem(job, FINAL, final, f"which cannot be made: {error.message}")])
+
+
+def require_catalog(job: Job, live: Iterable[PublishedFile] = ()) -> None:
+    """Refuse settings of a catalog that are wrong in themselves, before rows are read.
+
+    ``dil.execution.hive`` checks whether Spark's configuration names a metastore.
+
+    Args:
+        job: The job.
+        live: The live files before the run.
+
+    Raises:
+        ConfigError: a region or credentials are missing, or files are of another format, of which
+            a table in a catalog has one.
+        WriteError: the folder of a metastore cannot be written.
+    """
+    spec = job.publishing.catalog
+    if spec is None:
+        return
+    if job.publishing.mode is not PublishMode.REPLACE:
+        _refuse_other_formats(job, live)
+    if spec.type is CatalogType.GLUE:
+        from dil.catalog.glue import require_settings
+
+        require_settings(spec)
+    elif spec.metastore.startswith("/"):
+        why = _unfit(Path(spec.metastore))
+        if why:
+            _refuse([_problem(job, METASTORE, spec.metastore, why)])
+
+
+def look(job: Job, environ: Mapping[str, str], cache: Path | None) -> tuple[str, ...]:
+    """Check where rows would go, as a run does and further; return what was found, for people.
+
+    Makes and writes nothing, so it cannot tell whether this user may write to a remote store. Names
+    what it did not check.
+
+    Raises:
+        ConfigError: what is there does not fit the job.
+        WriteError: a folder cannot be written, a database or a catalog does not answer.
+    """
+    _refuse([*_unfit_folders(job), *_unfit_state(job)])
+    require_catalog(job, _live(job) if job.publishing.catalog else ())
+    return (*_destination(job), *_catalog(job, environ, cache))
+
+
+def _refuse_other_formats(job: Job, live: Iterable[PublishedFile]) -> None:
+    ending = job.writing.format.value
+    others = [file.format for file in live if not file.is_dump and file.format != ending]
+    if others:
+        kinds = ", ".join(sorted(set(others))).upper()
+        key = "writer.output.format"
+        raise ConfigError.single(
+            key,
+            f"is {ending.upper()}, and {counted(len(others), 'live file')} of earlier runs"
+            f" {'is' if len(others) == 1 else 'are'} {kinds}: a table in a catalog has files of one"
+            " format",
+            "Set it back. Or run once with ms.publish.mode=replace, which reads everything anew,"
+            " and drop the table in the catalog first.",
+            job.properties.origin(key),
+        )
+
+
+def _live(job: Job) -> Iterable[PublishedFile]:
+    spec = job.publishing
+    return publishing.destination_for(spec, filesystem_for(spec.final_dir)).live()
+
+
+def _unfit_folders(job: Job) -> Iterator[Problem]:
+    spec = job.publishing
+    if isinstance(filesystem_for(spec.final_dir), LocalFilesystem):
+        # A run stages below the final directory, and may find the dataset's folder made by others.
+        staging = publishing.run_staging_dir(spec, job.name, "")
+        for folder in (staging, publishing.dataset_dir(spec)):
+            why = _unfit(Path(folder))
+            if why:
+                yield _problem(job, FINAL, spec.final_dir, why)
+                break
+    audit = job.audit
+    if audit.enabled and audit.is_required and audit.directory:
+        why = _unfit(Path(audit.directory))
+        if why:
+            yield _problem(job, AUDIT, audit.directory, why)
+
+
+def _unfit_state(job: Job) -> Iterator[Problem]:
+    if job.state.enabled and job.state.kind == "sqlite":
+        why = _unfit(Path(job.state.directory))
+        if why:
+            yield _problem(job, STATE, job.state.directory, why)
+
+
+def _refuse(problems: Iterable[Problem]) -> None:
+    found = "; ".join(map(str, problems))
+    if found:
+        # A disk may be there again tomorrow: the job file is not what is wrong.
+        raise WriteError(found, _KEEP)
+
+
+def _problem(job: Job, key: str, value: str, why: str) -> Problem:
+    return Problem(job.properties.origin(key), key, f"is {value}, {why}")
+
+
+def _unfit(folder: Path) -> str:
+    """Return why a folder can be neither written nor made, empty text where it can."""
+    for place in (folder, *folder.parents):
+        try:
+            is_there = place.is_dir()
+            if not is_there and (place.exists() or place.is_symlink()):
+                return f"where {place} is no folder"
+        except OSError as error:
+            return f"which cannot be looked at: {place}: {error.strerror}"
+        if is_there:
+            if os.access(place, os.W_OK | os.X_OK):
+                return ""
+            if place == folder:
+                return "which this user may not write"
+            return f"which is not there, and this user may not make folders in {place}"
+    return ""
+
+
+def _destination(job: Job) -> Iterator[str]:
+    """Let the destination check itself, unless it would make a file or a table by that."""
+    spec = job.publishing
+    filesystem = filesystem_for(spec.final_dir)
+    place, left = publishing.dataset_dir(spec), ""
+    if spec.table.format is TableFormat.ICEBERG:
+        yield f"destination: {place} (not looked at: the Iceberg catalog)"
+        return
+    if spec.warehouse is not None:
+        from dil.text.warehouse_url import read_warehouse_url
+
+        address = read_warehouse_url(spec.warehouse.url.reveal())
+        place = f"{address}, table {spec.warehouse.table}"
+        if address.server is None and not Path(address.path).exists():
+            yield f"destination: {place} (not looked at: the first run makes the file)"
+            return
+    if not isinstance(filesystem, LocalFilesystem):
+        left = f" (not looked at: whether this user may write in {spec.final_dir})"
+    publishing.destination_for(spec, filesystem).check()
+    yield f"destination: {place}{left}"
+
+
+def _catalog(job: Job, environ: Mapping[str, str], cache: Path | None) -> Iterator[str]:
+    spec = job.publishing.catalog
+    if spec is None:
+        return
+    if spec.type is CatalogType.GLUE:
+        from dil.catalog.glue import ask
+
+        yield f"catalog: AWS Glue in {ask(spec)}, table {spec.name}"
+        return
+    if spec.metastore.startswith("thrift:"):
+        _reach(spec)
+    elif not spec.metastore:
+        from dil.execution.hive import look_for_metastore
+        from dil.execution.session import SparkSettings
+
+        look_for_metastore(spec, SparkSettings(f"dil {job.name}", 1, environ, cache))
+    yield f"catalog: Hive {spec.metastore or 'of Spark'}, table {spec.name}"
+
+
+def _reach(spec: CatalogSpec) -> None:
+    """Connect to one of the metastore's addresses, without speaking Hive's protocol.
+
+    Raises:
+        WriteError: none takes a connection.
+    """
+    refused = []
+    for text in spec.metastore.split(","):
+        address = urlsplit(text)
+        try:
+            with socket.create_connection((address.hostname, address.port), timeout=_CONNECT_S):
+                return
+        except OSError as error:
+            refused.append(f"{text}: {error.strerror or error}")
+    raise WriteError(
+        f"no Hive metastore answers: {'; '.join(refused)}",
+        f"Check {METASTORE}, and whether it runs. Until then runs publish their rows, and say that"
+        " the catalog does not show them.",
+    )

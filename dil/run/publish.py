@@ -1,0 +1,235 @@
+"""Publish: what the commit policy allows becomes visible, after its intent is on record."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from dil import publishing
+from dil.execution.executor import Execution
+from dil.execution.stages import Stages
+from dil.model.dataset import Commit
+from dil.model.job import CommitPolicy, Job, PublishMode
+from dil.model.report import RunStatus
+from dil.model.task import TaskReport
+from dil.model.work_unit import Plan
+from dil.observe import run_report
+from dil.observe.progress import counted
+from dil.reshaping import Reshaping, reshape
+from dil.run.active_run import ActiveRun
+from dil.run.plan import PlannedRun
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """What a run has to publish.
+
+    Attributes:
+        run_id: Of the run that planned it.
+        now: Its now, epoch ms UTC.
+        full_extract: Whether it read without history.
+        finished: The work units that ran or were adopted.
+        unfinished: The others of its plan.
+        is_whole: Whether it has all rows that the source has.
+    """
+
+    run_id: str
+    now: int
+    full_extract: bool
+    finished: Sequence[publishing.Finished]
+    unfinished: publishing.UnfinishedUnits
+    is_whole: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Visible:
+    """Results that readers see, and that state does not know of yet.
+
+    Attributes:
+        results: What was to be published.
+        commit: What state has to remember.
+        output_dir: Folder of the new files.
+        files: URIs of the new files; none for rows of a database (spec README 32).
+        failed: Reports by signature of work units whose rows did not fit the dataset.
+        notes: Sentences for people.
+    """
+
+    results: Results
+    commit: Commit
+    output_dir: str
+    files: tuple[str, ...]
+    failed: Mapping[str, TaskReport]
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """How a run's work units ended, and what of them readers see.
+
+    Attributes:
+        status: The verdict on the run.
+        reports: Of all work units that ran or were adopted.
+        visible: None where the commit policy lets nothing be published.
+    """
+
+    status: RunStatus
+    reports: tuple[TaskReport, ...]
+    visible: Visible | None = None
+
+    @property
+    def good(self) -> tuple[TaskReport, ...]:
+        """Return the reports of the work units whose rows readers see."""
+        if self.visible is None:
+            return ()
+        return tuple(report for report in self.reports if report.failure is None)
+
+    @property
+    def rows(self) -> int:
+        """Return how many rows became visible."""
+        return sum(report.rows for report in self.good)
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Return the URIs of the files that became visible."""
+        return () if self.visible is None else self.visible.files
+
+
+def publish(run: ActiveRun, planned: PlannedRun, executed: Execution) -> Published:
+    """Make visible what the commit policy allows.
+
+    Raises:
+        DilError: nothing is visible, or the next run finishes what was begun.
+    """
+    job, plan, reports = run.job, planned.plan, executed.reports
+    status = _verdict(job, plan, reports)
+    if status is RunStatus.FAILED and not _publishes_beside_failures(job):
+        return Published(status, reports)
+    by_signature = {report.signature: report for report in reports}
+    why = "the run was stopped before this work unit began"
+    visible = publish_results(
+        run,
+        Results(
+            run.run_id,
+            plan.now,
+            plan.full_extract,
+            tuple(
+                publishing.Finished(unit, by_signature[unit.signature])
+                for unit in plan.work_units
+                if unit.signature in by_signature
+            ),
+            publishing.unfinished_units(planned.staged_plan, by_signature, why),
+            is_whole=run.options.plan is None and _is_whole(job, plan, reports),
+        ),
+    )
+    settled = tuple(visible.failed.get(report.signature, report) for report in reports)
+    return Published(_verdict(job, plan, settled), settled, visible)
+
+
+def publish_results(run: ActiveRun, results: Results) -> Visible:
+    """Bring results into the form of the dataset and make them visible.
+
+    Raises:
+        DilError: nothing is visible, or the next run finishes what was begun.
+    """
+    job, spec = run.job, run.job.publishing
+    target = _target(run, results)
+    shaped = reshape(
+        Reshaping(
+            job,
+            target,
+            results.now,
+            results.is_whole,
+            Stages(run.executors, run.options.stage_bytes),
+            keeps_others=_publishes_beside_failures(job),
+        ),
+        (*results.finished, *results.unfinished.failed),
+        run.files,
+    )
+    commit = publishing.decide(job, target, shaped, run.files)
+    publishing.make_visible(run.store, run.lease, commit, spec, run.files, run.destination)
+    reports = [each.report for each in shaped.finished]
+    return Visible(
+        results,
+        commit,
+        target.output_dir,
+        () if spec.warehouse else tuple(move.target.uri for move in commit.moves),
+        {report.signature: report for report in reports if report.failure is not None},
+        (
+            *run_report.unchanged_labels(publishing.unchanged_labels(shaped.finished, commit)),
+            *_file_notes(run, target, commit),
+        ),
+    )
+
+
+def _target(run: ActiveRun, results: Results) -> publishing.Target:
+    """Return where results go, and what is there now."""
+    spec, files = run.job.publishing, run.files
+    live = run.destination.live()
+    system_time = run.options.clock()
+    return publishing.Target(
+        run_id=results.run_id,
+        output_dir=publishing.output_dir(
+            spec,
+            now=results.now,
+            full=results.full_extract,
+            taken=frozenset(files.folders(publishing.dataset_dir(spec))),
+        ),
+        live=live,
+        untracked=publishing.untracked_files(spec, live, files),
+        system_time=system_time,
+        horizon=max(system_time, results.now),
+        left_low=results.unfinished.low,
+        known_schema=publishing.recorded_schema(run.store),
+        quarantined=publishing.quarantined_files(spec, files),
+        is_whole=results.is_whole,
+        missed=results.unfinished.missed,
+    )
+
+
+def _file_notes(run: ActiveRun, target: publishing.Target, commit: Commit) -> tuple[str, ...]:
+    """Return notes for files of others that were replaced, and for files that do not fit others."""
+    spec = run.job.publishing
+    removed = commit.removes if spec.mode is PublishMode.REPLACE else ()
+    notes = run_report.foreign_files(tuple(file.uri for file in removed if not file.run_id))
+    if not spec.is_one_folder_of_files:
+        return notes
+    base = run.files.uri(publishing.dataset_dir(spec))
+    return (*notes, *run_report.mixed_files(target.live, commit, base))
+
+
+def _verdict(job: Job, plan: Plan, reports: Sequence[TaskReport]) -> RunStatus:
+    good = sum(report.failure is None for report in reports)
+    if good == len(plan.work_units):
+        return RunStatus.SUCCESS
+    return RunStatus.PARTIAL if good and _publishes_beside_failures(job) else RunStatus.FAILED
+
+
+def _publishes_beside_failures(job: Job) -> bool:
+    """Return whether failures are recorded beside what succeeded, in place of publishing nothing.
+
+    A replace takes all or nothing: rows that failed would be gone.
+    """
+    is_replace = job.publishing.mode is PublishMode.REPLACE
+    return job.running.commit_policy is CommitPolicy.SUCCESSFUL and not is_replace
+
+
+def _is_whole(job: Job, plan: Plan, reports: Sequence[TaskReport]) -> bool:
+    """Return whether a run has all rows of the source; warn where only rows put aside are missing.
+
+    What was not due was not read, and of a row that was put aside nobody knows the key.
+    """
+    good = sum(report.failure is None for report in reports)
+    if plan.left or plan.skipped or good < len(plan.work_units):
+        return False
+    dropped = sum(report.counters.rows_dropped for report in reports)
+    merge = job.publishing.merge
+    if dropped and merge is not None and merge.deletes_missing:
+        log.warning(
+            "%s did not fit, and nobody knows which keys are in such rows: what is missing at the"
+            " source is not deleted by this run",
+            counted(dropped, "row"),
+        )
+    return not dropped

@@ -1,0 +1,84 @@
+"""Recover: what earlier runs decided or completed is published before anything new is planned."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dil import publishing
+from dil.model.dataset import RunRecord
+from dil.model.job import CommitPolicy, Job
+from dil.observe.progress import counted
+from dil.publishing import layout, start_marker
+from dil.run.active_run import ActiveRun
+from dil.run.commit import append
+from dil.run.publish import Results, publish_results
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Recovered:
+    """The ids of the runs that were finished, and notes for people."""
+
+    runs: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def recover(run: ActiveRun) -> Recovered:
+    """Finish a publish that was begun; publish what a crashed ``successful`` run completed.
+
+    Raises:
+        CommitUnknownError: a publish was begun whose files are gone, or that went elsewhere.
+        DilError: publishing or state failed; the next run tries again.
+    """
+    spec = run.job.publishing
+    pending = publishing.finish_pending(run.store, run.lease, spec, run.files)
+    finished = () if pending is None else (pending.run_id,)
+    earlier = run.store.unfinished_runs()
+    markers = layout.sending_dir(spec, run.job.name)
+    start_marker.forget_committed(run.files, markers, earlier)
+    # Only the newest crashed run that left results: its commit supersedes the others.
+    for crashed in reversed(earlier):
+        staged = publishing.staged_work(run.files, crashed) if _is_usable(crashed, run.job) else ()
+        if staged:
+            notes = _publish_successes(run, crashed, staged)
+            return Recovered((*finished, crashed.run_id), notes)
+    return Recovered(finished)
+
+
+def _is_usable(crashed: RunRecord, job: Job) -> bool:
+    """Return whether a crashed run's completed work units are to be published as they are.
+
+    Not under another configuration: their rows would not be what this one describes. Not where
+    history is ignored either: the plan would take them once more, and adopts them instead.
+    """
+    is_read_again = job.planning.backfill or job.planning.ignore_history or not job.state.enabled
+    return (
+        crashed.is_open
+        and crashed.policy == CommitPolicy.SUCCESSFUL.value
+        and crashed.digest in job.known_digests
+        and not is_read_again
+    )
+
+
+def _publish_successes(
+    run: ActiveRun, crashed: RunRecord, staged: Sequence[publishing.StagedResult]
+) -> tuple[str, ...]:
+    """Publish and commit what a crashed run completed; return notes for people."""
+    log.info("run %s completed %s", crashed.run_id, counted(len(staged), "work unit"))
+    plan = publishing.read_plan(run.files, crashed.staging_dir)
+    done = {each.work_unit.signature for each in staged}
+    visible = publish_results(
+        run,
+        Results(
+            crashed.run_id,
+            crashed.now,
+            staged[0].full_extract,
+            publishing.finished(staged, plan),
+            publishing.unfinished_units(plan, done, "the run ended before this work unit did"),
+        ),
+    )
+    append(run, visible)
+    return visible.notes

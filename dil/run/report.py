@@ -1,0 +1,115 @@
+"""Report: what a run did, as one value for people and machines."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
+
+from dil import publishing
+from dil.errors import DilError
+from dil.execution.executor import Execution
+from dil.model.job import Job
+from dil.model.report import ReportedFailure, RunReport, RunStatus, SchemaDrift, UnitCounts
+from dil.model.task import TaskReport
+from dil.model.work_unit import Plan
+from dil.observe import run_report
+from dil.observe.answers import answer_notes
+from dil.observe.drift import drift, rows_aside
+from dil.run.active_run import ActiveRun
+from dil.run.plan import PlannedRun
+from dil.run.publish import Published
+
+log = logging.getLogger(__name__)
+
+
+def disabled(job: Job, run_id: str) -> RunReport:
+    """Return the report of a job that is switched off."""
+    notes = ("job.disabled is true",)
+    return RunReport(job.name, run_id, RunStatus.NOTHING_DUE, UnitCounts(), notes=notes)
+
+
+def nothing_due(run: ActiveRun, planned: PlannedRun) -> RunReport:
+    """Return the report of a run that found nothing due."""
+    notes = (
+        run_report.nothing_due(planned.plan, run.job),
+        *run_report.left_out(planned.plan, is_recorded=False),
+        *run_report.failed_and_gone(planned.gone),
+        *planned.secondary.notes,
+    )
+    return replace(summary(run, RunStatus.NOTHING_DUE), notes=notes)
+
+
+def report(
+    run: ActiveRun, planned: PlannedRun, executed: Execution, published: Published
+) -> RunReport:
+    """Return the report of a run whose tasks came to an end, published or not."""
+    plan, status, spec = planned.plan, published.status, run.job.publishing
+    visible, good, tasks = published.visible, published.good, published.reports
+    is_recorded = visible is not None
+    return replace(
+        summary(run, status, plan, tasks),
+        rows=published.rows,
+        bytes=sum(task.bytes for task in good),
+        files=published.files,
+        failures=run_report.failures(tasks, executed.stopped),
+        notes=(
+            *run_report.zero_rows(status, published.rows, planned.usual_rows),
+            *run_report.no_progress(plan),
+            *run_report.left_out(plan, is_recorded=is_recorded),
+            *run_report.remainders(planned.remainders if is_recorded else ()),
+            *run_report.failed_and_gone(planned.gone),
+            *(() if visible is None else visible.notes),
+            *run_report.task_notes(tasks),
+            *answer_notes(good, publishing.refused_dir(spec)),
+            *planned.secondary.notes,
+        ),
+        aside=rows_aside(good, publishing.quarantine_dir(spec)),
+        drift=_drift(run, planned, good),
+    )
+
+
+def summary(
+    run: ActiveRun,
+    status: RunStatus,
+    plan: Plan | None = None,
+    tasks: Sequence[TaskReport] = (),
+    failures: tuple[ReportedFailure, ...] = (),
+) -> RunReport:
+    """Return what every report has: the job, counts of a plan's work units, what tasks cost."""
+    job, own = run.job, [task for task in tasks if not task.adopted]
+    return RunReport(
+        job=job.name,
+        run_id=run.run_id,
+        status=status,
+        units=run_report.unit_counts(len(plan.work_units) if plan else 0, tasks),
+        failures=failures,
+        dataset_dir=publishing.dataset_dir(job.publishing),
+        relation=job.publishing.relation,
+        left=plan.left if plan else 0,
+        requests=sum(task.counters.requests for task in own),
+        rows_read=sum(task.counters.rows_read for task in own),
+        is_validation=_only_validates(job),
+        rows_dropped=sum(task.counters.rows_dropped for task in own),
+        retries=sum(max(task.attempts - 1, 0) for task in own),
+        peak_rss_bytes=max((task.counters.peak_rss_bytes for task in own), default=0),
+    )
+
+
+def _drift(
+    run: ActiveRun, planned: PlannedRun, published: Sequence[TaskReport]
+) -> tuple[SchemaDrift, ...]:
+    """Return what changed in the dataset's schema."""
+    if not published:
+        return ()
+    try:
+        after = publishing.recorded_schema(run.store)
+    except DilError as error:  # what is published is published
+        log.warning("the dataset's schema cannot be compared: %s", error.message)
+        return ()
+    return drift(run.job, planned.known_schema, after, published)
+
+
+def _only_validates(job: Job) -> bool:
+    """Return whether the last converter counts rows and gives none."""
+    return any(ref.qualname == "InFlowValidation" for ref in job.conversion.converters[-1:])

@@ -1,0 +1,165 @@
+"""Earlier runs of a job, for operators: what they left in staging, and how to be rid of it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from dil import publishing
+from dil.errors import StateError
+from dil.model.dataset import Intent, Lease, LeaseHolder, Move, RunRecord
+from dil.model.job import CommitPolicy, Job, PublishMode
+from dil.publishing import salvage
+from dil.publishing.layout import SENDING
+from dil.spi.state_store import StateStore
+from dil.storage import Filesystem, filesystem_for
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class KnownRun:
+    """A recorded run; ``holder`` is the process that runs it now, None where none does."""
+
+    record: RunRecord
+    holder: LeaseHolder | None
+
+    @property
+    def status(self) -> str:
+        """Return its status; ``crashed`` where no end is recorded and no process runs it."""
+        is_dead = self.record.status == "running" and self.holder is None
+        return "crashed" if is_dead else self.record.status
+
+
+def known_runs(store: StateStore, *, limit: int | None = None) -> Iterator[KnownRun]:
+    """Yield the recorded runs, newest first, ``limit`` at most."""
+    holder = store.lease_holder()
+    return (_known(store, run, holder) for run in store.runs(limit=limit))
+
+
+def _known(store: StateStore, run: RunRecord, before: LeaseHolder | None) -> KnownRun:
+    """Return a run with the process that runs it, if that held the lease before or holds it now."""
+    if run.status == "running":
+        for holder in (before, store.lease_holder()):
+            if holder is not None and holder.run_id == run.run_id:
+                return KnownRun(run, holder)
+    return KnownRun(run, None)
+
+
+@dataclass(frozen=True, slots=True)
+class Leftover:
+    """What a run left in staging.
+
+    ``run`` is None for a folder that no record names. ``planned`` and ``complete`` count work
+    units, ``bytes`` is the size of the folder. ``reusable``: the next run may publish or adopt what
+    is complete; a run of another configuration does neither.
+    """
+
+    run_id: str
+    folder: str
+    run: KnownRun | None
+    planned: int
+    complete: int
+    bytes: int
+    reusable: bool
+
+
+def leftovers(job: Job, store: StateStore) -> tuple[Leftover, ...]:
+    """Return what runs have in staging, those without a record last."""
+    files = filesystem_for(job.publishing.final_dir)
+    root = publishing.run_staging_dir(job.publishing, job.name, "").rstrip("/")
+    holder = store.lease_holder()
+    known = {run.run_id: _known(store, run, holder) for run in store.unfinished_runs()}
+    folders = files.folders(root)
+    found = [
+        _leftover(job, files, run.record.staging_dir, run_id, run) for run_id, run in known.items()
+    ]
+    orphans = [
+        _leftover(job, files, f"{root}/{name}", name, None)
+        for name in sorted(folders)
+        if name not in known and name != SENDING  # start markers outlive all runs
+    ]
+    return (*found, *orphans)
+
+
+def clean(job: Job, store: StateStore, lease: Lease, wanted: Sequence[Leftover]) -> int:
+    """Delete these staging folders under the job's lease; return how many are gone.
+
+    No row is lost: a work unit whose staged work is deleted has no watermark yet, so it is due.
+
+    Raises:
+        StateError: a run began to publish; what it staged is needed to finish that.
+    """
+    pending = store.pending_intent()
+    if pending is not None:
+        raise StateError(
+            f"run {pending.commit.run_id} began to publish, and what it staged is needed for that",
+            "The next `dil run` finishes it first; clean afterwards.",
+        )
+    files = filesystem_for(job.publishing.final_dir)
+    gone = 0
+    for each in wanted:
+        if not publishing.sweep(files, each.folder):
+            continue
+        gone += 1
+        log.info("swept the staging of run %s", each.run_id)
+        if each.run is not None:
+            store.mark_swept(lease, each.run_id)
+    return gone
+
+
+@dataclass(frozen=True, slots=True)
+class BegunPublish:
+    """A publish that was begun and not finished; ``lost`` names files that are gone."""
+
+    intent: Intent
+    lost: tuple[Move, ...]
+
+    @property
+    def lost_work_units(self) -> tuple[str, ...]:
+        """Return the signatures that lost a file."""
+        return tuple(dict.fromkeys(move.target.signature for move in self.lost))
+
+
+def begun_publish(job: Job, store: StateStore) -> BegunPublish | None:
+    """Return the publish that the next run has to finish first, None without one."""
+    intent = store.pending_intent()
+    if intent is None:
+        return None
+    files = filesystem_for(job.publishing.final_dir)
+    return BegunPublish(intent, publishing.lost_moves(intent, job.publishing, files))
+
+
+def finish_publish(job: Job, store: StateStore, lease: Lease, found: BegunPublish) -> Intent:
+    """Finish a publish under the job's lease, without what is lost; return what was published."""
+    files = filesystem_for(job.publishing.final_dir)
+    return salvage.finish_without_lost(store, lease, found.intent, job.publishing, files)
+
+
+def _leftover(
+    job: Job, files: Filesystem, folder: str, run_id: str, run: KnownRun | None
+) -> Leftover:
+    results = tuple(publishing.read_results(files, folder))
+    return Leftover(
+        run_id=run_id,
+        folder=folder,
+        run=run,
+        planned=len(publishing.read_plan(files, folder).work_units),
+        complete=len(results),
+        bytes=sum(info.size for info in files.files(folder)),
+        reusable=run is not None and _is_reusable(run.record, results, job),
+    )
+
+
+def _is_reusable(run: RunRecord, results: Sequence[publishing.StagedResult], job: Job) -> bool:
+    """Return whether a run of this configuration may publish or adopt some of the results.
+
+    A replace adopts nothing: it publishes a snapshot of one time. A second reading is published
+    only with what its own run completed, under the policy ``successful`` (spec README 29).
+    """
+    is_snapshot = job.publishing.mode is PublishMode.REPLACE
+    if not run.is_open or run.digest not in job.known_digests or is_snapshot:
+        return False
+    is_published = run.policy == CommitPolicy.SUCCESSFUL.value
+    return any(is_published or each.work_unit.last_high is None for each in results)

@@ -1,0 +1,215 @@
+"""Reading the JSON of a property: its parts, its model, and all that is wrong with it at once.
+
+pydantic validates models; what it finds wrong becomes findings with the place of each member, the
+nearest known name, and no value repeated but for words that are none of those allowed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast, get_args, get_type_hints
+
+from dil.model.json import JsonValue, as_text
+from dil.model.members import MemberError, Setting
+from dil.model.secret import Secret
+from dil.model.suggestions import known_words, nearest, quote
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+    from pydantic_core import ErrorDetails
+
+M = TypeVar("M", bound=Setting)
+Finding = tuple[str, str]
+
+_NO_TEXT = ("is no text", 'Write a text: "...".')
+_NO_OBJECT = ("is no object", "Write {...}.")
+_PLAIN: Mapping[str, Finding] = {
+    "string_type": _NO_TEXT,
+    "string_too_short": _NO_TEXT,
+    "is_instance_of": _NO_TEXT,
+    "tuple_type": ("is no array", "Write [...]."),
+    "dict_type": _NO_OBJECT,
+    "dataclass_type": _NO_OBJECT,
+    "greater_than_equal": ("is too small", "Write a larger number."),
+    "too_long": ("has too many items", "Write fewer items."),
+}
+_WORD = re.compile(r"'([^']*)'")
+
+
+class ShapeError(ValueError):
+    """A JSON value that does not have its property's form: (what, fix) per finding."""
+
+    def __init__(self, *findings: Finding) -> None:
+        super().__init__(findings)
+        self.findings = findings
+
+
+class Surroundings(Protocol):
+    """What a reader may need beside the value; ``zone`` is that of texts that name none."""
+
+    @property
+    def zone(self) -> str:
+        """The time zone of the job."""
+
+    @property
+    def folder(self) -> Path:
+        """Where relative paths start: the absolute folder of the job file."""
+
+    @property
+    def notice(self) -> Callable[[str, str], None]:
+        """Takes what is odd about the value without being wrong, and what to do."""
+
+    def secret(self, text: str, where: str = "") -> Secret:
+        """Return the secret a text stands for; raises ShapeError where it cannot be read."""
+
+    def require_password(self, what: str) -> None:
+        """Raise ShapeError, or give a notice where secrets are not needed, without a password."""
+
+
+def as_object(value: JsonValue, where: str = "") -> Mapping[str, JsonValue]:
+    """Return a JSON object as it is.
+
+    Raises:
+        ShapeError: the value is something else.
+    """
+    if not isinstance(value, Mapping):
+        raise ShapeError((f"{where} is no JSON object".strip(), "Write {...}."))
+    return value
+
+
+def as_array(value: JsonValue, where: str = "") -> list[JsonValue]:
+    """Return a JSON array as a list.
+
+    Raises:
+        ShapeError: the value is something else.
+    """
+    if not isinstance(value, list):
+        raise ShapeError((f"{where} is no JSON array".strip(), "Write [...]."))
+    return value
+
+
+def is_scalar(value: JsonValue) -> bool:
+    """Tell whether a value is neither array nor object."""
+    return not isinstance(value, list | Mapping)
+
+
+def texts(members: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    """Return the members with numbers and booleans as text (spec README 22)."""
+    return {
+        name: as_text(value) if value is not None and is_scalar(value) else value
+        for name, value in members.items()
+    }
+
+
+def build(model: type[M], members: Mapping[str, object], where: str = "") -> M:
+    """Return the model of a JSON object.
+
+    Raises:
+        ShapeError: one finding per wrong, missing or unknown member; values are not repeated.
+    """
+    findings: list[Finding] = []
+    found = read_model(model, members, where, findings)
+    if found is None:
+        raise ShapeError(*_without_echoes(findings))
+    return found
+
+
+def each(items: Iterable[JsonValue], read: Callable[[JsonValue, str], M]) -> tuple[M, ...]:
+    """Return every item read, with all findings of all items together.
+
+    Raises:
+        ShapeError: at least one item is wrong.
+    """
+    found: list[M] = []
+    findings: list[tuple[str, str]] = []
+    for index, item in enumerate(items):
+        try:
+            found.append(read(item, f"[{index}]"))
+        except ShapeError as error:
+            findings.extend(error.findings)
+    if findings:
+        raise ShapeError(*findings)
+    return tuple(found)
+
+
+def _without_echoes(found: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Return the findings but for missing members that stand there misspelled."""
+    meant = {fix.removeprefix("Did you mean ").removesuffix("?") for _, fix in found}
+    return [(what, fix) for what, fix in found if fix.removeprefix("Add ")[:-1] not in meant]
+
+
+def read_model(
+    model: type[M], members: Mapping[str, object], where: str, findings: list[Finding]
+) -> M | None:
+    """Return the model of a JSON object, None where anything is wrong with it.
+
+    Appends one finding (what, fix) per wrong, missing or unknown member: the known ones in the
+    model's order, then the unknown ones as they are written. Findings repeat no value, but for
+    words that are none of those allowed.
+    """
+    from pydantic import ValidationError  # takes longer than a plan without JSON properties
+
+    try:
+        found: M = _adapter(cast("Any", model)).validate_python(members)
+    except ValidationError as error:
+        findings.extend(_finding(model, each, where) for each in error.errors(include_url=False))
+        return None
+    return found
+
+
+def json_name(field: Any) -> str:  # noqa: ANN401 - a dataclass's Field of whatever type
+    """Return the name of a model's field in JSON."""
+    return str(field.metadata.get("alias", field.name))
+
+
+@cache
+def _adapter(model: Any) -> TypeAdapter[Any]:  # noqa: ANN401 - mypy takes no model for hashable
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(model)
+
+
+def _finding(model: type[Setting], error: ErrorDetails, where: str) -> Finding:
+    place = _place(where, error["loc"])
+    wrong = error.get("ctx", {}).get("error")
+    if isinstance(wrong, MemberError):
+        return f"{place} {wrong.what}", wrong.fix
+    match error["type"]:
+        case "missing":
+            return f'lacks the member "{place}"', f'Add "{error["loc"][-1]}".'
+        case "unexpected_keyword_argument":
+            known = _known_members(model, error["loc"][:-1])
+            fix = nearest(str(error["loc"][-1]), known, f"Known members: {', '.join(known)}.")
+            return f'has an unknown member "{place}"', fix
+        case "literal_error":
+            words = _WORD.findall(error["ctx"]["expected"])
+            text = as_text(error["input"])
+            return f"{place} is {quote(text)}", known_words(text, words)
+        case plain:
+            what, fix = _PLAIN[plain]
+            return f"{place} {what}", fix
+
+
+def _place(where: str, steps: Sequence[int | str]) -> str:
+    """Return the place of a member: names with dots between them, positions in brackets."""
+    inside = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps)
+    return f"{where}{inside}".lstrip(".")
+
+
+def _known_members(model: type[Setting], steps: Sequence[int | str]) -> list[str]:
+    """Return the names that may stand at a place inside a model."""
+    for step in steps:
+        name = next(field.name for field in fields(model) if json_name(field) == step)
+        model = next(inner_models(get_type_hints(model)[name]))
+    return [json_name(field) for field in fields(model)]
+
+
+def inner_models(annotation: object) -> Iterator[type[Setting]]:
+    """Yield the models that a type is, or may be."""
+    for each in (annotation, *get_args(annotation)):
+        if isinstance(each, type) and issubclass(each, Setting):
+            yield each

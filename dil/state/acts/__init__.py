@@ -1,1 +1,0 @@
-"""What operators do to state: proposals, and the commits that they become."""

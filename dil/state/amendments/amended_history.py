@@ -1,0 +1,84 @@
+"""History as it would be after an operator's act, for planning ahead of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from dil.model.dataset import UnitEntry
+from dil.model.history import Coverage, History, UnitRecord
+from dil.state.amendments.operations import Proposal
+from dil.state.blocks.source_state import FAILED, PENDING, SKIPPED
+from dil.state.work_units.signatures import parts_of_signature
+
+_ALWAYS = (-(2**62), 2**62)
+
+
+class AmendedHistory(History):
+    """A history in which the rows of a proposal stand in the place of what is recorded."""
+
+    def __init__(self, base: History, proposal: Proposal) -> None:
+        self._base = base
+        self._is_empty = not proposal.keeps_records and all(
+            each.after is None or each.after.status == PENDING for each in proposal.changes
+        )
+        self._lowest = min(
+            (each.after.low for each in proposal.changes if each.after is not None), default=None
+        )
+        self._changed: dict[str, dict[str, UnitRecord | None]] = {}
+        for change in proposal.changes:
+            parts = parts_of_signature(change.signature)
+            if parts is not None:
+                unit = self._changed.setdefault(parts.unit_key, {})
+                unit[change.signature] = _record(change.after)
+
+    def is_empty(self) -> bool:
+        """Return whether no work unit would be recorded."""
+        return self._is_empty
+
+    def lowest(self) -> int | None:
+        """Return the earliest partition start of any unit."""
+        return min(
+            (low for low in (self._base.lowest(), self._lowest) if low is not None), default=None
+        )
+
+    def coverage(self, unit_key: str) -> Coverage | None:
+        """Return the unit's row; of a changed unit one that covers nothing, so all is looked up."""
+        if unit_key not in self._changed:
+            return self._base.coverage(unit_key)
+        found = self.records(unit_key, *_ALWAYS).values()
+        highs = [record.high for record in found if record.high is not None]
+        return Coverage(0, 0, max(highs, default=0), len(found))
+
+    def records(self, unit_key: str, low: int, high: int) -> Mapping[str, UnitRecord]:
+        """Return the unit's records by signature whose partition start lies in ``[low, high)``."""
+        found = dict(self._base.records(unit_key, low, high))
+        for signature, record in self._changed.get(unit_key, {}).items():
+            found.pop(signature, None)
+            if record is not None and low <= record.low < high:
+                found[signature] = record
+        return found
+
+    def open_records(self, unit_key: str) -> Mapping[str, UnitRecord]:
+        """Return the unit's records by signature whose last attempt failed."""
+        found = dict(self._base.open_records(unit_key))
+        for signature, record in self._changed.get(unit_key, {}).items():
+            found.pop(signature, None)
+            if record is not None and record.failed:
+                found[signature] = record
+        return found
+
+
+def _record(entry: UnitEntry | None) -> UnitRecord | None:
+    """Return what planning would see of a row; a pending one is no record."""
+    if entry is None or entry.status == PENDING:
+        return None
+    failed = entry.status == FAILED
+    return UnitRecord(
+        entry.signature,
+        entry.low,
+        entry.high,
+        failed=failed,
+        attempts=entry.attempts,
+        owed=entry.expected_high if failed else None,
+        skipped=entry.status == SKIPPED,
+    )

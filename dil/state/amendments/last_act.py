@@ -1,0 +1,185 @@
+"""The last act of an operator, read from the chain.
+
+Chains are long: blocks are looked at one by one, and what is kept grows with the number of work
+units, never with that of blocks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dil.model.json import JsonObject
+from dil.state.blocks.canonical import instant_of
+
+
+@dataclass(frozen=True, slots=True)
+class LastAct:
+    """What was done, and what happened to its work units since; times epoch ms UTC.
+
+    ``sequence`` is that of its ResetState: the block before it is the state to go back to.
+    ``overwritten`` are its work units that runs committed since. ``added`` and ``removed`` are
+    URIs of files that it brought or took away. ``has_files_since`` says whether others came or
+    went since.
+    """
+
+    verb: str
+    act_id: str
+    reason: str
+    sequence: int
+    signatures: frozenset[str]
+    overwritten: frozenset[str]
+    watermark_before: int | None
+    watermark_after: int | None
+    added: frozenset[str] = frozenset()
+    removed: frozenset[str] = frozenset()
+    has_files_since: bool = False
+
+    def watermark_to_restore(self, now: int | None) -> int | None:
+        """Return the watermark of before the act, unless runs carried it further since."""
+        before, after = self.watermark_before, self.watermark_after
+        if before == after:
+            return now
+        was_lowered = before is not None and (after is None or before > after)
+        if now == after or not was_lowered or now is None or before is None:
+            return before
+        return max(now, before)
+
+
+def last_act(resets: Iterable[JsonObject], blocks: Iterable[JsonObject]) -> LastAct | None:
+    """Return the newest act of an operator, None when there is none.
+
+    Args:
+        resets: Blocks newest first, all of kind ResetState among them; read down to the act.
+        blocks: All blocks, newest first; read down to the data block before the act, and not at
+            all without an act.
+    """
+    act = next((block for block in resets if _is_act(block["event"])), None)
+    return None if act is None else _act_of(act, blocks)
+
+
+def watermark_at(blocks: Iterable[JsonObject], sequence: int) -> int | None:
+    """Return the dataset's watermark just after a block, epoch ms UTC, None when it had none."""
+    for block in blocks:
+        event: Any = block["event"]
+        if _sequence(block) <= sequence and _is_data(event):
+            return _instant(event["newWatermark"])
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class FilesSince:
+    """URIs of files that were not there at a block and came later, and that were and left."""
+
+    came: frozenset[str]
+    left: frozenset[str]
+
+
+def files_since(blocks: Iterable[JsonObject], sequence: int) -> FilesSince:
+    """Return what the blocks behind ``sequence`` did to files; of each the first word counts.
+
+    What left may be there again.
+    """
+    came: set[str] = set()
+    left: set[str] = set()
+    for block in blocks:
+        if _sequence(block) <= sequence:
+            break
+        added, removed = _paths(block["event"], "parts"), _paths(block["event"], "removes")
+        came.update(added)
+        came.difference_update(removed)
+        left.difference_update(added)
+        left.update(removed)
+    return FilesSince(frozenset(came), frozenset(left))
+
+
+def blocks_of_act(resets: Iterable[JsonObject], sequence: int) -> range | None:
+    """Return the blocks of the act that is not yet whole at a block, None where all are.
+
+    Args:
+        resets: Blocks newest first, all of kind ResetState among them.
+        sequence: The block.
+    """
+    for block in resets:
+        start = _sequence(block)
+        if start <= sequence and _is_act(block["event"]):
+            event: Any = block["event"]
+            end = start + int(event["dataBlocks"])
+            return range(start, end + 1) if start < sequence < end else None
+    return None
+
+
+def changed_since(blocks: Iterable[JsonObject], instant_text: str) -> frozenset[str]:
+    """Return the signatures that blocks changed whose system time is after a text of that form."""
+    found: set[str] = set()
+    for block in blocks:
+        if str(block["systemTime"]) <= instant_text:
+            break
+        found.update(_signatures(block["event"]))
+    return frozenset(found)
+
+
+def _act_of(act: JsonObject, blocks: Iterable[JsonObject]) -> LastAct:
+    """Return the act, from its own blocks, those behind it and the one before it."""
+    reset: Any = act["event"]
+    sequence = _sequence(act)
+    last_own = sequence + int(reset["dataBlocks"])
+    since: set[str] = set()
+    own: set[str] = set()
+    first: Mapping[str, Any] = {}
+    before = None
+    has_files_since = False
+    for block in blocks:
+        event: Any = block["event"]
+        if not _is_data(event):
+            continue
+        if _sequence(block) > last_own:
+            since.update(_signatures(event))
+            has_files_since = has_files_since or bool(event.get("newData"))
+        elif _sequence(block) > sequence:
+            own.update(_signatures(event))
+            first = event
+        else:
+            before = _instant(event["newWatermark"])
+            break
+    return LastAct(
+        verb=str(reset["act"]),
+        act_id=str(reset["actId"]),
+        reason=str(reset["reason"]),
+        sequence=sequence,
+        signatures=frozenset(own),
+        overwritten=frozenset(since & own),
+        watermark_before=before,
+        watermark_after=_instant(first["newWatermark"]),
+        added=frozenset(_paths(first, "parts")),
+        removed=frozenset(_paths(first, "removes")),
+        has_files_since=has_files_since,
+    )
+
+
+def _is_act(event: Any) -> bool:  # noqa: ANN401 - the JSON edge
+    return bool(event["kind"] == "ResetState" and "actId" in event)
+
+
+def _is_data(event: Mapping[str, Any]) -> bool:
+    return bool(event["kind"] == "AddData")
+
+
+def _sequence(block: JsonObject) -> int:
+    return int(str(block["sequenceNumber"]))
+
+
+def _instant(text: str | None) -> int | None:
+    return None if text is None else instant_of(text)
+
+
+def _signatures(event: Any) -> Sequence[str]:  # noqa: ANN401 - the JSON edge
+    state = event.get("newSourceState")
+    delta = state["value"].get("delta", ()) if state else ()
+    return [str(row["sig"]) for row in delta]
+
+
+def _paths(event: Any, member: str) -> Sequence[str]:  # noqa: ANN401 - the JSON edge
+    new_data = event.get("newData")
+    return [str(part["path"]) for part in (new_data or {}).get(member) or ()]

@@ -1,0 +1,299 @@
+"""What an operator's verb changes in the state of a job: rows as they are, and as they shall be.
+
+Pure: rows and blocks in, a ``Proposal`` out. Nothing is changed here; a proposal becomes the
+``OperatorAct`` of one commit (metadata-chain.md 2.3, behaviour.md B5.2, D-88).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from dil.errors import StateError
+from dil.model.dataset import OperatorAct, UnitEntry
+from dil.state.amendments.last_act import LastAct
+from dil.state.blocks.source_state import COMMITTED, FAILED, PENDING
+from dil.state.work_units.signatures import ImportedHigh, encoded, parts_of_signature
+
+_EXAMPLES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class RowChange:
+    """One work unit before and after; None where the index has no row of it."""
+
+    signature: str
+    before: UnitEntry | None
+    after: UnitEntry | None
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """What a verb would change. ``notes`` are sentences for the operator.
+
+    ``watermark`` (epoch ms UTC or None) is to be the dataset's one if ``sets_watermark``.
+    ``keeps_records`` says whether records are left for planning. ``runs`` rows of runs that began
+    before ``runs_before`` would go.
+    """
+
+    verb: str
+    changes: tuple[RowChange, ...] = ()
+    notes: tuple[str, ...] = ()
+    watermark: int | None = None
+    sets_watermark: bool = False
+    keeps_records: bool = True
+    runs_before: int | None = None
+    runs: int = 0
+
+    @property
+    def is_empty(self) -> bool:
+        """Return whether nothing would change."""
+        return not self.changes and not self.runs
+
+    def act(self, reason: str, grid: Mapping[int, int]) -> OperatorAct:
+        """Return the act; ``grid`` are the ends of the job's partitions by their starts."""
+        return OperatorAct(
+            verb=self.verb,
+            reason=reason,
+            changed=tuple(
+                _on_grid(each.after, grid) for each in self.changes if each.after is not None
+            ),
+            removed=tuple(each.signature for each in self.changes if each.after is None),
+            watermark=self.watermark,
+            sets_watermark=self.sets_watermark,
+            runs_before=self.runs_before if self.runs else None,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which work units are meant: those that fit every condition that is given.
+
+    ``signatures`` are in stored form (``encoded``), ``units`` compact JSON. ``low`` and ``high``
+    bound the partition start, epoch ms UTC, half-open.
+    """
+
+    signatures: frozenset[str] = frozenset()
+    units: frozenset[str] = frozenset()
+    low: int | None = None
+    high: int | None = None
+
+    def takes(self, signature: str, low: int) -> bool:
+        """Return whether a work unit is meant."""
+        if self.low is not None and low < self.low:
+            return False
+        if self.high is not None and low >= self.high:
+            return False
+        if self.signatures and encoded(signature) not in self.signatures:
+            return False
+        return not self.units or _unit_json(signature) in self.units
+
+
+def pending(entry: UnitEntry) -> UnitEntry:
+    """Return the row of the same work unit as if it had never been read."""
+    return replace(entry, high=None, status=PENDING, attempts=0)
+
+
+def forget(entries: Iterable[UnitEntry], selection: Selection) -> Proposal:
+    """Make work units as if they had never been read: pending, no high, no attempts.
+
+    Raises:
+        StateError: a signature or a unit was named that the index does not know.
+    """
+    changes: list[RowChange] = []
+    missing = set(selection.signatures)
+    known_units: set[str] = set()
+    keeps_records = False
+    for entry in entries:
+        missing.discard(encoded(entry.signature))
+        if selection.units:
+            known_units.add(_unit_json(entry.signature))
+        if not selection.takes(entry.signature, entry.low):
+            keeps_records = keeps_records or entry.status != PENDING
+        elif entry.status != PENDING:
+            changes.append(RowChange(entry.signature, entry, pending(entry)))
+    if missing:
+        raise StateError(
+            f"no work unit is recorded as {min(missing)}",
+            "Copy signatures from `dil state show`, with quotes around them.",
+        )
+    _refuse_unknown_units(selection.units, known_units)
+    return Proposal("forget", tuple(changes), keeps_records=keeps_records)
+
+
+def _refuse_unknown_units(wanted: Collection[str], known: Collection[str]) -> None:
+    missing = set(wanted).difference(known)
+    if not missing:
+        return
+    names = ", ".join(sorted(known)[:_EXAMPLES]) or "none"
+    more = f" and {len(known) - _EXAMPLES:,} more" if len(known) > _EXAMPLES else ""
+    raise StateError(
+        f"no work unit of unit {min(missing)} is recorded",
+        f"Recorded units: {names}{more}.",
+    )
+
+
+def rewind(
+    now: Iterable[UnitEntry],
+    then: Iterable[UnitEntry],
+    watermark_now: int | None,
+    watermark_then: int | None,
+) -> Proposal:
+    """Make all work units, and the dataset's watermark, as they were ``then``."""
+    changes, keeps_records = _difference(now, then)
+    return Proposal(
+        "rewind",
+        changes,
+        watermark=watermark_then,
+        sets_watermark=watermark_then != watermark_now,
+        keeps_records=keeps_records,
+    )
+
+
+def undo(
+    last: LastAct, now: Iterable[UnitEntry], then: Iterable[UnitEntry], watermark: int | None
+) -> Proposal:
+    """Take the last act back: its work units become as they were before it.
+
+    Args:
+        last: The act.
+        now: All rows as they are.
+        then: All rows as they were just before the act.
+        watermark: The dataset's present watermark, epoch ms UTC.
+
+    Raises:
+        StateError: runs committed over the same work units since.
+    """
+    if last.overwritten:
+        examples = ", ".join(sorted(last.overwritten)[:_EXAMPLES])
+        raise StateError(
+            f"{last.verb} {last.act_id} cannot be undone: runs committed "
+            f"{len(last.overwritten)} of its work units since ({examples})",
+            "Use `dil state rewind`, which takes back what those runs recorded as well.",
+        )
+    others = [entry for entry in now if entry.signature not in last.signatures]
+    mine = [entry for entry in now if entry.signature in last.signatures]
+    wanted = [entry for entry in then if entry.signature in last.signatures]
+    changes, keeps_records = _difference(mine, wanted)
+    restored = last.watermark_to_restore(watermark)
+    return Proposal(
+        "undo",
+        changes,
+        watermark=restored,
+        sets_watermark=restored != watermark,
+        keeps_records=keeps_records or any(entry.status != PENDING for entry in others),
+    )
+
+
+def import_highs(
+    now: Iterable[UnitEntry], highs: Iterable[ImportedHigh], *, replaces: bool
+) -> Proposal:
+    """Record high watermarks that another store kept; known ones are not lowered (D-88).
+
+    Args:
+        now: All rows as they are.
+        highs: What is imported, one per signature.
+        replaces: Whether a known high may be lowered.
+
+    Raises:
+        StateError: a known high would be lowered and ``replaces`` is off.
+    """
+    known = {entry.signature: entry for entry in now}
+    changes, lowered, equal = [], [], 0
+    for high in highs:
+        before = known.get(high.signature)
+        if before is not None and before.high is not None and before.high > high.high:
+            lowered.append(high.signature)
+        after = _imported(before, high)
+        if after == before:
+            equal += 1
+        else:
+            changes.append(RowChange(high.signature, before, after))
+    if lowered and not replaces:
+        raise StateError(
+            f"known high watermarks would be lowered: {len(lowered):,}, first that of {lowered[0]}",
+            "Rows behind the lower ones would be read again. Take these rows out of the file, or "
+            "give --replace if that is wanted.",
+        )
+    notes = [f"known already: {equal:,}"] if equal else []
+    if lowered:
+        notes.append(f"lowered, their rest is due again: {len(lowered):,}")
+    return Proposal("import", tuple(changes), tuple(notes))
+
+
+def prune(
+    entries: Iterable[UnitEntry], young: Collection[str], range_start: int, range_end: int
+) -> Proposal:
+    """Let go of old records of work units that the job's range does not hold any more.
+
+    Kept are those in ``young`` (changed lately), those whose last attempt failed, and the newest
+    success, so that the job never looks as if it had never run.
+
+    Args:
+        entries: All rows.
+        young: Signatures that changed within the retention period.
+        range_start: Where the job's first partition starts, epoch ms UTC.
+        range_end: Where its last one ends.
+    """
+    known = list(entries)
+    newest = max((entry.high for entry in known if entry.high is not None), default=None)
+    changes = tuple(
+        RowChange(entry.signature, entry, None)
+        for entry in known
+        if not range_start <= entry.low < range_end
+        and entry.status != FAILED
+        and entry.signature not in young
+        and (entry.high is None or entry.high != newest)
+    )
+    gone = {each.signature for each in changes}
+    keeps = any(each.status != PENDING and each.signature not in gone for each in known)
+    return Proposal("prune", changes, keeps_records=keeps)
+
+
+def _difference(
+    now: Iterable[UnitEntry], then: Iterable[UnitEntry]
+) -> tuple[tuple[RowChange, ...], bool]:
+    """Return what turns ``now`` into ``then``, and whether records are left after it."""
+    earlier = {entry.signature: entry for entry in then}
+    keeps_records = any(entry.status != PENDING for entry in earlier.values())
+    changes = []
+    for entry in now:
+        wanted = earlier.pop(entry.signature, None)
+        if wanted != entry:
+            changes.append(RowChange(entry.signature, entry, wanted))
+    changes += [RowChange(signature, None, entry) for signature, entry in earlier.items()]
+    return tuple(changes), keeps_records
+
+
+def _imported(before: UnitEntry | None, high: ImportedHigh) -> UnitEntry:
+    """Return the row of a success that another store kept.
+
+    What failed here stays failed until a success reaches the end that it failed to reach.
+    """
+    if before is None:
+        return UnitEntry(high.signature, high.low, high.high, high.high, COMMITTED, 0)
+    is_owed = before.status == FAILED and high.high < before.expected_high
+    return replace(
+        before,
+        high=high.high,
+        expected_high=before.expected_high if is_owed else high.high,
+        status=FAILED if is_owed else COMMITTED,
+    )
+
+
+def _on_grid(entry: UnitEntry, grid: Mapping[int, int]) -> UnitEntry:
+    # Not dataclasses.replace, which is slow: an import has a million of them.
+    return UnitEntry(
+        entry.signature,
+        entry.low,
+        entry.expected_high,
+        entry.high,
+        entry.status,
+        entry.attempts,
+        is_on_grid=grid.get(entry.low) == entry.expected_high,
+    )
+
+
+def _unit_json(signature: str) -> str:
+    parts = parts_of_signature(signature)
+    return parts.unit_json if parts else ""

@@ -1,0 +1,79 @@
+"""Records an operator's act: one amendment of the work-unit index, appended, never rewritten.
+
+An act is a ResetState block, which names it, and data blocks behind it, whose deltas hold the rows
+that changed. A large act takes several data blocks, so that none grows beyond what a server
+accepts; all are written in one transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from dil.model.dataset import Commit, OperatorAct, UnitEntry
+from dil.model.json import JsonObject
+from dil.state.blocks.canonical import watermark_text
+from dil.state.blocks.events import ConfigEvent
+from dil.state.chain.writer import ChainWriter
+from dil.state.databases import sql
+from dil.state.databases.database import Transaction
+from dil.state.runs import run_rows
+from dil.state.work_units.amended_rows import AmendedIndex
+
+ROWS_PER_BLOCK = 5_000
+
+
+def record_act(tx: Transaction, job: str, commit: Commit, act: OperatorAct) -> int | None:
+    """Record an operator's act; return the sequence of its last block, None when it wrote none.
+
+    Raises:
+        CommitConflictError: another writer moved the head.
+        StateError: a rule of the chain would break.
+    """
+    if act.runs_before is not None:
+        run_rows.drop_swept(tx, job, act.runs_before)
+    if not (act.changed or act.removed or commit.moves or commit.removes):
+        return None
+    writer = ChainWriter(tx, job, commit.system_time, horizon=commit.horizon)
+    writer.begin()
+    if commit.schema not in ("", writer.schema):
+        writer.set_schema(commit.schema)
+    chunks = _chunks(act)
+    writer.draft(_reset(act, commit, len(chunks)))
+    index = AmendedIndex(tx, job, run_rows.read_counters(tx, job).era)
+    for number, chunk in enumerate(chunks, start=1):
+        changes = index.apply(chunk, writer.next_sequence)
+        if number == len(chunks):
+            index.count_coverage()
+        summary = index.summary(writer.summary, changes, is_last=number == len(chunks))
+        # Files and watermark stand in the first data block.
+        event = writer.data_event(commit if number == 1 else None)
+        if number == 1 and act.sets_watermark:
+            watermark = None if act.watermark is None else watermark_text(act.watermark)
+            event = replace(event, new_watermark=watermark)
+        state = summary.as_state(commit.source_name, list(changes.rows.values()), changes.removed)
+        writer.draft(replace(event, new_source_state=state), replaced=changes.replaced)
+        writer.write()
+    # Crashed runs staged their work on what the act has just changed.
+    tx.change(sql.SUPERSEDED_RUNS, job, commit.run_id)
+    return writer.next_sequence - 1
+
+
+def _reset(act: OperatorAct, commit: Commit, data_blocks: int) -> ConfigEvent:
+    """Return the event that names the act; ``dataBlocks`` of the blocks behind it belong to it."""
+    body: JsonObject = {
+        "fields": ["sourceState", *(["watermark"] if act.sets_watermark else [])],
+        "reason": act.reason,
+        "act": act.verb,
+        "actId": commit.run_id,
+        "dataBlocks": data_blocks,
+    }
+    return ConfigEvent("ResetState", body)
+
+
+def _chunks(act: OperatorAct) -> list[Sequence[UnitEntry | str]]:
+    """Return what each data block changes, oldest partitions first: at least one block."""
+    changed = sorted(act.changed, key=lambda each: (each.low, each.signature))
+    wanted: list[UnitEntry | str] = [*changed, *act.removed]
+    starts = range(0, max(len(wanted), 1), ROWS_PER_BLOCK)
+    return [wanted[start : start + ROWS_PER_BLOCK] for start in starts]

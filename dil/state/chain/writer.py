@@ -1,0 +1,130 @@
+"""Writes the blocks of one commit behind the head of a chain; runs and operators alike.
+
+Each block is checked against the rules of the chain before it is drafted. Drafted blocks are
+written together, with compare-and-set on the head that was read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from dil.model.dataset import Commit
+from dil.model.json import JsonValue
+from dil.state.blocks.block import Block, Tip, advance, carried, next_block
+from dil.state.blocks.events import ConfigEvent, DataEvent, Event, Seed
+from dil.state.blocks.source_state import UnitSummary
+from dil.state.blocks.validation import Violation, require, violations
+from dil.state.chain import slices
+from dil.state.chain.chain_rows import append, read_tip
+from dil.state.databases.database import Transaction
+
+
+class ChainWriter:
+    """The end of a chain, and the blocks drafted behind it, inside one transaction.
+
+    ``tip`` is the end with the drafts in place, None for an empty chain. ``horizon`` is the latest
+    instant that a watermark may name beside the system time (V18); both are epoch ms UTC.
+    """
+
+    def __init__(
+        self, tx: Transaction, dataset_id: str, system_time: int, *, horizon: int | None = None
+    ) -> None:
+        self._tx = tx
+        self._dataset_id = dataset_id
+        self._system_time = system_time
+        self._horizon = horizon
+        self._stored = read_tip(tx, dataset_id)
+        self._drafts: list[Block] = []
+        self.tip: Tip | None = self._stored
+
+    @property
+    def next_sequence(self) -> int:
+        """Return the sequence of the block that comes next."""
+        return 0 if self.tip is None else self.tip.head.sequence + 1
+
+    @property
+    def schema(self) -> str | None:
+        """Return the schema in force, None before the first one."""
+        return self.tip.schema if self.tip else None
+
+    @property
+    def config_digest(self) -> JsonValue:
+        """Return the digest of the job configuration in force, None before the first one."""
+        return self.tip.source.body.get("configDigest") if self.tip and self.tip.source else None
+
+    @property
+    def summary(self) -> UnitSummary:
+        """Return what the last data event says of the work-unit index."""
+        data = self.tip.data if self.tip else None
+        return UnitSummary.of(data.new_source_state if data else None)
+
+    def begin(self) -> None:
+        """Draft the first block of a root dataset if the chain is empty."""
+        if self.tip is None:
+            self.draft(Seed(self._dataset_id, "Root"))
+
+    def set_schema(self, schema: str) -> None:
+        """Draft a new schema of the dataset."""
+        self.draft(ConfigEvent("SetDataSchema", {"schema": schema}))
+
+    def data_event(self, commit: Commit | None = None) -> DataEvent:
+        """Return the next data event: it changes nothing but the files of ``commit``."""
+        if self.tip is None:
+            raise AssertionError("a chain begins with Seed")
+        event = carried(self.tip)
+        if commit is None:
+            return event
+        new_data = slices.slice_of(self._tx, self._dataset_id, commit, event.prev_offset)
+        return replace(event, new_data=new_data)
+
+    def draft(self, event: Event, *, replaced: Mapping[str, str] | None = None) -> None:
+        """Draft the next block.
+
+        Args:
+            event: What the block holds.
+            replaced: Row hashes that the rows of its delta had before, by signature (V22).
+
+        Raises:
+            StateError: a rule of the chain would break; nothing is written.
+        """
+        block, broken = self._checked(event, replaced)
+        require(broken, block.sequence)
+        self._keep(block)
+
+    def draft_if_changed(self, event: DataEvent, *, replaced: Mapping[str, str]) -> bool:
+        """Draft the next block unless its event changes nothing (V23); return whether it does.
+
+        Raises:
+            StateError: a rule of the chain would break; nothing is written.
+        """
+        block, broken = self._checked(event, replaced)
+        if [each.code for each in broken] == ["V23"]:
+            return False
+        require(broken, block.sequence)
+        self._keep(block)
+        return True
+
+    def write(self) -> None:
+        """Write the drafted blocks, and remember at which offsets their files begin.
+
+        Raises:
+            CommitConflictError: another writer moved the head.
+        """
+        if self.tip is None or not self._drafts:
+            return
+        append(self._tx, self._dataset_id, self._stored, self._drafts, self.tip)
+        for block in self._drafts:
+            if isinstance(block.event, DataEvent) and block.event.new_data is not None:
+                slices.keep_offsets(self._tx, self._dataset_id, block.event.new_data)
+        self._stored, self._drafts = self.tip, []
+
+    def _checked(
+        self, event: Event, replaced: Mapping[str, str] | None
+    ) -> tuple[Block, list[Violation]]:
+        block = next_block(self.tip, event, self._system_time)
+        return block, violations(block, self.tip, horizon=self._horizon, replaced=replaced)
+
+    def _keep(self, block: Block) -> None:
+        self.tip = advance(self.tip, block)
+        self._drafts.append(block)

@@ -1,0 +1,107 @@
+"""What a store remembers of one job, counted, copied to another store of any kind, and compared.
+
+Rows are copied table by table in one transaction of the target, and read back before it commits. A
+lease is of its store and is not copied; but its token, which only grows, is exceeded.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from dil.errors import StateError
+from dil.model.dataset import Lease
+from dil.state.databases import sql, tables
+from dil.state.databases.database import Row, Transaction
+from dil.state.databases.tables import JobTable
+from dil.state.runs import details, leases
+
+_COUNT = "SELECT COUNT(*) FROM {} WHERE dataset_id = ?"
+
+
+@dataclass(frozen=True, slots=True)
+class Holdings:
+    """What a store remembers of a job: rows by table, the newest block, an unfinished publish."""
+
+    format: int
+    rows: dict[str, int]
+    head: int | None
+    head_hash: str | None
+    unfinished: str | None
+
+    @property
+    def is_empty(self) -> bool:
+        """Return whether nothing is remembered."""
+        return not any(self.rows.values())
+
+
+def holdings(tx: Transaction, job: str) -> Holdings:
+    """Count what a store remembers of a job."""
+    number = details.format_of(tx)
+    head, intent = tx.row(sql.HEAD, job), tx.row(sql.INTENT, job)
+    return Holdings(
+        number,
+        {
+            table.name: tx.rows(_COUNT.format(table.name), job)[0][0]
+            for table in tables.job_tables(number=number)
+        },
+        None if head is None else int(head[4]),
+        None if head is None else str(head[0]),
+        None if intent is None else str(intent[0]),
+    )
+
+
+def remembers_publish(tx: Transaction, job: str, run_id: str) -> bool:
+    """Return whether a store has the intent of a run's publish, or the commit that ended it."""
+    intent = tx.row(sql.INTENT, job)
+    has_begun = intent is not None and intent[0] == run_id
+    return has_begun or tx.row(sql.COMMITTED, job, run_id) is not None
+
+
+def jobs_in(tx: Transaction) -> list[str]:
+    """Return the jobs that a store has the state of."""
+    return [str(name) for (name,) in tx.rows("SELECT dataset_id FROM lease ORDER BY dataset_id")]
+
+
+def replace_job(source: Transaction, target: Transaction, job: str, lease: Lease) -> None:
+    """Put what ``source`` remembers of a job in place of what ``target`` does, and end the lease.
+
+    ``lease`` is the target's. Nothing of another job changes.
+
+    Raises:
+        LeaseLostError: a newer token exists.
+        StateError: what the target returns is not what the source holds.
+    """
+    leases.require_newest(target, job, lease)
+    known = {table.name for table in tables.job_tables(number=details.format_of(source))}
+    for table in tables.job_tables():
+        target.change(f"DELETE FROM {table.name} WHERE dataset_id = ?", job)  # noqa: S608 - ours
+        if table.name not in known:
+            continue
+        places = ", ".join("?" * len(table.columns))
+        add = f"INSERT INTO {table.name} ({', '.join(table.columns)}) VALUES ({places})"  # noqa: S608
+        for row in _rows(source, table, job):
+            target.change(add, *row)
+        if list(_rows(target, table, job)) != list(_rows(source, table, job)):
+            raise StateError(
+                f"the rows of {table.name} of job {json.dumps(job)} were not read as they were "
+                "written",
+                "Nothing was changed. Look into the server's log.",
+            )
+    other = source.row(sql.LEASE, job)
+    token = max(lease.token, 0 if other is None else other[0])
+    target.change(sql.HAND_OVER_LEASE, token, job, lease.token)
+
+
+def _rows(tx: Transaction, table: JobTable, job: str) -> Iterator[Row]:
+    """Yield the rows of a job in the order of their key, with what no server keeps left out."""
+    columns, key = ", ".join(table.columns), ", ".join(table.key)
+    statement = f"SELECT {columns} FROM {table.name} WHERE dataset_id = ? ORDER BY {key}"  # noqa: S608
+    for row in tx.rows(statement, job):
+        yield tuple(_kept(value) for value in row)
+
+
+def _kept(value: object) -> object:
+    # PostgreSQL keeps no NUL in texts (of messages, which quote what a source said).
+    return value.replace("\0", "\N{REPLACEMENT CHARACTER}") if isinstance(value, str) else value

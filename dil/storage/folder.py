@@ -1,0 +1,24 @@
+"""A folder of files: the filesystem and the path, in one value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dil.storage.filesystem import Filesystem
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """A folder by its absolute ``path``, which need not exist yet."""
+
+    filesystem: Filesystem
+    path: str
+
+    def file(self, name: str) -> str:
+        """Return the path of a file directly below."""
+        return f"{self.path.rstrip('/')}/{name}"
+
+    @property
+    def parent(self) -> str:
+        """Return the path of the folder above."""
+        return self.path.rstrip("/").rpartition("/")[0]

@@ -1,0 +1,218 @@
+"""The rows that a work unit sends, and what an attempt keeps of sending them (behaviour.md B16).
+
+They are read in the task, and sent twice only where that does no harm, or where it is known which
+of them were taken.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from dataclasses import replace
+
+from dil.errors import DilError, UnknownOutcomeError, WriteError
+from dil.extraction.batched_rows import batched_rows
+from dil.extraction.paging.payload_rows import PayloadRows
+from dil.extraction.paging.values import initial_values
+from dil.extraction.parameters import evaluate
+from dil.extraction.secondary import read_payload
+from dil.model.egress import AnswerCount
+from dil.model.job import Job
+from dil.model.task import Failure, RunContext, StagedFile, TaskReport
+from dil.model.work_unit import WorkUnit
+from dil.observe.progress import counted
+from dil.publishing.layout import audit_dir
+from dil.publishing.page_log import read_log
+from dil.publishing.start_marker import LOOK, MarkState, StartMarker
+from dil.spi.audit import AuditTrail, NoAudit
+from dil.spi.connector import ByteSession, Connector, RowSession
+from dil.spi.registry import load
+from dil.storage import filesystem_for
+from dil.task.context import AttemptContext
+from dil.task.recorded_sessions import (
+    DeliveryTracker,
+    RecordedByteSession,
+    RecordedRowSession,
+    Recorder,
+    TrackedTrail,
+)
+from dil.task.secondary_inputs import secondary_access
+from dil.writing.audit import AuditPlace, AuditWriter
+from dil.writing.refused_rows import RefusedRows
+
+log = logging.getLogger(__name__)
+
+
+def must_not_repeat(job: Job) -> bool:
+    """Tell whether the job sends rows that must not be sent twice."""
+    if not job.has_input("payload"):
+        return False
+    connector = load(job.source.connector)
+    return not (issubclass(connector, Connector) and connector.may_repeat_rows(job))
+
+
+def sent_before(run: RunContext, unit: WorkUnit) -> TaskReport | None:
+    """Return the report of a work unit that was sent or may have been, None to send it now.
+
+    What a lost execution of this run completed counts as it is. What another execution may have
+    sent is a failure, unless the job is told to send again (spec README 30).
+    """
+    marker = _start_marker(run, unit)
+    if marker is None:
+        return None
+    try:
+        done = marker.earlier_result()
+        if done is None and not run.job.extraction.egress.sends_again:
+            marker.refuse_repetition()
+    except DilError as error:
+        return TaskReport(unit.signature, unit.low, unit.high, 0, failure=Failure.of(error))
+    return done
+
+
+class Delivery:
+    """What one attempt sends: its rows, and the start marker, refused rows and audit of them.
+
+    ``refused`` keeps rows that the receiver refuses, None where such a row fails the attempt.
+    """
+
+    def __init__(self, attempt: AttemptContext) -> None:
+        self._attempt = attempt
+        self._marker = _start_marker(attempt.run, attempt.unit)
+        self._tracker = None if self._marker is None else DeliveryTracker(self._count_kept)
+        self._audit = _audit_writer(attempt)
+        self._sends_rows = False
+        self._has_begun = False
+        self.refused: RefusedRows | None = None
+        spec = attempt.job.extraction.egress
+        if spec.keeps_refused:
+            self.refused = RefusedRows(attempt.folder, spec, attempt.id, attempt.clean)
+
+    @property
+    def trail(self) -> AuditTrail:
+        """Return where sessions leave what they send."""
+        trail = self._audit or NoAudit()
+        return trail if self._tracker is None else TrackedTrail(trail, self._tracker)
+
+    def payload(self) -> PayloadRows | None:
+        """Return the rows to send, None where the job has no payload input.
+
+        Where rows must not be sent twice, the start marker is written first. The paths of the
+        input may use the variables of the first request.
+
+        Raises:
+            SourceError: a file is not there or cannot be read.
+            SourceContractError: a variable of a path has no value, or the data is unfit.
+            WriteError: the marker cannot be written.
+        """
+        job, attempt = self._attempt.job, self._attempt
+        if not job.has_input("payload"):
+            return None
+        spec = job.extraction
+        first = evaluate(spec.parameters, attempt.scope, initial_values(spec))
+        read = read_payload(job.properties, secondary_access(job), first.variables)
+        batches = batched_rows(read, spec.egress.batch_rows, spec.egress.batch_field)
+        rows = PayloadRows(batches, job.name, attempt.unit.signature)
+        self._sends_rows = True
+        if rows.left and self._marker is not None:
+            self._marker.begin(attempt.id.number, attempt.folder.path, attempt.clocks.now_ms())
+            self._has_begun = True
+        return rows
+
+    def record(self, session: ByteSession | RowSession) -> ByteSession | RowSession:
+        """Return a session whose requests are recorded as the job asks for it."""
+        trail = None if self._audit is None or session.audits else self.trail
+        if trail is None and self._tracker is None:
+            return session
+        recorder = Recorder(self._attempt.job, trail, self._tracker)
+        if isinstance(session, ByteSession):
+            return RecordedByteSession(session, recorder)
+        return RecordedRowSession(session, recorder)
+
+    def finish(self) -> tuple[StagedFile, ...]:
+        """End the audit and return the files of refused rows, durable.
+
+        Raises:
+            WriteError: that failed.
+        """
+        if self._audit is not None:
+            self._audit.close()
+        return () if self.refused is None else self.refused.finish()
+
+    def answers(self, warned: Counter[int]) -> tuple[AnswerCount, ...]:
+        """Return the rows that were not just taken, by status; ``warned`` counts warnings."""
+        refused = () if self.refused is None else self.refused.counts()
+        if not self._sends_rows:
+            return refused
+        return (*refused, *(AnswerCount(*each, is_kept=False) for each in sorted(warned.items())))
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Return what the report says about the audit."""
+        return () if self._audit is None else self._audit.notes
+
+    def complete(self) -> None:
+        """Note in the start marker that the result is staged."""
+        if self._marker is not None:
+            self._marker.complete()
+
+    def close(self) -> None:
+        """Close what a failed attempt left open; the audit stays."""
+        if self.refused is not None:
+            self.refused.abort()
+        if self._audit is not None:
+            try:
+                self._audit.close()
+            except WriteError as error:  # the attempt failed already, for its own reason
+                log.warning("%s", error.message)
+
+    def fail(self, failure: Failure) -> Failure:
+        """Note in the start marker how the attempt ended; return what the report says of it.
+
+        Whatever failed, an attempt of which rows were taken, or may have been, is not repeated
+        where its rows must not be: neither by the next attempt nor by the next run.
+        """
+        if self._marker is None or self._tracker is None or not self._has_begun:
+            return failure
+        unkept = self._tracker.unkept
+        is_unknown = failure.code == UnknownOutcomeError.code
+        if not (is_unknown or self._tracker.is_open or unkept):
+            self._marker.fail(failure, MarkState.KEPT if self._count_kept() else None)
+            return failure
+        reasons = [failure.error]
+        if unkept:
+            took = f"the receiver took the rows of {counted(unkept, 'request')} before that"
+            reasons.append(f"{took}, and they are not sent again")
+        if self._tracker.is_open and not is_unknown:
+            reasons.append("what became of the last request is not known")
+        final = replace(
+            failure,
+            error="; ".join(reasons),
+            retryable=False,
+            fix=failure.fix if is_unknown else f"{failure.fix} {LOOK}".lstrip(),
+        )
+        self._marker.fail(final, MarkState.UNKNOWN)
+        return final
+
+    def _count_kept(self) -> int:
+        """Return how many requests a later attempt need not repeat, by what this one wrote."""
+        if self._attempt.job.running.page_commit_s is None:
+            return 0
+        folder = self._attempt.folder
+        page_log = read_log(folder.filesystem, folder.path)
+        return 0 if page_log is None else page_log.last.pages
+
+
+def _start_marker(run: RunContext, unit: WorkUnit) -> StartMarker | None:
+    """Return the marker of a work unit, None where nothing is sent or it may be sent twice."""
+    if not must_not_repeat(run.job):
+        return None
+    return StartMarker(filesystem_for(run.staging_dir), run, unit)
+
+
+def _audit_writer(attempt: AttemptContext) -> AuditWriter | None:
+    audit, clocks = attempt.job.audit, attempt.clocks
+    if not audit.enabled:
+        return None
+    folder = audit.directory or audit_dir(attempt.job.publishing)
+    place = AuditPlace(folder, audit.is_required, clocks.now_ms, clocks.monotonic, attempt.clean)
+    return AuditWriter(place, attempt.id)

@@ -1,0 +1,113 @@
+"""Where the rows of one attempt go: files to publish, and rows that are put aside."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+import pyarrow as pa
+
+from dil.errors import WriteError
+from dil.model.job import Job
+from dil.model.schema_text import schema_text
+from dil.model.task import StagedFile
+from dil.publishing.decision import check_paths
+from dil.publishing.dumps import check_places
+from dil.publishing.staged import RESULT_NAME
+from dil.task.context import AttemptContext
+from dil.writing.dump import DumpWriter
+from dil.writing.formats import writer_for
+from dil.writing.output import OutputWriter, output_writer
+from dil.writing.ownership import give
+from dil.writing.quarantine import QuarantineWriter
+from dil.writing.rolling import OutputFolder
+from dil.writing.staging import StagedWriter
+
+log = logging.getLogger(__name__)
+
+
+class Outputs:
+    """The writers of one attempt.
+
+    ``staged`` is the writer that checkpoints are made of: jobs that have them write through it.
+    """
+
+    def __init__(self, attempt: AttemptContext) -> None:
+        job, folder = attempt.job, attempt.folder
+        output = OutputFolder(folder, job.writing, writer_for(job.writing.format))
+        self._attempt = attempt
+        self.staged = StagedWriter(output)
+        self.quarantine = QuarantineWriter(
+            folder, job.conversion.quarantine, attempt.id, job.writing.target_bytes
+        )
+        self._sink: StagedWriter | DumpWriter | OutputWriter
+        if job.writing.file_name:
+            self._sink = DumpWriter(folder)
+        else:
+            extended = output_writer(
+                attempt.run,
+                attempt.unit,
+                self.staged,
+                output,
+                extracted_ms=attempt.clocks.now_ms(),
+                label_at=_label_at(job),
+            )
+            self._sink = extended or self.staged
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Append converted rows, or pieces of files.
+
+        Raises:
+            WriteError: the file system refused.
+            ConversionError: rows do not fit what the job chose, each other, or the format.
+        """
+        self._sink.write(batch)
+
+    def finish(self) -> tuple[StagedFile, ...]:
+        """Finish and return the files to publish.
+
+        Raises:
+            WriteError: the file system refused, or a file could not be where it has to be.
+            ConversionError: rows do not fit each other.
+        """
+        attempt, job = self._attempt, self._attempt.job
+        filesystem = attempt.folder.filesystem
+        files = self._sink.finish()
+        if isinstance(self._sink, DumpWriter):
+            check_places(job.publishing, filesystem, files)
+        else:
+            check_paths(attempt.run, attempt.unit, files, filesystem)
+        chosen = job.properties
+        give(files, chosen.text("writer.file.owner"), chosen.text("writer.file.group"))
+        return files
+
+    @property
+    def schema_text(self) -> str:
+        """Return the schema of the rows as text, empty without a row."""
+        return "" if self._sink.schema is None else schema_text(self._sink.schema)
+
+    def close(self) -> None:
+        """Close the files of a failed attempt that no later one takes over."""
+        self.quarantine.abort()
+
+    def discard(self, *, also_earlier: bool = False) -> None:
+        """Delete what a failed attempt wrote; its result first, which alone makes it count.
+
+        With ``also_earlier`` what other attempts of this run left of the work unit goes, too.
+        """
+        folder = self._attempt.folder
+        try:
+            folder.filesystem.delete_file(folder.file(RESULT_NAME))
+            self._sink.abort()
+            folder.filesystem.delete_tree(folder.parent if also_earlier else folder.path)
+        except WriteError as error:
+            log.warning("a failed attempt is left for a later sweep: %s", error.message)
+
+
+def _label_at(job: Job) -> Callable[[int], str] | None:
+    """Return what labels an instant in epoch ms UTC, None for a job without timelabels."""
+    if job.planning.timelabel is None:
+        return None
+    from dil.planning.timelabels import label_at  # few jobs have labels
+
+    return label_at(job.planning.timelabel)

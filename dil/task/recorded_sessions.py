@@ -1,0 +1,188 @@
+"""Sessions whose requests are recorded: in the audit, and for rows that must not be repeated.
+
+Whatever fails after an answer, its conversion or a full disk, a row that the receiver took is not
+sent again without anybody knowing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar
+
+from dil.errors import (
+    ConfigError,
+    DilError,
+    SourceContractError,
+    SourceError,
+    UnknownOutcomeError,
+)
+from dil.model.job import Job
+from dil.spi.audit import AuditedRequest, AuditTrail
+from dil.spi.connector import ByteSession, RequestValues, Response, RowSession
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@dataclass(slots=True)
+class DeliveryTracker:
+    """What became of the requests of one attempt that carry rows.
+
+    ``count_kept`` counts the requests that a later attempt need not repeat, because their answers
+    are in the page log; those of earlier attempts, too. ``is_open``: a request is out, and nobody
+    knows yet what became of it.
+    """
+
+    count_kept: Callable[[], int]
+    is_open: bool = False
+    _kept_before: int | None = field(default=None, repr=False)
+    _taken: int = 0
+    _ended: int = 0
+    _last_was_refused: bool = False
+
+    def begin(self) -> None:
+        """Note that a request goes out."""
+        if self._kept_before is None:
+            self._kept_before = self.count_kept()
+        self.is_open = True
+
+    def take(self) -> None:
+        """Note that the receiver answered the request and did not refuse it."""
+        self._taken += 1
+        self._end(was_refused=False)
+
+    def refuse(self) -> None:
+        """Note that the receiver is known to have done nothing."""
+        self._end(was_refused=True)
+
+    @property
+    def unkept(self) -> int:
+        """Return how many requests were taken that a later attempt would send once more."""
+        kept = self.count_kept() - (self._kept_before or 0)
+        return min(self._taken, self._ended - self._last_was_refused - max(kept, 0))
+
+    def _end(self, *, was_refused: bool) -> None:
+        self._ended += 1
+        self.is_open = False
+        self._last_was_refused = was_refused
+
+
+class TrackedTrail(AuditTrail):
+    """An audit trail that tells a tracker of requests which could not be recorded: none is sent."""
+
+    def __init__(self, trail: AuditTrail, tracker: DeliveryTracker) -> None:
+        self._trail = trail
+        self._tracker = tracker
+
+    def sent(self, request: AuditedRequest) -> int:
+        """Record a request before it is sent; return its number."""
+        try:
+            return self._trail.sent(request)
+        except Exception:
+            self._tracker.refuse()
+            raise
+
+    def answered(self, number: int, status: int, error: str = "") -> None:
+        """Record what became of a request."""
+        self._trail.answered(number, status, error)
+
+
+@dataclass(slots=True)
+class _Call:
+    """One call of a session: the status of its answer, and whether any of it came."""
+
+    status: int = 0
+    has_answer: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Recorder:
+    """Records the calls of a session; either part may be missing.
+
+    ``trail`` is the audit of a session that does not audit its requests itself.
+    """
+
+    job: Job
+    trail: AuditTrail | None
+    tracker: DeliveryTracker | None
+
+    @contextmanager
+    def recording(self, values: RequestValues) -> Iterator[_Call]:
+        """Record the request, then what became of it when the block ends.
+
+        Raises:
+            WriteError: the audit cannot be written, and the job asks for it.
+        """
+        call = _Call()
+        if self.tracker is not None:
+            self.tracker.begin()
+        number = 0 if self.trail is None else self.trail.sent(self._request(values))
+        try:
+            yield call
+        except Exception as error:
+            self._answered(number, 0, _describe(error))
+            if self.tracker is not None and not call.has_answer and _is_refusal(error):
+                self.tracker.refuse()
+            raise
+        self._answered(number, call.status)
+        if self.tracker is not None:
+            self.tracker.take()
+
+    def _answered(self, number: int, status: int, error: str = "") -> None:
+        if self.trail is not None:
+            self.trail.answered(number, status, error)
+
+    def _request(self, values: RequestValues) -> AuditedRequest:
+        source = self.job.source
+        uri = values.next_uri or source.uri
+        return AuditedRequest(source.connector.qualname, uri, values.parameters, values.payload)
+
+
+class RecordedByteSession(ByteSession):
+    """A session whose requests are recorded; its answers are its own."""
+
+    audits: ClassVar[bool] = True
+
+    def __init__(self, session: ByteSession, recorder: Recorder) -> None:
+        self._session = session
+        self._recorder = recorder
+
+    def fetch(self, values: RequestValues) -> Response:
+        """Send the request."""
+        with self._recorder.recording(values) as call:
+            response = self._session.fetch(values)
+            call.status = response.status
+        return response
+
+
+class RecordedRowSession(RowSession):
+    """The same for a row protocol; a request is answered when its last row has come."""
+
+    audits: ClassVar[bool] = True
+
+    def __init__(self, session: RowSession, recorder: Recorder) -> None:
+        self._session = session
+        self._recorder = recorder
+
+    def read(self, values: RequestValues) -> Iterator[pa.RecordBatch]:
+        """Send the request and yield its rows."""
+        with self._recorder.recording(values) as call:
+            for batch in self._session.read(values):
+                call.has_answer = True
+                yield batch
+
+
+def _is_refusal(error: Exception) -> bool:
+    """Tell whether a connector's error says that the receiver did nothing.
+
+    An answer that breaks the contract came from a receiver that may have taken the row, and
+    nothing is known of what a plug-in raises that is no error of ours.
+    """
+    in_doubt = (UnknownOutcomeError, SourceContractError)
+    return isinstance(error, SourceError | ConfigError) and not isinstance(error, in_doubt)
+
+
+def _describe(error: Exception) -> str:
+    return error.message if isinstance(error, DilError) else type(error).__name__

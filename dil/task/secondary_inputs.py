@@ -1,0 +1,36 @@
+"""How secondary inputs are read, on the driver and in tasks alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from pathlib import Path
+
+from dil.extraction.secondary import Access, read_authentication, read_validation
+from dil.model.job import Job
+from dil.model.json import JsonObject
+from dil.model.secret import Secret
+from dil.publishing.manifest import live_paths
+from dil.secrets import SecretResolver
+from dil.storage import filesystem_for
+
+
+def secondary_access(job: Job) -> Access:
+    """Return what reaches the files of a job's secondary inputs, and decrypts texts in them."""
+    passwords = tuple(password.reveal() for password in job.keys.passwords)
+    resolver = SecretResolver({}, Path(), passwords, job.keys.strong)
+    return Access(filesystem_for, live_paths, resolver.resolve)
+
+
+def authentication_reader(job: Job) -> Callable[[], Mapping[str, Secret]] | None:
+    """Return what reads the authentication input again, None without such input (B7.7)."""
+    if not job.has_input("authentication"):
+        return None
+    return partial(read_authentication, job.properties, secondary_access(job))
+
+
+def validation_reader(job: Job) -> Callable[[], Iterator[JsonObject]] | None:
+    """Return what reads the rows that in-flow validation compares with, None without such input."""
+    if not job.has_input("validation"):
+        return None
+    return partial(read_validation, job.properties, secondary_access(job))

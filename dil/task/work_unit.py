@@ -1,0 +1,125 @@
+"""A work unit with its retries: attempts until one succeeds, none can help, or none is left."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from dil.errors import ConversionError
+from dil.extraction.paging.walk import ResumeRefusedError
+from dil.model.task import Counters, RunContext, TaskReport
+from dil.model.work_unit import WorkUnit
+from dil.observe.logs import bind
+from dil.task.attempt import run_attempt
+from dil.task.checkpoints import STARTED_OVER, TYPES_CHANGED, ResumeFrom
+from dil.task.context import AttemptContext, Clocks
+from dil.task.delivery import sent_before
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+log = logging.getLogger(__name__)
+
+
+def run_work_unit(run: RunContext, unit: WorkUnit, clocks: Clocks | None = None) -> TaskReport:
+    """Run a work unit with its retries; return its staged files or its last failure.
+
+    A failed attempt leaves nothing behind, unless the job keeps progress inside work units: then it
+    leaves its complete pages, and the next attempt resumes after them.
+    """
+    clocks = clocks or Clocks()
+    resume_from = ResumeFrom.ANY_RUN
+
+    def attempt(number: int) -> TaskReport:
+        nonlocal resume_from
+        try:
+            return run_attempt(AttemptContext.of(run, unit, number, clocks), resume_from)
+        except ResumeRefusedError as refusal:
+            resume_from = ResumeFrom.THIS_RUN
+            cause = refusal.__cause__
+            why = TYPES_CHANGED if isinstance(cause, ConversionError) else STARTED_OVER
+            log.warning("%s: %s", why, cause or "other rows to send")
+            context = AttemptContext.of(run, unit, number, clocks)
+            report = run_attempt(context, ResumeFrom.NOTHING)
+            return replace(report, notes=(why, *report.notes))
+
+    return sent_before(run, unit) or repeat_attempts(run, unit, attempt, clocks)
+
+
+def run_attempt_over(
+    rows: Iterator[pa.RecordBatch], run: RunContext, unit: WorkUnit, number: int
+) -> TaskReport:
+    """Run one attempt over rows that Spark reads; for ``repeat_attempts``, with rows anew."""
+    with bind(job=run.job.name, run_id=run.run_id, unit=unit.signature, attempt=number):
+        context = AttemptContext.of(run, unit, number, Clocks(), rows)
+        return run_attempt(context, ResumeFrom.NOTHING)
+
+
+def repeat_attempts(
+    run: RunContext,
+    unit: WorkUnit,
+    attempt: Callable[[int], TaskReport],
+    clocks: Clocks,
+) -> TaskReport:
+    """Make attempts, from 1 on, until one succeeds, no other can help, or none is left.
+
+    Returns:
+        The report of the last attempt, with what all of them spent.
+    """
+    spent = Counters(seconds_waited=_wait_for_start(unit, clocks))
+    report = TaskReport(unit.signature, unit.low, unit.high, 0)
+    for number in range(1, run.job.running.max_retries + 2):
+        with bind(job=run.job.name, run_id=run.run_id, unit=unit.signature, attempt=number):
+            report = attempt(number)
+            spent = _add(spent, report.counters)
+            report = replace(report, counters=spent)
+            if report.failure is None:
+                return report
+            log.warning("attempt %d failed: %s", number, report.failure.error)
+            if not report.failure.retryable:
+                return report
+        if number <= run.job.running.max_retries:
+            waited = _wait_for_retry(run, number, clocks)
+            spent = replace(spent, seconds_waited=spent.seconds_waited + waited)
+    return report
+
+
+def _wait_for_start(unit: WorkUnit, clocks: Clocks) -> float:
+    """Hold the task back until its start time; return the seconds waited (B5.11)."""
+    seconds = (unit.not_before - clocks.now_ms()) / 1000
+    if seconds <= 0:
+        return 0.0
+    clocks.sleep(seconds)
+    return seconds
+
+
+def _wait_for_retry(run: RunContext, retry: int, clocks: Clocks) -> float:
+    """Wait before a retry, counted from 1; return the seconds waited.
+
+    Retry k waits ``(k - 1) x task.retry.intervalinsec`` (behaviour.md B15.2) or, where that is
+    unset, a jittered 1 to 60 s (spec README 30).
+    """
+    interval = run.job.running.retry_interval_s
+    if interval is None:
+        seconds = min(60.0, 2.0 ** (retry - 1)) * (0.5 + clocks.chance() / 2)
+        seconds = max(1.0, seconds)
+    else:
+        seconds = float((retry - 1) * interval)
+    log.info("retry %d in %.0f s", retry, seconds)
+    clocks.sleep(seconds)
+    return seconds
+
+
+def _add(before: Counters, last: Counters) -> Counters:
+    """Return the counters of all attempts: what was spent adds up, rows are the last one's."""
+    return replace(
+        last,
+        requests=before.requests + last.requests,
+        pages=before.pages + last.pages,
+        bytes_read=before.bytes_read + last.bytes_read,
+        warnings=before.warnings + last.warnings,
+        seconds=before.seconds + last.seconds,
+        seconds_waited=before.seconds_waited + last.seconds_waited,
+    )
