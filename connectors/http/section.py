@@ -69,11 +69,28 @@ def _content_types(value: JsonValue, around: Surroundings) -> dict[str, str]:
 
 
 _Method = Annotated[Literal["GET", "GET_XE", "POST", "PUT", "PATCH", "DELETE"], ONE_OF]
-_Headers = Annotated[dict[str, str | Secret], Written(ValueType.JSON_OBJECT, read=_headers)]
+_Headers = Annotated[
+    dict[str, str | Secret],
+    Written(
+        ValueType.JSON_OBJECT,
+        read=_headers,
+        members=(("(a header's name)", "text, may be a secret", "Value of the header."),),
+    ),
+]
 _Authentication = Annotated[Authentication, Written(ValueType.JSON_OBJECT, read=authentication)]
 _Statuses = Annotated[HttpStatuses, Written(ValueType.JSON_OBJECT, read=_statuses)]
 _Reasons = Annotated[HttpStatusReasons, Written(ValueType.JSON_OBJECT, read=_reasons)]
-_ContentTypes = Annotated[dict[str, str], Written(ValueType.JSON_OBJECT, read=_content_types)]
+_ContentTypes = Annotated[
+    dict[str, str],
+    Written(
+        ValueType.JSON_OBJECT,
+        read=_content_types,
+        members=(
+            ("Content-Type", "text", "A media type to accept beside those of the extractor."),
+            ("(any name)", "text", "One more of them."),
+        ),
+    ),
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +112,8 @@ class HttpSection(Section):
         default_factory=dict,
         variables=True,
         hidden_members="every value",
+        example='{"Accept": "application/json", "x-region": "{{region}}", '
+        '"x-api-key": "env:API_KEY"}',
         scope=Scope.TASK,
     )
     authentication: _Authentication | None = prop(
@@ -106,6 +125,7 @@ class HttpSection(Section):
         default=None,
         variables=True,
         hidden_members="token, clientSecret, refreshToken",
+        example='{"method": "bearer", "encryption": "none", "token": "env:API_TOKEN"}',
         scope=Scope.TASK,
     )
     statuses: _Statuses = prop(
@@ -115,12 +135,14 @@ class HttpSection(Section):
         "keeps its default.",
         default_factory=HttpStatuses,
         shown='{"success":[200,201,202],"pagination_error":[401]}',
+        example='{"success": [200, 202], "warning": [404], "error": [204]}',
         scope=Scope.TASK,
     )
     reasons: _Reasons = prop(
         "ms.http.status.reasons",
         "Reason phrases under `error` that make a successful status an error.",
         default_factory=HttpStatusReasons,
+        example='{"error": ["Not Ready"]}',
         scope=Scope.TASK,
     )
     content_types: _ContentTypes = prop(
@@ -128,6 +150,7 @@ class HttpSection(Section):
         "More content types to accept; the values count when there is a `Content-Type`. A "
         "type of JSON lines, such as `application/x-ndjson`, has every body read line by line.",
         default_factory=dict,
+        example='{"Content-Type": "application/vnd.api+json"}',
         scope=Scope.TASK,
     )
     pool_size: Annotated[Int, StandsFor({0: 50}), Ge(0), Le(500)] = prop(

@@ -67,15 +67,16 @@ def _section(group: Group) -> str:
     return (
         f"## {group.title} {{ #{group.slug} }}\n\n"
         "| property | type | default | meaning |\n|---|---|---|---|\n"
-        f"{rows}\n{''.join(_form(entry.name) for entry in group.properties)}"
+        f"{rows}\n{''.join(_form(entry) for entry in group.properties)}"
     )
 
 
-def _form(name: str) -> str:
+def _form(entry: Property) -> str:
     """Return the members of a JSON property and an example, empty text for others."""
-    form = form_of(name)
+    form = form_of(entry)
     if form is None:
         return ""
+    name = entry.name
     rows = "".join(f"{_member_row(member)}\n" for member in form.members)
     head = "| member | value | default | meaning |\n|---|---|---|---|\n"
     table = f"{head}{rows}\n" if rows else ""
@@ -121,7 +122,7 @@ def _meaning(entry: Property) -> str:
         parts.append(f"*Secret*: {secret_parts(entry)}.")
     if entry.variables:
         parts.append("*Variables*.")
-    if form_of(entry.name) is not None:
+    if form_of(entry) is not None:
         parts.append(f"[Members and an example](#{_form_anchor(entry.name)}).")
     if entry.support is not Support.WORKS:
         parts.append(f"**{entry.support.value.capitalize()}.**")

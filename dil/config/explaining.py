@@ -43,7 +43,7 @@ def explained(name: str) -> JsonObject:
     entry = lookup(name)
     if entry is None:
         return {"property": name, "meaning": _old_text(name), "replaced_by": _use(name)}
-    form = form_of(entry.name)
+    form = form_of(entry)
     members: JsonValue = [_member_json(each) for each in form.members] if form else []
     return {
         "property": entry.name,
@@ -132,7 +132,7 @@ def _old_names(entry: Property) -> list[str]:
 
 def _inside(entry: Property) -> list[str]:
     """Return the members of a JSON property and an example."""
-    form = form_of(entry.name)
+    form = form_of(entry)
     lines = ["members:"] if form and form.members else []
     for member in form.members if form else ():
         told = [member.value]

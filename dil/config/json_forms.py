@@ -12,7 +12,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from dil.config.json_examples import EXAMPLES
 from dil.config.json_meanings import WITHOUT_MODEL
-from dil.model.authentication import Authentication
+from dil.config.property import Property
 from dil.model.csv_settings import CsvSettings
 from dil.model.json import compact
 from dil.model.members import Setting
@@ -20,32 +20,19 @@ from dil.model.s3_settings import S3Settings
 from dil.model.secret import Secret
 from dil.model.settings import (
     DerivedField,
-    HttpStatuses,
-    HttpStatusReasons,
-    Pagination,
-    Parameter,
     SchemaCleansing,
     SecondaryInput,
-    SessionKeyField,
     TlsSettings,
 )
-from dil.model.validation_attributes import ValidationAttributes
 from dil.spi.reading import inner_models, json_name
 
 MODELS: Mapping[str, type[Setting]] = {
-    "ms.parameters": Parameter,
-    "ms.pagination": Pagination,
-    "ms.session.key.field": SessionKeyField,
     "ms.derived.fields": DerivedField,
-    "ms.authentication": Authentication,
-    "ms.http.statuses": HttpStatuses,
-    "ms.http.status.reasons": HttpStatusReasons,
     "ms.ssl": TlsSettings,
     "ms.source.s3.parameters": S3Settings,
     "ms.csv": CsvSettings,
     "ms.schema.cleansing": SchemaCleansing,
     "ms.secondary.input": SecondaryInput,
-    "ms.validation.attributes": ValidationAttributes,
 }
 _PLAIN: Mapping[object, str] = {
     str: "text",
@@ -76,15 +63,16 @@ class JsonForm:
     example: str
 
 
-def form_of(name: str) -> JsonForm | None:
+def form_of(entry: Property) -> JsonForm | None:
     """Return what stands inside a property, None for one that is no JSON or not read yet."""
-    if name not in EXAMPLES:
+    example = entry.example or EXAMPLES.get(entry.name, "")
+    if not entry.type.spans_lines or not example:
         return None
-    model = MODELS.get(name)
+    model = entry.model or MODELS.get(entry.name)
     if model is not None:
-        return JsonForm(tuple(_members(model)), EXAMPLES[name])
-    members = (Member(path, value, text) for path, value, text in WITHOUT_MODEL[name])
-    return JsonForm(tuple(members), EXAMPLES[name])
+        return JsonForm(tuple(_members(model)), example)
+    written = entry.members or WITHOUT_MODEL.get(entry.name, ())
+    return JsonForm(tuple(Member(*each) for each in written), example)
 
 
 def _members(model: type[Setting], prefix: str = "") -> Iterator[Member]:

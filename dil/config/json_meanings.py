@@ -54,15 +54,6 @@ WITHOUT_MODEL: Mapping[str, tuple[tuple[str, str, str], ...]] = {
         ("(preprocessor).unwrap", "text", "aggregated-json: path that is followed first."),
         ("(preprocessor).fields", "text", "aggregated-json: paths, comma separated, to copy."),
     ),
-    "ms.retention": (
-        (
-            "state.store",
-            "ISO duration",
-            "Age of what `dil state prune` deletes; P90D if left out.",
-        ),
-        ("publish.dir", "ISO duration", "Without effect: published data is never deleted."),
-        ("log", "ISO duration", "Without effect."),
-    ),
     "ms.watermark": (
         ("name", "text, required", "Name of the watermark; part of every signature."),
         ("type", "datetime, unit", "At most one of each."),
@@ -86,13 +77,6 @@ WITHOUT_MODEL: Mapping[str, tuple[tuple[str, str, str], ...]] = {
             "array of two dates",
             "From and to of the part that is cut so; the last to may be `-`, without end.",
         ),
-    ),
-    "ms.http.request.headers": (
-        ("(a header's name)", "text, may be a secret", "Value of the header."),
-    ),
-    "ms.http.response.type": (
-        ("Content-Type", "text", "A media type to accept beside those of the extractor."),
-        ("(any name)", "text", "One more of them."),
     ),
     "ms.data.default.type": (
         ("(a column's name)", "a type word", "Type of the column where it is inferred."),

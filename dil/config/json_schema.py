@@ -13,7 +13,6 @@ from collections.abc import Iterable, Mapping
 
 from dil.config.deprecated import DEPRECATED
 from dil.config.explaining import facts, old_key_text
-from dil.config.json_examples import EXAMPLES
 from dil.config.json_forms import form_of
 from dil.config.property import Property
 from dil.config.schema_forms import (
@@ -99,8 +98,8 @@ def _property(entry: Property) -> JsonObject:
     }
     if entry.default:
         schema["default"] = _typed(entry, entry.default)
-    if entry.name in EXAMPLES:
-        schema["examples"] = [json.loads(EXAMPLES[entry.name])]
+    if form := form_of(entry):
+        schema["examples"] = [json.loads(form.example)]
     return schema
 
 
@@ -131,7 +130,7 @@ def _least(entry: Property) -> int | None:
 
 
 def _json(entry: Property) -> list[JsonObject]:
-    form = form_of(entry.name)
+    form = form_of(entry)
     inside: JsonObject = {"type": "object"} if form is None else members_schema(form.members)
     if entry.type is ValueType.JSON_ARRAY:
         # Without members nothing is known of the items.

@@ -85,6 +85,7 @@ class PagingSection(Section):
         "How pages are walked: by page values, by an address of the next page or a flag that "
         "responses hold; and what ends a walk at the latest.",
         default_factory=Pagination,
+        example='{"initialvalues": [0, 100, 1], "fields": ["paging.offset", "paging.limit"]}',
         scope=Scope.TASK,
     )
     session: _SessionKey | None = prop(
@@ -92,6 +93,8 @@ class PagingSection(Section):
         "Header or path of a cursor or status: `name`, `initValue`, `condition` (done), "
         "`failCondition` (failed).",
         default=None,
+        example='{"name": "status", "condition": {"regexp": "ready|empty"},\n'
+        ' "failCondition": {"regexp": "failed"}}',
         scope=Scope.TASK,
     )
     total_count_field: Text = prop(

@@ -140,6 +140,28 @@ def _refuse_secret(value: JsonValue, place: str) -> None:
         )
 
 
+_EXAMPLE = """\
+[
+  {"name": "kind", "value": "order"},
+  {"name": "mode", "type": "list", "value": ["everything", "changes"]},
+  {"name": "key", "value": "env:API_KEY"},
+  {"name": "verbose", "type": "primitive", "value": false},
+  {"name": "since", "type": "watermark", "watermark": "system", "value": "low",
+   "format": "datetime", "pattern": "yyyy-MM-dd'T'HH:mm:ssZZ", "timezone": "UTC"},
+  {"name": "until", "type": "watermark", "watermark": "system", "value": "high",
+   "format": "epoch-second"},
+  {"name": "tmpRegion", "value": "region-{{region}}"},
+  {"name": "filter", "type": "object", "value": [
+    {"name": "region", "value": "{{tmpRegion}}"},
+    {"name": "limit", "type": "primitive", "value": 10}]},
+  {"name": "fields", "type": "jsonarray", "value": ["id", "amount"]},
+  {"name": "sort", "type": "jsonobject", "value": {"by": "id"}},
+  {"name": "cursor", "type": "session"},
+  {"name": "offset", "type": "pagestart"},
+  {"name": "size", "type": "pagesize"},
+  {"name": "page", "type": "pageno"}]"""
+
+
 @dataclass(frozen=True, slots=True)
 class ParametersSection(Section):
     """What requests are made of."""
@@ -151,6 +173,7 @@ class ParametersSection(Section):
         "Request parameters in order; each is a variable as well. Names that start with `tmp` "
         "are never sent.",
         default=(),
+        example=_EXAMPLE,
         variables=True,
         hidden_members="values of type list",
         scope=Scope.TASK,

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
-from dil.model.section import Scope, Section, Support, ValueType
+from dil.model.members import Setting
+from dil.model.section import MemberText, Scope, Section, Support, ValueType
+
+JsonModel: TypeAlias = type[Setting]
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +23,8 @@ class Property:
     ``variables`` tells that ``{{name}}`` is replaced in the value, ``secret`` that the whole value
     is a secret, ``hidden_members`` which parts of a JSON value are. ``identity`` tells that the
     value decides what is extracted or how it is written, so it is part of the job's digest.
+    ``example`` is a value as it stands in a job file. Inside JSON stands what ``model`` says, or
+    without one ``members``: their paths, values and meanings.
     """
 
     name: str
@@ -38,6 +44,9 @@ class Property:
     hidden_members: str = ""
     support: Support = Support.WORKS
     identity: bool = True
+    example: str = ""
+    model: JsonModel | None = None
+    members: tuple[MemberText, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

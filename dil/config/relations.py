@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 
 from dil.config.deprecated import DEPRECATED
-from dil.config.json_examples import EXAMPLES
+from dil.config.json_forms import form_of
 from dil.config.property import Group, Property
 from dil.config.table import GROUPS, TABLE
 from dil.model.section import ValueType
@@ -25,12 +25,10 @@ _SAMPLES: Mapping[str, str] = {
     "ms.source.uri": "https://api.example.com/v1/orders",
     "ms.extractor.class": "json",
     "ms.data.field": "result.rows",
-    "ms.total.count.field": "paging.total",
     "source.conn.username": "env:API_USER",
     "source.conn.password": "env:API_PASSWORD",
     "encrypt.key.loc": "/etc/acme/master.key",
     "data.publisher.final.dir": "/data/lake",
-    "state.store.dir": "/data/state",
 }
 _SAMPLES_BY_TYPE: Mapping[ValueType, str] = {
     ValueType.BOOL: "true",
@@ -67,13 +65,12 @@ def related(name: str) -> tuple[str, ...]:
 
 def example(entry: Property) -> str:
     """Return a line of a job file, empty text where every text would do."""
-    value = EXAMPLES.get(entry.name) or _SAMPLES.get(entry.name) or entry.default
+    if form := form_of(entry):
+        return f"{entry.name}={form.example}"
+    value = entry.example or _SAMPLES.get(entry.name) or entry.default
     value = value or (entry.words[0] if entry.words else _SAMPLES_BY_TYPE.get(entry.type, ""))
     if not value and entry.type in {ValueType.INT, ValueType.LONG}:
         value = str(entry.low or 1)
     # A backslash is doubled in a property file.
-    return f"{entry.name}={value if entry.name in EXAMPLES else _escaped(value)}" if value else ""
-
-
-def _escaped(value: str) -> str:
-    return value.replace("\\", "\\\\")
+    escaped = value.replace("\\", "\\\\")
+    return f"{entry.name}={escaped}" if value else ""

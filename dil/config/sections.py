@@ -33,6 +33,7 @@ from dil.model.section import (
     property_name,
     words_of,
 )
+from dil.spi.reading import inner_models
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -74,6 +75,9 @@ def _property(declared: Field[Any], hint: object) -> Property:
         hidden_members=facts["hidden_members"],
         support=facts["support"],
         identity=facts["identity"],
+        example=facts["example"],
+        model=next(inner_models(_plain(hint)), None),
+        members=written.members,
     )
 
 

@@ -71,7 +71,22 @@ def _retention(value: JsonValue, around: Surroundings) -> dict[str, int]:
 _Kind: TypeAlias = Annotated[
     Literal["sqlite", "fs", "filelog", "postgresql", "mysql", "noop"], ONE_OF
 ]
-_Retention: TypeAlias = Annotated[dict[str, int], Written(ValueType.JSON_OBJECT, read=_retention)]
+_Retention: TypeAlias = Annotated[
+    dict[str, int],
+    Written(
+        ValueType.JSON_OBJECT,
+        read=_retention,
+        members=(
+            (
+                "state.store",
+                "ISO duration",
+                "Age of what `dil state prune` deletes; P90D if left out.",
+            ),
+            ("publish.dir", "ISO duration", "Without effect: published data is never deleted."),
+            ("log", "ISO duration", "Without effect."),
+        ),
+    ),
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +121,7 @@ class StateSection(Section):
         "Folder of the store. A relative path starts at the job file's folder; unset: `.dil` "
         "there. A place elsewhere, such as `s3://bucket/folder`, is for the file log.",
         default="",
+        example="/data/state",
         scope=Scope.JOB,
         identity=False,
     )
@@ -171,6 +187,7 @@ class StateSection(Section):
         "`state.store` (P90D unless given) is what `dil state prune` goes by, the other "
         "members have no effect.",
         default_factory=_RETENTION.copy,
+        example='{"state.store": "P90D"}',
         scope=Scope.JOB,
         identity=False,
     )

@@ -49,6 +49,7 @@ class ValidationSection(Section):
         "default.",
         default=ValidationAttributes(),
         shown='{"threshold":0,"criteria":"fail"}',
+        example='{"threshold": 5, "criteria": "fail", "errorColumn": "error"}',
         scope=Scope.TASK,
     )
 

@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from pydantic_core import CoreSchema
 
 
+# A path inside JSON with a dot for each level, the value in words, and its meaning.
+MemberText: TypeAlias = tuple[str, str, str]
+
+
 class ValueType(StrEnum):
     """How a property's text is read; the value is the word used in the documentation."""
 
@@ -99,7 +103,8 @@ class Written:
     The words of an enum are those of its type, a Literal or an enum of texts, or ``words``; they
     are read in any letter case. ``later_words`` are valid and not supported yet. ``secret`` says
     that the whole value is a secret. ``read`` makes the value of a JSON property from the JSON
-    and the surroundings of the job; without it the JSON itself is the value.
+    and the surroundings of the job; without it the JSON itself is the value. ``members`` says what
+    stands inside JSON that is read without a model.
     """
 
     kind: ValueType
@@ -107,6 +112,7 @@ class Written:
     later_words: tuple[str, ...] = ()
     secret: bool = False
     read: Callable[..., object] | None = None
+    members: tuple[MemberText, ...] = ()
 
     def __get_pydantic_core_schema__(
         self, source: object, handler: GetCoreSchemaHandler
@@ -184,7 +190,7 @@ def prop(  # noqa: PLR0913 - all that there is to say of a property, by name
         default: Its value where it is not written.
         default_factory: The same, made anew each time.
         shown: The default as it would be written, where that is not the text of the value.
-        example: A value as it would be written, where the default or a word does not serve.
+        example: A value as it stands behind the ``=``, where default or words do not serve as one.
         aliases: Other keys with the same meaning.
         required: Whether a job without it is refused; it has a default even so.
         scope: Where it is read.

@@ -8,16 +8,15 @@ import pytest
 
 from dil.config import planning_spec
 from dil.config.explaining import explain
-from dil.config.json_examples import EXAMPLES
-from dil.config.json_forms import MODELS, form_of
-from dil.config.json_meanings import WITHOUT_MODEL
+from dil.config.json_forms import form_of
 from dil.config.schema_json import COLUMN_MEMBERS
 from dil.config.table import TABLE
 from dil.config.watermarks import MEMBERS
 from dil.model.section import Support
 from dil.model.settings import ParameterType
 
-WORKING = [name for name in EXAMPLES if TABLE[name].support is Support.WORKS]
+FORMS = {entry.name: form for entry in TABLE.values() if (form := form_of(entry))}
+WORKING = [name for name in FORMS if TABLE[name].support is Support.WORKS]
 ENVIRONMENT = {"API_KEY": "k", "API_TOKEN": "t"}
 
 
@@ -30,27 +29,23 @@ def test_every_json_property_that_works_has_members_and_an_example():
     assert works == set(WORKING)
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
+@pytest.mark.parametrize("name", FORMS)
 def test_every_member_has_a_name_of_its_own_and_a_meaning(name):
-    form = form_of(name)
+    form = FORMS[name]
     paths = [member.path for member in form.members]
     assert len(set(paths)) == len(paths)
     assert all(member.meaning.endswith(".") for member in form.members)
 
 
-def test_no_property_has_members_without_an_example():
-    assert {*MODELS, *WITHOUT_MODEL} == set(EXAMPLES)
-
-
 def test_the_members_that_are_read_without_a_model_are_all_told():
-    told = {name: {row[0] for row in rows} for name, rows in WITHOUT_MODEL.items()}
+    told = {name: {member.path for member in form.members} for name, form in FORMS.items()}
     assert {member for kind in MEMBERS.values() for member in kind} <= told["ms.watermark"]
     assert set(COLUMN_MEMBERS) - {"name"} <= told["ms.output.schema"]
 
 
 def test_all_examples_together_are_a_job(job_file):
     (job_file.folder / "key").write_text("master\n")
-    job = {name: EXAMPLES[name] for name in WORKING} | {"encrypt.key.loc": "key"}
+    job = {name: FORMS[name].example for name in WORKING} | {"encrypt.key.loc": "key"}
     loaded = job_file.load({**job, "ms.total.count.field": "total"}, environ=ENVIRONMENT)
     assert loaded.notices == ()
     parameters = loaded.job.extraction.parameters
@@ -60,7 +55,7 @@ def test_all_examples_together_are_a_job(job_file):
 
 
 def test_the_example_of_a_property_that_comes_later_is_read_as_well():
-    assert planning_spec({"ms.secondary.input": EXAMPLES["ms.secondary.input"]})
+    assert planning_spec({"ms.secondary.input": FORMS["ms.secondary.input"].example})
 
 
 def test_explain_shows_members_with_their_defaults_and_the_example():

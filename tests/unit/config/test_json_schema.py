@@ -11,7 +11,7 @@ from jsonschema import Draft202012Validator
 
 from dil.config.deprecated import DEPRECATED
 from dil.config.findings import Findings
-from dil.config.json_examples import EXAMPLES
+from dil.config.json_forms import form_of
 from dil.config.json_schema import json_schema
 from dil.config.lenient_json import parse
 from dil.config.reader import read_job
@@ -19,6 +19,7 @@ from dil.config.table import ALIASES, TABLE, lookup
 
 ROOT = Path(__file__).parents[3]
 JOBS = sorted((ROOT / "conf").rglob("*.conf"))
+EXAMPLES = {entry.name: form.example for entry in TABLE.values() if (form := form_of(entry))}
 VALIDATOR = Draft202012Validator(json_schema())
 
 
