@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from dil.config.findings import Findings
-from dil.config.tables_section import FORMAT, is_of_files
+from dil.config.tables import FORMAT, TablesSection, is_of_files
 from dil.config.warehouse import URL, WarehouseSection
 from dil.model.catalog import LABEL_FIELDS, CatalogSpec, CatalogType
 from dil.model.destination import Layout
@@ -25,7 +25,6 @@ DATABASE, TABLE = "ms.catalog.database", "ms.catalog.table"
 METASTORE = "ms.catalog.hive.metastore"
 REGION, ENDPOINT = "ms.catalog.glue.region", "ms.catalog.glue.endpoint"
 _FORMATS = (OutputFormat.PARQUET, OutputFormat.ORC)
-_PARTITIONS = "ms.table.partition.fields"
 # Hive and Glue have names of 128 characters, of which 16 are for the partitions of a table that
 # is cut by timelabel (timelabels.md 4.3).
 _LONGEST_NAME = 112
@@ -171,7 +170,7 @@ def _check_output(values: Properties, findings: Findings, *, run_folder: bool) -
 
 def _check_columns(values: Properties, findings: Findings) -> None:
     """Refuse columns that Hive could not tell apart, or has no type for."""
-    fields: tuple[str, ...] = values.typed(_PARTITIONS, tuple)
+    fields = values.section(TablesSection).partition_fields
     is_by_label = values.text("ms.publish.layout") == Layout.TIMELABEL
     apart = [*(LABEL_FIELDS if is_by_label else ()), *fields]
     columns: tuple[Column, ...] = values.typed("ms.output.schema", tuple)

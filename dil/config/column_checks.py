@@ -13,8 +13,11 @@ from collections.abc import Iterator, Mapping
 from dil.config.conversion import ConversionSection
 from dil.config.findings import Findings
 from dil.config.job_classes import Plugins
+from dil.config.merging import MergingSection
 from dil.config.preprocessing import is_file_dump
 from dil.config.publishing_section import publish_mode
+from dil.config.tables import TablesSection
+from dil.config.timelabels_section import TimelabelsSection
 from dil.model.job import ClassRef, PublishMode
 from dil.model.properties import Properties
 from dil.model.schema import ArrayType, Column, DataType, MapType, Primitive, RecordType, Schema
@@ -65,12 +68,15 @@ def check_columns(values: Properties, plugins: Plugins, findings: Findings) -> N
 
 def _named(values: Properties, *, is_merged: bool) -> Iterator[tuple[str, str]]:
     """Yield properties with the columns that they name, each once."""
-    for key in (KEYS, DELTAS, APART):
-        names: tuple[str, ...] = values.typed(key, tuple)
-        yield from ((key, name) for name in dict.fromkeys(names))
-    for key in (OP, LABEL):
-        if values.text(key) and (key != OP or is_merged):
-            yield key, values.text(key)
+    several: dict[str, tuple[str, ...]] = {
+        KEYS: values.typed(KEYS, tuple),
+        DELTAS: values.typed(DELTAS, tuple),
+        APART: values.section(TablesSection).partition_fields,
+        OP: (values.section(MergingSection).op_field,) if is_merged else (),
+        LABEL: (values.section(TimelabelsSection).column,),
+    }
+    for key, names in several.items():
+        yield from ((key, name) for name in dict.fromkeys(names) if name)
 
 
 def _columns(

@@ -9,7 +9,7 @@ from dil.config.output_checks import FILE_NAME
 from dil.config.paging import PagingSection
 from dil.config.parameters import ParametersSection
 from dil.config.preprocessing import dump_name, expansion
-from dil.config.tables_section import is_of_files
+from dil.config.tables import is_of_files
 from dil.model.job import (
     Blocks,
     ClassRef,

@@ -9,7 +9,7 @@ from dil.config.egress import progress_key
 from dil.config.findings import Findings
 from dil.config.preprocessing import is_file_dump
 from dil.config.publishing_section import has_run_folder
-from dil.config.tables_section import FORMAT, is_of_files
+from dil.config.tables import FORMAT, TablesSection, is_of_files
 from dil.config.warehouse import URL, WarehouseSection
 from dil.model.destination import Layout
 from dil.model.properties import Properties
@@ -93,7 +93,7 @@ def _check_system_columns(values: Properties, findings: Findings) -> None:
 
 
 def _check_fields(values: Properties, findings: Findings) -> None:
-    names: tuple[str, ...] = values.typed(FIELDS, tuple)
+    names = values.section(TablesSection).partition_fields
     if not names:
         return
     _check_doubles(FIELDS, names, findings)
@@ -146,7 +146,7 @@ def _check_layout(values: Properties, findings: Findings) -> None:
             'is "timelabel", and each run has a folder of its own',
             "Set writer.file.path.type=namespace_table or tablename.",
         )
-    for name in values.typed(FIELDS, tuple):
+    for name in values.section(TablesSection).partition_fields:
         if name in _LABEL_FOLDERS:
             findings.problem(
                 FIELDS,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from dil.config.findings import Findings
 from dil.config.local_times import is_ambiguous
-from dil.config.merging_section import MISSING
+from dil.config.merging import MISSING, MergingSection
 from dil.config.parameter_checks import KEY as PARAMETERS
 from dil.config.parameter_checks import sends_low_watermark, sent_watermarks
 from dil.config.timelabels_section import COLUMN, SPLIT
@@ -78,7 +78,7 @@ def _check_split(planning: PlanningSpec, values: Properties, findings: Findings)
 
 def _check_missing(planning: PlanningSpec, values: Properties, findings: Findings) -> None:
     """Refuse to delete what a run did not read where runs do not read everything."""
-    if not values.boolean(MISSING):
+    if not values.section(MergingSection).deletes_missing:
         return
     if planning.once:
         findings.problem(

@@ -7,9 +7,9 @@ from pathlib import Path, PurePosixPath
 from dil.config.catalog import catalog_section, refuse_catalog_of_dumps
 from dil.config.findings import Findings
 from dil.config.job_paths import path_of
-from dil.config.merging_section import KEYS, merge_section
+from dil.config.merging import KEYS, merge_spec
 from dil.config.preprocessing import dump_mode, is_file_dump
-from dil.config.tables_section import is_of_files, refuse_table_of_dumps, table_section
+from dil.config.tables import is_of_files, refuse_table_of_dumps, table_spec
 from dil.config.timeseries import is_timeseries
 from dil.config.warehouse import WarehouseSection, warehouse_section
 from dil.model.destination import Layout, Operation
@@ -85,8 +85,9 @@ def publishing_section(values: Properties, folder: Path, findings: Findings) -> 
         dir_mode = values["data.publisher.permissions"]
     file_mode = values["writer.file.permissions"]
     mode = _checked_mode(values, findings)
+    final_dir = path_of(values, "data.publisher.final.dir", folder, findings)
     return PublishingSpec(
-        final_dir=path_of(values, "data.publisher.final.dir", folder, findings),
+        final_dir=final_dir,
         dataset_path=_dataset_path(values, findings),
         run_folder=has_run_folder(values),
         mode=mode,
@@ -94,8 +95,8 @@ def publishing_section(values: Properties, folder: Path, findings: Findings) -> 
         dir_mode=dir_mode if isinstance(dir_mode, int) else None,
         file_mode=file_mode if isinstance(file_mode, int) else None,
         layout=Layout(values.text("ms.publish.layout")),
-        merge=merge_section(values, mode, findings),
-        table=table_section(values, folder, findings),
+        merge=merge_spec(values, mode, findings),
+        table=table_spec(values, folder, final_dir, findings),
         warehouse=warehouse_section(values, folder, findings),
         catalog=catalog_section(values, folder, findings, run_folder=has_run_folder(values)),
     )

@@ -8,6 +8,7 @@ from dataclasses import fields
 from dil.config.catalog import CatalogSection
 from dil.config.conversion import ConversionSection
 from dil.config.egress import EgressSection
+from dil.config.merging import MergingSection
 from dil.config.paging import PagingSection
 from dil.config.parameters import ParametersSection
 from dil.config.property import Group, Property
@@ -20,7 +21,7 @@ from dil.config.table_planning import PLANNING
 from dil.config.table_rows import EXTRACTION
 from dil.config.table_schema import SCHEMA
 from dil.config.table_source import SOURCE
-from dil.config.table_tables import MERGING, TABLES
+from dil.config.tables import TablesSection
 from dil.config.timelabels_section import TimelabelsSection
 from dil.config.timeseries import TimeseriesSection
 from dil.config.warehouse import WarehouseSection
@@ -47,8 +48,8 @@ GROUPS: tuple[Group, ...] = (
     _group("conversion", "Conversion", ConversionSection),
     WRITING,
     PUBLISHING,
-    TABLES,
-    MERGING,
+    _group("tables", "Tables of files", TablesSection),
+    _group("merging", "Merging by key", MergingSection),
     _group("warehouse", "Warehouse tables", WarehouseSection, TimeseriesSection),
     _group("catalogs", "Catalogs", CatalogSection),
     _group("execution", "Execution", ExecutionSection),

@@ -8,6 +8,7 @@ from typing import Annotated
 from annotated_types import Ge
 
 from dil.config.findings import Findings
+from dil.config.tables import TablesSection
 from dil.config.timelabels_section import SCHEDULE, TimelabelsSection
 from dil.config.warehouse import OPERATION, URL, WarehouseSection
 from dil.model.destination import MAX_PARTITIONS, Operation, Physical, TableFormat, TableKind
@@ -165,7 +166,7 @@ def _note_repeats(
 
 
 def _note_unused(values: Properties, findings: Findings, why: str) -> None:
-    is_of_files = values.text("ms.table.format") == TableFormat.FILES
+    is_of_files = values.section(TablesSection).format is TableFormat.FILES
     for name in (RETENTION, MOST, PHYSICAL):
         fix = f"Set {KIND}=timeseries too."
         if name == PHYSICAL and not is_of_files:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from dil.config.findings import Findings
-from dil.model.destination import Operation, TableFormat, TableKind, WarehouseSpec
+from dil.model.destination import Operation, TableKind, WarehouseSpec
 from dil.model.properties import Properties
 from dil.model.secret import SecretUrl
 from dil.model.section import ONE_OF, Scope, SecretText, Section, prop
@@ -94,7 +94,7 @@ def warehouse_section(values: Properties, folder: Path, findings: Findings) -> W
     if not section.url:
         _note_unused(values, findings)
         return None
-    _check_kind(values, findings)
+    _check_operation(values, findings)
     address = _address(section, folder, findings)
     schema = values.text("extract.namespace").rpartition(".")[2]
     table = values.text("extract.table.name")
@@ -151,14 +151,8 @@ def _in_file(found: WarehouseAddress, folder: Path, findings: Findings) -> Wareh
         return None
 
 
-def _check_kind(values: Properties, findings: Findings) -> None:
-    """Refuse what contradicts itself: two destinations, or two ways to publish."""
-    if values.text("ms.table.format") != TableFormat.FILES:
-        findings.problem(
-            URL,
-            f"is set, and so is ms.table.format={values.text('ms.table.format')}",
-            "Rows go to one place: leave one of them out.",
-        )
+def _check_operation(values: Properties, findings: Findings) -> None:
+    """Refuse two ways to publish."""
     operation = values.section(WarehouseSection).operation
     mode = values["ms.publish.mode"]
     if operation is not None and isinstance(mode, str):

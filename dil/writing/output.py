@@ -83,7 +83,7 @@ def output_writer(
     """
     job = run.job
     names: tuple[str, ...] = job.properties.typed("ms.output.system.columns", tuple)
-    fields: tuple[str, ...] = job.properties.typed("ms.table.partition.fields", tuple)
+    fields = job.publishing.table.partition_fields
     labels = None if label_at is None else _row_labels(job, unit, label_at)
     if not names and not fields and labels is None:
         return None

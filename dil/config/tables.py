@@ -1,27 +1,30 @@
-"""``ms.table.*`` and ``ms.iceberg.*`` to the table that rows are published to."""
+"""``ms.table.*`` and ``ms.iceberg.*``: the table of files that rows are published to.
+
+Source: spec README 39.
+"""
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Annotated
 
 from dil.config.findings import Findings
-from dil.config.state import SERVER_KINDS
-from dil.config.warehouse import WarehouseSection
+from dil.config.state import DEFAULT_STATE_FOLDER, SERVER_KINDS, StateSection
+from dil.config.warehouse import URL, WarehouseSection
 from dil.model.destination import TableFormat, TableSpec
 from dil.model.job import PathType
 from dil.model.properties import Properties
 from dil.model.secret import SecretUrl
+from dil.model.section import ONE_OF, Scope, SecretText, Section, Texts, prop
 from dil.model.suggestions import quote
 from dil.storage.locations import PathError, any_path, is_local, local_path
 
 FORMAT = "ms.table.format"
 CATALOG = "ms.iceberg.catalog.uri"
 _FINAL_DIR = "data.publisher.final.dir"
-_STATE_DIR = "state.store.dir"
-# The folder of a job's state unless it names one, as `state_section` says.
-_DEFAULT_STATE_FOLDER = ".dil"
 _DEFAULT_CATALOG = "iceberg-catalog.db"
 _PACKAGES = {TableFormat.DELTA: "deltalake", TableFormat.ICEBERG: "pyiceberg"}
 _CATALOG_FORMS = (
@@ -36,29 +39,63 @@ _SQLITE = re.compile(
 _NO_URL = frozenset("#?%")
 
 
+@dataclass(frozen=True, slots=True)
+class TablesSection(Section):
+    """The table of files that rows are published to."""
+
+    format: Annotated[TableFormat, ONE_OF] = prop(
+        "ms.table.format",
+        "files are plain files with a manifest; delta and iceberg are tables of Parquet files.",
+        default=TableFormat.FILES,
+        scope=Scope.JOB,
+    )
+    partition_fields: Texts = prop(
+        "ms.table.partition.fields",
+        "Columns by whose values rows are kept apart, in folders `column=value`.",
+        default=(),
+        scope=Scope.JOB,
+    )
+    catalog_uri: SecretText | None = prop(
+        "ms.iceberg.catalog.uri",
+        "The Iceberg catalog: a SQLAlchemy URL of sqlite, postgresql or mysql, or the http "
+        "address of a REST catalog. Unset: the SQLite catalog `iceberg-catalog.db` in the "
+        "state folder. A relative path starts at the job file.",
+        default=None,
+        scope=Scope.JOB,
+        identity=False,
+    )
+
+
 def is_of_files(values: Properties) -> bool:
     """Tell whether rows are published as plain files, and not to a table or a warehouse."""
-    return values.text(FORMAT) == TableFormat.FILES and values.section(WarehouseSection).url is None
+    is_table = values.section(TablesSection).format is not TableFormat.FILES
+    return not is_table and values.section(WarehouseSection).url is None
 
 
-def table_section(values: Properties, folder: Path, findings: Findings) -> TableSpec:
-    """Return the table that rows are published to; relative paths start at ``folder``."""
-    word = TableFormat(values.text(FORMAT))
-    catalog, warehouse, place = None, "", _place(values, folder)
-    if word is not TableFormat.FILES:
-        _check(word, values, findings)
-        _check_place(word, place, values, findings)
-    if word is TableFormat.ICEBERG:
+def table_spec(values: Properties, folder: Path, place: str, findings: Findings) -> TableSpec:
+    """Return the table that rows are published to.
+
+    Relative paths start at ``folder``. ``place`` is the absolute path or URI below which all is
+    published, empty text where it cannot be known.
+    """
+    section = values.section(TablesSection)
+    catalog, warehouse = None, ""
+    if section.format is not TableFormat.FILES:
+        _check(section.format, values, findings)
+        _check_place(section.format, place, values, findings)
+    if section.format is TableFormat.ICEBERG:
         catalog = _catalog(values, folder, findings)
         warehouse = f"file://{place}" if is_local(place) else place
         _check_namespace(values, findings)
     elif CATALOG in values.explicit:
-        findings.notice(CATALOG, f"has no effect while {FORMAT} is {word}", "Leave it out.")
+        findings.notice(
+            CATALOG, f"has no effect while {FORMAT} is {section.format}", "Leave it out."
+        )
     return TableSpec(
-        format=word,
+        format=section.format,
         namespace=values.text("extract.namespace"),
         name=values.text("extract.table.name"),
-        partition_fields=values.typed("ms.table.partition.fields", tuple),
+        partition_fields=section.partition_fields,
         catalog_uri=catalog,
         catalog_warehouse=warehouse,
     )
@@ -66,8 +103,8 @@ def table_section(values: Properties, folder: Path, findings: Findings) -> Table
 
 def refuse_table_of_dumps(values: Properties, findings: Findings) -> None:
     """Refuse a table for files that are dumped as they are."""
-    word = values.text(FORMAT)
-    if word != TableFormat.FILES:
+    word = values.section(TablesSection).format
+    if word is not TableFormat.FILES:
         findings.problem(
             FORMAT,
             f'is "{word}", and this job dumps files as they are',
@@ -76,6 +113,12 @@ def refuse_table_of_dumps(values: Properties, findings: Findings) -> None:
 
 
 def _check(word: TableFormat, values: Properties, findings: Findings) -> None:
+    if values.section(WarehouseSection).url:
+        findings.problem(
+            URL,
+            f"is set, and so is {FORMAT}={word}",
+            "Rows go to one place: leave one of them out.",
+        )
     package = _PACKAGES[word]
     if find_spec(package) is None:
         findings.problem(
@@ -130,7 +173,7 @@ def _check_namespace(values: Properties, findings: Findings) -> None:
 
 def _catalog(values: Properties, folder: Path, findings: Findings) -> SecretUrl | None:
     """Return the catalog's URI; no finding shows it, because it may hold a password."""
-    given = values.secret(CATALOG)
+    given = values.section(TablesSection).catalog_uri
     if not given:
         return _default_catalog(values, folder, findings)
     uri = given.reveal().strip()
@@ -149,13 +192,12 @@ def _catalog(values: Properties, folder: Path, findings: Findings) -> SecretUrl 
 
 
 def _default_catalog(values: Properties, folder: Path, findings: Findings) -> SecretUrl | None:
-    kind = values.text("dataset.state.store.type") or values.text("state.store.type")
-    place = values.text(_STATE_DIR) or str(folder / _DEFAULT_STATE_FOLDER)
+    state = values.section(StateSection)
     try:
-        path = any_path(place, folder)
+        path = any_path(state.directory or str(folder / DEFAULT_STATE_FOLDER), folder)
     except PathError:
         return None  # `state_section` says what is wrong with it.
-    if kind in SERVER_KINDS or not is_local(path):
+    if (state.dataset_kind or state.kind) in SERVER_KINDS or not is_local(path):
         findings.problem(
             CATALOG,
             "is not set, and there is no state folder on this machine for a catalog of its own",
@@ -164,11 +206,3 @@ def _default_catalog(values: Properties, folder: Path, findings: Findings) -> Se
         )
         return None
     return SecretUrl(f"sqlite:///{path}/{_DEFAULT_CATALOG}")
-
-
-def _place(values: Properties, folder: Path) -> str:
-    """Return where everything is published, empty text where nothing can be."""
-    try:
-        return any_path(values.text(_FINAL_DIR), folder)
-    except PathError:
-        return ""  # `publishing_section` says what is wrong with it.

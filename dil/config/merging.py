@@ -1,0 +1,128 @@
+"""``ms.merge.*``: how rows are merged by DIL's keys. Source: spec README 20."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from annotated_types import Ge, Le
+
+from dil.config.findings import Findings
+from dil.config.tables import TablesSection
+from dil.model.destination import MAX_DELETED_PERCENT, MergeSpec, TableFormat
+from dil.model.job import PublishMode
+from dil.model.properties import Properties
+from dil.model.section import ONE_OF, Bool, Int, Scope, Section, Text, Texts, prop
+
+KEYS = "extract.primary.key.fields"
+MISSING = "ms.merge.delete.missing"
+_APART = "ms.table.partition.fields"
+_OP = "ms.merge.op.field"
+
+
+@dataclass(frozen=True, slots=True)
+class MergingSection(Section):
+    """What happened to rows at the source, and what becomes of deleted ones."""
+
+    op_field: Text = prop(
+        "ms.merge.op.field",
+        "Column that tells what happened to a row at the source, such as `op` of a change log.",
+        default="",
+        scope=Scope.JOB,
+    )
+    delete_words: Texts = prop(
+        "ms.merge.op.deletes",
+        "Values of that column for deleted rows, whatever their case.",
+        default=("d", "delete", "deleted"),
+        scope=Scope.JOB,
+    )
+    deletes: Annotated[Literal["hard", "soft"], ONE_OF] = prop(
+        "ms.merge.deletes",
+        "hard takes deleted rows away; soft keeps them, with the time in `_dil_deleted_at`.",
+        default="hard",
+        scope=Scope.JOB,
+    )
+    deletes_missing: Bool = prop(
+        "ms.merge.delete.missing",
+        "Whether rows are deleted whose key a full reading did not have.",
+        default=False,
+        scope=Scope.JOB,
+    )
+    max_deleted_percent: Annotated[Int, Ge(0), Le(100)] = prop(
+        "ms.merge.delete.limit.percent",
+        "How much of the dataset may be deleted for missing at the source; more fails the run.",
+        default=MAX_DELETED_PERCENT,
+        scope=Scope.JOB,
+    )
+
+
+def merge_spec(values: Properties, mode: PublishMode, findings: Findings) -> MergeSpec | None:
+    """Return how rows are merged, None for another publish mode."""
+    if mode is not PublishMode.MERGE:
+        _note_no_effect(values, mode, findings)
+        return None
+    keys = values.typed(KEYS, tuple)
+    if not keys:
+        findings.problem(
+            KEYS,
+            "is not set, and rows are merged by it",
+            "Name the columns that tell rows apart, or set ms.publish.mode=append.",
+            values.origin("ms.publish.mode") or values.origin("ms.warehouse.operation"),
+        )
+    section = values.section(MergingSection)
+    _check_apart(values, section, findings)
+    if not section.op_field:
+        _note_unused_deletes(values, section, findings)
+    return MergeSpec(
+        keys=keys,
+        delta_fields=values.typed("extract.delta.fields", tuple),
+        op_field=section.op_field,
+        delete_words=tuple(word.lower() for word in section.delete_words),
+        is_soft=section.deletes == "soft",
+        deletes_missing=section.deletes_missing,
+        max_deleted_percent=section.max_deleted_percent,
+    )
+
+
+def _note_unused_deletes(values: Properties, section: MergingSection, findings: Findings) -> None:
+    """Say what has no effect because no row tells of a delete."""
+    unused = ["ms.merge.op.deletes"]
+    unused += [] if section.deletes_missing else ["ms.merge.deletes"]
+    for name in unused:
+        if name in values.explicit:
+            findings.notice(
+                name,
+                f"has no effect: {_OP} names no column that tells of deletes",
+                f"Set {_OP}, or leave the property out.",
+            )
+
+
+def _check_apart(values: Properties, section: MergingSection, findings: Findings) -> None:
+    """Refuse to look for keys and deletes in files that do not hold them."""
+    table = values.section(TablesSection)
+    if table.format is TableFormat.ICEBERG:
+        return
+    looked_at = {
+        KEYS: values.typed(KEYS, tuple),
+        "extract.delta.fields": values.typed("extract.delta.fields", tuple),
+        _OP: (section.op_field,),
+    }
+    for name, fields in looked_at.items():
+        for field in fields:
+            if field in table.partition_fields:
+                findings.problem(
+                    name,
+                    f'names "{field}", which is one of {_APART}: it is in the names of folders '
+                    "only, and rows cannot be merged by it",
+                    f"Take it out of {_APART}, or use ms.table.format=iceberg.",
+                )
+
+
+def _note_no_effect(values: Properties, mode: PublishMode, findings: Findings) -> None:
+    for name in sorted(values.explicit):
+        if name.startswith("ms.merge."):
+            findings.notice(
+                name,
+                f"has no effect: rows are merged with ms.publish.mode=merge, and it is {mode}",
+                "Set ms.publish.mode=merge, or leave the property out.",
+            )
