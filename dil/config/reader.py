@@ -1,20 +1,18 @@
 """Reading a job file with what it inherits and includes: files in, entries out.
 
-Later wins: ``.properties`` files of the job file's folder and of those above it, from the farthest
-to the nearest, then included files, then the file itself, then ``-D``. Folders are walked up to the
-nearest one that holds ``.git``, else to the root of the file system, so that a job means the same
-wherever it is started. Source: behaviour.md B1.1, B1.5, B1.7.
+Later wins: inherited ``.properties`` files, from the farthest to the nearest, then included files,
+then the file itself, then ``-D``. Source: behaviour.md B1.1, B1.5, B1.7.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from dil.config import properties_text
 from dil.config.entry import Entry
 from dil.config.findings import Findings
+from dil.config.inheritance import inherited_files, normal
 from dil.config.table import spans_lines
 from dil.errors import ConfigError, Origin, Problem
 from dil.model.suggestions import suggestion
@@ -33,7 +31,7 @@ def read_job(path: str, findings: Findings) -> dict[str, Entry]:
     """
     check_readable(path)
     entries: dict[str, Entry] = {}
-    for parent in _inherited(path, findings):
+    for parent in inherited_files(path, findings):
         entries.update(_read_file(parent, findings, ()))
     entries.update(_read_file(path, findings, ()))
     return entries
@@ -64,68 +62,6 @@ def check_readable(path: str) -> None:
 
 def _unreadable(path: str, what: str, fix: str) -> ConfigError:
     return ConfigError([Problem(Origin(path), "", what, fix)])
-
-
-def _inherited(path: str, findings: Findings) -> list[str]:
-    """Return the ``.properties`` files above a job file, farthest first; each is told."""
-    job = Path(path)
-    found: list[str] = []
-    for shown, folder in _folders(job.parent):
-        if folder == job.parent.resolve() and job.suffix == ".properties":
-            # The job file's neighbours are other jobs, not its project file.
-            continue
-        names = _property_files(folder)
-        if len(names) > 1:
-            findings.problem(
-                "",
-                f"holds several .properties files: {', '.join(names)}",
-                "A folder may hold one, which the jobs in and below it inherit; use `include` for "
-                "others. A .git in a folder below ends the search there.",
-                Origin(str(shown)),
-            )
-        elif names:
-            found.append(str(shown / names[0]))
-            findings.information(f"inherits {folder / names[0]}", Origin(path))
-    return found[::-1]
-
-
-def _folders(start: Path) -> list[tuple[Path, Path]]:
-    """Return the job file's folder and those above it, nearest first, up to the project's root.
-
-    Each comes as it is shown, relative where the job file was named so, and as it is.
-    """
-    here = start.resolve()
-    found: list[tuple[Path, Path]] = []
-    for steps, folder in enumerate((here, *here.parents)):
-        shown = _normal(start / Path(*[".."] * steps))
-        # Behind a symbolic link, `..` is not the folder above.
-        found.append((shown if shown.resolve() == folder else folder, folder))
-        if _is_project_root(folder):
-            break
-    return found
-
-
-def _is_project_root(folder: Path) -> bool:
-    try:
-        return (folder / ".git").exists()
-    except PermissionError:
-        return False
-
-
-def _normal(path: Path) -> Path:
-    return Path(os.path.normpath(path))
-
-
-def _property_files(folder: Path) -> list[str]:
-    try:
-        found = [item.name for item in folder.glob("*.properties") if _is_visible(item)]
-    except PermissionError:
-        return []  # What may not be listed above a job is not meant for it.
-    return sorted(found)
-
-
-def _is_visible(path: Path) -> bool:
-    return path.is_file() and not path.name.startswith(".")
 
 
 def _read_file(path: str, findings: Findings, chain: tuple[Path, ...]) -> dict[str, Entry]:
@@ -201,7 +137,7 @@ def _include(
             entry.origin,
         )
         return {}
-    target = _normal(Path(path).parent / entry.text)
+    target = normal(Path(path).parent / entry.text)
     if target.resolve() in chain:
         findings.problem(
             _INCLUDE, f"goes round in a circle: {entry.text}", "Remove one of them.", entry.origin
