@@ -11,11 +11,11 @@ from connectors.files.once import reads_once
 from dil.errors import ConfigError, SourceError, TransientSourceError
 from dil.model.json import JsonValue, as_text
 from dil.model.properties import Properties
+from dil.spi.source import URI
 from dil.text.java_regex import compile_java
 from dil.text.variables import placeholders, substitute
 
 _LOG = logging.getLogger(__name__)
-_URI = "ms.source.uri"
 _PATTERN = "ms.source.files.pattern"
 _SETTLE = "ms.source.files.settle"
 _TARGET = "ms.extractor.target.file.name"
@@ -67,7 +67,7 @@ def filled(template: str, variables: Mapping[str, JsonValue]) -> str:
     if result.missing:
         names = ", ".join(f"{{{{{name}}}}}" for name in sorted(result.missing))
         raise ConfigError.single(
-            _URI,
+            URI,
             f"uses {names}, which nothing gives a value",
             "Declare it in ms.parameters, or as a unit.",
         )
@@ -83,7 +83,7 @@ def refuse_way_out(template: str, variables: Mapping[str, JsonValue]) -> None:
     for name in placeholders(template):
         if name in variables and ".." in as_text(variables[name]).split("/"):
             raise ConfigError.single(
-                _URI,
+                URI,
                 f"gets a value for {{{{{name}}}}} that leads out of its folder (..)",
                 "Correct the value where it comes from.",
             )
@@ -187,7 +187,7 @@ def chosen(
     if first is None:
         raise SourceError(
             f"{location}: no object",
-            f"Nothing there has this name or matches {_PATTERN}. Check {_URI}; without"
+            f"Nothing there has this name or matches {_PATTERN}. Check {URI}; without"
             f" {_TARGET} the job lists what is there.",
         )
     if first.path != asked and next(found, None) is not None:

@@ -9,9 +9,9 @@ from dil.errors import Problem, SourceContractError, SourceError
 from dil.model.json import JsonObject, as_text
 from dil.model.properties import Properties
 from dil.model.work_unit import WorkUnit
+from dil.spi.source import URI, SourceSection
 
 ONCE = "ms.source.files.once"
-_URI = "ms.source.uri"
 _FILE, _VERSION = "file", "version"
 
 
@@ -82,10 +82,10 @@ def once_problems(properties: Properties, *, lists: bool) -> Iterator[Problem]:
             "reads files, while the job lists names",
             "Keep one. ms.source.files.pattern chooses among the files that are read.",
         )
-    if "{{" in properties.text(_URI):
+    if "{{" in properties.section(SourceSection).uri:
         yield Problem(
-            properties.origin(_URI),
-            _URI,
+            properties.origin(URI),
+            URI,
             f"has variables, and {ONCE} lists the files before there is any work unit",
             "Write the folder as it is, and choose by ms.source.files.pattern.",
         )

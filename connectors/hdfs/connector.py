@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 from connectors.files.checks import file_problems
 from connectors.files.once import ONCE, unit_file
 from connectors.files.payload import SECONDARY_INPUT, payload_entries
-from connectors.hdfs.place import URI, lists, place_problems
+from connectors.hdfs.place import lists, place_problems
 from dil.errors import Problem
 from dil.model.job import Job
 from dil.model.json import JsonObject
 from dil.model.properties import Properties
 from dil.spi.connector import Connector, SessionContext
+from dil.spi.source import SourceSection
 
 if TYPE_CHECKING:
     from connectors.hdfs.session import FilesSession
@@ -31,7 +32,7 @@ class HdfsConnector(Connector):
         return [
             *place_problems(properties),
             *_payload_problems(properties),
-            *file_problems(properties, lists=lists(properties.text(URI))),
+            *file_problems(properties, lists=lists(properties.section(SourceSection).uri)),
         ]
 
     @classmethod

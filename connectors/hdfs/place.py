@@ -14,10 +14,10 @@ from connectors.files.names import filled, refuse_way_out
 from dil.errors import ConfigError, Problem
 from dil.model.json import JsonValue
 from dil.model.properties import Properties
+from dil.spi.source import URI, SourceSection
 from dil.text.java_regex import compile_java
 from dil.text.variables import placeholders, substitute
 
-URI = "ms.source.uri"
 BASE = "source.filebased.fs.uri"
 WEB_SCHEMES = ("webhdfs", "swebhdfs")
 # By Arrow's own clients; their credentials come from the environment.
@@ -76,7 +76,7 @@ def place_of(
 
 def place_problems(properties: Properties) -> Iterator[Problem]:
     """Yield what is wrong with the address, as far as it is written out."""
-    template, base = properties.text(URI), properties.text(BASE)
+    template, base = properties.section(SourceSection).uri, properties.text(BASE)
     written, is_list, expression = template.partition(_LIST)
     checks: list[tuple[str, Callable[[], object]]] = []
     if not written.startswith("{{"):

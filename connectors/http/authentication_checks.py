@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from connectors.http.section import HttpSection
 from dil.errors import Problem
 from dil.model.properties import Properties
+from dil.spi.source import PASSWORD, USER, SourceSection
 
 _KEY = "ms.authentication"
-_USER, _PASSWORD = "source.conn.username", "source.conn.password"
 _WRITTEN = frozenset({"basic", "bearer", "oauth", "custom"})
 
 
@@ -18,19 +18,19 @@ def authentication_problems(properties: Properties) -> Iterator[Problem]:
     settings = properties.section(HttpSection).authentication
     if settings is None:
         return
-    has_user = properties.secret(_USER) is not None
-    has_password = properties.secret(_PASSWORD) is not None
+    source = properties.section(SourceSection)
+    has_user, has_password = source.username is not None, source.password is not None
     if settings.method in _WRITTEN and settings.token is None and not has_user:
         yield Problem(
             properties.origin(_KEY),
             _KEY,
-            f"has no token, and there is no {_USER}",
-            f"Give a token, or {_USER} and {_PASSWORD}.",
+            f"has no token, and there is no {USER}",
+            f"Give a token, or {USER} and {PASSWORD}.",
         )
     if settings.grant == "password" and not (has_user and has_password):
         yield Problem(
             properties.origin(_KEY),
             _KEY,
-            f"has the grant password, and {_USER} or {_PASSWORD} is not set",
+            f"has the grant password, and {USER} or {PASSWORD} is not set",
             "Set both: they are sent to tokenUri.",
         )

@@ -15,6 +15,7 @@ from dil.model.job import Job
 from dil.model.properties import Properties
 from dil.spi.connector import Connector, SessionContext
 from dil.spi.coordination import CredentialSource
+from dil.spi.source import URI, SourceSection
 
 if TYPE_CHECKING:
     from connectors.http.session import HttpSession
@@ -72,13 +73,13 @@ class HttpConnector(Connector):
 
 
 def _uri_problems(properties: Properties) -> Iterable[Problem]:
-    uri = properties.text("ms.source.uri")
+    uri = properties.section(SourceSection).uri
     parts = urlsplit(uri)
     if uri.startswith("{{") or (parts.scheme.lower() in {"http", "https"} and parts.netloc):
         return
     yield Problem(
-        properties.origin("ms.source.uri"),
-        "ms.source.uri",
+        properties.origin(URI),
+        URI,
         "is no HTTP address",
         "It must begin with http:// or https:// and name a host.",
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import cast
 
 from connectors.http.section import HttpSection
 from dil.model.authentication import Authentication
@@ -17,6 +16,7 @@ from dil.model.settings import (
     SecondaryRetry,
     TlsSettings,
 )
+from dil.spi.source import SourceSection
 
 _UNENCODED = "GET_XE"
 # What RFC 9110 section 9.2.2 calls idempotent: twice has the effect of once.
@@ -76,8 +76,7 @@ class HttpSettings:
         """Read the properties of B7 from a parsed job."""
         properties = job.properties
         http = properties.section(HttpSection)
-        host = properties.text("source.conn.use.proxy.url")
-        port = properties.integer("source.conn.use.proxy.port")
+        source = properties.section(SourceSection)
         return cls(
             uri=job.source.uri,
             method="GET" if http.method == _UNENCODED else http.method,
@@ -88,9 +87,9 @@ class HttpSettings:
             password=job.source.password,
             statuses=http.statuses,
             reasons=http.reasons,
-            tls=cast("TlsSettings | None", properties["ms.ssl"]) or TlsSettings(),
+            tls=source.tls,
             pool_size=http.pool_size,
-            proxy=_proxy(host, port),
+            proxy=source.proxy,
             retry=RetryBudget(http.retries, http.retry_s),
             declared=frozenset(parameter.name for parameter in job.extraction.parameters),
             idempotency_header=http.idempotency_header,
@@ -115,10 +114,3 @@ def _renewal(sources: object) -> SecondaryRetry:
         if isinstance(source, SecondaryInput) and source.category == "authentication":
             return source.retry or SecondaryRetry()
     return SecondaryRetry()
-
-
-def _proxy(host: str, port: int) -> str:
-    """Return the proxy's address; it is used only when host and port are both set (B7.2)."""
-    if not host or port <= 0:
-        return ""
-    return f"{host if '://' in host else f'http://{host}'}:{port}"

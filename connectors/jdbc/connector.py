@@ -25,10 +25,10 @@ from dil.model.settings import (
     flat_parameters,
 )
 from dil.spi.connector import Connector, RowSession, SessionContext, SparkReader
+from dil.spi.source import URI, SourceSection
 from dil.text.paths import is_jsonpath
 from dil.text.variables import placeholders
 
-_URI = "ms.source.uri"
 _SESSION = "ms.session.key.field"
 _TOTAL = "ms.total.count.field"
 _PAGES = "ms.pagination"
@@ -97,13 +97,13 @@ class JdbcConnector(Connector):
 
 
 def _uri_problems(properties: Properties) -> Iterator[Problem]:
-    uri = properties.text(_URI)
+    uri = properties.section(SourceSection).uri
     if not uri or uri.startswith("ENC(") or placeholders(uri):
         return
     try:
         read_address(uri)
     except AddressError as error:
-        yield Problem(properties.origin(_URI), _URI, error.what, error.fix)
+        yield Problem(properties.origin(URI), URI, error.what, error.fix)
 
 
 def _statement_problems(properties: Properties) -> Iterator[Problem]:
@@ -112,7 +112,7 @@ def _statement_problems(properties: Properties) -> Iterator[Problem]:
     if not statement.strip():
         yield Problem(origin, KEY, "is not set", "Write the SQL that gives the rows.")
         return
-    kind = kind_of(properties.text(_URI))
+    kind = kind_of(properties.section(SourceSection).uri)
     if kind is None:
         return
     try:

@@ -25,6 +25,7 @@ from dil.model.properties import Properties
 from dil.model.secret import Secret
 from dil.model.settings import Pagination, SessionKeyField
 from dil.spi.connector import RequestValues, SparkRead, SparkReader
+from dil.spi.source import URI, SourceSection
 from dil.text.variables import placeholders
 
 if TYPE_CHECKING:
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
 READER = "ms.jdbc.reader"
 JAR = "ms.jdbc.driver.jar"
 CLASS = "ms.jdbc.driver.class"
-_URI = "ms.source.uri"
 # A driver that is told nothing may fetch all rows at once (PostgreSQL), or ten at a time (Oracle).
 _FETCH_ROWS = "1000"
 _CLASS_NAME = re.compile(r"[A-Za-z_$][\w$]*(\.[A-Za-z_$][\w$]*)*")
@@ -58,10 +58,10 @@ def is_chosen(properties: Properties) -> bool:
 
 def problems(properties: Properties) -> Iterator[Problem]:
     """Yield what of a job's properties does not go with this reader."""
-    uri = properties.text(_URI)
+    uri = properties.section(SourceSection).uri
     if uri and not uri.startswith(("jdbc:", "ENC(", "{{")):
         yield Problem(
-            properties.origin(_URI), _URI, "is no address of a database", "It begins with jdbc:."
+            properties.origin(URI), URI, "is no address of a database", "It begins with jdbc:."
         )
     yield from _statement_problems(properties)
     for name in _page_properties(properties):
@@ -141,7 +141,7 @@ def _statement_problems(properties: Properties) -> Iterator[Problem]:
     if not sql.strip():
         yield Problem(origin, KEY, "is not set", "Write the SQL that gives the rows.")
         return
-    kind = kind_of(properties.text(_URI))
+    kind = kind_of(properties.section(SourceSection).uri)
     try:
         cut = pieces(sql, _dialect(kind))
     except SqlTextError as error:
@@ -221,13 +221,13 @@ def _address(template: str, values: RequestValues) -> str:
     for name in placeholders(template):
         if not _PLAIN.fullmatch(as_text(values.variables.get(name))):
             raise ConfigError.single(
-                _URI,
+                URI,
                 f"gets a value for {{{{{name}}}}} that has other characters than letters, digits,"
                 " _, - and the dot",
             )
     text = filled_address(template, values.variables)
     if not text.startswith("jdbc:"):
-        raise ConfigError.single(_URI, "is no address of a database", "It begins with jdbc:.")
+        raise ConfigError.single(URI, "is no address of a database", "It begins with jdbc:.")
     from dil.secrets import learn
 
     for password in _PASSWORD.findall(text):

@@ -15,15 +15,12 @@ from dil.model.job import Job
 from dil.model.json import JsonObject
 from dil.model.properties import Properties
 from dil.model.s3_settings import S3Settings
-from dil.model.settings import TlsSettings
 from dil.spi.connector import Connector, SessionContext
+from dil.spi.source import PASSWORD, TLS, URI, USER, SourceSection
 from dil.text.variables import placeholders
 
 if TYPE_CHECKING:
     from connectors.s3.session import S3Session
-
-_URI = "ms.source.uri"
-_USER, _PASSWORD = "source.conn.username", "source.conn.password"
 
 
 class S3Connector(Connector):
@@ -74,26 +71,27 @@ class S3Connector(Connector):
 
 def _uri_problems(properties: Properties) -> Iterator[Problem]:
     """Yield what is wrong with the address, as far as no variable hides it."""
-    uri, settings = properties.text(_URI), properties["ms.source.s3.parameters"]
+    uri, settings = properties.section(SourceSection).uri, properties["ms.source.s3.parameters"]
     host = uri.partition("://")[2].partition("/")[0]
     if uri.startswith("{{") or placeholders(host) or not isinstance(settings, S3Settings):
         return
     try:
         address_of(uri, settings)
     except AddressError as error:
-        yield Problem(properties.origin(_URI), _URI, error.what, error.fix)
+        yield Problem(properties.origin(URI), URI, error.what, error.fix)
 
 
 def _credential_problems(properties: Properties) -> Iterator[Problem]:
-    given = {name: bool(properties.secret(name)) for name in (_USER, _PASSWORD)}
-    names = [name for name, is_given in given.items() if is_given]
+    source = properties.section(SourceSection)
+    given = {USER: source.username, PASSWORD: source.password}
+    names = [name for name, secret in given.items() if secret]
     if len(names) == 1:
         name = names[0]
         yield Problem(
             properties.origin(name),
             name,
             "is one half of the credentials",
-            f"Give {_USER} (the access key) and {_PASSWORD} (its secret), or neither.",
+            f"Give {USER} (the access key) and {PASSWORD} (its secret), or neither.",
         )
     settings = properties["ms.source.s3.parameters"]
     if names and isinstance(settings, S3Settings) and settings.credentials == "default":
@@ -106,11 +104,11 @@ def _credential_problems(properties: Properties) -> Iterator[Problem]:
 
 
 def _trust_problems(properties: Properties) -> Iterator[Problem]:
-    tls = properties["ms.ssl"]
-    if isinstance(tls, TlsSettings) and tls.trust_store_path.endswith((".p12", ".pfx", ".jks")):
+    trust_store = properties.section(SourceSection).tls.trust_store_path
+    if trust_store.endswith((".p12", ".pfx", ".jks")):
         yield Problem(
-            properties.origin("ms.ssl"),
-            "ms.ssl",
+            properties.origin(TLS),
+            TLS,
             "has a trust store that is not PEM, which S3 clients do not read",
             "openssl pkcs12 -in FILE.p12 -nokeys -out FILE.pem",
         )

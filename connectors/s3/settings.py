@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import cast
 
 from connectors.files.names import reads_one_file
 from dil.model.job import Job
 from dil.model.s3_settings import S3Settings
 from dil.model.secret import Secret
 from dil.model.settings import TlsSettings
+from dil.spi.source import SourceSection
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,16 +29,14 @@ class JobSettings:
     def of(cls, job: Job) -> JobSettings:
         """Read the properties of B13.2 from a parsed job."""
         properties = job.properties
-        host = properties.text("source.conn.use.proxy.url")
-        port = properties.integer("source.conn.use.proxy.port")
-        scheme = "" if "://" in host else "http://"
+        source = properties.section(SourceSection)
         return cls(
             job,
             properties.typed("ms.source.s3.parameters", S3Settings),
-            cast("TlsSettings | None", properties["ms.ssl"]) or TlsSettings(),
+            source.tls,
             job.source.username,
             job.source.password,
-            proxy=f"{scheme}{host}:{port}" if host and port > 0 else "",
+            proxy=source.proxy,
             list_keys=properties.integer("ms.s3.list.max.keys"),
             reads_one=reads_one_file(properties),
         )

@@ -11,21 +11,21 @@ from connectors.files.checks import remote_file_problems
 from connectors.files.once import ONCE, unit_file
 from connectors.files.payload import sending_problem
 from connectors.sftp.address import server_of
+from connectors.sftp.section import SftpSection
 from connectors.sftp.settings import default_server
 from dil.errors import Problem
 from dil.model.job import Job
 from dil.model.json import JsonObject
 from dil.model.properties import Properties
 from dil.spi.connector import Connector, SessionContext
+from dil.spi.source import PASSWORD, PROXY, URI, USER, SourceSection
 from dil.text.variables import placeholders
 
 if TYPE_CHECKING:
     from connectors.sftp.session import SftpSession
 
-_URI = "ms.source.uri"
-_USER = "source.conn.username"
+_KEY = "source.conn.private.key"
 _FINGERPRINT = "ms.sftp.host.key.fingerprint"
-_PROXY = "source.conn.use.proxy.url"
 _SHA256 = re.compile(r"SHA256:[A-Za-z0-9+/]{43}=?")
 _OTHER = re.compile(r"(?!sftp:)[A-Za-z][A-Za-z0-9+.-]*://", re.IGNORECASE)
 
@@ -77,21 +77,21 @@ class SftpConnector(Connector):
 
 def _uri_problems(properties: Properties) -> Iterator[Problem]:
     """Yield what is wrong with the address, as far as no variable hides it."""
-    uri = properties.text(_URI)
+    uri = properties.section(SourceSection).uri
     authority = uri.partition("://")[2].partition("/")[0] if "://" in uri else ""
     if uri.startswith("{{") or placeholders(authority):
-        if "://" not in uri and not properties.text("source.conn.host"):
+        if "://" not in uri and not properties.section(SftpSection).host:
             yield Problem(
-                properties.origin(_URI),
-                _URI,
+                properties.origin(URI),
+                URI,
                 "names no server, unless its variable does",
                 "Give source.conn.host.",
             )
         return
     if _OTHER.match(uri):
         yield Problem(
-            properties.origin(_URI),
-            _URI,
+            properties.origin(URI),
+            URI,
             "is no SFTP address",
             "Write sftp://<host>:<port>/<path>, or a path and source.conn.host.",
         )
@@ -99,34 +99,33 @@ def _uri_problems(properties: Properties) -> Iterator[Problem]:
     try:
         server = server_of(authority, default_server(properties))
     except AddressError as error:
-        yield Problem(properties.origin(_URI), _URI, error.what, error.fix)
+        yield Problem(properties.origin(URI), URI, error.what, error.fix)
         return
     if not server.user:
-        yield Problem(properties.origin(_USER), _USER, "is missing", "Name the user of the server.")
+        yield Problem(properties.origin(USER), USER, "is missing", "Name the user of the server.")
 
 
 def _login_problems(properties: Properties) -> Iterator[Problem]:
-    secrets = ("source.conn.private.key", "source.conn.password")
-    if not any(properties.secret(name) for name in secrets):
+    sftp, source = properties.section(SftpSection), properties.section(SourceSection)
+    if not sftp.private_key and not source.password:
         yield Problem(
-            properties.origin(secrets[0]),
-            secrets[0],
-            "and source.conn.password are both missing",
+            properties.origin(_KEY),
+            _KEY,
+            f"and {PASSWORD} are both missing",
             "Give the one that the server asks for, as a secret.",
         )
-    fingerprint = properties.text(_FINGERPRINT)
-    if fingerprint and not _SHA256.fullmatch(fingerprint):
+    if sftp.fingerprint and not _SHA256.fullmatch(sftp.fingerprint):
         yield Problem(
             properties.origin(_FINGERPRINT),
             _FINGERPRINT,
-            f'is "{fingerprint}"',
+            f'is "{sftp.fingerprint}"',
             "Write it as ssh-keyscan -p <port> <host> | ssh-keygen -lf - shows it:"
             " SHA256:<43 characters>.",
         )
-    if properties.text(_PROXY).lower().startswith(("https:", "socks")):
+    if source.proxy_host.lower().startswith(("https:", "socks")):
         yield Problem(
-            properties.origin(_PROXY),
-            _PROXY,
+            properties.origin(PROXY),
+            PROXY,
             "is a proxy of a kind that SFTP cannot go through",
             "Name an HTTP proxy that has CONNECT.",
         )

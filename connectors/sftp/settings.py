@@ -6,9 +6,11 @@ from dataclasses import dataclass
 
 from connectors.files.names import reads_one_file
 from connectors.sftp.address import Server
+from connectors.sftp.section import SftpSection
 from dil.model.job import Job
 from dil.model.properties import Properties
 from dil.model.secret import Secret
+from dil.spi.source import SourceSection
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,31 +46,22 @@ class SftpSettings:
     def of(cls, job: Job) -> SftpSettings:
         """Read the properties of B13.3 from a parsed job."""
         properties = job.properties
-        millis = properties.integer("ms.sftp.conn.timeout.millis")
-        host = properties.text("source.conn.use.proxy.url").rpartition("://")[2].strip("/")
-        port = properties.integer("source.conn.use.proxy.port")
+        sftp, source = properties.section(SftpSection), properties.section(SourceSection)
+        host = source.proxy_host.rpartition("://")[2].strip("/")
         return cls(
             job,
             default_server(properties),
             password=job.source.password,
-            private_key=properties.secret("source.conn.private.key"),
-            passphrase=properties.secret("ms.sftp.private.key.passphrase"),
-            host_keys=HostKeyRules(
-                properties.boolean("ms.sftp.host.key.check"),
-                properties.text("source.conn.known.hosts"),
-                properties.text("ms.sftp.host.key.fingerprint"),
-            ),
-            timeout_s=millis / 1000 if millis else None,
-            proxy=(host, port) if host and port > 0 else None,
+            private_key=sftp.private_key,
+            passphrase=sftp.passphrase,
+            host_keys=HostKeyRules(sftp.checks_host_key, sftp.known_hosts, sftp.fingerprint),
+            timeout_s=sftp.timeout_ms / 1000 if sftp.timeout_ms else None,
+            proxy=(host, source.proxy_port) if host and source.proxy_port > 0 else None,
             reads_one=reads_one_file(properties),
         )
 
 
 def default_server(properties: Properties) -> Server:
     """Return the server where ``ms.source.uri`` names none."""
-    user = properties.secret("source.conn.username")
-    return Server(
-        properties.text("source.conn.host"),
-        properties.integer("source.conn.port"),
-        user.reveal() if user else "",
-    )
+    sftp, user = properties.section(SftpSection), properties.section(SourceSection).username
+    return Server(sftp.host, sftp.port, user.reveal() if user else "")

@@ -6,6 +6,7 @@ import re
 
 from dil.config.findings import Findings
 from dil.model.properties import Properties
+from dil.spi.source import PROXY, PROXY_PORT, SourceSection
 
 _JOB_NAME = re.compile(r"[A-Za-z0-9._-]+(?: [A-Za-z0-9._-]+)*")
 _TABLE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
@@ -40,8 +41,8 @@ def check_names(values: Properties, findings: Findings) -> None:
 
 def check_proxy(values: Properties, findings: Findings) -> None:
     """Say when only one half of the proxy is given."""
-    has_host = bool(values.text("source.conn.use.proxy.url"))
-    has_port = values.integer("source.conn.use.proxy.port") > 0
+    source = values.section(SourceSection)
+    has_host, has_port = bool(source.proxy_host), source.proxy_port > 0
     if has_host != has_port:
-        key = "source.conn.use.proxy.url" if has_host else "source.conn.use.proxy.port"
+        key = PROXY if has_host else PROXY_PORT
         findings.problem(key, "is one half of the proxy", "Give both host and port.")

@@ -12,7 +12,6 @@ from dil.config import settings_json, values
 from dil.config.canonical import shown
 from dil.config.entry import Entry
 from dil.config.findings import Findings
-from dil.config.key_files import located
 from dil.config.lenient_json import JsonError, parse
 from dil.config.preprocessing import names_file_dump
 from dil.config.property import Property
@@ -123,6 +122,8 @@ class _Reader:
         if entry.type in {ValueType.INT, ValueType.LONG}:
             return values.whole_number(entry, text.text.strip())
         value = _parsed(entry, text, self.around, self.findings)
+        if written.read is not None:
+            return written.read(value, at_entry(self.around, text, self.findings))
         if isinstance(type_, type) and issubclass(type_, StrEnum):
             return type_(str(value))
         return value
@@ -239,17 +240,16 @@ def blank(entry: Property) -> object:
 
 
 def _parsed(entry: Property, written: Entry, around: Surroundings, findings: Findings) -> object:
-    text, folder = written.text.strip(), around.folder
+    text = written.text.strip()
     if entry.secret:
         is_of_state = entry.name.startswith(_STATE_SECRETS)
-        secret = at_entry(around, written, findings).secret(text, is_always_read=is_of_state)
-        return located(entry.name, secret, folder)
+        return at_entry(around, written, findings).secret(text, is_always_read=is_of_state)
     if entry.type.is_json:
         return _json(entry, written, around, findings)
     if entry.type is ValueType.WORD_OR_OBJECT:
         is_object = text.startswith("{")
         return _read_json(entry, written, findings) if is_object else values.word(entry, text)
-    return located(entry.name, values.parse(entry, text), folder)
+    return values.parse(entry, text)
 
 
 def _json(entry: Property, written: Entry, around: Surroundings, findings: Findings) -> object:

@@ -21,16 +21,13 @@ from dil.model.job import (
 )
 from dil.model.properties import Properties
 from dil.model.settings import SchemaCleansing
+from dil.spi.source import SourceSection
 
 
 def source_section(values: Properties, connector: ClassRef) -> SourceSpec:
     """Return where rows come from."""
-    return SourceSpec(
-        connector,
-        values.text("ms.source.uri"),
-        values.secret("source.conn.username"),
-        values.secret("source.conn.password"),
-    )
+    source = values.section(SourceSection)
+    return SourceSpec(connector, source.uri, source.username, source.password)
 
 
 def extraction_section(

@@ -15,8 +15,6 @@ EXAMPLES: Mapping[str, str] = {
    "units": [{"region": "eu", "host": "a"}, {"region": "us", "host": "b"}]}]""",
     "ms.work.unit.partition": """\
 {"monthly": ["2020-01-01", "2024-01-01"], "daily": ["2024-01-01", "-"]}""",
-    "ms.ssl": """\
-{"connectionTimeoutSeconds": 10, "socketTimeoutSeconds": 300}""",
     "ms.source.s3.parameters": """\
 {"region": "eu-central-1", "read_timeout_seconds": 120}""",
     "ms.csv": """\

@@ -22,13 +22,11 @@ from dil.model.settings import (
     DerivedField,
     SchemaCleansing,
     SecondaryInput,
-    TlsSettings,
 )
 from dil.spi.reading import inner_models, json_name
 
 MODELS: Mapping[str, type[Setting]] = {
     "ms.derived.fields": DerivedField,
-    "ms.ssl": TlsSettings,
     "ms.source.s3.parameters": S3Settings,
     "ms.csv": CsvSettings,
     "ms.schema.cleansing": SchemaCleansing,

@@ -15,7 +15,6 @@ from dil.config import (
     conversion_checks,
     csv_json,
     egress,
-    key_files,
     output_checks,
     paging,
     parameter_checks,
@@ -222,7 +221,6 @@ class _Builder(Struct):
         csv_json.check_csv(properties, plugins.extractor, findings)
         preprocessing.check_preprocessors(plugins.preprocessors, properties, findings)
         preprocessing.check_dump(properties, findings)
-        key_files.check_key_files(properties, plugins.preprocessors, findings)
         output_checks.check_output(properties, findings)
         contract_checks.check_contract(properties, findings)
         conversion_checks.check_conversion(properties, plugins.converters, findings)

@@ -19,10 +19,10 @@ from dil.model.secret import Secret
 from dil.model.settings import DerivedField, Pagination, Parameter, flat_parameters
 from dil.model.suggestions import nearest, quote
 from dil.spi.registry import JAVA_NAMES, PluginKind, simple_name
+from dil.spi.source import URI, SourceSection
 from dil.text.variables import placeholders
 
 KEY = "ms.parameters"
-_URI = "ms.source.uri"
 _DERIVED = "ms.derived.fields"
 _PAGING = "ms.pagination"
 _STATEMENT = "ms.jdbc.statement"
@@ -270,9 +270,9 @@ def _declared(values: Properties) -> tuple[Parameter, ...]:
 
 def _uses(values: Properties) -> Iterator[_Use]:
     """Yield everything in which variables are replaced."""
-    path, mark, query = values.text(_URI).partition("?")
-    yield _Use(_URI, path, is_vital=True)
-    yield _Use(_URI, mark + query)
+    path, mark, query = values.section(SourceSection).uri.partition("?")
+    yield _Use(URI, path, is_vital=True)
+    yield _Use(URI, mark + query)
     if _reads_database(values):
         yield _Use(_STATEMENT, values.text(_STATEMENT), is_vital=True)
     headers = values["ms.http.request.headers"]

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 
 from dil.config.findings import Findings
-from dil.config.key_files import KEYSTORE
 from dil.errors import PluginError
 from dil.model.job import ExpansionSpec, PreprocessorSpec, PublishMode
 from dil.model.json import JsonValue, as_text
@@ -18,12 +18,13 @@ from dil.model.secret import Secret
 from dil.model.suggestions import suggestion
 from dil.secrets import is_reference
 from dil.spi.preprocessor import Preprocessor
-from dil.spi.reading import ShapeError, Surroundings, as_object, is_scalar
+from dil.spi.reading import ShapeError, Surroundings, as_object, is_scalar, note_missing
 from dil.spi.registry import JAVA_NAMES, PluginKind, is_built_in, load, resolve, simple_name
 from dil.storage.locations import PathError, local_path
 
 NAMES = "ms.extract.preprocessors"
 PARAMETERS = "ms.extract.preprocessor.parameters"
+KEYSTORE = "keystore_path"
 _FILE_NAME = "ms.extractor.target.file.name"
 _FILE_MODE = "ms.extractor.target.file.permission"
 _EXTRACTOR = "ms.extractor.class"
@@ -136,6 +137,10 @@ def check_preprocessors(
             continue
         for what, fix in _problems(spec, kind):
             findings.problem(PARAMETERS, f'"{spec.name}": {what}', fix)
+        given = spec.parameters.get(KEYSTORE, "")
+        if path := given.reveal() if isinstance(given, Secret) else given:
+            where = f'"{spec.name}": {KEYSTORE} '
+            note_missing(path, partial(findings.notice, PARAMETERS), where)
 
 
 def check_dump(values: Properties, findings: Findings) -> None:

@@ -22,11 +22,8 @@ _SAMPLES: Mapping[str, str] = {
     "extract.table.name": "orders",
     "extract.primary.key.fields": "id",
     "extract.delta.fields": "updated_at",
-    "ms.source.uri": "https://api.example.com/v1/orders",
     "ms.extractor.class": "json",
     "ms.data.field": "result.rows",
-    "source.conn.username": "env:API_USER",
-    "source.conn.password": "env:API_PASSWORD",
     "encrypt.key.loc": "/etc/acme/master.key",
     "data.publisher.final.dir": "/data/lake",
 }

@@ -14,6 +14,7 @@ from dil.model.properties import Properties
 from dil.model.schema import ArrayType, Column, DataType, MapType, RecordType
 from dil.model.settings import DerivedField
 from dil.model.suggestions import nearest
+from dil.spi.source import SourceSection
 from dil.text.paths import Step, compile_path
 
 _DERIVED = "ms.derived.fields"
@@ -42,7 +43,7 @@ def check_rows(values: Properties, planning: PlanningSpec, findings: Findings) -
 def _types_may_differ(values: Properties, planning: PlanningSpec) -> bool:
     units = planning.units
     are_several = units is None or len(units) > 1 or planning.partition != "none"
-    uri = values.text("ms.source.uri").lower()
+    uri = values.section(SourceSection).uri.lower()
     # Databases have types of their own, but for SQLite, where each value has one.
     has_types = uri.startswith("jdbc:") and not uri.startswith("jdbc:sqlite")
     is_typed = values.text("writer.output.format") in _TYPED

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from dil.config import conversion_json, csv_json, preprocessing, s3_json, tls_json
+from dil.config import conversion_json, csv_json, preprocessing, s3_json
 from dil.config.derived_json import derived_fields
 from dil.config.schema_json import output_schema, primitive
 from dil.model.json import JsonValue
@@ -118,7 +118,6 @@ _READERS: Mapping[str, Callable[[JsonValue, Surroundings], object]] = {
     **csv_json.READERS,
     **preprocessing.READERS,
     **s3_json.READERS,
-    **tls_json.READERS,
     "ms.derived.fields": derived_fields,
     "ms.output.schema": output_schema,
     "ms.data.default.type": _default_types,
@@ -130,7 +129,6 @@ _EMPTY: Mapping[str, Callable[[], object]] = {
     **csv_json.EMPTY,
     **preprocessing.EMPTY,
     **s3_json.EMPTY,
-    **tls_json.EMPTY,
     "ms.derived.fields": tuple,
     "ms.output.schema": tuple,
     "ms.secondary.input": tuple,

@@ -9,6 +9,7 @@ from pathlib import Path
 from dil.model.secret import Secret
 from dil.secrets import SecretError, SecretResolver, is_encrypted
 from dil.spi.reading import ShapeError
+from dil.storage.locations import local_path
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,10 @@ class Surroundings:
     def folder(self) -> Path:
         """Return where relative paths start."""
         return self.resolver.folder
+
+    def local_path(self, text: str) -> str:
+        """Return the absolute path of this machine that a text names."""
+        return str(local_path(text, self.folder))
 
     def require_password(self, what: str) -> None:
         """Refuse a value that nothing can be encrypted for: there is no master password.

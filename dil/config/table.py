@@ -27,20 +27,23 @@ from dil.config.timeseries import TimeseriesSection
 from dil.config.warehouse import WarehouseSection
 from dil.model.section import Section, property_name
 from dil.spi.registry import built_in_sections
+from dil.spi.source import SourceSection
 
 
-def _group(slug: str, title: str, *sections: type[Section]) -> Group:
-    """Return a part of the reference: sections of this room, then those of built-in classes."""
+def _group(
+    slug: str, title: str, *sections: type[Section], rows: tuple[Property, ...] = ()
+) -> Group:
+    """Return a part of the reference: sections of this room, those of built-in classes, rows."""
     every = (*sections, *built_in_sections(slug))
     entries = tuple(entry for each in every for entry in properties_of(each))
-    return Group(slug, title, entries, every)
+    return Group(slug, title, (*entries, *rows), every)
 
 
 GROUPS: tuple[Group, ...] = (
     IDENTITY,
     PLANNING,
     _group("timelabels", "Timelabels", TimelabelsSection),
-    SOURCE,
+    _group("source", "Source and connection", SourceSection, rows=SOURCE),
     _group("http", "HTTP"),
     _group("paging", "Parameters, paging and sessions", ParametersSection, PagingSection),
     EXTRACTION,

@@ -102,9 +102,9 @@ class Written:
 
     The words of an enum are those of its type, a Literal or an enum of texts, or ``words``; they
     are read in any letter case. ``later_words`` are valid and not supported yet. ``secret`` says
-    that the whole value is a secret. ``read`` makes the value of a JSON property from the JSON
-    and the surroundings of the job; without it the JSON itself is the value. ``members`` says what
-    stands inside JSON that is read without a model.
+    that the whole value is a secret. ``read`` makes the value from what is read so far, of a JSON
+    property the JSON, and the surroundings of the job; without it that is the value. ``members``
+    says what stands inside JSON that is read without a model.
     """
 
     kind: ValueType

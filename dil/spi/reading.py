@@ -25,6 +25,10 @@ if TYPE_CHECKING:
 M = TypeVar("M", bound=Setting)
 Finding = tuple[str, str]
 
+_MISSING_FIX = (
+    "Correct the path; a relative one starts at the folder of the job file. Nothing is wrong if the"
+    " file is on every machine that runs tasks."
+)
 _NO_TEXT = ("is no text", 'Write a text: "...".')
 _NO_OBJECT = ("is no object", "Write {...}.")
 _PLAIN: Mapping[str, Finding] = {
@@ -66,8 +70,24 @@ class Surroundings(Protocol):
     def secret(self, text: str, where: str = "") -> Secret:
         """Return the secret a text stands for; raises ShapeError where it cannot be read."""
 
+    def local_path(self, text: str) -> str:
+        """Return the absolute path of this machine that a text names; raises ValueError for none.
+
+        A relative one starts at ``folder``.
+        """
+
     def require_password(self, what: str) -> None:
         """Raise ShapeError, or give a notice where secrets are not needed, without a password."""
+
+
+def note_missing(path: str, notice: Callable[[str, str], None], where: str = "") -> None:
+    """Give a notice of a file that this machine lacks: it may be on those that run tasks."""
+    try:
+        is_there = Path(path).expanduser().is_file()
+    except (OSError, RuntimeError, ValueError):  # too long, no such user, a zero byte
+        is_there = False
+    if not is_there:
+        notice(f"{where}names {path}, which is not on this machine", _MISSING_FIX)
 
 
 def as_object(value: JsonValue, where: str = "") -> Mapping[str, JsonValue]:

@@ -116,6 +116,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
         "dil.conversion.section:ValidationSection",
         "dil.conversion.section:RangesSection",
     ),
+    "source": ("connectors.sftp.section:SftpSection",),
     "http": ("connectors.http.section:HttpSection",),
 }
 JAVA_PACKAGES = ("com.linkedin.cdi.", "org.apache.gobblin.")

@@ -1,0 +1,107 @@
+"""The properties of SFTP, and where key files are."""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Annotated
+
+from annotated_types import Ge, Le
+
+from dil.model.secret import Secret
+from dil.model.section import Bool, Int, Scope, SecretText, Section, Text, ValueType, Written, prop
+from dil.spi.reading import Surroundings, note_missing
+
+# A key, and one that lost its first line, which must not be shown as a path.
+_KEY_ITSELF = re.compile(r"PuTTY-User-Key-File|.*-----|[A-Za-z0-9+/=\s]{40,}$")
+_LONGEST_PATH = 4096
+
+
+def _key_file(text: str, around: Surroundings) -> str:
+    """Return the absolute path of a file that tasks open."""
+    path = text
+    # What begins with ~ stays: it is the home of the user that runs the task. So does what names
+    # no path of a machine, which is noticed as a file that is not there.
+    with suppress(ValueError):
+        path = around.local_path(text)
+    note_missing(path, around.notice)
+    return path
+
+
+def _private_key(value: Secret, around: Surroundings) -> Secret:
+    """Return the key itself, or the absolute path of its file."""
+    line = value.reveal().strip()
+    is_path = line and "\n" not in line and len(line) <= _LONGEST_PATH
+    if not is_path or _KEY_ITSELF.match(line):
+        return value
+    return Secret(_key_file(line, around))
+
+
+_PrivateKey = Annotated[Secret, Written(ValueType.STRING, secret=True, read=_private_key)]
+_KnownHosts = Annotated[str, Written(ValueType.STRING, read=_key_file)]
+
+
+@dataclass(frozen=True, slots=True)
+class SftpSection(Section):
+    """What a job says about SFTP."""
+
+    host: Text = prop(
+        "source.conn.host",
+        "Host of an SFTP source, where `ms.source.uri` names none.",
+        default="",
+        scope=Scope.TASK,
+    )
+    port: Annotated[Int, Ge(1), Le(65535)] = prop(
+        "source.conn.port",
+        "Port of an SFTP source, where `ms.source.uri` names none.",
+        default=22,
+        scope=Scope.TASK,
+        identity=False,
+    )
+    private_key: _PrivateKey | None = prop(
+        "source.conn.private.key",
+        "Private key of an SFTP source: the path of its file on every executor, or the key "
+        "itself (`file:`, `env:`, `ENC(...)`). A relative path starts at the job file's "
+        "folder.",
+        default=None,
+        scope=Scope.TASK,
+    )
+    known_hosts: _KnownHosts = prop(
+        "source.conn.known.hosts",
+        "File with the host keys of SFTP servers, in the form of OpenSSH; left out, "
+        "`~/.ssh/known_hosts` of the user that runs the task. A relative path starts at the "
+        "job file's folder.",
+        default="",
+        scope=Scope.TASK,
+        identity=False,
+    )
+    passphrase: SecretText | None = prop(
+        "ms.sftp.private.key.passphrase",
+        "Passphrase of `source.conn.private.key`.",
+        default=None,
+        scope=Scope.TASK,
+    )
+    fingerprint: Text = prop(
+        "ms.sftp.host.key.fingerprint",
+        "Fingerprint of the SFTP server's host key, as `ssh-keygen -l` shows it: `SHA256:...`; "
+        "takes the place of `source.conn.known.hosts`.",
+        default="",
+        scope=Scope.TASK,
+        identity=False,
+    )
+    checks_host_key: Bool = prop(
+        "ms.sftp.host.key.check",
+        "Whether the SFTP server has to show a known host key. Off, whoever answers is taken "
+        "for the server, and gets the password.",
+        default=True,
+        scope=Scope.TASK,
+        identity=False,
+    )
+    timeout_ms: Annotated[Int, Ge(0)] = prop(
+        "ms.sftp.conn.timeout.millis",
+        "Milliseconds to wait for an SFTP source to answer, 0 for as long as it takes.",
+        default=60_000,
+        scope=Scope.TASK,
+        identity=False,
+    )
