@@ -169,6 +169,8 @@ def _at_work(run: KnownRun | None, job: Job) -> str:
 def _left_text(left: Leftover, job: Job) -> str:
     from dil.observe.progress import counted
 
+    if left.is_strange:
+        return f"this job does not stage there, so it is only forgotten: {left.folder}"
     work = f"{left.complete:,} of {counted(left.planned, 'work unit')} complete"
     at_work = _at_work(left.run, job)
     if at_work:

@@ -80,8 +80,10 @@ class OperatorSession:
     def drop_page_logs(self, act: OperatorAct) -> None:
         """Delete the pages that runs kept of the work units an act changed: they are read anew."""
         changed = {*act.removed, *(entry.signature for entry in act.changed)}
-        for run in self.store.unfinished_runs():
-            publishing.drop_logs(self.filesystem(), run.staging_dir, changed)
+        filesystem, recorded = self.filesystem(), self.store.unfinished_runs()
+        spec, name = self.job.publishing, self.job.name
+        for run in publishing.own_runs(recorded, spec, name, filesystem):
+            publishing.drop_logs(filesystem, run.staging_dir, changed)
 
 
 @contextlib.contextmanager

@@ -1,5 +1,6 @@
 """Staged files to a visible dataset."""
 
+from dil.publishing.bounds import own_runs, split_runs
 from dil.publishing.compacted import refuse_window_replace
 from dil.publishing.decision import Finished, Shaped, Target, decide, unchanged_labels
 from dil.publishing.destination import (
@@ -81,6 +82,7 @@ __all__ = [
     "lost_moves",
     "make_visible",
     "output_dir",
+    "own_runs",
     "publish",
     "quarantine_dir",
     "quarantined_files",
@@ -91,6 +93,7 @@ __all__ = [
     "refused_dir",
     "resumable",
     "run_staging_dir",
+    "split_runs",
     "staged_work",
     "sweep",
     "unchanged_labels",

@@ -11,6 +11,7 @@ from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Snapshot
 
 from dil.errors import WriteError
+from dil.publishing.bounds import is_inside
 from dil.publishing.iceberg_io import path_of
 from dil.publishing.layout import META
 from dil.publishing.table_files import words
@@ -116,4 +117,4 @@ class IcebergVacuum:
             return []
 
     def _is_ours(self, path: str) -> bool:
-        return path.startswith(f"{self._folder}/")
+        return is_inside(path, self._folder, self._filesystem)

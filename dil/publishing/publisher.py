@@ -15,7 +15,7 @@ from dil.model.dataset import Commit, Intent, Lease, Move, PublishedFile
 from dil.model.destination import TableFormat
 from dil.model.job import PublishingSpec, PublishMode
 from dil.model.json import JsonObject
-from dil.publishing import dumps, layout, start_marker
+from dil.publishing import bounds, dumps, layout, start_marker
 from dil.publishing.destination import (
     Destination,
     ParticularDestination,
@@ -74,6 +74,7 @@ def make_visible(
     if spec.warehouse is None:
         for move in commit.all_moves:
             filesystem.check_path(filesystem.path_of(move.target.uri))
+    bounds.refuse_strays(commit, spec, lease.job, filesystem)
     sequence = destination.next_sequence()
     folder = layout.dataset_dir(spec)
     intent = Intent(commit, lease.token, folder, sequence, described(spec, filesystem))
@@ -107,6 +108,8 @@ def finish_pending(
     if intent is None:
         return None
     log.info("finishing the publish of run %s", intent.commit.run_id)
+    refuse_other_destination(intent, spec, filesystem)
+    bounds.refuse_strange_intent(intent, spec, lease.job, filesystem)
     _refuse_lost_files(intent, spec, filesystem)
     carry_out(intent, spec, filesystem)
     append_block(store, lease, intent.commit, spec, filesystem)
@@ -119,6 +122,17 @@ def lost_moves(intent: Intent, spec: PublishingSpec, filesystem: Filesystem) -> 
     Raises:
         CommitUnknownError: the job publishes elsewhere now, so nobody can tell.
     """
+    refuse_other_destination(intent, spec, filesystem)
+    quarantine = dumps.lost_moves(intent.commit.quarantine, filesystem)
+    return (*destination_for(spec, filesystem).lost(intent), *quarantine)
+
+
+def refuse_other_destination(intent: Intent, spec: PublishingSpec, filesystem: Filesystem) -> None:
+    """Refuse to finish under a job that publishes elsewhere now.
+
+    Raises:
+        CommitUnknownError: it does; nothing was touched.
+    """
     now = described(spec, filesystem)
     if intent.destination not in ("", now):
         raise CommitUnknownError(
@@ -127,8 +141,6 @@ def lost_moves(intent: Intent, spec: PublishingSpec, filesystem: Filesystem) -> 
             "Nothing was changed. Set back what differs and run again: the publish is finished. "
             "Then change it.",
         )
-    quarantine = dumps.lost_moves(intent.commit.quarantine, filesystem)
-    return (*destination_for(spec, filesystem).lost(intent), *quarantine)
 
 
 def _refuse_lost_files(intent: Intent, spec: PublishingSpec, filesystem: Filesystem) -> None:

@@ -12,9 +12,10 @@ from dataclasses import replace
 from dil.model.dataset import Commit, Intent, Lease, OperatorAct, PublishedFile
 from dil.model.job import PublishingSpec, PublishMode
 from dil.model.work_unit import unit_hash
+from dil.publishing.bounds import refuse_strange_intent
 from dil.publishing.compacted import is_compaction
 from dil.publishing.dumps import is_in_place
-from dil.publishing.publisher import carry_out, lost_moves
+from dil.publishing.publisher import carry_out, lost_moves, refuse_other_destination
 from dil.spi.state_store import StateStore
 from dil.storage import Filesystem
 
@@ -32,7 +33,10 @@ def finish_without_lost(
 
     Raises:
         LeaseLostError: another run took over.
+        CommitUnknownError: it goes elsewhere, or names files that are not the job's.
     """
+    refuse_other_destination(intent, spec, filesystem)
+    refuse_strange_intent(intent, spec, lease.job, filesystem)
     lost = {move.target.signature for move in lost_moves(intent, spec, filesystem)}
     if not lost:
         carry_out(intent, spec, filesystem)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from dil import publishing
 from dil.execution.stages import Executors
-from dil.model.dataset import Lease
+from dil.model.dataset import Lease, RunRecord
 from dil.model.job import Job
 from dil.run.lease import take_lease
 from dil.run.options import RunOptions
@@ -44,6 +44,11 @@ class ActiveRun:
     files: Filesystem
     destination: publishing.Destination
     staging: str
+
+    def unswept_runs(self) -> list[RunRecord]:
+        """Return the runs, this one too, that may have left something where the job stages."""
+        recorded = self.store.unfinished_runs()
+        return publishing.own_runs(recorded, self.job.publishing, self.job.name, self.files)
 
 
 @contextmanager

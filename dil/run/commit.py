@@ -60,7 +60,7 @@ def sweep(run: ActiveRun, unfinished: Collection[str] = ()) -> None:
 
     Pages of work units with an ``unfinished`` signature are kept.
     """
-    for earlier in run.store.unfinished_runs():
+    for earlier in run.unswept_runs():
         if unfinished and publishing.keep_logs(run.files, earlier.staging_dir, unfinished):
             continue
         if publishing.sweep(run.files, earlier.staging_dir):

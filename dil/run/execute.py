@@ -56,7 +56,7 @@ def _resumable(run: ActiveRun, planned: PlannedRun) -> dict[str, str]:
         return {}
     earlier = [
         each
-        for each in run.store.unfinished_runs()
+        for each in run.unswept_runs()
         if each.run_id != run.run_id and each.digest in job.known_digests
     ]
     policy = reuse_policy(job, planned.plan)

@@ -36,7 +36,16 @@ def recover(run: ActiveRun) -> Recovered:
     spec = run.job.publishing
     pending = publishing.finish_pending(run.store, run.lease, spec, run.files)
     finished = () if pending is None else (pending.run_id,)
-    earlier = run.store.unfinished_runs()
+    earlier, strange = publishing.split_runs(
+        run.store.unfinished_runs(), spec, run.job.name, run.files
+    )
+    for each in strange:
+        log.warning(
+            "run %s is recorded with the staging folder %s, where this job does not stage: nothing"
+            " there is read or deleted; `dil runs clean` forgets it",
+            each.run_id,
+            each.staging_dir,
+        )
     markers = layout.sending_dir(spec, run.job.name)
     start_marker.forget_committed(run.files, markers, earlier)
     # Only the newest crashed run that left results: its commit supersedes the others.

@@ -53,7 +53,8 @@ class Leftover:
 
     ``run`` is None for a folder that no record names. ``planned`` and ``complete`` count work
     units, ``bytes`` is the size of the folder. ``reusable``: the next run may publish or adopt what
-    is complete; a run of another configuration does neither.
+    is complete; a run of another configuration does neither. ``is_strange``: the record names a
+    folder where the job does not stage; it is never read or deleted, only forgotten.
     """
 
     run_id: str
@@ -63,6 +64,7 @@ class Leftover:
     complete: int
     bytes: int
     reusable: bool
+    is_strange: bool = False
 
 
 def leftovers(job: Job, store: StateStore) -> tuple[Leftover, ...]:
@@ -70,7 +72,8 @@ def leftovers(job: Job, store: StateStore) -> tuple[Leftover, ...]:
     files = filesystem_for(job.publishing.final_dir)
     root = publishing.run_staging_dir(job.publishing, job.name, "").rstrip("/")
     holder = store.lease_holder()
-    known = {run.run_id: _known(store, run, holder) for run in store.unfinished_runs()}
+    own, strange = publishing.split_runs(store.unfinished_runs(), job.publishing, job.name, files)
+    known = {run.run_id: _known(store, run, holder) for run in own}
     folders = files.folders(root)
     found = [
         _leftover(job, files, run.record.staging_dir, run_id, run) for run_id, run in known.items()
@@ -80,7 +83,12 @@ def leftovers(job: Job, store: StateStore) -> tuple[Leftover, ...]:
         for name in sorted(folders)
         if name not in known and name != SENDING  # start markers outlive all runs
     ]
-    return (*found, *orphans)
+    elsewhere = (
+        Leftover(run.run_id, run.staging_dir, _known(store, run, holder), 0, 0, 0,
+                 reusable=False, is_strange=True)
+        for run in strange
+    )  # fmt: skip
+    return (*found, *elsewhere, *orphans)
 
 
 def clean(job: Job, store: StateStore, lease: Lease, wanted: Sequence[Leftover]) -> int:
@@ -100,7 +108,7 @@ def clean(job: Job, store: StateStore, lease: Lease, wanted: Sequence[Leftover])
     files = filesystem_for(job.publishing.final_dir)
     gone = 0
     for each in wanted:
-        if not publishing.sweep(files, each.folder):
+        if not each.is_strange and not publishing.sweep(files, each.folder):
             continue
         gone += 1
         log.info("swept the staging of run %s", each.run_id)

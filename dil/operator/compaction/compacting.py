@@ -167,7 +167,8 @@ class _Compaction:
 
     def _refuse_staged_work(self) -> None:
         """Refuse while completed work of a run waits in staging: another commit supersedes it."""
-        for run in self._store.unfinished_runs():
+        spec, recorded = self._job.publishing, self._store.unfinished_runs()
+        for run in publishing.own_runs(recorded, spec, self._job.name, self._files):
             is_kept = run.is_open and (
                 publishing.staged_work(self._files, run) or page_logs(self._files, run.staging_dir)
             )

@@ -376,7 +376,9 @@ def test_a_driver_that_wakes_up_deletes_nothing_that_was_brought_back(
 ) -> None:
     replaced = live_files(files, str(desk.dataset))
     second = desk.commit("r2", "c.parquet")
-    back = tuple(Move(shutil.copy(files.path_of(file.uri), desk.folder), file) for file in replaced)
+    withdrawn = desk.dataset / "_dil" / "withdrawn" / "act"
+    withdrawn.mkdir(parents=True)
+    back = tuple(Move(shutil.copy(files.path_of(file.uri), withdrawn), file) for file in replaced)
     now = 1e9
 
     def finished_and_undone() -> None:
