@@ -103,7 +103,8 @@ class SchemaContract(Converter):
         def unknown(path: str, values: pa.Array, of_rows: pa.Array) -> None:
             self._unknown(path, values, of_rows, failures)
 
-        fitting = Fitting(failures, unknown, rounds=self._known.is_declared)
+        keys = self.context.job.extraction.primary_keys
+        fitting = Fitting(failures, unknown, declared=self._known.is_declared, keys=keys)
         found = dict(zip(batch.schema.names, batch.columns, strict=True))
         columns, fields = [], []
         for field in self._known.schema:
@@ -190,15 +191,28 @@ def dataset_contract(context: ConverterContext) -> Converter | None:
     return SchemaContract(context, KnownSchema(parse_schema(context.known_schema)))
 
 
-def extraction_of(job: Job) -> ExtractionSpec:
-    """Return how an extractor is to read the rows of a job.
+def extraction_of(job: Job, known_schema: str = "") -> ExtractionSpec:
+    """Return how an extractor is to read the rows of a job; ``known_schema`` is RunContext's.
 
     Under a contract JSON is read without the given schema: only so is every member seen and can
     one unfit value be told from the rows around it. ``source_contract`` brings the types back.
+
+    Columns that the dataset has as text are read as the text of the source: as numbers first,
+    ``1e0`` would come as ``1``. With converters between, nobody knows which column is which.
     """
     if not _reads_freely(job):
-        return job.extraction
+        if job.extraction.output_schema or job.conversion.converters:
+            return job.extraction
+        return replace(job.extraction, text_columns=_text_columns(known_schema))
     return replace(job.extraction, output_schema=None)
+
+
+def _text_columns(known_schema: str) -> frozenset[str]:
+    try:
+        known = parse_schema(known_schema)
+    except ConversionError:  # as KnownTypes: what cannot be read is not known
+        return frozenset()
+    return frozenset(field.name for field in known if pa.types.is_string(field.type))
 
 
 def _reads_freely(job: Job) -> bool:

@@ -1,12 +1,13 @@
 """Columns brought to the types of a known schema; what does not fit becomes null and is noted.
 
 A value fits when the known type holds it exactly as it is, as widening does (behaviour.md B9.3):
-int in long, decimal, double and text; a number that is written as text in a number.
+int in long, decimal, double and text. A text fits a number that a person declared; one that was
+only inferred takes a text where the number is written as that text again: "1.5", not "1.50".
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -27,14 +28,24 @@ Unknown = Callable[[str, pa.Array, pa.Array], None]
 class Fitting:
     """Fits the columns of one batch; failures are noted by the batch's rows.
 
-    ``rounds`` lets numbers be rounded into float and double, for columns that a person declared.
+    ``declared`` says that a person wrote the known types: numbers may be rounded into float and
+    double, and a text may be any form of its number. ``keys`` are columns by which rows are told
+    apart: there a text never becomes a number, since rows of two texts would become one.
     ``unknown`` is told of members of records that are not in the schema and hold values.
     """
 
-    def __init__(self, failures: RowFailures, unknown: Unknown, *, rounds: bool = False) -> None:
+    def __init__(
+        self,
+        failures: RowFailures,
+        unknown: Unknown,
+        *,
+        declared: bool = False,
+        keys: Collection[str] = (),
+    ) -> None:
         self._failures = failures
         self._unknown = unknown
-        self._rounds = rounds
+        self._declared = declared
+        self._keys = keys
 
     def fit(self, array: pa.Array, field: pa.Field, path: str, rows: pa.Array) -> pa.Array:
         """Return a column in the type of ``field``; ``rows`` are the batch's rows of its values."""
@@ -72,9 +83,10 @@ class Fitting:
             return self._list(array, target, path, rows)
         if pa.types.is_map(target) and pa.types.is_map(source):
             return self._map(array, target, path, rows)
-        if pa.types.is_nested(source) or pa.types.is_nested(target):
+        is_text_of_key = path in self._keys and pa.types.is_string(source) and is_number(target)
+        if pa.types.is_nested(source) or pa.types.is_nested(target) or is_text_of_key:
             return pa.nulls(len(array), target)
-        return fit_leaf(array, target, rounds=self._rounds)
+        return fit_leaf(array, target, declared=self._declared)
 
     def _struct(
         self, array: pa.StructArray, target: pa.StructType, path: str, rows: pa.Array
@@ -116,17 +128,20 @@ class Fitting:
         return pa.MapArray.from_arrays(offsets, keys, fitted, type=target, mask=array.is_null())
 
 
-def fit_leaf(array: pa.Array, target: pa.DataType, *, rounds: bool = False) -> pa.Array:
-    """Return flat values in another flat type, null where they do not fit exactly."""
+def fit_leaf(array: pa.Array, target: pa.DataType, *, declared: bool = False) -> pa.Array:
+    """Return flat values in another flat type, null where they do not fit exactly.
+
+    ``declared`` is that of ``Fitting``.
+    """
     source = array.type
     if source == target:
         return array
     if pa.types.is_string(target):
         return _cast(array, target)
     if is_number(source) and is_number(target):
-        return _numbers(array, target, rounds=rounds)
+        return _numbers(array, target, rounds=declared)
     if pa.types.is_string(source):
-        return _from_text(array, target)
+        return _from_text(array, target, declared=declared)
     if _same_time(source, target):
         return _cast(array, target)
     return pa.nulls(len(array), target)
@@ -145,7 +160,7 @@ def _numbers(array: pa.Array, target: pa.DataType, *, rounds: bool) -> pa.Array:
     return _cast(array, target)
 
 
-def _from_text(array: pa.Array, target: pa.DataType) -> pa.Array:
+def _from_text(array: pa.Array, target: pa.DataType, *, declared: bool) -> pa.Array:
     """Return what texts say; a number only where its text is how a number is written."""
     if pa.types.is_boolean(target):
         is_word = pc.is_in(array, pa.array(["true", "false"]))
@@ -153,7 +168,11 @@ def _from_text(array: pa.Array, target: pa.DataType) -> pa.Array:
     if not is_number(target):
         return pa.nulls(len(array), target)
     pattern = _INTEGER_TEXT if pa.types.is_integer(target) else _NUMBER_TEXT
-    return _cast(pc.if_else(pc.match_substring_regex(array, pattern), array, None), target)
+    numbers = _cast(pc.if_else(pc.match_substring_regex(array, pattern), array, None), target)
+    if declared:
+        return numbers
+    is_same = pc.equal(_cast(numbers, pa.string()), array)
+    return pc.if_else(pc.fill_null(is_same, fill_value=False), numbers, None)
 
 
 def _cast(array: pa.Array, target: pa.DataType) -> pa.Array:

@@ -24,6 +24,7 @@ class KnownTypes(Converter):
 
     def __init__(self, context: ConverterContext) -> None:
         super().__init__(context)
+        self._keys = context.job.extraction.primary_keys
         try:
             self._known = {field.name: field for field in parse_schema(context.known_schema)}
         except ConversionError:  # of another version: every type is news then
@@ -41,7 +42,7 @@ class KnownTypes(Converter):
             known = self._known.get(field.name)
             fitted = None
             if known is not None and not self._is_settled(field):
-                fitted = _fitted(column, known, rows)
+                fitted = self._fitted(column, known, rows)
             columns.append(column if fitted is None else fitted)
             fields.append(field if fitted is None else known)
         yield pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields, batch.schema.metadata))
@@ -51,14 +52,14 @@ class KnownTypes(Converter):
         known = self._known.get(field.name)
         return known is None or bool(known.type == field.type)
 
+    def _fitted(self, column: pa.Array, known: pa.Field, rows: pa.Array) -> pa.Array | None:
+        """Return a column in its known type, None when a value or a member has no place there."""
+        failures, strangers = RowFailures(), []
 
-def _fitted(column: pa.Array, known: pa.Field, rows: pa.Array) -> pa.Array | None:
-    """Return a column in its known type, None when a value or a member has no place there."""
-    failures, strangers = RowFailures(), []
+        def unknown(path: str, values: pa.Array, of_rows: pa.Array) -> None:
+            del values, of_rows
+            strangers.append(path)
 
-    def unknown(path: str, values: pa.Array, of_rows: pa.Array) -> None:
-        del values, of_rows
-        strangers.append(path)
-
-    fitted = Fitting(failures, unknown).fit(column, known.with_nullable(nullable=True), "", rows)
-    return None if strangers or len(failures) else fitted
+        fitting = Fitting(failures, unknown, keys=self._keys)
+        fitted = fitting.fit(column, known.with_nullable(nullable=True), known.name, rows)
+        return None if strangers or len(failures) else fitted

@@ -180,7 +180,7 @@ def _floats(array: pa.Array, target: pa.DataType) -> pa.Array:
 
     Other numbers become floats only where a person declared the column so, which asks for rounding.
     """
-    made = fit_leaf(array, target, rounds=True)
+    made = fit_leaf(array, target, declared=True)
     if pa.types.is_floating(array.type):
         return pc.if_else(pc.and_(pc.is_inf(made), pc.is_finite(array)), None, made)
     return pc.if_else(pc.is_inf(made), None, made)

@@ -153,7 +153,11 @@ class ExpansionSpec:
 
 @dataclass(frozen=True, slots=True)
 class ExtractionSpec:
-    """How responses become rows, and how pages are walked."""
+    """How responses become rows, and how pages are walked.
+
+    ``text_columns`` are columns of the dataset that hold text: where columns are inferred, numbers
+    in these are kept as the source writes them.
+    """
 
     extractor: ClassRef
     parameters: tuple[Parameter, ...] = ()
@@ -176,6 +180,7 @@ class ExtractionSpec:
     egress: EgressSpec = field(default_factory=EgressSpec)
     preprocessors: tuple[PreprocessorSpec, ...] = ()
     expansion: ExpansionSpec = field(default_factory=ExpansionSpec)
+    text_columns: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

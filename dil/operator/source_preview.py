@@ -32,6 +32,7 @@ from dil.spi.connector import (
     SessionContext,
 )
 from dil.spi.converter import ConverterContext, PageFacts
+from dil.spi.extractor import Page
 from dil.spi.registry import load
 from dil.state import open_store
 from dil.task.attempt import pages_of
@@ -133,7 +134,8 @@ def preview_source(
     renewed = authentication_reader(job)
     context = SessionContext(job, work_unit, RUN_ID, now_ms, 1, local(job), renewed)
     with load(job.source.connector)().open(context) as session:
-        table = _first(_batches(_recording(session, answers), walk, chain, job), rows)
+        pages = pages_of(_recording(session, answers), job, walk, chosen.known_schema)
+        table = _first(_batches(pages, walk, chain), rows)
     notes = (*secondary.notes, *counters.notes)
     return SourcePreview(work_unit, chosen.is_due, tuple(answers), table, chain.dropped, notes)
 
@@ -198,10 +200,10 @@ def _no_such_unit(job: Job, signature: str | None) -> ConfigError:
 
 
 def _batches(
-    session: ByteSession | RowSession, walk: Walk, chain: ConversionChain, job: Job
+    pages: Iterator[tuple[Page, RequestValues]], walk: Walk, chain: ConversionChain
 ) -> Iterator[pa.RecordBatch]:
     """Yield converted batches; pages are requested only as batches are taken."""
-    for page, values in pages_of(session, job, walk):
+    for page, values in pages:
         facts = PageFacts(page, values.variables, walk.counters.pages)
         for batch in page.batches:
             yield from chain.convert(batch, facts)

@@ -161,7 +161,8 @@ def _converted_rows(
         progress = _Progress(coordinator, walk.counters.rows)
         with connector.open(context) as session:
             try:
-                for page, values in pages_of(delivery.record(session), job, walk):
+                pages = pages_of(delivery.record(session), job, walk, run.known_schema)
+                for page, values in pages:
                     facts = PageFacts(page, values.variables, walk.counters.pages)
                     with closing(page):
                         for batch in page.batches:
@@ -173,13 +174,16 @@ def _converted_rows(
 
 
 def pages_of(
-    session: ByteSession | RowSession, job: Job, walk: Walk
+    session: ByteSession | RowSession, job: Job, walk: Walk, known_schema: str = ""
 ) -> Iterator[tuple[Page, RequestValues]]:
-    """Yield the pages of a session with the values of their requests; bytes are unpacked first."""
+    """Yield the pages of a session with the values of their requests; bytes are unpacked first.
+
+    ``known_schema`` is RunContext's.
+    """
     if not isinstance(session, ByteSession):
         yield from walk_rows(session, walk)
         return
-    extractor = load(job.extraction.extractor)(extraction_of(job))
+    extractor = load(job.extraction.extractor)(extraction_of(job, known_schema))
     with preprocessed(job.extraction, extractor) as reader:
         yield from walk_pages(session, reader, walk)
 

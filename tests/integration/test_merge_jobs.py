@@ -481,3 +481,22 @@ def test_files_of_merged_rows_cannot_be_withdrawn_but_rows_read_again(
     assert main(forget) == 0
     assert shop.run(1).rows == 3
     assert shop.brief() == {1: "a", 2: "b", 3: "c"}
+
+
+@pytest.mark.parametrize(
+    ("first", "texts"),
+    [(1.5, ["1.50", "1.5", "15E-1"]), (1, ["1.0", "01"]), (1.5, ["12345678901234567.1"])],
+)
+def test_texts_of_a_number_are_keys_of_their_own(
+    shop: Shop, source: DayRows, first: float, texts: list[str]
+) -> None:
+    """What was inferred as numbers becomes text, and the run says so."""
+    source.days[day(0)] = [row(first, "a")]
+    shop.run(1)
+    source.days[day(1)] = [row(text, text) for text in texts]
+    second = shop.run(2)
+
+    assert [(one.column, one.change, one.after) for one in second.drift] == [
+        ("id", "widened", "string")
+    ]
+    assert shop.brief() == {str(first): "a"} | {text: text for text in texts}

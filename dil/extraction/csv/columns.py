@@ -16,7 +16,7 @@ from dil.extraction.absent_columns import AbsentColumns
 from dil.extraction.csv.cells import Cells, Row
 from dil.extraction.csv.failures import BadRow, bad_cells
 from dil.extraction.csv.records import Block
-from dil.extraction.csv.values import measured, observed, values_of
+from dil.extraction.csv.values import are_own_texts, measured, observed, values_of
 from dil.extraction.json.rows import InferredColumns
 from dil.extraction.names import NameCleansing
 from dil.extraction.shapes import Shape
@@ -226,8 +226,10 @@ class FoundColumns(CsvColumns):
         self._cells = cells
         self._names = names
         self._forced = dict(spec.default_types)
+        self._keys = spec.primary_keys
         self._default = spec.csv.settings.default_field_type
         self._made_up = InferredColumns(spec, None).schema(has_pages=True)
+        self._text_columns = spec.text_columns
         self._shapes: dict[str, Shape] = {}
         self._schema: pa.Schema | None = None
         self._header: tuple[str, ...] | None = None
@@ -296,19 +298,22 @@ class FoundColumns(CsvColumns):
         texts = {name: pa.array(cells, pa.string()) for name, cells in columns.items()}
         return texts, (RAGGED,) if is_ragged else ()
 
-    def _learn(self, texts: dict[str, pa.Array]) -> tuple[bool, dict[str, pa.Array]]:
+    def _learn(self, texts: dict[str, pa.Array]) -> tuple[bool, dict[str, pa.Array | None]]:
         """Let the shapes learn; tell whether a column that had a type became text.
 
         Numbers that had to be read for that come with it.
         """
         became_text = False
-        numbers: dict[str, pa.Array] = {}
+        numbers: dict[str, pa.Array | None] = {}
         for name, cells in texts.items():
-            shape = self._shapes.setdefault(name, Shape())
+            known = Shape({"text"}) if name in self._text_columns else Shape()
+            shape = self._shapes.setdefault(name, known)
             if "text" in shape.kinds or self._forced_word(name):
                 continue
             had_type = bool(shape.kinds) and self._type(name) != _STRING
             here, numbers[name] = observed(cells)
+            if name in self._keys and not are_own_texts(cells, here, numbers[name]):
+                here, numbers[name] = Shape({"text"}), None
             shape.widen(here)
             if shape.holds_decimals():
                 shape.observe(measured(cells))

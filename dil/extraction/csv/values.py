@@ -55,6 +55,19 @@ def measured(cells: pa.Array) -> list[object]:
     return [_exact(text) for text in cells.drop_null().unique().to_pylist()]
 
 
+def are_own_texts(cells: pa.Array, shape: Shape, numbers: pa.Array | None) -> bool:
+    """Tell whether cells that were ``observed`` are the very texts of their values.
+
+    The texts of a key have to be: rows of ``7`` and ``007`` would else become one.
+    """
+    if numbers is not None:
+        return bool(pc.all(pc.equal(numbers.cast(pa.string()), cells), min_count=0).as_py())
+    texts = cells.drop_null().unique().to_pylist()
+    if "boolean" in shape.kinds:
+        return set(texts) <= {"true", "false"}
+    return "number" not in shape.kinds or list(map(str, measured(cells))) == texts
+
+
 def values_of(cells: pa.Array, kind: pa.DataType, *, cuts: bool) -> pa.Array:
     """Return text cells in a raw type; null where a cell has no form in it.
 

@@ -129,6 +129,7 @@ class InferredColumns(RowColumns):
     def __init__(self, spec: ExtractionSpec, names: NameCleansing | None) -> None:
         self._names = names
         self._defaults = dict(spec.default_types)
+        self._texts = spec.text_columns
         self._given = spec.output_schema or ()
         self._made_up = self._given or _made_up(spec)
         self._shape = Shape()
@@ -174,6 +175,10 @@ class InferredColumns(RowColumns):
         self._shape.widen(found)
         if self._shape.holds_decimals():
             self._shape.observe(objects)
+        for name in self._texts & self._shape.members.keys():
+            kinds = self._shape.members[name].kinds
+            if kinds <= {"number", "boolean"}:
+                kinds.add("text")
         self._schema = raw_schema(self._shape.columns(self._defaults, given=self._given))
         if self._defaults or self._given or self._is_renaming:
             self._familiar.forget()

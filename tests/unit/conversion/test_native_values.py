@@ -46,4 +46,4 @@ def test_a_time_that_the_clocks_of_a_zone_skipped_is_none():
 def test_a_text_of_too_many_digits_is_no_decimal():
     target = pa.decimal128(38, 18)
     texts = pa.array(["1.5", "12345678901234567890123456789012345678"])
-    assert fit_leaf(texts, target).to_pylist() == [Decimal("1.5"), None]
+    assert fit_leaf(texts, target, declared=True).to_pylist() == [Decimal("1.5"), None]

@@ -565,3 +565,21 @@ def test_given_batches_have_the_raw_schema_to_the_letter():
     batch = next(page.batches)
     assert batch.schema.equals(raw_schema(columns), check_metadata=True)
     assert batch.schema.field("a").type == pa.string()
+
+
+@pytest.mark.parametrize("cell", ["007", "1.50", "1e0", "TRUE", "12345678901234567.1"])
+def test_a_column_that_the_dataset_has_as_text_keeps_the_text_of_its_cells(cell):
+    known = {"text_columns": frozenset({"a"})}
+    assert read(f"a\n{cell}\n", column_header_index=0, spec=known) == [{"a": cell}]
+
+
+def test_cells_of_a_key_are_numbers_only_where_each_is_the_text_of_its_number():
+    """Rows of 7 and of 007 are two."""
+    key = {"primary_keys": ("a",)}
+    for texts in (["7", "007"], ["1.5", "1.50"], ["true", "TRUE"]):
+        body = "\n".join(["a", *texts, ""])
+        assert read(body, column_header_index=0, spec=key) == [{"a": text} for text in texts]
+    assert read("a\n7\n-8\n", column_header_index=0, spec=key) == [{"a": 7}, {"a": -8}]
+    assert read("a\n1.5\n", column_header_index=0, spec=key) == [{"a": 1.5}]
+    big = 2**70
+    assert read(f"a\n{big}\n", column_header_index=0, spec=key) == [{"a": Decimal(big)}]

@@ -566,3 +566,13 @@ def test_a_job_that_names_a_type_of_lines_has_every_body_read_line_by_line():
     )
     page = JsonExtractor(spec).extract(answer)
     assert [batch.to_pylist() for batch in page.batches] == [[{"id": 1}, {"id": 2}]]
+
+
+@pytest.mark.parametrize("number", ["1e0", "1.50", "7", "true"])
+def test_a_column_that_the_dataset_has_as_text_keeps_the_text_of_its_numbers(number):
+    known = frozenset({"a"})
+    assert given_rows(f'[{{"a": {number}}}]', text_columns=known) == [{"a": number}]
+
+
+def test_records_in_a_column_that_the_dataset_has_as_text_stay_records():
+    assert given_rows('[{"a": {"b": 1}}]', text_columns=frozenset({"a"})) == [{"a": {"b": 1}}]
