@@ -7,8 +7,11 @@ from typing import Annotated
 
 from annotated_types import Ge
 
+from dil.config.egress import progress_key
+from dil.config.findings import Findings
+from dil.config.schema import SchemaSection
 from dil.model.contract import ContractMode, QuarantineSpec
-from dil.model.job import ClassRef, ConversionSpec
+from dil.model.job import ClassRef, ConversionSpec, StateSpec
 from dil.model.properties import Properties
 from dil.model.section import (
     Bool,
@@ -23,6 +26,9 @@ from dil.model.section import (
     prop,
 )
 
+_CONTRACT = "ms.schema.contract"
+_COMMIT = "ms.state.cursor.commit"
+_FAILURES = "converter.avro.max.conversion.failures"
 _T = Scope.TASK
 
 
@@ -96,7 +102,7 @@ class ConversionSection(Section):
 
 def conversion_spec(values: Properties, converters: tuple[ClassRef, ...]) -> ConversionSpec:
     """Return what happens to rows between extractor and writer."""
-    section = values.section(ConversionSection)
+    section, schema = values.section(ConversionSection), values.section(SchemaSection)
     return ConversionSpec(
         converters=converters,
         encrypted_fields=values.typed("ms.encryption.fields", tuple),
@@ -108,11 +114,31 @@ def conversion_spec(values: Properties, converters: tuple[ClassRef, ...]) -> Con
         zone=section.zone,
         binary_charset=section.binary_charset,
         max_failures=section.max_failures,
-        contract=ContractMode(values.text("ms.schema.contract")),
-        quarantine=_quarantine(values),
+        target=schema.target,
+        contract=schema.contract,
+        quarantine=QuarantineSpec(
+            schema.keeps_rejects, None if schema.max_rejects < 0 else schema.max_rejects
+        ),
     )
 
 
-def _quarantine(values: Properties) -> QuarantineSpec:
-    most = values.integer("ms.quarantine.max.rows")
-    return QuarantineSpec(values.boolean("ms.quarantine.enabled"), None if most < 0 else most)
+def check_contract(values: Properties, state: StateSpec, findings: Findings) -> None:
+    """Check that there is something to measure rows by, and a way to keep rows aside."""
+    if not findings.is_sound(_CONTRACT, _COMMIT, "ms.output.schema"):
+        return
+    schema = values.section(SchemaSection)
+    mode = schema.contract
+    if mode is not ContractMode.EVOLVE and not state.enabled and not schema.columns:
+        findings.problem(
+            _CONTRACT,
+            f"is {mode}, and no schema is known: without a state store none is recorded",
+            "Give the columns with ms.output.schema, or set state.store.enabled=true.",
+        )
+    puts_aside = mode in {ContractMode.DISCARD_ROW, ContractMode.DISCARD_VALUE}
+    key = progress_key(values)
+    if key and (puts_aside or values.section(ConversionSection).max_failures > 0):
+        findings.problem(
+            key,
+            "keeps progress, which does not hold the rows that were put aside before",
+            f"Leave it out, or set {_CONTRACT}=freeze or evolve with {_FAILURES}=0.",
+        )

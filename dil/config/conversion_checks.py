@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from dil.config.encryption_checks import check_encryption
 from dil.config.findings import Findings
+from dil.config.schema import SchemaSection
 from dil.model.job import ClassRef
 from dil.model.properties import Properties
 from dil.model.schema import ArrayType, Column, MapType, Primitive, RecordType, Schema
@@ -21,7 +22,6 @@ from dil.text.paths import compile_path
 
 _CLASSES = "converter.classes"
 _SCHEMA = "ms.output.schema"
-_FILTERING = "ms.enable.schema.based.filtering"
 _TARGET = "ms.target.schema"
 _INPUT = "ms.secondary.input"
 _BATCH = "ms.normalizer.batch.size"
@@ -60,8 +60,7 @@ class _Case:
 
     @property
     def target(self) -> Schema:
-        found = self.values[_TARGET]
-        return found if isinstance(found, tuple) else ()
+        return self.values.section(SchemaSection).target
 
 
 def _name(ref: ClassRef) -> str:
@@ -72,18 +71,18 @@ def _name(ref: ClassRef) -> str:
 
 def _given(values: Properties, findings: Findings) -> Schema | None:
     """Return the columns of rows in front of the converters: the schema's and derived ones."""
-    schema, derived = values[_SCHEMA], values["ms.derived.fields"]
-    if not isinstance(schema, tuple) or not schema or not findings.is_sound(_SCHEMA):
+    schema, derived = values.section(SchemaSection), values["ms.derived.fields"]
+    if not schema.columns or not findings.is_sound(_SCHEMA):
         return None
-    if not values.boolean(_FILTERING):
+    if not schema.filters:
         return None  # rows may have more columns
-    known = {column.name.lower() for column in schema}
+    known = {column.name.lower() for column in schema.columns}
     added = (
         Column(field.name, Primitive("string"))
         for field in (derived if isinstance(derived, tuple) else ())
         if isinstance(field, DerivedField) and field.name.lower() not in known
     )
-    return (*schema, *added)
+    return (*schema.columns, *added)
 
 
 def _check_order(names: Sequence[str], findings: Findings) -> None:

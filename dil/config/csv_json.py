@@ -11,11 +11,12 @@ from dataclasses import replace
 
 from dil.config.conversion import ConversionSection
 from dil.config.findings import Findings
+from dil.config.schema import SchemaSection
 from dil.model.csv_settings import CsvSettings, CsvSpec
 from dil.model.job import ClassRef
 from dil.model.json import JsonValue
 from dil.model.properties import Properties
-from dil.model.schema import ArrayType, Column, MapType, RecordType
+from dil.model.schema import ArrayType, MapType, RecordType
 from dil.model.settings import DerivedField
 from dil.spi.reading import ShapeError, Surroundings, as_object, build, texts
 
@@ -50,9 +51,9 @@ def check_csv(values: Properties, extractor: ClassRef | None, findings: Findings
     if not all(findings.is_sound(key) for key in (_KEY, _ORDER, _SCHEMA)):
         return
     _check_order(values, findings)
-    schema = values[_SCHEMA]
+    schema = values.section(SchemaSection).columns
     projected = values.typed(_KEY, CsvSettings).projected
-    if not isinstance(schema, tuple) or not schema:
+    if not schema:
         if projected:
             findings.notice(
                 _KEY,
@@ -82,9 +83,8 @@ def check_csv(values: Properties, extractor: ClassRef | None, findings: Findings
 
 def _check_columns(values: Properties, findings: Findings) -> None:
     """Refuse columns that no cell can hold."""
-    schema = values[_SCHEMA]
-    for column in schema if isinstance(schema, tuple) else ():
-        if isinstance(column, Column) and isinstance(column.type, RecordType | ArrayType | MapType):
+    for column in values.section(SchemaSection).columns:
+        if isinstance(column.type, RecordType | ArrayType | MapType):
             findings.problem(
                 _SCHEMA,
                 f'column "{column.name}" is nested, and a cell of CSV is one value',

@@ -34,8 +34,6 @@ _NOTED = {"job.schedule", "job.lock.enabled", "extractor.class"}
 _KEY_FILE_FIX = "Name a file whose first line is the master password."
 # Planning and looking at state do without the source, and not without the state store.
 _STATE_SECRETS = "state.store."
-# An empty array is an error here, not "blank": behaviour.md B19, checks 9 and 14.
-_NEVER_EMPTY = {"ms.parameters", "ms.output.schema"}
 _TABLE = "extract.table.name"
 
 
@@ -130,7 +128,7 @@ class _Reader:
 
     def _json(self, written: Written, entry: Property, text: Entry) -> object:
         value = _checked_json(entry, text, self.findings)
-        if not value and entry.name not in _NEVER_EMPTY:
+        if not value and not written.reads_empty:
             from pydantic_core import PydanticUseDefault
 
             raise PydanticUseDefault
@@ -254,7 +252,7 @@ def _parsed(entry: Property, written: Entry, around: Surroundings, findings: Fin
 
 def _json(entry: Property, written: Entry, around: Surroundings, findings: Findings) -> object:
     value = _checked_json(entry, written, findings)
-    if not value and entry.name not in _NEVER_EMPTY:
+    if not value:
         return blank(entry)
     return settings_json.read(entry.name, value, at_entry(around, written, findings))
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dil.config.findings import Findings
+from dil.config.schema import SchemaSection
 from dil.model.properties import Properties
 from dil.model.schema import ArrayType, Column, DataType, MapType, Primitive, RecordType, Schema
 from dil.model.settings import SchemaCleansing
@@ -15,26 +16,25 @@ from dil.model.suggestions import suggestion
 from dil.text.paths import compile_path
 
 _SCHEMA = "ms.output.schema"
-_FILTERING = "ms.enable.schema.based.filtering"
 _ENCRYPTED = "ms.encryption.fields"
 _ABSENT = f"is not in {_SCHEMA}, so nothing would be encrypted"
 
 
 def check_encryption(values: Properties, findings: Findings) -> None:
     """Check the paths against the schema, where it is given: strings that are never null."""
-    schema, paths = values[_SCHEMA], values[_ENCRYPTED]
-    if not isinstance(schema, tuple) or not schema or not isinstance(paths, tuple):
+    section, paths = values.section(SchemaSection), values[_ENCRYPTED]
+    schema = section.columns
+    if not schema or not isinstance(paths, tuple):
         return
     if not findings.is_sound(_SCHEMA, _ENCRYPTED):
         return
-    cleansing = values["ms.schema.cleansing"]
     for path in paths:
         # Given schemas hold cleansed names, paths those of the source.
-        names = _cleansed([str(name) for name in compile_path(path).steps], cleansing)
+        names = _cleansed([str(name) for name in compile_path(path).steps], section.cleansing)
         found = _find(names, schema)
         if isinstance(found, Column):
             _check_encrypted(path, found, findings)
-        elif found or values.boolean(_FILTERING):
+        elif found or section.filters:
             known = [column.name for column in schema]
             findings.problem(
                 _ENCRYPTED,
@@ -58,8 +58,8 @@ def _check_encrypted(path: str, column: Column, findings: Findings) -> None:
         )
 
 
-def _cleansed(names: Sequence[str], cleansing: object) -> list[str]:
-    if not isinstance(cleansing, SchemaCleansing) or not cleansing.enabled:
+def _cleansed(names: Sequence[str], cleansing: SchemaCleansing) -> list[str]:
+    if not cleansing.enabled:
         return list(names)
     from dil.text.java_regex import compile_java
 

@@ -9,6 +9,7 @@ from dil.config.output_checks import FILE_NAME
 from dil.config.paging import PagingSection
 from dil.config.parameters import ParametersSection
 from dil.config.preprocessing import dump_name, expansion
+from dil.config.schema import SchemaSection
 from dil.config.tables import is_of_files
 from dil.model.job import (
     Blocks,
@@ -20,7 +21,6 @@ from dil.model.job import (
     WritingSpec,
 )
 from dil.model.properties import Properties
-from dil.model.settings import SchemaCleansing
 from dil.spi.source import SourceSection
 
 
@@ -34,8 +34,7 @@ def extraction_section(
     values: Properties, extractor: ClassRef, preprocessors: tuple[PreprocessorSpec, ...] = ()
 ) -> ExtractionSpec:
     """Return how responses become rows and how pages are walked."""
-    paging = values.section(PagingSection)
-    cleansing = values.typed("ms.schema.cleansing", SchemaCleansing)
+    paging, schema = values.section(PagingSection), values.section(SchemaSection)
     return ExtractionSpec(
         extractor=extractor,
         parameters=values.section(ParametersSection).parameters,
@@ -46,9 +45,9 @@ def extraction_section(
         wait_timeout_s=paging.wait_timeout_s,
         data_field=values.text("ms.data.field"),
         csv=csv_section(values),
-        output_schema=values.typed("ms.output.schema", tuple) or None,
-        filters_by_schema=values.boolean("ms.enable.schema.based.filtering"),
-        cleansing=cleansing if cleansing.enabled else None,
+        output_schema=schema.columns or None,
+        filters_by_schema=schema.filters,
+        cleansing=schema.cleansing if schema.cleansing.enabled else None,
         default_types=tuple(values.typed("ms.data.default.type", dict).items()),
         charset=values.text("ms.source.data.character.set"),
         extra_content_types=_content_types(values.typed("ms.http.response.type", dict)),

@@ -32,33 +32,11 @@ EXAMPLES: Mapping[str, str] = {
   {"name": "is_open", "formula": {"type": "boolean", "source": "open", "value": "false"}},
   {"name": "lines", "formula": {"type": "int", "source": "address.line"}},
   {"name": "total", "formula": {"type": "number", "source": "amount"}}]""",
-    "ms.output.schema": """\
-[
-  {"columnName": "id", "isNullable": false, "dataType": {"type": "long"}, "comment": "the key"},
-  {"columnName": "ordered", "dataType": {"type": "string"}},
-  {"columnName": "open", "dataType": {"type": "boolean"}},
-  {"columnName": "amount", "dataType": {"type": "decimal", "precision": 18, "scale": 2}},
-  {"columnName": "state", "dataType": {"type": "enum", "name": "state",
-    "symbols": ["NEW", "PAID"]}},
-  {"columnName": "tags", "dataType": {"type": "array", "name": "tags", "items": "string"}},
-  {"columnName": "labels", "dataType": {"type": "map", "name": "labels", "values": "string"}},
-  {"columnName": "address", "dataType": {"type": "record", "name": "address", "values": [
-    {"columnName": "city", "isNullable": false, "dataType": {"type": "string"}},
-    {"columnName": "line", "dataType": {"type": ["int", "null"]}}]}}]""",
     "ms.extract.preprocessor.parameters": """\
 {"gpg-decrypt": {"keystore_path": "/secure/acme/secring.gpg"},
  "zip": {"member": ".*[.]csv"}}""",
     "ms.encryption.fields": """\
 ["address.city"]""",
-    "ms.target.schema": """\
-[
-  {"columnName": "region", "dataType": {"type": "string"}},
-  {"columnName": "orders", "dataType": {"type": "array", "name": "orders", "items":
-    {"name": "order", "dataType": {"type": "record", "name": "order", "values": [
-      {"columnName": "id", "dataType": {"type": "long"}},
-      {"columnName": "total", "dataType": {"type": "double"}}]}}}}]""",
-    "ms.schema.cleansing": """\
-{"pattern": "[^A-Za-z0-9_]", "replacement": "_"}""",
     "ms.secondary.input": """\
 [{"path": "/lake/crm/token", "fields": ["access_token"], "category": "authentication",
   "retry": {"delayInSec": 30, "retryCount": 10}}]""",

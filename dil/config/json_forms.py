@@ -20,7 +20,6 @@ from dil.model.s3_settings import S3Settings
 from dil.model.secret import Secret
 from dil.model.settings import (
     DerivedField,
-    SchemaCleansing,
     SecondaryInput,
 )
 from dil.spi.reading import inner_models, json_name
@@ -29,7 +28,6 @@ MODELS: Mapping[str, type[Setting]] = {
     "ms.derived.fields": DerivedField,
     "ms.source.s3.parameters": S3Settings,
     "ms.csv": CsvSettings,
-    "ms.schema.cleansing": SchemaCleansing,
     "ms.secondary.input": SecondaryInput,
 }
 _PLAIN: Mapping[object, str] = {

@@ -4,32 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-_COLUMNS = (
-    (
-        "columnName",
-        "text, required",
-        "Name of the column, also written `name`. Letters, digits and underscore.",
-    ),
-    ("isNullable", "true or false", "Whether null is allowed; left out it is."),
-    ("dataType", "object, or a type word", "Type of the column."),
-    (
-        "dataType.type",
-        "type word, required",
-        "`string`, `boolean`, `int`, `integer`, `long`, `int64`, `float`, `double`, `number`, "
-        "`decimal`, `bytes`, `date`, `time`, `timestamp`, `enum`, `array`, `map`, `record`, "
-        '`object`; `["int","null"]` is a nullable int. A union of other flat types is the widest '
-        "of its numbers, or else text.",
-    ),
-    ("dataType.name", "text", "Name of an enum, array, map or record in Avro."),
-    ("dataType.items", "type word or column", "Of an array: its items."),
-    ("dataType.values", "type word or column; columns", "Of a map; of a record or object."),
-    ("dataType.fields", "columns", "The same as `values` of a record."),
-    ("dataType.symbols", "array of texts", "Of an enum."),
-    ("dataType.precision", "whole number", "Digits of a decimal; left out 38."),
-    ("dataType.scale", "whole number", "Digits behind its point; left out 0."),
-    ("comment", "text", "For people."),
-)
-
 # (member, value, meaning) of what is read without a model.
 WITHOUT_MODEL: Mapping[str, tuple[tuple[str, str, str], ...]] = {
     "ms.extract.preprocessor.parameters": (
@@ -82,6 +56,4 @@ WITHOUT_MODEL: Mapping[str, tuple[tuple[str, str, str], ...]] = {
         ("(a column's name)", "a type word", "Type of the column where it is inferred."),
     ),
     "ms.encryption.fields": (),
-    "ms.output.schema": _COLUMNS,
-    "ms.target.schema": _COLUMNS,
 }

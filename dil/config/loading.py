@@ -11,7 +11,6 @@ from msgspec import Struct
 from dil.config import (
     checks,
     column_checks,
-    contract_checks,
     conversion_checks,
     csv_json,
     egress,
@@ -25,7 +24,7 @@ from dil.config import (
     secondary_checks,
 )
 from dil.config.canonical import canonical
-from dil.config.conversion import conversion_spec
+from dil.config.conversion import check_contract, conversion_spec
 from dil.config.digest import digest
 from dil.config.effective import Place, evaluate, evaluate_some, read_section, report_missing
 from dil.config.entry import Entry
@@ -222,7 +221,7 @@ class _Builder(Struct):
         preprocessing.check_preprocessors(plugins.preprocessors, properties, findings)
         preprocessing.check_dump(properties, findings)
         output_checks.check_output(properties, findings)
-        contract_checks.check_contract(properties, findings)
+        check_contract(properties, state, findings)
         conversion_checks.check_conversion(properties, plugins.converters, findings)
         column_checks.check_columns(properties, plugins, findings)
         publishing_checks.check_publishing(

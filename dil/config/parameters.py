@@ -167,7 +167,7 @@ class ParametersSection(Section):
     """What requests are made of."""
 
     parameters: Annotated[
-        tuple[Parameter, ...], Written(ValueType.JSON_ARRAY, read=_parameters)
+        tuple[Parameter, ...], Written(ValueType.JSON_ARRAY, read=_parameters, reads_empty=True)
     ] = prop(
         "ms.parameters",
         "Request parameters in order; each is a variable as well. Names that start with `tmp` "

@@ -9,6 +9,7 @@ import re
 
 from dil.config.findings import Findings
 from dil.config.preprocessing import is_file_dump
+from dil.config.schema import SchemaSection
 from dil.model.job import PlanningSpec
 from dil.model.properties import Properties
 from dil.model.schema import ArrayType, Column, DataType, MapType, RecordType
@@ -26,10 +27,10 @@ _TYPED = {"AVRO", "OTHER", "PARQUET", "ORC"}
 
 def check_rows(values: Properties, planning: PlanningSpec, findings: Findings) -> None:
     """Check the sources of derived fields, and whether the types of files can differ."""
-    schema = values[_SCHEMA]
+    schema = values.section(SchemaSection).columns
     if not findings.is_sound(_SCHEMA) or is_file_dump(values):
         return
-    if isinstance(schema, tuple) and schema:
+    if schema:
         _check_sources(values, schema, findings)
     elif _types_may_differ(values, planning):
         findings.notice(

@@ -8,10 +8,9 @@ from pathlib import Path
 
 from dil.config import conversion_json, csv_json, preprocessing, s3_json
 from dil.config.derived_json import derived_fields
-from dil.config.schema_json import output_schema, primitive
+from dil.config.schema_columns import primitive
 from dil.model.json import JsonValue
 from dil.model.settings import (
-    SchemaCleansing,
     SecondaryInput,
 )
 from dil.model.suggestions import REGEX_FIX
@@ -24,7 +23,7 @@ from dil.spi.reading import (
     each,
 )
 from dil.storage.locations import PathError, any_path
-from dil.text.regular_expressions import check_regex, regex_error
+from dil.text.regular_expressions import regex_error
 from dil.text.variables import placeholders
 
 
@@ -52,13 +51,6 @@ def _default_types(value: JsonValue, around: Surroundings) -> dict[str, str]:
             raise ShapeError((f'"{name}" has no type', f'For example {{"{name}":"string"}}.'))
         found[name] = primitive(word, f'"{name}"').word
     return found
-
-
-def _cleansing(value: JsonValue, around: Surroundings) -> SchemaCleansing:
-    del around
-    cleansing = build(SchemaCleansing, as_object(value))
-    check_regex(cleansing.pattern, "pattern")
-    return cleansing
 
 
 def _secondary_inputs(value: JsonValue, around: Surroundings) -> tuple[SecondaryInput, ...]:
@@ -119,9 +111,7 @@ _READERS: Mapping[str, Callable[[JsonValue, Surroundings], object]] = {
     **preprocessing.READERS,
     **s3_json.READERS,
     "ms.derived.fields": derived_fields,
-    "ms.output.schema": output_schema,
     "ms.data.default.type": _default_types,
-    "ms.schema.cleansing": _cleansing,
     "ms.secondary.input": _secondary_inputs,
 }
 _EMPTY: Mapping[str, Callable[[], object]] = {
@@ -130,8 +120,6 @@ _EMPTY: Mapping[str, Callable[[], object]] = {
     **preprocessing.EMPTY,
     **s3_json.EMPTY,
     "ms.derived.fields": tuple,
-    "ms.output.schema": tuple,
     "ms.secondary.input": tuple,
     "ms.data.default.type": dict,
-    "ms.schema.cleansing": SchemaCleansing,
 }

@@ -13,13 +13,13 @@ from dil.config.paging import PagingSection
 from dil.config.parameters import ParametersSection
 from dil.config.property import Group, Property
 from dil.config.running import EventsSection, ExecutionSection
+from dil.config.schema import SchemaSection
 from dil.config.sections import properties_of
 from dil.config.state import StateSection
 from dil.config.table_job import IDENTITY, SECRETS
 from dil.config.table_output import PUBLISHING, WRITING
 from dil.config.table_planning import PLANNING
 from dil.config.table_rows import EXTRACTION
-from dil.config.table_schema import SCHEMA
 from dil.config.table_source import SOURCE
 from dil.config.tables import TablesSection
 from dil.config.timelabels_section import TimelabelsSection
@@ -47,7 +47,7 @@ GROUPS: tuple[Group, ...] = (
     _group("http", "HTTP"),
     _group("paging", "Parameters, paging and sessions", ParametersSection, PagingSection),
     EXTRACTION,
-    SCHEMA,
+    _group("schema", "Schema", SchemaSection),
     _group("conversion", "Conversion", ConversionSection),
     WRITING,
     PUBLISHING,

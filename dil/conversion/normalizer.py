@@ -16,7 +16,6 @@ from dil.conversion.nesting import as_lists, as_maps, conformed
 from dil.conversion.section import NormalizerSection
 from dil.errors import ConversionError
 from dil.model.arrow import raw_schema
-from dil.model.properties import Properties
 from dil.model.schema import ArrayType, Column, MapType, RecordType, Schema
 from dil.spi.converter import Converter, ConverterContext, PageFacts
 
@@ -30,9 +29,10 @@ class JsonNormalizer(Converter):
 
     def __init__(self, context: ConverterContext) -> None:
         super().__init__(context)
-        properties = context.job.properties
-        size = min(properties.section(NormalizerSection).batch_size, _MOST_ROWS)
-        self._normaliser = _Normaliser(_settings(properties, size), _by_declaration)
+        section = context.job.properties.section(NormalizerSection)
+        size = min(section.batch_size, _MOST_ROWS)
+        settings = _Settings(context.job.conversion.target, size, section.breaks)
+        self._normaliser = _Normaliser(settings, _by_declaration)
 
     @property
     def declared(self) -> Schema:
@@ -63,10 +63,10 @@ class AvroNormalizer(Converter):
 
     def __init__(self, context: ConverterContext) -> None:
         super().__init__(context)
-        properties = context.job.properties
-        size = properties.section(NormalizerSection).batch_size
-        size = _AVRO_ROWS if size > _MOST_ROWS else size
-        self._normaliser = _Normaliser(_settings(properties, size), _as_array)
+        section = context.job.properties.section(NormalizerSection)
+        size = _AVRO_ROWS if section.batch_size > _MOST_ROWS else section.batch_size
+        settings = _Settings(context.job.conversion.target, size, section.breaks)
+        self._normaliser = _Normaliser(settings, _as_array)
 
     @property
     def declared(self) -> Schema:
@@ -93,11 +93,6 @@ class _Settings:
     target: Schema
     size: int
     breaks: bool
-
-
-def _settings(properties: Properties, size: int) -> _Settings:
-    target = properties.typed(_TARGET, tuple)
-    return _Settings(target, size, properties.section(NormalizerSection).breaks)
 
 
 class _Normaliser:

@@ -25,12 +25,11 @@ class RangeGenerator(Converter):
 
     def __init__(self, context: ConverterContext) -> None:
         super().__init__(context)
-        properties = context.job.properties
-        self.declared: Schema = properties.typed("ms.target.schema", tuple)
+        self.declared: Schema = context.job.conversion.target
         self._schema = pa.schema(
             [field.with_type(pa.string()) for field in raw_schema(self.declared)]
         )
-        section = properties.section(RangesSection)
+        section = context.job.properties.section(RangesSection)
         self._size, self._end = section.batch_size, section.last
         self._rows = 0
         self._start = pa.nulls(0, pa.string())

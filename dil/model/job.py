@@ -190,7 +190,8 @@ class ConversionSpec:
     ``encrypted_fields`` are dot paths by the names of the source (B9.11). ``keeps_columns`` tells
     that columns of the dataset which the rows lack are written as null.
     Formats are Joda patterns tried in order (B11.3.1); ``zone`` applies where a text names none.
-    ``max_failures`` rows may be put aside per work unit before it fails.
+    ``max_failures`` rows may be put aside per work unit before it fails. ``target`` are the columns
+    of what a normaliser or range generator makes.
     """
 
     converters: tuple[ClassRef, ...] = ()
@@ -203,6 +204,7 @@ class ConversionSpec:
     zone: str = "UTC"
     binary_charset: str = "UTF8"
     max_failures: int = 0
+    target: Schema = ()
     contract: ContractMode = ContractMode.EVOLVE
     quarantine: QuarantineSpec = field(default_factory=QuarantineSpec)
 

@@ -103,8 +103,9 @@ class Written:
     The words of an enum are those of its type, a Literal or an enum of texts, or ``words``; they
     are read in any letter case. ``later_words`` are valid and not supported yet. ``secret`` says
     that the whole value is a secret. ``read`` makes the value from what is read so far, of a JSON
-    property the JSON, and the surroundings of the job; without it that is the value. ``members``
-    says what stands inside JSON that is read without a model.
+    property the JSON, and the surroundings of the job; without it that is the value. An empty array
+    or object is read only where ``reads_empty`` says so, else it counts as blank. ``members`` says
+    what stands inside JSON that is read without a model.
     """
 
     kind: ValueType
@@ -112,6 +113,7 @@ class Written:
     later_words: tuple[str, ...] = ()
     secret: bool = False
     read: Callable[..., object] | None = None
+    reads_empty: bool = False
     members: tuple[MemberText, ...] = ()
 
     def __get_pydantic_core_schema__(

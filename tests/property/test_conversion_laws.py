@@ -96,12 +96,7 @@ def test_ranges_cover_all_rows_whatever_the_pages(
 ) -> None:
     job = chain(
         converters=[converter("csv-range-generator")],
-        properties={
-            "ms.target.schema": (
-                Column("start", Primitive("string")),
-                Column("end", Primitive("string")),
-            ),
-        },
+        target=(Column("start", Primitive("string")), Column("end", Primitive("string"))),
         sections=[RangesSection(batch_size=size, last="~")],
     )
     batch = pa.record_batch({"c": pa.array(cells, pa.string())})

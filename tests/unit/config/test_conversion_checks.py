@@ -275,7 +275,6 @@ def test_validation_input_that_nothing_reads_gives_a_notice():
     values = Properties(
         {
             "ms.secondary.input": (entry,),
-            "ms.output.schema": (),
             "ms.encryption.fields": (),
             "ms.derived.fields": (),
             "ms.validation.attributes": ValidationAttributes(),

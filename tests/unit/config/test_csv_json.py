@@ -8,7 +8,6 @@ from dil.config.csv_json import check_csv
 from dil.config.findings import Findings
 from dil.model.csv_settings import CsvSettings, CsvSpec
 from dil.model.job import ClassRef
-from dil.model.properties import Properties
 
 CSV = ClassRef("dil.extraction.csv.extractor", "CsvExtractor")
 SCHEMA = (
@@ -98,11 +97,11 @@ def test_derived_fields_take_no_cell_unless_they_read_their_own_column(job_file)
 
 def checked(job_file, properties, extractor=CSV):
     """Check properties that were each read in a job of its own."""
-    values = dict(job_file.load().job.properties)
+    values = job_file.load().job.properties
     for name, text in properties.items():
-        values[name] = job_file.load({name: text}).job.properties[name]
+        values = values.having(name, job_file.load({name: text}).job.properties[name])
     findings = Findings()
-    check_csv(Properties(values), extractor, findings)
+    check_csv(values, extractor, findings)
     return [(p.key, p.what) for p in (*findings.problems, *findings.notices)]
 
 

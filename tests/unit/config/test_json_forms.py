@@ -9,7 +9,7 @@ import pytest
 from dil.config import planning_spec
 from dil.config.explaining import explain
 from dil.config.json_forms import form_of
-from dil.config.schema_json import COLUMN_MEMBERS
+from dil.config.schema_columns import COLUMN_MEMBERS
 from dil.config.table import TABLE
 from dil.config.watermarks import MEMBERS
 from dil.model.section import Support

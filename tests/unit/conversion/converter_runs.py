@@ -39,7 +39,7 @@ def normalising(
 ) -> ConversionChain:
     return chain(
         converters=[converter(name)],
-        properties={"ms.target.schema": target},
+        target=target,
         sections=[NormalizerSection(batch_size=size, breaks=breaks)],
     )
 

@@ -13,7 +13,7 @@ from tests.unit.conversion.converter_runs import columns, converter, rows
 def ranges(size: int, end: str = "zzzzzzzzzz", word: str = "string") -> ConversionChain:
     return chain(
         converters=[converter("csv-range-generator")],
-        properties={"ms.target.schema": columns(start=word, end=word)},
+        target=columns(start=word, end=word),
         sections=[RangesSection(batch_size=size, last=end)],
     )
 

@@ -1,4 +1,4 @@
-"""``ms.output.schema``: DIL's columnar schema form. Source: behaviour.md B9.2."""
+"""Columns as JSON, DIL's columnar schema form. Source: behaviour.md B9.2, B11.4."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from dil.model.schema import (
     RecordType,
     Schema,
 )
+from dil.model.section import MemberText
 from dil.model.suggestions import nearest, suggestion
 from dil.spi.reading import ShapeError, Surroundings, as_array, as_object
 
@@ -36,6 +37,34 @@ _TYPE_MEMBERS: Mapping[str, tuple[str, ...]] = {
 }
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _MAX_DECIMAL_DIGITS = 76
+# The record whose members are the moved columns, whatever these are (B11.4).
+_MOVED = RecordType(())
+# What stands inside a column: path, value and meaning.
+COLUMN_TEXTS: tuple[MemberText, ...] = (
+    (
+        "columnName",
+        "text, required",
+        "Name of the column, also written `name`. Letters, digits and underscore.",
+    ),
+    ("isNullable", "true or false", "Whether null is allowed; left out it is."),
+    ("dataType", "object, or a type word", "Type of the column."),
+    (
+        "dataType.type",
+        "type word, required",
+        "`string`, `boolean`, `int`, `integer`, `long`, `int64`, `float`, `double`, `number`, "
+        "`decimal`, `bytes`, `date`, `time`, `timestamp`, `enum`, `array`, `map`, `record`, "
+        '`object`; `["int","null"]` is a nullable int. A union of other flat types is the widest '
+        "of its numbers, or else text.",
+    ),
+    ("dataType.name", "text", "Name of an enum, array, map or record in Avro."),
+    ("dataType.items", "type word or column", "Of an array: its items."),
+    ("dataType.values", "type word or column; columns", "Of a map; of a record or object."),
+    ("dataType.fields", "columns", "The same as `values` of a record."),
+    ("dataType.symbols", "array of texts", "Of an enum."),
+    ("dataType.precision", "whole number", "Digits of a decimal; left out 38."),
+    ("dataType.scale", "whole number", "Digits behind its point; left out 0."),
+    ("comment", "text", "For people."),
+)
 
 
 def output_schema(value: JsonValue, around: Surroundings) -> Schema:
@@ -54,6 +83,62 @@ def output_schema(value: JsonValue, around: Surroundings) -> Schema:
     if findings:
         raise ShapeError(*findings)
     return columns
+
+
+def target_schema(value: JsonValue, around: Surroundings) -> Schema:
+    """Return the columns; a container without a definition holds the moved columns (B11.4).
+
+    Raises:
+        ShapeError: as ms.output.schema.
+    """
+    items = as_array(value)
+    open_types = {index: found for index, item in enumerate(items) if (found := _open_type(item))}
+    closed = [
+        {**as_object(item), "dataType": "string"} if index in open_types else item
+        for index, item in enumerate(items)
+    ]
+    columns = output_schema(closed, around)
+    return tuple(
+        type(column)(column.name, open_types[index], column.nullable, column.comment)
+        if index in open_types
+        else column
+        for index, column in enumerate(columns)
+    )
+
+
+def _open_type(column: JsonValue) -> DataType | None:
+    """Return the type of a column that leaves open what its array, map or record holds."""
+    data_type = column.get("dataType") if isinstance(column, Mapping) else None
+    word, members = _word(data_type)
+    if word in {"record", "object"} and not {"values", "fields"} & members.keys():
+        return _MOVED
+    if word == "map" and "values" not in members:
+        return MapType(Primitive("string"), name=_name(members))
+    if word == "array":
+        items = members.get("items")
+        if isinstance(items, Mapping) and "dataType" in items:
+            items = items["dataType"]
+        inner, inside = _word(items)
+        is_open = items is None or (
+            inner in {"record", "object"} and not {"values", "fields"} & inside.keys()
+        )
+        return ArrayType(_MOVED, name=_name(members)) if is_open else None
+    return None
+
+
+def _word(data_type: JsonValue) -> tuple[str, Mapping[str, JsonValue]]:
+    """Return the type word in lower case, and the members that stand beside it."""
+    if isinstance(data_type, str):
+        return data_type.lower(), {}
+    if not isinstance(data_type, Mapping):
+        return "", {}
+    word = data_type.get("type")
+    return (word.lower(), data_type) if isinstance(word, str) else ("", {})
+
+
+def _name(members: Mapping[str, JsonValue]) -> str:
+    name = members.get("name")
+    return name if isinstance(name, str) else ""
 
 
 def primitive(word: str, where: str) -> Primitive:
@@ -160,8 +245,7 @@ def _data_type(
 def _typed(
     word: str, members: Mapping[str, JsonValue], where: str, findings: list[tuple[str, str]]
 ) -> DataType:
-    name = members.get("name")
-    label = name if isinstance(name, str) else ""
+    label = _name(members)
     known = ("type", "name", *_TYPE_MEMBERS.get(word, ()))
     _report_unknown(members, known, f"{where}.dataType", findings)
     match word:
