@@ -1,9 +1,14 @@
-"""Who may publish into a dataset: ``_dil/owner.json`` (spec README 24)."""
+"""Who may publish into a dataset: ``_dil/owner.json`` and ``_dil/owners`` (spec README 24).
+
+The first job is named by ``owner.json``. Each further one, and one that changed its mode, has a
+file of its own in ``owners``. A job enters itself first and then looks for others: of two that
+come at the same moment at least one sees the other, however long it was stopped in between.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from hashlib import sha256
 
 import msgspec
 
@@ -14,6 +19,8 @@ from dil.publishing.layout import META
 from dil.storage import Filesystem
 
 FORMAT = 1
+_FIRST = "owner.json"
+_FOLDER = "owners"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,47 +38,92 @@ class _Owners:
     owners: tuple[Owner, ...]
 
 
+@dataclass(slots=True)
+class _Entry:
+    """What is known of one job in one state store, and the files that say so, the newest last."""
+
+    owner: Owner
+    paths: list[str] = field(default_factory=list)
+
+
+_Entries = dict[tuple[str, str], _Entry]
+
+
 def claim(
     filesystem: Filesystem, dataset_dir: str, owner: Owner, *, dir_mode: int | None = None
 ) -> None:
     """Enter a job as an owner of the dataset; a folder that is made for it gets ``dir_mode``.
 
+    Only the run that holds the job's lease may call it.
+
     Raises:
         ConfigError: another job owns it, and not both of them only append.
         StateError: a newer version wrote who owns it, or the file is damaged.
     """
-    path = f"{dataset_dir}/{META}/owner.json"
-    first = msgspec.json.encode(_Owners(FORMAT, (owner,)))
+    meta = f"{dataset_dir}/{META}"
     filesystem.make_folder(dataset_dir, mode=dir_mode)
-    if filesystem.put_if_absent(path, first):
+    before = _entries(filesystem, meta)
+    _refuse_others(before, owner, dataset_dir)
+    known = before.get((owner.job, owner.store))
+    if known is not None and known.owner == owner:
         return
-    known = _read(filesystem, path)
-    if owner in known:
-        return
-    others = [other for other in known if (other.job, other.store) != (owner.job, owner.store)]
-    _refuse_other_store(others, owner, path)
-    rivals = [other for other in others if {other.mode, owner.mode} != {PublishMode.APPEND}]
-    if rivals:
-        raise ConfigError.single(
-            "data.publisher.final.dir",
-            f"leads to {dataset_dir}, which belongs to job {rivals[0].job} "
-            f"with its state in {rivals[0].store} (publish mode {rivals[0].mode})",
-            "Two jobs may share a dataset only when both append. Choose another final dir or "
-            f"table name, or, if that job is gone, delete {path}.",
-        )
-    filesystem.put(path, msgspec.json.encode(_Owners(FORMAT, (*others, owner))))
+    path = f"{meta}/{_FIRST}"
+    if before or not filesystem.put_if_absent(path, _document(owner)):
+        path = _own_path(meta, owner)
+        filesystem.put(path, _document(owner))
+    try:
+        _refuse_others(_entries(filesystem, meta), owner, dataset_dir)
+    except ConfigError:
+        if known is None:
+            filesystem.delete_file(path)
+        else:
+            filesystem.put(path, _document(known.owner))
+        raise
 
 
-def _refuse_other_store(others: Iterable[Owner], owner: Owner, path: str) -> None:
-    """Refuse the same job with another state: it would read everything again and append it."""
+def _refuse_others(entries: _Entries, owner: Owner, dataset_dir: str) -> None:
+    others = [entry for key, entry in entries.items() if key != (owner.job, owner.store)]
     for other in others:
-        if other.job == owner.job:
+        if other.owner.job == owner.job:
+            # With another state it would read everything again and append it.
             raise ConfigError.single(
                 "state.store.dir / state.store.db.url",
-                f"is {owner.store}, but job {owner.job} kept its watermarks in {other.store} when "
-                "it published here; without them it would read everything again",
-                f"Set it back, or copy the state and delete {path}.",
+                f"is {owner.store}, but job {owner.job} kept its watermarks in "
+                f"{other.owner.store} when it published here; without them it would read "
+                "everything again",
+                f"Set it back, or copy the state and delete {' and '.join(other.paths)}.",
             )
+    for other in others:
+        if {other.owner.mode, owner.mode} != {PublishMode.APPEND}:
+            raise ConfigError.single(
+                "data.publisher.final.dir",
+                f"leads to {dataset_dir}, which belongs to job {other.owner.job} "
+                f"with its state in {other.owner.store} (publish mode {other.owner.mode})",
+                "Two jobs may share a dataset only when both append. Choose another final dir or "
+                f"table name, or, if that job is gone, delete {' and '.join(other.paths)}.",
+            )
+
+
+def _entries(filesystem: Filesystem, meta: str) -> _Entries:
+    """Return who owns the dataset; a job's own file counts more than ``owner.json``."""
+    found: _Entries = {}
+    own = (file.path for file in filesystem.files(f"{meta}/{_FOLDER}"))
+    whole = [path for path in own if not path.rpartition("/")[2].startswith(".")]
+    for path in (f"{meta}/{_FIRST}", *whole):
+        for owner in _read(filesystem, path):
+            entry = found.setdefault((owner.job, owner.store), _Entry(owner))
+            entry.owner = owner
+            entry.paths.append(path)
+    return found
+
+
+def _own_path(meta: str, owner: Owner) -> str:
+    name = sha256(f"{owner.job}\n{owner.store}".encode()).hexdigest()[:16]
+    return f"{meta}/{_FOLDER}/{name}.json"
+
+
+def _document(owner: Owner) -> bytes:
+    return msgspec.json.encode(_Owners(FORMAT, (owner,)))
 
 
 def _read(filesystem: Filesystem, path: str) -> tuple[Owner, ...]:
