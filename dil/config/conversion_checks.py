@@ -11,10 +11,12 @@ from dataclasses import dataclass
 from dil.config.encryption_checks import check_encryption
 from dil.config.findings import Findings
 from dil.config.schema import SchemaSection
+from dil.config.secondary import KEY as SECONDARY
+from dil.config.secondary import SecondarySection
 from dil.model.job import ClassRef
 from dil.model.properties import Properties
 from dil.model.schema import ArrayType, Column, MapType, Primitive, RecordType, Schema
-from dil.model.settings import DerivedField, SecondaryInput
+from dil.model.settings import DerivedField
 from dil.model.suggestions import nearest
 from dil.model.validation_attributes import ValidationAttributes
 from dil.spi.registry import BUILT_IN, PluginKind
@@ -23,7 +25,6 @@ from dil.text.paths import compile_path
 _CLASSES = "converter.classes"
 _SCHEMA = "ms.output.schema"
 _TARGET = "ms.target.schema"
-_INPUT = "ms.secondary.input"
 _BATCH = "ms.normalizer.batch.size"
 _ATTRIBUTES = "ms.validation.attributes"
 _JSON_NORMALIZER = "json-normalizer"
@@ -103,11 +104,10 @@ def _check_order(names: Sequence[str], findings: Findings) -> None:
 
 
 def _note_unread_input(values: Properties, findings: Findings) -> None:
-    inputs = values[_INPUT]
-    for index, source in enumerate(inputs if isinstance(inputs, tuple) else ()):
-        if isinstance(source, SecondaryInput) and source.category == "validation":
+    for index, source in enumerate(values.section(SecondarySection).inputs):
+        if source.category == "validation":
             findings.notice(
-                _INPUT,
+                SECONDARY,
                 f"[{index}] is of category validation, and nothing reads it",
                 f"Add {_VALIDATION} to {_CLASSES}, or remove the entry.",
             )

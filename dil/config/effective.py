@@ -19,6 +19,7 @@ from dil.config.sections import properties_of, validate
 from dil.config.surroundings import Surroundings
 from dil.config.table import IN_SECTIONS, SECTIONS, TABLE
 from dil.config.table_job import SECRETS
+from dil.config.watermarks import PlanningSection
 from dil.errors import Origin
 from dil.model.json import JsonValue
 from dil.model.secret import Secret
@@ -34,7 +35,7 @@ _NOTED = {"job.schedule", "job.lock.enabled", "extractor.class"}
 _KEY_FILE_FIX = "Name a file whose first line is the master password."
 # Planning and looking at state do without the source, and not without the state store.
 _STATE_SECRETS = "state.store."
-_TABLE = "extract.table.name"
+_TABLE, _ZONE = "extract.table.name", "ms.timezone"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,13 +65,19 @@ def evaluate(
     """
     plain = Surroundings(SecretResolver(place.environ, place.folder), "UTC", _no_notice)
     first = [entry.name for entry in SECRETS.properties]
-    found = evaluate_some(entries, [*first, "ms.timezone"], plain, findings)
+    found = evaluate_some(entries, first, plain, findings)
     resolver = _resolver(found, place, findings, needed=secrets)
-    around = Surroundings(resolver, str(found["ms.timezone"]), _no_notice, secrets)
+    around = Surroundings(resolver, read_zone(entries, plain, findings), _no_notice, secrets)
     sections = [read_section(each, entries, around, findings) for each in SECTIONS]
     rest = [name for name in TABLE if name not in found and name not in IN_SECTIONS]
     found |= evaluate_some(entries, rest, around, findings)
     return Values(found, sections, around)
+
+
+def read_zone(entries: Mapping[str, Entry], plain: Surroundings, findings: Findings) -> str:
+    """Return the zone of texts that name none, with which all other properties are read."""
+    only = {name: entry for name, entry in entries.items() if name == _ZONE}
+    return read_section(PlanningSection, only, plain, findings).zone
 
 
 def read_section(

@@ -13,8 +13,8 @@ from annotated_types import Ge
 
 from dil.config.findings import Findings
 from dil.config.job_paths import path_of
-from dil.config.secondary_checks import KEY as SECONDARY
-from dil.config.secondary_checks import has_payload
+from dil.config.secondary import KEY as SECONDARY
+from dil.config.secondary import has_payload
 from dil.model.egress import AuditSpec, EgressSpec
 from dil.model.properties import Properties
 from dil.model.section import ONE_OF, Bool, Int, Long, PathText, Scope, Section, Support, Text, prop
@@ -30,6 +30,19 @@ _METHOD = "ms.http.request.method"
 _KEY = "ms.http.idempotency.header"
 _UNSAFE = "ms.http.retry.unsafe"
 _ONCE = frozenset({"POST", "PATCH"})
+
+
+@dataclass(frozen=True, slots=True)
+class ProgressSection(Section):
+    """When progress inside a work unit is kept."""
+
+    commit: Annotated[Literal["unit", "page"], ONE_OF] = prop(
+        "ms.state.cursor.commit",
+        "How often progress inside a work unit is kept: `unit` at its end, `page` also between "
+        "its pages, so that a later attempt or run goes on from there.",
+        default="unit",
+        identity=False,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +159,7 @@ def progress_key(values: Properties) -> str:
     """Return the property that keeps progress inside work units, empty text where none does."""
     if resumes(values):
         return _RESUME
-    return _COMMIT if values.text(_COMMIT) == "page" else ""
+    return _COMMIT if values.section(ProgressSection).commit == "page" else ""
 
 
 def egress_section(values: Properties) -> EgressSpec:

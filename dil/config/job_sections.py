@@ -11,6 +11,7 @@ from dil.config.parameters import ParametersSection
 from dil.config.preprocessing import dump_name, expansion
 from dil.config.schema import SchemaSection
 from dil.config.tables import is_of_files
+from dil.config.watermarks import PlanningSection
 from dil.model.job import (
     Blocks,
     ClassRef,
@@ -53,7 +54,7 @@ def extraction_section(
         extra_content_types=_content_types(values.typed("ms.http.response.type", dict)),
         primary_keys=values.typed("extract.primary.key.fields", tuple),
         delta_fields=values.typed("extract.delta.fields", tuple),
-        min_records=values.integer("ms.work.unit.min.records"),
+        min_records=values.section(PlanningSection).min_records,
         egress=egress_section(values),
         preprocessors=preprocessors,
         expansion=expansion(values),

@@ -8,13 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 EXAMPLES: Mapping[str, str] = {
-    "ms.watermark": """\
-[
-  {"name": "system", "type": "datetime", "range": {"from": "2024-01-01", "to": "P0D"}},
-  {"name": "region", "type": "unit",
-   "units": [{"region": "eu", "host": "a"}, {"region": "us", "host": "b"}]}]""",
-    "ms.work.unit.partition": """\
-{"monthly": ["2020-01-01", "2024-01-01"], "daily": ["2024-01-01", "-"]}""",
     "ms.source.s3.parameters": """\
 {"region": "eu-central-1", "read_timeout_seconds": 120}""",
     "ms.csv": """\
@@ -37,7 +30,4 @@ EXAMPLES: Mapping[str, str] = {
  "zip": {"member": ".*[.]csv"}}""",
     "ms.encryption.fields": """\
 ["address.city"]""",
-    "ms.secondary.input": """\
-[{"path": "/lake/crm/token", "fields": ["access_token"], "category": "authentication",
-  "retry": {"delayInSec": 30, "retryCount": 10}}]""",
 }

@@ -20,7 +20,6 @@ from dil.model.s3_settings import S3Settings
 from dil.model.secret import Secret
 from dil.model.settings import (
     DerivedField,
-    SecondaryInput,
 )
 from dil.spi.reading import inner_models, json_name
 
@@ -28,7 +27,6 @@ MODELS: Mapping[str, type[Setting]] = {
     "ms.derived.fields": DerivedField,
     "ms.source.s3.parameters": S3Settings,
     "ms.csv": CsvSettings,
-    "ms.secondary.input": SecondaryInput,
 }
 _PLAIN: Mapping[object, str] = {
     str: "text",

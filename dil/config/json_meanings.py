@@ -28,30 +28,6 @@ WITHOUT_MODEL: Mapping[str, tuple[tuple[str, str, str], ...]] = {
         ("(preprocessor).unwrap", "text", "aggregated-json: path that is followed first."),
         ("(preprocessor).fields", "text", "aggregated-json: paths, comma separated, to copy."),
     ),
-    "ms.watermark": (
-        ("name", "text, required", "Name of the watermark; part of every signature."),
-        ("type", "datetime, unit", "At most one of each."),
-        ("range", "object", "Of a `datetime` watermark, required: what there is to read."),
-        (
-            "range.from",
-            "text",
-            "A date or time, or a duration counted back from now, such as `P30D` or `P1DT6H`.",
-        ),
-        ("range.to", "text", "The same; `-` is now, `P0D` the last midnight."),
-        (
-            "units",
-            "comma list, array of texts, array of objects",
-            "Of a `unit` watermark, required. Text `a` under the name `id` is the unit "
-            '`{"id":"a"}`; each member of a unit is a variable.',
-        ),
-    ),
-    "ms.work.unit.partition": (
-        (
-            "(a partition word)",
-            "array of two dates",
-            "From and to of the part that is cut so; the last to may be `-`, without end.",
-        ),
-    ),
     "ms.data.default.type": (
         ("(a column's name)", "a type word", "Type of the column where it is inferred."),
     ),

@@ -21,12 +21,19 @@ from dil.config import (
     preprocessing,
     publishing_checks,
     row_checks,
-    secondary_checks,
+    secondary,
 )
 from dil.config.canonical import canonical
 from dil.config.conversion import check_contract, conversion_spec
 from dil.config.digest import digest
-from dil.config.effective import Place, evaluate, evaluate_some, read_section, report_missing
+from dil.config.effective import (
+    Place,
+    evaluate,
+    evaluate_some,
+    read_section,
+    read_zone,
+    report_missing,
+)
 from dil.config.entry import Entry
 from dil.config.findings import Findings
 from dil.config.first_digest import first_digest
@@ -37,10 +44,7 @@ from dil.config.job_sections import (
     source_section,
     writing_section,
 )
-from dil.config.planning_section import (
-    PLANNING_NAMES,
-    planning_section,
-)
+from dil.config.planning import PLANNING_NAMES, planning_section
 from dil.config.plugins import (
     check_plugins,
     check_unit_properties,
@@ -156,7 +160,8 @@ def planning_spec(properties: Mapping[str, str]) -> tuple[PlanningSpec, tuple[Pr
     )
     entries = canonical(interpolated, findings, lenient=False)
     findings.origins = {key: entry.origin for key, entry in entries.items()}
-    around = Surroundings(SecretResolver({}, Path()), "UTC", lambda _what, _fix: None)
+    plain = Surroundings(SecretResolver({}, Path()), "UTC", lambda _what, _fix: None)
+    around = replace(plain, zone=read_zone(entries, plain, findings))
     rows = [name for name in PLANNING_NAMES if name not in IN_SECTIONS]
     values = evaluate_some(entries, rows, around, findings)
     sections = [read_section(each, entries, around, findings) for each in SECTIONS]
@@ -214,7 +219,7 @@ class _Builder(Struct):
         checks.check_proxy(properties, findings)
         paging.check_paging(properties, plugins, findings)
         egress.check_egress(properties, findings)
-        secondary_checks.check_secondary_input(properties, folder, findings)
+        secondary.check_secondary_input(properties, folder, findings)
         parameter_checks.check_parameters(properties, planning, findings)
         row_checks.check_rows(properties, planning, findings)
         csv_json.check_csv(properties, plugins.extractor, findings)

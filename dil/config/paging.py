@@ -16,8 +16,8 @@ from dil.config.findings import Findings
 from dil.config.job_classes import Plugins
 from dil.config.parameter_checks import KEY as PARAMETERS
 from dil.config.parameter_checks import all_parameters, used_variables
-from dil.config.secondary_checks import KEY as SECONDARY
-from dil.config.secondary_checks import has_payload
+from dil.config.secondary import KEY as SECONDARY
+from dil.config.secondary import has_payload
 from dil.model.json import JsonValue
 from dil.model.properties import Properties
 from dil.model.section import Long, Scope, Section, Text, ValueType, Written, prop
@@ -245,7 +245,7 @@ def _check_progress(
             key = progress_key(values)
             findings.problem(
                 key,
-                f"is {values.text(_COMMIT) if key == _COMMIT else 'true'}, and"
+                f"is {'page' if key == _COMMIT else 'true'}, and"
                 f" {reference.qualname} of converter.classes holds rows back until the last page",
                 "Leave one of the two out.",
             )

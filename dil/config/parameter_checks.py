@@ -9,8 +9,10 @@ from dataclasses import dataclass
 
 from dil.config.findings import Findings
 from dil.config.java_names import current_name
-from dil.config.secondary_checks import variables_given
+from dil.config.secondary import KEY as SECONDARY
+from dil.config.secondary import variables_given
 from dil.config.source_units import members_of_source
+from dil.config.watermarks import WATERMARK, PlanningSection
 from dil.model.authentication import Authentication
 from dil.model.job import PlanningSpec
 from dil.model.json import JsonValue, as_text
@@ -36,7 +38,7 @@ _VARIABLE = re.compile(r"\{\{([^{}]+)\}\}")
 # At least the comments of a statement, in all dialects: what may be one has no need of a value.
 _SQL_COMMENTS = re.compile(r"/\*.*\*/[^\n]*|(?:--|#)[^\n]*", re.DOTALL)
 # Where the name of a variable may come from; without them nothing can be said of a name.
-_GIVERS = (KEY, "ms.watermark", "ms.secondary.input")
+_GIVERS = (KEY, WATERMARK, SECONDARY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,15 +136,10 @@ class _Declared:
 
     @classmethod
     def of(cls, values: Properties, planning: PlanningSpec) -> _Declared:
-        listed = values["ms.watermark"]
-        kinds = {
-            str(item.get("type", "")).lower()
-            for item in (listed if isinstance(listed, list) else ())
-            if isinstance(item, dict)
-        }
-        has_units = "unit" in kinds or planning.units is None
+        marks = values.section(PlanningSection).marks
+        has_units = marks.has_units or planning.units is None
         return cls(
-            planning.datetime_name if "datetime" in kinds else "",
+            planning.datetime_name if marks.is_dated else "",
             planning.unit_name if has_units else "",
         )
 

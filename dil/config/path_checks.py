@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
 from dil.config.findings import Findings
 from dil.model.job import ClassRef
 from dil.model.properties import Properties
-from dil.model.settings import DerivedField, Pagination, SecondaryInput, SessionKeyField
+from dil.model.settings import DerivedField, Pagination, SessionKeyField
 from dil.model.validation_attributes import ValidationAttributes
 from dil.spi.registry import BUILT_IN, PluginKind
-from dil.text.paths import JsonPathError, Path, compile_path, is_jsonpath, name_of
+from dil.text.paths import JsonPathError, Path, compile_path, is_jsonpath
 
-_SECONDARY = "ms.secondary.input"
 _DATA_FIELD = "ms.data.field"
 _SYNTAX = "Write names with other characters in quotes: $['a b'].c; `dil explain` shows the forms."
 _SELECT = "Name one place, such as $.data.rows."
@@ -29,7 +27,6 @@ def check_paths(values: Properties, extractor: ClassRef | None, findings: Findin
         for where, text in named(values[key]) if findings.is_sound(key) else ():
             if found := path_problem(where, text, refusal):
                 findings.problem(key, *found)
-    _check_names(values, findings)
     _check_followed(values, extractor, findings)
 
 
@@ -67,15 +64,6 @@ def through_members(path: Path) -> str:
     return _one_place(path) or "does not lead through names alone"
 
 
-def _in_column(path: Path) -> str:
-    begins_with_name = bool(path.steps) and isinstance(path.steps[0], str)
-    return "" if begins_with_name else "does not begin with the name of a column"
-
-
-def _named_in_column(path: Path) -> str:
-    return _in_column(path) or ("" if path.name else "does not end with a name for its value")
-
-
 def _itself(value: object) -> Iterator[Named]:
     if isinstance(value, str):
         yield "", value
@@ -99,24 +87,6 @@ def _sources(value: object) -> Iterator[Named]:
             yield f"[{index}].formula.source", each.formula.source.strip()
 
 
-def _secondary(value: object) -> Iterator[tuple[int, SecondaryInput]]:
-    for index, each in enumerate(value if isinstance(value, tuple) else ()):
-        if isinstance(each, SecondaryInput):
-            yield index, each
-
-
-def _secondary_fields(value: object) -> Iterator[Named]:
-    for index, source in _secondary(value):
-        yield from (
-            (f"[{index}].fields[{number}]", text) for number, text in enumerate(source.fields)
-        )
-
-
-def _secondary_filters(value: object) -> Iterator[Named]:
-    for index, source in _secondary(value):
-        yield from ((f"a name in [{index}].filters", text) for text in source.filters)
-
-
 def _error_column(value: object) -> Iterator[Named]:
     if isinstance(value, ValidationAttributes) and value.error_column:
         yield "errorColumn", value.error_column
@@ -130,23 +100,7 @@ _PLACES: tuple[tuple[str, Callable[[object], Iterator[Named]], Callable[[Path], 
     ("ms.pagination", _of_pagination, _anything),
     ("ms.derived.fields", _sources, _anything),
     ("ms.validation.attributes", _error_column, _one_place),
-    (_SECONDARY, _secondary_fields, _named_in_column),
-    (_SECONDARY, _secondary_filters, _in_column),
 )
-
-
-def _check_names(values: Properties, findings: Findings) -> None:
-    """Refuse two fields of secondary input that would be of one name."""
-    if not findings.is_sound(_SECONDARY):
-        return
-    for index, source in _secondary(values[_SECONDARY]):
-        counts = Counter(name_of(text) for text in dict.fromkeys(source.fields))
-        for name in (name for name, count in counts.items() if count > 1):
-            findings.problem(
-                _SECONDARY,
-                f'[{index}].fields has more than one path to a value named "{name}"',
-                "Keep one of them: rows and variables have each name once.",
-            )
 
 
 # Formats in which rows are followed and not searched for, and what a path may be there.

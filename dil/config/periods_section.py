@@ -19,6 +19,7 @@ from dil.config.timelabels_section import (
     as_written,
 )
 from dil.config.timeseries import is_timeseries
+from dil.config.watermarks import PARTITION, PlanningSection
 from dil.errors import PluginError
 from dil.model.job import PublishMode
 from dil.model.properties import Properties
@@ -27,7 +28,6 @@ from dil.model.timelabels import TimelabelSpec
 from dil.spi.connector import Connector
 from dil.spi.registry import PluginKind, resolve
 
-_PARTITION = "ms.work.unit.partition"
 _HTTP = "connectors.http"
 
 
@@ -81,16 +81,17 @@ def _check_left_out(spec: TimelabelSpec, values: Properties, findings: Findings)
     """Say where periods are to be left out, and runs do not read periods."""
     wanted = {CATCHUP: not spec.catches_up, FIRST_RUN: spec.first_period}
     asked = units_of_source(values)
+    is_uncut = values.section(PlanningSection).partition == "none" and findings.is_sound(PARTITION)
     for key in (key for key, is_wanted in wanted.items() if is_wanted):
         if publish_mode(values) is PublishMode.REPLACE:
             findings.notice(key, "has no effect: each run reads everything anew, to replace all")
         elif asked or not spec.is_dated:
             why = f"{asked} reads units whole" if asked else "work units have no time"
             findings.notice(key, f"has no effect: {why}")
-        elif values[_PARTITION] == "none" and not spec.splits:
+        elif is_uncut and not spec.splits:
             findings.problem(
                 key,
-                f"is {quote(as_written(values[key]))}, and {_PARTITION}=none makes one work unit "
+                f"is {quote(as_written(values[key]))}, and {PARTITION}=none makes one work unit "
                 "of all periods",
-                f"Set {SPLIT}=units, or let {_PARTITION} cut time.",
+                f"Set {SPLIT}=units, or let {PARTITION} cut time.",
             )

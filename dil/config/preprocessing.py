@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 
+from dil.config.egress import EgressSection, ProgressSection
 from dil.config.findings import Findings
 from dil.errors import PluginError
 from dil.model.job import ExpansionSpec, PreprocessorSpec, PublishMode
@@ -161,8 +162,8 @@ def check_dump(values: Properties, findings: Findings) -> None:
             "Leave it out.",
         )
     for key, is_set in (
-        ("ms.state.cursor.commit", values.text("ms.state.cursor.commit") == "page"),
-        ("ms.egress.resume", values.boolean("ms.egress.resume")),
+        ("ms.state.cursor.commit", values.section(ProgressSection).commit == "page"),
+        ("ms.egress.resume", values.section(EgressSection).resumes),
     ):
         if is_set:
             findings.problem(key, "is for rows, not for a file dump", "Leave it out.")

@@ -11,10 +11,10 @@ from dil.config.merging import MISSING, MergingSection
 from dil.config.parameter_checks import KEY as PARAMETERS
 from dil.config.parameter_checks import sends_low_watermark, sent_watermarks
 from dil.config.timelabels_section import COLUMN, SPLIT
+from dil.config.watermarks import PARTITION, WATERMARK
 from dil.model.job import PlanningSpec, PublishingSpec, PublishMode, StateSpec
 from dil.model.properties import Properties
 
-_WATERMARK = "ms.watermark"
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _DAYS_AGO = re.compile(r"P[0-9]+D(?:\..+)?")
 _MINUTES_AGO = re.compile(r"P[0-9]+DT(?:[0-9]+H)?[0-9]+M(?:\..+)?")
@@ -38,7 +38,7 @@ class Parts:
 
 def check_publishing(parts: Parts, values: Properties, findings: Findings) -> None:
     """Say where rows would be read twice and kept twice, or never read at all."""
-    if not findings.is_sound(_WATERMARK, "ms.work.unit.partition"):
+    if not findings.is_sound(WATERMARK, PARTITION):
         return
     _check_missing(parts.planning, values, findings)
     _check_grace(parts, values, findings)
@@ -68,7 +68,7 @@ def _check_split(planning: PlanningSpec, values: Properties, findings: Findings)
         )
     elif labels.splits and not is_told and SPLIT not in values.explicit:
         findings.problem(
-            _WATERMARK,
+            WATERMARK,
             "is sent by no parameter, and work units are split by timelabel, as an API's are for a "
             "timeseries: the same rows would be read for each",
             "Send its low and high by parameters of type watermark; or for readings of the whole, "
@@ -126,13 +126,13 @@ def _check_signatures(parts: Parts, findings: Findings) -> None:
     )
     if parts.publishing.mode is PublishMode.WINDOW_REPLACE:
         findings.problem(
-            _WATERMARK,
+            WATERMARK,
             f"{what}: no run would find the files that it has to replace",
             'Write a date as from, or cut the range daily or hourly from a "PnD".',
         )
     elif parts.appends and parts.state.enabled:
         findings.notice(
-            _WATERMARK,
+            WATERMARK,
             f"{what}: each run has new signatures, and reads and appends the whole range",
             "Write a date as from, or set ms.publish.mode=replace.",
         )

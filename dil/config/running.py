@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from annotated_types import Ge
 
-from dil.config.egress import resumes
+from dil.config.egress import ProgressSection, resumes
 from dil.config.findings import Findings
 from dil.config.paging import PagingSection
 from dil.model.job import CommitPolicy, RunningSpec
@@ -211,6 +211,6 @@ def _page_commit(values: Properties) -> int | None:
     """Return the seconds between two savings of progress, None for none inside work units."""
     if resumes(values):
         return 0
-    if values.text("ms.state.cursor.commit") == "unit":
+    if values.section(ProgressSection).commit == "unit":
         return None
     return values.section(PagingSection).commit_s

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from dil.config.findings import Findings
 from dil.config.publishing_section import publish_mode
-from dil.config.watermarks import KEY as WATERMARK
-from dil.config.watermarks import Watermarks
+from dil.config.watermarks import PARTITION, WATERMARK, PlanningSection
 from dil.model.job import PublishMode
 from dil.model.properties import Properties
 
 FILES_ONCE = "ms.source.files.once"
 KEY_RANGES = "ms.jdbc.partition.column"
-_PARTITION = "ms.work.unit.partition"
 _REREAD = ("ms.grace.period", "ms.grace.period.days", "ms.abstinent.period")
 
 
@@ -34,22 +32,21 @@ def members_of_source(values: Properties) -> frozenset[str]:
     return frozenset(members.get(units_of_source(values), ()))
 
 
-def check_units_of_source(
-    name: str, values: Properties, marks: Watermarks, findings: Findings
-) -> None:
+def check_units_of_source(name: str, values: Properties, findings: Findings) -> None:
     """Report what contradicts units of the source; ``name`` is the property that asks for them.
 
     Each unit is one work unit that is read whole, so no time partition goes with it. A file would
     have another signature where the range begins at another time in each run; ranges of keys have
     others whenever the table has grown.
     """
-    if marks.has_units:
+    planning = values.section(PlanningSection)
+    if planning.marks.has_units:
         findings.problem(
             WATERMARK, f"declares units while {name} takes them from the source", "Keep one."
         )
-    if values[_PARTITION] != "none":
+    if planning.partition != "none":
         findings.problem(
-            _PARTITION, f"cuts time, and each unit of {name} is read whole", "Leave it out."
+            PARTITION, f"cuts time, and each unit of {name} is read whole", "Leave it out."
         )
     is_replaced = publish_mode(values) is PublishMode.REPLACE
     if name == KEY_RANGES and not is_replaced:
@@ -59,17 +56,15 @@ def check_units_of_source(
             "Set ms.publish.mode=replace.",
         )
     if name == FILES_ONCE:
-        _check_files(values, marks, findings, is_replaced=is_replaced)
+        _check_files(values, planning.marks.start, findings, is_replaced=is_replaced)
 
 
-def _check_files(
-    values: Properties, marks: Watermarks, findings: Findings, *, is_replaced: bool
-) -> None:
+def _check_files(values: Properties, start: str, findings: Findings, *, is_replaced: bool) -> None:
     name = FILES_ONCE
-    if marks.start.upper().startswith(("P", "-")):
+    if start.upper().startswith(("P", "-")):
         findings.problem(
             WATERMARK,
-            f'begins at "{marks.start}", another time in each run: {name} would know no file again',
+            f'begins at "{start}", another time in each run: {name} would know no file again',
             "Leave the datetime watermark out, or begin at a date.",
         )
     for other in _REREAD:

@@ -7,24 +7,25 @@ from dataclasses import fields
 
 from dil.config.catalog import CatalogSection
 from dil.config.conversion import ConversionSection
-from dil.config.egress import EgressSection
+from dil.config.egress import EgressSection, ProgressSection
 from dil.config.merging import MergingSection
 from dil.config.paging import PagingSection
 from dil.config.parameters import ParametersSection
 from dil.config.property import Group, Property
 from dil.config.running import EventsSection, ExecutionSection
 from dil.config.schema import SchemaSection
+from dil.config.secondary import SecondarySection
 from dil.config.sections import properties_of
 from dil.config.state import StateSection
 from dil.config.table_job import IDENTITY, SECRETS
 from dil.config.table_output import PUBLISHING, WRITING
-from dil.config.table_planning import PLANNING
 from dil.config.table_rows import EXTRACTION
 from dil.config.table_source import SOURCE
 from dil.config.tables import TablesSection
 from dil.config.timelabels_section import TimelabelsSection
 from dil.config.timeseries import TimeseriesSection
 from dil.config.warehouse import WarehouseSection
+from dil.config.watermarks import PlanningSection
 from dil.model.section import Section, property_name
 from dil.spi.registry import built_in_sections
 from dil.spi.source import SourceSection
@@ -41,7 +42,13 @@ def _group(
 
 GROUPS: tuple[Group, ...] = (
     IDENTITY,
-    PLANNING,
+    _group(
+        "planning",
+        "Watermarks and work units",
+        PlanningSection,
+        SecondarySection,
+        ProgressSection,
+    ),
     _group("timelabels", "Timelabels", TimelabelsSection),
     _group("source", "Source and connection", SourceSection, rows=SOURCE),
     _group("http", "HTTP"),

@@ -8,8 +8,7 @@ from typing import Annotated, Literal
 
 from dil.config import values as texts
 from dil.config.findings import Findings
-from dil.config.watermarks import KEY as WATERMARK
-from dil.config.watermarks import Watermarks, instant
+from dil.config.watermarks import WATERMARK, PlanningSection, instant
 from dil.model.properties import Properties
 from dil.model.section import ONE_OF, Bool, Scope, Section, Text, Zone, prop
 from dil.model.suggestions import quote
@@ -91,9 +90,7 @@ class TimelabelsSection(Section):
     )
 
 
-def timelabels_section(
-    values: Properties, marks: Watermarks, findings: Findings
-) -> TimelabelSpec | None:
+def timelabels_section(values: Properties, findings: Findings) -> TimelabelSpec | None:
     """Return the schedule of labels, None where none is set; what is wrong goes to findings."""
     labels = values.section(TimelabelsSection)
     told = {SCHEDULE: labels.schedule, EVERY: labels.every, UNIT: labels.unit}
@@ -110,6 +107,7 @@ def timelabels_section(
                     f"Set {SCHEDULE} too.",
                 )
         return None
+    planning = values.section(PlanningSection)
     for key in given[1:]:
         findings.problem(key, f"is given, and so is {given[0]}", "Keep one of the two.")
     spec = TimelabelSpec(
@@ -117,11 +115,11 @@ def timelabels_section(
         every_ms=_every(labels.every, findings),
         unit=labels.unit,
         zone=labels.zone,
-        is_dated=marks.is_dated or values["ms.work.unit.partition"] != "none",
+        is_dated=planning.marks.is_dated or planning.partition != "none",
         column=labels.column,
     )
     if findings.is_sound(*given, ZONE, WATERMARK):
-        _note_zone(spec, values, marks, findings)
+        _note_zone(spec, values, planning, findings)
     return spec
 
 
@@ -166,7 +164,7 @@ def _length_ms(text: str) -> int:
 
 
 def _note_zone(
-    spec: TimelabelSpec, values: Properties, marks: Watermarks, findings: Findings
+    spec: TimelabelSpec, values: Properties, planning: PlanningSection, findings: Findings
 ) -> None:
     """Say where the zone counts for nothing, or cuts days elsewhere than partitions are cut."""
     if spec.every_ms:
@@ -177,8 +175,8 @@ def _note_zone(
                 f"Use {SCHEDULE} for a schedule that follows a zone's calendar.",
             )
         return
-    cut_in = instant(marks.start, values.text("ms.timezone"), end=False).zone
-    is_of_days = values["ms.work.unit.partition"] not in ("none", "hourly") and _has_days(spec)
+    cut_in = instant(planning.marks.start, planning.zone, end=False).zone
+    is_of_days = planning.partition not in ("none", "hourly") and _has_days(spec)
     if ZONE not in values.explicit and is_of_days and cut_in != spec.zone:
         findings.notice(
             SCHEDULE if spec.schedule else UNIT,

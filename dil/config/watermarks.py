@@ -1,34 +1,60 @@
-"""``ms.watermark``: the time range and the units. Source: behaviour.md B3.1, B3.2, B4.1."""
+"""Watermarks and work units: their properties, and the JSON of a range and of its partitions.
+
+Source: behaviour.md B3.1, B3.2, B3.5, B3.6, B4.1.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from decimal import Decimal
+from itertools import pairwise
+from typing import Annotated, TypeAlias
 
-from dil.config.findings import Findings
+from annotated_types import Ge, Le
+
 from dil.config.lenient_json import JsonError, parse
 from dil.model.job import PlanningSpec
 from dil.model.json import JsonValue, as_text, compact
-from dil.model.suggestions import suggestion
-from dil.spi.reading import ShapeError, as_object, is_scalar
+from dil.model.section import (
+    Bool,
+    Duration,
+    Int,
+    Long,
+    Scope,
+    Section,
+    StandsFor,
+    Support,
+    ValueType,
+    Written,
+    Zone,
+    prop,
+)
+from dil.model.suggestions import known_words, suggestion
+from dil.spi.reading import Finding, ShapeError, Surroundings, as_array, as_object, is_scalar
 from dil.text.instants import INSTANT_FIX, Instant, InstantError, parse_instant
 
-KEY = "ms.watermark"
-# Only the form of a text is checked here; durations are counted from the run's own now.
-_DEFAULT = PlanningSpec()
-_ANY_NOW_MS = 1_577_865_600_000
-_FAR_ZONE = "Pacific/Kiritimati"
-_UNITS_FIX = 'Write "units":"a,b" or "units":[{"id":"a"}].'
+WATERMARK, PARTITION = "ms.watermark", "ms.work.unit.partition"
+WORDS = ("none", "hourly", "daily", "weekly", "monthly", "yearly")
 MEMBERS = {
     "datetime": ("name", "type", "range"),
     "unit": ("name", "type", "units"),
 }
+# A partition word, from and to, in the order written.
+Composite: TypeAlias = tuple[tuple[str, str, str], ...]
+
+# Only the form of a text is checked here; durations are counted from the run's own now.
+_DEFAULT = PlanningSpec()
+_ANY_NOW_MS = 1_577_865_600_000
+_FAR_ZONE = "Pacific/Kiritimati"
+_NOW = "-"
+_ENDLESS_MS = 2**62
+_UNITS_FIX = 'Write "units":"a,b" or "units":[{"id":"a"}].'
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Watermarks:
-    """What the property declares; fields are those of PlanningSpec.
+    """What ``ms.watermark`` declares; fields are those of PlanningSpec.
 
     ``is_dated`` and ``has_units`` tell which of the two were declared. ``uses_default_zone``
     tells that an end of the range names no zone.
@@ -44,18 +70,6 @@ class Watermarks:
     uses_default_zone: bool = False
 
 
-def read_watermarks(value: object, zone: str, findings: Findings) -> Watermarks:
-    """Return the watermarks of a JSON array, None for none; what is wrong goes to findings."""
-    found = Watermarks()
-    for index, item in enumerate(value if isinstance(value, list) else []):
-        try:
-            _read_one(item, f"[{index}]", zone, found, findings)
-        except ShapeError as error:
-            for what, fix in error.findings:
-                findings.problem(KEY, what, fix)
-    return found
-
-
 def instant(text: str, zone: str, *, end: bool) -> Instant:
     """Return any instant of a text, to learn whether its form is right.
 
@@ -68,15 +82,39 @@ def instant(text: str, zone: str, *, end: bool) -> Instant:
         raise ShapeError((str(error), INSTANT_FIX)) from error
 
 
-def names_no_zone(text: str) -> bool:
-    """Tell whether the meaning of a valid text depends on the default zone."""
-    return text != "-" and instant(text, _FAR_ZONE, end=True).zone == _FAR_ZONE
+def uses_default_zone(texts: Sequence[str]) -> bool:
+    """Tell whether the meaning of any valid text depends on the default zone."""
+    return any(
+        text != _NOW and instant(text, _FAR_ZONE, end=True).zone == _FAR_ZONE for text in texts
+    )
 
 
-def _read_one(
-    item: JsonValue, where: str, zone: str, found: Watermarks, findings: Findings
-) -> None:
-    members = as_object(item, where)
+def _watermarks(value: JsonValue, around: Surroundings) -> Watermarks:
+    found = Watermarks()
+    kinds: set[str] = set()
+    findings: list[Finding] = []
+    for index, item in enumerate(as_array(value)):
+        where = f"[{index}]"
+        try:
+            members = as_object(item, where)
+            kind, name = _kind_and_name(members, where)
+            findings.extend(_unknown_members(members, MEMBERS[kind], where))
+            is_second = kind in kinds
+            kinds.add(kind)
+            if is_second:
+                findings.append((f"{where} is a second {kind} watermark", "There can be one."))
+            elif kind == "datetime":
+                found = _with_range(found, name, members.get("range"), f"{where}.range", around)
+            else:
+                found = _with_units(found, name, members.get("units"), where, around)
+        except ShapeError as error:
+            findings.extend(error.findings)
+    if findings:
+        raise ShapeError(*findings)
+    return found
+
+
+def _kind_and_name(members: Mapping[str, JsonValue], where: str) -> tuple[str, str]:
     kind = str(members.get("type", "")).lower()
     if kind not in MEMBERS:
         raise ShapeError(
@@ -88,57 +126,54 @@ def _read_one(
     name = members.get("name")
     if not isinstance(name, str) or not name.strip():
         raise ShapeError((f"{where} has no name", "It becomes part of every signature."))
+    return kind, name
+
+
+def _unknown_members(
+    members: Mapping[str, JsonValue], known: Sequence[str], where: str
+) -> Iterator[Finding]:
     for member in members:
-        if member not in MEMBERS[kind]:
-            hint = suggestion(member, MEMBERS[kind])
-            fix = hint or f"Known members: {', '.join(MEMBERS[kind])}."
-            findings.problem(KEY, f'{where} has the unknown member "{member}"', fix)
-    if kind == "datetime":
-        _read_range(members, name, where, zone, found)
-    else:
-        _read_units(members, name, where, found, findings)
+        if member not in known:
+            fix = suggestion(member, known) or f"Known members: {', '.join(known)}."
+            yield f'{where} has the unknown member "{member}"', fix
 
 
-def _read_range(
-    members: Mapping[str, JsonValue], name: str, where: str, zone: str, found: Watermarks
-) -> None:
-    if found.is_dated:
-        raise ShapeError((f"{where} is a second datetime watermark", "There can be one."))
-    found.is_dated = True
-    ends = as_object(members.get("range"), f"{where}.range")
+def _with_range(
+    found: Watermarks, name: str, value: JsonValue, where: str, around: Surroundings
+) -> Watermarks:
+    ends = as_object(value, where)
     texts: list[str] = []
-    findings: list[tuple[str, str]] = []
+    findings: list[Finding] = []
     for member in ("from", "to"):
+        text = ends.get(member)
+        if not isinstance(text, str):
+            findings.append((f"{where}.{member}: needs a text", 'For example "2020-01-01".'))
+            continue
+        texts.append(text)
         try:
-            texts.append(_range_end(ends.get(member), zone, end=member == "to"))
+            instant(text, around.zone, end=member == "to")
         except ShapeError as error:
-            place = f"{where}.range.{member}"
-            findings.extend((f"{place}: {what}", fix) for what, fix in error.findings)
+            findings.extend((f"{where}.{member}: {what}", fix) for what, fix in error.findings)
     if findings:
         raise ShapeError(*findings)
-    found.datetime_name, (found.start, found.end) = name, texts
-    found.uses_default_zone = any(names_no_zone(text) for text in texts)
+    start, end = texts
+    return replace(
+        found,
+        datetime_name=name,
+        start=start,
+        end=end,
+        is_dated=True,
+        uses_default_zone=uses_default_zone(texts),
+    )
 
 
-def _range_end(text: JsonValue, zone: str, *, end: bool) -> str:
-    if not isinstance(text, str):
-        raise ShapeError(("needs a text", 'For example "2020-01-01".'))
-    instant(text, zone, end=end)
-    return text
-
-
-def _read_units(
-    members: Mapping[str, JsonValue], name: str, where: str, found: Watermarks, findings: Findings
-) -> None:
-    if found.has_units:
-        raise ShapeError((f"{where} is a second unit watermark", "There can be one."))
-    found.has_units = True
-    listed = _unit_items(members.get("units"), name, where)
-    texts = [compact(item) for item in listed]
+def _with_units(
+    found: Watermarks, name: str, value: JsonValue, where: str, around: Surroundings
+) -> Watermarks:
+    texts = [compact(item) for item in _unit_items(value, name, where)]
     if len(set(texts)) < len(texts):
-        findings.notice(KEY, f"{where} lists a unit more than once; the first counts")
-    found.unit_name = name
-    found.units = tuple(dict.fromkeys(texts))
+        around.notice(f"{where} lists a unit more than once; the first counts", "")
+    return replace(found, unit_name=name, units=tuple(dict.fromkeys(texts)), has_units=True)
 
 
 def _unit_items(value: JsonValue, name: str, where: str) -> Sequence[Mapping[str, JsonValue]]:
@@ -168,3 +203,235 @@ def _comma_items(text: str, name: str, where: str) -> Sequence[Mapping[str, Json
     if not items or not all(items):
         raise ShapeError((f"{where} has an empty unit", "Remove the comma, or name the unit."))
     return [{name: item} for item in items]
+
+
+def _partition(value: JsonValue, around: Surroundings) -> str | Composite:
+    if isinstance(value, str):
+        return value  # It is one of the words.
+    found: list[tuple[str, str, str]] = []
+    spans: list[tuple[int, int, str]] = []
+    findings: list[Finding] = []
+    for word, ends in as_object(value).items():
+        try:
+            start, end = _range(word, ends)
+            low = instant(start, around.zone, end=False).ms
+            high = _ENDLESS_MS if end == _NOW else instant(end, around.zone, end=False).ms
+        except ShapeError as error:
+            findings.extend((f"{word}: {what}", fix) for what, fix in error.findings)
+            continue
+        if low >= high:
+            findings.append((f"{word}: from is not before to", "Swap them, or remove it."))
+        found.append((word.lower(), start, end))
+        spans.append((low, high, word))
+    findings.extend(_overlaps(spans))
+    if not value:
+        findings.append(("is an empty object", f"Known values: {', '.join(WORDS)}."))
+    if findings:
+        raise ShapeError(*findings)
+    return tuple(found)
+
+
+def _range(word: str, ends: JsonValue) -> tuple[str, str]:
+    if word.lower() not in WORDS:
+        raise ShapeError(("is no partition word", known_words(word, WORDS)))
+    if not isinstance(ends, list) or len(ends) != 2:  # noqa: PLR2004 - from and to
+        raise ShapeError(("needs two texts", 'Write ["2020-01-01","-"].'))
+    start, end = ends
+    if not isinstance(start, str) or not isinstance(end, str):
+        raise ShapeError(("needs two texts", 'Write ["2020-01-01","-"].'))
+    if start.startswith("P") or end.startswith("P"):
+        raise ShapeError(("takes no durations", "Write dates; the last `to` may be -."))
+    return start, end
+
+
+def _overlaps(spans: list[tuple[int, int, str]]) -> Iterator[Finding]:
+    for (_, high, word), (low, _, other) in pairwise(sorted(spans)):
+        if low < high:
+            what = f"has ranges that overlap: {word} and {other}"
+            yield what, "End one where the other starts."
+
+
+_Watermarks = Annotated[
+    Watermarks,
+    Written(
+        ValueType.JSON_ARRAY,
+        read=_watermarks,
+        members=(
+            ("name", "text, required", "Name of the watermark; part of every signature."),
+            ("type", "datetime, unit", "At most one of each."),
+            ("range", "object", "Of a `datetime` watermark, required: what there is to read."),
+            (
+                "range.from",
+                "text",
+                "A date or time, or a duration counted back from now, such as `P30D` or `P1DT6H`.",
+            ),
+            ("range.to", "text", "The same; `-` is now, `P0D` the last midnight."),
+            (
+                "units",
+                "comma list, array of texts, array of objects",
+                "Of a `unit` watermark, required. Text `a` under the name `id` is the unit "
+                '`{"id":"a"}`; each member of a unit is a variable.',
+            ),
+        ),
+    ),
+]
+_WATERMARK_EXAMPLE = """\
+[
+  {"name": "system", "type": "datetime", "range": {"from": "2024-01-01", "to": "P0D"}},
+  {"name": "region", "type": "unit",
+   "units": [{"region": "eu", "host": "a"}, {"region": "us", "host": "b"}]}]"""
+_Partition = Annotated[
+    str | Composite,
+    Written(
+        ValueType.WORD_OR_OBJECT,
+        words=WORDS,
+        read=_partition,
+        members=(
+            (
+                "(a partition word)",
+                "array of two dates",
+                "From and to of the part that is cut so; the last to may be `-`, without end.",
+            ),
+        ),
+    ),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class PlanningSection(Section):
+    """What there is to read, how it is cut into work units, and which of them a run takes."""
+
+    marks: _Watermarks = prop(
+        "ms.watermark",
+        "At most one `datetime` watermark with a range, and at most one `unit` watermark with a "
+        "list. Without the first: 2019-01-01 to now; without the second: one unit `{}`.",
+        default=Watermarks(),
+        example=_WATERMARK_EXAMPLE,
+        scope=Scope.JOB,
+    )
+    zone: Zone = prop(
+        "ms.timezone",
+        "Zone of every text and duration in watermarks and parameters that names none.",
+        default="America/Los_Angeles",
+    )
+    partition: _Partition = prop(
+        "ms.work.unit.partition",
+        "How the time range is cut. An object such as "
+        '`{"monthly":["2020-01-01","2024-01-01"],"daily":["2024-01-01","-"]}` cuts parts of the '
+        "range differently.",
+        default="none",
+        example='{"monthly": ["2020-01-01", "2024-01-01"], "daily": ["2024-01-01", "-"]}',
+        scope=Scope.JOB,
+    )
+    reads_partial: Bool = prop(
+        "ms.work.unit.partial.partition",
+        "Whether a last partition that is shorter than its step is read.",
+        default=True,
+        scope=Scope.JOB,
+    )
+    grace_days: Annotated[Int, Ge(0)] = prop(
+        "ms.grace.period.days",
+        "Days, of 24 hours each, before the last high watermark that are read again for late data.",
+        default=0,
+        scope=Scope.JOB,
+    )
+    grace_ms: Duration | None = prop(
+        "ms.grace.period",
+        "The same as an ISO duration such as `PT6H`, in place of the days.",
+        default=None,
+        scope=Scope.JOB,
+    )
+    abstinent_days: Annotated[Int, Ge(0)] = prop(
+        "ms.abstinent.period.days",
+        "Days, of 24 hours each, for which a work unit is left alone after it was read.",
+        default=0,
+        scope=Scope.JOB,
+    )
+    abstinent_ms: Duration | None = prop(
+        "ms.abstinent.period",
+        "The same as an ISO duration such as `PT6H`, in place of the days.",
+        default=None,
+        scope=Scope.JOB,
+    )
+    is_backfill: Bool = prop(
+        "ms.backfill",
+        "Plans the whole configured range, whatever was read before. The run counts as "
+        "incremental; recorded watermarks are never lowered.",
+        default=False,
+        scope=Scope.JOB,
+        identity=False,
+    )
+    dynamic_full_load: Bool = prop(
+        "ms.enable.dynamic.full.load",
+        "Makes the first run of a job a full extract.",
+        default=True,
+        scope=Scope.JOB,
+    )
+    max_units: Annotated[Int, StandsFor({0: 500}), Ge(-1), Le(5000)] = prop(
+        "ms.work.unit.parallelism.max",
+        "Most work units that one run takes; the rest waits for the next. 0 stands for 500, -1 "
+        "for no limit. How many run at once is `taskexecutor.threadpool.size`.",
+        default=500,
+        scope=Scope.JOB,
+        identity=False,
+    )
+    min_units: Annotated[Long, Ge(0)] = prop(
+        "ms.work.unit.min.units",
+        "Fewer planned work units than this fail the run before any is read.",
+        default=0,
+        scope=Scope.JOB,
+        identity=False,
+    )
+    min_records: Annotated[Long, Ge(0)] = prop(
+        "ms.work.unit.min.records",
+        "Fewer rows than this, as read from the source, fail the work unit.",
+        default=0,
+        scope=Scope.TASK,
+    )
+    pacing_s: Annotated[Int, Ge(0)] = prop(
+        "ms.work.unit.pacing.seconds",
+        "Work unit i (from 0) sends nothing before planning time plus i times this.",
+        default=0,
+        identity=False,
+    )
+    scheduling_starttime: Long = prop(
+        "ms.work.unit.scheduling.starttime",
+        "When a paced work unit may start, epoch milliseconds.",
+        default=0,
+        scope=Scope.TASK,
+        support=Support.INTERNAL,
+        identity=False,
+    )
+    watermark_groups: Annotated[object, Written(ValueType.JSON_ARRAY)] = prop(
+        "ms.watermark.groups",
+        "The names of both watermarks of a work unit.",
+        default=None,
+        scope=Scope.TASK,
+        support=Support.INTERNAL,
+        identity=False,
+    )
+    activation_property: Annotated[object, Written(ValueType.JSON_OBJECT)] = prop(
+        "ms.activation.property",
+        "The work unit's unit together with its authentication fields.",
+        default=None,
+        scope=Scope.TASK,
+        support=Support.INTERNAL,
+        identity=False,
+    )
+    payload_property: Annotated[object, Written(ValueType.JSON_ARRAY)] = prop(
+        "ms.payload.property",
+        "The payload entries of a work unit.",
+        default=None,
+        scope=Scope.TASK,
+        variables=True,
+        support=Support.INTERNAL,
+        identity=False,
+    )
+    aux_keys: Annotated[object, Written(ValueType.JSON_OBJECT)] = prop(
+        "ms.aux.keys",
+        "Rare switches of DIL's; work units without a range do not occur here.",
+        default=None,
+        scope=Scope.JOB,
+        support=Support.NO_EFFECT,
+        identity=False,
+    )

@@ -9,6 +9,7 @@ import pytest
 
 from dil.config.conversion_checks import check_conversion
 from dil.config.findings import Findings
+from dil.config.secondary import SecondarySection
 from dil.model.properties import Properties
 from dil.model.schema import ArrayType, Column, MapType, Primitive, RecordType
 from dil.model.settings import SecondaryInput
@@ -274,11 +275,11 @@ def test_validation_input_that_nothing_reads_gives_a_notice():
     entry = SecondaryInput(path="/x", category="validation")
     values = Properties(
         {
-            "ms.secondary.input": (entry,),
             "ms.encryption.fields": (),
             "ms.derived.fields": (),
             "ms.validation.attributes": ValidationAttributes(),
-        }
+        },
+        sections=[SecondarySection(inputs=(entry,))],
     )
     findings = Findings()
     check_conversion(values, (), findings)

@@ -118,6 +118,11 @@ def test_activation_rows_define_the_units_and_exclude_a_list():
     assert problems({"ms.secondary.input": source, "ms.watermark": units("a")}) == ["ms.watermark"]
 
 
+def test_a_wrong_path_in_secondary_input_is_a_problem_of_planning_as_well():
+    source = '[{"path":"/in","category":"activation","fields":["$.a["]}]'
+    assert problems({"ms.secondary.input": source}) == ["ms.secondary.input"]
+
+
 def test_payload_alone_is_one_activation_unit():
     found = spec(secondary__input='[{"path":"/in","category":"payload"}]')
     assert (found.unit_name, found.units) == ("activation", ("{}",))

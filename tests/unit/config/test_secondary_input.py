@@ -8,7 +8,7 @@ import pytest
 
 from dil.config import planning_spec
 from dil.config.findings import Findings
-from dil.config.secondary_checks import check_secondary_input, variables_given
+from dil.config.secondary import check_secondary_input, variables_given
 from dil.errors import ConfigError
 from dil.model.settings import SecondaryInput, SecondaryRetry
 

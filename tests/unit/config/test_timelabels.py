@@ -223,6 +223,14 @@ def test_periods_are_left_out_only_where_work_units_know_them(name: str, text: s
     assert (replaced.key, "reads everything anew" in replaced.what) == (key, True)
 
 
+@pytest.mark.parametrize("text", ["dayly", '{"dayly": ["2020-01-01", "-"]}'])
+def test_a_wrong_partition_is_not_taken_for_none(text: str) -> None:
+    (found,) = problems(
+        {**BASE, **named(schedule="@daily", catchup="false"), "ms.work.unit.partition": text}
+    )
+    assert found.key == "ms.work.unit.partition"
+
+
 def test_units_that_are_read_whole_are_not_split() -> None:
     files = {
         **named(schedule="@daily", split="units"),
