@@ -44,11 +44,13 @@ from dil.config.job_sections import (
     source_section,
     writing_section,
 )
+from dil.config.owners import Owners
 from dil.config.planning import PLANNING_NAMES, planning_section
 from dil.config.plugins import (
     check_plugins,
     check_unit_properties,
     find_plugins,
+    own_classes,
     read_plugin_properties,
 )
 from dil.config.publishing_section import publishing_section
@@ -89,8 +91,8 @@ def load(
 ) -> Loaded:
     """Read, check and build a job; runs on the driver, does no I/O but reading files.
 
-    Appends the job file's folder and those of ``ms.plugin.path`` to this process's import path,
-    where the job's own classes are found (spec README 34).
+    For a job with classes of its own, appends the job file's folder and those of
+    ``ms.plugin.path`` to this process's import path (spec README 34).
 
     Args:
         path: The job file; messages name it as given here.
@@ -192,13 +194,13 @@ class _Builder(Struct):
         by_name, sections, around = evaluate(entries, self.place, findings, secrets=self.secrets)
         base = _properties(by_name, entries, sections)
         folders = self._plugin_folders(base)
-        join_import_path((str(self.place.folder), *folders))
+        join_import_path(folders)
         plugins = find_plugins(base, findings)
         extra, more = read_plugin_properties(plugins, entries, around, findings)
         properties = _properties({**by_name, **extra}, entries, [*sections, *more])
         check_unit_properties(plugins, properties, findings)
         check_plugins(plugins, properties, findings)
-        job = self._checked(properties, plugins, (str(self.place.folder.resolve()), *folders))
+        job = self._checked(properties, plugins, folders)
         passwords = tuple(map(Secret, around.resolver.passwords))
         return replace(job, keys=KeySpec(passwords, around.resolver.strong))
 
@@ -267,7 +269,9 @@ class _Builder(Struct):
             self.findings.raise_problems()
 
     def _plugin_folders(self, properties: Properties) -> tuple[str, ...]:
-        found: list[str] = []
+        """Return where the job's own classes are looked for; nowhere for a job without any."""
+        keys, owners = list(own_classes(properties)), Owners(Path(self.place.path))
+        found = {self.place.folder: keys[0]} if keys else {}
         for text in properties.typed("ms.plugin.path", tuple):
             try:
                 folder = local_path(text, self.place.folder)
@@ -280,5 +284,15 @@ class _Builder(Struct):
                     f"names {folder}, which is no folder",
                     "A relative path starts at the folder of the job file.",
                 )
-            found.append(str(folder))
-        return tuple(found)
+            found.setdefault(folder, "ms.plugin.path")
+        if not keys:
+            return ()
+        for folder, key in found.items():
+            if folder.is_dir() and (doubt := owners.doubt(folder, in_project=True)):
+                self.findings.problem(
+                    key,
+                    f"would import classes from {folder}, which {doubt}",
+                    "Move the job and its classes to a folder that others cannot write to.",
+                )
+                self._raise_problems()  # before anything is imported
+        return tuple(map(str, found))

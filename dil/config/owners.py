@@ -46,9 +46,12 @@ def _found(path: Path) -> tuple[os.stat_result, ...]:
 
 
 def _is_open(path: Path) -> bool:
-    return any(
+    if not any(
         each.st_mode & stat.S_IWOTH and not stat.S_ISLNK(each.st_mode) for each in _found(path)
-    )
+    ):
+        return False
+    # Kubernetes mounts configuration read-only, with folders that look as if all could write.
+    return not os.statvfs(path).f_flag & os.ST_RDONLY
 
 
 def _is_open_to_group(found: os.stat_result) -> bool:

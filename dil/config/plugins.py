@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from dil.config.canonical import shown
 from dil.config.conversion import ConversionSection
@@ -11,6 +11,7 @@ from dil.config.entry import Entry
 from dil.config.findings import Findings
 from dil.config.java_names import current_name
 from dil.config.job_classes import Plugins
+from dil.config.preprocessing import NAMES as PREPROCESSORS
 from dil.config.preprocessing import find_preprocessors
 from dil.config.sections import properties_of
 from dil.config.source_units import asked_of_source
@@ -25,7 +26,7 @@ from dil.spi.connector import Connector, PluginProperty
 from dil.spi.converter import Converter
 from dil.spi.extractor import Extractor
 from dil.spi.reading import ShapeError
-from dil.spi.registry import PluginKind, is_built_in, load, resolve, simple_name
+from dil.spi.registry import PluginKind, is_built_in, is_own, load, resolve, simple_name
 
 # What these do is done by the writers here (spec README 15 and 16).
 _FORMAT_CONVERTERS = {
@@ -40,6 +41,19 @@ _BASES: Mapping[PluginKind, type] = {
     PluginKind.EXTRACTOR: Extractor,
     PluginKind.CONVERTER: Converter,
 }
+
+
+def own_classes(values: Properties) -> Iterator[str]:
+    """Yield the properties that name a class of the user's own; nothing is imported."""
+    named = {
+        "source.class": (values.text("source.class"),),
+        "ms.extractor.class": (values.text("ms.extractor.class"),),
+        "converter.classes": values.section(ConversionSection).classes,
+        PREPROCESSORS: values.typed(PREPROCESSORS, tuple),
+    }
+    for key, names in named.items():
+        if any(is_own(current_name(name)) for name in names):
+            yield key
 
 
 def find_plugins(values: Properties, findings: Findings) -> Plugins:

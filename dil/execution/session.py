@@ -36,7 +36,9 @@ _LOCAL = {
     _SPECULATION: "false",
     _OWN: "true",
 }
-_EXPORTED = ("JAVA_HOME", "PYTHONPATH", "PYSPARK_PYTHON")
+# Spark starts its workers as `python -m`, which would import from the working directory first.
+_SAFE_PATH = "PYTHONSAFEPATH"
+_EXPORTED = ("JAVA_HOME", "PYTHONPATH", "PYSPARK_PYTHON", _SAFE_PATH)
 _JOB_GROUP = ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel")
 _EXECUTOR_OPTIONS = "spark.executor.extraJavaOptions"
 # Executor loss is Spark's to heal; a task body never raises, so four failures mean real trouble.
@@ -224,6 +226,7 @@ def _submitted(settings: SparkSettings) -> Any:  # noqa: ANN401 - pyspark comes 
 
     conf = SparkConf().setIfMissing("spark.app.name", settings.app_name)
     conf.set(_SPECULATION, "false").set(_OWN, "true")
+    conf.set(f"spark.executorEnv.{_SAFE_PATH}", "1")
     if settings.reads:
         _let_executors_use_utc(conf)
     if int(conf.get("spark.task.maxFailures", "4") or 4) < MAX_FAILURES:
@@ -312,9 +315,11 @@ def _exported(settings: SparkSettings, java_home: str) -> Mapping[str, str]:
     own = Path(__file__).resolve().parents[2]
     # An installed package is found without help; its folder must not come before the library's.
     checkout = [] if own.name == "site-packages" else [str(own)]
-    paths = [*checkout, settings.environ.get("PYTHONPATH", "")]
+    # An empty part would be the working directory.
+    paths = [*checkout, *settings.environ.get("PYTHONPATH", "").split(os.pathsep)]
     environ = os.environ  # noqa: TID251 - pyspark knows no other way
     environ["JAVA_HOME"] = java_home
     environ["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
+    environ[_SAFE_PATH] = "1"
     environ["PYSPARK_PYTHON"] = settings.environ.get("PYSPARK_PYTHON", sys.executable)
     return dict(environ)

@@ -146,6 +146,11 @@ def is_built_in(ref: ClassRef) -> bool:
     return any(str(ref) in table.values() for table in BUILT_IN.values())
 
 
+def is_own(text: str) -> bool:
+    """Tell whether a text names a class by its Python path, so that it has to be imported."""
+    return not text.startswith(JAVA_PACKAGES) and (":" in text or "." in text)
+
+
 def resolve(kind: PluginKind, text: str, base: type) -> ClassRef:
     """Return the reference to the class that ``text`` names, checked against ``base``.
 

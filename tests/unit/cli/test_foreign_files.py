@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -165,3 +167,74 @@ def test_the_files_of_a_jobs_author_are_inherited_by_whoever_runs_it(
 
     assert attack.validate() == 0
     assert f"inherits {attack.planted}" in capsys.readouterr().out
+
+
+def own_class(folder: Path) -> str:
+    """Write a module with a converter, which leaves a trace; return the properties that name it."""
+    (folder / "own_of_foreign_files.py").write_text(
+        "from pathlib import Path\n"
+        "from dil.spi.converter import Converter\n"
+        "Path(__file__).with_name('executed').touch()\n"
+        "class Own(Converter):\n"
+        "    def convert(self, batches):\n"
+        "        return batches\n"
+    )
+    return "converter.classes=own_of_foreign_files:Own\n"
+
+
+@pytest.fixture(autouse=True)
+def own_imports(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.delitem(sys.modules, "own_of_foreign_files", raising=False)
+
+
+@pytest.mark.parametrize("command", ["validate", "plan", "check", "run"])
+@pytest.mark.parametrize("place", ["beside the job", "ms.plugin.path"])
+def test_no_class_is_imported_from_a_folder_that_everybody_may_write_to(
+    tmp_path: Path, place: str, command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    jobs, classes = tmp_path / "jobs", tmp_path / "classes"
+    jobs.mkdir()
+    classes.mkdir()
+    chosen = jobs if place == "beside the job" else classes
+    text = TEXT + own_class(chosen)
+    if chosen == classes:
+        text += f"ms.plugin.path={classes}\n"
+    (jobs / "orders.conf").write_text(text)
+    chosen.chmod(0o1777)
+
+    assert main([command, str(jobs / "orders.conf")]) == 2
+
+    error = capsys.readouterr().err
+    assert f"would import classes from {chosen}, which may be changed by everybody" in error
+    assert not (chosen / "executed").exists()
+
+    chosen.chmod(0o755)
+    assert main(["validate", str(jobs / "orders.conf")]) == 0
+    assert (chosen / "executed").exists()
+
+
+def test_a_job_without_classes_of_its_own_takes_no_module_beside_it(tmp_path: Path) -> None:
+    tmp_path.chmod(0o1777)
+    job = tmp_path / "orders.conf"
+    job.write_text(TEXT)
+
+    assert main(["validate", str(job)]) == 0
+    assert str(tmp_path) not in sys.path
+
+
+@pytest.mark.parametrize("module", ["dil", "dil.cli"])
+def test_a_command_imports_nothing_from_the_directory_it_is_started_in(
+    tmp_path: Path, module: str
+) -> None:
+    for name in ("click", "chardet", "msgspec", "connectors", "secrets"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('planted')\n")
+    (tmp_path / "orders.conf").write_text(TEXT)
+
+    done = subprocess.run(
+        [sys.executable, "-m", module, "validate", "orders.conf"],
+        cwd=tmp_path, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+    assert done.returncode == 0, done.stderr
+    assert "job orders is valid" in done.stdout
