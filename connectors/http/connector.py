@@ -25,9 +25,10 @@ _READING = frozenset({"GET", "GET_XE"})
 
 
 class HttpConnector(Connector):
-    """Reads and sends over HTTP; one client, one pool for each attempt (behaviour.md B7)."""
+    """Reads and sends over HTTP; each thread of a task has a pool of connections (B7)."""
 
     reads_window = False
+    overlaps = True
 
     @classmethod
     def check(cls, properties: Properties) -> Iterable[Problem]:
@@ -64,11 +65,13 @@ class HttpConnector(Connector):
         return Problem(job.properties.origin(name), name, what)
 
     def open(self, context: SessionContext) -> HttpSession:
-        """Return a session with a pool of its own; nothing is sent before the first request."""
+        """Return a session; nothing is sent before the first request."""
         from connectors.http.session import HttpSession
         from connectors.http.surroundings import Surroundings
 
-        around = Surroundings(context.coordinator, context.renewed, audit=context.audit)
+        around = Surroundings(
+            context.coordinator, context.renewed, audit=context.audit, shared=context.shared
+        )
         return HttpSession(HttpSettings.of(context.job), around)
 
 

@@ -26,7 +26,7 @@ _PASSING = (
 
 
 class Sender:
-    """Sends requests over one pool of connections, each once.
+    """Sends requests over one pool of connections, each once; used by one thread at a time.
 
     No message of the client library is passed on: it may hold the whole address.
     """
@@ -35,6 +35,10 @@ class Sender:
         tls = settings.tls
         self._timeout = (tls.connect_timeout_s or _TIMEOUT_S, tls.socket_timeout_s or _TIMEOUT_S)
         self._client = Client(settings, _credential_headers(settings))
+
+    def forget(self) -> None:
+        """Drop the cookies of the sessions before, which are not the next one's."""
+        self._client.cookies.clear()
 
     def close(self) -> None:
         """Close all connections."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, BinaryIO, cast
 
@@ -27,6 +28,9 @@ _LOG = logging.getLogger(__name__)
 class HttpSession(ByteSession):
     """Sends requests, one after the other, over one pool of connections.
 
+    The pool serves the next session of this thread as well. One that failed is closed, so that
+    another attempt may find another way to the source.
+
     ``retries`` counts requests that were sent again, ``seconds_waited`` the waits before them and
     those for the job's rate.
     """
@@ -37,14 +41,24 @@ class HttpSession(ByteSession):
         self._settings = settings
         self._around = around or Surroundings()
         self._credentials = Credentials(settings, self._around)
-        self._sender = Sender(settings)
+        self._sender_key = (Sender, threading.get_ident())
+        shared = self._around.shared
+        if shared is None:
+            self._sender = Sender(settings)
+        else:
+            self._sender = shared.get(self._sender_key, lambda: Sender(settings))
+            self._sender.forget()
+        self._has_failed = False
         self._warned: set[str] = set()
         self.retries = 0
         self.seconds_waited = 0.0
 
     def close(self) -> None:
-        """Close all connections."""
-        self._sender.close()
+        """Close all connections, unless the next session of this thread goes on with them."""
+        if self._around.shared is None:
+            self._sender.close()
+        elif self._has_failed:
+            self._around.shared.drop(self._sender_key)
 
     def fetch(self, values: RequestValues) -> Response:
         """Send one request; try again what may pass within the retry budget.
@@ -85,6 +99,7 @@ class HttpSession(ByteSession):
             try:
                 answer = self._sender.send(outgoing)
             except DilError as error:
+                self._has_failed = True
                 audit.answered(number, 0, error.message)
                 raise
             audit.answered(number, answer.status_code)

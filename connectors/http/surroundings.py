@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from dil.model.secret import Secret
 from dil.spi.audit import AuditTrail, NoAudit
 from dil.spi.coordination import Coordinator, Uncoordinated
+from dil.spi.shared import Shared
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +19,8 @@ class Surroundings:
 
     ``renewed`` reads the authentication input again, None where the job has none. ``wall_clock``
     and ``monotonic`` are in seconds, ``chance`` is in [0, 1). ``audit`` records what is sent.
+    ``shared`` keeps pools of connections for the next work unit of the task, None where each
+    session has a pool of its own.
     """
 
     coordinator: Coordinator = field(default_factory=Uncoordinated)
@@ -27,3 +30,4 @@ class Surroundings:
     wall_clock: Callable[[], float] = time.time
     monotonic: Callable[[], float] = time.monotonic
     audit: AuditTrail = field(default_factory=NoAudit)
+    shared: Shared | None = None

@@ -19,8 +19,10 @@ from dil.model.work_unit import Reason, WorkUnit
 from dil.spi.connector import Connector
 from dil.spi.coordination import Coordinator, Uncoordinated
 from dil.spi.registry import load
+from dil.spi.shared import Shared
 
 if TYPE_CHECKING:
+    from dil.coordination.client import DriverServices
     from dil.coordination.server import Server
 
 __all__ = ["desk_of", "in_turn", "is_spent", "joined", "local", "served"]
@@ -68,22 +70,42 @@ def served(desk: Desk, host: str, told: str = "", tasks: int = 1) -> Server:
 
 
 @contextmanager
-def joined(run: RunContext, sleep: Callable[[float], None] = time.sleep) -> Iterator[Coordinator]:
-    """Yield the coordinator of one task; nothing is sent before it is asked something."""
+def joined(
+    run: RunContext, sleep: Callable[[float], None] = time.sleep, shared: Shared | None = None
+) -> Iterator[Coordinator]:
+    """Yield the coordinator of one task; nothing is sent before it is asked something.
+
+    ``shared`` keeps the connection to the driver for the next work unit of the task.
+    """
     if run.coordinator is None:
         yield Uncoordinated()
         return
-    from dil.coordination.client import DriverServices
-
-    with closing(DriverServices(run.coordinator, Limits.of(run.job))) as services:
+    with _services(run, shared) as services:
         yield TaskCoordinator(services, sleep)
 
 
-def is_spent(run: RunContext) -> bool:
+def is_spent(run: RunContext, shared: Shared | None = None) -> bool:
     """Tell whether the run's quota is spent, so that no more work units need to begin."""
     if run.coordinator is None:
         return False
+    with _services(run, shared) as services:
+        return bool(services.spent())
+
+
+@contextmanager
+def _services(run: RunContext, shared: Shared | None) -> Iterator[DriverServices]:
     from dil.coordination.client import DriverServices
 
-    with closing(DriverServices(run.coordinator, Limits.of(run.job))) as services:
-        return bool(services.spent())
+    def make() -> DriverServices:
+        assert run.coordinator is not None  # noqa: S101 - the callers looked
+        return DriverServices(run.coordinator, Limits.of(run.job))
+
+    if shared is None:
+        with closing(make()) as services:
+            yield services
+        return
+    services = shared.get(DriverServices, make)
+    if services.is_lost:  # another work unit may find the driver again
+        shared.drop(DriverServices)
+        services = shared.get(DriverServices, make)
+    yield services

@@ -35,7 +35,7 @@ class DriverServices:
     """Asks the driver over one connection, made with the first question; used by any thread.
 
     Where the driver does not answer, this task goes on alone at its share of the rate, says so
-    once, and asks no more. A token or a budget cannot be shared like that: they fail.
+    once, and asks no more: ``is_lost``. A token or a budget cannot be shared like that: they fail.
     """
 
     def __init__(self, address: CoordinatorAddress, limits: Limits) -> None:
@@ -44,7 +44,7 @@ class DriverServices:
         share = Limits(limits.interval_s * address.tasks)
         self._alone = Desk(share, clock=time.monotonic)
         self._connection: Connection | None = None
-        self._is_lost = False
+        self.is_lost = False
         self._lock = threading.Lock()
 
     def close(self) -> None:
@@ -59,7 +59,7 @@ class DriverServices:
             QuotaError: no more requests in this run.
             TransientSourceError: the driver does not answer, and there is a budget to keep.
         """
-        was_lost = self._is_lost
+        was_lost = self.is_lost
         answer = self._asked(wire.AskTicket(earlier))
         if isinstance(answer, wire.GiveTicket):
             return answer.ticket
@@ -110,7 +110,7 @@ class DriverServices:
             DilError: it answered with an error.
         """
         with self._lock:
-            answer = None if self._is_lost else self._exchanged(question, patience_s)
+            answer = None if self.is_lost else self._exchanged(question, patience_s)
         if isinstance(answer, wire.Refused):
             raise wire.error_of(answer)
         return answer
@@ -124,7 +124,7 @@ class DriverServices:
             return wire.answer(connection)
         except _GONE as error:
             self._drop()
-            self._is_lost = True
+            self.is_lost = True
             _LOG.warning(
                 "the driver does not answer at %s (%s); this work unit goes on alone, at 1/%d of "
                 "the job's rate", self._place, type(error).__name__, self._address.tasks,

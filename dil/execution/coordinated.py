@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 from dil import coordination
 from dil.coordination.desk import Desk
 from dil.errors import QuotaError
-from dil.execution.executor import quota_spent
 from dil.model.authentication import Authentication
 from dil.model.job import Job
 from dil.model.task import Failure, RunContext
 from dil.observe.progress import counted, human_bytes
+from dil.task.outlook import quota_spent
 
 log = logging.getLogger(__name__)
 

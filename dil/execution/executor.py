@@ -6,17 +6,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
-from dil.errors import AuthenticationError, QuotaError, TransientSourceError
 from dil.model.task import Failure, RunContext, TaskReport
 from dil.model.work_unit import WorkUnit
-
-_REFUSALS = frozenset({AuthenticationError.code, TransientSourceError.code})
-_EVIDENCE = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """What came back: reports in task order, and why tasks without a report never finished."""
+    """What came back: reports in the order of the work units, and why some have none."""
 
     reports: tuple[TaskReport, ...]
     stopped: Failure | None = None
@@ -26,7 +22,10 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 Watch = Callable[[Sequence[TaskReport]], "Failure | None"]
-"""Looks at the reports so far, several times a second; a failure stops what has not started."""
+"""Looks at the reports so far, several times a second; a failure stops what has not started.
+
+They come in the order in which work units end: each look sees those of the look before first.
+"""
 
 
 class Executor(Protocol):
@@ -44,28 +43,3 @@ class Executor(Protocol):
             DilError: what the first failed call raised.
             ExecutionError: the tasks could not be run.
         """
-
-
-def quota_spent(why: str, fix: str = "") -> Failure:
-    """Return why a run ended before its last work unit began."""
-    return Failure(QuotaError.code, f"no further work unit was begun: {why}", fix=fix)
-
-
-def hopeless(reports: Sequence[TaskReport]) -> Failure | None:
-    """Return why the remaining work units would fail like these, None while there is hope.
-
-    A spent quota ends the run at once: nothing more is to be had before it opens again. A source
-    that refuses every work unit ends it early (spec README 30): the first reports all failed, all
-    for credentials, or for the same unreachable source.
-    """
-    failures = [report.failure for report in reports]
-    for failure in failures:
-        if failure is not None and failure.code == QuotaError.code:
-            return quota_spent(failure.error, failure.fix)
-    if len(failures) < _EVIDENCE or any(failure is None for failure in failures):
-        return None
-    codes = {failure.code for failure in failures if failure is not None}
-    first = failures[0]
-    if first is None or len(codes) > 1 or first.code not in _REFUSALS:
-        return None
-    return Failure(first.code, f"the source refused every work unit so far; last: {first.error}")

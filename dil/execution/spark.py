@@ -1,4 +1,4 @@
-"""Work units as Spark tasks: one RDD partition each, one stage (spec README 30)."""
+"""Work units as Spark tasks, several small ones in each (spec README 30 and 50)."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any, Generic, TypeVar
 
-from dil import coordination
 from dil.errors import DilError, RunInterruptedError
 from dil.execution import worker
 from dil.execution.coordinated import Coordinated, Place, coordinated
@@ -17,6 +17,7 @@ from dil.execution.hive import require_metastore
 from dil.execution.jvm_errors import told
 from dil.execution.overseer import Overseer
 from dil.execution.session import SparkSettings, spark_context
+from dil.execution.shares import lanes_of, share_out
 from dil.model.job import Job
 from dil.model.task import Failure, RunContext, TaskReport
 from dil.model.work_unit import WorkUnit
@@ -53,21 +54,19 @@ class SparkExecutor:
                 nobody names the metastore of the job's catalog.
         """
         reader = _reader(run.job)
-        reports: list[TaskReport] = []
         context = self._session(replace(self._settings, reads=reader is not None))
         require_metastore(context, run.job.publishing.catalog)
+        slots = context.defaultParallelism
         with coordinated(run, _place(context)) as shared:
             if reader is not None:
                 from dil.execution.frames import Frames
 
                 return Frames(context, shared, watch, reader).execute(units)
-            for start in range(0, len(units), STAGE_TASKS):
-                stage = _Stage(context, shared, watch, reports)
-                stopped = stage.run(units[start : start + STAGE_TASKS])
-                reports.extend(stage.reports)
-                if stopped is not None:
-                    return Execution(tuple(reports), stopped)
-        return Execution(tuple(reports))
+            stages = _Stages(context, shared, watch, lanes_of(run.job, len(units), slots))
+            stopped = stages.run(units, slots)
+        order = {unit.signature: number for number, unit in enumerate(units)}
+        reports = sorted(stages.reports, key=lambda report: order[report.signature])
+        return Execution(tuple(reports), stopped)
 
     def map(self, function: Callable[[T], R], items: Sequence[T]) -> list[R]:
         """Call a function for each item in a task of its own, in the session that is open.
@@ -127,62 +126,80 @@ def _cancelled_on_error(context: Any, group: str) -> Iterator[None]:  # noqa: AN
         raise told(error) from error
 
 
-class _Stage:
-    """One Spark job; its tasks' reports reach the driver one by one through an accumulator."""
+class _Stages:
+    """Spark jobs, one after the other, until every work unit has a report.
+
+    ``reports`` come through an accumulator at the end of each task, so that they survive a job
+    that breaks off.
+    """
 
     def __init__(
         self,
         context: Any,  # noqa: ANN401 - a SparkContext; pyspark comes late
         shared: Coordinated,
         watch: Watch,
-        earlier: Sequence[TaskReport],
+        lanes: int,
     ) -> None:
-        self.reports: list[TaskReport] = []
         self._context = context
         self._run = shared.run
-        self._earlier = tuple(earlier)
+        self._lanes = lanes
         self._arrived = context.accumulator([], _reports_parameter())
-        self._overseer = Overseer(context, shared, watch, self._all)
+        self._overseer = Overseer(context, shared, watch, lambda: self.reports)
 
-    def run(self, units: Sequence[WorkUnit]) -> Failure | None:
-        """Run the stage; return why it was stopped, None when it came to its end."""
-        self._overseer.take_in()
+    @property
+    def reports(self) -> list[TaskReport]:
+        """Return the reports so far, in the order in which they came."""
+        reports: list[TaskReport] = self._arrived.value
+        return reports
+
+    def run(self, units: Sequence[WorkUnit], slots: int) -> Failure | None:
+        """Run all work units; return why that was stopped, None when it came to its end."""
+        overseer = self._overseer
         try:
-            with self._overseer.looking():
-                # One partition per work unit, so that there are as many results as units.
-                partitions = self._context.parallelize(units, len(units))
-                self.reports = partitions.mapPartitions(_Body(self._run, self._arrived)).collect()
+            with overseer.looking():
+                self._run_jobs(units, slots)
         except RunInterruptedError:
             raise
         except Exception as error:
-            self.reports = list(self._arrived.value)
-            if self._overseer.stopped is None:
+            if overseer.stopped is None:
                 log.debug("the tasks broke off", exc_info=error)
-                self._overseer.stopped = Failure.of(told(error))
-        return self._overseer.conclude(len(self._earlier) + len(units))
+                overseer.stopped = Failure.of(told(error))
+        return overseer.conclude(len(units))
 
-    def _all(self) -> tuple[TaskReport, ...]:
-        return (*self._earlier, *(self.reports or self._arrived.value))
+    def _run_jobs(self, units: Sequence[WorkUnit], slots: int) -> None:
+        """Run jobs until all work units have a report; a task may leave some to the next job."""
+        left: Sequence[WorkUnit] = units
+        seconds_each: float | None = None
+        while left and self._overseer.stopped is None:
+            before = len(self.reports)
+            self._overseer.take_in()
+            shares = list(islice(share_out(left, slots, self._lanes, seconds_each), STAGE_TASKS))
+            body = _Body(self._run, self._arrived, self._lanes)
+            self._context.parallelize(shares, len(shares)).foreachPartition(body)
+            done = self.reports[before:]
+            if not done:  # the quota is spent
+                return
+            seconds_each = sum(each.counters.seconds for each in done) / len(done)
+            known = {report.signature for report in done}
+            left = [unit for unit in left if unit.signature not in known]
 
 
 class _Body:
     """The task body; the run's context travels with it once, not with each work unit."""
 
-    def __init__(self, run: RunContext, arrived: Any) -> None:  # noqa: ANN401 - an Accumulator
+    def __init__(self, run: RunContext, arrived: Any, lanes: int) -> None:  # noqa: ANN401
         self._run = run
         self._arrived = arrived
+        self._lanes = lanes
 
-    def __call__(self, units: Iterable[WorkUnit]) -> Iterator[TaskReport]:
+    def __call__(self, shares: Iterable[Sequence[WorkUnit]]) -> Iterable[object]:
         # Imported here: the driver, which others wait for, runs no task.
-        from dil.task.work_unit import run_work_unit
+        from dil.task.group import run_group
 
         worker.begin(self._run)
-        for unit in units:
-            if coordination.is_spent(self._run):
-                return
-            report = run_work_unit(self._run, unit)
-            self._arrived.add([report])
-            yield report
+        for units in shares:
+            self._arrived.add(run_group(self._run, units, self._lanes))
+        return ()
 
 
 def _reader(job: Job) -> SparkReader | None:

@@ -45,10 +45,12 @@ class Executors:
         self._is_embedded = is_embedded
         self._spark: SparkExecutor | None = None
 
-    def for_units(self, tasks: int) -> Executor:
-        """Return what runs work units; a session of fewer threads is stopped first."""
+    def for_units(self, units: int) -> Executor:
+        """Return what runs so many work units; an earlier session is stopped first."""
         self.close()
-        return self._own or self._new_spark(tasks)
+        from dil.execution.shares import local_slots
+
+        return self._own or self._new_spark(local_slots(self._job, units))
 
     def for_steps(self, tasks: int) -> Executor:
         """Return what runs other tasks: where there is a session, it goes on."""

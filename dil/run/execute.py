@@ -8,10 +8,11 @@ from dataclasses import replace
 from dil import publishing
 from dil.coordination import in_turn
 from dil.errors import LeaseLostError
-from dil.execution.executor import Execution, hopeless
+from dil.execution.executor import Execution
 from dil.model.task import Failure, RunContext, TaskReport
 from dil.run.active_run import ActiveRun
 from dil.run.plan import PlannedRun, reuse_policy
+from dil.task.outlook import Outlook
 
 
 def execute(run: ActiveRun, planned: PlannedRun) -> Execution:
@@ -66,17 +67,21 @@ def _resumable(run: ActiveRun, planned: PlannedRun) -> dict[str, str]:
 def _watch(run: ActiveRun, units: int) -> Callable[[Sequence[TaskReport]], Failure | None]:
     """Return what shows progress, and stops a run that lost its lease or has no hope."""
     threads = run.job.running.threads
+    outlook = Outlook()
+    done = failed = rows = size = 0
 
     def watch(reports: Sequence[TaskReport]) -> Failure | None:
+        nonlocal done, failed, rows, size
+        for report in reports[done:]:
+            done += 1
+            failed += report.failure is not None
+            rows += report.rows
+            size += report.bytes
         run.options.progress.update(
-            done=len(reports),
-            failed=sum(report.failure is not None for report in reports),
-            running=min(threads, units - len(reports)),
-            rows=sum(report.rows for report in reports),
-            bytes=sum(report.bytes for report in reports),
+            done=done, failed=failed, running=min(threads, units - done), rows=rows, bytes=size
         )
         if run.keeper.lost:
             return Failure(LeaseLostError.code, "another run took the lease over")
-        return hopeless(reports)
+        return outlook.look(reports)
 
     return watch

@@ -22,6 +22,7 @@ from dil.model.section import Section
 from dil.model.work_unit import WorkUnit
 from dil.spi.audit import AuditTrail, NoAudit
 from dil.spi.coordination import Coordinator, CredentialSource, Uncoordinated
+from dil.spi.shared import Shared
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -49,7 +50,9 @@ class SessionContext:
     ``run_now`` is the run's now in epoch ms UTC. ``coordinator`` is what all tasks share.
     ``renewed`` reads the authentication input again and returns its fields; None where the job has
     none (behaviour.md B7.7). ``audit`` is for sessions that audit their own requests. ``rows`` are
-    those that Spark reads for the work unit, None where the session reads by itself.
+    those that Spark reads for the work unit, None where the session reads by itself. ``shared``
+    keeps what the sessions of one task may share, such as pools of connections; None where a
+    session is alone.
     """
 
     job: Job
@@ -61,6 +64,7 @@ class SessionContext:
     renewed: Callable[[], Mapping[str, Secret]] | None = None
     audit: AuditTrail = field(default_factory=NoAudit)
     rows: Iterator[pa.RecordBatch] | None = None
+    shared: Shared | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,12 +212,17 @@ class Connector(ABC):
     ``reads_window`` tells that sessions look at ``low`` and ``high`` of their work unit. Where they
     do not, pages that were read for one window are resumed for another one, unless a parameter is
     a watermark. Not inherited: a subclass says it again.
+
+    ``overlaps`` tells that sessions mostly wait for a network, and that several of them may be open
+    in one process, each used by a thread of its own: a task then reads several work units at once.
+    Not inherited either.
     """
 
     sections: ClassVar[tuple[type[Section], ...]] = ()
     properties: ClassVar[tuple[PluginProperty, ...]] = ()
     unit_properties: ClassVar[frozenset[str]] = frozenset()
     reads_window: ClassVar[bool] = True
+    overlaps: ClassVar[bool] = False
 
     @classmethod
     def check(cls, properties: Properties) -> Iterable[Problem]:

@@ -146,7 +146,7 @@ def _converted_rows(
     """Yield converted batches, one page at a time; the session is closed at the end."""
     run, job = attempt.run, attempt.job
     connector = load(job.source.connector)()
-    with joined(run, attempt.clocks.sleep) as coordinator:
+    with joined(run, attempt.clocks.sleep, attempt.task.shared) as coordinator:
         context = SessionContext(
             job,
             attempt.unit,
@@ -157,6 +157,7 @@ def _converted_rows(
             renewed=authentication_reader(job),
             audit=delivery.trail,
             rows=attempt.rows,
+            shared=attempt.task.shared,
         )
         progress = _Progress(coordinator, walk.counters.rows)
         with connector.open(context) as session:

@@ -14,6 +14,7 @@ from dil.model.job import Job
 from dil.model.task import AttemptId, RunContext
 from dil.model.work_unit import WorkUnit
 from dil.observe.redaction import redactor, secrets_of
+from dil.spi.shared import Shared
 from dil.storage import Folder, filesystem_for
 
 if TYPE_CHECKING:
@@ -34,43 +35,71 @@ class Clocks:
     chance: Callable[[], float] = random.random
 
 
+class TaskContext:
+    """What the work units of one task have in common; closed when the last of them has ended.
+
+    ``clean`` masks the job's secrets in a text. ``shared`` keeps what their sessions share.
+    ``filesystem`` is that of the staging folder.
+    """
+
+    def __init__(self, run: RunContext, clocks: Clocks | None = None) -> None:
+        self.run = run
+        self.clocks = clocks or Clocks()
+        self.clean = redactor((*secrets_of(run.job), *run.secondary.secrets))
+        self.shared = Shared()
+        self.filesystem = filesystem_for(run.staging_dir, run.job.writing.blocks)
+
+    def close(self) -> None:
+        """Close what was shared."""
+        self.shared.close()
+
+
 @dataclass(frozen=True, slots=True)
 class AttemptContext:
     """One attempt at a work unit.
 
-    ``folder`` is its staging folder, which no other attempt has. ``clean`` masks the job's secrets
-    in a text. ``rows`` are those that Spark reads for it, None where the connector reads by itself.
+    ``folder`` is its staging folder, which no other attempt has. ``rows`` are those that Spark
+    reads for it, None where the connector reads by itself.
     """
 
-    run: RunContext
+    task: TaskContext
     unit: WorkUnit
     id: AttemptId
     folder: Folder
-    clocks: Clocks
-    clean: Callable[[str], str]
     rows: Iterator[pa.RecordBatch] | None = None
 
     @classmethod
     def of(
         cls,
-        run: RunContext,
+        task: TaskContext,
         unit: WorkUnit,
         number: int,
-        clocks: Clocks,
         rows: Iterator[pa.RecordBatch] | None = None,
     ) -> Self:
         """Make the context of an attempt; ``number`` counts from 1. Nothing is written yet."""
-        job = run.job
+        run = task.run
         path = f"{run.staging_dir}/{unit.hash}/{number}-{uuid.uuid4().hex}"
         return cls(
-            run,
+            task,
             unit,
-            AttemptId(job.name, run.run_id, unit.signature, unit.hash, number),
-            Folder(filesystem_for(path, job.writing.blocks), path),
-            clocks,
-            redactor((*secrets_of(job), *run.secondary.secrets)),
+            AttemptId(run.job.name, run.run_id, unit.signature, unit.hash, number),
+            Folder(task.filesystem, path),
             rows,
         )
+
+    @property
+    def run(self) -> RunContext:
+        """Return what all tasks of the run share."""
+        return self.task.run
+
+    @property
+    def clocks(self) -> Clocks:
+        """Return the time and the chance of the task."""
+        return self.task.clocks
+
+    def clean(self, text: str) -> str:
+        """Return a text with the job's secrets masked."""
+        return self.task.clean(text)
 
     @property
     def job(self) -> Job:

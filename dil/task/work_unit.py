@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,7 @@ from dil.model.work_unit import WorkUnit
 from dil.observe.logs import bind
 from dil.task.attempt import run_attempt
 from dil.task.checkpoints import STARTED_OVER, TYPES_CHANGED, ResumeFrom
-from dil.task.context import AttemptContext, Clocks
+from dil.task.context import AttemptContext, Clocks, TaskContext
 from dil.task.delivery import sent_before
 
 if TYPE_CHECKING:
@@ -24,36 +25,43 @@ log = logging.getLogger(__name__)
 
 
 def run_work_unit(run: RunContext, unit: WorkUnit, clocks: Clocks | None = None) -> TaskReport:
+    """Run a work unit that has a task for itself; see ``run_in_task``."""
+    with closing(TaskContext(run, clocks)) as task:
+        return run_in_task(task, unit)
+
+
+def run_in_task(task: TaskContext, unit: WorkUnit) -> TaskReport:
     """Run a work unit with its retries; return its staged files or its last failure.
 
     A failed attempt leaves nothing behind, unless the job keeps progress inside work units: then it
     leaves its complete pages, and the next attempt resumes after them.
     """
-    clocks = clocks or Clocks()
+    run = task.run
     resume_from = ResumeFrom.ANY_RUN
 
     def attempt(number: int) -> TaskReport:
         nonlocal resume_from
         try:
-            return run_attempt(AttemptContext.of(run, unit, number, clocks), resume_from)
+            return run_attempt(AttemptContext.of(task, unit, number), resume_from)
         except ResumeRefusedError as refusal:
             resume_from = ResumeFrom.THIS_RUN
             cause = refusal.__cause__
             why = TYPES_CHANGED if isinstance(cause, ConversionError) else STARTED_OVER
             log.warning("%s: %s", why, cause or "other rows to send")
-            context = AttemptContext.of(run, unit, number, clocks)
+            context = AttemptContext.of(task, unit, number)
             report = run_attempt(context, ResumeFrom.NOTHING)
             return replace(report, notes=(why, *report.notes))
 
-    return sent_before(run, unit) or repeat_attempts(run, unit, attempt, clocks)
+    return sent_before(run, unit) or repeat_attempts(run, unit, attempt, task.clocks)
 
 
 def run_attempt_over(
     rows: Iterator[pa.RecordBatch], run: RunContext, unit: WorkUnit, number: int
 ) -> TaskReport:
     """Run one attempt over rows that Spark reads; for ``repeat_attempts``, with rows anew."""
-    with bind(job=run.job.name, run_id=run.run_id, unit=unit.signature, attempt=number):
-        context = AttemptContext.of(run, unit, number, Clocks(), rows)
+    where = bind(job=run.job.name, run_id=run.run_id, unit=unit.signature, attempt=number)
+    with where, closing(TaskContext(run)) as task:
+        context = AttemptContext.of(task, unit, number, rows)
         return run_attempt(context, ResumeFrom.NOTHING)
 
 

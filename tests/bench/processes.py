@@ -8,6 +8,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,13 +18,17 @@ _SAMPLE_S = 0.02
 
 @dataclass(frozen=True)
 class Usage:
-    """What a command took; ``cpu_s`` sums user and system time over its process tree."""
+    """What a command took; ``cpu_s`` sums user and system time over its process tree.
+
+    ``root_peak_kb`` is the peak of the resident memory of the command's own process.
+    """
 
     wall_s: float
     cpu_s: float
     exit_code: int
     stdout: str
     stderr: str
+    root_peak_kb: int = 0
 
 
 def measure(command: Sequence[str], environ: Mapping[str, str] | None = None) -> Usage:
@@ -42,7 +47,7 @@ def measure(command: Sequence[str], environ: Mapping[str, str] | None = None) ->
     stdout, stderr = process.communicate()
     wall_s = time.monotonic() - started
     cpu_s = sampler.stop()
-    return Usage(wall_s, cpu_s, process.returncode, stdout, stderr)
+    return Usage(wall_s, cpu_s, process.returncode, stdout, stderr, sampler.root_peak_kb)
 
 
 class _Sampler(threading.Thread):
@@ -50,6 +55,8 @@ class _Sampler(threading.Thread):
 
     def __init__(self, root: int) -> None:
         super().__init__(daemon=True)
+        self.root_peak_kb = 0
+        self._root = root
         self._known = {root}
         self._ticks: dict[int, int] = {}
         self._over = threading.Event()
@@ -65,6 +72,9 @@ class _Sampler(threading.Thread):
         return sum(self._ticks.values()) / _TICKS
 
     def _look(self) -> None:
+        with suppress(OSError, IndexError):
+            status = Path(f"/proc/{self._root}/status").read_text()
+            self.root_peak_kb = int(status.partition("VmHWM:")[2].split()[0])
         parents = {}
         for entry in Path("/proc").glob("[0-9]*"):
             try:

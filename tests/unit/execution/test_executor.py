@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dil.execution.executor import hopeless
 from dil.model.task import Failure, TaskReport
+from dil.task.outlook import hopeless
 
 
 def failed(code: str, text: str = "no") -> TaskReport:

@@ -23,7 +23,7 @@ def test_the_driver_is_told_after_each_page_what_came_since(desk: Desk, monkeypa
     listener = Listener()
 
     @contextmanager
-    def joined(run, sleep):
+    def joined(run, sleep, shared):
         yield listener
 
     monkeypatch.setattr(dil.task.attempt, "joined", joined)

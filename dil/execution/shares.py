@@ -1,0 +1,76 @@
+"""How the work units of a run are shared out: tasks at a time, lanes in a task, units of a task."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from math import ceil
+
+from dil.execution.shipping import plugin_modules
+from dil.model.job import Job
+from dil.model.work_unit import WorkUnit
+from dil.spi.registry import load
+from dil.task.group import SLICE_S
+
+# A task gets at most this part of what is left for its slot: the last ones are small, so that no
+# slot works alone at the end.
+_PART = 3
+
+
+def overlaps(job: Job) -> bool:
+    """Tell whether several work units of the job may be read in one process at a time.
+
+    Plug-ins were written for one at a time, unless their connector says otherwise.
+    """
+    connector = load(job.source.connector)
+    # A subclass may keep what its parent does not, so what the parent declares is not its word.
+    return bool(vars(connector).get("overlaps", False)) and set(plugin_modules(job)) <= {
+        connector.__module__.partition(".")[0]
+    }
+
+
+def local_slots(job: Job, units: int) -> int:
+    """Return how many tasks a local session runs at a time.
+
+    Where work units overlap, a process for each core is enough for all of them.
+    """
+    at_once = min(job.running.threads, units)
+    return max(1, at_once // _lanes(at_once, _cores())) if overlaps(job) else at_once
+
+
+def lanes_of(job: Job, units: int, slots: int) -> int:
+    """Return how many work units a task runs at a time, where ``slots`` tasks run at a time."""
+    return _lanes(min(job.running.threads, units), slots) if overlaps(job) else 1
+
+
+def share_out(
+    units: Sequence[WorkUnit], slots: int, lanes: int, seconds_each: float | None = None
+) -> Iterator[tuple[WorkUnit, ...]]:
+    """Yield the work units of one task after the other, in their order.
+
+    What work units cost is not known before the first are done: tasks begin large and get smaller,
+    and a task gives back what it cannot begin in time. ``seconds_each`` is what they took so far.
+    Where they wait for their time, tasks are small, so that no slot waits while others have many.
+    """
+    waiting, left = iter(units), len(units)
+    most = len(units)
+    if any(unit.not_before for unit in units):
+        most = lanes
+    elif seconds_each:
+        most = max(1, int(SLICE_S / seconds_each)) * lanes
+    while left:
+        size = max(lanes, min(most, ceil(left / (_PART * slots))))
+        share = tuple(islice(waiting, size))
+        left -= len(share)
+        yield share
+
+
+def _lanes(at_once: int, slots: int) -> int:
+    return max(1, at_once // slots)
+
+
+def _cores() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

@@ -1,0 +1,69 @@
+"""What the work units of one task share, such as pools of connections."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Hashable
+from types import TracebackType
+from typing import Protocol, Self, TypeVar, cast
+
+log = logging.getLogger(__name__)
+
+
+class Closable(Protocol):
+    """Anything that is closed once, when its last user is done."""
+
+    def close(self) -> None:
+        """Release what it holds."""
+
+
+C = TypeVar("C", bound=Closable)
+
+
+class Shared:
+    """Keeps things by key from the first work unit that asks for them to the end of the task.
+
+    Used by all threads of the task. What only one thread may use at a time has a key that holds
+    ``threading.get_ident()``.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._kept: dict[Hashable, Closable] = {}
+
+    def get(self, key: Hashable, make: Callable[[], C]) -> C:
+        """Return what is kept under a key; made by ``make`` where nothing is."""
+        with self._lock:
+            kept = self._kept.get(key)
+            if kept is None:
+                kept = self._kept[key] = make()
+        return cast("C", kept)
+
+    def drop(self, key: Hashable) -> None:
+        """Close what is kept under a key; the next work unit makes it anew."""
+        with self._lock:
+            kept = self._kept.pop(key, None)
+        if kept is not None:
+            kept.close()
+
+    def close(self) -> None:
+        """Close everything; a thing that cannot be closed does not keep the others open."""
+        with self._lock:
+            kept, self._kept = list(self._kept.values()), {}
+        for each in reversed(kept):
+            try:
+                each.close()
+            except Exception as error:  # noqa: BLE001 - the work is done, whatever a plug-in does
+                log.warning("%s was not closed: %s", type(each).__name__, type(error).__name__)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
