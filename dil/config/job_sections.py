@@ -86,6 +86,10 @@ def writing_section(values: Properties) -> WritingSpec:
             values.optional_integer("writer.file.replication.factor"),
             values.optional_integer("writer.file.block.size"),
         ),
+        system_columns=values.typed("ms.output.system.columns", tuple),
+        most_open_files=values.integer("ms.writer.open.files.max"),
+        owner=values.text("writer.file.owner"),
+        group=values.text("writer.file.group"),
     )
 
 

@@ -222,7 +222,9 @@ class WritingSpec:
     """How rows become files. ``codec`` is a property word: DEFLATE, SNAPPY, NOCOMPRESSION.
 
     ``file_name`` is the template of the names of dumped files, empty for a job of rows.
-    ``file_prefix`` is how the names of files of rows begin.
+    ``file_prefix`` is how the names of files of rows begin. ``system_columns`` tell where a row
+    comes from. At most ``most_open_files`` are written at once where rows are kept apart. ``owner``
+    and ``group`` are names of this machine, empty for those of the process.
     """
 
     format: OutputFormat = OutputFormat.AVRO
@@ -237,6 +239,10 @@ class WritingSpec:
     file_name: str = ""
     file_prefix: str = "part"
     blocks: Blocks = field(default_factory=Blocks)
+    system_columns: tuple[str, ...] = ()
+    most_open_files: int = 64
+    owner: str = ""
+    group: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,8 +77,7 @@ class Outputs:
             check_places(job.publishing, filesystem, files)
         else:
             check_paths(attempt.run, attempt.unit, files, filesystem)
-        chosen = job.properties
-        give(files, chosen.text("writer.file.owner"), chosen.text("writer.file.group"))
+        give(files, job.writing.owner, job.writing.group)
         return files
 
     @property

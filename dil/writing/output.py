@@ -82,8 +82,7 @@ def output_writer(
         label_at: Labels an instant in epoch ms UTC; None for a job without timelabels.
     """
     job = run.job
-    names: tuple[str, ...] = job.properties.typed("ms.output.system.columns", tuple)
-    fields = job.publishing.table.partition_fields
+    names, fields = job.writing.system_columns, job.publishing.table.partition_fields
     labels = None if label_at is None else _row_labels(job, unit, label_at)
     if not names and not fields and labels is None:
         return None
@@ -99,7 +98,7 @@ def output_writer(
         keeps_columns=job.publishing.table.format is TableFormat.ICEBERG,
         folder=label_folder(unit.timelabel) if is_by_label and unit.timelabel else "",
         labels_name_folders=is_by_label,
-        most_open=job.properties.integer("ms.writer.open.files.max"),
+        most_open=job.writing.most_open_files,
     )
     return OutputWriter(PartitionedWriter(output, by), system, labels)
 

@@ -51,8 +51,7 @@ class Rewriter:
             for batch in _checked_rows(source, file, workshop)
         )
         staged = workshop.write(name, batches, StagedFile("", 0, 0, ""))
-        owner = (job.properties.text(f"writer.file.{word}") for word in ("owner", "group"))
-        give(staged, *owner)
+        give(staged, job.writing.owner, job.writing.group)
         return staged
 
 

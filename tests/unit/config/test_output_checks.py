@@ -126,7 +126,7 @@ def test_files_may_be_given_to_oneself(job_file):
         "writer.file.owner": pwd.getpwuid(os.geteuid()).pw_name,
         "writer.file.group": grp.getgrgid(os.getegid()).gr_name,
     }
-    assert job_file.load(own).job.properties.text("writer.file.owner") == own["writer.file.owner"]
+    assert job_file.load(own).job.writing.owner == own["writer.file.owner"]
 
 
 @pytest.mark.parametrize("name", ["_orders", "a/b", ".x"])
