@@ -9,13 +9,16 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from dil.config.findings import Findings
+from dil.config.schema import SchemaSection
 from dil.config.tables import FORMAT, TablesSection, is_of_files
 from dil.config.warehouse import URL, WarehouseSection
+from dil.config.writing import FORMAT as WRITTEN
+from dil.config.writing import PATH_TYPE, WritingSection
 from dil.model.catalog import LABEL_FIELDS, CatalogSpec, CatalogType
 from dil.model.destination import Layout
 from dil.model.job import OutputFormat
 from dil.model.properties import Properties
-from dil.model.schema import Column, Primitive
+from dil.model.schema import Primitive
 from dil.model.section import ONE_OF, Scope, Section, Text, prop
 from dil.model.suggestions import quote
 from dil.storage.locations import PathError, is_local, local_path
@@ -150,21 +153,21 @@ def _check_output(values: Properties, findings: Findings, *, run_folder: bool) -
             f"is read over HTTP, which Spark's own client of HDFS cannot, and {TYPE} is set",
             "Write hdfs://host:8020/folder; the name node's web server must have port 9870.",
         )
-    written = values.text("writer.output.format").lower()
-    if written not in _FORMATS:
+    writing = values.section(WritingSection)
+    if writing.format not in _FORMATS:
         findings.problem(
-            "writer.output.format",
-            f"is {quote(written.upper())}, and the files of a table in a catalog are Parquet or"
+            WRITTEN,
+            f"is {quote(writing.format_word)}, and the files of a table in a catalog are Parquet or"
             " ORC, which name their columns and types",
             "Write PARQUET or ORC.",
-            values.origin("writer.output.format") or origin,
+            values.origin(WRITTEN) or origin,
         )
     if run_folder:
         findings.problem(
-            "writer.file.path.type",
+            PATH_TYPE,
             "makes a folder for each run, and a table in a catalog has one folder",
             "Set writer.file.path.type=namespace_table or tablename.",
-            values.origin("writer.file.path.type") or origin,
+            values.origin(PATH_TYPE) or origin,
         )
 
 
@@ -173,7 +176,7 @@ def _check_columns(values: Properties, findings: Findings) -> None:
     fields = values.section(TablesSection).partition_fields
     is_by_label = values.text("ms.publish.layout") == Layout.TIMELABEL
     apart = [*(LABEL_FIELDS if is_by_label else ()), *fields]
-    columns: tuple[Column, ...] = values.typed("ms.output.schema", tuple)
+    columns = values.section(SchemaSection).columns
     inside = [column.name for column in columns if column.name not in fields]
     kind = values.section(CatalogSection).type
     seen: set[str] = set()
@@ -187,7 +190,7 @@ def _check_columns(values: Properties, findings: Findings) -> None:
                 + (": y, m, d, h and n are those of the timelabel." if is_by_label else "."),
             )
         seen.add(name.lower())
-    is_parquet = values.text("writer.output.format").lower() == OutputFormat.PARQUET
+    is_parquet = values.section(WritingSection).format is OutputFormat.PARQUET
     for column in columns:
         if is_parquet and isinstance(column.type, Primitive) and column.type.word == "time":
             findings.problem(

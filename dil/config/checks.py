@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 
 from dil.config.findings import Findings
+from dil.config.writing import WritingSection
+from dil.model.job import OutputFormat
 from dil.model.properties import Properties
 from dil.spi.source import PROXY, PROXY_PORT, SourceSection
 
@@ -24,7 +26,7 @@ def check_names(values: Properties, findings: Findings) -> None:
             "Use letters, digits, dot, dash, underscore, and single blanks between them.",
         )
     table = values.text("extract.table.name")
-    is_avro = values.text("writer.output.format") in {"AVRO", "OTHER"}
+    is_avro = values.section(WritingSection).format is OutputFormat.AVRO
     pattern = _AVRO_NAME if is_avro else _TABLE_NAME
     if table and not pattern.fullmatch(table):
         findings.problem(

@@ -18,6 +18,7 @@ from dil.config.preprocessing import is_file_dump
 from dil.config.publishing_section import publish_mode
 from dil.config.tables import TablesSection
 from dil.config.timelabels_section import TimelabelsSection
+from dil.config.writing import WritingSection
 from dil.model.job import ClassRef, PublishMode
 from dil.model.properties import Properties
 from dil.model.schema import ArrayType, Column, DataType, MapType, Primitive, RecordType, Schema
@@ -93,8 +94,8 @@ def _columns(
         return None
     origin = _TARGET if names else _SCHEMA
     known = _target(values) if names else _read(values, plugins)
-    system = values.typed(_SYSTEM, tuple)
-    return (origin, {**known, **dict.fromkeys(system)}) if known else None
+    system = dict.fromkeys(values.section(WritingSection).system_columns)
+    return (origin, {**known, **system}) if known else None
 
 
 def _target(values: Properties) -> dict[str, DataType | None]:

@@ -14,7 +14,6 @@ from dil.config import (
     conversion_checks,
     csv_json,
     egress,
-    output_checks,
     paging,
     parameter_checks,
     path_checks,
@@ -42,7 +41,6 @@ from dil.config.job_classes import Plugins
 from dil.config.job_sections import (
     extraction_section,
     source_section,
-    writing_section,
 )
 from dil.config.owners import Owners
 from dil.config.planning import PLANNING_NAMES, planning_section
@@ -53,13 +51,15 @@ from dil.config.plugins import (
     own_classes,
     read_plugin_properties,
 )
-from dil.config.publishing_section import publishing_section
+from dil.config.publishing_section import check_layout, publishing_section
 from dil.config.reader import read_job, with_overrides
 from dil.config.running import running_section
 from dil.config.state import state_section
 from dil.config.surroundings import Surroundings
 from dil.config.table import ALIASES, IN_SECTIONS, SECTIONS
+from dil.config.tables import check_rows_apart
 from dil.config.timeseries import with_labels
+from dil.config.writing import check_writing, writing_spec
 from dil.errors import ConfigError, Origin, Problem
 from dil.model.job import Job, KeySpec, PlanningSpec
 from dil.model.properties import Properties
@@ -211,7 +211,7 @@ class _Builder(Struct):
         findings, folder = self.findings, self.place.folder
         path_checks.check_paths(properties, plugins.extractor, findings)
         planning = planning_section(properties, findings)
-        writing = writing_section(properties)
+        writing = writing_spec(properties)
         publishing = publishing_section(properties, folder, findings)
         publishing = with_labels(publishing, planning.timelabel, properties, findings)
         state = state_section(properties, folder, findings)
@@ -227,7 +227,9 @@ class _Builder(Struct):
         csv_json.check_csv(properties, plugins.extractor, findings)
         preprocessing.check_preprocessors(plugins.preprocessors, properties, findings)
         preprocessing.check_dump(properties, findings)
-        output_checks.check_output(properties, findings)
+        check_writing(properties, publishing.final_dir, findings)
+        check_rows_apart(properties, findings)
+        check_layout(properties, findings)
         check_contract(properties, state, findings)
         conversion_checks.check_conversion(properties, plugins.converters, findings)
         column_checks.check_columns(properties, plugins, findings)

@@ -9,13 +9,25 @@ from dil.config.findings import Findings
 from dil.config.job_paths import path_of
 from dil.config.merging import KEYS, merge_spec
 from dil.config.preprocessing import dump_mode, is_file_dump
-from dil.config.tables import is_of_files, refuse_table_of_dumps, table_spec
+from dil.config.tables import (
+    FIELDS,
+    FORMAT,
+    TablesSection,
+    is_of_files,
+    refuse_table_of_dumps,
+    table_spec,
+)
+from dil.config.timelabels_section import SCHEDULE, TimelabelsSection
 from dil.config.timeseries import is_timeseries
-from dil.config.warehouse import WarehouseSection, warehouse_section
+from dil.config.warehouse import URL, WarehouseSection, warehouse_section
+from dil.config.writing import PATH_TYPE, WritingSection
 from dil.model.destination import Layout, Operation
 from dil.model.job import PathType, PublishingSpec, PublishMode, TableType
 from dil.model.properties import Properties
+from dil.model.suggestions import quote
 
+_LAYOUT = "ms.publish.layout"
+_LABEL_FOLDERS = frozenset("ymdhn")
 _REPLACING = (PublishMode.REPLACE, PublishMode.WINDOW_REPLACE, PublishMode.MERGE)
 _OPERATIONS = {
     Operation.REPLACE: PublishMode.REPLACE,
@@ -62,17 +74,17 @@ def has_run_folder(values: Properties) -> bool:
     A mode that replaces, and folders by timelabel, need one folder for all runs, so there is one
     unless the path type was written out.
     """
-    path_type = "writer.file.path.type"
+    writing = values.section(WritingSection)
     if is_file_dump(values) or not is_of_files(values):
         return False
     is_by_label = values["ms.publish.layout"] == Layout.TIMELABEL
     is_shared = is_by_label or values["ms.publish.mode"] in _REPLACING
-    if is_shared and path_type not in values.explicit:
+    if is_shared and PATH_TYPE not in values.explicit:
         return False
     return (
         values.boolean("data.publisher.appendExtractToFinalDir")
-        and not values.text("writer.file.path")
-        and values.text(path_type) == PathType.DEFAULT
+        and not writing.path
+        and writing.path_type is PathType.DEFAULT
     )
 
 
@@ -80,10 +92,10 @@ def publishing_section(values: Properties, folder: Path, findings: Findings) -> 
     """Return where and how files are published; what is wrong goes to findings."""
     if is_file_dump(values):
         return _dump_section(values, folder, findings)
-    dir_mode = values["writer.dir.permissions"]
+    writing = values.section(WritingSection)
+    dir_mode: object = writing.dir_mode
     if dir_mode is None:
         dir_mode = values["data.publisher.permissions"]
-    file_mode = values["writer.file.permissions"]
     mode = _checked_mode(values, findings)
     final_dir = path_of(values, "data.publisher.final.dir", folder, findings)
     return PublishingSpec(
@@ -93,7 +105,7 @@ def publishing_section(values: Properties, folder: Path, findings: Findings) -> 
         mode=mode,
         extract_id_zone=values.text("extract.extractIdTimeZone"),
         dir_mode=dir_mode if isinstance(dir_mode, int) else None,
-        file_mode=file_mode if isinstance(file_mode, int) else None,
+        file_mode=writing.file_mode,
         layout=Layout(values.text("ms.publish.layout")),
         merge=merge_spec(values, mode, findings),
         table=table_spec(values, folder, final_dir, findings),
@@ -129,7 +141,7 @@ def _checked_mode(values: Properties, findings: Findings) -> PublishMode:
         findings.problem(
             "ms.publish.mode", "contradicts data.publisher.replace.final.dir=true", "Keep one."
         )
-    is_known = findings.is_sound("writer.file.path.type", "writer.file.path")
+    is_known = findings.is_sound(PATH_TYPE, "writer.file.path")
     if mode in _REPLACING and is_known and has_run_folder(values):
         findings.problem(
             "ms.publish.mode",
@@ -143,12 +155,12 @@ def _dataset_path(values: Properties, findings: Findings) -> str:
     """Return the dataset's folder below the final directory, without the run's folder."""
     if not values.boolean("data.publisher.appendExtractToFinalDir"):
         return ""
-    path = values["writer.file.path"]
-    if isinstance(path, str) and path:
-        return _relative(path, findings)
+    writing = values.section(WritingSection)
+    if writing.path:
+        return _relative(writing.path, findings)
     table = values.text("extract.table.name")
     namespace = values.text("extract.namespace").replace(".", "/")
-    if values["writer.file.path.type"] == PathType.TABLENAME:
+    if writing.path_type is PathType.TABLENAME:
         return table
     return str(PurePosixPath(namespace, table))
 
@@ -168,3 +180,33 @@ def _relative(text: str, findings: Findings) -> str:
             "Folders that begin with _ or . hold no published data.",
         )
     return str(path)
+
+
+def check_layout(values: Properties, findings: Findings) -> None:
+    """Refuse folders by timelabel where there can be none."""
+    if values[_LAYOUT] != Layout.TIMELABEL or is_file_dump(values):
+        return
+    if not values.section(TimelabelsSection).is_set:
+        findings.problem(
+            _LAYOUT, 'is "timelabel", and the job has no timelabels', f"Set {SCHEDULE} too."
+        )
+    if not is_of_files(values):
+        key = URL if values.section(WarehouseSection).url else FORMAT
+        findings.problem(
+            _LAYOUT,
+            f'is "timelabel", which is a layout of plain files, and {key} is set',
+            f"Leave one of them out. {FIELDS} keeps the rows of a table apart.",
+        )
+    elif has_run_folder(values):
+        findings.problem(
+            _LAYOUT,
+            'is "timelabel", and each run has a folder of its own',
+            "Set writer.file.path.type=namespace_table or tablename.",
+        )
+    for name in values.section(TablesSection).partition_fields:
+        if name in _LABEL_FOLDERS:
+            findings.problem(
+                FIELDS,
+                f"names {quote(name)}, which is a folder of {_LAYOUT}=timelabel, too",
+                "Rename the column with ms.schema.cleansing.",
+            )

@@ -10,7 +10,8 @@ import re
 from dil.config.findings import Findings
 from dil.config.preprocessing import is_file_dump
 from dil.config.schema import SchemaSection
-from dil.model.job import PlanningSpec
+from dil.config.writing import WritingSection
+from dil.model.job import OutputFormat, PlanningSpec
 from dil.model.properties import Properties
 from dil.model.schema import ArrayType, Column, DataType, MapType, RecordType
 from dil.model.settings import DerivedField
@@ -22,7 +23,7 @@ _DERIVED = "ms.derived.fields"
 _SCHEMA = "ms.output.schema"
 _NO_COLUMN = re.compile(r"CURRENTDATE|P[0-9]+D|\{\{[^{}]+\}\}|", re.IGNORECASE)
 # The formats whose files hold their types.
-_TYPED = {"AVRO", "OTHER", "PARQUET", "ORC"}
+_TYPED = {OutputFormat.AVRO, OutputFormat.PARQUET, OutputFormat.ORC}
 
 
 def check_rows(values: Properties, planning: PlanningSpec, findings: Findings) -> None:
@@ -47,7 +48,7 @@ def _types_may_differ(values: Properties, planning: PlanningSpec) -> bool:
     uri = values.section(SourceSection).uri.lower()
     # Databases have types of their own, but for SQLite, where each value has one.
     has_types = uri.startswith("jdbc:") and not uri.startswith("jdbc:sqlite")
-    is_typed = values.text("writer.output.format") in _TYPED
+    is_typed = values.section(WritingSection).format in _TYPED
     return are_several and is_typed and not has_types
 
 

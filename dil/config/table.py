@@ -18,7 +18,7 @@ from dil.config.secondary import SecondarySection
 from dil.config.sections import properties_of
 from dil.config.state import StateSection
 from dil.config.table_job import IDENTITY, SECRETS
-from dil.config.table_output import PUBLISHING, WRITING
+from dil.config.table_output import PUBLISHING
 from dil.config.table_rows import EXTRACTION
 from dil.config.table_source import SOURCE
 from dil.config.tables import TablesSection
@@ -26,6 +26,7 @@ from dil.config.timelabels_section import TimelabelsSection
 from dil.config.timeseries import TimeseriesSection
 from dil.config.warehouse import WarehouseSection
 from dil.config.watermarks import PlanningSection
+from dil.config.writing import WritingSection
 from dil.model.section import Section, property_name
 from dil.spi.registry import built_in_sections
 from dil.spi.source import SourceSection
@@ -56,7 +57,7 @@ GROUPS: tuple[Group, ...] = (
     EXTRACTION,
     _group("schema", "Schema", SchemaSection),
     _group("conversion", "Conversion", ConversionSection),
-    WRITING,
+    _group("writing", "Writing files", WritingSection),
     PUBLISHING,
     _group("tables", "Tables of files", TablesSection),
     _group("merging", "Merging by key", MergingSection),

@@ -1,4 +1,4 @@
-"""``ms.table.*`` and ``ms.iceberg.*``: the table of files that rows are published to.
+"""``ms.table.*`` and ``ms.iceberg.*``: tables of files, and how rows are kept apart.
 
 Source: spec README 39.
 """
@@ -6,23 +6,28 @@ Source: spec README 39.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
+from dil.config.egress import progress_key
 from dil.config.findings import Findings
+from dil.config.preprocessing import is_file_dump
+from dil.config.schema import SchemaSection
 from dil.config.state import DEFAULT_STATE_FOLDER, SERVER_KINDS, StateSection
+from dil.config.timelabels_section import COLUMN, TimelabelsSection
 from dil.config.warehouse import URL, WarehouseSection
 from dil.model.destination import TableFormat, TableSpec
-from dil.model.job import PathType
 from dil.model.properties import Properties
+from dil.model.schema import Column, EnumType, Primitive
 from dil.model.secret import SecretUrl
 from dil.model.section import ONE_OF, Scope, SecretText, Section, Texts, prop
 from dil.model.suggestions import quote
 from dil.storage.locations import PathError, any_path, is_local, local_path
 
-FORMAT = "ms.table.format"
+FORMAT, FIELDS = "ms.table.format", "ms.table.partition.fields"
 CATALOG = "ms.iceberg.catalog.uri"
 _FINAL_DIR = "data.publisher.final.dir"
 _DEFAULT_CATALOG = "iceberg-catalog.db"
@@ -37,6 +42,7 @@ _SQLITE = re.compile(
 )
 # URLs end, or are decoded, at these, and the libraries of tables name files by URLs.
 _NO_URL = frozenset("#?%")
+_NAMING = {"string", "int", "long", "decimal", "boolean", "date"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,20 +132,6 @@ def _check(word: TableFormat, values: Properties, findings: Findings) -> None:
             f'is "{word}", and the package {package} is not installed',
             f"Install it: pip install 'dil-spark[{word}]'",
         )
-    written = "writer.output.format"
-    if written in values.explicit and values.text(written).upper() != "PARQUET":
-        findings.problem(
-            written,
-            f"is {quote(values.text(written))}, and the files of a {word} table are Parquet",
-            "Write PARQUET, or leave it out.",
-        )
-    path_type = "writer.file.path.type"
-    if path_type in values.explicit and values.text(path_type) == PathType.DEFAULT:
-        findings.problem(
-            path_type,
-            f'is "{PathType.DEFAULT}", a folder for each run, and a {word} table has one folder',
-            "Write namespace_table or tablename, or leave it out.",
-        )
 
 
 def _check_place(word: TableFormat, place: str, values: Properties, findings: Findings) -> None:
@@ -206,3 +198,71 @@ def _default_catalog(values: Properties, folder: Path, findings: Findings) -> Se
         )
         return None
     return SecretUrl(f"sqlite:///{path}/{_DEFAULT_CATALOG}")
+
+
+def check_rows_apart(values: Properties, findings: Findings) -> None:
+    """Check the columns by which rows are kept apart, in folders or by timelabel."""
+    names = values.section(TablesSection).partition_fields
+    label = values.section(TimelabelsSection).column
+    if is_file_dump(values):
+        for key in (key for key, given in ((FIELDS, names), (COLUMN, label)) if given):
+            findings.problem(
+                key,
+                "is about rows, and files are dumped as they are",
+                "Leave it out, or read the files with another ms.extractor.class.",
+            )
+    if label and (key := progress_key(values)):
+        findings.problem(
+            COLUMN,
+            f"keeps rows apart, and {key} keeps progress between pages: the two do not go together",
+            "Leave one of them out. Without the column each work unit has one label.",
+        )
+    if names:
+        _check_fields(names, values, findings)
+
+
+def _check_fields(names: tuple[str, ...], values: Properties, findings: Findings) -> None:
+    check_doubles(FIELDS, names, findings)
+    for name in names:
+        if name.startswith(("_", ".")):
+            findings.problem(
+                FIELDS,
+                f"names {quote(name)}: folders that begin with _ or . hold no published data",
+                "Rename the column with ms.schema.cleansing, or name another one.",
+            )
+    if values.section(WarehouseSection).url:
+        findings.problem(
+            FIELDS, "makes folders, and rows are loaded into a database", "Leave it out."
+        )
+    columns = {column.name: column for column in values.section(SchemaSection).columns}
+    for name in names:
+        column = columns.get(name)
+        if column is not None and not _can_name_folders(column):
+            findings.problem(
+                FIELDS,
+                f"names {quote(name)}, whose values cannot name folders",
+                "Name columns of text, whole numbers, decimals, booleans or dates.",
+            )
+    if key := progress_key(values):
+        findings.problem(
+            FIELDS,
+            f"keeps rows apart, and {key} keeps progress between pages: the two do not go together",
+            f"Leave one of them out. Shorter partitions keep progress, too, without {key}.",
+        )
+
+
+def check_doubles(key: str, names: Sequence[str], findings: Findings) -> None:
+    """Refuse a list of columns that names one twice."""
+    for name in dict.fromkeys(names):
+        if names.count(name) > 1:
+            findings.problem(key, f"names {quote(name)} twice", "Name it once.")
+
+
+def _can_name_folders(column: Column) -> bool:
+    match column.type:
+        case Primitive(word=word):
+            return word in _NAMING
+        case EnumType():
+            return True
+        case _:
+            return False

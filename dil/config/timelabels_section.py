@@ -89,6 +89,11 @@ class TimelabelsSection(Section):
         scope=Scope.JOB,
     )
 
+    @property
+    def is_set(self) -> bool:
+        """Tell whether anything names the periods, so that work units have labels."""
+        return bool(self.schedule or self.every or self.unit)
+
 
 def timelabels_section(values: Properties, findings: Findings) -> TimelabelSpec | None:
     """Return the schedule of labels, None where none is set; what is wrong goes to findings."""

@@ -95,8 +95,7 @@ def with_labels(
 
 
 def _check(values: Properties, table: str, engine: str, findings: Findings) -> None:
-    labels = values.section(TimelabelsSection)
-    if not (labels.schedule or labels.every or labels.unit):
+    if not values.section(TimelabelsSection).is_set:
         findings.problem(
             KIND, 'is "timeseries", and the job has no timelabels', f"Set {SCHEDULE} too."
         )

@@ -1,0 +1,362 @@
+"""Files of rows: their properties, what writes them, and the checks of what can be written.
+
+Source: spec README 15.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from annotated_types import Ge, Le
+
+from dil.config.conversion import ConversionSection
+from dil.config.findings import Findings
+from dil.config.preprocessing import dump_name, is_file_dump
+from dil.config.schema import SchemaSection
+from dil.config.tables import TablesSection, check_doubles, is_of_files
+from dil.config.timelabels_section import SCHEDULE, TimelabelsSection
+from dil.model.destination import TableFormat
+from dil.model.job import Blocks, OutputFormat, PathType, WritingSpec
+from dil.model.properties import Properties
+from dil.model.section import (
+    ONE_OF,
+    Bool,
+    FileSystemUri,
+    Int,
+    Long,
+    ModeBits,
+    Scope,
+    Section,
+    Support,
+    Text,
+    Texts,
+    ValueType,
+    Written,
+    prop,
+)
+from dil.model.suggestions import known_words, quote
+from dil.storage.locations import is_local
+
+FORMAT, PATH_TYPE = "writer.output.format", "writer.file.path.type"
+_FILE_NAME, _BLOCK_SIZE = "writer.file.name", "writer.file.block.size"
+_SYSTEM = "ms.output.system.columns"
+_OWNER, _GROUP = "writer.file.owner", "writer.file.group"
+_KNOWN = ("_dil_run_id", "_dil_signature", "_dil_extracted_at", "_timelabel")
+_CHECKSUM_BYTES = 512
+_FormatWord = Annotated[
+    Literal["AVRO", "PARQUET", "ORC", "JSON", "CSV", "OTHER"],
+    Written(ValueType.ENUM, later_words=("PROTOBUF", "TXT")),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class WritingSection(Section):
+    """What files hold beside the rows, how large they are, where they are and whose."""
+
+    format_word: _FormatWord = prop(
+        "writer.output.format",
+        "Format of the files; alone decides it. OTHER stands for AVRO.",
+        default="AVRO",
+        scope=Scope.TASK,
+    )
+    codec: Annotated[Literal["DEFLATE", "SNAPPY", "NOCOMPRESSION"], ONE_OF] | None = prop(
+        "writer.codec.type",
+        "Compression inside the files; unset leaves it to the format (Avro: DEFLATE).",
+        default=None,
+        scope=Scope.TASK,
+    )
+    deflate_level: Annotated[Int, Ge(1), Le(9)] = prop(
+        "writer.deflate.level",
+        "Level of DEFLATE.",
+        default=9,
+        scope=Scope.TASK,
+    )
+    target_bytes: Annotated[Long, Ge(1)] = prop(
+        "ms.writer.target.bytes",
+        "How large a file grows before the next one begins, in bytes as written.",
+        default=134_217_728,
+        scope=Scope.TASK,
+    )
+    row_group_rows: Annotated[Int, Ge(1)] = prop(
+        "ms.writer.row.group.rows",
+        "How many rows a row group of Parquet files has at least, but for the last; fewer where"
+        " 64 MiB are reached before.",
+        default=65_536,
+        scope=Scope.TASK,
+    )
+    most_open_files: Annotated[Int, Ge(1), Le(1000)] = prop(
+        "ms.writer.open.files.max",
+        "How many files a work unit writes at once where rows are kept apart.",
+        default=64,
+        scope=Scope.TASK,
+        identity=False,
+    )
+    system_columns: Texts = prop(
+        "ms.output.system.columns",
+        "Columns that tell where a row comes from, any of `_dil_run_id`, `_dil_signature`, "
+        "`_dil_extracted_at` (when the attempt began that read it) and `_timelabel`.",
+        default=(),
+        scope=Scope.TASK,
+    )
+    record_count_in_names: Bool = prop(
+        "writer.include.record.count.in.file.names",
+        "Puts the number of rows before the file's extension.",
+        default=False,
+        scope=Scope.TASK,
+    )
+    path: Text = prop(
+        "writer.file.path",
+        "Relative output folder; wins over `writer.file.path.type`.",
+        default="",
+        scope=Scope.TASK,
+    )
+    path_type: Annotated[PathType, ONE_OF] = prop(
+        "writer.file.path.type",
+        "Relative output folder. default: name space, table and a folder per run; "
+        "namespace_table: name space and table; tablename: table.",
+        default=PathType.DEFAULT,
+        aliases=("writer.file.pathType",),
+        scope=Scope.TASK,
+    )
+    dir_mode: ModeBits | None = prop(
+        "writer.dir.permissions",
+        "Permission of folders made for the files; unset leaves it to the file system.",
+        default=None,
+        scope=Scope.TASK,
+    )
+    file_mode: ModeBits | None = prop(
+        "writer.file.permissions",
+        "Permission of the files; unset leaves it to the file system.",
+        default=None,
+        scope=Scope.TASK,
+    )
+    file_name: Text = prop(
+        "writer.file.name",
+        "How file names begin, in place of `part`; run, work unit and number follow.",
+        default="",
+        scope=Scope.TASK,
+    )
+    owner: Text = prop(
+        "writer.file.owner",
+        "Owner of the files; needs the right to give files away. Local files only.",
+        default="",
+        scope=Scope.TASK,
+    )
+    group: Text = prop(
+        "writer.file.group",
+        "Group of the files; the user who runs the job must be in it. Local files only.",
+        default="",
+        scope=Scope.TASK,
+    )
+    copies: Annotated[Int, Ge(1)] | None = prop(
+        "writer.file.replication.factor",
+        "Copies that HDFS keeps of files of rows; unset leaves it to the cluster. Elsewhere "
+        "without effect.",
+        default=None,
+        scope=Scope.TASK,
+    )
+    block_bytes: Annotated[Long, Ge(1)] | None = prop(
+        "writer.file.block.size",
+        "Bytes of the blocks that HDFS cuts files of rows into, a multiple of 512; unset leaves"
+        " it to the cluster. Elsewhere without effect.",
+        default=None,
+        scope=Scope.TASK,
+    )
+    writer_partitioner_class: Text = prop(
+        "writer.partitioner.class",
+        "Gobblin's row partitioner.",
+        default="",
+        scope=Scope.TASK,
+        support=Support.LATER,
+    )
+    writer_fs_uri: FileSystemUri = prop(
+        "writer.fs.uri",
+        "File system of the files; must be local. A place elsewhere is written out in "
+        "`data.publisher.final.dir`.",
+        default="file:///",
+        scope=Scope.TASK,
+        support=Support.NO_EFFECT,
+    )
+    writer_destination_type: Annotated[Literal["HDFS"], ONE_OF] = prop(
+        "writer.destination.type",
+        "Gobblin's kind of destination.",
+        default="HDFS",
+        scope=Scope.TASK,
+        support=Support.NO_EFFECT,
+        identity=False,
+    )
+    writer_builder_class: Text = prop(
+        "writer.builder.class",
+        "Gobblin's writer; `writer.output.format` decides here.",
+        default="org.apache.gobblin.writer.AvroDataWriterBuilder",
+        scope=Scope.TASK,
+        support=Support.NO_EFFECT,
+        identity=False,
+    )
+    writer_staging_dir: Text = prop(
+        "writer.staging.dir",
+        "Unfinished files are in a hidden folder of the final directory here.",
+        default="",
+        scope=Scope.TASK,
+        support=Support.NO_EFFECT,
+        identity=False,
+    )
+    writer_output_dir: Text = prop(
+        "writer.output.dir",
+        "Finished files are in a hidden folder of the final directory here.",
+        default="",
+        scope=Scope.TASK,
+        support=Support.NO_EFFECT,
+        identity=False,
+    )
+    task_data_root_dir: Text = prop(
+        "task.data.root.dir",
+        "Gobblin's root of the two folders above.",
+        default="",
+        support=Support.NO_EFFECT,
+        identity=False,
+    )
+    writer_buffer_size: Annotated[Int, Ge(1)] = prop(
+        "writer.buffer.size",
+        "Gobblin's stream buffer.",
+        default=4_096,
+        scope=Scope.TASK,
+        support=Support.NO_EFFECT,
+        identity=False,
+    )
+
+    @property
+    def format(self) -> OutputFormat:
+        """Return the format of plain files; OTHER stands for Avro (spec README 15)."""
+        word = self.format_word.lower()
+        return OutputFormat.AVRO if word == "other" else OutputFormat(word)
+
+
+def writing_spec(values: Properties) -> WritingSpec:
+    """Return how rows become files; those of tables and of what is loaded are Parquet."""
+    section = values.section(WritingSection)
+    return WritingSpec(
+        format=section.format if is_of_files(values) else OutputFormat.PARQUET,
+        codec=section.codec or "",
+        deflate_level=section.deflate_level,
+        record_count_in_names=section.record_count_in_names,
+        target_bytes=section.target_bytes,
+        row_group_rows=section.row_group_rows,
+        epoch_seconds=values.section(ConversionSection).epoch_seconds,
+        record_name=values.text("extract.table.name"),
+        record_namespace=values.text("extract.namespace"),
+        file_name=dump_name(values),
+        file_prefix=section.file_name or "part",
+        blocks=Blocks(section.copies, section.block_bytes),
+        system_columns=section.system_columns,
+        most_open_files=section.most_open_files,
+        owner=section.owner,
+        group=section.group,
+    )
+
+
+def check_writing(values: Properties, final_dir: str, findings: Findings) -> None:
+    """Say what cannot be written as it is chosen, to the absolute path or URI ``final_dir``."""
+    section = values.section(WritingSection)
+    _check_format(section, values, findings)
+    _check_system_columns(section, values, findings)
+    _check_ownership(section, final_dir, findings)
+    name, size = section.file_name, section.block_bytes
+    if name.startswith(("_", ".")) or "/" in name:
+        findings.problem(
+            _FILE_NAME,
+            f"is {quote(name)}",
+            "Write a name without /, that begins with neither _ nor .: such files are no data.",
+        )
+    if size is not None and size % _CHECKSUM_BYTES:
+        # No name node takes it: a block consists of whole checksums.
+        findings.problem(
+            _BLOCK_SIZE,
+            f"is {size}, and HDFS cuts files into blocks of a multiple of {_CHECKSUM_BYTES} bytes",
+            "Write such a number, for example 134217728.",
+        )
+
+
+def _check_format(section: WritingSection, values: Properties, findings: Findings) -> None:
+    """Refuse files that the table cannot have which rows are published to."""
+    table = values.section(TablesSection).format
+    if table is TableFormat.FILES or is_file_dump(values):
+        return
+    if FORMAT in values.explicit and section.format is not OutputFormat.PARQUET:
+        findings.problem(
+            FORMAT,
+            f"is {quote(section.format_word)}, and the files of a {table} table are Parquet",
+            "Write PARQUET, or leave it out.",
+        )
+    if PATH_TYPE in values.explicit and section.path_type is PathType.DEFAULT:
+        findings.problem(
+            PATH_TYPE,
+            f'is "{PathType.DEFAULT}", a folder for each run, and a {table} table has one folder',
+            "Write namespace_table or tablename, or leave it out.",
+        )
+
+
+def _check_system_columns(section: WritingSection, values: Properties, findings: Findings) -> None:
+    names = section.system_columns
+    if names and is_file_dump(values):
+        findings.problem(
+            _SYSTEM,
+            "is about rows, and files are dumped as they are",
+            "Leave it out, or read the files with another ms.extractor.class.",
+        )
+    for name in names:
+        if name not in _KNOWN:
+            findings.problem(_SYSTEM, f"names {quote(name)}", known_words(name, _KNOWN))
+    check_doubles(_SYSTEM, names, findings)
+    if "_timelabel" in names and not values.section(TimelabelsSection).is_set:
+        findings.problem(
+            _SYSTEM, 'names "_timelabel", and the job has no timelabels', f"Set {SCHEDULE} too."
+        )
+    taken = {column.name.lower() for column in values.section(SchemaSection).columns}
+    for name in dict.fromkeys(names):
+        if name in taken:
+            findings.problem(
+                _SYSTEM,
+                f"names {quote(name)}, and the rows have a column of that name",
+                "Leave it out, or rename the other column.",
+            )
+
+
+def _check_ownership(section: WritingSection, final_dir: str, findings: Findings) -> None:
+    owner, group = section.owner, section.group
+    if not owner and not group:
+        return
+    if not is_local(final_dir):
+        findings.problem(
+            _OWNER if owner else _GROUP,
+            f"is {quote(owner or group)}, and only files of this machine are given away",
+            "Leave it out.",
+        )
+        return
+    # Imported here: few jobs have either.
+    from grp import getgrnam
+    from pwd import getpwnam
+
+    is_root = os.geteuid() == 0
+    try:
+        if owner and getpwnam(owner).pw_uid != os.geteuid() and not is_root:
+            findings.problem(
+                _OWNER,
+                f"is {quote(owner)}, and only root may give files away",
+                "Leave it out, or run as that user.",
+            )
+    except KeyError:
+        findings.problem(_OWNER, f"is {quote(owner)}, who is no user here", "Name one that exists.")
+    try:
+        if group and getgrnam(group).gr_gid not in (*os.getgroups(), os.getegid()) and not is_root:
+            findings.problem(
+                _GROUP,
+                f"is {quote(group)}, which the user who runs the job is not in",
+                "Name a group of that user, or add the user to it.",
+            )
+    except KeyError:
+        findings.problem(
+            _GROUP, f"is {quote(group)}, which is no group here", "Name one that exists."
+        )
