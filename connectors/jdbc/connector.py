@@ -16,6 +16,7 @@ from connectors.jdbc.statement import KEY, Statement, misspelt, names_in
 from dil.errors import Problem
 from dil.model.job import Job
 from dil.model.json import JsonObject
+from dil.model.path import is_jsonpath
 from dil.model.properties import Properties
 from dil.model.settings import (
     Pagination,
@@ -26,7 +27,6 @@ from dil.model.settings import (
 )
 from dil.spi.connector import Connector, RowSession, SessionContext, SparkReader
 from dil.spi.source import URI, SourceSection
-from dil.text.paths import is_jsonpath
 from dil.text.variables import placeholders
 
 _SESSION = "ms.session.key.field"

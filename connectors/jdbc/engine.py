@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from connectors.jdbc.address import JdbcAddress
-from connectors.jdbc.dialects import Dialect, Kind
+from connectors.jdbc.dialects import Dialect
 from connectors.jdbc.statement import Statement
 from dil.errors import SourceContractError
 from dil.model.json import JsonValue
@@ -78,36 +78,6 @@ class Connection(ABC):
     @abstractmethod
     def close(self) -> None:
         """Close the connection, whatever state it is in."""
-
-
-def connect(login: Login) -> Connection:
-    """Connect to a database; its driver is imported here.
-
-    Raises:
-        TransientSourceError: there is no answer.
-        AuthenticationError: the server refused the user.
-        SourceError: anything else, such as a file that does not exist.
-    """
-    kind = login.address.kind
-    if kind.is_mysql:
-        from connectors.jdbc.engines.mysql import MysqlConnection
-
-        return MysqlConnection(login)
-    if kind is Kind.POSTGRESQL:
-        from connectors.jdbc.engines.postgresql import PostgresqlConnection
-
-        return PostgresqlConnection(login)
-    if kind is Kind.DUCKDB:
-        from connectors.jdbc.engines.duckdb import DuckdbConnection
-
-        return DuckdbConnection(login)
-    if kind is Kind.SQLITE:
-        from connectors.jdbc.engines.sqlite import SqliteConnection
-
-        return SqliteConnection(login)
-    from connectors.jdbc.engines.alchemy import AlchemyConnection
-
-    return AlchemyConnection(login)
 
 
 def distinct(names: list[str]) -> list[str]:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from connectors.address import AddressError
 from connectors.jdbc.address import JdbcAddress, filled_address, read_address
 from connectors.jdbc.cursor import KeyWatch, key_part, may_be_no_text, with_keys
-from connectors.jdbc.engine import BATCH_BYTES, BATCH_ROWS, Connection, Login, connect
+from connectors.jdbc.engine import BATCH_BYTES, BATCH_ROWS, Connection, Login
+from connectors.jdbc.engines import connect
 from connectors.jdbc.failures import RefusedError
 from connectors.jdbc.settings import JdbcSettings
 from connectors.jdbc.shape import ResultShape

@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping
 
 from dil.config.path_checks import path_problem, through_members
 from dil.model.json import JsonValue
+from dil.model.path import Steps, is_jsonpath
 from dil.spi.reading import ShapeError, Surroundings, as_array
-from dil.text.paths import Steps, compile_path, is_jsonpath
+from dil.text.paths import compile_path
 
 
 def _encryption_fields(value: JsonValue, around: Surroundings) -> tuple[str, ...]:

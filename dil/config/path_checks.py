@@ -7,11 +7,12 @@ from typing import TypeAlias
 
 from dil.config.findings import Findings
 from dil.model.job import ClassRef
+from dil.model.path import JsonPathError, Path, is_jsonpath
 from dil.model.properties import Properties
 from dil.model.settings import DerivedField, Pagination, SessionKeyField
 from dil.model.validation_attributes import ValidationAttributes
 from dil.spi.registry import BUILT_IN, PluginKind
-from dil.text.paths import JsonPathError, Path, compile_path, is_jsonpath
+from dil.text.paths import compile_path
 
 _DATA_FIELD = "ms.data.field"
 _SYNTAX = "Write names with other characters in quotes: $['a b'].c; `dil explain` shows the forms."

@@ -12,12 +12,13 @@ from dil.config.preprocessing import is_file_dump
 from dil.config.schema import SchemaSection
 from dil.config.writing import WritingSection
 from dil.model.job import OutputFormat, PlanningSpec
+from dil.model.path import Step
 from dil.model.properties import Properties
 from dil.model.schema import ArrayType, Column, DataType, MapType, RecordType
 from dil.model.settings import DerivedField
 from dil.model.suggestions import nearest
 from dil.spi.source import SourceSection
-from dil.text.paths import Step, compile_path
+from dil.text.paths import compile_path
 
 _DERIVED = "ms.derived.fields"
 _SCHEMA = "ms.output.schema"

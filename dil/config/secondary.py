@@ -14,6 +14,7 @@ from typing import Annotated
 from dil.config.findings import Findings
 from dil.config.path_checks import path_problem
 from dil.model.json import JsonValue
+from dil.model.path import Path as JsonPath
 from dil.model.properties import Properties
 from dil.model.section import Bool, Section, ValueType, Written, prop
 from dil.model.settings import SecondaryInput
@@ -21,7 +22,6 @@ from dil.model.suggestions import REGEX_FIX
 from dil.spi.reading import Finding, ShapeError, Surroundings, as_array, as_object, build, each
 from dil.spi.registry import JAVA_NAMES, PluginKind, simple_name
 from dil.storage.locations import PathError, any_path
-from dil.text.paths import Path as JsonPath
 from dil.text.paths import name_of
 from dil.text.regular_expressions import regex_error
 from dil.text.variables import placeholders

@@ -10,8 +10,9 @@ import pyarrow.compute as pc
 from dil.conversion.texts import text_of
 from dil.errors import SourceContractError
 from dil.model.json import JsonValue, as_text, read_number
+from dil.model.path import Path, Step, is_jsonpath
 from dil.spi.extractor import Missing
-from dil.text.paths import Path, Step, compile_path, find, is_jsonpath
+from dil.text.paths import compile_path, find
 
 
 class SearchError(ValueError):

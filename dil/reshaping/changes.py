@@ -18,7 +18,7 @@ from dil.errors import ConversionError
 from dil.observe.progress import counted
 from dil.reshaping.files import RowFile, Workshop, read_table, write_table
 from dil.reshaping.keys import Keyed, bucket_of, row_numbers
-from dil.reshaping.reshape import Stage
+from dil.reshaping.reshaping import Stage
 
 _SAMPLE_EVERY = 4096
 # Which staged rows are not published: the number of their file, and their place in it.

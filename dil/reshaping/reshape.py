@@ -1,84 +1,12 @@
-"""Whether a run's staged files can be published as they are; Arrow is loaded where they cannot."""
+"""From staged files to what is published; Arrow is loaded where they cannot stay as they are."""
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from difflib import get_close_matches
-from typing import Protocol, TypeVar
+from collections.abc import Sequence
 
-from dil.errors import ConversionError
-from dil.model.dataset import PublishedFile
-from dil.model.destination import MergeSpec
-from dil.model.job import Job, OutputFormat, PublishMode
-from dil.publishing import Finished, Shaped, Target, run_staging_dir
+from dil.publishing import Finished, Shaped
+from dil.reshaping.reshaping import Reshaping, fits_as_it_is
 from dil.storage import Filesystem
-
-log = logging.getLogger(__name__)
-
-# A million keys take some 100 MB while they are sorted and joined.
-BUCKET_ROWS = 1_000_000
-RESHAPED = "_reshaped"
-
-T = TypeVar("T")
-R = TypeVar("R")
-
-
-class Stage(Protocol):
-    """Runs a function over items and returns the results in their order.
-
-    The function and the items pickle; a call may be made twice, and the first result that comes
-    back counts. ``size`` is how many bytes the calls read together.
-    """
-
-    def __call__(self, function: Callable[[T], R], items: Sequence[T], size: int) -> list[R]:
-        """Raise what the first failed call raised."""
-
-
-@dataclass(frozen=True, slots=True)
-class Reshaping:
-    """One run's results on their way to the dataset.
-
-    ``target`` is the dataset before the run, ``now`` (epoch ms UTC) that of the run. ``is_whole``
-    tells that the run read everything that the source has. Not more than ``bucket_rows`` changed
-    keys are in memory at once. ``keeps_others`` lets a work unit whose rows do not go with the
-    others fail alone.
-    """
-
-    job: Job
-    target: Target
-    now: int
-    is_whole: bool
-    stage: Stage
-    bucket_rows: int = BUCKET_ROWS
-    keeps_others: bool = False
-
-    @property
-    def folder(self) -> str:
-        """Return where rewritten files are staged."""
-        spec = self.job.publishing
-        return f"{run_staging_dir(spec, self.job.name, self.target.run_id)}/{RESHAPED}"
-
-    @property
-    def live(self) -> Sequence[PublishedFile]:
-        """Return the files of the dataset before the run."""
-        return self.target.live
-
-    @property
-    def merge(self) -> MergeSpec | None:
-        """Return how files are merged; None where they are not, a database does it itself."""
-        return None if self.job.publishing.warehouse is not None else self.job.publishing.merge
-
-    @property
-    def known(self) -> str:
-        """Return the schema that the run's rows join; a replace begins anew."""
-        return "" if self.job.publishing.mode is PublishMode.REPLACE else self.target.known_schema
-
-    @property
-    def detects_missing(self) -> bool:
-        """Tell whether rows are to be deleted whose key this run did not read."""
-        return self.merge is not None and self.merge.deletes_missing and self.is_whole
 
 
 def reshape(work: Reshaping, finished: Sequence[Finished], filesystem: Filesystem) -> Shaped:
@@ -92,68 +20,8 @@ def reshape(work: Reshaping, finished: Sequence[Finished], filesystem: Filesyste
         SourceContractError: more rows are missing at the source than may be deleted.
         WriteError: files cannot be written.
     """
-    _refuse_unknown_op(work, finished)
-    if not (_has_unlike_schemas(work, finished) or _is_merged(work, finished)):
+    if fits_as_it_is(work, finished):
         return Shaped(finished)
     from dil.reshaping.steps import carry_out
 
     return carry_out(work, finished, filesystem)
-
-
-def rows_of(finished: Sequence[Finished]) -> list[Finished]:
-    """Return what staged files of rows, in plan order; dumped files have no schema."""
-    return [
-        each
-        for each in finished
-        if each.report.failure is None and each.report.schema and each.report.files
-    ]
-
-
-def _refuse_unknown_op(work: Reshaping, finished: Sequence[Finished]) -> None:
-    """Refuse to take all rows for upserts because nobody has the column that tells of deletes.
-
-    A source may have it in deleted rows only: one that the dataset knows may be missing in a run.
-
-    Raises:
-        ConversionError: neither the run's rows nor the dataset has it.
-    """
-    merge = work.job.publishing.merge
-    texts = {each.report.schema for each in rows_of(finished)}
-    if merge is None or not merge.op_field or not texts:
-        return
-    columns = [line.partition(": ")[0] for text in sorted(texts) for line in text.splitlines()]
-    if merge.op_field in columns:
-        return
-    name = f'ms.merge.op.field names "{merge.op_field}"'
-    if any(line.partition(": ")[0] == merge.op_field for line in work.known.splitlines()):
-        log.warning("%s, which no row of this run has: none of them counts as deleted", name)
-        return
-    near = get_close_matches(merge.op_field, columns, n=1)
-    raise ConversionError(
-        f"{name}, which is no column of the rows: they have {', '.join(dict.fromkeys(columns))}",
-        f"{f'Did you mean {near[0]}? ' if near else ''}Correct ms.merge.op.field. A column that the"
-        " source has in deleted rows only is listed in ms.output.schema.",
-    )
-
-
-def _has_unlike_schemas(work: Reshaping, finished: Sequence[Finished]) -> bool:
-    texts = {each.report.schema for each in rows_of(finished)}
-    if len(texts) > 1:
-        return True
-    # Only CSV cannot do without a column of the dataset, or with another order of them.
-    differs = bool(work.known) and bool(texts) and texts != {work.known}
-    is_csv = work.job.writing.format is OutputFormat.CSV
-    return differs and (is_csv or not _fits(work.known, texts.pop()))
-
-
-def _fits(known: str, text: str) -> bool:
-    """Tell whether no known column comes in another type; null or not is no other type."""
-    types = dict(line.partition(": ")[::2] for line in known.replace(" not null", "").splitlines())
-    lines = (line.partition(": ")[::2] for line in text.replace(" not null", "").splitlines())
-    return all(types.get(name, kind) == kind for name, kind in lines)
-
-
-def _is_merged(work: Reshaping, finished: Sequence[Finished]) -> bool:
-    if work.merge is None:
-        return False
-    return work.detects_missing or bool(rows_of(finished))

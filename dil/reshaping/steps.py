@@ -18,7 +18,7 @@ from dil.publishing.staged import RESULT_NAME
 from dil.reshaping.files import Workshop, row_file
 from dil.reshaping.keys import DELETED_TYPE
 from dil.reshaping.merging import Schemas, merge
-from dil.reshaping.reshape import Reshaping, reshape
+from dil.reshaping.reshaping import Reshaping, fits_as_it_is
 from dil.reshaping.unifying import MisfitError, parts_of, target_schema, unified
 from dil.storage import Filesystem
 
@@ -41,7 +41,8 @@ def carry_out(work: Reshaping, finished: Sequence[Finished], filesystem: Filesys
     for error in errors.values():
         log.error("%s", error.message)
     others = tuple(_without_misfits(each, errors) for each in finished)
-    return reshape(replace(work, is_whole=False), others, filesystem)
+    rest = replace(work, is_whole=False)
+    return Shaped(others) if fits_as_it_is(rest, others) else carry_out(rest, others, filesystem)
 
 
 def _carried_out(work: Reshaping, finished: Sequence[Finished], filesystem: Filesystem) -> Shaped:

@@ -19,7 +19,7 @@ from dil.model.schema_text import parse_schema, schema_text
 from dil.model.task import StagedFile
 from dil.publishing import Finished
 from dil.reshaping.files import RowFile, Workshop, row_file, target_of
-from dil.reshaping.reshape import Stage, rows_of
+from dil.reshaping.reshaping import Stage, rows_of
 from dil.writing.widening import Widening, conform
 
 log = logging.getLogger(__name__)

@@ -28,7 +28,7 @@ from jsonpath_ng.ext.parser import parse
 from jsonpath_ng.ext.string import DefintionInvalid
 
 from dil.model.json import JsonValue
-from dil.text.paths import JsonPathError, Path, Reach, Step, Steps, number
+from dil.model.path import JsonPathError, Path, Reach, Step, Steps, number
 
 # What selects places of a document. Others calculate, sort, or climb up.
 _SELECTORS = (Root, Child, Descendants, Fields, Index, Slice, Wildcard, Filter)

@@ -1,80 +1,15 @@
-"""Paths to places in documents: DIL's dot paths (behaviour.md B9.1), and JSONPath.
-
-A text that is ``$`` or begins with ``$.`` or ``$[`` is JSONPath; every other one, such as ``$id``,
-is a dot path.
-"""
+"""Compiling paths to places in documents, and following them (``dil.model.path``)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
-from enum import Enum
 from functools import lru_cache
-from typing import TypeAlias
 
 from dil.errors import SourceContractError
 from dil.model.json import JsonValue, compact
+from dil.model.path import Path, Step, Steps, is_jsonpath, number
 from dil.spi.extractor import MISSING, Missing
-
-Step: TypeAlias = str | int
-Steps: TypeAlias = tuple[Step, ...]
-
-
-class Reach(Enum):
-    """What a path means: the place of its steps, every child of that, or what a search finds."""
-
-    PLACE = "place"
-    CHILDREN = "children"
-    SEARCH = "search"
-
-
-class JsonPathError(ValueError):
-    """A text begins as JSONPath and is none; ``position`` is that of a character, from 1."""
-
-    def __init__(self, reason: str, position: int | None = None) -> None:
-        super().__init__(reason, position)
-        self.reason = reason
-        self.position = position
-
-    def __str__(self) -> str:
-        return f"{self.reason} at character {self.position}" if self.position else self.reason
-
-
-@dataclass(frozen=True, slots=True)
-class Path:
-    """A compiled path.
-
-    ``steps`` lead from the root to one place. A name means the member of an object; where it is a
-    number, and the value an array, an element, -1 being the last. An int means only an element.
-    What a search finds lies at or below its steps.
-    """
-
-    text: str
-    steps: Steps
-    reach: Reach = Reach.PLACE
-
-    @property
-    def is_place(self) -> bool:
-        """Tell whether the path can only ever mean one place."""
-        return self.reach is Reach.PLACE
-
-    @property
-    def name(self) -> str:
-        """Return the name of what is at the path, empty where it has none."""
-        last = self.steps[-1] if self.is_place and self.steps else ""
-        return last if isinstance(last, str) else ""
-
-    def shown(self, steps: Steps) -> str:
-        """Return other steps in the notation of this path."""
-        if not is_jsonpath(self.text):
-            return ".".join(map(str, steps))
-        return "$" + "".join(map(_shown_step, steps))
-
-
-def is_jsonpath(text: str) -> bool:
-    """Tell whether a text is JSONPath, and not a dot path."""
-    return text == "$" or text.startswith(("$.", "$["))
 
 
 @lru_cache(maxsize=1024)
@@ -192,14 +127,6 @@ def index(step: Step, size: int) -> int | None:
     return position if position is not None and 0 <= position < size else None
 
 
-def number(step: Step) -> int | None:
-    """Return a step as a number, below 0 from the end; None when it is a name."""
-    if isinstance(step, int):
-        return step
-    digits = step.removeprefix("-")
-    return int(step) if digits.isascii() and digits.isdigit() else None
-
-
 def _with_floats(value: JsonValue) -> JsonValue:
     """Return a document without decimals, which filters of JSONPath do not know for numbers."""
     if isinstance(value, Decimal):
@@ -209,12 +136,3 @@ def _with_floats(value: JsonValue) -> JsonValue:
     if isinstance(value, Sequence) and not isinstance(value, str):
         return [_with_floats(item) for item in value]
     return value
-
-
-def _shown_step(step: Step) -> str:
-    if isinstance(step, int):
-        return f"[{step}]"
-    if step.isascii() and step.replace("-", "_").isidentifier():
-        return f".{step}"
-    escaped = step.replace("\\", "\\\\").replace("'", "\\'")
-    return f"['{escaped}']"

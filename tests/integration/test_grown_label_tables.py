@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from dil.publishing.timeseries.rotation import Turn
+from dil.publishing.timeseries.turn import Turn
 from tests.integration.test_rotation import LABELS, access_to
 from tests.timeseries import DAYS, KINDS, Series, label_warehouse, registry, require_whole
 from tests.warehouses import new_warehouse

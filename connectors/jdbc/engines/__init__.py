@@ -1,1 +1,36 @@
-"""One module for each kind of database: how to connect, and how rows become record batches."""
+"""One module for each kind of database, imported with its driver when a job connects."""
+
+from __future__ import annotations
+
+from connectors.jdbc.dialects import Kind
+from connectors.jdbc.engine import Connection, Login
+
+
+def connect(login: Login) -> Connection:
+    """Connect to a database; its driver is imported here.
+
+    Raises:
+        TransientSourceError: there is no answer.
+        AuthenticationError: the server refused the user.
+        SourceError: anything else, such as a file that does not exist.
+    """
+    kind = login.address.kind
+    if kind.is_mysql:
+        from connectors.jdbc.engines.mysql import MysqlConnection
+
+        return MysqlConnection(login)
+    if kind is Kind.POSTGRESQL:
+        from connectors.jdbc.engines.postgresql import PostgresqlConnection
+
+        return PostgresqlConnection(login)
+    if kind is Kind.DUCKDB:
+        from connectors.jdbc.engines.duckdb import DuckdbConnection
+
+        return DuckdbConnection(login)
+    if kind is Kind.SQLITE:
+        from connectors.jdbc.engines.sqlite import SqliteConnection
+
+        return SqliteConnection(login)
+    from connectors.jdbc.engines.alchemy import AlchemyConnection
+
+    return AlchemyConnection(login)

@@ -18,10 +18,11 @@ from dil.extraction.json.document import collector_paused
 from dil.extraction.streams import ReadStream
 from dil.model.arrow import raw_schema
 from dil.model.job import ExtractionSpec
+from dil.model.path import Steps, number
 from dil.model.schema import Column
 from dil.spi.connector import Response
 from dil.spi.extractor import Extractor, Page, nothing_found
-from dil.text.paths import Steps, index, number, one_place
+from dil.text.paths import index, one_place
 
 _BATCH_ROWS = 65_536
 _BATCH_BYTES = 16 * 1024 * 1024

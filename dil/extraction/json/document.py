@@ -16,8 +16,9 @@ import msgspec
 
 from dil.extraction.numbers import NumberText, exact_number
 from dil.model.json import JsonValue
+from dil.model.path import Path, Reach, Step, Steps
 from dil.spi.extractor import MISSING, Missing
-from dil.text.paths import Path, Reach, Step, Steps, compile_path, index, only, places
+from dil.text.paths import compile_path, index, only, places
 
 _NULL = b"null"
 

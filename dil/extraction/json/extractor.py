@@ -26,9 +26,10 @@ from dil.extraction.packed import as_text
 from dil.extraction.paging.notes import NO_DATA_FIELD
 from dil.model.job import ExtractionSpec
 from dil.model.json import JsonValue
+from dil.model.path import Reach
 from dil.spi.connector import Response
 from dil.spi.extractor import MISSING, Extractor, Missing, Page, nothing_found
-from dil.text.paths import Reach, compile_path
+from dil.text.paths import compile_path
 
 _AnyDocument: TypeAlias = Document | LargeDocument | LargeLines
 _LINES = ("application/x-ndjson", "application/jsonlines", "application/jsonl")

@@ -18,8 +18,9 @@ from dil.extraction.json.scan import Cursor, OversizeError
 from dil.extraction.json.spool import Limits, Span, Spool
 from dil.extraction.json.windows import RowWindows, scan_elements
 from dil.model.json import JsonValue
+from dil.model.path import Step, Steps, number
 from dil.spi.extractor import MISSING, Missing
-from dil.text.paths import Step, Steps, compile_path, index, number
+from dil.text.paths import compile_path, index
 
 # Decoding takes several times the memory of the text.
 _MOST_SEARCHED = 64 * 1024 * 1024

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 
 from dil.extraction.paging.rules import SessionKey
 from dil.model.json import JsonValue
+from dil.model.path import is_jsonpath
 from dil.spi.connector import Response
 from dil.spi.extractor import Missing
-from dil.text.paths import is_jsonpath
 
 
 def session_key(

@@ -11,9 +11,10 @@ from dil.errors import SourceContractError
 from dil.extraction.excerpt import glimpse
 from dil.extraction.json.document import Document
 from dil.extraction.preprocessing.decoded import CHUNK, Pieces, PieceStream
+from dil.model.path import JsonPathError
 from dil.model.secret import Secret
 from dil.spi.preprocessor import Parameters, Preprocessor
-from dil.text.paths import JsonPathError, compile_path, index
+from dil.text.paths import compile_path, index
 
 T = TypeVar("T")
 

@@ -11,7 +11,7 @@ from typing import TypeAlias
 from xml.parsers import expat
 
 from dil.errors import SourceContractError
-from dil.text.paths import Steps
+from dil.model.path import Steps
 
 XmlValue: TypeAlias = "str | dict[str, XmlValue] | list[XmlValue] | None"
 

@@ -10,17 +10,24 @@ from dil.model.dataset import Commit, Intent, PublishedFile
 from dil.model.job import PublishingSpec
 from dil.publishing.timeseries import in_steps, in_transaction
 from dil.publishing.timeseries.changes import without_equal, work_of
-from dil.publishing.timeseries.engines import MysqlTables, PostgresqlTables, tables_for
+from dil.publishing.timeseries.engines import (
+    FileTables,
+    MysqlTables,
+    PostgresqlTables,
+    Tables,
+)
 from dil.publishing.timeseries.loading import LabelLoading, Place
 from dil.publishing.timeseries.names import Names
+from dil.publishing.timeseries.partitions import PartitionedTables
 from dil.publishing.timeseries.registry import LabelEntry, LabelState, Registry
-from dil.publishing.timeseries.rotation import Turn, rotate
+from dil.publishing.timeseries.rotation import rotate
+from dil.publishing.timeseries.turn import Turn
 from dil.publishing.warehouse.access import Access
-from dil.publishing.warehouse.dialect import Connection
+from dil.publishing.warehouse.dialect import Connection, Dialect
 from dil.publishing.warehouse.rows import StagedRows
 from dil.publishing.warehouse.types import Table
 from dil.storage import Filesystem
-from dil.text.warehouse_url import WarehouseAddress, read_warehouse_url
+from dil.text.warehouse_url import Engine, WarehouseAddress, read_warehouse_url
 from dil.text.windows import windows_of
 
 _SHUT = {
@@ -47,7 +54,7 @@ class TimeseriesAccess(Access):
         names = Names(self._table)
         self._place = Place(
             self._dialect,
-            tables_for(address.engine, self._dialect, names, is_native=warehouse.is_native),
+            _tables_for(address.engine, self._dialect, names, is_native=warehouse.is_native),
             names,
             Registry(self._dialect, self._table),
             self._records,
@@ -177,3 +184,14 @@ def open_access(spec: PublishingSpec, filesystem: Filesystem) -> TimeseriesAcces
     address = read_warehouse_url(warehouse.url.reveal())
     schema = warehouse.schema or address.engine.default_schema
     return TimeseriesAccess(address, schema, warehouse.table, spec, filesystem)
+
+
+def _tables_for(engine: Engine, dialect: Dialect, names: Names, *, is_native: bool) -> Tables:
+    """Return the tables of a kind of database; of PostgreSQL they may be its partitions."""
+    if is_native and engine is Engine.POSTGRESQL:
+        return PartitionedTables(dialect, names)
+    if engine is Engine.POSTGRESQL:
+        return PostgresqlTables(dialect, names)
+    if engine is Engine.MYSQL:
+        return MysqlTables(dialect, names)
+    return FileTables(dialect, names)

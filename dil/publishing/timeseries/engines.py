@@ -28,7 +28,6 @@ from dil.publishing.warehouse.loading import change_all
 from dil.publishing.warehouse.rows import StagedRows
 from dil.publishing.warehouse.shape import Shape, Wanted
 from dil.publishing.warehouse.types import TEXT, Table, TableColumn
-from dil.text.warehouse_url import Engine
 from dil.text.zones import EPOCH
 
 PHYSICAL = "ms.timeseries.physical"
@@ -481,16 +480,3 @@ class FileTables(Tables):
         quote = self.dialect.quote
         columns = ", ".join(f"{quote(each.name)} {each.words}" for each in base.columns)
         connection.change(f"CREATE TABLE {self.dialect.full(new)} ({columns})")
-
-
-def tables_for(engine: Engine, dialect: Dialect, names: Names, *, is_native: bool) -> Tables:
-    """Return the tables of a kind of database; of PostgreSQL they may be its partitions."""
-    if is_native and engine is Engine.POSTGRESQL:
-        from dil.publishing.timeseries.partitions import PartitionedTables
-
-        return PartitionedTables(dialect, names)
-    if engine is Engine.POSTGRESQL:
-        return PostgresqlTables(dialect, names)
-    if engine is Engine.MYSQL:
-        return MysqlTables(dialect, names)
-    return FileTables(dialect, names)

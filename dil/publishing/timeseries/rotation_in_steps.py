@@ -15,7 +15,7 @@ from dil.publishing.timeseries.changes import entry_of
 from dil.publishing.timeseries.engines import MysqlTables
 from dil.publishing.timeseries.loading import Place
 from dil.publishing.timeseries.registry import LabelEntry, LabelState
-from dil.publishing.timeseries.rotation import (
+from dil.publishing.timeseries.turn import (
     Turn,
     move_into,
     require_rotatable,

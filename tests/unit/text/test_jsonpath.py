@@ -14,18 +14,9 @@ from hypothesis import strategies as st
 
 from dil.errors import SourceContractError
 from dil.extraction.json.document import Document
+from dil.model.path import JsonPathError, Reach, is_jsonpath, number
 from dil.spi.extractor import MISSING
-from dil.text.paths import (
-    JsonPathError,
-    Reach,
-    compile_path,
-    find,
-    follow,
-    is_jsonpath,
-    name_of,
-    number,
-    places,
-)
+from dil.text.paths import compile_path, find, follow, name_of, places
 
 # RFC 9535, section 1.5.
 STORE = {
