@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from dil.config.findings import Findings
+from dil.config.identity import DatasetSection
 from dil.config.schema import SchemaSection
 from dil.config.tables import FORMAT, TablesSection, is_of_files
 from dil.config.warehouse import URL, WarehouseSection
@@ -106,11 +107,12 @@ def catalog_section(
     kind = CatalogType(section.type)
     if kind is CatalogType.GLUE:
         _check_glue(section, findings)
-    database = section.database or values.text("extract.namespace").rpartition(".")[2]
+    dataset = values.section(DatasetSection)
+    database = section.database or dataset.namespace.rpartition(".")[2]
     return CatalogSpec(
         type=kind,
         database=_name(DATABASE, database, values, findings),
-        table=_name(TABLE, section.table or values.text("extract.table.name"), values, findings),
+        table=_name(TABLE, section.table or dataset.table, values, findings),
         metastore=_metastore(section.metastore, folder, findings)
         if kind is CatalogType.HIVE
         else "",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from dil.config.findings import Findings
+from dil.config.identity import NAMESPACE, TABLE, DatasetSection, JobSection
 from dil.config.writing import WritingSection
 from dil.model.job import OutputFormat
 from dil.model.properties import Properties
@@ -18,26 +19,24 @@ _NAMESPACE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*")
 
 def check_names(values: Properties, findings: Findings) -> None:
     """Check the names that become keys, folders and Avro names."""
-    name = values.text("job.name")
+    name, dataset = values.section(JobSection).name, values.section(DatasetSection)
     if name and not _JOB_NAME.fullmatch(name):
         findings.problem(
             "job.name",
             f'is "{name}"',
             "Use letters, digits, dot, dash, underscore, and single blanks between them.",
         )
-    table = values.text("extract.table.name")
     is_avro = values.section(WritingSection).format is OutputFormat.AVRO
     pattern = _AVRO_NAME if is_avro else _TABLE_NAME
-    if table and not pattern.fullmatch(table):
+    if dataset.table and not pattern.fullmatch(dataset.table):
         findings.problem(
-            "extract.table.name",
-            f'is "{table}", which names no {"Avro record" if is_avro else "folder"}',
+            TABLE,
+            f'is "{dataset.table}", which names no {"Avro record" if is_avro else "folder"}',
             "Use letters, digits and underscore, not a digit first.",
         )
-    namespace = values.text("extract.namespace")
-    if namespace and not _NAMESPACE.fullmatch(namespace):
+    if dataset.namespace and not _NAMESPACE.fullmatch(dataset.namespace):
         findings.problem(
-            "extract.namespace", f'is "{namespace}"', "Write names separated by dots: com.acme.crm."
+            NAMESPACE, f'is "{dataset.namespace}"', "Write names separated by dots: com.acme.crm."
         )
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 
 from dil.config.conversion import ConversionSection
 from dil.config.findings import Findings
+from dil.config.identity import DELTAS, KEYS, DatasetSection
 from dil.config.job_classes import Plugins
 from dil.config.merging import MergingSection
 from dil.config.preprocessing import is_file_dump
@@ -26,7 +27,6 @@ from dil.model.settings import DerivedField
 from dil.model.suggestions import nearest_word, quote
 from dil.spi.registry import BUILT_IN, PluginKind
 
-KEYS, DELTAS = "extract.primary.key.fields", "extract.delta.fields"
 OP, LABEL, APART = "ms.merge.op.field", "ms.timelabel.column", "ms.table.partition.fields"
 _SCHEMA, _TARGET, _DERIVED = "ms.output.schema", "ms.target.schema", "ms.derived.fields"
 _SYSTEM = "ms.output.system.columns"
@@ -69,9 +69,10 @@ def check_columns(values: Properties, plugins: Plugins, findings: Findings) -> N
 
 def _named(values: Properties, *, is_merged: bool) -> Iterator[tuple[str, str]]:
     """Yield properties with the columns that they name, each once."""
+    dataset = values.section(DatasetSection)
     several: dict[str, tuple[str, ...]] = {
-        KEYS: values.typed(KEYS, tuple),
-        DELTAS: values.typed(DELTAS, tuple),
+        KEYS: dataset.primary_keys,
+        DELTAS: dataset.delta_fields,
         APART: values.section(TablesSection).partition_fields,
         OP: (values.section(MergingSection).op_field,) if is_merged else (),
         LABEL: (values.section(TimelabelsSection).column,),

@@ -13,38 +13,27 @@ from dil.config.canonical import shown
 from dil.config.entry import Entry
 from dil.config.findings import Findings
 from dil.config.lenient_json import JsonError, parse
+from dil.config.master_passwords import SecretsSection, secret_resolver
 from dil.config.preprocessing import names_file_dump
 from dil.config.property import Property
 from dil.config.sections import properties_of, validate
-from dil.config.surroundings import Surroundings
+from dil.config.surroundings import Place, Surroundings
 from dil.config.table import IN_SECTIONS, SECTIONS, TABLE
-from dil.config.table_job import SECRETS
 from dil.config.watermarks import PlanningSection
 from dil.errors import Origin
 from dil.model.json import JsonValue
 from dil.model.secret import Secret
 from dil.model.section import Section, Support, ValueType, Written, property_name
-from dil.secrets import SecretResolver, master_password_files, read_master_passwords
+from dil.secrets import SecretResolver
 from dil.spi.reading import ShapeError
-from dil.storage.locations import local_path
 
 S = TypeVar("S", bound=Section)
 
 # Accepted without effect, and likely to be missed when it has none.
 _NOTED = {"job.schedule", "job.lock.enabled", "extractor.class"}
-_KEY_FILE_FIX = "Name a file whose first line is the master password."
 # Planning and looking at state do without the source, and not without the state store.
 _STATE_SECRETS = "state.store."
 _TABLE, _ZONE = "extract.table.name", "ms.timezone"
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where a job file is: its name as given and its absolute folder; and the environment."""
-
-    path: str
-    folder: Path
-    environ: Mapping[str, str]
 
 
 class Values(NamedTuple):
@@ -64,14 +53,13 @@ def evaluate(
     are empty, with a notice.
     """
     plain = Surroundings(SecretResolver(place.environ, place.folder), "UTC", _no_notice)
-    first = [entry.name for entry in SECRETS.properties]
-    found = evaluate_some(entries, first, plain, findings)
-    resolver = _resolver(found, place, findings, needed=secrets)
+    passwords = read_section(SecretsSection, entries, plain, findings)
+    resolver = secret_resolver(passwords, place, findings, needed=secrets)
     around = Surroundings(resolver, read_zone(entries, plain, findings), _no_notice, secrets)
-    sections = [read_section(each, entries, around, findings) for each in SECTIONS]
-    rest = [name for name in TABLE if name not in found and name not in IN_SECTIONS]
-    found |= evaluate_some(entries, rest, around, findings)
-    return Values(found, sections, around)
+    rest = (each for each in SECTIONS if each is not SecretsSection)
+    sections = [passwords, *(read_section(each, entries, around, findings) for each in rest)]
+    rows = [name for name in TABLE if name not in IN_SECTIONS]
+    return Values(evaluate_some(entries, rows, around, findings), sections, around)
 
 
 def read_zone(entries: Mapping[str, Entry], plain: Surroundings, findings: Findings) -> str:
@@ -188,30 +176,6 @@ def _dumps_files(entries: Mapping[str, Entry]) -> bool:
     """Tell whether a job has no rows, so that its dataset needs no name."""
     written = entries.get("ms.extractor.class")
     return written is not None and names_file_dump(written.text.strip())
-
-
-def _resolver(
-    found: Mapping[str, object], place: Place, findings: Findings, *, needed: bool
-) -> SecretResolver:
-    location = found["encrypt.key.loc"]
-    count = found["num.encrypt.keys"]
-    passwords: tuple[str, ...] = ()
-    missing: tuple[Path, ...] = ()
-    if isinstance(location, str) and isinstance(count, int):
-        try:
-            path = local_path(location, place.folder)
-            passwords = read_master_passwords(path, count)
-            if not passwords:
-                missing = master_password_files(path, count)
-                findings.notice(
-                    "encrypt.key.loc", f"names {path}, which does not exist", _KEY_FILE_FIX
-                )
-        except (OSError, ValueError) as error:
-            reason = getattr(error, "strerror", None) or str(error)
-            report = findings.problem if needed else findings.notice
-            report("encrypt.key.loc", f"cannot be read: {reason}", _KEY_FILE_FIX)
-    is_strong = found["encrypt.use.strong.encryptor"] is True
-    return SecretResolver(place.environ, place.folder, passwords, is_strong, missing)
 
 
 def _value(

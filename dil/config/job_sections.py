@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dil.config.csv_json import csv_section
 from dil.config.egress import egress_section
+from dil.config.identity import DatasetSection
 from dil.config.paging import PagingSection
 from dil.config.parameters import ParametersSection
 from dil.config.preprocessing import expansion
@@ -30,6 +31,7 @@ def extraction_section(
 ) -> ExtractionSpec:
     """Return how responses become rows and how pages are walked."""
     paging, schema = values.section(PagingSection), values.section(SchemaSection)
+    dataset = values.section(DatasetSection)
     return ExtractionSpec(
         extractor=extractor,
         parameters=values.section(ParametersSection).parameters,
@@ -46,8 +48,8 @@ def extraction_section(
         default_types=tuple(values.typed("ms.data.default.type", dict).items()),
         charset=values.text("ms.source.data.character.set"),
         extra_content_types=_content_types(values.typed("ms.http.response.type", dict)),
-        primary_keys=values.typed("extract.primary.key.fields", tuple),
-        delta_fields=values.typed("extract.delta.fields", tuple),
+        primary_keys=dataset.primary_keys,
+        delta_fields=dataset.delta_fields,
         min_records=values.section(PlanningSection).min_records,
         egress=egress_section(values),
         preprocessors=preprocessors,

@@ -26,7 +26,6 @@ from dil.config.canonical import canonical
 from dil.config.conversion import check_contract, conversion_spec
 from dil.config.digest import digest
 from dil.config.effective import (
-    Place,
     evaluate,
     evaluate_some,
     read_section,
@@ -36,6 +35,7 @@ from dil.config.effective import (
 from dil.config.entry import Entry
 from dil.config.findings import Findings
 from dil.config.first_digest import first_digest
+from dil.config.identity import JobSection
 from dil.config.interpolation import interpolate, references
 from dil.config.job_classes import Plugins
 from dil.config.job_sections import (
@@ -55,7 +55,7 @@ from dil.config.publishing_section import check_layout, publishing_section
 from dil.config.reader import read_job, with_overrides
 from dil.config.running import running_section
 from dil.config.state import state_section
-from dil.config.surroundings import Surroundings
+from dil.config.surroundings import Place, Surroundings
 from dil.config.table import ALIASES, IN_SECTIONS, SECTIONS
 from dil.config.tables import check_rows_apart
 from dil.config.timeseries import with_labels
@@ -246,7 +246,7 @@ class _Builder(Struct):
             )
         current = digest(self.entries, publishing, writing)
         return Job(
-            name=properties.text("job.name"),
+            name=properties.section(JobSection).name,
             path=self.place.path,
             digest=current,
             known_digests=(current, first_digest(self.entries, publishing, writing)),
@@ -274,7 +274,7 @@ class _Builder(Struct):
         """Return where the job's own classes are looked for; nowhere for a job without any."""
         keys, owners = list(own_classes(properties)), Owners(Path(self.place.path))
         found = {self.place.folder: keys[0]} if keys else {}
-        for text in properties.typed("ms.plugin.path", tuple):
+        for text in properties.section(JobSection).plugin_path:
             try:
                 folder = local_path(text, self.place.folder)
             except PathError as error:

@@ -8,13 +8,13 @@ from typing import Annotated, Literal
 from annotated_types import Ge, Le
 
 from dil.config.findings import Findings
+from dil.config.identity import DELTAS, KEYS, DatasetSection
 from dil.config.tables import TablesSection
 from dil.model.destination import MAX_DELETED_PERCENT, MergeSpec, TableFormat
 from dil.model.job import PublishMode
 from dil.model.properties import Properties
 from dil.model.section import ONE_OF, Bool, Int, Scope, Section, Text, Texts, prop
 
-KEYS = "extract.primary.key.fields"
 MISSING = "ms.merge.delete.missing"
 _APART = "ms.table.partition.fields"
 _OP = "ms.merge.op.field"
@@ -61,8 +61,8 @@ def merge_spec(values: Properties, mode: PublishMode, findings: Findings) -> Mer
     if mode is not PublishMode.MERGE:
         _note_no_effect(values, mode, findings)
         return None
-    keys = values.typed(KEYS, tuple)
-    if not keys:
+    dataset = values.section(DatasetSection)
+    if not dataset.primary_keys:
         findings.problem(
             KEYS,
             "is not set, and rows are merged by it",
@@ -74,8 +74,8 @@ def merge_spec(values: Properties, mode: PublishMode, findings: Findings) -> Mer
     if not section.op_field:
         _note_unused_deletes(values, section, findings)
     return MergeSpec(
-        keys=keys,
-        delta_fields=values.typed("extract.delta.fields", tuple),
+        keys=dataset.primary_keys,
+        delta_fields=dataset.delta_fields,
         op_field=section.op_field,
         delete_words=tuple(word.lower() for word in section.delete_words),
         is_soft=section.deletes == "soft",
@@ -102,9 +102,10 @@ def _check_apart(values: Properties, section: MergingSection, findings: Findings
     table = values.section(TablesSection)
     if table.format is TableFormat.ICEBERG:
         return
+    dataset = values.section(DatasetSection)
     looked_at = {
-        KEYS: values.typed(KEYS, tuple),
-        "extract.delta.fields": values.typed("extract.delta.fields", tuple),
+        KEYS: dataset.primary_keys,
+        DELTAS: dataset.delta_fields,
         _OP: (section.op_field,),
     }
     for name, fields in looked_at.items():

@@ -13,6 +13,7 @@ from annotated_types import Ge, Le
 
 from dil.config.egress import progress_key
 from dil.config.findings import Findings
+from dil.config.identity import JobSection
 from dil.config.job_classes import Plugins
 from dil.config.parameter_checks import KEY as PARAMETERS
 from dil.config.parameter_checks import all_parameters, used_variables
@@ -210,7 +211,7 @@ def _check_payload(
     elif not is_http and is_built_in(connector):
         findings.problem(
             SECONDARY,
-            f"has rows to send, and {values.text('source.class')} sends none",
+            f"has rows to send, and {values.section(JobSection).source_class} sends none",
             "Category payload is for HTTP.",
         )
     if pagination.has_cap:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from dil.config.findings import Findings
+from dil.config.identity import JobSection
 from dil.config.java_names import current_name
 from dil.config.secondary import KEY as SECONDARY
 from dil.config.secondary import variables_given
@@ -288,7 +289,7 @@ def _uses(values: Properties) -> Iterator[_Use]:
 
 
 def _reads_database(values: Properties) -> bool:
-    name = simple_name(current_name(values.text("source.class")))
+    name = simple_name(current_name(values.section(JobSection).source_class))
     return JAVA_NAMES[PluginKind.CONNECTOR].get(name, name) == "jdbc"
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from dil.config.findings import Findings
+from dil.config.identity import JobSection
 from dil.config.java_names import current_name
 from dil.config.publishing_section import publish_mode
 from dil.config.source_units import units_of_source
@@ -54,7 +55,7 @@ def is_asked_by_window(values: Properties) -> bool:
         return False
     try:
         connector = resolve(
-            PluginKind.CONNECTOR, current_name(values.text("source.class")), Connector
+            PluginKind.CONNECTOR, current_name(values.section(JobSection).source_class), Connector
         )
     except PluginError:
         return False

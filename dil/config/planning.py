@@ -6,13 +6,14 @@ from dataclasses import fields
 
 from dil.config.egress import ProgressSection
 from dil.config.findings import Findings
+from dil.config.identity import DatasetSection
 from dil.config.publishing_section import publish_mode
 from dil.config.secondary import KEY as SECONDARY
 from dil.config.secondary import SecondarySection
 from dil.config.source_units import FILES_ONCE, KEY_RANGES, check_units_of_source, units_of_source
 from dil.config.timelabels_section import TimelabelsSection, timelabels_section
 from dil.config.watermarks import PARTITION, WATERMARK, PlanningSection, uses_default_zone
-from dil.model.job import DAY_MS, PlanningSpec, PublishMode, TableType
+from dil.model.job import DAY_MS, PlanningSpec, PublishMode
 from dil.model.properties import Properties
 from dil.model.section import property_name
 from dil.model.timelabels import TimelabelSpec
@@ -46,7 +47,7 @@ PLANNING_NAMES: tuple[str, ...] = (
 
 def planning_section(values: Properties, findings: Findings) -> PlanningSpec:
     """Return what the planner reads; what is wrong goes to findings."""
-    section = values.section(PlanningSection)
+    section, dataset = values.section(PlanningSection), values.section(DatasetSection)
     marks, partition = section.marks, section.partition
     of_source = units_of_source(values)
     is_named = "ms.timezone" in values.explicit or (of_source and not marks.is_dated)
@@ -72,8 +73,8 @@ def planning_section(values: Properties, findings: Findings) -> PlanningSpec:
         ),
         delay_ms=values.milliseconds("ms.jdbc.cursor.delay"),
         backfill=section.is_backfill,
-        table_type=TableType(values.text("extract.table.type")),
-        is_full=values.boolean("extract.is.full"),
+        table_type=dataset.table_type,
+        is_full=dataset.is_full,
         dynamic_full_load=section.dynamic_full_load,
         limit=None if section.max_units < 0 else section.max_units,
         min_units=section.min_units,

@@ -9,6 +9,7 @@ from dil.config.conversion import ConversionSection
 from dil.config.effective import at_entry, read_section
 from dil.config.entry import Entry
 from dil.config.findings import Findings
+from dil.config.identity import CLASS, JobSection
 from dil.config.java_names import current_name
 from dil.config.job_classes import Plugins
 from dil.config.preprocessing import NAMES as PREPROCESSORS
@@ -46,7 +47,7 @@ _BASES: Mapping[PluginKind, type] = {
 def own_classes(values: Properties) -> Iterator[str]:
     """Yield the properties that name a class of the user's own; nothing is imported."""
     named = {
-        "source.class": (values.text("source.class"),),
+        CLASS: (values.section(JobSection).source_class,),
         "ms.extractor.class": (values.text("ms.extractor.class"),),
         "converter.classes": values.section(ConversionSection).classes,
         PREPROCESSORS: values.typed(PREPROCESSORS, tuple),
@@ -64,7 +65,7 @@ def find_plugins(values: Properties, findings: Findings) -> Plugins:
         if simple_name(current_name(name)) not in _FORMAT_CONVERTERS
     ]
     return Plugins(
-        _find(PluginKind.CONNECTOR, "source.class", values.text("source.class"), findings),
+        _find(PluginKind.CONNECTOR, CLASS, values.section(JobSection).source_class, findings),
         _find(
             PluginKind.EXTRACTOR, "ms.extractor.class", values.text("ms.extractor.class"), findings
         ),

@@ -6,8 +6,9 @@ from pathlib import Path, PurePosixPath
 
 from dil.config.catalog import catalog_section, refuse_catalog_of_dumps
 from dil.config.findings import Findings
+from dil.config.identity import DatasetSection
 from dil.config.job_paths import path_of
-from dil.config.merging import KEYS, merge_spec
+from dil.config.merging import merge_spec
 from dil.config.preprocessing import dump_mode, is_file_dump
 from dil.config.tables import (
     FIELDS,
@@ -60,10 +61,10 @@ def publish_mode(values: Properties) -> PublishMode:
 
 
 def _mode_of_table(values: Properties) -> PublishMode:
-    table_type = TableType(values.text("extract.table.type"))
-    if table_type is TableType.SNAPSHOT_ONLY:
+    dataset = values.section(DatasetSection)
+    if dataset.table_type is TableType.SNAPSHOT_ONLY:
         return PublishMode.REPLACE
-    if table_type is TableType.SNAPSHOT_APPEND and values.typed(KEYS, tuple):
+    if dataset.table_type is TableType.SNAPSHOT_APPEND and dataset.primary_keys:
         return PublishMode.MERGE
     return PublishMode.APPEND
 
@@ -103,7 +104,7 @@ def publishing_section(values: Properties, folder: Path, findings: Findings) -> 
         dataset_path=_dataset_path(values, findings),
         run_folder=has_run_folder(values),
         mode=mode,
-        extract_id_zone=values.text("extract.extractIdTimeZone"),
+        extract_id_zone=values.section(DatasetSection).extract_id_zone,
         dir_mode=dir_mode if isinstance(dir_mode, int) else None,
         file_mode=writing.file_mode,
         layout=Layout(values.text("ms.publish.layout")),
@@ -155,14 +156,12 @@ def _dataset_path(values: Properties, findings: Findings) -> str:
     """Return the dataset's folder below the final directory, without the run's folder."""
     if not values.boolean("data.publisher.appendExtractToFinalDir"):
         return ""
-    writing = values.section(WritingSection)
+    writing, dataset = values.section(WritingSection), values.section(DatasetSection)
     if writing.path:
         return _relative(writing.path, findings)
-    table = values.text("extract.table.name")
-    namespace = values.text("extract.namespace").replace(".", "/")
     if writing.path_type is PathType.TABLENAME:
-        return table
-    return str(PurePosixPath(namespace, table))
+        return dataset.table
+    return str(PurePosixPath(dataset.namespace.replace(".", "/"), dataset.table))
 
 
 def _relative(text: str, findings: Findings) -> str:

@@ -16,15 +16,8 @@ REFERENCE = "reference/properties.md"
 _NAMED = re.compile(r"`([A-Za-z][\w.]*)`")
 _NEIGHBOURS = 6
 _SAMPLES: Mapping[str, str] = {
-    "source.class": "http",
-    "job.name": "orders",
-    "extract.namespace": "com.acme.crm",
-    "extract.table.name": "orders",
-    "extract.primary.key.fields": "id",
-    "extract.delta.fields": "updated_at",
     "ms.extractor.class": "json",
     "ms.data.field": "result.rows",
-    "encrypt.key.loc": "/etc/acme/master.key",
     "data.publisher.final.dir": "/data/lake",
 }
 _SAMPLES_BY_TYPE: Mapping[ValueType, str] = {

@@ -9,6 +9,7 @@ from annotated_types import Ge
 
 from dil.config.egress import ProgressSection, resumes
 from dil.config.findings import Findings
+from dil.config.identity import JobSection
 from dil.config.paging import PagingSection
 from dil.model.job import CommitPolicy, RunningSpec
 from dil.model.properties import Properties
@@ -168,14 +169,14 @@ def running_section(
     values: Properties, plugin_folders: tuple[str, ...], findings: Findings
 ) -> RunningSpec:
     """Return how work units are executed."""
-    execution = values.section(ExecutionSection)
+    job, execution = values.section(JobSection), values.section(ExecutionSection)
     return RunningSpec(
         commit_policy=_commit_policy(values, findings),
         max_retries=execution.max_retries,
         retry_interval_s=execution.retry_interval_s,
         threads=execution.threads,
-        lease_s=values.integer("ms.lease.seconds"),
-        disabled=values.boolean("job.disabled"),
+        lease_s=job.lease_s,
+        disabled=job.is_disabled,
         plugin_path=plugin_folders,
         page_commit_s=_page_commit(values),
     )

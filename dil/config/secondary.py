@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Annotated
 
 from dil.config.findings import Findings
+from dil.config.identity import JobSection
 from dil.config.path_checks import path_problem
 from dil.model.json import JsonValue
 from dil.model.path import Path as JsonPath
@@ -141,7 +142,7 @@ def check_secondary_input(values: Properties, folder: Path, findings: Findings) 
 
     Planning alone does not need this: its caller brings the rows.
     """
-    name = simple_name(values.text("source.class"))
+    name = simple_name(values.section(JobSection).source_class)
     takes_files = JAVA_NAMES[PluginKind.CONNECTOR].get(name, name) in _TAKE_FILES
     for index, source in enumerate(values.section(SecondarySection).inputs):
         if source.format == "binary" and not takes_files:

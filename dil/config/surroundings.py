@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,6 +10,15 @@ from dil.model.secret import Secret
 from dil.secrets import SecretError, SecretResolver, is_encrypted
 from dil.spi.reading import ShapeError
 from dil.storage.locations import local_path
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a job file is: its name as given and its absolute folder; and the environment."""
+
+    path: str
+    folder: Path
+    environ: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,8 @@ from dataclasses import fields
 from dil.config.catalog import CatalogSection
 from dil.config.conversion import ConversionSection
 from dil.config.egress import EgressSection, ProgressSection
+from dil.config.identity import DatasetSection, JobSection
+from dil.config.master_passwords import SecretsSection
 from dil.config.merging import MergingSection
 from dil.config.paging import PagingSection
 from dil.config.parameters import ParametersSection
@@ -17,7 +19,6 @@ from dil.config.schema import SchemaSection
 from dil.config.secondary import SecondarySection
 from dil.config.sections import properties_of
 from dil.config.state import StateSection
-from dil.config.table_job import IDENTITY, SECRETS
 from dil.config.table_output import PUBLISHING
 from dil.config.table_rows import EXTRACTION
 from dil.config.table_source import SOURCE
@@ -42,7 +43,7 @@ def _group(
 
 
 GROUPS: tuple[Group, ...] = (
-    IDENTITY,
+    _group("identity", "Identity of a job", JobSection, DatasetSection),
     _group(
         "planning",
         "Watermarks and work units",
@@ -65,7 +66,7 @@ GROUPS: tuple[Group, ...] = (
     _group("catalogs", "Catalogs", CatalogSection),
     _group("execution", "Execution", ExecutionSection),
     _group("state", "State", StateSection),
-    SECRETS,
+    _group("secrets", "Secrets", SecretsSection),
     _group("egress", "Sending rows, and the audit", EgressSection),
     _group("events", "Events", EventsSection),
 )

@@ -14,6 +14,7 @@ from typing import Annotated
 
 from dil.config.egress import progress_key
 from dil.config.findings import Findings
+from dil.config.identity import NAMESPACE, TABLE, DatasetSection
 from dil.config.preprocessing import is_file_dump
 from dil.config.schema import SchemaSection
 from dil.config.state import DEFAULT_STATE_FOLDER, SERVER_KINDS, StateSection
@@ -97,10 +98,11 @@ def table_spec(values: Properties, folder: Path, place: str, findings: Findings)
         findings.notice(
             CATALOG, f"has no effect while {FORMAT} is {section.format}", "Leave it out."
         )
+    dataset = values.section(DatasetSection)
     return TableSpec(
         format=section.format,
-        namespace=values.text("extract.namespace"),
-        name=values.text("extract.table.name"),
+        namespace=dataset.namespace,
+        name=dataset.table,
         partition_fields=section.partition_fields,
         catalog_uri=catalog,
         catalog_warehouse=warehouse,
@@ -142,7 +144,7 @@ def _check_place(word: TableFormat, place: str, values: Properties, findings: Fi
             "Leave it out to publish plain files, or use a local path or s3://bucket/folder.",
         )
         return
-    names = ("extract.namespace", "extract.table.name", "writer.file.path")
+    names = (NAMESPACE, TABLE, "writer.file.path")
     for key, text in ((_FINAL_DIR, place), *((name, values.text(name)) for name in names)):
         found = sorted(_NO_URL.intersection(text))
         if found:
@@ -154,10 +156,11 @@ def _check_place(word: TableFormat, place: str, values: Properties, findings: Fi
 
 
 def _check_namespace(values: Properties, findings: Findings) -> None:
-    if not all(values.text("extract.namespace").split(".")):
+    namespace = values.section(DatasetSection).namespace
+    if not all(namespace.split(".")):
         findings.problem(
-            "extract.namespace",
-            f"is {quote(values.text('extract.namespace'))}, and an Iceberg table is in a namespace",
+            NAMESPACE,
+            f"is {quote(namespace)}, and an Iceberg table is in a namespace",
             "Name one, such as shop or shop.sales.",
             values.origin(FORMAT),
         )

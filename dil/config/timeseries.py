@@ -8,6 +8,7 @@ from typing import Annotated
 from annotated_types import Ge
 
 from dil.config.findings import Findings
+from dil.config.identity import TABLE
 from dil.config.tables import TablesSection
 from dil.config.timelabels_section import SCHEDULE, TimelabelsSection
 from dil.config.warehouse import OPERATION, URL, WarehouseSection
@@ -21,7 +22,7 @@ from dil.model.timelabels import TimelabelSpec
 KIND = "ms.warehouse.table.kind"
 RETENTION, MOST = "ms.timeseries.retention", "ms.timeseries.max.partitions"
 PHYSICAL = "ms.timeseries.physical"
-_TABLE, _MODE = "extract.table.name", "ms.publish.mode"
+_MODE = "ms.publish.mode"
 _REGISTRY = "timelabel_registry"
 # `_<table>_<timelabel>` has 16 more than the table's name, and PostgreSQL would cut both alike.
 _PG_NAME_BYTES, _MYSQL_NAME_LENGTH = 47, 48
@@ -102,18 +103,18 @@ def _check(values: Properties, table: str, engine: str, findings: Findings) -> N
     _check_operation(values, findings)
     if table.lower() == _REGISTRY:
         findings.problem(
-            _TABLE, f"is {quote(table)}, the name of the registry of timelabels", "Choose another."
+            TABLE, f"is {quote(table)}, the name of the registry of timelabels", "Choose another."
         )
     if engine == "postgresql" and len(table.encode()) > _PG_NAME_BYTES:
         findings.problem(
-            _TABLE,
+            TABLE,
             f"is {quote(table)}, of {len(table.encode())} bytes, and each timelabel's table has "
             "16 more",
             f"PostgreSQL keeps 63 bytes of a name: use at most {_PG_NAME_BYTES}.",
         )
     elif engine == "mysql" and len(table) > _MYSQL_NAME_LENGTH:
         findings.problem(
-            _TABLE,
+            TABLE,
             f"is {quote(table)}, of {len(table)} characters, and each timelabel's table has 16 "
             "more",
             f"MySQL takes names of 64 characters: use at most {_MYSQL_NAME_LENGTH}.",

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from dil.config.findings import Findings
+from dil.config.identity import NAMESPACE, TABLE, DatasetSection
 from dil.model.destination import Operation, TableKind, WarehouseSpec
 from dil.model.properties import Properties
 from dil.model.secret import SecretUrl
@@ -96,8 +97,8 @@ def warehouse_section(values: Properties, folder: Path, findings: Findings) -> W
         return None
     _check_operation(values, findings)
     address = _address(section, folder, findings)
-    schema = values.text("extract.namespace").rpartition(".")[2]
-    table = values.text("extract.table.name")
+    dataset = values.section(DatasetSection)
+    schema, table = dataset.namespace.rpartition(".")[2], dataset.table
     if address is None:
         return WarehouseSpec(SecretUrl(""), schema, table)
     schema = schema if address.engine.has_schemas else ""
@@ -166,7 +167,7 @@ def _check_operation(values: Properties, findings: Findings) -> None:
 
 
 def _check_names(engine: str, schema: str, table: str, findings: Findings) -> None:
-    for key, name in (("extract.table.name", table), ("extract.namespace", schema)):
+    for key, name in ((TABLE, table), (NAMESPACE, schema)):
         if engine == "postgresql" and len(name.encode()) > _PG_NAME_BYTES:
             what = f'gives the name "{name}" of {len(name.encode())} bytes'
             findings.problem(key, what, f"PostgreSQL keeps {_PG_NAME_BYTES} bytes of a name.")
@@ -175,7 +176,7 @@ def _check_names(engine: str, schema: str, table: str, findings: Findings) -> No
             findings.problem(key, what, f"MySQL takes names of {_MYSQL_NAME_LENGTH} characters.")
     if table.lower() in _OWN_TABLES:
         findings.problem(
-            "extract.table.name",
+            TABLE,
             f'is "{table}", the name of a table that records what was loaded',
             "Choose another name.",
         )

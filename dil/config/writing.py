@@ -13,6 +13,7 @@ from annotated_types import Ge, Le
 
 from dil.config.conversion import ConversionSection
 from dil.config.findings import Findings
+from dil.config.identity import DatasetSection
 from dil.config.preprocessing import dump_name, is_file_dump
 from dil.config.schema import SchemaSection
 from dil.config.tables import TablesSection, check_doubles, is_of_files
@@ -237,6 +238,7 @@ class WritingSection(Section):
 def writing_spec(values: Properties) -> WritingSpec:
     """Return how rows become files; those of tables and of what is loaded are Parquet."""
     section = values.section(WritingSection)
+    dataset = values.section(DatasetSection)
     return WritingSpec(
         format=section.format if is_of_files(values) else OutputFormat.PARQUET,
         codec=section.codec or "",
@@ -245,8 +247,8 @@ def writing_spec(values: Properties) -> WritingSpec:
         target_bytes=section.target_bytes,
         row_group_rows=section.row_group_rows,
         epoch_seconds=values.section(ConversionSection).epoch_seconds,
-        record_name=values.text("extract.table.name"),
-        record_namespace=values.text("extract.namespace"),
+        record_name=dataset.table,
+        record_namespace=dataset.namespace,
         file_name=dump_name(values),
         file_prefix=section.file_name or "part",
         blocks=Blocks(section.copies, section.block_bytes),

@@ -1,0 +1,191 @@
+"""Which job it is, and which dataset it makes: the properties of both."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from annotated_types import Ge
+
+from dil.model.job import TableType
+from dil.model.section import (
+    ONE_OF,
+    Bool,
+    ClassName,
+    Int,
+    PathText,
+    Scope,
+    Section,
+    Support,
+    Text,
+    Texts,
+    Zone,
+    prop,
+)
+
+CLASS, NAMESPACE, TABLE = "source.class", "extract.namespace", "extract.table.name"
+KEYS, DELTAS = "extract.primary.key.fields", "extract.delta.fields"
+
+
+@dataclass(frozen=True, slots=True)
+class JobSection(Section):
+    """The name of a job, its connector, and what the launcher reads."""
+
+    source_class: ClassName = prop(
+        "source.class",
+        "The connector: a short name such as `http`, a Java name of DIL's, or "
+        "`package.module:Class`.",
+        default="",
+        example="http",
+        required=True,
+    )
+    name: Text = prop(
+        "job.name",
+        "Name of the job and key of everything that is remembered about it: a renamed job starts "
+        "from scratch. Letters, digits, dot, dash, underscore, and single blanks between them.",
+        default="",
+        example="orders",
+        required=True,
+        scope=Scope.JOB,
+        identity=False,
+    )
+    group: Text = prop(
+        "job.group",
+        "Label for people.",
+        default="",
+        scope=Scope.JOB,
+        support=Support.NO_EFFECT,
+        identity=False,
+    )
+    description: Text = prop(
+        "job.description",
+        "Free text for people.",
+        default="",
+        scope=Scope.JOB,
+        support=Support.NO_EFFECT,
+        identity=False,
+    )
+    folder: Text = prop(
+        "job.dir",
+        "A folder to be used as `${job.dir}` in other properties.",
+        default="",
+        scope=Scope.JOB,
+        support=Support.NO_EFFECT,
+        identity=False,
+    )
+    schedule: Text = prop(
+        "job.schedule",
+        "Cron text of Gobblin's scheduler; start the job from cron or a workflow tool.",
+        default="",
+        scope=Scope.JOB,
+        support=Support.NO_EFFECT,
+        identity=False,
+    )
+    runs_once: Bool = prop(
+        "job.runonce",
+        "Belongs to Gobblin's scheduler; a run is always one run.",
+        default=False,
+        scope=Scope.JOB,
+        support=Support.NO_EFFECT,
+        identity=False,
+    )
+    is_disabled: Bool = prop(
+        "job.disabled",
+        "When true a run does nothing and ends with success.",
+        default=False,
+        scope=Scope.JOB,
+        identity=False,
+    )
+    locks: Bool = prop(
+        "job.lock.enabled",
+        "Gobblin's switch. One run of the job is active at a time, always: the lease cannot be "
+        "switched off.",
+        default=True,
+        scope=Scope.JOB,
+        support=Support.NO_EFFECT,
+        identity=False,
+    )
+    lease_s: Annotated[Int, Ge(1)] = prop(
+        "ms.lease.seconds",
+        "How long after its last sign of life a run of another host keeps the job to itself.",
+        default=60,
+        scope=Scope.JOB,
+        identity=False,
+    )
+    template: PathText = prop(
+        "job.template",
+        "File whose keys are defaults for this job; use `include` instead.",
+        default="",
+        scope=Scope.JOB,
+        support=Support.LATER,
+        identity=False,
+    )
+    plugin_path: Texts = prop(
+        "ms.plugin.path",
+        "Folders, comma separated, in which classes of your own are looked for after the "
+        "installed packages and the job file's folder.",
+        default=(),
+        identity=False,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetSection(Section):
+    """The name of a dataset, how it is loaded, and which columns tell its rows apart."""
+
+    namespace: Text = prop(
+        "extract.namespace",
+        "Dot separated name space: of the Avro record, and with slashes for dots of the output "
+        "folder.",
+        default="",
+        example="com.acme.crm",
+    )
+    table: Text = prop(
+        "extract.table.name",
+        "Name of the dataset: of its folder and of the Avro record.",
+        default="",
+        example="orders",
+        required=True,
+    )
+    table_type: Annotated[TableType, ONE_OF] = prop(
+        "extract.table.type",
+        "How the dataset is loaded. SNAPSHOT_ONLY reads everything in every run, the other two "
+        "are incremental.",
+        default=TableType.SNAPSHOT_ONLY,
+    )
+    is_full: Bool = prop(
+        "extract.is.full",
+        "Asks for a full extract; planning decides (it chooses the element of a list parameter "
+        "with two values, and the suffix of the output folder).",
+        default=False,
+    )
+    primary_keys: Texts = prop(
+        "extract.primary.key.fields",
+        "Columns that identify a row. Without rows and without a schema they become columns of "
+        "text.",
+        default=(),
+        example="id",
+        scope=Scope.TASK,
+    )
+    delta_fields: Texts = prop(
+        "extract.delta.fields",
+        "Columns that order the versions of a row. Without rows and without a schema they become "
+        "timestamps.",
+        default=(),
+        example="updated_at",
+        scope=Scope.TASK,
+    )
+    extract_id_zone: Zone = prop(
+        "extract.extractIdTimeZone",
+        "Zone of the extract id (`yyyyMMddHHmmss`) in the default output folder.",
+        default="UTC",
+        scope=Scope.JOB,
+    )
+    urn: Text = prop(
+        "dataset.urn",
+        "The work unit's signature as stored.",
+        default="",
+        scope=Scope.TASK,
+        support=Support.INTERNAL,
+        identity=False,
+    )

@@ -1,0 +1,92 @@
+"""The master passwords of ``ENC(...)``: their properties, and what secrets are read with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+from annotated_types import Ge
+
+from dil.config.findings import Findings
+from dil.config.surroundings import Place
+from dil.model.section import (
+    ONE_OF,
+    Bool,
+    FileSystemUri,
+    Int,
+    PathText,
+    Section,
+    Support,
+    prop,
+)
+from dil.secrets import SecretResolver, master_password_files, read_master_passwords
+from dil.storage.locations import local_path
+
+_KEY_FILE = "encrypt.key.loc"
+_KEY_FILE_FIX = "Name a file whose first line is the master password."
+_Manager = Annotated[
+    Literal["com.linkedin.cdi.util.GobblinSecretManager", "GobblinSecretManager"], ONE_OF
+]
+
+
+@dataclass(frozen=True, slots=True)
+class SecretsSection(Section):
+    """How secrets of a job file are opened; it is read before all other sections."""
+
+    manager_class: _Manager = prop(
+        "ms.secret.manager.class",
+        "DIL's class that reads `ENC(...)`; it is read here without one.",
+        default="com.linkedin.cdi.util.GobblinSecretManager",
+        support=Support.NO_EFFECT,
+        identity=False,
+    )
+    key_file: PathText = prop(
+        "encrypt.key.loc",
+        "File whose first line is the master password for `ENC(...)`; `dil secrets encrypt` "
+        "writes them. A relative path starts at the job file's folder.",
+        default="",
+        example="/etc/acme/master.key",
+        identity=False,
+    )
+    file_system: FileSystemUri = prop(
+        "encrypt.key.fs.uri",
+        "File system of the master password file; must be local.",
+        default="",
+        support=Support.NO_EFFECT,
+        identity=False,
+    )
+    is_strong: Bool = prop(
+        "encrypt.use.strong.encryptor",
+        "Reads DIL's `ENC(...)` as triple DES instead of DES. `ENC(v1:...)` says by itself how "
+        "it is read.",
+        default=False,
+        identity=False,
+    )
+    key_files: Annotated[Int, Ge(1)] = prop(
+        "num.encrypt.keys",
+        "How many master password files are tried: the path itself, then `.1`, `.2` ... "
+        "appended; missing ones are skipped.",
+        default=2,
+        identity=False,
+    )
+
+
+def secret_resolver(
+    section: SecretsSection, place: Place, findings: Findings, *, needed: bool
+) -> SecretResolver:
+    """Return what reads secrets; passwords that cannot be read are a notice unless ``needed``."""
+    passwords: tuple[str, ...] = ()
+    missing: tuple[Path, ...] = ()
+    if section.key_file:
+        try:
+            path = local_path(section.key_file, place.folder)
+            passwords = read_master_passwords(path, section.key_files)
+            if not passwords:
+                missing = master_password_files(path, section.key_files)
+                findings.notice(_KEY_FILE, f"names {path}, which does not exist", _KEY_FILE_FIX)
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or str(error)
+            report = findings.problem if needed else findings.notice
+            report(_KEY_FILE, f"cannot be read: {reason}", _KEY_FILE_FIX)
+    return SecretResolver(place.environ, place.folder, passwords, section.is_strong, missing)
