@@ -20,7 +20,7 @@ from dil.publishing.layout import (
 )
 from dil.publishing.manifest import live_files, live_paths
 from dil.publishing.metadata import write_metadata
-from dil.publishing.owner import Owner, claim
+from dil.publishing.owner import Owner, claim, owning_jobs
 from dil.publishing.page_log import drop_logs, keep_logs
 from dil.publishing.publisher import (
     append_block,
@@ -83,6 +83,7 @@ __all__ = [
     "make_visible",
     "output_dir",
     "own_runs",
+    "owning_jobs",
     "publish",
     "quarantine_dir",
     "quarantined_files",

@@ -81,6 +81,15 @@ def claim(
         raise
 
 
+def owning_jobs(filesystem: Filesystem, dataset_dir: str) -> frozenset[str]:
+    """Return the names of the jobs that publish into the dataset.
+
+    Raises:
+        StateError: a newer version wrote who owns it, or the file is damaged.
+    """
+    return frozenset(job for job, _ in _entries(filesystem, f"{dataset_dir}/{META}"))
+
+
 def _refuse_others(entries: _Entries, owner: Owner, dataset_dir: str) -> None:
     others = [entry for key, entry in entries.items() if key != (owner.job, owner.store)]
     for other in others:

@@ -7,7 +7,7 @@ because tests and ``--now`` need it; leases use the real clock.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
@@ -234,6 +234,19 @@ class StateStore(ABC):
     @abstractmethod
     def count_swept_runs(self, before: int) -> int:
         """Return how many runs began before an instant (epoch ms UTC) and left no staging."""
+
+    def problems(self, live: Mapping[str, int | None]) -> Iterator[str]:
+        """Yield what is wrong with all that the store keeps beside its blocks, for ``verify``.
+
+        Args:
+            live: The first offsets of the files that no block took away, by URI, as the blocks
+                have them; None where a file has none.
+
+        Raises:
+            StateError: the store cannot be read.
+        """
+        del live
+        return iter(())
 
     # Shape (spec README 38)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 import click
@@ -14,22 +14,37 @@ from dil.cli.stdout import emit, emit_json
 from dil.errors import WriteError
 from dil.run.failing import FAILED
 
+_PIECE = 1 << 20
+
 if TYPE_CHECKING:
+    from dil.model.dataset import PublishedFile
     from dil.model.job import Job
     from dil.state.blocks.verification import ChainReport
 
 
 @click.command(short_help="Recheck the chain, the work units, the published files.")
 @job_command()
-def verify(call: JobCall) -> int:
-    """Recheck the chain, the work units and the published files; exit code 1 when not sound."""
+@click.option(
+    "--full", is_flag=True, help="Read the published files, too, and compare their SHA-256."
+)
+def verify(call: JobCall, *, full: bool) -> int:
+    """Recheck the chain, the work units and the published files; exit code 1 when not sound.
+
+    Of the files the sizes are compared, and with --full their content. The chain must know what
+    the dataset's manifest lists.
+    """
     with opened(call) as (job, store):
         from dil.state.blocks.verification import verify_chain
 
         # Rows that were loaded into a database lie in no file whose size could be compared.
         is_of_files = job.publishing.warehouse is None
-        size_of = _size_on(job.publishing.final_dir) if is_of_files else None
-        report = verify_chain(store, size_of=size_of)
+        place = job.publishing.final_dir
+        report = verify_chain(
+            store,
+            size_of=_size_on(place) if is_of_files else None,
+            hash_of=_hash_on(place) if is_of_files and full else None,
+            listed=_listed(job) if is_of_files else None,
+        )
     if call.as_json:
         emit_json(
             {
@@ -63,6 +78,36 @@ def _size_on(place: str) -> Callable[[str], int | None]:
         return sizes(path.rpartition("/")[0]).get(path)
 
     return size_of
+
+
+def _hash_on(place: str) -> Callable[[str], str]:
+    """Return what reads a file by its URI and returns its SHA-256."""
+    import hashlib
+
+    from dil.storage import filesystem_for
+
+    filesystem = filesystem_for(place)
+
+    def hash_of(uri: str) -> str:
+        digest = hashlib.sha256()
+        with filesystem.open_input(filesystem.path_of(uri)) as stream:
+            while piece := stream.read(_PIECE):
+                digest.update(piece)
+        return digest.hexdigest()
+
+    return hash_of
+
+
+def _listed(job: Job) -> Mapping[str, PublishedFile] | None:
+    """Return the dataset's live files by URI, None where other jobs publish there, too."""
+    from dil import publishing
+    from dil.storage import filesystem_for
+
+    filesystem = filesystem_for(job.publishing.final_dir)
+    folder = publishing.dataset_dir(job.publishing)
+    if not job.state.enabled or publishing.owning_jobs(filesystem, folder) != {job.name}:
+        return None
+    return {file.uri: file for file in publishing.live_files(filesystem, folder)}
 
 
 def _verify_text(job: Job, report: ChainReport) -> None:

@@ -11,15 +11,16 @@ import hashlib
 import json
 import tempfile
 from array import array
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import IO
 
 from dil.errors import StateError
+from dil.model.dataset import PublishedFile, UnitEntry
 from dil.model.json import JsonObject
-from dil.spi.state_store import StateStore, UnitState
+from dil.spi.state_store import StateStore
 from dil.state.blocks.block import Block, Tip, advance, read_block
-from dil.state.blocks.canonical import canonical, is_hash_of
+from dil.state.blocks.canonical import SHA2_256, canonical, is_hash_of
 from dil.state.blocks.events import DataEvent, Part
 from dil.state.blocks.source_state import KIND, UnitSummary, is_removal, row_hash
 from dil.state.blocks.validation import Violation, violations
@@ -47,9 +48,13 @@ class ChainReport:
 
 
 def verify_chain(
-    store: StateStore, *, size_of: Callable[[str], int | None] | None = None
+    store: StateStore,
+    *,
+    size_of: Callable[[str], int | None] | None = None,
+    hash_of: Callable[[str], str] | None = None,
+    listed: Mapping[str, PublishedFile] | None = None,
 ) -> ChainReport:
-    """Recheck every block of a job from the first to the last, and its work-unit index.
+    """Recheck every block of a job from the first to the last, its index and its other tables.
 
     A run that commits meanwhile would make index and files newer than the blocks that were read:
     then everything is read again, three times at most.
@@ -58,12 +63,16 @@ def verify_chain(
         store: The job's store; it is only read.
         size_of: Returns the size in bytes of a file by its URI, None when it is gone. Given, the
             files that no later block removed must exist with the stated size (V20).
+        hash_of: Returns the SHA-256 of a file that is there, 64 hex digits. Given, files of that
+            size must have the stated hash, too.
+        listed: The live files that the dataset's manifest lists by URI, where no other job
+            publishes there. Given, the chain must know all of them, or it was truncated.
     """
     report = ChainReport(0, 0, ())
     for _ in range(_MAX_READINGS):
         try:
             head = store.head()
-            report = _read(store, head, size_of)
+            report = _read(store, head, _Files(size_of, hash_of, listed))
             if store.head() == head:
                 break
         except StateError as error:
@@ -71,17 +80,27 @@ def verify_chain(
     return report
 
 
-def _read(
-    store: StateStore, head: JsonObject | None, size_of: Callable[[str], int | None] | None
-) -> ChainReport:
+@dataclass(frozen=True, slots=True)
+class _Files:
+    """What the dataset's folder holds, see ``verify_chain``."""
+
+    size_of: Callable[[str], int | None] | None
+    hash_of: Callable[[str], str] | None
+    listed: Mapping[str, PublishedFile] | None
+
+
+def _read(store: StateStore, head: JsonObject | None, files: _Files) -> ChainReport:
     check = _Check()
     for fields in _oldest_first(store.blocks()):
         check.block(fields)
     check.head(head)
     if check.blocks:
-        check.index(store.unit_states())
-    if size_of is not None:
-        check.files(size_of)
+        check.index(store.unit_entries())
+    check.problems += store.problems({path: part.start for path, part in check.live.items()})
+    if files.listed is not None and store.pending_intent() is None:
+        check.manifest(files.listed, store)
+    if files.size_of is not None:
+        check.files(files.size_of, files.hash_of)
     return ChainReport(check.blocks, len(check.live), tuple(check.problems[:_MAX_PROBLEMS]))
 
 
@@ -121,14 +140,15 @@ class _Check:
         if found != last:
             self.problems.append(f"V03: the head is {found}, the last block is {last}")
 
-    def index(self, states: Iterable[UnitState]) -> None:
+    def index(self, states: Iterable[UnitEntry]) -> None:
         """Check that the work-unit index holds what the blocks say, no more and no less."""
         unseen = set(self.units)
         for state in states:
             key = _key(state.signature)
             unseen.discard(key)
             _, facts = self.units.get(key, ("", b""))
-            if facts != _facts(state.low, state.high, state.status, state.attempts):
+            values = (state.low, state.expected_high, state.high, state.status, state.attempts)
+            if facts != _facts(*values):
                 self.problems.append(
                     f"V22: work unit {state.signature} differs between index and chain"
                 )
@@ -137,14 +157,34 @@ class _Check:
                 f"V22: work units of the chain that are not in the index: {len(unseen)}"
             )
 
-    def files(self, size_of: Callable[[str], int | None]) -> None:
-        """Check that live files exist with their size."""
+    def manifest(self, listed: Mapping[str, PublishedFile], store: StateStore) -> None:
+        """Check that the chain knows the files that the dataset's manifest lists.
+
+        Files of runs that kept no state are in no block, and the store knows those runs.
+        """
+        strange = [file for uri, file in listed.items() if uri not in self.live]
+        unknown = {file.uri for file in strange} - store.own_files(strange)
+        if unknown:
+            self.problems.append(
+                f"the dataset's manifest lists {len(unknown)} live files of which the chain knows"
+                f" nothing, for example {min(unknown)}: the chain was truncated, or begun anew"
+            )
+
+    def files(
+        self, size_of: Callable[[str], int | None], hash_of: Callable[[str], str] | None
+    ) -> None:
+        """Check that live files exist with their size, and with their content."""
         for part in self.live.values():
             size = size_of(part.path)
             if size != part.size:
                 found = "is gone" if size is None else f"has {size} bytes"
                 violation = Violation("V20", f"{part.path} {found}, {part.size} were published")
                 self.problems.append(str(violation))
+            elif hash_of is not None and len(part.physical_hash) > len(SHA2_256):
+                found = SHA2_256 + hash_of(part.path)
+                if found != part.physical_hash:
+                    violation = Violation("V20", f"{part.path} is not what was published")
+                    self.problems.append(str(violation))
 
     def _absorb(self, block: Block) -> dict[str, str]:
         """Note what a block says of files and work units; return the row hashes it replaces."""
@@ -167,7 +207,8 @@ class _Check:
             if is_removal(row):
                 self.units.pop(key, None)
                 continue
-            facts = _facts(row["low"], row["high"], row["status"], row["attempts"])
+            names = ("low", "expectedHigh", "high", "status", "attempts")
+            facts = _facts(*(row[name] for name in names))
             self.units[key] = (row_hash(row), facts)
         return replaced
 

@@ -67,6 +67,10 @@ class Database(ABC):
         nothing.
         """
 
+    def problems(self) -> Iterator[str]:
+        """Yield what is wrong with what the tables are made of, where that can be looked at."""
+        return iter(())
+
     @abstractmethod
     def copy_place(self, number: int) -> str:
         """Return where the store is kept as it was under an older format, for people."""

@@ -32,6 +32,7 @@ HEAD_BLOCK = (
     "SELECT b.block_hash, b.payload FROM mc_head h JOIN mc_block b"
     " ON b.dataset_id = h.dataset_id AND b.seq = h.seq WHERE h.dataset_id = ? AND h.ref = 'head'"
 )
+LAST_BLOCK = "SELECT MAX(seq) FROM mc_block WHERE dataset_id = ?"
 BLOCKS = "SELECT block_hash, payload FROM mc_block WHERE dataset_id = ? ORDER BY seq DESC"
 BLOCKS_OF_KIND = (
     "SELECT block_hash, payload FROM mc_block WHERE dataset_id = ? AND event_kind = ?"
@@ -90,6 +91,10 @@ UNIT_ENTRIES = (
     "SELECT signature, low, expected_high, high, status, attempts FROM work_unit"
     " WHERE dataset_id = ? ORDER BY low, signature"
 )
+UNIT_CHECKS = (
+    "SELECT unit_sha, unit_key, row_hash, era, signature, low, expected_high, high, status,"
+    " attempts FROM work_unit WHERE dataset_id = ? ORDER BY unit_key, low"
+)
 ROWS_OF_UNIT = (
     "SELECT low, high, expected_high, status, era FROM work_unit"
     " WHERE dataset_id = ? AND unit_key = ? ORDER BY low"
@@ -112,6 +117,7 @@ ADD_COVERAGE = (
     "INSERT INTO coverage (covered_from, covered_to, tail_from, tail_to, era, max_high, lowest,"
     " open_count, dataset_id, unit_key) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
+COVERED_UNITS = "SELECT unit_key FROM coverage WHERE dataset_id = ?"
 LARGEST_HIGH = "SELECT MAX(max_high) FROM coverage WHERE dataset_id = ?"
 DROP_COVERAGE = "DELETE FROM coverage WHERE dataset_id = ? AND unit_key = ?"
 CHANGE_COVERAGE = (
@@ -122,6 +128,7 @@ CHANGE_COVERAGE = (
 # Live files: which files are live is told by the dataset's manifest. This table only remembers at
 # which offset each one begins, which newData.removes of a later block has to repeat.
 
+FILE_OFFSETS = "SELECT uri, first_offset FROM live_file WHERE dataset_id = ?"
 FILE_OFFSET = "SELECT first_offset FROM live_file WHERE dataset_id = ? AND uri_sha = ?"
 REMOVE_FILE = "DELETE FROM live_file WHERE dataset_id = ? AND uri_sha = ?"
 ADD_FILE = "INSERT INTO live_file (dataset_id, uri_sha, uri, first_offset) VALUES (?, ?, ?, ?)"
@@ -198,6 +205,10 @@ INTENT = "SELECT run_id, payload FROM intent WHERE dataset_id = ?"
 ADD_INTENT = "INSERT INTO intent (dataset_id, run_id, payload) VALUES (?, ?, ?)"
 DROP_INTENT = "DELETE FROM intent WHERE dataset_id = ? AND run_id = ?"
 COMMITTED = "SELECT seq FROM committed_run WHERE dataset_id = ? AND run_id = ?"
+RUNS_WITHOUT_BLOCK = (
+    "SELECT run_id, seq FROM committed_run WHERE dataset_id = ? AND seq IS NOT NULL"
+    " AND seq NOT IN (SELECT seq FROM mc_block WHERE dataset_id = ?)"
+)
 ADD_COMMITTED = "INSERT INTO committed_run (dataset_id, run_id, seq) VALUES (?, ?, ?)"
 
 # Details of a run and checkpoints of a job, as JSON documents by their kind (format 2)

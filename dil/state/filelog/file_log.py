@@ -144,6 +144,17 @@ class FileLogDatabase(Database):
         with closing(copy):
             yield from copy.each(statement, values)
 
+    def problems(self) -> Iterator[str]:
+        """Yield what does not fit between journal, snapshots and the files of the chain.
+
+        A snapshot stands for the entries before it, so an older snapshot and the entries behind it
+        must lead to the same tables.
+        """
+        from dil.state.filelog.rechecking import log_problems
+
+        with self._lock:
+            yield from log_problems(self._folder, self._caught_up(), self._job)
+
     def close(self) -> None:
         """Release the tables; iterators and snapshots have their own."""
         with self._lock:

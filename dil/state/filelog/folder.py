@@ -108,6 +108,10 @@ class JobFolder:
         # On a network mount the reply may have been lost, and the repeated request be refused.
         return self._content(path) == content
 
+    def entries(self) -> list[int]:
+        """Return the numbers of the entries that are listed, in order."""
+        return sorted(self._entries())
+
     # Snapshots
 
     def snapshot_names(self) -> list[str]:
@@ -175,6 +179,11 @@ class JobFolder:
     def block(self, sequence: int) -> bytes | None:
         """Return the content of a block's file, None when there is none."""
         return self._content(self._block_path(sequence))
+
+    def last_block(self) -> int:
+        """Return the largest sequence of a block's file, -1 without any."""
+        found = (_ENTRY.fullmatch(name) for name in self._names(f"{self._chain}/blocks"))
+        return max((int(each[1]) for each in found if each), default=-1)
 
     def put_block(self, sequence: int, content: bytes) -> None:
         """Create a block's file.

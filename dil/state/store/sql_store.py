@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 
 from dil.errors import CommitConflictError
@@ -271,6 +271,14 @@ class SqlStateStore(StateStore):
         with self._database.read() as tx:
             row = tx.row(sql.COUNT_SWEPT_RUNS, self._job, before)
         return 0 if row is None else int(row[0])
+
+    def problems(self, live: Mapping[str, int | None]) -> Iterator[str]:
+        """Yield what is wrong with the tables, and with what they are made of."""
+        from dil.state.store.table_checks import table_problems
+
+        yield from self._database.problems()
+        with self._database.read() as tx:
+            yield from table_problems(tx, self._job, live)
 
     # Shape
 

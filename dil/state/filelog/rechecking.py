@@ -1,0 +1,83 @@
+"""Rechecks a file log: entries against the snapshots that stand for them, and the chain's files.
+
+Opening a log reads its newest snapshot and the entries behind it, and believes both. What else is
+there was written by the same transactions, so that it tells of a snapshot or an entry that was
+changed or taken away since.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+from dil.errors import StateError
+from dil.state.databases import sql, tables
+from dil.state.filelog.entry import decode, entry_hash
+from dil.state.filelog.folder import JobFolder, SnapshotFile
+from dil.state.filelog.replica import Replica
+
+
+def log_problems(folder: JobFolder, replica: Replica, job: str) -> Iterator[str]:
+    """Yield what does not fit in a log.
+
+    Args:
+        folder: The generation that the log is in.
+        replica: The state after its last entry.
+        job: Whose log it is.
+
+    Raises:
+        StateError: the folder cannot be read.
+    """
+    snapshots = sorted(folder.snapshots())
+    # A writer that slept may have created an entry again that two snapshots made superfluous.
+    floor = snapshots[0].number if len(snapshots) > 1 else 0
+    for number in folder.entries():
+        if number <= floor:
+            continue
+        content, known = folder.entry(number), replica.hash_of(number)
+        if content is not None and known is not None and entry_hash(content) != known:
+            yield f"{folder.entry_path(number)} is not the entry that the snapshot was made of"
+    for older, newer in pairwise(snapshots):
+        problem = _difference(folder, older, newer, job)
+        if problem:
+            yield problem
+    row = replica.begin().row(sql.LAST_BLOCK, job)
+    replica.roll_back()
+    last = -1 if row is None or row[0] is None else int(row[0])
+    if folder.last_block() > last:
+        yield (
+            f"the chain's files go on to block {folder.last_block()} and the journal to block"
+            f" {last}: entries were taken away, or an older copy was put in their place"
+        )
+
+
+def _difference(folder: JobFolder, older: SnapshotFile, newer: SnapshotFile, job: str) -> str:
+    """Return why entries do not lead from one snapshot to the next, empty text where they do."""
+    began, ends = folder.snapshot(older), folder.snapshot(newer)
+    if began is None or ends is None:
+        return f"{folder.snapshot_path(newer if ends is None else older)} is damaged"
+    replayed = Replica.loaded(began, job, folder.snapshot_path(older))
+    expected = Replica.loaded(ends, job, folder.snapshot_path(newer))
+    try:
+        while replayed.number < newer.number:
+            path = folder.entry_path(replayed.number + 1)
+            content = folder.entry(replayed.number + 1)
+            if content is None:
+                return f"{path} is missing"
+            replayed.apply(decode(content, path), entry_hash(content), path)
+        if _rows(replayed) != _rows(expected):
+            return f"{folder.snapshot_path(newer)} is not what the entries before it lead to"
+    except StateError as error:
+        return error.message
+    finally:
+        replayed.close()
+        expected.close()
+    return ""
+
+
+def _rows(replica: Replica) -> list[list[tuple[object, ...]]]:
+    tx = replica.begin()
+    names = tables.names(tables.SQLITE, number=replica.format)
+    found = [sorted(tx.rows(f"SELECT * FROM {name}"), key=repr) for name in names]  # noqa: S608
+    replica.roll_back()
+    return found

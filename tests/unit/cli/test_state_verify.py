@@ -1,0 +1,195 @@
+"""``dil state verify``: whatever of the state or of the published files was changed is found."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from dil.cli.main import main
+from dil.state.filelog import file_log
+from tests.jobs import dataset
+from tests.servers.http_server import HttpServer
+from tests.stories import Story, day
+
+Edit = Callable[[sqlite3.Connection], None]
+
+
+@pytest.fixture
+def story(tmp_path: Path, source: HttpServer) -> Story:
+    return Story(tmp_path, source)
+
+
+@pytest.fixture
+def log_story(tmp_path: Path, source: HttpServer, monkeypatch: pytest.MonkeyPatch) -> Story:
+    """Return a job that keeps its state in a file log, with a snapshot after every entry but a few.
+
+    Two snapshots are kept, and the entries behind the older one.
+    """
+    monkeypatch.setattr(
+        file_log.FileLogDatabase.__init__, "__kwdefaults__",
+        {"clock": None, "entries_per_snapshot": 3},
+    )  # fmt: skip
+    return Story(tmp_path, source, state__store__type="filelog")
+
+
+def verified(
+    story: Story, capsys: pytest.CaptureFixture[str], *options: str
+) -> tuple[bool, list[str]]:
+    capsys.readouterr()
+    code = main(["state", "verify", str(story.folder / "orders.conf"), "--json", *options])
+    told = json.loads(capsys.readouterr().out)
+    assert code == (0 if told["sound"] else 1)
+    return told["sound"], told["problems"]
+
+
+def edited(story: Story, edit: Edit) -> None:
+    (path,) = (story.folder / "state").glob("*.db")
+    with closing(sqlite3.connect(path)) as connection, connection:
+        edit(connection)
+
+
+def with_statements(*statements: str) -> Edit:
+    def edit(connection: sqlite3.Connection) -> None:
+        for statement in statements:
+            connection.execute(statement)
+
+    return edit
+
+
+def truncate(connection: sqlite3.Connection) -> None:
+    """Take the last block away, with all that tells of it in the store."""
+    ((last,),) = connection.execute("SELECT MAX(seq) FROM mc_block").fetchall()
+    ((block,),) = connection.execute(
+        "SELECT block_hash FROM mc_block WHERE seq = ?", (last - 1,)
+    ).fetchall()
+    connection.execute("DELETE FROM mc_block WHERE seq = ?", (last,))
+    connection.execute("UPDATE mc_head SET seq = ?, data_seq = ?, block_hash = ?",
+                       (last - 1, last - 1, block))  # fmt: skip
+    connection.execute("DELETE FROM work_unit WHERE seq = ?", (last,))
+    connection.execute("DELETE FROM committed_run WHERE seq = ?", (last,))
+    connection.execute("DELETE FROM live_file WHERE first_offset >= 8")
+    ((reached,),) = connection.execute("SELECT MAX(high) FROM work_unit").fetchall()
+    connection.execute("UPDATE coverage SET covered_to = ?, max_high = ?", (reached, reached))
+
+
+TABLES = {
+    "coverage that reaches too far": "UPDATE coverage SET covered_to = covered_to + 86400000",
+    "coverage that begins too early": "UPDATE coverage SET covered_from = covered_from - 86400000",
+    "a newer tail": "UPDATE coverage SET tail_from = covered_to + 86400000,"
+    " tail_to = covered_to + 172800000",
+    "a larger high watermark": "UPDATE coverage SET max_high = max_high + 1",
+    "open work units": "UPDATE coverage SET open_count = 7",
+    "no coverage": "DELETE FROM coverage",
+    "an expected end": "UPDATE work_unit SET expected_high = expected_high + 1",
+    "a row of another unit": "UPDATE work_unit SET unit_key = 'x'",
+    "another hash": "UPDATE work_unit SET row_hash = 'x'",
+    "an offset": "UPDATE live_file SET first_offset = first_offset + 1",
+    "a file less": "DELETE FROM live_file WHERE first_offset = 0",
+    "a file more": "INSERT INTO live_file SELECT dataset_id, 'x', 'file:///etc/passwd', 0"
+    " FROM live_file LIMIT 1",
+}
+
+
+@pytest.mark.parametrize("statement", TABLES.values(), ids=list(TABLES))
+def test_edited_tables_are_found(
+    story: Story, capsys: pytest.CaptureFixture[str], statement: str
+) -> None:
+    story.run(day(2))
+    assert verified(story, capsys) == (True, [])
+
+    edited(story, with_statements(statement))
+
+    assert not verified(story, capsys)[0]
+
+
+def test_a_chain_that_was_truncated_with_all_its_tables_is_found_by_the_manifest(
+    story: Story, capsys: pytest.CaptureFixture[str]
+) -> None:
+    story.run(day(1))
+    story.clock += 1000
+    story.run(day(2))
+    assert verified(story, capsys) == (True, [])
+
+    edited(story, truncate)
+
+    sound, problems = verified(story, capsys)
+    assert not sound
+    assert "the chain was truncated" in " ".join(problems)
+
+
+def test_a_file_of_the_same_size_is_found_with_full(
+    story: Story, capsys: pytest.CaptureFixture[str]
+) -> None:
+    story.run(day(1))
+    path = next(dataset(story.folder).glob("*.parquet"))
+    content = bytearray(path.read_bytes())
+    content[100] ^= 1
+    path.write_bytes(bytes(content))
+
+    assert verified(story, capsys) == (True, [])
+    sound, problems = verified(story, capsys, "--full")
+
+    assert not sound
+    assert path.name in problems[0]
+
+
+def log_folder(story: Story) -> Path:
+    (folder,) = (path for path in (story.folder / "state").iterdir() if path.is_dir())
+    return folder
+
+
+def with_an_edited_entry(folder: Path) -> None:
+    path = min(next(folder.glob("journal*")).iterdir())
+    path.write_text(path.read_text().replace('"writer":"', '"writer":"x'))
+
+
+def with_an_edited_snapshot(folder: Path) -> None:
+    """Change the newest snapshot, and name it by its new content."""
+    import hashlib
+
+    path = max((folder / "snapshots").iterdir())
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE run SET staging_dir = '/home'")
+    number, _, ending = path.name.partition("-")
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    shutil.move(path, path.with_name(f"{number}-{digest}.{ending.partition('.')[2]}"))
+
+
+LOGS = [with_an_edited_entry, with_an_edited_snapshot]
+
+
+@pytest.mark.parametrize("attack", LOGS)
+def test_an_edited_file_log_is_found(
+    log_story: Story, capsys: pytest.CaptureFixture[str], attack: Callable[[Path], None]
+) -> None:
+    for number in range(1, 5):
+        log_story.run(day(number))
+        log_story.clock += 1000
+    assert verified(log_story, capsys) == (True, [])
+
+    attack(log_folder(log_story))
+
+    assert not verified(log_story, capsys)[0]
+
+
+def test_a_file_log_without_its_newest_entries_is_found(
+    tmp_path: Path, source: HttpServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    story = Story(tmp_path, source, state__store__type="filelog")
+    story.run(day(1))
+    before = {path.name for path in (log_folder(story) / "journal").iterdir()}
+    story.clock += 1000
+    story.run(day(2))
+    assert verified(story, capsys) == (True, [])
+
+    for path in (log_folder(story) / "journal").iterdir():
+        if path.name not in before:
+            path.unlink()
+
+    assert not verified(story, capsys)[0]
