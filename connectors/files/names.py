@@ -11,7 +11,7 @@ from connectors.files.once import reads_once
 from dil.errors import ConfigError, SourceError, TransientSourceError
 from dil.model.json import JsonValue, as_text
 from dil.model.properties import Properties
-from dil.spi.source import URI
+from dil.spi.source import URI, FilesSection
 from dil.text.java_regex import compile_java
 from dil.text.variables import placeholders, substitute
 
@@ -96,7 +96,7 @@ def reads_one_file(properties: Properties) -> bool:
 
 def matching(items: Iterable[_F], properties: Properties) -> Iterator[_F]:
     """Yield the files whose path ``ms.source.files.pattern`` matches as a whole, in their order."""
-    pattern = properties.text(_PATTERN)
+    pattern = properties.section(FilesSection).pattern
     if pattern == ".*":
         # A name may have a line break, which a dot does not match; no job means that.
         yield from items
@@ -134,7 +134,7 @@ def settled(
     ``now_ms`` is the real time, epoch ms UTC. A file whose time the source does not tell has
     settled.
     """
-    settle_ms = properties.milliseconds(_SETTLE)
+    settle_ms = properties.section(FilesSection).settle_ms
     young = 0
     for item in items:
         if _is_young(item, settle_ms, now_ms):
@@ -154,7 +154,7 @@ def all_settled(
         TransientSourceError: some have not. Read without them, the work unit would count as done,
             and nobody would come back for them.
     """
-    found, settle_ms = list(items), properties.milliseconds(_SETTLE)
+    found, settle_ms = list(items), properties.section(FilesSection).settle_ms
     young = sum(_is_young(item, settle_ms, now_ms) for item in found)
     if young:
         raise TransientSourceError(
@@ -192,7 +192,7 @@ def chosen(
         )
     if first.path != asked and next(found, None) is not None:
         _LOG.warning("%s: there are several files; the first is read: %s", location, first.path)
-    if _is_young(first, properties.milliseconds(_SETTLE), now_ms):
+    if _is_young(first, properties.section(FilesSection).settle_ms, now_ms):
         raise TransientSourceError(
             f"{location}: {first.path} was written to just now ({_SETTLE})",
             "Run again when it has settled.",
@@ -200,9 +200,11 @@ def chosen(
     return first
 
 
-def _is_young(item: FoundFile, settle_ms: int, now_ms: int) -> bool:
+def _is_young(item: FoundFile, settle_ms: int | None, now_ms: int) -> bool:
     modified = item.modified_ms
-    return bool(settle_ms) and modified is not None and modified > now_ms - settle_ms
+    if not settle_ms or modified is None:
+        return False
+    return modified > now_ms - settle_ms
 
 
 def media_type(name: str) -> str:

@@ -9,9 +9,8 @@ from dil.errors import Problem, SourceContractError, SourceError
 from dil.model.json import JsonObject, as_text
 from dil.model.properties import Properties
 from dil.model.work_unit import WorkUnit
-from dil.spi.source import URI, SourceSection
+from dil.spi.source import ONCE, URI, FilesSection, SourceSection
 
-ONCE = "ms.source.files.once"
 _FILE, _VERSION = "file", "version"
 
 
@@ -37,7 +36,7 @@ class UnitFile:
 
 def reads_once(properties: Properties) -> bool:
     """Tell whether each file is a work unit."""
-    return properties.text(ONCE) != "none"
+    return properties.section(FilesSection).once != "none"
 
 
 def file_unit(path: str, version: str, properties: Properties) -> JsonObject:
@@ -54,7 +53,7 @@ def file_unit(path: str, version: str, properties: Properties) -> JsonObject:
             f"{shown}: the name is not UTF-8, and {ONCE} keeps names",
             "Rename the file, or leave it out by ms.source.files.pattern.",
         ) from None
-    if properties.text(ONCE) == "path":
+    if properties.section(FilesSection).once == "path":
         return {_FILE: path}
     return {_FILE: path, _VERSION: version}
 

@@ -1,5 +1,13 @@
 """Files of this machine, of HDFS and of what else Arrow reaches: ``source.class=hdfs``."""
 
-from connectors.hdfs.connector import HdfsConnector
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from connectors.lazy import connector_of
+
+if TYPE_CHECKING:
+    from connectors.hdfs.connector import HdfsConnector
 
 __all__ = ["HdfsConnector"]
+__getattr__ = connector_of(__name__, "HdfsConnector")

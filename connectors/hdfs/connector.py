@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from connectors.files.checks import file_problems
-from connectors.files.once import ONCE, unit_file
+from connectors.files.once import unit_file
 from connectors.files.payload import SECONDARY_INPUT, payload_entries
 from connectors.hdfs.place import lists, place_problems
 from dil.errors import Problem
@@ -14,7 +14,7 @@ from dil.model.job import Job
 from dil.model.json import JsonObject
 from dil.model.properties import Properties
 from dil.spi.connector import Connector, SessionContext
-from dil.spi.source import SourceSection
+from dil.spi.source import ONCE, SourceSection
 
 if TYPE_CHECKING:
     from connectors.hdfs.session import FilesSession

@@ -11,6 +11,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from connectors.files.names import filled, refuse_way_out
+from connectors.hdfs.section import HdfsSection
 from dil.errors import ConfigError, Problem
 from dil.model.json import JsonValue
 from dil.model.properties import Properties
@@ -76,7 +77,8 @@ def place_of(
 
 def place_problems(properties: Properties) -> Iterator[Problem]:
     """Yield what is wrong with the address, as far as it is written out."""
-    template, base = properties.section(SourceSection).uri, properties.text(BASE)
+    template = properties.section(SourceSection).uri
+    base = properties.section(HdfsSection).file_system
     written, is_list, expression = template.partition(_LIST)
     checks: list[tuple[str, Callable[[], object]]] = []
     if not written.startswith("{{"):

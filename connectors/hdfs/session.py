@@ -16,7 +16,8 @@ from connectors.files.once import UnitFile, file_unit
 from connectors.hdfs.decompression import decompressed, plain_name
 from connectors.hdfs.failures import told
 from connectors.hdfs.opening import open_store
-from connectors.hdfs.place import BASE, Place, place_of
+from connectors.hdfs.place import Place, place_of
+from connectors.hdfs.section import HdfsSection
 from connectors.hdfs.store import FileStatus, FileStore, each_once, files_below
 from connectors.hdfs.watched_file import WatchedFile
 from dil.errors import SourceContractError
@@ -48,7 +49,7 @@ class FileSettings:
         session = job.extraction.session
         return cls(
             job,
-            base=properties.text(BASE),
+            base=properties.section(HdfsSection).file_system,
             user=user.reveal() if user else "",
             unpacks=_unpacks(job),
             polls=session is not None and session.condition is not None,
@@ -193,4 +194,4 @@ def _unpacks(job: Job) -> bool:
     is_copy = bool(job.writing.file_name)
     if is_copy and _DECOMPRESS not in job.properties.explicit:
         return False
-    return job.properties.boolean(_DECOMPRESS)
+    return job.properties.section(HdfsSection).decompresses

@@ -12,7 +12,7 @@ from connectors.jdbc.address import read_address
 from connectors.jdbc.cursor import key_columns
 from connectors.jdbc.dialects import Kind, dialect_of, kind_of
 from connectors.jdbc.sql_text import SqlTextError, pieces, statements
-from connectors.jdbc.statement import KEY, Statement, misspelt, names_in
+from connectors.jdbc.statement import Statement, misspelt, names_in
 from dil.errors import Problem
 from dil.model.job import Job
 from dil.model.json import JsonObject
@@ -26,20 +26,19 @@ from dil.model.settings import (
     flat_parameters,
 )
 from dil.spi.connector import Connector, RowSession, SessionContext, SparkReader
-from dil.spi.source import URI, SourceSection
+from dil.spi.source import KEY_RANGES, STATEMENT, URI, DatabaseSection, SourceSection
 from dil.text.variables import placeholders
 
 _SESSION = "ms.session.key.field"
 _TOTAL = "ms.total.count.field"
 _PAGES = "ms.pagination"
-_SPLIT = "ms.jdbc.partition.column"
 _EXTRACTORS = {"json", "csv"}
 
 
 class JdbcConnector(Connector):
     """Reads the rows of a SQL statement (behaviour.md B13.1)."""
 
-    unit_properties = frozenset({_SPLIT})
+    unit_properties = frozenset({KEY_RANGES})
     reads_window = False
 
     @classmethod
@@ -48,7 +47,7 @@ class JdbcConnector(Connector):
         if spark_reader.is_chosen(properties):
             return [*spark_reader.problems(properties), *_other_problems(properties)]
         found = [*_uri_problems(properties), *_statement_problems(properties)]
-        if properties.text(KEY).strip():
+        if properties.section(DatabaseSection).statement.strip():
             found += [*_path_problems(properties), *_cursor_problems(properties)]
             found += _page_problems(properties)
         return [*found, *_other_problems(properties), *spark_reader.needless(properties)]
@@ -58,9 +57,11 @@ class JdbcConnector(Connector):
         """Return a problem of a statement that is no query."""
         kind = kind_of(job.source.uri) or Kind.POSTGRESQL
         with suppress(SqlTextError):
-            if Statement(job.properties.text(KEY), dialect_of(kind)).reads:
+            if Statement(job.properties.section(DatabaseSection).statement, dialect_of(kind)).reads:
                 return None
-        return Problem(job.properties.origin(KEY), KEY, "is no query: it may change something")
+        return Problem(
+            job.properties.origin(STATEMENT), STATEMENT, "is no query: it may change something"
+        )
 
     @classmethod
     def spark_reader(cls, job: Job) -> SparkReader | None:
@@ -90,9 +91,9 @@ class JdbcConnector(Connector):
         from connectors.jdbc.session import key_ranges
         from connectors.jdbc.settings import JdbcSettings
 
-        count = job.properties.integer("ms.jdbc.partitions")
-        by_quantile = job.properties.text("ms.jdbc.partition.by") == "quantile"
-        parts = key_ranges(JdbcSettings.of(job), count, by_quantile=by_quantile)
+        database = job.properties.section(DatabaseSection)
+        by_quantile = database.ranges_by == "quantile"
+        parts = key_ranges(JdbcSettings.of(job), database.ranges, by_quantile=by_quantile)
         return [{"range": part} for part in parts]
 
 
@@ -107,10 +108,10 @@ def _uri_problems(properties: Properties) -> Iterator[Problem]:
 
 
 def _statement_problems(properties: Properties) -> Iterator[Problem]:
-    statement = properties.text(KEY)
-    origin = properties.origin(KEY)
+    statement = properties.section(DatabaseSection).statement
+    origin = properties.origin(STATEMENT)
     if not statement.strip():
-        yield Problem(origin, KEY, "is not set", "Write the SQL that gives the rows.")
+        yield Problem(origin, STATEMENT, "is not set", "Write the SQL that gives the rows.")
         return
     kind = kind_of(properties.section(SourceSection).uri)
     if kind is None:
@@ -118,24 +119,26 @@ def _statement_problems(properties: Properties) -> Iterator[Problem]:
     try:
         cut = pieces(statement, dialect_of(kind))
     except SqlTextError as error:
-        yield Problem(origin, KEY, str(error))
+        yield Problem(origin, STATEMENT, str(error))
         return
     if typo := misspelt(cut):
         wrong, right = (word.upper() for word in typo)
         what = f"begins with {wrong}, which is no word that a statement begins with"
-        yield Problem(origin, KEY, what, f"Did you mean {right}?")
+        yield Problem(origin, STATEMENT, what, f"Did you mean {right}?")
     count = statements(cut)
-    if properties.text(_SPLIT) and names_in(statement):
+    if properties.section(DatabaseSection).key_column and names_in(statement):
         name = min(names_in(statement))
         yield Problem(
-            properties.origin(_SPLIT),
-            _SPLIT,
+            properties.origin(KEY_RANGES),
+            KEY_RANGES,
             f"cuts the rows of a statement that has the variable {{{{{name}}}}}, which has no value"
             " when work units are planned",
             "Write the statement without variables.",
         )
     if count > 1:
-        yield Problem(origin, KEY, f"has {count} statements", "One statement is run for each page.")
+        yield Problem(
+            origin, STATEMENT, f"has {count} statements", "One statement is run for each page."
+        )
 
 
 def _path_problems(properties: Properties) -> Iterator[Problem]:
@@ -218,7 +221,9 @@ def _used(properties: Properties, types: set[str]) -> set[str]:
     parameters = [each for each in given if isinstance(each, Parameter)] if isinstance(
         given, tuple
     ) else []  # fmt: skip
-    used = {name.partition(".")[0] for name in names_in(properties.text(KEY))}
+    used = {
+        name.partition(".")[0] for name in names_in(properties.section(DatabaseSection).statement)
+    }
     for each in parameters:
         if each.name in used:
             used |= set(placeholders(str(each.value)))

@@ -18,12 +18,13 @@ from connectors.jdbc.settings import JdbcSettings
 from connectors.jdbc.shape import ResultShape
 from connectors.jdbc.splitting import narrowed, ranges_of, refuse_unknown, unit_of
 from connectors.jdbc.sql_text import SqlTextError
-from connectors.jdbc.statement import KEY, Statement, names_in
+from connectors.jdbc.statement import Statement, names_in
 from connectors.jdbc.ties import TieWatch
 from dil.errors import ConfigError, SourceError
 from dil.model.json import JsonObject, JsonValue
 from dil.secrets import learn
 from dil.spi.connector import RequestValues, RowSession
+from dil.spi.source import STATEMENT
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -201,7 +202,7 @@ def _statement(sql: str, connection: Connection) -> Statement:
     try:
         return Statement(sql, connection.dialect)
     except SqlTextError as error:
-        raise ConfigError.single(KEY, str(error)) from None
+        raise ConfigError.single(STATEMENT, str(error)) from None
 
 
 def _parts(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:

@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from connectors.jdbc.cursor import key_columns
+from connectors.jdbc.section import JdbcSection
 from dil.errors import ConfigError
 from dil.model.job import Job
 from dil.model.json import JsonObject, JsonValue
 from dil.model.secret import Secret
 from dil.model.settings import SchemaCleansing, flat_parameters
 from dil.secrets import SecretError, SecretResolver
+from dil.spi.source import DatabaseSection
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +61,10 @@ class JdbcSettings:
         is_polling = session is not None and session.condition is not None
         is_cursor = session is not None and not is_polling
         user = job.source.username
+        jdbc, database = properties.section(JdbcSection), properties.section(DatabaseSection)
         return cls(
             uri=_decrypted(job),
-            statement=properties.text("ms.jdbc.statement"),
+            statement=database.statement,
             user=user.reveal() if user else "",
             password=job.source.password,
             folder=str(Path(job.path).resolve().parent),
@@ -69,14 +72,14 @@ class JdbcSettings:
             sizes=tuple(each.name for each in parameters if each.type == "pagesize"),
             key_columns=key_columns(session.name) if session and is_cursor else (),
             is_polling=is_polling,
-            letters=properties.text("ms.jdbc.schema.refactor").lower(),
+            letters=jdbc.letters,
             cleansing=extraction.cleansing,
             columns=tuple(column.name for column in extraction.output_schema or ()),
             drops_others=extraction.filters_by_schema,
-            nulls_dates=properties.text("ms.jdbc.invalid.dates").lower() == "null",
-            is_read_only=properties.boolean("ms.jdbc.read.only"),
-            split_column=properties.text("ms.jdbc.partition.column"),
-            part=_part(unit or {}) if properties.text("ms.jdbc.partition.column") else None,
+            nulls_dates=jdbc.invalid_dates == "null",
+            is_read_only=jdbc.is_read_only,
+            split_column=database.key_column,
+            part=_part(unit or {}) if database.key_column else None,
         )
 
     def page_size(self, variables: dict[str, JsonValue]) -> int | None:

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING
 
 from connectors.jdbc.address import filled_address
 from connectors.jdbc.dialects import Dialect, Kind, dialect_of, kind_of
+from connectors.jdbc.section import JdbcSection
 from connectors.jdbc.sql_text import Part, Piece, SqlTextError, pieces, statements
-from connectors.jdbc.statement import KEY, Statement, names_in
+from connectors.jdbc.statement import Statement, names_in
 from dil.errors import ConfigError, Problem
 from dil.model.job import Job
 from dil.model.json import JsonValue, as_text
@@ -25,7 +26,7 @@ from dil.model.properties import Properties
 from dil.model.secret import Secret
 from dil.model.settings import Pagination, SessionKeyField
 from dil.spi.connector import RequestValues, SparkRead, SparkReader
-from dil.spi.source import URI, SourceSection
+from dil.spi.source import KEY_RANGES, STATEMENT, URI, DatabaseSection, SourceSection
 from dil.text.variables import placeholders
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ _DOUBTFUL = re.compile(
 
 def is_chosen(properties: Properties) -> bool:
     """Tell whether the job's rows are read by Spark."""
-    return properties.text(READER).lower() == "spark"
+    return properties.section(JdbcSection).reader == "spark"
 
 
 def problems(properties: Properties) -> Iterator[Problem]:
@@ -72,22 +73,23 @@ def problems(properties: Properties) -> Iterator[Problem]:
             "Leave it out; ms.work.unit.partition cuts the rows by time, ms.secondary.input by"
             " units.",
         )
-    if properties.text("ms.jdbc.invalid.dates").lower() == "null":
+    if properties.section(JdbcSection).invalid_dates == "null":
         yield Problem(
             properties.origin("ms.jdbc.invalid.dates"),
             "ms.jdbc.invalid.dates",
             f"does not go with {READER}=spark, where the JDBC driver makes something of such dates",
             "Write a case for them in ms.jdbc.statement.",
         )
-    driver = properties.text(CLASS)
+    driver = properties.section(JdbcSection).driver_class
     if driver and not _CLASS_NAME.fullmatch(driver):
         yield Problem(properties.origin(CLASS), CLASS, "is no name of a Java class")
 
 
 def needless(properties: Properties) -> Iterator[Problem]:
     """Yield properties of this reader in a job that another one reads."""
-    for name in (JAR, CLASS):
-        if properties.text(name):
+    jdbc = properties.section(JdbcSection)
+    for name, value in ((JAR, jdbc.driver_jar), (CLASS, jdbc.driver_class)):
+        if value:
             yield Problem(
                 properties.origin(name), name, f"is for {READER}=spark only", f"Set {READER}=spark."
             )
@@ -101,9 +103,9 @@ def reader_of(job: Job) -> SparkReader:
     """
     from connectors.jdbc.settings import JdbcSettings
 
-    settings = JdbcSettings.of(job)
-    jars = _jars(job.properties.text(JAR), Path(settings.folder))
-    return SparkReader(partial(_read, settings, job.properties.text(CLASS)), jars)
+    settings, jdbc = JdbcSettings.of(job), job.properties.section(JdbcSection)
+    jars = _jars(jdbc.driver_jar, Path(settings.folder))
+    return SparkReader(partial(_read, settings, jdbc.driver_class), jars)
 
 
 def literal(value: JsonValue) -> str:
@@ -128,7 +130,7 @@ def _check(text: str) -> None:
     if found is None:
         return
     raise ConfigError.single(
-        KEY,
+        STATEMENT,
         f"gets a value with the character U+{ord(found.group()):04X}, which not every database"
         " reads as itself",
         f"With {READER}=spark values are texts without backslashes, control characters, and"
@@ -137,25 +139,26 @@ def _check(text: str) -> None:
 
 
 def _statement_problems(properties: Properties) -> Iterator[Problem]:
-    sql, origin = properties.text(KEY), properties.origin(KEY)
+    sql, origin = properties.section(DatabaseSection).statement, properties.origin(STATEMENT)
     if not sql.strip():
-        yield Problem(origin, KEY, "is not set", "Write the SQL that gives the rows.")
+        yield Problem(origin, STATEMENT, "is not set", "Write the SQL that gives the rows.")
         return
     kind = kind_of(properties.section(SourceSection).uri)
     try:
         cut = pieces(sql, _dialect(kind))
     except SqlTextError as error:
-        yield Problem(origin, KEY, str(error))
+        yield Problem(origin, STATEMENT, str(error))
         return
     if statements(cut) > 1 or not Statement(sql, _dialect(kind)).is_query:
         yield Problem(
-            origin, KEY, f"is not one query, which is all that {READER}=spark can read",
+            origin, STATEMENT, f"is not one query, which is all that {READER}=spark can read",
             "Write SELECT ..., or WITH ... where the database takes it inside parentheses.",
         )  # fmt: skip
     doubt = _doubt(cut, is_known=kind is not None) if names_in(sql) else ""
     if doubt:
         yield Problem(
-            origin, KEY, f"has {doubt} beside variables: where its texts end is not known for sure",
+            origin, STATEMENT,
+            f"has {doubt} beside variables: where its texts end is not known for sure",
             "Leave it out of the statement, or put such SQL into a view.",
         )  # fmt: skip
 
@@ -181,8 +184,8 @@ def _page_properties(properties: Properties) -> Iterator[str]:
         yield "ms.pagination"
     if isinstance(properties["ms.session.key.field"], SessionKeyField):
         yield "ms.session.key.field"
-    if properties.text("ms.jdbc.partition.column"):
-        yield "ms.jdbc.partition.column"
+    if properties.section(DatabaseSection).key_column:
+        yield KEY_RANGES
 
 
 def _dialect(kind: Kind | None) -> Dialect:
@@ -194,7 +197,7 @@ def _read(settings: JdbcSettings, driver: str, values: RequestValues) -> SparkRe
     try:
         statement = Statement(settings.statement, _dialect(kind_of(uri)))
     except SqlTextError as error:
-        raise ConfigError.single(KEY, str(error)) from None
+        raise ConfigError.single(STATEMENT, str(error)) from None
     for name in names_in(settings.statement):
         value = values.variables.get(name)
         for each in value if isinstance(value, list | tuple) else (value,):

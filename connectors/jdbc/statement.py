@@ -14,8 +14,8 @@ from connectors.jdbc.dialects import Dialect
 from connectors.jdbc.sql_text import PLACEHOLDER, Part, Piece, pieces, words
 from dil.errors import ConfigError
 from dil.model.json import JsonValue, as_text
+from dil.spi.source import STATEMENT
 
-KEY = "ms.jdbc.statement"
 _NAME = re.compile(r"[A-Za-z0-9_$.]+")
 _NAME_CHARACTER = re.compile(r"[A-Za-z0-9_$.\x80-\U0010FFFF]")
 _AS_NAME = re.compile(r"(?i)(?<![\w$.])(?:from|join|into|update|table)\s*\Z")
@@ -299,4 +299,4 @@ def _value(name: str, variables: Mapping[str, JsonValue]) -> JsonValue:
 
 
 def _wrong(what: str, fix: str = "") -> ConfigError:
-    return ConfigError.single(KEY, what, fix)
+    return ConfigError.single(STATEMENT, what, fix)

@@ -1,5 +1,13 @@
 """S3 and services like it: list, get, put."""
 
-from connectors.s3.connector import S3Connector
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from connectors.lazy import connector_of
+
+if TYPE_CHECKING:
+    from connectors.s3.connector import S3Connector
 
 __all__ = ["S3Connector"]
+__getattr__ = connector_of(__name__, "S3Connector")

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 
 from connectors.address import AddressError
-from dil.model.s3_settings import S3Settings
+from connectors.s3.section import S3Settings
 
 DEFAULT_REGION = "us-west-2"
 _URI = re.compile(

@@ -15,7 +15,7 @@ from connectors.s3.settings import JobSettings
 from dil import __version__
 
 if TYPE_CHECKING:
-    from dil.model.s3_settings import S3Settings
+    from connectors.s3.section import S3Settings
 
 _SECONDS = 60  # a request without a time-out could block a task for ever
 

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 
 from connectors.address import AddressError
 from connectors.files.checks import remote_file_problems
-from connectors.files.once import ONCE, unit_file
+from connectors.files.once import unit_file
 from connectors.files.payload import sending_problem
 from connectors.s3.address import address_of
+from connectors.s3.section import PARAMETERS, S3Section
 from dil.errors import Problem
 from dil.model.job import Job
 from dil.model.json import JsonObject
 from dil.model.properties import Properties
-from dil.model.s3_settings import S3Settings
 from dil.spi.connector import Connector, SessionContext
-from dil.spi.source import PASSWORD, TLS, URI, USER, SourceSection
+from dil.spi.source import ONCE, PASSWORD, TLS, URI, USER, SourceSection
 from dil.text.variables import placeholders
 
 if TYPE_CHECKING:
@@ -71,9 +71,9 @@ class S3Connector(Connector):
 
 def _uri_problems(properties: Properties) -> Iterator[Problem]:
     """Yield what is wrong with the address, as far as no variable hides it."""
-    uri, settings = properties.section(SourceSection).uri, properties["ms.source.s3.parameters"]
+    uri, settings = properties.section(SourceSection).uri, properties.section(S3Section).parameters
     host = uri.partition("://")[2].partition("/")[0]
-    if uri.startswith("{{") or placeholders(host) or not isinstance(settings, S3Settings):
+    if uri.startswith("{{") or placeholders(host):
         return
     try:
         address_of(uri, settings)
@@ -93,11 +93,10 @@ def _credential_problems(properties: Properties) -> Iterator[Problem]:
             "is one half of the credentials",
             f"Give {USER} (the access key) and {PASSWORD} (its secret), or neither.",
         )
-    settings = properties["ms.source.s3.parameters"]
-    if names and isinstance(settings, S3Settings) and settings.credentials == "default":
+    if names and properties.section(S3Section).parameters.credentials == "default":
         yield Problem(
-            properties.origin("ms.source.s3.parameters"),
-            "ms.source.s3.parameters",
+            properties.origin(PARAMETERS),
+            PARAMETERS,
             f"asks for the default credentials, and {names[0]} gives others",
             "Keep one of them.",
         )

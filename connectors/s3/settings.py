@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from connectors.files.names import reads_one_file
+from connectors.s3.section import S3Section, S3Settings
 from dil.model.job import Job
-from dil.model.s3_settings import S3Settings
 from dil.model.secret import Secret
 from dil.model.settings import TlsSettings
 from dil.spi.source import SourceSection
@@ -29,14 +29,14 @@ class JobSettings:
     def of(cls, job: Job) -> JobSettings:
         """Read the properties of B13.2 from a parsed job."""
         properties = job.properties
-        source = properties.section(SourceSection)
+        s3, source = properties.section(S3Section), properties.section(SourceSection)
         return cls(
             job,
-            properties.typed("ms.source.s3.parameters", S3Settings),
+            s3.parameters,
             source.tls,
             job.source.username,
             job.source.password,
             proxy=source.proxy,
-            list_keys=properties.integer("ms.s3.list.max.keys"),
+            list_keys=s3.list_keys,
             reads_one=reads_one_file(properties),
         )

@@ -4,16 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from connectors.lazy import connector_of
+
 if TYPE_CHECKING:
     from connectors.sftp.connector import SftpConnector
 
 __all__ = ["SftpConnector"]
-
-
-def __getattr__(name: str) -> object:
-    """Import the connector when it is asked for: its section is read without it."""
-    if name != "SftpConnector":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from connectors.sftp.connector import SftpConnector
-
-    return SftpConnector
+__getattr__ = connector_of(__name__, "SftpConnector")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from connectors.address import AddressError
 from connectors.files.checks import remote_file_problems
-from connectors.files.once import ONCE, unit_file
+from connectors.files.once import unit_file
 from connectors.files.payload import sending_problem
 from connectors.sftp.address import server_of
 from connectors.sftp.section import SftpSection
@@ -18,7 +18,7 @@ from dil.model.job import Job
 from dil.model.json import JsonObject
 from dil.model.properties import Properties
 from dil.spi.connector import Connector, SessionContext
-from dil.spi.source import PASSWORD, PROXY, URI, USER, SourceSection
+from dil.spi.source import ONCE, PASSWORD, PROXY, URI, USER, SourceSection
 from dil.text.variables import placeholders
 
 if TYPE_CHECKING:

@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 EXAMPLES: Mapping[str, str] = {
-    "ms.source.s3.parameters": """\
-{"region": "eu-central-1", "read_timeout_seconds": 120}""",
     "ms.csv": """\
 {"fieldSeparator": "u0009", "columnHeaderIndex": 0, "maxFailures": 10}""",
     "ms.data.default.type": """\

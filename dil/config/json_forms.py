@@ -16,7 +16,6 @@ from dil.config.property import Property
 from dil.model.csv_settings import CsvSettings
 from dil.model.json import compact
 from dil.model.members import Setting
-from dil.model.s3_settings import S3Settings
 from dil.model.secret import Secret
 from dil.model.settings import (
     DerivedField,
@@ -25,7 +24,6 @@ from dil.spi.reading import inner_models, json_name
 
 MODELS: Mapping[str, type[Setting]] = {
     "ms.derived.fields": DerivedField,
-    "ms.source.s3.parameters": S3Settings,
     "ms.csv": CsvSettings,
 }
 _PLAIN: Mapping[object, str] = {

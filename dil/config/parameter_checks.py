@@ -22,13 +22,12 @@ from dil.model.secret import Secret
 from dil.model.settings import DerivedField, Pagination, Parameter, flat_parameters
 from dil.model.suggestions import nearest, quote
 from dil.spi.registry import JAVA_NAMES, PluginKind, simple_name
-from dil.spi.source import URI, SourceSection
+from dil.spi.source import STATEMENT, URI, DatabaseSection, SourceSection
 from dil.text.variables import placeholders
 
 KEY = "ms.parameters"
 _DERIVED = "ms.derived.fields"
 _PAGING = "ms.pagination"
-_STATEMENT = "ms.jdbc.statement"
 _SESSION = "ms.session.key.field"
 _TOTAL = "ms.total.count.field"
 _GIVE_SESSION = 'Say where answers have it: ms.session.key.field={"name": "its path"}.'
@@ -62,9 +61,9 @@ def check_parameters(values: Properties, planning: PlanningSpec, findings: Findi
     _check_self_references(values, overlaid, findings)
     known = {name for unit in units for name in unit}
     known |= {parameter.name for parameter in _declared(values)}
-    is_readable = findings.is_sound(_STATEMENT)  # what the connector says of it comes first
+    is_readable = findings.is_sound(STATEMENT)  # what the connector says of it comes first
     for use in _uses(values):
-        for name in _missing(use, known) if use.key != _STATEMENT or is_readable else ():
+        for name in _missing(use, known) if use.key != STATEMENT or is_readable else ():
             report = findings.problem if use.is_vital else findings.notice
             report(
                 use.key,
@@ -250,7 +249,7 @@ def _check_self_references(values: Properties, given: frozenset[str], findings: 
 
 
 def _missing(use: _Use, known: set[str]) -> list[str]:
-    if use.key == _STATEMENT:
+    if use.key == STATEMENT:
         # A session key of several columns has a member for each of them, such as cursor.id.
         in_sql = placeholders(_SQL_COMMENTS.sub("", use.text))
         return [name for name in in_sql if not {name, name.partition(".")[0]} & known]
@@ -272,7 +271,7 @@ def _uses(values: Properties) -> Iterator[_Use]:
     yield _Use(URI, path, is_vital=True)
     yield _Use(URI, mark + query)
     if _reads_database(values):
-        yield _Use(_STATEMENT, values.text(_STATEMENT), is_vital=True)
+        yield _Use(STATEMENT, values.section(DatabaseSection).statement, is_vital=True)
     headers = values["ms.http.request.headers"]
     for text in headers.values() if isinstance(headers, dict) else ():
         yield _Use("ms.http.request.headers", _revealed(text))

@@ -10,13 +10,14 @@ from dil.config.identity import DatasetSection
 from dil.config.publishing_section import publish_mode
 from dil.config.secondary import KEY as SECONDARY
 from dil.config.secondary import SecondarySection
-from dil.config.source_units import FILES_ONCE, KEY_RANGES, check_units_of_source, units_of_source
+from dil.config.source_units import check_units_of_source, units_of_source
 from dil.config.timelabels_section import TimelabelsSection, timelabels_section
 from dil.config.watermarks import PARTITION, WATERMARK, PlanningSection, uses_default_zone
 from dil.model.job import DAY_MS, PlanningSpec, PublishMode
 from dil.model.properties import Properties
 from dil.model.section import property_name
 from dil.model.timelabels import TimelabelSpec
+from dil.spi.source import KEY_RANGES, ONCE, DatabaseSection, FilesSection
 
 # What a run has to be planned with, and nothing else is read for dil.api.plan.
 PLANNING_NAMES: tuple[str, ...] = (
@@ -25,7 +26,7 @@ PLANNING_NAMES: tuple[str, ...] = (
         for section in (PlanningSection, SecondarySection, ProgressSection, TimelabelsSection)
         for each in fields(section)
     ),
-    FILES_ONCE,
+    ONCE,
     KEY_RANGES,
     "ms.jdbc.cursor.delay",
     "extract.table.type",
@@ -71,7 +72,7 @@ def planning_section(values: Properties, findings: Findings) -> PlanningSpec:
         abstinent_ms=_period(
             abstinent, section.abstinent_ms, section.abstinent_days, values, findings
         ),
-        delay_ms=values.milliseconds("ms.jdbc.cursor.delay"),
+        delay_ms=values.section(DatabaseSection).cursor_delay_ms or 0,
         backfill=section.is_backfill,
         table_type=dataset.table_type,
         is_full=dataset.is_full,
@@ -83,7 +84,7 @@ def planning_section(values: Properties, findings: Findings) -> PlanningSpec:
         ignore_history=mode is PublishMode.REPLACE,
         read_from_partition_start=mode is PublishMode.WINDOW_REPLACE,
         of_source=bool(of_source),
-        once=values.text(FILES_ONCE) if of_source == FILES_ONCE else "",
+        once=values.section(FilesSection).once if of_source == ONCE else "",
         timelabel=_timelabel(values, findings),
     )
 

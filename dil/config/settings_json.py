@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from dil.config import conversion_json, csv_json, preprocessing, s3_json
+from dil.config import conversion_json, csv_json, preprocessing
 from dil.config.derived_json import derived_fields
 from dil.config.schema_columns import primitive
 from dil.model.json import JsonValue
@@ -41,7 +41,6 @@ _READERS: Mapping[str, Callable[[JsonValue, Surroundings], object]] = {
     **conversion_json.READERS,
     **csv_json.READERS,
     **preprocessing.READERS,
-    **s3_json.READERS,
     "ms.derived.fields": derived_fields,
     "ms.data.default.type": _default_types,
 }
@@ -49,7 +48,6 @@ _EMPTY: Mapping[str, Callable[[], object]] = {
     **conversion_json.EMPTY,
     **csv_json.EMPTY,
     **preprocessing.EMPTY,
-    **s3_json.EMPTY,
     "ms.derived.fields": tuple,
     "ms.data.default.type": dict,
 }

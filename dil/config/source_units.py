@@ -7,15 +7,17 @@ from dil.config.publishing_section import publish_mode
 from dil.config.watermarks import PARTITION, WATERMARK, PlanningSection
 from dil.model.job import PublishMode
 from dil.model.properties import Properties
+from dil.spi.source import KEY_RANGES, ONCE, DatabaseSection, FilesSection
 
-FILES_ONCE = "ms.source.files.once"
-KEY_RANGES = "ms.jdbc.partition.column"
 _REREAD = ("ms.grace.period", "ms.grace.period.days", "ms.abstinent.period")
 
 
 def asked_of_source(values: Properties) -> list[str]:
     """Return the properties by which a job takes its units from the source; one at most works."""
-    asked = {FILES_ONCE: values.text(FILES_ONCE) != "none", KEY_RANGES: values.text(KEY_RANGES)}
+    asked = {
+        ONCE: values.section(FilesSection).once != "none",
+        KEY_RANGES: values.section(DatabaseSection).key_column,
+    }
     return [name for name, is_asked in asked.items() if is_asked]
 
 
@@ -26,9 +28,9 @@ def units_of_source(values: Properties) -> str:
 
 def members_of_source(values: Properties) -> frozenset[str]:
     """Return the members that each unit of the source has, none where it names no units."""
-    if values.text(FILES_ONCE) == "path":
+    if values.section(FilesSection).once == "path":
         return frozenset({"file"})
-    members = {FILES_ONCE: {"file", "version"}, KEY_RANGES: {"range"}}
+    members = {ONCE: {"file", "version"}, KEY_RANGES: {"range"}}
     return frozenset(members.get(units_of_source(values), ()))
 
 
@@ -55,12 +57,12 @@ def check_units_of_source(name: str, values: Properties, findings: Findings) -> 
             "cuts a table that grows into other ranges in each run, whose rows would be doubled",
             "Set ms.publish.mode=replace.",
         )
-    if name == FILES_ONCE:
+    if name == ONCE:
         _check_files(values, planning.marks.start, findings, is_replaced=is_replaced)
 
 
 def _check_files(values: Properties, start: str, findings: Findings, *, is_replaced: bool) -> None:
-    name = FILES_ONCE
+    name = ONCE
     if start.upper().startswith(("P", "-")):
         findings.problem(
             WATERMARK,

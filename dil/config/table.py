@@ -21,7 +21,6 @@ from dil.config.sections import properties_of
 from dil.config.state import StateSection
 from dil.config.table_output import PUBLISHING
 from dil.config.table_rows import EXTRACTION
-from dil.config.table_source import SOURCE
 from dil.config.tables import TablesSection
 from dil.config.timelabels_section import TimelabelsSection
 from dil.config.timeseries import TimeseriesSection
@@ -33,13 +32,11 @@ from dil.spi.registry import built_in_sections
 from dil.spi.source import SourceSection
 
 
-def _group(
-    slug: str, title: str, *sections: type[Section], rows: tuple[Property, ...] = ()
-) -> Group:
-    """Return a part of the reference: sections of this room, those of built-in classes, rows."""
+def _group(slug: str, title: str, *sections: type[Section]) -> Group:
+    """Return a part of the reference: sections of this room, then those of built-in classes."""
     every = (*sections, *built_in_sections(slug))
     entries = tuple(entry for each in every for entry in properties_of(each))
-    return Group(slug, title, (*entries, *rows), every)
+    return Group(slug, title, entries, every)
 
 
 GROUPS: tuple[Group, ...] = (
@@ -52,7 +49,7 @@ GROUPS: tuple[Group, ...] = (
         ProgressSection,
     ),
     _group("timelabels", "Timelabels", TimelabelsSection),
-    _group("source", "Source and connection", SourceSection, rows=SOURCE),
+    _group("source", "Source and connection", SourceSection),
     _group("http", "HTTP"),
     _group("paging", "Parameters, paging and sessions", ParametersSection, PagingSection),
     EXTRACTION,

@@ -18,6 +18,7 @@ from dil.model.work_unit import Plan, WorkUnit
 from dil.planning import SavedPlan
 from dil.planning.plan_file import decode_plan
 from dil.run import plan_checks
+from dil.spi.source import FilesSection
 from dil.spi.state_store import StateStore
 from dil.state import open_store
 
@@ -121,7 +122,7 @@ def listed_units(
 
 def nothing_listed(job: Job) -> str:
     """Return a note for a source that lists no units: what was listed, and what had to match."""
-    uri, pattern = job.source.uri, job.properties.text(_PATTERN)
+    uri, pattern = job.source.uri, job.properties.section(FilesSection).pattern
     place = "ms.source.uri" if uri.startswith("ENC(") else _LOGIN.sub(r"\1", uri)
     units = "files" if job.planning.once else "units"
     matching = f" that match {_PATTERN}={pattern}" if job.planning.once and pattern != ".*" else ""

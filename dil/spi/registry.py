@@ -116,7 +116,14 @@ SECTIONS: dict[str, tuple[str, ...]] = {
         "dil.conversion.section:ValidationSection",
         "dil.conversion.section:RangesSection",
     ),
-    "source": ("connectors.sftp.section:SftpSection",),
+    "source": (
+        "connectors.sftp.section:SftpSection",
+        "connectors.hdfs.section:HdfsSection",
+        "dil.spi.source:FilesSection",
+        "dil.spi.source:DatabaseSection",
+        "connectors.jdbc.section:JdbcSection",
+        "connectors.s3.section:S3Section",
+    ),
     "http": ("connectors.http.section:HttpSection",),
 }
 JAVA_PACKAGES = ("com.linkedin.cdi.", "org.apache.gobblin.")

@@ -1,16 +1,23 @@
-"""What every connector may read of a job: the address, the login, the proxy, TLS."""
+"""What connectors and the framework both read of a job's source.
+
+All sources: the address, the login, the proxy, TLS. Files and databases: how work units come from
+them, and what is read.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Annotated
+from typing import Annotated, Literal
 
 from annotated_types import Ge, Le
 
 from dil.model.json import JsonValue
 from dil.model.section import (
+    ONE_OF,
+    Duration,
     Int,
+    Regex,
     Scope,
     SecretText,
     Section,
@@ -29,6 +36,9 @@ URI = "ms.source.uri"
 USER, PASSWORD = "source.conn.username", "source.conn.password"
 PROXY, PROXY_PORT = "source.conn.use.proxy.url", "source.conn.use.proxy.port"
 TLS = "ms.ssl"
+ONCE = "ms.source.files.once"
+STATEMENT = "ms.jdbc.statement"
+KEY_RANGES = "ms.jdbc.partition.column"
 _DEFAULT_FACTORY = "com.linkedin.cdi.factory.DefaultConnectionClientFactory"
 _FACTORIES = (
     _DEFAULT_FACTORY,
@@ -177,3 +187,70 @@ class SourceSection(Section):
             return ""
         scheme = "" if "://" in self.proxy_host else "http://"
         return f"{scheme}{self.proxy_host}:{self.proxy_port}"
+
+
+@dataclass(frozen=True, slots=True)
+class FilesSection(Section):
+    """Which files a source of files gives."""
+
+    settle_ms: Duration | None = prop(
+        "ms.source.files.settle",
+        "How long a file must not have been written to before a file source takes it, such as "
+        "`PT10M`. A list leaves younger ones out; reading fails, and is tried again later.",
+        default=None,
+        scope=Scope.TASK,
+        identity=False,
+    )
+    once: Annotated[Literal["none", "version", "path"], ONE_OF] = prop(
+        "ms.source.files.once",
+        "Whether each file of a file source is a work unit of its own that is read once. "
+        "`version`: a file is another one when its size, its time or its version at the source "
+        "changed, and is read again, whole. `path`: a path is read once, whatever becomes of "
+        "it. `none`: work units read all files that there are.",
+        default="none",
+    )
+    pattern: Regex = prop(
+        "ms.source.files.pattern",
+        "Keeps the objects (S3) or files (SFTP, HDFS, local) whose whole path matches.",
+        default=".*",
+        scope=Scope.TASK,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseSection(Section):
+    """What is read of a database, and in which parts."""
+
+    statement: Text = prop(
+        "ms.jdbc.statement",
+        "SQL of a database source, run once for each page. Values put in for `{{name}}` are "
+        "bound, inside quotes escaped; they can never become SQL. A statement that is no query "
+        "is run for its effect and gives no rows.",
+        default="",
+        variables=True,
+        scope=Scope.TASK,
+    )
+    key_column: Text = prop(
+        "ms.jdbc.partition.column",
+        "Key column by which the rows of `ms.jdbc.statement` are cut into ranges, one work "
+        "unit each; rows without a key are a range of their own. The bounds move as the table "
+        "grows, so the dataset has to be replaced as a whole (`ms.publish.mode=replace`).",
+        default="",
+    )
+    ranges: Annotated[Int, Ge(1), Le(10_000)] = prop(
+        "ms.jdbc.partitions",
+        "How many ranges `ms.jdbc.partition.column` is cut into.",
+        default=8,
+    )
+    ranges_by: Annotated[Literal["range", "quantile"], ONE_OF] = prop(
+        "ms.jdbc.partition.by",
+        "How `ms.jdbc.partition.column` is cut: into ranges of equal width (`range`, whole "
+        "numbers only), or of equal numbers of rows (`quantile`).",
+        default="range",
+    )
+    cursor_delay_ms: Duration | None = prop(
+        "ms.jdbc.cursor.delay",
+        "How long before now the datetime watermark ends at the latest, such as `PT10M`: "
+        "longer than transactions that write rows with an earlier time are open.",
+        default=None,
+    )

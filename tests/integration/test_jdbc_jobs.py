@@ -16,7 +16,6 @@ import pytest
 
 from connectors.jdbc import JdbcConnector
 from dil.errors import ConfigError, SourceContractError
-from dil.model.properties import Properties
 from dil.secrets.authenticated import Encryptor
 from tests.integration.jdbc_jobs import DatabaseJob, read
 from tests.integration.test_jdbc_files import duckdb_file, sqlite_file
@@ -370,7 +369,7 @@ def test_a_look_at_the_source_wants_leave_for_what_is_no_query(
     tmp_path: Path, sql: str, changes: bool
 ) -> None:
     job = DatabaseJob(tmp_path, "jdbc:sqlite:a.db", "select 1").job()
-    properties = Properties({**job.properties, "ms.jdbc.statement": sql})
+    properties = job.properties.having("ms.jdbc.statement", sql)
     problem = JdbcConnector.changes(replace(job, properties=properties))
     assert (problem is not None) is changes
 

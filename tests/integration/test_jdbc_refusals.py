@@ -16,6 +16,7 @@ from connectors.jdbc.settings import JdbcSettings
 from dil.cli.main import main
 from dil.errors import AuthenticationError, ConfigError, SourceError, TransientSourceError
 from dil.model.secret import Secret
+from dil.spi.source import DatabaseSection
 from tests.integration.jdbc_jobs import DatabaseJob, jdbc, read
 from tests.integration.test_jdbc_files import duckdb_file, sqlite_file
 from tests.servers.databases import new_database
@@ -183,7 +184,7 @@ def test_a_misspelt_first_word_is_told_before_anything_is_sent(
 @pytest.mark.parametrize("sql", ["call p()", "exec p", "truncate table t", "set x = 1", "do p()"])
 def test_other_statements_are_no_misspelt_queries(tmp_path: Path, sql: str) -> None:
     job = DatabaseJob(tmp_path, "jdbc:sqlite:a.db", sql).job()
-    assert job.properties.text("ms.jdbc.statement") == sql
+    assert job.properties.section(DatabaseSection).statement == sql
 
 
 def test_a_look_names_the_database_without_its_password(

@@ -17,9 +17,10 @@ from connectors.jdbc.address import JdbcAddress
 from connectors.jdbc.dialects import Dialect, Kind, dialect_of
 from connectors.jdbc.engine import BATCH_BYTES, Connection, Login, distinct
 from connectors.jdbc.engines.postgresql_columns import ResultPlan
-from connectors.jdbc.statement import KEY, Statement
+from connectors.jdbc.statement import Statement
 from dil.errors import ConfigError, DilError
 from dil.model.json import JsonValue, as_text
+from dil.spi.source import STATEMENT
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -130,7 +131,7 @@ def literal(value: JsonValue) -> str:
     text = as_text(value)
     if "\x00" in text:
         raise ConfigError.single(
-            KEY, "has a value with the character code 0, which PostgreSQL cannot hold"
+            STATEMENT, "has a value with the character code 0, which PostgreSQL cannot hold"
         )
     return "'" + text.replace("'", "''") + "'"
 

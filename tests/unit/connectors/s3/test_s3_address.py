@@ -6,7 +6,7 @@ import pytest
 
 from connectors.address import AddressError
 from connectors.s3.address import Address, Service, address_of
-from dil.model.s3_settings import S3Settings
+from connectors.s3.section import S3Settings
 
 AWS = Service("", "us-west-2", path_style=False)
 MINIO = "http://minio.lab:9000"

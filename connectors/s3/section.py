@@ -1,14 +1,27 @@
-"""``ms.source.s3.parameters`` as a frozen value."""
+"""The properties of S3, and what reads their JSON."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from annotated_types import Ge
 
+from dil.model.json import JsonValue
 from dil.model.members import AnyCase, Flag, Setting, Whole, member
 from dil.model.secret import Secret
+from dil.model.section import Int, Scope, Section, ValueType, Written, prop
+from dil.spi.reading import ShapeError, Surroundings, as_object, build
+
+PARAMETERS = "ms.source.s3.parameters"
+# A region is part of a host name; a service of one's own may call it as it likes.
+_REGION = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?")
+# https://docs.aws.amazon.com/AmazonS3/latest/userguide/bucketnamingrules.html; older buckets may
+# have capital letters and underscores.
+_BUCKET = re.compile(r"[A-Za-z0-9._-]{1,255}")
+_ENDPOINT = re.compile(r"https?://[^/?#@\s]+/?", re.IGNORECASE)
 
 _Seconds = Annotated[Whole, Ge(1)] | None
 
@@ -77,4 +90,52 @@ class S3Settings(Setting):
         "Milliseconds after which an unused connection is not used again; left out it is.",
         name="connection_max_idle_millis",
         default=None,
+    )
+
+
+def _s3(value: JsonValue, around: Surroundings) -> S3Settings:
+    members: dict[str, object] = dict(as_object(value))
+    token = members.get("session_token")
+    if isinstance(token, str):
+        members["session_token"] = around.secret(token, "session_token") if token else None
+    settings = build(S3Settings, members)
+    findings = [*_findings(settings)]
+    if findings:
+        raise ShapeError(*findings)
+    return settings
+
+
+def _findings(settings: S3Settings) -> Iterator[tuple[str, str]]:
+    if settings.region and not _REGION.fullmatch(settings.region):
+        yield f'region is "{settings.region}", which names no region', "For example us-east-1."
+    if settings.bucket_name and not _BUCKET.fullmatch(settings.bucket_name):
+        fix = "Letters, digits, dots, dashes and underscores."
+        yield f'bucket_name is "{settings.bucket_name}", which names no bucket', fix
+    if settings.endpoint and not _ENDPOINT.fullmatch(settings.endpoint):
+        fix = "Write scheme, host and port: http://minio.example:9000."
+        yield "endpoint is no address of a service", fix
+    old, new = settings.connect_timeout_old_s, settings.connect_timeout_s
+    if old is not None and new is not None and old != new:
+        fix = "They mean the same: keep connection_timeout_seconds."
+        yield f"connection_timeout is {old} and connection_timeout_seconds is {new}", fix
+
+
+@dataclass(frozen=True, slots=True)
+class S3Section(Section):
+    """What a job says about S3."""
+
+    parameters: Annotated[S3Settings, Written(ValueType.JSON_OBJECT, read=_s3)] = prop(
+        "ms.source.s3.parameters",
+        "Region, bucket, endpoint, kind of credentials and time-outs of an S3 source.",
+        default_factory=S3Settings,
+        example='{"region": "eu-central-1", "read_timeout_seconds": 120}',
+        hidden_members="`session_token`",
+        scope=Scope.TASK,
+    )
+    list_keys: Annotated[Int, Ge(1)] = prop(
+        "ms.s3.list.max.keys",
+        "Keys asked for per list call of an S3 source; all pages are read.",
+        default=1000,
+        scope=Scope.TASK,
+        identity=False,
     )

@@ -1,0 +1,27 @@
+"""The properties of files of this machine, of HDFS, and of what Arrow reaches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dil.model.section import Bool, Scope, Section, Text, prop
+
+
+@dataclass(frozen=True, slots=True)
+class HdfsSection(Section):
+    """What a job says about the file system."""
+
+    file_system: Text = prop(
+        "source.filebased.fs.uri",
+        "File system of the paths of a file source that name none, such as "
+        "`hdfs://namenode:8020` or `webhdfs://namenode:9870`; left out, this machine.",
+        default="",
+        scope=Scope.TASK,
+    )
+    decompresses: Bool = prop(
+        "ms.source.files.decompress",
+        "Whether a file source unpacks files whose names end in `.gz`, `.bz2`, `.xz`, `.zst`, "
+        "`.deflate` or `.snappy`. A file dump copies them as they are unless this is set.",
+        default=True,
+        scope=Scope.TASK,
+    )

@@ -1,0 +1,58 @@
+"""The properties of databases that the connector alone reads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from dil.model.section import ONE_OF, Bool, Scope, Section, Text, prop
+
+
+@dataclass(frozen=True, slots=True)
+class JdbcSection(Section):
+    """How a database is read."""
+
+    letters: Annotated[Literal["none", "toupper", "tolower"], ONE_OF] = prop(
+        "ms.jdbc.schema.refactor",
+        "Letter case of the column names of a database source.",
+        default="none",
+        scope=Scope.TASK,
+    )
+    invalid_dates: Annotated[Literal["fail", "null"], ONE_OF] = prop(
+        "ms.jdbc.invalid.dates",
+        "What a database source makes of dates that no calendar has, such as `0000-00-00` of "
+        "MySQL and `infinity` of PostgreSQL: an error (`fail`), or null.",
+        default="fail",
+        scope=Scope.TASK,
+    )
+    is_read_only: Bool = prop(
+        "ms.jdbc.read.only",
+        "Whether queries of a database source run in a transaction, or on a file, that cannot "
+        "be written to.",
+        default=True,
+        scope=Scope.TASK,
+        identity=False,
+    )
+    reader: Annotated[Literal["driver", "spark"], ONE_OF] = prop(
+        "ms.jdbc.reader",
+        "What reads the rows of a database source: a Python driver in each task (`driver`), or "
+        "Spark with a JDBC driver (`spark`), for databases that have no Python driver here. "
+        "Then `ms.source.uri` is any `jdbc:` URL, and there are no pages.",
+        default="driver",
+        scope=Scope.TASK,
+    )
+    driver_jar: Text = prop(
+        "ms.jdbc.driver.jar",
+        "Jar of the JDBC driver for `ms.jdbc.reader=spark`, or several with commas between. A "
+        "relative path starts at the job file's folder; left out, Spark has it (`--jars`).",
+        default="",
+        scope=Scope.TASK,
+        identity=False,
+    )
+    driver_class: Text = prop(
+        "ms.jdbc.driver.class",
+        "Class of the JDBC driver, where its jar does not tell.",
+        default="",
+        scope=Scope.TASK,
+        identity=False,
+    )
