@@ -130,3 +130,31 @@ def finish(call: JobCall, *, yes: bool, without_lost: bool) -> int:
     else:
         showing.finished(job, found, is_done=is_done, needs_flag=not without_lost)
     return INVALID if yes and found is not None and not is_done else 0
+
+
+@runs.command(short_help="Give up a publish that was begun.")
+@job_command()
+@click.option("--yes", is_flag=True, help="Do it. Without it only the preview is shown.")
+def abandon(call: JobCall, *, yes: bool) -> int:
+    """Give up a publish that was begun and cannot be finished; its work units are read again.
+
+    For what `dil runs finish` cannot mend: a name that no file can have, a record that was changed.
+    Nothing outside of the job's folders is touched. Where readers see the rows already, they stay
+    and are recorded.
+    """
+    with opened(call) as (job, store):
+        from dil.run import lease as leases
+        from dil.run import run_history as earlier
+
+        found = store.pending_intent()
+        left = None
+        if found is not None and yes:
+            with leases.leased(job, store, "abandon", real_clock) as lease:
+                found = store.pending_intent()
+                if found is not None:
+                    left = earlier.abandon_publish(job, store, lease, found)
+    if call.as_json:
+        emit_json(showing.abandoned_json(job, found, left))
+    else:
+        showing.abandoned(job, found, left)
+    return 0

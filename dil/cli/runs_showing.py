@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from dil.cli.stdout import emit
 
 if TYPE_CHECKING:
+    from dil.model.dataset import Intent
     from dil.model.job import Job
     from dil.model.json import JsonObject
     from dil.run.run_history import BegunPublish, KnownRun, Leftover
@@ -108,6 +109,36 @@ def finished(job: Job, found: BegunPublish | None, *, is_done: bool, needs_flag:
         emit("nothing was done; restore the files, or --without-lost --yes leaves them out\n")
     else:
         emit("nothing was done; --yes does it\n")
+
+
+def abandoned_json(job: Job, found: Intent | None, left: Intent | None) -> dict[str, object]:
+    """Return a publish that was begun, and whether it was given up."""
+    return {
+        "job": job.name,
+        "abandoned": left is not None,
+        "run_id": None if found is None else found.commit.run_id,
+        "files": 0 if found is None else len(found.commit.moves),
+        "kept": 0 if left is None else len(left.commit.moves),
+    }
+
+
+def abandoned(job: Job, found: Intent | None, left: Intent | None) -> None:
+    """Print a publish that was begun, and what became of it."""
+    from dil.observe.progress import counted
+
+    if found is None:
+        emit(f"{job.name}  no publish is unfinished\n")
+        return
+    commit = found.commit
+    emit(f"{job.name}  run {commit.run_id} began to publish {counted(len(commit.moves), 'file')}\n")
+    if left is None:
+        units = counted(len(commit.run.outcomes), "work unit")
+        emit(f"  {units} would be read again, and its files deleted\n")
+        emit("nothing was done; --yes does it\n")
+    elif left.commit.moves:
+        emit(f"given up; {counted(len(left.commit.moves), 'file')} stay, which readers see\n")
+    else:
+        emit("given up; the next run reads its work units again\n")
 
 
 def run_json(run: KnownRun) -> dict[str, object]:

@@ -9,7 +9,7 @@ from dil.publishing.destination import (
     VersionedDestination,
     destination_for,
 )
-from dil.publishing.dumps import check_places, without_clashes, without_seizures
+from dil.publishing.dumps import check_places, folds_names, without_clashes, without_seizures
 from dil.publishing.layout import (
     audit_dir,
     dataset_dir,
@@ -76,6 +76,7 @@ __all__ = [
     "drop_logs",
     "finish_pending",
     "finished",
+    "folds_names",
     "keep_logs",
     "live_files",
     "live_paths",

@@ -169,8 +169,8 @@ class _Limits:
         inside: dict[str, list[PublishedFile]] = {}
         for file in files:
             root = self._spec.final_dir.rstrip("/") if file.is_dump else self._dataset
-            path = self._filesystem.path_of(file.uri)
-            if not self._is_below(path, root):
+            path = self._path(file.uri)
+            if path is None or not self._is_below(path, root):
                 yield Stray(file.uri, f"is not in {root}, where the job publishes")
             elif {META, STAGING} & set(path[len(root) :].split("/")):
                 yield Stray(file.uri, f"is in a folder {META} or {STAGING}, which holds no data")
@@ -189,9 +189,16 @@ class _Limits:
     def asides(self, uris: Iterable[str]) -> Iterator[Stray]:
         """Yield files of rows that were put aside which are not where such rows go."""
         for uri in uris:
-            path = self._filesystem.path_of(uri)
-            if not any(self._is_below(path, folder) for folder in self._asides):
+            path = self._path(uri)
+            if path is None or not any(self._is_below(path, folder) for folder in self._asides):
                 yield Stray(uri, f"is not in {self._asides[0]} or {self._asides[1]}")
+
+    def _path(self, uri: str) -> str | None:
+        """Return the path of a URI, None where it is of another store or no URI at all."""
+        try:
+            return self._filesystem.path_of(uri)
+        except (ValueError, WriteError):
+            return None
 
     def _is_dataset(self, folder: str) -> bool:
         return self._filesystem.exists(f"{folder}/{META}")

@@ -7,8 +7,9 @@ by its content whether it was moved already.
 from __future__ import annotations
 
 import hashlib
+import unicodedata
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import compress
 
@@ -17,7 +18,7 @@ from dil.model.dataset import Move, PublishedFile
 from dil.model.job import Job, PublishingSpec
 from dil.model.task import Failure, StagedFile, TaskReport
 from dil.model.work_unit import read_unit
-from dil.publishing.layout import META, dataset_dir, dump_path
+from dil.publishing.layout import META, STAGING, dataset_dir, dump_path
 from dil.publishing.manifest import live_files
 from dil.storage import Filesystem
 from dil.storage.side_by_side import call_each
@@ -40,6 +41,7 @@ def check_places(spec: PublishingSpec, filesystem: Filesystem, files: Iterable[S
         path = dump_path(spec, file.name)
         if len(path.encode()) > MOST_PATH_BYTES:
             raise WriteError(f"{path[:200]}...: the path has too many bytes", _FIX)
+        filesystem.check_path(path)
         if filesystem.is_folder(path):
             raise WriteError(f"{path} is a folder, no file can be there", _FIX)
         _check_folders(spec.final_dir.rstrip("/"), path, filesystem)
@@ -61,20 +63,37 @@ def _check_folders(root: str, path: str, filesystem: Filesystem) -> None:
         folder = folder.rpartition("/")[0]
 
 
-def without_clashes(reports: Sequence[TaskReport]) -> tuple[TaskReport, ...]:
+def folds_names(spec: PublishingSpec, filesystem: Filesystem) -> bool:
+    """Tell whether the store takes names for one that differ in letter case, as macOS does.
+
+    To be asked while a run has a staging folder.
+    """
+    root = spec.final_dir.rstrip("/")
+    return filesystem.exists(f"{root}/{STAGING}") and filesystem.exists(f"{root}/{STAGING.upper()}")
+
+
+def without_clashes(
+    reports: Sequence[TaskReport], *, folds_names: bool = False
+) -> tuple[TaskReport, ...]:
     """Return the reports of a run; work units that dumped under one name become failures, all.
 
     Which file were to stay would be chance: the first one, published, would be replaced by the
     other one's next attempt. A file whose name is a folder of another file's name is a clash, too.
+    With ``folds_names`` so are names that differ only in letter case or in the form of accents.
     """
+    key = _folded if folds_names else str
     owners: dict[str, set[str]] = defaultdict(set)
     folders: dict[str, set[str]] = defaultdict(set)
     for report in reports:
         for name in _names(report):
-            owners[name].add(report.signature)
-            for folder in _above(name):
+            owners[key(name)].add(report.signature)
+            for folder in _above(key(name)):
                 folders[folder].add(report.signature)
-    return tuple(_without_clash(report, owners, folders) for report in reports)
+    return tuple(_without_clash(report, owners, folders, key) for report in reports)
+
+
+def _folded(name: str) -> str:
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold())
 
 
 def _names(report: TaskReport) -> list[str]:
@@ -84,14 +103,21 @@ def _names(report: TaskReport) -> list[str]:
 
 
 def _without_clash(
-    report: TaskReport, owners: Mapping[str, set[str]], folders: Mapping[str, set[str]]
+    report: TaskReport,
+    owners: Mapping[str, set[str]],
+    folders: Mapping[str, set[str]],
+    key: Callable[[str], str],
 ) -> TaskReport:
+    own: set[str] = set()
     for name in _names(report):
         known = [
-            owners[name],
-            folders.get(name, set()),
-            *(owners.get(f, set()) for f in _above(name)),
+            owners[key(name)],
+            folders.get(key(name), set()),
+            *(owners.get(f, set()) for f in _above(key(name))),
         ]
+        if key is not str and key(name) in own:
+            return _clashing(report, name, f"{report.signature}, in another letter case")
+        own.add(key(name))
         others = set().union(*known) - {report.signature}
         if others:
             return _clashing(report, name, min(others))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from itertools import compress
 
 from dil.errors import CommitUnknownError, WriteError
 from dil.model.dataset import Commit, Intent, Lease, Move, PublishedFile
@@ -72,14 +73,34 @@ def make_visible(
     if isinstance(destination, ParticularDestination):
         destination.require_fit(commit)
     if spec.warehouse is None:
-        for move in commit.all_moves:
-            filesystem.check_path(filesystem.path_of(move.target.uri))
+        _refuse_unfit_names(commit, filesystem)
     bounds.refuse_strays(commit, spec, lease.job, filesystem)
     sequence = destination.next_sequence()
     folder = layout.dataset_dir(spec)
     intent = Intent(commit, lease.token, folder, sequence, described(spec, filesystem))
     store.record_intent(lease, intent)
     carry_out(intent, spec, filesystem, destination)
+
+
+def _refuse_unfit_names(commit: Commit, filesystem: Filesystem) -> None:
+    """Refuse files that could not be moved to their names, while nothing is decided.
+
+    Raises:
+        WriteError: a path is too long, or a folder of it is a file.
+    """
+    paths = [filesystem.path_of(move.target.uri) for move in commit.all_moves]
+    for path in paths:
+        filesystem.check_path(path)
+
+    def is_file(folder: str) -> bool:
+        return filesystem.exists(folder) and not filesystem.is_folder(folder)
+
+    folders = sorted({path.rpartition("/")[0] for path in paths})
+    for folder in compress(folders, call_each(filesystem, is_file, folders)):
+        raise WriteError(
+            f"{folder} is a file, so no file can be below it",
+            "Move it away, then run again: nothing was published.",
+        )
 
 
 def append_block(

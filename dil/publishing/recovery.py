@@ -21,14 +21,17 @@ def staged_work(filesystem: Filesystem, run: RunRecord) -> tuple[StagedResult, .
     return tuple(read_results(filesystem, run.staging_dir))
 
 
-def finished(results: Iterable[StagedResult], plan: StagedPlan) -> tuple[Finished, ...]:
+def finished(
+    results: Iterable[StagedResult], plan: StagedPlan, *, folds_names: bool = False
+) -> tuple[Finished, ...]:
     """Return staged results in the form that publishing decides on, in the order of their plan.
 
-    Of rows of one key a merge keeps the one that comes last.
+    Of rows of one key a merge keeps the one that comes last. ``folds_names`` as in
+    ``without_clashes``.
     """
     places = {unit.signature: place for place, unit in enumerate(plan.work_units)}
     kept = sorted(results, key=lambda each: places.get(each.work_unit.signature, -1))
-    reports = without_clashes([each.report for each in kept])
+    reports = without_clashes([each.report for each in kept], folds_names=folds_names)
     return tuple(
         Finished(each.work_unit, report) for each, report in zip(kept, reports, strict=True)
     )

@@ -6,18 +6,23 @@ count as failed then, and are read again.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection
 from dataclasses import replace
 
-from dil.model.dataset import Commit, Intent, Lease, OperatorAct, PublishedFile
+from dil.errors import WriteError
+from dil.model.dataset import Commit, Intent, Lease, Move, OperatorAct, PublishedFile
 from dil.model.job import PublishingSpec, PublishMode
 from dil.model.work_unit import unit_hash
-from dil.publishing.bounds import refuse_strange_intent
+from dil.publishing.bounds import refuse_strange_intent, strays
 from dil.publishing.compacted import is_compaction
+from dil.publishing.destination import destination_for
 from dil.publishing.dumps import is_in_place
 from dil.publishing.publisher import carry_out, lost_moves, refuse_other_destination
 from dil.spi.state_store import StateStore
 from dil.storage import Filesystem
+
+log = logging.getLogger(__name__)
 
 
 def finish_without_lost(
@@ -56,6 +61,69 @@ def finish_without_lost(
     carry_out(rest, spec, filesystem)
     store.commit(lease, rest.commit)
     return rest
+
+
+def abandon(
+    store: StateStore, lease: Lease, intent: Intent, spec: PublishingSpec, filesystem: Filesystem
+) -> Intent:
+    """Give a begun publish up, whatever keeps it from being finished; return what is left of it.
+
+    Where readers see its files already, only the files that it was to take away stay, and it is
+    committed. Else its work units count as failed and are read again; its files are deleted, staged
+    or moved, but for those outside of the job's folders, which are not touched at all.
+
+    Raises:
+        LeaseLostError: another run took over.
+    """
+    commit = intent.commit
+    strange = {each.uri for each in strays(commit, spec, lease.job, filesystem)}
+    own = replace(
+        commit,
+        moves=tuple(move for move in commit.moves if not {move.source, move.target.uri} & strange),
+        removes=(),
+        quarantine=(),
+        quarantine_removes=(),
+    )
+    if own.moves and _has_landed(replace(intent, commit=own), spec, filesystem):
+        rest = replace(intent, commit=own)
+        store.replace_intent(lease, rest)
+    else:
+        lost = {"", *(each.signature for each in commit.run.outcomes)}
+        lost.update(move.target.signature for move in commit.all_moves)
+        kept = _overwriting(replace(own, removes=commit.removes), lost, filesystem)
+        for move in own.moves:
+            if move.target.uri not in kept:
+                _forget(move, spec, filesystem)
+        rest = _without(replace(intent, commit=own), lost, spec.mode, kept)
+        rest = replace(rest, commit=replace(rest.commit, act=None))
+        store.replace_intent(lease, rest)
+        if rest.commit.moves:
+            carry_out(rest, spec, filesystem)
+    store.commit(lease, rest.commit)
+    return rest
+
+
+def _has_landed(intent: Intent, spec: PublishingSpec, filesystem: Filesystem) -> bool:
+    """Tell whether readers see the rows of an intent."""
+    destination, moves = destination_for(spec, filesystem), intent.commit.moves
+    if spec.warehouse is None:
+        live = {file.uri for file in destination.live()}
+        return all(move.target.uri in live for move in moves)
+    # A database tells by what it says of files that are gone.
+    gone = tuple(replace(move, source=f"{intent.dataset_dir}/_gone") for move in moves)
+    return not destination.lost(replace(intent, commit=replace(intent.commit, moves=gone)))
+
+
+def _forget(move: Move, spec: PublishingSpec, filesystem: Filesystem) -> None:
+    """Delete a file of a publish that is given up; one that cannot be deleted is told."""
+    try:
+        # A name that was dumped before still holds what an earlier run put there.
+        is_new = not move.target.is_dump or is_in_place(move, filesystem)
+        filesystem.delete_file(move.source)
+        if is_new and spec.warehouse is None:
+            filesystem.delete_file(filesystem.path_of(move.target.uri))
+    except (OSError, ValueError, RecursionError, WriteError) as error:
+        log.warning("%s stays: %s", move.target.uri, error)
 
 
 def _overwriting(commit: Commit, lost: set[str], filesystem: Filesystem) -> frozenset[str]:

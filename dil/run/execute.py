@@ -18,7 +18,10 @@ from dil.task.outlook import Outlook
 def execute(run: ActiveRun, planned: PlannedRun) -> Execution:
     """Return the reports of all work units, adopted ones first; no session is started for none."""
     execution = _run_tasks(run, planned) if planned.fresh else Execution(())
-    reports = publishing.without_clashes((*planned.adopted, *execution.reports))
+    reports = publishing.without_clashes(
+        (*planned.adopted, *execution.reports),
+        folds_names=publishing.folds_names(run.job.publishing, run.files),
+    )
     return replace(execution, reports=reports)
 
 

@@ -85,7 +85,11 @@ def _publish_successes(
             crashed.run_id,
             crashed.now,
             staged[0].full_extract,
-            publishing.finished(staged, plan),
+            publishing.finished(
+                staged,
+                plan,
+                folds_names=publishing.folds_names(run.job.publishing, run.files),
+            ),
             publishing.unfinished_units(plan, done, "the run ended before this work unit did"),
         ),
     )

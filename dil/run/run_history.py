@@ -145,6 +145,12 @@ def finish_publish(job: Job, store: StateStore, lease: Lease, found: BegunPublis
     return salvage.finish_without_lost(store, lease, found.intent, job.publishing, files)
 
 
+def abandon_publish(job: Job, store: StateStore, lease: Lease, intent: Intent) -> Intent:
+    """Give up a publish under the job's lease; return what is left of it."""
+    files = filesystem_for(job.publishing.final_dir)
+    return salvage.abandon(store, lease, intent, job.publishing, files)
+
+
 def _leftover(
     job: Job, files: Filesystem, folder: str, run_id: str, run: KnownRun | None
 ) -> Leftover:

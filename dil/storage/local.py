@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import io
 import os
+import re
 import shutil
 import uuid
 from collections.abc import Iterable, Iterator
@@ -18,6 +19,11 @@ from dil.storage.filesystem import FileInfo, Filesystem
 
 _MOST_BYTES = 255
 _MOST_PATH_BYTES = 4095
+# Who lists or deletes a tree goes down it folder by folder, and stands no more than that.
+_MOST_LEVELS = 200
+# Zero, and halves of surrogate pairs, which have no bytes.
+_UNUSABLE = re.compile("[\0\ud800-\udfff]")
+_NAMES = "Choose another ms.extractor.target.file.name or data.publisher.final.dir."
 _NO_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS})
 
 
@@ -121,7 +127,10 @@ class LocalFilesystem(Filesystem):
             missing = [
                 folder for folder in (Path(path), *Path(path).parents) if not folder.exists()
             ]
-            Path(path).mkdir(parents=True, exist_ok=True)
+            for folder in reversed(missing):
+                folder.mkdir(exist_ok=True)
+            if not Path(path).is_dir():
+                raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
             for folder in missing:
                 if mode is not None:
                     folder.chmod(mode)
@@ -186,8 +195,20 @@ class LocalFilesystem(Filesystem):
         return unquote(parts.path)
 
     def check_path(self, path: str) -> None:
-        """Refuse paths, and parts of them, that are longer than Linux takes."""
-        is_long = any(len(part.encode()) > _MOST_BYTES for part in path.split("/"))
+        """Refuse paths, and parts of them, that are longer than Linux takes, or that none can be.
+
+        Folders may lie in each other to a depth that all who walk through them stand.
+        """
+        parts = path.split("/")
+        if _UNUSABLE.search(path):
+            raise WriteError(f"{path[:200]!r} has characters that no path can have", _NAMES)
+        if len(parts) > _MOST_LEVELS:
+            raise WriteError(
+                f"{path[:200]}...: {len(parts) - 1:,} folders in each other, where {_MOST_LEVELS}"
+                " are the most",
+                _NAMES,
+            )
+        is_long = any(len(part.encode()) > _MOST_BYTES for part in parts)
         if is_long or len(path.encode()) > _MOST_PATH_BYTES:
             raise WriteError(
                 f"{path[:200]}...: paths have {_MOST_PATH_BYTES:,} bytes at most, and their parts"

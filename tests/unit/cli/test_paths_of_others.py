@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
@@ -205,6 +206,31 @@ def test_an_edited_intent_touches_nothing_that_is_not_the_jobs(
     assert {name for name in snapshot(lake) if "_staging" in name or "other" in name} == {
         name for name in published if "_staging" in name or "other" in name
     }
+
+
+@pytest.mark.parametrize("attack", INTENTS)
+def test_a_publish_whose_record_was_edited_can_be_given_up_and_no_row_is_lost(
+    story: Story,
+    foreign: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    attack: Callable[[dict, Path, Story], None],
+) -> None:
+    broken_off(story, monkeypatch)
+    edit_intent(story, lambda intent: attack(intent, foreign, story))
+    before = snapshot(foreign)
+
+    assert dil(story, "runs", "abandon") == 0
+    assert "nothing was done" in capsys.readouterr().out
+    assert dil(story, "runs", "abandon", "--yes") == 0
+
+    other = story.folder / "lake" / "other"
+    if other.exists():
+        assert (other / "x.parquet").read_text() == "of another job"
+        shutil.rmtree(other)
+    assert story.run(day(2)).status is RunStatus.SUCCESS
+    assert story.rows() == ids_of("a", "b", days=range(2))
+    assert snapshot(foreign) == before
 
 
 @pytest.mark.parametrize("mode", ["replace", "window_replace"])
