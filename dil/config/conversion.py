@@ -7,7 +7,9 @@ from typing import Annotated
 
 from annotated_types import Ge
 
+from dil.config.derived_fields import DerivedSection
 from dil.config.egress import progress_key
+from dil.config.encryption import EncryptionSection
 from dil.config.findings import Findings
 from dil.config.schema import SchemaSection
 from dil.model.contract import ContractMode, QuarantineSpec
@@ -105,9 +107,9 @@ def conversion_spec(values: Properties, converters: tuple[ClassRef, ...]) -> Con
     section, schema = values.section(ConversionSection), values.section(SchemaSection)
     return ConversionSpec(
         converters=converters,
-        encrypted_fields=values.typed("ms.encryption.fields", tuple),
+        encrypted_fields=values.section(EncryptionSection).paths,
         keeps_columns=section.keeps_columns,
-        derived_fields=values.typed("ms.derived.fields", tuple),
+        derived_fields=values.section(DerivedSection).fields,
         date_formats=section.date_formats,
         timestamp_formats=section.timestamp_formats,
         time_formats=section.time_formats,

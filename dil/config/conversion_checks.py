@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dil.config.encryption_checks import check_encryption
+from dil.config.derived_fields import DerivedSection
+from dil.config.encryption import check_encryption
 from dil.config.findings import Findings
 from dil.config.schema import SchemaSection
 from dil.config.secondary import KEY as SECONDARY
@@ -16,7 +17,6 @@ from dil.config.secondary import SecondarySection
 from dil.model.job import ClassRef
 from dil.model.properties import Properties
 from dil.model.schema import ArrayType, Column, MapType, Primitive, RecordType, Schema
-from dil.model.settings import DerivedField
 from dil.model.suggestions import nearest
 from dil.model.validation_attributes import ValidationAttributes
 from dil.spi.registry import BUILT_IN, PluginKind
@@ -72,7 +72,7 @@ def _name(ref: ClassRef) -> str:
 
 def _given(values: Properties, findings: Findings) -> Schema | None:
     """Return the columns of rows in front of the converters: the schema's and derived ones."""
-    schema, derived = values.section(SchemaSection), values["ms.derived.fields"]
+    schema = values.section(SchemaSection)
     if not schema.columns or not findings.is_sound(_SCHEMA):
         return None
     if not schema.filters:
@@ -80,8 +80,8 @@ def _given(values: Properties, findings: Findings) -> Schema | None:
     known = {column.name.lower() for column in schema.columns}
     added = (
         Column(field.name, Primitive("string"))
-        for field in (derived if isinstance(derived, tuple) else ())
-        if isinstance(field, DerivedField) and field.name.lower() not in known
+        for field in values.section(DerivedSection).fields
+        if field.name.lower() not in known
     )
     return (*schema.columns, *added)
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dil.config.csv_json import csv_section
+from dil.config.delimited import csv_spec
 from dil.config.egress import egress_section
+from dil.config.extraction import ExtractionSection
 from dil.config.identity import DatasetSection
 from dil.config.paging import PagingSection
 from dil.config.parameters import ParametersSection
@@ -30,6 +31,7 @@ def extraction_section(
     values: Properties, extractor: ClassRef, preprocessors: tuple[PreprocessorSpec, ...] = ()
 ) -> ExtractionSpec:
     """Return how responses become rows and how pages are walked."""
+    section = values.section(ExtractionSection)
     paging, schema = values.section(PagingSection), values.section(SchemaSection)
     dataset = values.section(DatasetSection)
     return ExtractionSpec(
@@ -40,13 +42,13 @@ def extraction_section(
         total_count_field=paging.total_count_field,
         call_interval_ms=paging.call_interval_ms,
         wait_timeout_s=paging.wait_timeout_s,
-        data_field=values.text("ms.data.field"),
-        csv=csv_section(values),
+        data_field=section.data_field,
+        csv=csv_spec(values),
         output_schema=schema.columns or None,
         filters_by_schema=schema.filters,
         cleansing=schema.cleansing if schema.cleansing.enabled else None,
-        default_types=tuple(values.typed("ms.data.default.type", dict).items()),
-        charset=values.text("ms.source.data.character.set"),
+        default_types=tuple(section.default_types.items()),
+        charset=section.charset,
         extra_content_types=_content_types(values.typed("ms.http.response.type", dict)),
         primary_keys=dataset.primary_keys,
         delta_fields=dataset.delta_fields,

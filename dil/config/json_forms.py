@@ -13,19 +13,12 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 from dil.config.json_examples import EXAMPLES
 from dil.config.json_meanings import WITHOUT_MODEL
 from dil.config.property import Property
-from dil.model.csv_settings import CsvSettings
 from dil.model.json import compact
 from dil.model.members import Setting
 from dil.model.secret import Secret
-from dil.model.settings import (
-    DerivedField,
-)
 from dil.spi.reading import inner_models, json_name
 
-MODELS: Mapping[str, type[Setting]] = {
-    "ms.derived.fields": DerivedField,
-    "ms.csv": CsvSettings,
-}
+MODELS: Mapping[str, type[Setting]] = {}
 _PLAIN: Mapping[object, str] = {
     str: "text",
     int: "whole number",

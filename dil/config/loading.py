@@ -12,8 +12,10 @@ from dil.config import (
     checks,
     column_checks,
     conversion_checks,
-    csv_json,
+    delimited,
+    derived_fields,
     egress,
+    extraction,
     paging,
     parameter_checks,
     path_checks,
@@ -209,7 +211,8 @@ class _Builder(Struct):
     ) -> Job:
         """Run the checks over several properties; raise, or build the job."""
         findings, folder = self.findings, self.place.folder
-        path_checks.check_paths(properties, plugins.extractor, findings)
+        path_checks.check_paths(properties, findings)
+        extraction.check_data_field(properties, plugins.extractor, findings)
         planning = planning_section(properties, findings)
         writing = writing_spec(properties)
         publishing = publishing_section(properties, folder, findings)
@@ -224,7 +227,8 @@ class _Builder(Struct):
         secondary.check_secondary_input(properties, folder, findings)
         parameter_checks.check_parameters(properties, planning, findings)
         row_checks.check_rows(properties, planning, findings)
-        csv_json.check_csv(properties, plugins.extractor, findings)
+        derived_fields.check_sources(properties, findings)
+        delimited.check_csv(properties, plugins.extractor, findings)
         preprocessing.check_preprocessors(plugins.preprocessors, properties, findings)
         preprocessing.check_dump(properties, findings)
         check_writing(properties, publishing.final_dir, findings)

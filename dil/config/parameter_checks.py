@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from dil.config.derived_fields import DerivedSection
 from dil.config.findings import Findings
 from dil.config.identity import JobSection
 from dil.config.java_names import current_name
@@ -19,7 +20,7 @@ from dil.model.job import PlanningSpec
 from dil.model.json import JsonValue, as_text
 from dil.model.properties import Properties
 from dil.model.secret import Secret
-from dil.model.settings import DerivedField, Pagination, Parameter, flat_parameters
+from dil.model.settings import Pagination, Parameter, flat_parameters
 from dil.model.suggestions import nearest, quote
 from dil.spi.registry import JAVA_NAMES, PluginKind, simple_name
 from dil.spi.source import STATEMENT, URI, DatabaseSection, SourceSection
@@ -281,10 +282,8 @@ def _uses(values: Properties) -> Iterator[_Use]:
     for parameter in all_parameters(values):
         for text in _strings(parameter.value):
             yield _Use(KEY, text)
-    fields = values[_DERIVED]
-    for derived in fields if isinstance(fields, tuple) else ():
-        if isinstance(derived, DerivedField):
-            yield _Use(_DERIVED, derived.formula.source, is_vital=True)
+    for derived in values.section(DerivedSection).fields:
+        yield _Use(_DERIVED, derived.formula.source, is_vital=True)
 
 
 def _reads_database(values: Properties) -> bool:

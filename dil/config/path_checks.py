@@ -6,32 +6,37 @@ from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
 from dil.config.findings import Findings
-from dil.model.job import ClassRef
 from dil.model.path import JsonPathError, Path, is_jsonpath
 from dil.model.properties import Properties
-from dil.model.settings import DerivedField, Pagination, SessionKeyField
+from dil.model.settings import Pagination, SessionKeyField
 from dil.model.validation_attributes import ValidationAttributes
-from dil.spi.registry import BUILT_IN, PluginKind
 from dil.text.paths import compile_path
 
-_DATA_FIELD = "ms.data.field"
 _SYNTAX = "Write names with other characters in quotes: $['a b'].c; `dil explain` shows the forms."
 _SELECT = "Name one place, such as $.data.rows."
+
+
+def anything(path: Path) -> str:
+    """Refuse nothing: a path may lead anywhere, and find any number of values."""
+    del path
+    return ""
+
 
 Named: TypeAlias = tuple[str, str]
 """Where in its property a path stands, empty for all of it, and the path."""
 
 
-def check_paths(values: Properties, extractor: ClassRef | None, findings: Findings) -> None:
+def check_paths(values: Properties, findings: Findings) -> None:
     """Check the JSONPath of every property that names places in documents."""
     for key, named, refusal in _PLACES:
         for where, text in named(values[key]) if findings.is_sound(key) else ():
             if found := path_problem(where, text, refusal):
                 findings.problem(key, *found)
-    _check_followed(values, extractor, findings)
 
 
-def path_problem(where: str, text: str, refusal: Callable[[Path], str]) -> tuple[str, str] | None:
+def path_problem(
+    where: str, text: str, refusal: Callable[[Path], str] = anything
+) -> tuple[str, str] | None:
     """Return what is wrong with a path if it is JSONPath, and what to write; None if it is fine.
 
     Args:
@@ -49,12 +54,8 @@ def path_problem(where: str, text: str, refusal: Callable[[Path], str]) -> tuple
     return (f"{subject}, which {what}", _SELECT) if what else None
 
 
-def _anything(path: Path) -> str:
-    del path
-    return ""
-
-
-def _one_place(path: Path) -> str:
+def one_place(path: Path) -> str:
+    """Tell why a path does not lead to one place, empty text if it does."""
     return "" if path.is_place else "may find several places, and one is needed"
 
 
@@ -62,7 +63,7 @@ def through_members(path: Path) -> str:
     """Tell why a path does not lead through members of records to a value."""
     if path.is_place and path.steps and all(isinstance(step, str) for step in path.steps):
         return ""
-    return _one_place(path) or "does not lead through names alone"
+    return one_place(path) or "does not lead through names alone"
 
 
 def _itself(value: object) -> Iterator[Named]:
@@ -82,12 +83,6 @@ def _of_session(value: object) -> Iterator[Named]:
         yield "name", value.name
 
 
-def _sources(value: object) -> Iterator[Named]:
-    for index, each in enumerate(value if isinstance(value, tuple) else ()):
-        if isinstance(each, DerivedField):
-            yield f"[{index}].formula.source", each.formula.source.strip()
-
-
 def _error_column(value: object) -> Iterator[Named]:
     if isinstance(value, ValidationAttributes) and value.error_column:
         yield "errorColumn", value.error_column
@@ -95,30 +90,8 @@ def _error_column(value: object) -> Iterator[Named]:
 
 # A property, the paths in it, and why one of them cannot stand there (empty text: it can).
 _PLACES: tuple[tuple[str, Callable[[object], Iterator[Named]], Callable[[Path], str]], ...] = (
-    (_DATA_FIELD, _itself, _anything),
-    ("ms.total.count.field", _itself, _anything),
-    ("ms.session.key.field", _of_session, _anything),
-    ("ms.pagination", _of_pagination, _anything),
-    ("ms.derived.fields", _sources, _anything),
-    ("ms.validation.attributes", _error_column, _one_place),
+    ("ms.total.count.field", _itself, anything),
+    ("ms.session.key.field", _of_session, anything),
+    ("ms.pagination", _of_pagination, anything),
+    ("ms.validation.attributes", _error_column, one_place),
 )
-
-
-# Formats in which rows are followed and not searched for, and what a path may be there.
-_FOLLOWED = {
-    "avro": _one_place,
-    "orc": through_members,
-    "parquet": through_members,
-    "xml": through_members,
-}
-
-
-def _check_followed(values: Properties, extractor: ClassRef | None, findings: Findings) -> None:
-    known = BUILT_IN[PluginKind.EXTRACTOR].items()
-    name = next((name for name, text in known if text == str(extractor)), "")
-    field = values.text(_DATA_FIELD)
-    if name not in _FOLLOWED or not is_jsonpath(field) or not findings.is_sound(_DATA_FIELD):
-        return
-    what = _FOLLOWED[name](compile_path(field))
-    if what:
-        findings.problem(_DATA_FIELD, f'is "{field}", which {what} in {name}', _SELECT)

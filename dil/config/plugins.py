@@ -8,6 +8,7 @@ from dil.config.canonical import shown
 from dil.config.conversion import ConversionSection
 from dil.config.effective import at_entry, read_section
 from dil.config.entry import Entry
+from dil.config.extraction import ExtractionSection
 from dil.config.findings import Findings
 from dil.config.identity import CLASS, JobSection
 from dil.config.java_names import current_name
@@ -67,7 +68,10 @@ def find_plugins(values: Properties, findings: Findings) -> Plugins:
     return Plugins(
         _find(PluginKind.CONNECTOR, CLASS, values.section(JobSection).source_class, findings),
         _find(
-            PluginKind.EXTRACTOR, "ms.extractor.class", values.text("ms.extractor.class"), findings
+            PluginKind.EXTRACTOR,
+            "ms.extractor.class",
+            values.section(ExtractionSection).extractor,
+            findings,
         ),
         tuple(ref for ref in converters if ref is not None),
         find_preprocessors(values, findings),

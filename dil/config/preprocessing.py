@@ -6,16 +6,33 @@ Source: behaviour.md B12, B14.2, B9.1.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from functools import partial
+from typing import Annotated
+
+from annotated_types import Ge
 
 from dil.config.egress import EgressSection, ProgressSection
+from dil.config.extraction import ExtractionSection
 from dil.config.findings import Findings
 from dil.errors import PluginError
 from dil.model.job import ExpansionSpec, PreprocessorSpec, PublishMode
 from dil.model.json import JsonValue, as_text
 from dil.model.properties import Properties
 from dil.model.secret import Secret
+from dil.model.section import (
+    ClassNames,
+    Int,
+    Long,
+    ModeBits,
+    Scope,
+    Section,
+    UriTemplate,
+    ValueType,
+    Written,
+    prop,
+)
 from dil.model.suggestions import suggestion
 from dil.secrets import is_reference
 from dil.spi.preprocessor import Preprocessor
@@ -27,18 +44,47 @@ NAMES = "ms.extract.preprocessors"
 PARAMETERS = "ms.extract.preprocessor.parameters"
 KEYSTORE = "keystore_path"
 _FILE_NAME = "ms.extractor.target.file.name"
-_FILE_MODE = "ms.extractor.target.file.permission"
-_EXTRACTOR = "ms.extractor.class"
 _GPG = "GpgProcessor"
 _SECRET = re.compile(r"passw|passphrase|secret|token", re.IGNORECASE)
 _PUBLISHERS = ("data.publisher.type", "data.publisher.job.type")
-_MAX_BYTES = "ms.extract.expansion.max.bytes"
-_MAX_RATIO = "ms.extract.expansion.max.ratio"
+_MEMBERS = (
+    ("(preprocessor)", "object of texts", "Named as in `ms.extract.preprocessors`."),
+    (
+        "(preprocessor).keystore_path",
+        "text",
+        "GPG: key file, secret keys to decrypt, public keys to encrypt. Relative, it starts at "
+        "the folder of the job file.",
+    ),
+    (
+        "(preprocessor).keystore_password",
+        "text, may be a secret",
+        "GPG: pass phrase, of the secret key or, without key file, of the message.",
+    ),
+    ("(preprocessor).key_name", "text", "GPG encryption: id of the key to encrypt for."),
+    (
+        "(preprocessor).cipher",
+        "text",
+        "GPG encryption: symmetric cipher; CAST5 if left out.",
+    ),
+    (
+        "(preprocessor).action",
+        "encrypt, decrypt",
+        "What the name `GpgProcessor` stands for.",
+    ),
+    ("(preprocessor).member", "text", "zip, tar: Java expression for the one file inside."),
+    ("(preprocessor).header", "text", "aggregated-json: path of the column names."),
+    ("(preprocessor).data", "text", "aggregated-json: path of the rows, arrays of values."),
+    ("(preprocessor).unwrap", "text", "aggregated-json: path that is followed first."),
+    ("(preprocessor).fields", "text", "aggregated-json: paths, comma separated, to copy."),
+)
+_EXAMPLE = """\
+{"gpg-decrypt": {"keystore_path": "/secure/acme/secring.gpg"},
+ "zip": {"member": ".*[.]csv"}}"""
 
 
 def is_file_dump(values: Properties) -> bool:
     """Tell whether responses become files as they are."""
-    return names_file_dump(str(values.get(_EXTRACTOR) or ""))  # planning alone does not know it
+    return names_file_dump(values.section(ExtractionSection).extractor)
 
 
 def names_file_dump(extractor: str) -> bool:
@@ -80,14 +126,78 @@ def _key_file(text: str, where: str, around: Surroundings) -> str | Secret:
     return path if secret is None else Secret(path)
 
 
-READERS: Mapping[str, Callable[[JsonValue, Surroundings], object]] = {PARAMETERS: _parameters}
-EMPTY: Mapping[str, Callable[[], object]] = {PARAMETERS: dict}
+_Parameters = Annotated[
+    dict[str, dict[str, str | Secret]],
+    Written(
+        ValueType.JSON_OBJECT,
+        read=_parameters,
+        members=_MEMBERS,
+    ),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class PreprocessingSection(Section):
+    """What happens to the bytes of responses before they are read."""
+
+    names: ClassNames = prop(
+        "ms.extract.preprocessors",
+        "Filters over the bytes of each response, left to right: `gunzip`, `bzip2`, `xz`, "
+        "`zstd`, `deflate`, `zip`, `tar`, `gpg-decrypt`, `aggregated-json`, for dumped files "
+        "`gpg-encrypt`, Java names of DIL's, or `package.module:Class`.",
+        default=(),
+        scope=Scope.TASK,
+    )
+    parameters: _Parameters = prop(
+        "ms.extract.preprocessor.parameters",
+        "Preprocessor, named as in `ms.extract.preprocessors`, to its parameters.",
+        default_factory=dict,
+        example=_EXAMPLE,
+        hidden_members="every value",
+        scope=Scope.TASK,
+    )
+    max_ratio: Annotated[Int, Ge(0)] = prop(
+        "ms.extract.expansion.max.ratio",
+        "How many times the received bytes preprocessors may make of a response, once they "
+        "made more than 64 MiB; 0 is no limit.",
+        default=250,
+        scope=Scope.TASK,
+        identity=False,
+    )
+    max_bytes: Annotated[Long, Ge(0)] = prop(
+        "ms.extract.expansion.max.bytes",
+        "How many bytes preprocessors may make of one response; 0 is no limit.",
+        default=107_374_182_400,
+        scope=Scope.TASK,
+        identity=False,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class DumpSection(Section):
+    """Files that responses become as they are."""
+
+    file_name: UriTemplate = prop(
+        "ms.extractor.target.file.name",
+        "File name of a file dump below `data.publisher.final.dir`. For S3 and SFTP, with any "
+        "extractor, it also says that one file is read; without it files are listed.",
+        default="",
+        variables=True,
+        scope=Scope.TASK,
+    )
+    file_mode: ModeBits = prop(
+        "ms.extractor.target.file.permission",
+        "Permission of a dumped file, whatever the umask.",
+        default=0o755,
+        shown="755",
+        scope=Scope.TASK,
+    )
 
 
 def find_preprocessors(values: Properties, findings: Findings) -> tuple[PreprocessorSpec, ...]:
     """Return the preprocessors that a job names; what cannot be found goes to findings."""
-    parameters = values.typed(PARAMETERS, dict)
-    names = values.typed(NAMES, tuple)
+    section = values.section(PreprocessingSection)
+    names, parameters = section.names, section.parameters
     found, used = [], set()
     for name in names:
         key = _key(name, parameters)
@@ -109,17 +219,18 @@ def find_preprocessors(values: Properties, findings: Findings) -> tuple[Preproce
 
 def expansion(values: Properties) -> ExpansionSpec:
     """Return how much preprocessors may make of what was received; 0 is no limit."""
-    return ExpansionSpec(values.integer(_MAX_RATIO) or None, values.integer(_MAX_BYTES) or None)
+    section = values.section(PreprocessingSection)
+    return ExpansionSpec(section.max_ratio or None, section.max_bytes or None)
 
 
 def dump_name(values: Properties) -> str:
     """Return the template of the names of dumped files, empty for a job of rows."""
-    return values.text(_FILE_NAME).strip() if is_file_dump(values) else ""
+    return values.section(DumpSection).file_name.strip() if is_file_dump(values) else ""
 
 
 def dump_mode(values: Properties) -> int:
     """Return the permission bits of dumped files."""
-    return values.integer(_FILE_MODE)
+    return values.section(DumpSection).file_mode
 
 
 def check_preprocessors(

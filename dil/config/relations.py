@@ -16,8 +16,6 @@ REFERENCE = "reference/properties.md"
 _NAMED = re.compile(r"`([A-Za-z][\w.]*)`")
 _NEIGHBOURS = 6
 _SAMPLES: Mapping[str, str] = {
-    "ms.extractor.class": "json",
-    "ms.data.field": "result.rows",
     "data.publisher.final.dir": "/data/lake",
 }
 _SAMPLES_BY_TYPE: Mapping[ValueType, str] = {

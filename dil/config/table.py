@@ -7,12 +7,17 @@ from dataclasses import fields
 
 from dil.config.catalog import CatalogSection
 from dil.config.conversion import ConversionSection
+from dil.config.delimited import CsvSection
+from dil.config.derived_fields import DerivedSection
 from dil.config.egress import EgressSection, ProgressSection
+from dil.config.encryption import EncryptionSection
+from dil.config.extraction import ExtractionSection
 from dil.config.identity import DatasetSection, JobSection
 from dil.config.master_passwords import SecretsSection
 from dil.config.merging import MergingSection
 from dil.config.paging import PagingSection
 from dil.config.parameters import ParametersSection
+from dil.config.preprocessing import DumpSection, PreprocessingSection
 from dil.config.property import Group, Property
 from dil.config.running import EventsSection, ExecutionSection
 from dil.config.schema import SchemaSection
@@ -20,7 +25,6 @@ from dil.config.secondary import SecondarySection
 from dil.config.sections import properties_of
 from dil.config.state import StateSection
 from dil.config.table_output import PUBLISHING
-from dil.config.table_rows import EXTRACTION
 from dil.config.tables import TablesSection
 from dil.config.timelabels_section import TimelabelsSection
 from dil.config.timeseries import TimeseriesSection
@@ -52,7 +56,16 @@ GROUPS: tuple[Group, ...] = (
     _group("source", "Source and connection", SourceSection),
     _group("http", "HTTP"),
     _group("paging", "Parameters, paging and sessions", ParametersSection, PagingSection),
-    EXTRACTION,
+    _group(
+        "extraction",
+        "Extraction",
+        ExtractionSection,
+        CsvSection,
+        PreprocessingSection,
+        DumpSection,
+        EncryptionSection,
+        DerivedSection,
+    ),
     _group("schema", "Schema", SchemaSection),
     _group("conversion", "Conversion", ConversionSection),
     _group("writing", "Writing files", WritingSection),

@@ -274,11 +274,7 @@ def test_rows_that_pass_unfiltered_may_have_columns_that_the_schema_lacks(job_fi
 def test_validation_input_that_nothing_reads_gives_a_notice():
     entry = SecondaryInput(path="/x", category="validation")
     values = Properties(
-        {
-            "ms.encryption.fields": (),
-            "ms.derived.fields": (),
-            "ms.validation.attributes": ValidationAttributes(),
-        },
+        {"ms.validation.attributes": ValidationAttributes()},
         sections=[SecondarySection(inputs=(entry,))],
     )
     findings = Findings()
