@@ -11,7 +11,6 @@ from typing import Annotated
 
 from dil.config.extraction import ExtractionSection
 from dil.config.findings import Findings
-from dil.config.path_checks import path_problem
 from dil.config.preprocessing import is_file_dump
 from dil.config.schema import SchemaSection
 from dil.model.json import JsonValue
@@ -31,6 +30,7 @@ from dil.spi.reading import (
     texts,
 )
 from dil.text.paths import compile_path
+from dil.text.property_paths import path_problem
 from dil.text.zones import find_zone
 
 _DERIVED = "ms.derived.fields"

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from dil.config.findings import Findings
-from dil.config.path_checks import path_problem, through_members
 from dil.config.schema import SchemaSection
 from dil.model.json import JsonValue
 from dil.model.path import Steps, is_jsonpath
@@ -21,6 +20,7 @@ from dil.model.settings import SchemaCleansing
 from dil.model.suggestions import suggestion
 from dil.spi.reading import ShapeError, Surroundings, as_array
 from dil.text.paths import compile_path
+from dil.text.property_paths import path_problem, through_members
 
 _SCHEMA = "ms.output.schema"
 _ENCRYPTED = "ms.encryption.fields"

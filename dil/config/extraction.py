@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from dil.config.findings import Findings
-from dil.config.path_checks import one_place, path_problem, through_members
 from dil.config.schema_columns import primitive
 from dil.model.job import ClassRef
 from dil.model.json import JsonValue
@@ -28,15 +27,9 @@ from dil.model.section import (
 )
 from dil.spi.reading import ShapeError, Surroundings, as_object
 from dil.spi.registry import BUILT_IN, PluginKind
+from dil.text.property_paths import DocumentPath, one_place, path_problem, through_members
 
 _DATA_FIELD = "ms.data.field"
-
-
-def _path(text: str, around: Surroundings) -> str:
-    del around
-    if found := path_problem("", text):
-        raise ShapeError(found)
-    return text
 
 
 def _default_types(value: JsonValue, around: Surroundings) -> dict[str, str]:
@@ -80,7 +73,7 @@ class ExtractionSection(Section):
         support=Support.NO_EFFECT,
         identity=False,
     )
-    data_field: Annotated[str, Written(ValueType.STRING, read=_path)] = prop(
+    data_field: DocumentPath = prop(
         "ms.data.field",
         "Path of the rows inside the response: a dot path, where a number picks an element of "
         "an array, or JSONPath, which begins with `$`; what it finds are the rows.",

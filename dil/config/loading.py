@@ -18,7 +18,6 @@ from dil.config import (
     extraction,
     paging,
     parameter_checks,
-    path_checks,
     preprocessing,
     publishing_checks,
     row_checks,
@@ -211,7 +210,6 @@ class _Builder(Struct):
     ) -> Job:
         """Run the checks over several properties; raise, or build the job."""
         findings, folder = self.findings, self.place.folder
-        path_checks.check_paths(properties, findings)
         extraction.check_data_field(properties, plugins.extractor, findings)
         planning = planning_section(properties, findings)
         writing = writing_spec(properties)

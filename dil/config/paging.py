@@ -21,11 +21,12 @@ from dil.config.secondary import KEY as SECONDARY
 from dil.config.secondary import has_payload
 from dil.model.json import JsonValue
 from dil.model.properties import Properties
-from dil.model.section import Long, Scope, Section, Text, ValueType, Written, prop
+from dil.model.section import Long, Scope, Section, ValueType, Written, prop
 from dil.model.settings import Pagination, SessionKeyField
 from dil.spi.converter import Converter
 from dil.spi.reading import ShapeError, Surroundings, as_object, build, texts
 from dil.spi.registry import is_built_in, load
+from dil.text.property_paths import DocumentPath, path_problem
 from dil.text.regular_expressions import check_regex
 
 _PAGING = "ms.pagination"
@@ -43,6 +44,9 @@ def _pagination(value: JsonValue, around: Surroundings) -> Pagination:
         *_place("next", pagination.next, is_link=True),
         *_place("more", pagination.more, is_link=False),
     ]
+    paths = [(f"fields[{index}]", text.strip()) for index, text in enumerate(pagination.fields)]
+    paths += [("next", pagination.next), ("more", pagination.more)]
+    found += filter(None, (path_problem(where, text) for where, text in paths))
     if found:
         raise ShapeError(*found)
     return pagination
@@ -70,6 +74,8 @@ def _session_key(value: JsonValue, around: Surroundings) -> SessionKeyField:
     ):
         if condition is not None:
             check_regex(condition.regexp, f"{name}.regexp")
+    if found := path_problem("name", session.name):
+        raise ShapeError(found)
     return session
 
 
@@ -98,7 +104,7 @@ class PagingSection(Section):
         ' "failCondition": {"regexp": "failed"}}',
         scope=Scope.TASK,
     )
-    total_count_field: Text = prop(
+    total_count_field: DocumentPath = prop(
         "ms.total.count.field",
         "Where the response tells the total number of rows: a path, dotted or JSONPath, or "
         "`header:<name>`.",

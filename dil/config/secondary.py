@@ -13,7 +13,6 @@ from typing import Annotated
 
 from dil.config.findings import Findings
 from dil.config.identity import JobSection
-from dil.config.path_checks import path_problem
 from dil.model.json import JsonValue
 from dil.model.path import Path as JsonPath
 from dil.model.properties import Properties
@@ -24,6 +23,7 @@ from dil.spi.reading import Finding, ShapeError, Surroundings, as_array, as_obje
 from dil.spi.registry import JAVA_NAMES, PluginKind, simple_name
 from dil.storage.locations import PathError, any_path
 from dil.text.paths import name_of
+from dil.text.property_paths import path_problem
 from dil.text.regular_expressions import regex_error
 from dil.text.variables import placeholders
 

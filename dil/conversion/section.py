@@ -10,12 +10,16 @@ from annotated_types import Ge
 from dil.model.json import JsonValue
 from dil.model.section import Bool, Long, Scope, Section, Text, ValueType, Written, prop
 from dil.model.validation_attributes import ValidationAttributes
-from dil.spi.reading import Surroundings, as_object, build
+from dil.spi.reading import ShapeError, Surroundings, as_object, build
+from dil.text.property_paths import one_place, path_problem
 
 
 def _attributes(value: JsonValue, around: Surroundings) -> ValidationAttributes:
     del around
-    return build(ValidationAttributes, as_object(value))
+    attributes = build(ValidationAttributes, as_object(value))
+    if found := path_problem("errorColumn", attributes.error_column or "", one_place):
+        raise ShapeError(found)
+    return attributes
 
 
 @dataclass(frozen=True, slots=True)
