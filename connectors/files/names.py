@@ -9,11 +9,11 @@ from typing import Protocol, TypeVar
 
 from connectors.files.once import reads_once
 from dil.errors import ConfigError, SourceError, TransientSourceError
-from dil.model.json import JsonValue, as_text
+from dil.model.json import JsonValue
 from dil.model.properties import Properties
 from dil.spi.source import URI, FilesSection
 from dil.text.java_regex import compile_java
-from dil.text.variables import placeholders, substitute
+from dil.text.variables import substitute
 
 _LOG = logging.getLogger(__name__)
 _PATTERN = "ms.source.files.pattern"
@@ -72,21 +72,6 @@ def filled(template: str, variables: Mapping[str, JsonValue]) -> str:
             "Declare it in ms.parameters, or as a unit.",
         )
     return result.text
-
-
-def refuse_way_out(template: str, variables: Mapping[str, JsonValue]) -> None:
-    """Refuse a value with a part ``..``, which would lead where the job does not point.
-
-    Raises:
-        ConfigError: a value that ``template`` asks for has one.
-    """
-    for name in placeholders(template):
-        if name in variables and ".." in as_text(variables[name]).split("/"):
-            raise ConfigError.single(
-                URI,
-                f"gets a value for {{{{{name}}}}} that leads out of its folder (..)",
-                "Correct the value where it comes from.",
-            )
 
 
 def reads_one_file(properties: Properties) -> bool:

@@ -17,6 +17,7 @@ from dil.model.json import JsonObject, as_text
 from dil.model.properties import Properties
 from dil.model.settings import SecondaryInput
 from dil.spi.connector import RequestValues, Response
+from dil.text.origins import refuse_other_path, refuse_way_out
 from dil.text.variables import substitute
 
 SECONDARY_INPUT = "ms.secondary.input"
@@ -125,8 +126,10 @@ def payload_file(properties: Properties, values: RequestValues) -> PayloadFile |
             f"the payload path {entries[0].path} uses {names}, which nothing gives a value",
             "Declare it in ms.parameters, or as a unit.",
         )
+    refuse_other_path(entries[0].path, path.text, values.variables)
     given = values.variables.get(_NAME)
     name = "" if given is None else as_text(given)
+    refuse_way_out(f"{{{{{_NAME}}}}}", values.variables, SECONDARY_INPUT)
     return PayloadFile(path.text, name or path.text.rstrip("/").rpartition("/")[2])
 
 

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from urllib.parse import unquote
 
-from connectors.files.names import filled, refuse_way_out
+from connectors.files.names import filled
 from connectors.hdfs.section import HdfsSection
 from dil.errors import ConfigError, Problem
 from dil.model.json import JsonValue
 from dil.model.properties import Properties
 from dil.spi.source import URI, SourceSection
 from dil.text.java_regex import compile_java
+from dil.text.origins import Origin, refuse_other_origin, refuse_way_out
 from dil.text.variables import placeholders, substitute
 
 BASE = "source.filebased.fs.uri"
@@ -50,7 +51,11 @@ def lists(template: str) -> bool:
 
 
 def place_of(
-    template: str, variables: Mapping[str, JsonValue], folder: Path, base: str = ""
+    template: str,
+    variables: Mapping[str, JsonValue],
+    folder: Path,
+    base: str = "",
+    hosts: Iterable[str] = (),
 ) -> Place:
     """Return the place of one work unit.
 
@@ -60,19 +65,41 @@ def place_of(
             matches itself.
         variables: What ``{{name}}`` may stand for.
         folder: Where relative paths of this machine begin.
-        base: ``source.filebased.fs.uri``, for paths without a scheme.
+        base: ``source.filebased.fs.uri``, for paths without a scheme; where it has a path itself,
+            values do not lead out of that folder.
+        hosts: Other systems that values may name.
 
     Raises:
-        ConfigError: a value is missing or leads out of its folder, or the system is not known.
+        ConfigError: a value is missing or leads out of its folder or to another
+            system, or the system is not known.
     """
     written, is_list, expression = template.partition(_LIST)
     written = _unescaped(written)
     refuse_way_out(written, variables)
-    place = _place(filled(written, variables), folder, base)
+    text = filled(written, variables)
+
+    def origin(text: str) -> Origin:
+        found = _place(text, folder, base)
+        return Origin.at(found.scheme, found.authority)
+
+    refuse_other_origin(written, text, origin, hosts)
+    place = _place(text, folder, base)
+    if placeholders(written) and base:
+        _refuse_outside(place, _place(base, folder, "", BASE))
     if not is_list:
         return place
-    text = substitute(unquote(expression), variables, re.escape).text
-    return Place(place.scheme, place.authority, place.path, place.prefix, _pattern(text))
+    pattern = substitute(unquote(expression), variables, re.escape).text
+    return Place(place.scheme, place.authority, place.path, place.prefix, _pattern(pattern))
+
+
+def _refuse_outside(place: Place, fence: Place) -> None:
+    """Refuse a path that values lead out of the folder of ``source.filebased.fs.uri``."""
+    if not f"{place.path}/".startswith(f"{fence.path.rstrip('/')}/"):
+        raise ConfigError.single(
+            URI,
+            f"is filled with values that lead to {place.path}, and {BASE} ends at {fence.path}",
+            f"Name the file system alone in {BASE} if all of it may be read.",
+        )
 
 
 def place_problems(properties: Properties) -> Iterator[Problem]:

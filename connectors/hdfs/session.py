@@ -24,6 +24,7 @@ from dil.errors import SourceContractError
 from dil.model.job import Job
 from dil.model.json import JsonObject, JsonValue
 from dil.spi.connector import ByteSession, RequestValues, Response
+from dil.spi.source import SourceSection
 
 _DECOMPRESS = "ms.source.files.decompress"
 
@@ -144,7 +145,13 @@ class FilesSession(ByteSession):
     def _open(self, variables: Mapping[str, JsonValue]) -> Place:
         job = self._settings.job
         folder = Path(job.path).resolve().parent
-        self._place = place_of(job.source.uri, variables, folder, self._settings.base)
+        self._place = place_of(
+            job.source.uri,
+            variables,
+            folder,
+            self._settings.base,
+            job.properties.section(SourceSection).hosts,
+        )
         self._store = self._opened(self._place, self._settings.user)
         self._shown = self._store.shown(self._place.path)
         return self._place

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from urllib.parse import SplitResult, parse_qsl, urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
+from connectors.address import AddressError
 from connectors.http.authentication import authentication_header, authentication_query
+from connectors.http.origin import is_allowed, is_same_origin, origin_of
 from connectors.http.settings import IDEMPOTENT, HttpSettings
 from connectors.http.target import (
     Target,
@@ -17,17 +19,18 @@ from connectors.http.target import (
     shown_uri,
     with_query,
 )
-from dil.errors import SourceContractError
+from dil.errors import ConfigError, SourceContractError
 from dil.model.json import JsonValue, compact
 from dil.model.secret import Secret
 from dil.spi.connector import RequestValues
+from dil.spi.source import URI
+from dil.text.origins import refuse_other_origin
 from dil.text.variables import placeholders
 
 _FORM = "application/x-www-form-urlencoded"
 _JSON = "application/json; charset=UTF-8"
 _CONTENT_TYPE = "Content-Type"
 _WITH_BODY = frozenset({"POST", "PUT", "PATCH", "DELETE"})
-_PORTS = {"http": 80, "https": 443}
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +65,7 @@ def build_outgoing(
     Raises:
         ConfigError: the URI needs a value that is not there, or a header has a line break.
         SourceContractError: the next page is at another origin.
+        ConfigError: values lead to another origin than that of the job.
     """
     headers, used, missing = _headers(settings, values, token)
     has_body = settings.method in _WITH_BODY
@@ -73,7 +77,13 @@ def build_outgoing(
         consumed=used,
         appends=not has_body,
     )
-    address = _followed(values.next_uri, target) if values.next_uri else target
+    try:
+        refuse_other_origin(settings.uri, target.uri, origin_of, settings.hosts)
+    except AddressError as error:
+        raise ConfigError.single(URI, error.what, error.fix) from None
+    address = target
+    if values.next_uri:
+        address = _followed(values.next_uri, target, settings.hosts)
     body = _body(headers, target.left, values.payload or {}) if has_body else None
     return Outgoing(
         method=settings.method,
@@ -153,34 +163,21 @@ def _is_repeatable(settings: HttpSettings, values: RequestValues) -> bool:
     )
 
 
-def _followed(next_uri: str, own: Target) -> Target:
+def _followed(next_uri: str, own: Target, hosts: Iterable[str]) -> Target:
     """Return the address that an answer named for its next page, when it may be trusted.
 
-    Headers and credentials are for the origin of the job's own URI. The step from http to https
-    on the usual ports is taken, as for redirects.
+    Headers and credentials are for the origin of the job's own URI and for ``ms.source.uri.hosts``.
     """
     uri = legal(next_uri.partition("#")[0])
     shown = shown_uri(uri)
-    named, mine = _origin(uri), _origin(own.uri)
-    is_upgrade = (
-        mine[0] == "http" and named == ("https", mine[1], 443) and mine[2] == _PORTS["http"]
-    )
-    if named != mine and not is_upgrade:
+    if not is_same_origin(own.uri, uri) and not is_allowed(own.uri, uri, hosts):
         raise SourceContractError(
             f"{own.shown}: the next page is said to be at {shown}, which is another origin (scheme,"
             " host and port)",
-            "Its credentials are not sent there. If the source has moved, change ms.source.uri.",
+            "Its credentials are not sent there. If the source has moved, change ms.source.uri; if"
+            " it has pages at that host, allow it by ms.source.uri.hosts.",
         )
     return Target(uri, shown, own.unknown, own.left)
-
-
-def _origin(uri: str) -> tuple[str, str, int | None]:
-    try:
-        parts: SplitResult = urlsplit(uri)
-        scheme = parts.scheme.lower()
-        return scheme, (parts.hostname or "").lower(), parts.port or _PORTS.get(scheme)
-    except ValueError:
-        return "", "", None
 
 
 def _with_key(uri: str, key: Mapping[str, str]) -> str:

@@ -49,7 +49,7 @@ class HttpSettings:
     ``idempotency_header`` names the header that tells the receiver which row a request carries;
     ``repeats_unsafe`` that POST and PATCH may be sent again without it. ``renewal`` is how long to
     wait for a new authentication row, and how often. ``body_wait_s`` is the longest wait for the
-    next MiB of a body, 0 for none.
+    next MiB of a body, 0 for none. ``hosts`` are other origins that values and answers may lead to.
     """
 
     uri: str
@@ -70,6 +70,7 @@ class HttpSettings:
     repeats_unsafe: bool = False
     renewal: SecondaryRetry = field(default_factory=SecondaryRetry)
     body_wait_s: float = 600.0
+    hosts: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, job: Job) -> HttpSettings:
@@ -96,6 +97,7 @@ class HttpSettings:
             repeats_unsafe=http.repeats_unsafe,
             renewal=_renewal(properties["ms.secondary.input"]),
             body_wait_s=http.body_wait_s,
+            hosts=source.hosts,
         )
 
 

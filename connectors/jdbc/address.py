@@ -7,9 +7,10 @@ or are refused by name; tuning of the Java driver that changes no row is ignored
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from urllib.parse import parse_qsl, unquote, urlencode
+from functools import partial
+from urllib.parse import parse_qsl, quote, unquote, urlencode
 
 from connectors.address import AddressError
 from connectors.jdbc.dialects import Kind
@@ -18,6 +19,7 @@ from dil.model.database_address import DatabaseAddress
 from dil.model.json import JsonValue
 from dil.model.secret import Secret
 from dil.text.database_url import DatabaseUrlError, read_database_url
+from dil.text.origins import Origin, refuse_other_origin, refuse_way_out
 from dil.text.variables import substitute
 
 FORMS = (
@@ -53,6 +55,15 @@ _ORACLE = re.compile(
 )
 
 
+_PLACE = re.compile(
+    r"(?P<kind>jdbc:[a-z0-9]+):(?P<place>[^?;]*)(?P<options>[?;].*)?", re.IGNORECASE | re.DOTALL
+)
+# Option of SQL Server and others that names the database.
+_DATABASE = re.compile(r"(?<=[?;&])database(?:name)?=[^;&]*", re.IGNORECASE)
+_DECODED = re.compile(r"jdbc:(?:postgresql|mysql|mariadb):", re.IGNORECASE)
+_FILE_URL = re.compile(r"jdbc:(?:sqlite|duckdb):file:", re.IGNORECASE)
+
+
 @dataclass(frozen=True, slots=True)
 class JdbcAddress:
     """One database. ``path`` is a file's, empty for one in memory; ``server`` is a server's.
@@ -82,19 +93,59 @@ class JdbcAddress:
         return f"jdbc:{self.kind}:{self.path}"
 
 
-def filled_address(template: str, known: Mapping[str, JsonValue]) -> str:
-    """Return ``ms.source.uri`` with the values of its variables.
+def filled_address(template: str, known: Mapping[str, JsonValue], hosts: Iterable[str] = ()) -> str:
+    """Return ``ms.source.uri`` with the values of its variables, which name a database or a file.
+
+    Args:
+        template: The address; values are encoded where what reads it decodes.
+        known: What stands for ``{{name}}``.
+        hosts: ``ms.source.uri.hosts``.
 
     Raises:
-        ConfigError: a variable has no value.
+        ConfigError: a variable has no value; values lead to another server, choose the user or
+            an option, or lead out of the folder of a file.
     """
-    found = substitute(template, known)
+    refuse_way_out(template, known)
+    found = substitute(template, known, _encoding(template))
     if found.missing:
         name = min(found.missing)
         raise ConfigError.single(
             "ms.source.uri", f"needs {{{{{name}}}}}, which has no value in this request"
         )
+    refuse_other_origin(template, found.text, _origin_of, hosts)
     return found.text
+
+
+def _encoding(template: str) -> Callable[[str], str] | None:
+    if _DECODED.match(template):
+        return partial(quote, safe="")
+    return quote if _FILE_URL.match(template) else None
+
+
+def _origin_of(text: str) -> Origin:
+    """Return the server of an address, for any driver of Java; what names the database is left out.
+
+    Raises:
+        AddressError: it is no address of a database.
+    """
+    match = _PLACE.fullmatch(text)
+    if match is None:
+        raise AddressError("is no address of a database", FORMS)
+    scheme, place = match["kind"].lower(), match["place"]
+    options = _DATABASE.sub("", match["options"] or "")
+    if scheme.removeprefix("jdbc:") in {Kind.SQLITE, Kind.DUCKDB}:
+        return Origin(scheme, rest=options)
+    driver, mark, rest = place.partition("//")
+    if not mark:
+        driver, mark, rest = place.rpartition("@")
+    authority = rest.partition("/")[0] if mark else ""
+    user, _, server = authority.rpartition("@")
+    host, _, port = server.partition(":")
+    port = port.partition(":")[0]
+    chosen = (driver, user, options) if driver or user or options else ()
+    if "," in server or not port.isdecimal():
+        return Origin(scheme, server.lower(), None, chosen)
+    return Origin(scheme, host.lower(), int(port), chosen)
 
 
 def read_address(text: str) -> JdbcAddress:

@@ -177,8 +177,8 @@ def _address(settings: JdbcSettings, known: dict[str, JsonValue]) -> JdbcAddress
     Raises:
         ConfigError: a variable has no value, or the text is no address.
     """
-    text = filled_address(settings.uri, known)
     try:
+        text = filled_address(settings.uri, known, settings.hosts)
         return read_address(text)
     except AddressError as error:
         raise ConfigError.single("ms.source.uri", error.what, error.fix) from None

@@ -14,7 +14,7 @@ from dil.model.json import JsonObject, JsonValue
 from dil.model.secret import Secret
 from dil.model.settings import SchemaCleansing, flat_parameters
 from dil.secrets import SecretError, SecretResolver
-from dil.spi.source import DatabaseSection
+from dil.spi.source import DatabaseSection, SourceSection
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,8 @@ class JdbcSettings:
     ``is_polling`` tells that the same statement is asked until the key meets a condition.
     ``letters`` is how column names are written: none, toupper, tolower. ``columns`` are those of
     ``ms.output.schema``, empty without it; ``drops_others`` leaves other columns out.
-    ``part`` is the range of ``split_column`` that is read, None for all rows.
+    ``part`` is the range of ``split_column`` that is read, None for all rows. ``hosts`` are other
+    servers that values may lead to.
     """
 
     uri: str
@@ -46,6 +47,7 @@ class JdbcSettings:
     is_read_only: bool = True
     split_column: str = ""
     part: JsonObject | None = None
+    hosts: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, job: Job, unit: JsonObject | None = None) -> JdbcSettings:
@@ -79,6 +81,7 @@ class JdbcSettings:
             nulls_dates=jdbc.invalid_dates == "null",
             is_read_only=jdbc.is_read_only,
             split_column=database.key_column,
+            hosts=job.properties.section(SourceSection).hosts,
             part=_part(unit or {}) if database.key_column else None,
         )
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import re
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from connectors.address import AddressError
 from connectors.jdbc.address import filled_address
 from connectors.jdbc.dialects import Dialect, Kind, dialect_of, kind_of
 from connectors.jdbc.section import JdbcSection
@@ -193,7 +194,10 @@ def _dialect(kind: Kind | None) -> Dialect:
 
 
 def _read(settings: JdbcSettings, driver: str, values: RequestValues) -> SparkRead:
-    uri = _address(settings.uri, values)
+    try:
+        uri = _address(settings.uri, values, settings.hosts)
+    except AddressError as error:
+        raise ConfigError.single(URI, error.what, error.fix) from None
     try:
         statement = Statement(settings.statement, _dialect(kind_of(uri)))
     except SqlTextError as error:
@@ -219,7 +223,7 @@ def _read(settings: JdbcSettings, driver: str, values: RequestValues) -> SparkRe
     )
 
 
-def _address(template: str, values: RequestValues) -> str:
+def _address(template: str, values: RequestValues, hosts: Iterable[str]) -> str:
     """Return the address with its variables, which can be no options of the driver."""
     for name in placeholders(template):
         if not _PLAIN.fullmatch(as_text(values.variables.get(name))):
@@ -228,7 +232,7 @@ def _address(template: str, values: RequestValues) -> str:
                 f"gets a value for {{{{{name}}}}} that has other characters than letters, digits,"
                 " _, - and the dot",
             )
-    text = filled_address(template, values.variables)
+    text = filled_address(template, values.variables, hosts)
     if not text.startswith("jdbc:"):
         raise ConfigError.single(URI, "is no address of a database", "It begins with jdbc:.")
     from dil.secrets import learn

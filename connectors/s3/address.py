@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from connectors.address import AddressError
 from connectors.s3.section import S3Settings
+from dil.text.origins import Origin
 
 DEFAULT_REGION = "us-west-2"
 _URI = re.compile(
@@ -75,6 +76,18 @@ def address_of(uri: str, settings: S3Settings) -> Address:
     if not bucket:
         raise AddressError("names no bucket", "Write s3://<bucket>/<prefix>.")
     return Address(_service(match["scheme"].lower(), rest, settings), bucket, match["prefix"])
+
+
+def origin_of(uri: str) -> Origin:
+    """Return the scheme and the host, which has the bucket, of an address.
+
+    Raises:
+        AddressError: it is none.
+    """
+    match = _URI.fullmatch(uri)
+    if match is None:
+        raise AddressError("is no S3 address", "Write s3://<bucket>/<prefix>.")
+    return Origin.at(match["scheme"].lower(), match["host"])
 
 
 def is_of_aws(host: str) -> bool:

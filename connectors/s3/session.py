@@ -12,7 +12,7 @@ from connectors.files.listing import listing_response
 from connectors.files.names import Listed, chosen, filled, matching, media_type, settled
 from connectors.files.once import UnitFile, file_unit
 from connectors.files.payload import payload_file, sent_response
-from connectors.s3.address import Address, Service, address_of
+from connectors.s3.address import Address, Service, address_of, origin_of
 from connectors.s3.client import make_client
 from connectors.s3.failures import told
 from connectors.s3.objects import S3Object, listed_objects
@@ -21,6 +21,8 @@ from connectors.s3.upload import Upload
 from dil.errors import ConfigError
 from dil.model.json import JsonObject
 from dil.spi.connector import ByteSession, RequestValues, Response
+from dil.spi.source import SourceSection
+from dil.text.origins import refuse_other_origin
 
 
 class S3Session(ByteSession):
@@ -118,8 +120,11 @@ class S3Session(ByteSession):
         self.seconds_waited += seconds
 
     def _address(self, values: RequestValues) -> Address:
-        uri = filled(self._settings.job.source.uri, values.variables)
+        job = self._settings.job
+        uri = filled(job.source.uri, values.variables)
+        hosts = job.properties.section(SourceSection).hosts
         try:
+            refuse_other_origin(job.source.uri, uri, origin_of, hosts)
             return address_of(uri, self._settings.s3)
         except AddressError as error:
             raise ConfigError.single("ms.source.uri", error.what, error.fix) from None

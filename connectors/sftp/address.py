@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from urllib.parse import unquote
 
 from connectors.address import AddressError
-from connectors.files.names import filled, refuse_way_out
+from connectors.files.names import filled
 from dil.model.json import JsonValue
+from dil.text.origins import Origin, refuse_other_origin, refuse_way_out
 
 _URI = re.compile(r"sftp://(?P<authority>[^/]*)(?P<path>.*)", re.IGNORECASE | re.DOTALL)
 _AUTHORITY = re.compile(
     r"(?:(?P<user>[^@]*)@)?(?P<host>\[[0-9A-Fa-f:.]+\]|[^:@\[\]]*)(?::(?P<port>\d{1,5}))?"
 )
 _HIGHEST_PORT = 65535
+DEFAULT_PORT = 22
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +33,7 @@ class Server:
     def shown(self) -> str:
         """Return the server for messages."""
         host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"sftp://{host}" if self.port == 22 else f"sftp://{host}:{self.port}"  # noqa: PLR2004
+        return f"sftp://{host}" if self.port == DEFAULT_PORT else f"sftp://{host}:{self.port}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +49,9 @@ class Address:
         return f"{self.server.shown}/{self.path.lstrip('/')}"
 
 
-def address_of(template: str, variables: Mapping[str, JsonValue], default: Server) -> Address:
+def address_of(
+    template: str, variables: Mapping[str, JsonValue], default: Server, hosts: Iterable[str] = ()
+) -> Address:
     """Return the address that a template gives.
 
     What is written of an ``sftp://`` address may hold ``%20`` and the like; values of variables
@@ -56,10 +61,12 @@ def address_of(template: str, variables: Mapping[str, JsonValue], default: Serve
         template: ``ms.source.uri``.
         variables: What stands for ``{{name}}``.
         default: The server where the template names none; its port also where no port is named.
+        hosts: Other servers that values may name.
 
     Raises:
         AddressError: it is no address, or names no server.
-        ConfigError: nothing gives a value to one of its variables, or one leads out of its folder.
+        ConfigError: nothing gives a value to one of its variables, or one leads out of its folder
+            or to another server.
     """
     refuse_way_out(template, variables)
     match = _URI.fullmatch(template)
@@ -70,10 +77,19 @@ def address_of(template: str, variables: Mapping[str, JsonValue], default: Serve
         text = filled(template, variables)
         match = _URI.fullmatch(text)
         authority, path = (match["authority"], match["path"]) if match else ("", text)
+    text = f"sftp://{authority}/" if match else ""
+    refuse_other_origin(template, text, partial(_origin, default=default), hosts)
     server = server_of(authority, default)
     if not path.strip("/"):
         path = "/" if path else "."
     return Address(server, re.sub(r"\A/+", "/", path))
+
+
+def _origin(text: str, default: Server) -> Origin:
+    match = _URI.fullmatch(text)
+    server = server_of(match["authority"] if match else "", default)
+    port = None if server.port == DEFAULT_PORT else server.port
+    return Origin("sftp", server.host.lower(), port, server.user)
 
 
 def server_of(authority: str, default: Server) -> Server:

@@ -30,6 +30,7 @@ from connectors.sftp.upload import put
 from dil.errors import ConfigError, TransientSourceError
 from dil.model.json import JsonObject
 from dil.spi.connector import ByteSession, RequestValues, Response
+from dil.spi.source import SourceSection
 
 _LOG = logging.getLogger(__name__)
 
@@ -137,7 +138,8 @@ class SftpSession(ByteSession):
     def _address(self, values: RequestValues) -> Address:
         settings = self._settings
         try:
-            return address_of(settings.job.source.uri, values.variables, settings.default)
+            hosts = settings.job.properties.section(SourceSection).hosts
+            return address_of(settings.job.source.uri, values.variables, settings.default, hosts)
         except AddressError as error:
             raise ConfigError.single("ms.source.uri", error.what, error.fix) from None
 

@@ -10,6 +10,7 @@ from dil.config.writing import WritingSection
 from dil.model.job import OutputFormat
 from dil.model.properties import Properties
 from dil.spi.source import PROXY, PROXY_PORT, SourceSection
+from dil.text.origins import HOSTS, is_host_entry
 
 _JOB_NAME = re.compile(r"[A-Za-z0-9._-]+(?: [A-Za-z0-9._-]+)*")
 _TABLE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
@@ -38,6 +39,18 @@ def check_names(values: Properties, findings: Findings) -> None:
         findings.problem(
             NAMESPACE, f'is "{dataset.namespace}"', "Write names separated by dots: com.acme.crm."
         )
+
+
+def check_hosts(values: Properties, findings: Findings) -> None:
+    """Check the hosts to which values may lead."""
+    for text in values.section(SourceSection).hosts:
+        if not is_host_entry(text):
+            findings.problem(
+                HOSTS,
+                f'has "{text}", which is no host',
+                "Write host, host:port or https://host, with commas between; *.host is any one "
+                "name before it.",
+            )
 
 
 def check_proxy(values: Properties, findings: Findings) -> None:

@@ -220,6 +220,7 @@ class _Builder(Struct):
         audit = egress.audit_section(properties, folder, findings)
         checks.check_names(properties, findings)
         checks.check_proxy(properties, findings)
+        checks.check_hosts(properties, findings)
         paging.check_paging(properties, plugins, findings)
         egress.check_egress(properties, findings)
         secondary.check_secondary_input(properties, folder, findings)

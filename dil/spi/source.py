@@ -23,6 +23,7 @@ from dil.model.section import (
     Section,
     Support,
     Text,
+    Texts,
     UriTemplate,
     ValueType,
     Written,
@@ -129,6 +130,16 @@ class SourceSection(Section):
         required=True,
         variables=True,
         scope=Scope.TASK,
+    )
+    hosts: Texts = prop(
+        "ms.source.uri.hosts",
+        "Where values of `{{name}}` may lead `ms.source.uri` beside its own scheme, host and port: "
+        "`host`, `host:port` or `https://host`, with commas between; `*.host` is any one name "
+        "before it. Pages and variables may then lead there with the job's credentials.",
+        default=(),
+        example="files.example.com, *.cdn.example.com:8443",
+        scope=Scope.TASK,
+        identity=False,
     )
     client_factory: _Factory = prop(
         "ms.connection.client.factory",

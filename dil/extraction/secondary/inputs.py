@@ -17,6 +17,7 @@ from dil.model.secondary import SecondaryRows, SecondaryVariables
 from dil.model.secret import Secret
 from dil.model.settings import SecondaryInput
 from dil.secrets import is_encrypted
+from dil.text.origins import refuse_other_path
 from dil.text.variables import substitute
 
 log = logging.getLogger(__name__)
@@ -114,6 +115,7 @@ def read_payload(
                 f"the payload path {template.path} uses {names}, which nothing gives a value",
                 "Declare it in ms.parameters, or as a unit.",
             )
+        refuse_other_path(template.path, path.text, variables)
         entry = Entry(template.source, path.text, access, template.parse_json)
         try:
             yield from map(entry.revealed, entry.rows())

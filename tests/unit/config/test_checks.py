@@ -289,3 +289,8 @@ def test_where_secrets_are_not_needed_one_that_cannot_be_read_is_empty_with_a_no
     known = load(path, environ={"NOBODY": "me"}, secrets=False)
     assert known.job.source.username == Secret("me")
     assert known.job.digest == loaded.job.digest
+
+
+@pytest.mark.parametrize("text", ["https://", "a/b", "*"])
+def test_what_is_no_host_is_told(job_file, text):
+    job_file.problem("ms.source.uri.hosts", text)

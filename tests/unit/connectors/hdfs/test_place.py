@@ -59,7 +59,7 @@ def test_a_path_without_a_system_is_of_the_one_that_the_job_names():
 def test_values_are_put_in_as_they_are_and_may_be_the_whole_address():
     assert place("/in/{{day}}/x", day="2024-01-01").path == "/in/2024-01-01/x"
     assert place("/in/{{name}}", name="a b%20c?.csv").path == "/in/a b%20c?.csv"
-    whole = place("{{file}}", file="hdfs://nn:8020/in/a.csv")
+    whole = place("{{file}}", base="hdfs://nn:8020", file="hdfs://nn:8020/in/a.csv")
     assert (whole.scheme, whole.path) == ("hdfs", "/in/a.csv")
 
 

@@ -32,7 +32,7 @@ DEFAULT = Server("files.acme", 2222, "lake")
 )
 def test_a_template_gives_server_and_path_and_values_are_taken_as_they_are(template, wanted):
     variables = {"path": "/out/a%20b.csv", "host": "h2", "uri": "sftp://h3:9/x%20y"}
-    assert address_of(template, variables, DEFAULT) == wanted
+    assert address_of(template, variables, DEFAULT, ("h2:2222", "h3:9")) == wanted
 
 
 @pytest.mark.parametrize(

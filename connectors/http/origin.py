@@ -1,0 +1,55 @@
+"""Whom an HTTP address asks (RFC 6454), and which step to another one keeps credentials."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from urllib.parse import urlsplit
+
+from connectors.address import AddressError
+from dil.text.origins import Origin, allows
+
+_PORTS = {"http": 80, "https": 443}
+
+
+def origin_of(uri: str) -> Origin:
+    """Return scheme, host and port of an address.
+
+    Raises:
+        AddressError: it is no absolute HTTP address.
+    """
+    try:
+        parts = urlsplit(uri)
+        port = parts.port
+    except ValueError:
+        parts, port = urlsplit(""), None
+    scheme = parts.scheme.lower()
+    if scheme not in _PORTS or not parts.hostname:
+        raise AddressError("is filled to no HTTP address", "Write http://host/ or https://host/.")
+    user = parts.netloc.rpartition("@")[0] or ()
+    return Origin(scheme, parts.hostname.lower(), None if port == _PORTS[scheme] else port, user)
+
+
+def is_same_origin(before: str, after: str) -> bool:
+    """Tell whether credentials for one address are meant for another as well.
+
+    So is the same host by https in place of http, on the usual ports; user names in an address,
+    which nothing sends, do not count.
+    """
+    own, other = _without_user(before), _without_user(after)
+    if own is None or other is None:
+        return False
+    return other in {own, *({Origin("https", own.host)} if own == Origin("http", own.host) else ())}
+
+
+def is_allowed(before: str, after: str, hosts: Iterable[str]) -> bool:
+    """Tell whether ``ms.source.uri.hosts`` names the origin of an address."""
+    own, other = _without_user(before), _without_user(after)
+    return other is not None and any(allows(each, other, own) for each in hosts)
+
+
+def _without_user(uri: str) -> Origin | None:
+    try:
+        found = origin_of(uri)
+    except AddressError:
+        return None
+    return Origin(found.scheme, found.host, found.port)
