@@ -11,19 +11,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from dil.config.conversion import ConversionSection
+from dil.config.derived_fields import DerivedSection
 from dil.config.findings import Findings
 from dil.config.identity import DELTAS, KEYS, DatasetSection
 from dil.config.job_classes import Plugins
 from dil.config.merging import MergingSection
 from dil.config.preprocessing import is_file_dump
 from dil.config.publishing_section import publish_mode
+from dil.config.schema import SchemaSection
 from dil.config.tables import TablesSection
 from dil.config.timelabels_section import TimelabelsSection
 from dil.config.writing import WritingSection
 from dil.model.job import ClassRef, PublishMode
 from dil.model.properties import Properties
-from dil.model.schema import ArrayType, Column, DataType, MapType, Primitive, RecordType, Schema
-from dil.model.settings import DerivedField
+from dil.model.schema import ArrayType, DataType, MapType, Primitive, RecordType, Schema
 from dil.model.suggestions import nearest_word, quote
 from dil.spi.registry import BUILT_IN, PluginKind
 
@@ -94,39 +95,28 @@ def _columns(
     if any(name not in _GROUPING for name in names):
         return None
     origin = _TARGET if names else _SCHEMA
-    known = _target(values) if names else _read(values, plugins)
+    known = _types(values.section(SchemaSection).target) if names else _read(values, plugins)
     system = dict.fromkeys(values.section(WritingSection).system_columns)
     return (origin, {**known, **system}) if known else None
 
 
-def _target(values: Properties) -> dict[str, DataType | None]:
-    """Return the columns that a normaliser makes, empty where it is not known."""
-    target = values[_TARGET]
-    return _types(target) if isinstance(target, tuple) else {}
-
-
 def _read(values: Properties, plugins: Plugins) -> dict[str, DataType | None]:
     """Return the columns of what is read, with derived ones; empty where they are not known."""
-    schema, derived = values[_SCHEMA], values[_DERIVED]
+    schema = values.section(SchemaSection)
     source = _short(PluginKind.CONNECTOR, plugins.connector)
     extractor = _short(PluginKind.EXTRACTOR, plugins.extractor)
     is_given = source in BUILT_IN[PluginKind.CONNECTOR] and extractor in _EXTRACTORS
-    is_whole = values.boolean("ms.enable.schema.based.filtering")  # else rows may have more
-    if not (is_given and is_whole and isinstance(schema, tuple) and schema):
+    if not (is_given and schema.filters):  # rows may have more
         return {}
     # The columns of a database keep their types.
-    known = dict.fromkeys(_types(schema)) if source == _DATABASES else _types(schema)
-    added = {
-        field.name: None
-        for field in (derived if isinstance(derived, tuple) else ())
-        if isinstance(field, DerivedField)
-    }
-    return {**known, **added}
+    types = _types(schema.columns)
+    known = dict.fromkeys(types) if source == _DATABASES else types
+    added = {field.name: None for field in values.section(DerivedSection).fields}
+    return {**known, **added} if known else {}
 
 
 def _types(schema: Schema) -> dict[str, DataType | None]:
-    found: tuple[Column, ...] = schema
-    return {column.name: column.type for column in found}
+    return {column.name: column.type for column in schema}
 
 
 def _short(kind: PluginKind, ref: ClassRef | None) -> str:

@@ -8,7 +8,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-from dil.config import settings_json, values
+from dil.config import values
 from dil.config.canonical import shown
 from dil.config.entry import Entry
 from dil.config.findings import Findings
@@ -149,8 +149,7 @@ def evaluate_some(
         entry, written = TABLE[name], entries.get(name)
         found[name] = _value(entry, written, around, findings)
         if written is not None and findings.is_sound(name):
-            is_default = found[name] == blank(entry) or _is_default_json(entry, found[name])
-            _report_support(entry, written, findings, is_default=is_default)
+            _report_support(entry, written, findings, is_default=found[name] == blank(entry))
     return found
 
 
@@ -205,7 +204,7 @@ def _report_problem(entry: Property, written: Entry, error: ValueError, findings
 
 def blank(entry: Property) -> object:
     """Return what a property holds that is not set."""
-    return settings_json.empty(entry.name) if entry.type.is_json else values.default(entry)
+    return values.default(entry)
 
 
 def _parsed(entry: Property, written: Entry, around: Surroundings, findings: Findings) -> object:
@@ -213,19 +212,10 @@ def _parsed(entry: Property, written: Entry, around: Surroundings, findings: Fin
     if entry.secret:
         is_of_state = entry.name.startswith(_STATE_SECRETS)
         return at_entry(around, written, findings).secret(text, is_always_read=is_of_state)
-    if entry.type.is_json:
-        return _json(entry, written, around, findings)
     if entry.type is ValueType.WORD_OR_OBJECT:
         is_object = text.startswith("{")
         return _read_json(entry, written, findings) if is_object else values.word(entry, text)
     return values.parse(entry, text)
-
-
-def _json(entry: Property, written: Entry, around: Surroundings, findings: Findings) -> object:
-    value = _checked_json(entry, written, findings)
-    if not value:
-        return blank(entry)
-    return settings_json.read(entry.name, value, at_entry(around, written, findings))
 
 
 def _checked_json(entry: Property, written: Entry, findings: Findings) -> JsonValue:
@@ -284,10 +274,3 @@ def _report_support(
         findings.notice(entry.name, "is set by planning; the value is ignored", "", written.origin)
     elif entry.name in _NOTED:
         findings.notice(entry.name, "has no effect", entry.meaning, written.origin)
-
-
-def _is_default_json(entry: Property, value: object) -> bool:
-    if not entry.type.is_json or not entry.default:
-        return False
-    default, _ = parse(entry.default)
-    return value == default

@@ -1,7 +1,7 @@
 """What stands inside each JSON property: its members and an example, for the reference.
 
-Types, defaults and meanings come from the models that read the values; what is read without a
-model has a table here.
+Types, defaults and meanings come from the models that read the values; the property itself says
+what stands inside one that is read without a model.
 """
 
 from __future__ import annotations
@@ -10,15 +10,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, Field, dataclass, fields
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
-from dil.config.json_examples import EXAMPLES
-from dil.config.json_meanings import WITHOUT_MODEL
 from dil.config.property import Property
 from dil.model.json import compact
 from dil.model.members import Setting
 from dil.model.secret import Secret
 from dil.spi.reading import inner_models, json_name
 
-MODELS: Mapping[str, type[Setting]] = {}
 _PLAIN: Mapping[object, str] = {
     str: "text",
     int: "whole number",
@@ -50,14 +47,11 @@ class JsonForm:
 
 def form_of(entry: Property) -> JsonForm | None:
     """Return what stands inside a property, None for one that is no JSON or not read yet."""
-    example = entry.example or EXAMPLES.get(entry.name, "")
-    if not entry.type.spans_lines or not example:
+    if not entry.type.spans_lines or not entry.example:
         return None
-    model = entry.model or MODELS.get(entry.name)
-    if model is not None:
-        return JsonForm(tuple(_members(model)), example)
-    written = entry.members or WITHOUT_MODEL.get(entry.name, ())
-    return JsonForm(tuple(Member(*each) for each in written), example)
+    if entry.model is not None:
+        return JsonForm(tuple(_members(entry.model)), entry.example)
+    return JsonForm(tuple(Member(*each) for each in entry.members), entry.example)
 
 
 def _members(model: type[Setting], prefix: str = "") -> Iterator[Member]:
