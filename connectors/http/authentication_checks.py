@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from connectors.http.section import HttpSection
+from connectors.http.section import AUTHENTICATION, HttpSection
 from dil.errors import Problem
 from dil.model.properties import Properties
 from dil.spi.source import PASSWORD, USER, SourceSection
 
-_KEY = "ms.authentication"
 _WRITTEN = frozenset({"basic", "bearer", "oauth", "custom"})
 
 
@@ -22,15 +21,15 @@ def authentication_problems(properties: Properties) -> Iterator[Problem]:
     has_user, has_password = source.username is not None, source.password is not None
     if settings.method in _WRITTEN and settings.token is None and not has_user:
         yield Problem(
-            properties.origin(_KEY),
-            _KEY,
+            properties.origin(AUTHENTICATION),
+            AUTHENTICATION,
             f"has no token, and there is no {USER}",
             f"Give a token, or {USER} and {PASSWORD}.",
         )
     if settings.grant == "password" and not (has_user and has_password):
         yield Problem(
-            properties.origin(_KEY),
-            _KEY,
+            properties.origin(AUTHENTICATION),
+            AUTHENTICATION,
             f"has the grant password, and {USER} or {PASSWORD} is not set",
             "Set both: they are sent to tokenUri.",
         )

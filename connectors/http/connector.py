@@ -4,24 +4,25 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from connectors.http.authentication_checks import authentication_problems
-from connectors.http.section import HttpSection
+from connectors.http.section import AUTHENTICATION, HttpSection
 from connectors.http.settings import HttpSettings, repeats_rows
 from dil.errors import Problem
 from dil.model.job import Job
 from dil.model.properties import Properties
 from dil.spi.connector import Connector, SessionContext
 from dil.spi.coordination import CredentialSource
+from dil.spi.http import IDEMPOTENCY_HEADER, METHOD, SendingSection
 from dil.spi.source import URI, SourceSection
 
 if TYPE_CHECKING:
     from connectors.http.session import HttpSession
 
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")  # RFC 9110 section 5.6.2
-_READING = frozenset({"GET", "GET_XE"})
 
 
 class HttpConnector(Connector):
@@ -50,6 +51,15 @@ class HttpConnector(Connector):
         return OAuthSource.of(job)
 
     @classmethod
+    def for_tasks(cls, job: Job) -> Job:
+        """Return the job without the secrets of a grant: tokens are fetched on the driver."""
+        authentication = job.properties.section(HttpSection).authentication
+        if authentication is None or not authentication.is_fetched:
+            return job
+        kept = job.properties.having(AUTHENTICATION, authentication.without_grant())
+        return replace(job, properties=kept)
+
+    @classmethod
     def may_repeat_rows(cls, job: Job) -> bool:
         """Tell whether the method, a key for each row or the job itself allows it."""
         return repeats_rows(HttpSettings.of(job))
@@ -57,12 +67,11 @@ class HttpConnector(Connector):
     @classmethod
     def changes(cls, job: Job) -> Problem | None:
         """Return a problem of the method where HTTP does not call it safe."""
-        name = "ms.http.request.method"
-        method = job.properties.section(HttpSection).method
-        if method in _READING:
+        sending = job.properties.section(SendingSection)
+        if sending.is_safe:
             return None
-        what = f"is {method}, which may change something at the source"
-        return Problem(job.properties.origin(name), name, what)
+        what = f"is {sending.method}, which may change something at the source"
+        return Problem(job.properties.origin(METHOD), METHOD, what)
 
     def open(self, context: SessionContext) -> HttpSession:
         """Return a session; nothing is sent before the first request."""
@@ -89,11 +98,11 @@ def _uri_problems(properties: Properties) -> Iterable[Problem]:
 
 
 def _header_problems(properties: Properties) -> Iterable[Problem]:
-    name = properties.section(HttpSection).idempotency_header
+    name = properties.section(SendingSection).idempotency_header
     if name and not _HEADER_NAME.fullmatch(name):
         yield Problem(
-            properties.origin("ms.http.idempotency.header"),
-            "ms.http.idempotency.header",
+            properties.origin(IDEMPOTENCY_HEADER),
+            IDEMPOTENCY_HEADER,
             f'is "{name}", which cannot be the name of a header',
             "For example Idempotency-Key.",
         )

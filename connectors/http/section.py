@@ -1,10 +1,11 @@
-"""The properties of HTTP, and what reads their JSON."""
+"""The properties of HTTP that the connector alone reads, and what reads their JSON."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated
 
 from annotated_types import Ge, Le
 
@@ -13,15 +14,11 @@ from dil.model.authentication import Authentication
 from dil.model.json import JsonValue, as_text
 from dil.model.secret import Secret
 from dil.model.section import (
-    ONE_OF,
-    Bool,
     Int,
-    Rate,
     Scope,
     Section,
     StandsFor,
     Support,
-    Text,
     ValueType,
     Written,
     prop,
@@ -30,6 +27,8 @@ from dil.model.settings import HttpStatuses, HttpStatusReasons
 from dil.secrets import is_reference
 from dil.spi.reading import ShapeError, Surroundings, as_object, build, is_scalar
 
+AUTHENTICATION = "ms.authentication"
+_HEADERS = "ms.http.request.headers"
 _SECRET_HEADER = re.compile(
     r"authorization|cookie|token|secret|passw|api-?key|signature", re.IGNORECASE
 )
@@ -56,19 +55,6 @@ def _reasons(value: JsonValue, around: Surroundings) -> HttpStatusReasons:
     return build(HttpStatusReasons, as_object(value))
 
 
-def _content_types(value: JsonValue, around: Surroundings) -> dict[str, str]:
-    members = as_object(value)
-    if "content-type" not in {name.lower() for name in members}:
-        around.notice("has no Content-Type, so it has no effect", 'Name it "Content-Type".')
-    found: dict[str, str] = {}
-    for name, item in members.items():
-        if not isinstance(item, str):
-            raise ShapeError((f'"{name}" is no text', "Write a media type."))
-        found[name] = item
-    return found
-
-
-_Method = Annotated[Literal["GET", "GET_XE", "POST", "PUT", "PATCH", "DELETE"], ONE_OF]
 _Headers = Annotated[
     dict[str, str | Secret],
     Written(
@@ -80,32 +66,12 @@ _Headers = Annotated[
 _Authentication = Annotated[Authentication, Written(ValueType.JSON_OBJECT, read=authentication)]
 _Statuses = Annotated[HttpStatuses, Written(ValueType.JSON_OBJECT, read=_statuses)]
 _Reasons = Annotated[HttpStatusReasons, Written(ValueType.JSON_OBJECT, read=_reasons)]
-_ContentTypes = Annotated[
-    dict[str, str],
-    Written(
-        ValueType.JSON_OBJECT,
-        read=_content_types,
-        members=(
-            ("Content-Type", "text", "A media type to accept beside those of the extractor."),
-            ("(any name)", "text", "One more of them."),
-        ),
-    ),
-]
 
 
 @dataclass(frozen=True, slots=True)
 class HttpSection(Section):
     """What a job says about HTTP."""
 
-    method: _Method = prop(
-        "ms.http.request.method",
-        "Verb of the requests. GET_XE is GET that puts values into the URI without encoding. "
-        "With POST, PUT, PATCH and DELETE the parameters that nothing consumed go into the "
-        "body: a JSON object, or a form with the Content-Type "
-        "`application/x-www-form-urlencoded`.",
-        default="GET",
-        scope=Scope.TASK,
-    )
     headers: _Headers = prop(
         "ms.http.request.headers",
         "Headers of every request, name to text. A value may be a secret.",
@@ -143,14 +109,6 @@ class HttpSection(Section):
         "Reason phrases under `error` that make a successful status an error.",
         default_factory=HttpStatusReasons,
         example='{"error": ["Not Ready"]}',
-        scope=Scope.TASK,
-    )
-    content_types: _ContentTypes = prop(
-        "ms.http.response.type",
-        "More content types to accept; the values count when there is a `Content-Type`. A "
-        "type of JSON lines, such as `application/x-ndjson`, has every body read line by line.",
-        default_factory=dict,
-        example='{"Content-Type": "application/vnd.api+json"}',
         scope=Scope.TASK,
     )
     pool_size: Annotated[Int, StandsFor({0: 50}), Ge(0), Le(500)] = prop(
@@ -197,24 +155,6 @@ class HttpSection(Section):
         scope=Scope.TASK,
         identity=False,
     )
-    repeats_unsafe: Bool = prop(
-        "ms.http.retry.unsafe",
-        "Sends POST with a row, and PATCH, again as well when nobody knows whether the source "
-        "acted on them; else they fail then, unless an idempotency header is sent. POST "
-        "without a row is taken for a query and always sent again.",
-        default=False,
-        scope=Scope.TASK,
-        identity=False,
-    )
-    idempotency_header: Text = prop(
-        "ms.http.idempotency.header",
-        "Header that carries a key of the row that is sent, the same in every attempt and "
-        "run, such as `Idempotency-Key`: a receiver that knows it takes each row once. Blank: "
-        "none.",
-        default="",
-        scope=Scope.TASK,
-        identity=False,
-    )
     body_wait_s: Annotated[Int, Ge(0)] = prop(
         "ms.http.response.max.seconds",
         "Longest wait for each MiB of an answer's body, or for the rest of it, so that one "
@@ -223,20 +163,10 @@ class HttpSection(Section):
         scope=Scope.TASK,
         identity=False,
     )
-    rate_limit: Rate | None = prop(
-        "ms.http.rate.limit",
-        "Most requests that all work units of a run together may send, evenly spaced: "
-        "requests, a slash, a time in s, min, h or d, such as `10/s`, `600/min` or `1/2s`. "
-        "Blank: no limit.",
-        default=None,
-        scope=Scope.TASK,
-        identity=False,
-    )
-    max_requests: Annotated[Int, Ge(0)] = prop(
-        "ms.http.requests.max",
-        "Most requests of one run, retries included. Once they are spent the run ends with "
-        "DIL-QUOTA, keeps what is done, and the next run goes on. 0: no limit.",
-        default=0,
-        scope=Scope.TASK,
-        identity=False,
-    )
+
+    def templates(self) -> Iterator[tuple[str, str]]:
+        """Yield the values of headers, and the token."""
+        for text in self.headers.values():
+            yield _HEADERS, text.reveal() if isinstance(text, Secret) else text
+        if self.authentication is not None and self.authentication.token is not None:
+            yield AUTHENTICATION, self.authentication.token.reveal()

@@ -16,6 +16,7 @@ from dil.model.settings import (
     SecondaryRetry,
     TlsSettings,
 )
+from dil.spi.http import SendingSection
 from dil.spi.source import SourceSection
 
 _UNENCODED = "GET_XE"
@@ -76,12 +77,12 @@ class HttpSettings:
     def of(cls, job: Job) -> HttpSettings:
         """Read the properties of B7 from a parsed job."""
         properties = job.properties
-        http = properties.section(HttpSection)
+        http, sending = properties.section(HttpSection), properties.section(SendingSection)
         source = properties.section(SourceSection)
         return cls(
             uri=job.source.uri,
-            method="GET" if http.method == _UNENCODED else http.method,
-            encodes=http.method != _UNENCODED,
+            method="GET" if sending.method == _UNENCODED else sending.method,
+            encodes=sending.method != _UNENCODED,
             headers=http.headers,
             authentication=http.authentication,
             username=job.source.username,
@@ -93,8 +94,8 @@ class HttpSettings:
             proxy=source.proxy,
             retry=RetryBudget(http.retries, http.retry_s),
             declared=frozenset(parameter.name for parameter in job.extraction.parameters),
-            idempotency_header=http.idempotency_header,
-            repeats_unsafe=http.repeats_unsafe,
+            idempotency_header=sending.idempotency_header,
+            repeats_unsafe=sending.repeats_unsafe,
             renewal=_renewal(properties["ms.secondary.input"]),
             body_wait_s=http.body_wait_s,
             hosts=source.hosts,

@@ -18,6 +18,7 @@ from dil.config.secondary import has_payload
 from dil.model.egress import AuditSpec, EgressSpec
 from dil.model.properties import Properties
 from dil.model.section import ONE_OF, Bool, Int, Long, PathText, Scope, Section, Support, Text, prop
+from dil.spi.http import IDEMPOTENCY_HEADER, METHOD, SendingSection
 
 _FAILED = "ms.egress.failed.rows"
 _ROWS = "ms.egress.batch.rows"
@@ -26,9 +27,6 @@ _RESUME = "ms.egress.resume"
 _AUDIT = "ms.audit.enabled"
 _TOPIC = "ms.kafka.audit.topic.name"
 _COMMIT = "ms.state.cursor.commit"
-_METHOD = "ms.http.request.method"
-_KEY = "ms.http.idempotency.header"
-_UNSAFE = "ms.http.retry.unsafe"
 _ONCE = frozenset({"POST", "PATCH"})
 
 
@@ -225,12 +223,12 @@ def _check_sending(values: Properties, egress: EgressSection, findings: Findings
             f"is {egress.batch_rows}, and nothing says where the rows go in the body",
             f"Name the member that holds them: {_FIELD}=records.",
         )
-    origin = findings.origins.get(_METHOD)
-    is_known = bool(values.text(_KEY)) or values.boolean(_UNSAFE)
-    if origin is not None and values.text(_METHOD).upper() in _ONCE and not is_known:
+    origin, sending = findings.origins.get(METHOD), values.section(SendingSection)
+    is_known = bool(sending.idempotency_header) or sending.repeats_unsafe
+    if origin is not None and sending.method in _ONCE and not is_known:
         findings.information(
-            f"rows are sent by {values.text(_METHOD)} without {_KEY}: once one was taken, a work"
-            " unit that fails is not sent again before somebody has looked"
+            f"rows are sent by {sending.method} without {IDEMPOTENCY_HEADER}: once one was taken,"
+            " a work unit that fails is not sent again before somebody has looked"
             " (ms.egress.send.again)",
             origin,
         )

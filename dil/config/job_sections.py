@@ -18,6 +18,7 @@ from dil.model.job import (
     SourceSpec,
 )
 from dil.model.properties import Properties
+from dil.spi.http import ContentTypesSection
 from dil.spi.source import SourceSection
 
 
@@ -49,7 +50,7 @@ def extraction_section(
         cleansing=schema.cleansing if schema.cleansing.enabled else None,
         default_types=tuple(section.default_types.items()),
         charset=section.charset,
-        extra_content_types=_content_types(values.typed("ms.http.response.type", dict)),
+        extra_content_types=values.section(ContentTypesSection).accepted,
         primary_keys=dataset.primary_keys,
         delta_fields=dataset.delta_fields,
         min_records=values.section(PlanningSection).min_records,
@@ -57,10 +58,3 @@ def extraction_section(
         preprocessors=preprocessors,
         expansion=expansion(values),
     )
-
-
-def _content_types(members: dict[str, str]) -> tuple[str, ...]:
-    """Return the accepted types in lower case, none without a Content-Type (B7.8)."""
-    if "content-type" not in {name.lower() for name in members}:
-        return ()
-    return tuple(media_type.lower() for media_type in members.values())

@@ -24,6 +24,7 @@ from dil.model.properties import Properties
 from dil.model.section import Long, Scope, Section, ValueType, Written, prop
 from dil.model.settings import Pagination, SessionKeyField
 from dil.spi.converter import Converter
+from dil.spi.http import METHOD, SendingSection
 from dil.spi.reading import ShapeError, Surroundings, as_object, build, texts
 from dil.spi.registry import is_built_in, load
 from dil.text.property_paths import DocumentPath, path_problem
@@ -31,10 +32,8 @@ from dil.text.regular_expressions import check_regex
 
 _PAGING = "ms.pagination"
 _COMMIT = "ms.state.cursor.commit"
-_METHOD = "ms.http.request.method"
 _PAGE_TYPES = frozenset({"pagestart", "pagesize", "pageno"})
 _HTTP = "connectors.http"
-_GETS = frozenset({"GET", "GET_XE"})
 
 
 def _pagination(value: JsonValue, around: Surroundings) -> Pagination:
@@ -208,10 +207,11 @@ def _check_payload(
     if connector is None:
         return
     is_http = connector.module.startswith(_HTTP)
-    if is_http and values.text(_METHOD).upper() in _GETS:
+    sending = values.section(SendingSection)
+    if is_http and sending.is_safe:
         findings.problem(
-            _METHOD,
-            f"is {values.text(_METHOD)}, which has no body, and {SECONDARY} has rows to send",
+            METHOD,
+            f"is {sending.method}, which has no body, and {SECONDARY} has rows to send",
             "Use POST or PUT.",
         )
     elif not is_http and is_built_in(connector):

@@ -15,11 +15,9 @@ from dil.config.secondary import KEY as SECONDARY
 from dil.config.secondary import variables_given
 from dil.config.source_units import members_of_source
 from dil.config.watermarks import WATERMARK, PlanningSection
-from dil.model.authentication import Authentication
 from dil.model.job import PlanningSpec
 from dil.model.json import JsonValue, as_text
 from dil.model.properties import Properties
-from dil.model.secret import Secret
 from dil.model.settings import Pagination, Parameter, flat_parameters
 from dil.model.suggestions import nearest, quote
 from dil.spi.registry import JAVA_NAMES, PluginKind, simple_name
@@ -273,12 +271,9 @@ def _uses(values: Properties) -> Iterator[_Use]:
     yield _Use(URI, mark + query)
     if _reads_database(values):
         yield _Use(STATEMENT, values.section(DatabaseSection).statement, is_vital=True)
-    headers = values["ms.http.request.headers"]
-    for text in headers.values() if isinstance(headers, dict) else ():
-        yield _Use("ms.http.request.headers", _revealed(text))
-    authentication = values["ms.authentication"]
-    if isinstance(authentication, Authentication) and authentication.token is not None:
-        yield _Use("ms.authentication", authentication.token.reveal())
+    for section in values.sections():
+        for key, text in section.templates():
+            yield _Use(key, text)
     for parameter in all_parameters(values):
         for text in _strings(parameter.value):
             yield _Use(KEY, text)
@@ -289,10 +284,6 @@ def _uses(values: Properties) -> Iterator[_Use]:
 def _reads_database(values: Properties) -> bool:
     name = simple_name(current_name(values.section(JobSection).source_class))
     return JAVA_NAMES[PluginKind.CONNECTOR].get(name, name) == "jdbc"
-
-
-def _revealed(text: object) -> str:
-    return text.reveal() if isinstance(text, Secret) else str(text)
 
 
 def _strings(value: JsonValue | tuple[object, ...]) -> Iterator[str]:

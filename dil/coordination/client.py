@@ -12,12 +12,13 @@ from multiprocessing.connection import Connection
 import msgspec
 
 from dil.coordination import wire
-from dil.coordination.desk import BUDGET, Desk, Limits
+from dil.coordination.desk import Desk, Limits
 from dil.coordination.pace import Ticket
 from dil.errors import TransientSourceError
 from dil.model.secret import Secret
 from dil.model.task import CoordinatorAddress
 from dil.secrets import learn
+from dil.spi.http import BUDGET
 
 _LOG = logging.getLogger(__name__)
 _CONNECT_S = 10.0

@@ -12,12 +12,10 @@ from dil.coordination.pace import Pace, Ticket
 from dil.coordination.tokens import TokenKeeper, no_credentials
 from dil.errors import QuotaError
 from dil.model.job import Job
-from dil.model.rate import RateLimit
 from dil.model.secret import Secret
 from dil.spi.coordination import CredentialSource
+from dil.spi.http import BUDGET, LimitsSection
 
-RATE = "ms.http.rate.limit"
-BUDGET = "ms.http.requests.max"
 _BUDGET_FIX = f"The next run goes on; raise {BUDGET} to do more in one run."
 _QUOTA_FIX = "The next run goes on with what is missing."
 
@@ -32,11 +30,9 @@ class Limits:
     @classmethod
     def of(cls, job: Job) -> Limits:
         """Read the properties of a job."""
-        rate, requests = job.properties.get(RATE), job.properties.get(BUDGET)
-        return cls(
-            rate.interval_s if isinstance(rate, RateLimit) else 0.0,
-            requests if isinstance(requests, int) else 0,
-        )
+        limits = job.properties.section(LimitsSection)
+        rate = limits.rate_limit
+        return cls(rate.interval_s if rate else 0.0, limits.max_requests)
 
     def __bool__(self) -> bool:
         return bool(self.interval_s or self.requests)

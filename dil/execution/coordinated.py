@@ -10,16 +10,15 @@ from dataclasses import dataclass, replace
 from dil import coordination
 from dil.coordination.desk import Desk
 from dil.errors import QuotaError
-from dil.model.authentication import Authentication
-from dil.model.job import Job
 from dil.model.task import Failure, RunContext
 from dil.observe.progress import counted, human_bytes
+from dil.spi.connector import Connector
+from dil.spi.registry import load
 from dil.task.outlook import quota_spent
 
 log = logging.getLogger(__name__)
 
 LOOPBACK = "127.0.0.1"
-_AUTHENTICATION = "ms.authentication"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +62,8 @@ def coordinated(run: RunContext, place: Place) -> Iterator[Coordinated]:
         yield Coordinated(run)
         return
     with coordination.served(desk, place.host, place.told, place.tasks) as server:
-        told_run = replace(run, job=_for_tasks(run.job), coordinator=server.address)
+        connector: type[Connector] = load(run.job.source.connector)
+        told_run = replace(run, job=connector.for_tasks(run.job), coordinator=server.address)
         yield Coordinated(told_run, desk)
     told = desk.totals
     log.info(
@@ -71,12 +71,3 @@ def coordinated(run: RunContext, place: Place) -> Iterator[Coordinated]:
         counted(desk.granted, "request"), counted(told.rows, "row"), human_bytes(told.size),
         extra={"event": "coordinator.totals"},
     )  # fmt: skip
-
-
-def _for_tasks(job: Job) -> Job:
-    """Return the job without the secrets of an OAuth2 grant: tokens are fetched on the driver."""
-    authentication = job.properties.get(_AUTHENTICATION)
-    if not isinstance(authentication, Authentication) or not authentication.is_fetched:
-        return job
-    kept = job.properties.having(_AUTHENTICATION, authentication.without_grant())
-    return replace(job, properties=kept)

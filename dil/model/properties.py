@@ -80,6 +80,10 @@ class Properties(Mapping[str, object]):
         sections = (_having(each, name, value) for each in self._sections.values())
         return Properties({**self._values, name: value}, self._origins, sections)
 
+    def sections(self) -> tuple[Section, ...]:
+        """Return all sections of the job."""
+        return tuple(self._sections.values())
+
     def section(self, kind: type[S]) -> S:
         """Return the section of a class; its defaults where the job has none."""
         found = self._sections.get(kind)

@@ -15,7 +15,7 @@ them. Nothing here imports pydantic: a section travels to tasks as the plain val
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, Field, dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, Protocol, TypeAlias, cast, get_args
@@ -223,6 +223,10 @@ def prop(  # noqa: PLR0913 - all that there is to say of a property, by name
 @dataclass(frozen=True, slots=True)
 class Section:
     """Base of all sections."""
+
+    def templates(self) -> Iterable[tuple[str, str]]:
+        """Return the texts in which each request has variables replaced, with their properties."""
+        return ()
 
 
 def property_name(declared: Field[Any]) -> str:

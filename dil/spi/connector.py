@@ -237,6 +237,11 @@ class Connector(ABC):
         return None
 
     @classmethod
+    def for_tasks(cls, job: Job) -> Job:
+        """Return the job as tasks get it: without secrets that only ``credentials`` needs."""
+        return job
+
+    @classmethod
     def may_repeat_rows(cls, job: Job) -> bool:
         """Tell whether a payload row may be sent again when nobody knows whether it was taken.
 

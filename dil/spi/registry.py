@@ -124,7 +124,12 @@ SECTIONS: dict[str, tuple[str, ...]] = {
         "connectors.jdbc.section:JdbcSection",
         "connectors.s3.section:S3Section",
     ),
-    "http": ("connectors.http.section:HttpSection",),
+    "http": (
+        "dil.spi.http:SendingSection",
+        "connectors.http.section:HttpSection",
+        "dil.spi.http:ContentTypesSection",
+        "dil.spi.http:LimitsSection",
+    ),
 }
 JAVA_PACKAGES = ("com.linkedin.cdi.", "org.apache.gobblin.")
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import pickle
 from pathlib import Path
 
 import pytest
 
+from connectors.http import HttpConnector
 from dil.model.authentication import Authentication
 from dil.model.rate import RateLimit
 from dil.model.secret import Secret
@@ -40,6 +42,14 @@ def test_a_key_for_a_header_and_one_for_the_query(job_file):
 
     assert (header.location, header.name, header.token) == ("header", "X-K", Secret("t"))
     assert query.location == "query"
+
+
+def test_tasks_get_no_secret_that_only_the_driver_needs(job_file):
+    """It fetches the tokens, and tasks ask it for them."""
+    job = job_file.load({KEY: json.dumps(CLIENT)}).job
+
+    assert b"s3cret" in pickle.dumps(job)
+    assert b"s3cret" not in pickle.dumps(HttpConnector.for_tasks(job))
 
 
 def test_client_credentials_with_everything(job_file, monkeypatch):

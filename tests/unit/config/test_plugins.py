@@ -154,7 +154,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Literal
 from annotated_types import Ge, Le
-from dil.model.section import ONE_OF, Duration, Long, Section, SecretText, prop
+from dil.model.section import ONE_OF, Duration, Long, Section, SecretText, Text, prop
 from dil.spi.connector import Connector
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +165,10 @@ class Cursor(Section):
     order: Annotated[Literal["up", "down"], ONE_OF] = prop(
         "ms.x.shop.order", "Order.", default="up", required=True
     )
+    path: Text = prop("ms.x.shop.path", "Path.", default="", variables=True)
+
+    def templates(self):
+        yield "ms.x.shop.path", self.path
 
 class Shop(Connector):
     sections = (Cursor,)
@@ -192,6 +196,16 @@ def test_a_class_of_the_users_declares_its_properties_as_a_section(job_file, sho
     assert (cursor.size, cursor.overlap_ms, cursor.order) == (20, 60_000, "down")
     assert cursor.key.reveal() == "k"
     assert job.properties["ms.x.shop.size"] == 20
+
+
+def test_variables_in_a_section_of_the_users_need_a_value(job_file, shop_with_section):
+    given = {
+        "source.class": f"{shop_with_section}:Shop",
+        "ms.x.shop.order": "up",
+        "ms.parameters": '[{"name":"kind","value":"order"}]',
+    }
+    assert "ms.x.shop.path" not in job_file.notices({**given, "ms.x.shop.path": "{{kind}}"})
+    assert "ms.x.shop.path" in job_file.notices({**given, "ms.x.shop.path": "{{kinds}}"})
 
 
 def test_all_that_is_wrong_with_a_section_of_the_users_is_a_problem(job_file, shop_with_section):
