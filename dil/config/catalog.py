@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Literal
 
 from dil.config.findings import Findings
 from dil.config.identity import DatasetSection
+from dil.config.preprocessing import is_file_dump
+from dil.config.publishing import FINAL_DIR, PublishingSection
 from dil.config.schema import SchemaSection
 from dil.config.tables import FORMAT, TablesSection, is_of_files
 from dil.config.warehouse import URL, WarehouseSection
@@ -17,7 +19,7 @@ from dil.config.writing import FORMAT as WRITTEN
 from dil.config.writing import PATH_TYPE, WritingSection
 from dil.model.catalog import LABEL_FIELDS, CatalogSpec, CatalogType
 from dil.model.destination import Layout
-from dil.model.job import OutputFormat
+from dil.model.job import OutputFormat, PublishingSpec
 from dil.model.properties import Properties
 from dil.model.schema import Primitive
 from dil.model.section import ONE_OF, Scope, Section, Text, prop
@@ -91,25 +93,33 @@ class CatalogSection(Section):
     )
 
 
-def catalog_section(
-    values: Properties, folder: Path, findings: Findings, *, run_folder: bool
-) -> CatalogSpec | None:
-    """Return the catalog's table, None for none; relative paths start at ``folder``.
+def with_catalog(
+    publishing: PublishingSpec, values: Properties, folder: Path, findings: Findings
+) -> PublishingSpec:
+    """Return where rows are published, with the catalog's table if there is one.
 
-    ``run_folder`` tells that each run publishes into a folder of its own.
+    Relative paths start at ``folder``.
     """
     section = values.section(CatalogSection)
     if section.type == "none":
-        _note_unused(values, findings)
-        return None
-    _check_output(values, findings, run_folder=run_folder)
+        if not is_file_dump(values):
+            _note_unused(values, findings)
+        return publishing
+    if is_file_dump(values):
+        findings.problem(
+            TYPE,
+            f"is {quote(section.type)}, and this job dumps files as they are",
+            "Leave it out: a catalog has tables of rows.",
+        )
+        return publishing
+    _check_output(values, findings, run_folder=publishing.run_folder)
     _check_columns(values, findings)
     kind = CatalogType(section.type)
     if kind is CatalogType.GLUE:
         _check_glue(section, findings)
     dataset = values.section(DatasetSection)
     database = section.database or dataset.namespace.rpartition(".")[2]
-    return CatalogSpec(
+    spec = CatalogSpec(
         type=kind,
         database=_name(DATABASE, database, values, findings),
         table=_name(TABLE, section.table or dataset.table, values, findings),
@@ -119,17 +129,7 @@ def catalog_section(
         region=section.region,
         endpoint=section.endpoint,
     )
-
-
-def refuse_catalog_of_dumps(values: Properties, findings: Findings) -> None:
-    """Refuse a table for files that are dumped as they are."""
-    kind = values.section(CatalogSection).type
-    if kind != "none":
-        findings.problem(
-            TYPE,
-            f"is {quote(kind)}, and this job dumps files as they are",
-            "Leave it out: a catalog has tables of rows.",
-        )
+    return replace(publishing, catalog=spec)
 
 
 def _note_unused(values: Properties, findings: Findings) -> None:
@@ -149,9 +149,9 @@ def _check_output(values: Properties, findings: Findings, *, run_folder: bool) -
             "Leave it out. Iceberg tables have a catalog of their own, ms.iceberg.catalog.uri.",
         )
         return
-    if values.text("data.publisher.final.dir").lower().startswith(("webhdfs:", "swebhdfs:")):
+    if values.section(PublishingSection).final_dir.lower().startswith(("webhdfs:", "swebhdfs:")):
         findings.problem(
-            "data.publisher.final.dir",
+            FINAL_DIR,
             f"is read over HTTP, which Spark's own client of HDFS cannot, and {TYPE} is set",
             "Write hdfs://host:8020/folder; the name node's web server must have port 9870.",
         )
@@ -176,7 +176,7 @@ def _check_output(values: Properties, findings: Findings, *, run_folder: bool) -
 def _check_columns(values: Properties, findings: Findings) -> None:
     """Refuse columns that Hive could not tell apart, or has no type for."""
     fields = values.section(TablesSection).partition_fields
-    is_by_label = values.text("ms.publish.layout") == Layout.TIMELABEL
+    is_by_label = values.section(PublishingSection).layout is Layout.TIMELABEL
     apart = [*(LABEL_FIELDS if is_by_label else ()), *fields]
     columns = values.section(SchemaSection).columns
     inside = [column.name for column in columns if column.name not in fields]

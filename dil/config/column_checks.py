@@ -17,7 +17,7 @@ from dil.config.identity import DELTAS, KEYS, DatasetSection
 from dil.config.job_classes import Plugins
 from dil.config.merging import MergingSection
 from dil.config.preprocessing import is_file_dump
-from dil.config.publishing_section import publish_mode
+from dil.config.publishing import publish_mode
 from dil.config.schema import SchemaSection
 from dil.config.tables import TablesSection
 from dil.config.timelabels_section import TimelabelsSection

@@ -178,7 +178,7 @@ def audit_section(values: Properties, folder: Path, findings: Findings) -> Audit
     egress = values.section(EgressSection)
     return AuditSpec(
         enabled=egress.audits,
-        directory=path_of(values, "ms.audit.dir", folder, findings),
+        directory=path_of(egress.audit_dir, "ms.audit.dir", folder, findings),
         is_required=egress.is_audit_required,
     )
 

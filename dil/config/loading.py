@@ -19,11 +19,12 @@ from dil.config import (
     paging,
     parameter_checks,
     preprocessing,
-    publishing_checks,
+    rereading,
     row_checks,
     secondary,
 )
 from dil.config.canonical import canonical
+from dil.config.catalog import with_catalog
 from dil.config.conversion import check_contract, conversion_spec
 from dil.config.digest import digest
 from dil.config.effective import (
@@ -52,7 +53,7 @@ from dil.config.plugins import (
     own_classes,
     read_plugin_properties,
 )
-from dil.config.publishing_section import check_layout, publishing_section
+from dil.config.publishing import publishing_spec
 from dil.config.reader import read_job, with_overrides
 from dil.config.running import running_section
 from dil.config.state import state_section
@@ -213,7 +214,8 @@ class _Builder(Struct):
         extraction.check_data_field(properties, plugins.extractor, findings)
         planning = planning_section(properties, findings)
         writing = writing_spec(properties)
-        publishing = publishing_section(properties, folder, findings)
+        publishing = publishing_spec(properties, folder, findings)
+        publishing = with_catalog(publishing, properties, folder, findings)
         publishing = with_labels(publishing, planning.timelabel, properties, findings)
         state = state_section(properties, folder, findings)
         running = running_section(properties, plugin_folders, findings)
@@ -232,12 +234,11 @@ class _Builder(Struct):
         preprocessing.check_dump(properties, findings)
         check_writing(properties, publishing.final_dir, findings)
         check_rows_apart(properties, findings)
-        check_layout(properties, findings)
         check_contract(properties, state, findings)
         conversion_checks.check_conversion(properties, plugins.converters, findings)
         column_checks.check_columns(properties, plugins, findings)
-        publishing_checks.check_publishing(
-            publishing_checks.Parts(planning, publishing, state, is_dump=bool(writing.file_name)),
+        rereading.check_rereading(
+            rereading.Parts(planning, publishing, state, is_dump=bool(writing.file_name)),
             properties,
             findings,
         )

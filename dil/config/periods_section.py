@@ -10,7 +10,7 @@ from dataclasses import replace
 from dil.config.findings import Findings
 from dil.config.identity import JobSection
 from dil.config.java_names import current_name
-from dil.config.publishing_section import publish_mode
+from dil.config.publishing import publish_mode
 from dil.config.source_units import units_of_source
 from dil.config.timelabels_section import (
     CATCHUP,
@@ -19,7 +19,7 @@ from dil.config.timelabels_section import (
     TimelabelsSection,
     as_written,
 )
-from dil.config.timeseries import is_timeseries
+from dil.config.warehouse import is_timeseries
 from dil.config.watermarks import PARTITION, PlanningSection
 from dil.errors import PluginError
 from dil.model.job import PublishMode

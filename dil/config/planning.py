@@ -7,7 +7,7 @@ from dataclasses import fields
 from dil.config.egress import ProgressSection
 from dil.config.findings import Findings
 from dil.config.identity import DatasetSection
-from dil.config.publishing_section import publish_mode
+from dil.config.publishing import publish_mode
 from dil.config.secondary import KEY as SECONDARY
 from dil.config.secondary import SecondarySection
 from dil.config.source_units import check_units_of_source, units_of_source

@@ -17,7 +17,7 @@ from dil.config.egress import EgressSection, ProgressSection
 from dil.config.extraction import ExtractionSection
 from dil.config.findings import Findings
 from dil.errors import PluginError
-from dil.model.job import ExpansionSpec, PreprocessorSpec, PublishMode
+from dil.model.job import ExpansionSpec, PreprocessorSpec
 from dil.model.json import JsonValue, as_text
 from dil.model.properties import Properties
 from dil.model.secret import Secret
@@ -46,7 +46,6 @@ KEYSTORE = "keystore_path"
 _FILE_NAME = "ms.extractor.target.file.name"
 _GPG = "GpgProcessor"
 _SECRET = re.compile(r"passw|passphrase|secret|token", re.IGNORECASE)
-_PUBLISHERS = ("data.publisher.type", "data.publisher.job.type")
 _MEMBERS = (
     ("(preprocessor)", "object of texts", "Named as in `ms.extract.preprocessors`."),
     (
@@ -258,7 +257,6 @@ def check_preprocessors(
 def check_dump(values: Properties, findings: Findings) -> None:
     """Check what belongs to a file dump, and what cannot go with one."""
     if not is_file_dump(values):
-        _check_publishers(values, findings)
         return
     if not dump_name(values):
         findings.problem(
@@ -266,28 +264,12 @@ def check_dump(values: Properties, findings: Findings) -> None:
             "is required by a file dump and not set",
             "Name the file below data.publisher.final.dir; {{variables}} tell work units apart.",
         )
-    if values["ms.publish.mode"] not in (None, PublishMode.APPEND):
-        findings.problem(
-            "ms.publish.mode",
-            "is nothing for a file dump: a file replaces the one of the same name, no other",
-            "Leave it out.",
-        )
     for key, is_set in (
         ("ms.state.cursor.commit", values.section(ProgressSection).commit == "page"),
         ("ms.egress.resume", values.section(EgressSection).resumes),
     ):
         if is_set:
             findings.problem(key, "is for rows, not for a file dump", "Leave it out.")
-
-
-def _check_publishers(values: Properties, findings: Findings) -> None:
-    for key in _PUBLISHERS:
-        if simple_name(values.text(key)) == "NoopPublisher":
-            findings.problem(
-                key,
-                "is NoopPublisher, and rows that are not published are lost",
-                "Leave it out; it is for file dumps.",
-            )
 
 
 def _key(name: str, parameters: Mapping[str, object]) -> str:

@@ -15,9 +15,6 @@ REFERENCE = "reference/properties.md"
 
 _NAMED = re.compile(r"`([A-Za-z][\w.]*)`")
 _NEIGHBOURS = 6
-_SAMPLES: Mapping[str, str] = {
-    "data.publisher.final.dir": "/data/lake",
-}
 _SAMPLES_BY_TYPE: Mapping[ValueType, str] = {
     ValueType.BOOL: "true",
     ValueType.REGEX: ".*[.]csv",
@@ -55,7 +52,7 @@ def example(entry: Property) -> str:
     """Return a line of a job file, empty text where every text would do."""
     if form := form_of(entry):
         return f"{entry.name}={form.example}"
-    value = entry.example or _SAMPLES.get(entry.name) or entry.default
+    value = entry.example or entry.default
     value = value or (entry.words[0] if entry.words else _SAMPLES_BY_TYPE.get(entry.type, ""))
     if not value and entry.type in {ValueType.INT, ValueType.LONG}:
         value = str(entry.low or 1)

@@ -11,6 +11,7 @@ from dil.config.egress import ProgressSection, resumes
 from dil.config.findings import Findings
 from dil.config.identity import JobSection
 from dil.config.paging import PagingSection
+from dil.config.publishing import AT_JOB_LEVEL, REPLACES, PublishingSection
 from dil.model.job import CommitPolicy, RunningSpec
 from dil.model.properties import Properties
 from dil.model.section import (
@@ -27,9 +28,6 @@ from dil.model.section import (
     Written,
     prop,
 )
-
-_AT_JOB_LEVEL = "publish.data.at.job.level"
-_REPLACES = "data.publisher.replace.final.dir"
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,17 +189,18 @@ def _commit_policy(values: Properties, findings: Findings) -> CommitPolicy:
     policy = values.section(ExecutionSection).commit_policy
     if policy == "partial":
         findings.notice("job.commit.policy", 'is "partial"', "Write successful; it means the same.")
-    if values.boolean(_AT_JOB_LEVEL):
+    publishing = values.section(PublishingSection)
+    if publishing.is_at_job_level:
         return CommitPolicy.FULL if policy == "full" else CommitPolicy.SUCCESSFUL
-    if values.boolean(_REPLACES):
+    if publishing.replaces:
         findings.problem(
-            _AT_JOB_LEVEL,
-            f"is false, and {_REPLACES} is true: each task would take out what others published",
+            AT_JOB_LEVEL,
+            f"is false, and {REPLACES} is true: each task would take out what others published",
             "Leave one of them out.",
         )
     else:
         findings.notice(
-            _AT_JOB_LEVEL,
+            AT_JOB_LEVEL,
             "is false: work units that succeed are published though others fail, all at the end",
             "Write job.commit.policy=successful; it means the same here.",
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dil.config.findings import Findings
-from dil.config.publishing_section import publish_mode
+from dil.config.publishing import publish_mode
 from dil.config.watermarks import PARTITION, WATERMARK, PlanningSection
 from dil.model.job import PublishMode
 from dil.model.properties import Properties

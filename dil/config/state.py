@@ -208,7 +208,7 @@ def state_section(values: Properties, folder: Path, findings: Findings) -> State
     directory = (
         str(folder / DEFAULT_STATE_FOLDER)
         if is_default_place
-        else path_of(values, "state.store.dir", folder, findings)
+        else path_of(section.directory, "state.store.dir", folder, findings, is_anywhere=True)
     )
     if kind == "fs":
         kind = "sqlite" if is_local(directory) else "filelog"

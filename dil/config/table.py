@@ -19,12 +19,12 @@ from dil.config.paging import PagingSection
 from dil.config.parameters import ParametersSection
 from dil.config.preprocessing import DumpSection, PreprocessingSection
 from dil.config.property import Group, Property
+from dil.config.publishing import PublishingSection
 from dil.config.running import EventsSection, ExecutionSection
 from dil.config.schema import SchemaSection
 from dil.config.secondary import SecondarySection
 from dil.config.sections import properties_of
 from dil.config.state import StateSection
-from dil.config.table_output import PUBLISHING
 from dil.config.tables import TablesSection
 from dil.config.timelabels_section import TimelabelsSection
 from dil.config.timeseries import TimeseriesSection
@@ -69,7 +69,7 @@ GROUPS: tuple[Group, ...] = (
     _group("schema", "Schema", SchemaSection),
     _group("conversion", "Conversion", ConversionSection),
     _group("writing", "Writing files", WritingSection),
-    PUBLISHING,
+    _group("publishing", "Publishing", PublishingSection),
     _group("tables", "Tables of files", TablesSection),
     _group("merging", "Merging by key", MergingSection),
     _group("warehouse", "Warehouse tables", WarehouseSection, TimeseriesSection),

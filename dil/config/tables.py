@@ -14,7 +14,7 @@ from typing import Annotated
 
 from dil.config.egress import progress_key
 from dil.config.findings import Findings
-from dil.config.identity import NAMESPACE, TABLE, DatasetSection
+from dil.config.identity import NAMESPACE, DatasetSection
 from dil.config.preprocessing import is_file_dump
 from dil.config.schema import SchemaSection
 from dil.config.state import DEFAULT_STATE_FOLDER, SERVER_KINDS, StateSection
@@ -30,7 +30,6 @@ from dil.storage.locations import PathError, any_path, is_local, local_path
 
 FORMAT, FIELDS = "ms.table.format", "ms.table.partition.fields"
 CATALOG = "ms.iceberg.catalog.uri"
-_FINAL_DIR = "data.publisher.final.dir"
 _DEFAULT_CATALOG = "iceberg-catalog.db"
 _PACKAGES = {TableFormat.DELTA: "deltalake", TableFormat.ICEBERG: "pyiceberg"}
 _CATALOG_FORMS = (
@@ -41,8 +40,6 @@ _SERVERS = re.compile(r"(https?|postgres(ql)?|mysql|mariadb)(\+[a-z0-9_]+)?://.+
 _SQLITE = re.compile(
     r"(?P<scheme>sqlite(\+[a-z0-9_]+)?)://(/(?P<path>[^?]*))?(?P<rest>\?.*)?", re.DOTALL
 )
-# URLs end, or are decoded, at these, and the libraries of tables name files by URLs.
-_NO_URL = frozenset("#?%")
 _NAMING = {"string", "int", "long", "decimal", "boolean", "date"}
 
 
@@ -89,7 +86,6 @@ def table_spec(values: Properties, folder: Path, place: str, findings: Findings)
     catalog, warehouse = None, ""
     if section.format is not TableFormat.FILES:
         _check(section.format, values, findings)
-        _check_place(section.format, place, values, findings)
     if section.format is TableFormat.ICEBERG:
         catalog = _catalog(values, folder, findings)
         warehouse = f"file://{place}" if is_local(place) else place
@@ -134,25 +130,6 @@ def _check(word: TableFormat, values: Properties, findings: Findings) -> None:
             f'is "{word}", and the package {package} is not installed',
             f"Install it: pip install 'dil-spark[{word}]'",
         )
-
-
-def _check_place(word: TableFormat, place: str, values: Properties, findings: Findings) -> None:
-    if not is_local(place) and not place.startswith("s3://"):
-        findings.problem(
-            FORMAT,
-            f'is "{word}", and its library reaches no table at {place}',
-            "Leave it out to publish plain files, or use a local path or s3://bucket/folder.",
-        )
-        return
-    names = (NAMESPACE, TABLE, "writer.file.path")
-    for key, text in ((_FINAL_DIR, place), *((name, values.text(name)) for name in names)):
-        found = sorted(_NO_URL.intersection(text))
-        if found:
-            findings.problem(
-                key,
-                f'has the character "{found[0]}" in it, and {word} tables name files by URLs',
-                f"Use a name without {', '.join(sorted(_NO_URL))}.",
-            )
 
 
 def _check_namespace(values: Properties, findings: Findings) -> None:

@@ -9,10 +9,11 @@ from annotated_types import Ge
 
 from dil.config.findings import Findings
 from dil.config.identity import TABLE
+from dil.config.publishing import MODE, PublishingSection
 from dil.config.tables import TablesSection
 from dil.config.timelabels_section import SCHEDULE, TimelabelsSection
-from dil.config.warehouse import OPERATION, URL, WarehouseSection
-from dil.model.destination import MAX_PARTITIONS, Operation, Physical, TableFormat, TableKind
+from dil.config.warehouse import OPERATION, URL, WarehouseSection, is_timeseries
+from dil.model.destination import MAX_PARTITIONS, Operation, Physical, TableFormat
 from dil.model.job import PublishingSpec, PublishMode
 from dil.model.properties import Properties
 from dil.model.section import ONE_OF, Duration, Int, Scope, Section, prop
@@ -22,7 +23,6 @@ from dil.model.timelabels import TimelabelSpec
 KIND = "ms.warehouse.table.kind"
 RETENTION, MOST = "ms.timeseries.retention", "ms.timeseries.max.partitions"
 PHYSICAL = "ms.timeseries.physical"
-_MODE = "ms.publish.mode"
 _REGISTRY = "timelabel_registry"
 # `_<table>_<timelabel>` has 16 more than the table's name, and PostgreSQL would cut both alike.
 _PG_NAME_BYTES, _MYSQL_NAME_LENGTH = 47, 48
@@ -58,12 +58,6 @@ class TimeseriesSection(Section):
         default=Physical.TABLES,
         scope=Scope.JOB,
     )
-
-
-def is_timeseries(values: Properties) -> bool:
-    """Tell whether rows go to tables of their timelabels."""
-    warehouse = values.section(WarehouseSection)
-    return warehouse.kind is TableKind.TIMESERIES and bool(warehouse.url)
 
 
 def with_labels(
@@ -134,7 +128,8 @@ def _check(values: Properties, table: str, engine: str, findings: Findings) -> N
 
 
 def _check_operation(values: Properties, findings: Findings) -> None:
-    operation, mode = values.section(WarehouseSection).operation, values[_MODE]
+    operation = values.section(WarehouseSection).operation
+    mode = values.section(PublishingSection).mode
     if operation in {Operation.REPLACE, Operation.UPSERT}:
         findings.problem(
             OPERATION,
@@ -142,9 +137,9 @@ def _check_operation(values: Properties, findings: Findings) -> None:
             "take the place of its earlier ones",
             f"Leave it out, or set {KIND}=regular.",
         )
-    if mode is not None and mode != PublishMode.WINDOW_REPLACE:
+    if mode not in (None, PublishMode.WINDOW_REPLACE):
         findings.problem(
-            _MODE,
+            MODE,
             f"is {quote(str(mode))}, and a timeseries is published by window_replace",
             f"Leave it out, or set {KIND}=regular.",
         )
@@ -155,13 +150,14 @@ def _note_repeats(
 ) -> None:
     """Say that a label that is run twice has its rows twice, where nobody asked for that."""
     is_timeless = labels is not None and not labels.is_dated
-    if is_timeless and mode is PublishMode.APPEND and values[_MODE] is None:
+    is_asked = values.section(PublishingSection).mode is not None
+    if is_timeless and mode is PublishMode.APPEND and not is_asked:
         findings.notice(
             URL,
             "is where rows are added, and a second run in one period of the schedule adds those of "
             "its timelabel once more",
-            f"Set {_MODE}=window_replace: a label's reading takes the place of its earlier one. Or "
-            f"{_MODE}=append, where that is meant.",
+            f"Set {MODE}=window_replace: a label's reading takes the place of its earlier one. Or "
+            f"{MODE}=append, where that is meant.",
         )
 
 

@@ -29,11 +29,6 @@ PASSWORD = "ms.warehouse.password"  # noqa: S105 - the name of a property
 _PG_NAME_BYTES = 63
 _MYSQL_NAME_LENGTH = 64
 _OWN_TABLES = frozenset({"dil_commit", "dil_part"})
-_MODES = {
-    Operation.REPLACE: {"replace"},
-    Operation.INSERT: {"append", "window_replace"},
-    Operation.UPSERT: {"merge"},
-}
 _DRIVERS = {
     "postgresql": ("adbc_driver_postgresql", "postgresql"),
     "mysql": ("pymysql", "mysql"),
@@ -86,6 +81,12 @@ class WarehouseSection(Section):
     )
 
 
+def is_timeseries(values: Properties) -> bool:
+    """Tell whether rows go to tables of their timelabels."""
+    section = values.section(WarehouseSection)
+    return section.kind is TableKind.TIMESERIES and bool(section.url)
+
+
 def warehouse_section(values: Properties, folder: Path, findings: Findings) -> WarehouseSpec | None:
     """Return the table that rows are loaded into, None for none; paths start at ``folder``.
 
@@ -95,7 +96,6 @@ def warehouse_section(values: Properties, folder: Path, findings: Findings) -> W
     if not section.url:
         _note_unused(values, findings)
         return None
-    _check_operation(values, findings)
     address = _address(section, folder, findings)
     dataset = values.section(DatasetSection)
     schema, table = dataset.namespace.rpartition(".")[2], dataset.table
@@ -150,20 +150,6 @@ def _in_file(found: WarehouseAddress, folder: Path, findings: Findings) -> Wareh
     except PathError as error:
         findings.problem(URL, f"names a file that {error}", "Use a local path.")
         return None
-
-
-def _check_operation(values: Properties, findings: Findings) -> None:
-    """Refuse two ways to publish."""
-    operation = values.section(WarehouseSection).operation
-    mode = values["ms.publish.mode"]
-    if operation is not None and isinstance(mode, str):
-        allowed = _MODES[operation]
-        if mode not in allowed:
-            findings.problem(
-                OPERATION,
-                f'is "{operation}", which contradicts ms.publish.mode={mode}',
-                f"Leave one of them out; {operation} is {' or '.join(sorted(allowed))}.",
-            )
 
 
 def _check_names(engine: str, schema: str, table: str, findings: Findings) -> None:

@@ -1,4 +1,4 @@
-"""Checks of how planning, publishing and state go together. Source: spec README 20, B5.8."""
+"""Rows that runs would read again and keep twice, or never read. Source: spec README 20, B5.8."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Parts:
         return self.publishing.mode is PublishMode.APPEND and not self.is_dump
 
 
-def check_publishing(parts: Parts, values: Properties, findings: Findings) -> None:
+def check_rereading(parts: Parts, values: Properties, findings: Findings) -> None:
     """Say where rows would be read twice and kept twice, or never read at all."""
     if not findings.is_sound(WATERMARK, PARTITION):
         return

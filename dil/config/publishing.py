@@ -1,0 +1,390 @@
+"""Publishing: its properties, and the part of a job that says where and how files become visible.
+
+Source: behaviour.md B14.3, spec README 20.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Annotated, Literal, TypeAlias
+
+from dil.config.findings import Findings
+from dil.config.identity import NAMESPACE, TABLE, DatasetSection
+from dil.config.job_paths import path_of
+from dil.config.merging import merge_spec
+from dil.config.preprocessing import dump_mode, is_file_dump
+from dil.config.tables import (
+    FIELDS,
+    FORMAT,
+    TablesSection,
+    is_of_files,
+    refuse_table_of_dumps,
+    table_spec,
+)
+from dil.config.timelabels_section import SCHEDULE, TimelabelsSection
+from dil.config.warehouse import OPERATION, URL, WarehouseSection, is_timeseries, warehouse_section
+from dil.config.writing import PATH_TYPE, WritingSection
+from dil.model.destination import Layout, Operation, TableFormat
+from dil.model.job import PathType, PublishingSpec, PublishMode, TableType
+from dil.model.properties import Properties
+from dil.model.section import (
+    ONE_OF,
+    Bool,
+    FileSystemUri,
+    ModeBits,
+    PathText,
+    Scope,
+    Section,
+    Support,
+    Text,
+    prop,
+)
+from dil.model.suggestions import quote
+from dil.spi.registry import simple_name
+from dil.storage.locations import is_local
+
+FINAL_DIR, AT_JOB_LEVEL = "data.publisher.final.dir", "publish.data.at.job.level"
+REPLACES = "data.publisher.replace.final.dir"
+MODE, _LAYOUT = "ms.publish.mode", "ms.publish.layout"
+_PATH = "writer.file.path"
+_LABEL_FOLDERS = frozenset("ymdhn")
+_REPLACING = (PublishMode.REPLACE, PublishMode.WINDOW_REPLACE, PublishMode.MERGE)
+# The first of an operation's modes is the one that it is unless the mode is written, too.
+_MODES = {
+    Operation.REPLACE: (PublishMode.REPLACE,),
+    Operation.INSERT: (PublishMode.APPEND, PublishMode.WINDOW_REPLACE),
+    Operation.UPSERT: (PublishMode.MERGE,),
+}
+# URLs end, or are decoded, at these, and the libraries of tables name files by URLs.
+_NO_URL = frozenset("#?%")
+_Publisher: TypeAlias = Literal[
+    "org.apache.gobblin.publisher.BaseDataPublisher",
+    "BaseDataPublisher",
+    "org.apache.gobblin.publisher.NoopPublisher",
+    "NoopPublisher",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class PublishingSection(Section):
+    """Where files become visible, and what becomes of those that are there."""
+
+    final_dir: PathText = prop(
+        "data.publisher.final.dir",
+        "Root of what is published: a path, relative ones start at the job file's folder, or a "
+        "place elsewhere: `s3://bucket/folder`, `gs://bucket/folder`, "
+        "`abfss://container@account.dfs.core.windows.net/folder`, `webhdfs://host:9870/folder`.",
+        default="",
+        required=True,
+        example="/data/lake",
+    )
+    mode: Annotated[PublishMode, ONE_OF] | None = prop(
+        "ms.publish.mode",
+        "append adds rows; replace puts the run's rows in place of all earlier ones; "
+        "window_replace puts a work unit's rows in place of its own earlier ones; merge puts a "
+        "row in place of the earlier one of its primary key. Unset: append for files, or what "
+        "`data.publisher.replace.final.dir` says; for tables and warehouses replace, append or "
+        "merge, as `extract.table.type` and the keys say.",
+        default=None,
+        scope=Scope.JOB,
+    )
+    layout: Annotated[Layout, ONE_OF] = prop(
+        "ms.publish.layout",
+        "timelabel puts files into folders y=/m=/d=/h=/n= of their timelabel.",
+        default=Layout.DEFAULT,
+        scope=Scope.JOB,
+    )
+    replaces: Bool = prop(
+        "data.publisher.replace.final.dir",
+        "Replaces the dataset's folder by each run; has no effect where each run has its own "
+        "folder.",
+        default=False,
+        scope=Scope.JOB,
+    )
+    adds_dataset_path: Bool = prop(
+        "data.publisher.appendExtractToFinalDir",
+        "When false the relative output folder is not added to the final directory.",
+        default=True,
+        scope=Scope.JOB,
+    )
+    dir_mode: ModeBits | None = prop(
+        "data.publisher.permissions",
+        "Permission of folders that publishing makes; unset leaves it to the file system.",
+        default=None,
+        scope=Scope.JOB,
+    )
+    data_publisher_fs_uri: FileSystemUri = prop(
+        "data.publisher.fs.uri",
+        "File system of the final directory; must be local. A directory elsewhere is written "
+        "out: `s3://bucket/folder`.",
+        default="",
+        scope=Scope.JOB,
+        support=Support.NO_EFFECT,
+    )
+    fs_uri: FileSystemUri = prop(
+        "fs.uri",
+        "File system where a more specific key is unset; must be local. Paths elsewhere are "
+        "written out.",
+        default="file:///",
+        support=Support.NO_EFFECT,
+    )
+    publisher: Annotated[_Publisher, ONE_OF] = prop(
+        "data.publisher.type",
+        "Gobblin's publisher; NoopPublisher for file dumps only.",
+        default="org.apache.gobblin.publisher.BaseDataPublisher",
+        scope=Scope.JOB,
+        support=Support.NO_EFFECT,
+        identity=False,
+    )
+    job_publisher: Annotated[_Publisher, ONE_OF] | None = prop(
+        "data.publisher.job.type",
+        "Gobblin's publisher at the end of a run; NoopPublisher for file dumps only.",
+        default=None,
+        scope=Scope.JOB,
+        support=Support.NO_EFFECT,
+        identity=False,
+    )
+    data_publisher_task_type: Text = prop(
+        "data.publisher.task.type",
+        "Gobblin's publisher at the end of a task.",
+        default="",
+        scope=Scope.TASK,
+        support=Support.LATER,
+        identity=False,
+    )
+    data_publisher_final_dir_group: Text = prop(
+        "data.publisher.final.dir.group",
+        "Group of published data.",
+        default="",
+        scope=Scope.JOB,
+        support=Support.LATER,
+    )
+    is_at_job_level: Bool = prop(
+        "publish.data.at.job.level",
+        "Publishes after all work units, and false all that succeeded though others fail, as "
+        "`job.commit.policy=successful` does.",
+        default=True,
+        scope=Scope.JOB,
+    )
+
+
+def publish_mode(values: Properties) -> PublishMode:
+    """Return the mode; unset it follows ``data.publisher.replace.final.dir``.
+
+    Where each run has a folder of its own there is nothing to replace. Of dumped files each
+    replaces the one of its own name, no other. For tables and warehouses it follows the table's
+    type, and whether there are keys (spec README 20). What a run read of a timelabel takes the
+    place of the earlier reading, always.
+    """
+    if is_file_dump(values):
+        return PublishMode.APPEND
+    section = values.section(PublishingSection)
+    if section.mode is not None:
+        return section.mode
+    if is_timeseries(values):
+        return PublishMode.WINDOW_REPLACE
+    warehouse = values.section(WarehouseSection)
+    if warehouse.operation is not None and warehouse.url is not None:
+        return _MODES[warehouse.operation][0]
+    if section.replaces and not has_run_folder(values):
+        return PublishMode.REPLACE
+    return PublishMode.APPEND if is_of_files(values) else _mode_of_table(values)
+
+
+def _mode_of_table(values: Properties) -> PublishMode:
+    dataset = values.section(DatasetSection)
+    if dataset.table_type is TableType.SNAPSHOT_ONLY:
+        return PublishMode.REPLACE
+    if dataset.table_type is TableType.SNAPSHOT_APPEND and dataset.primary_keys:
+        return PublishMode.MERGE
+    return PublishMode.APPEND
+
+
+def has_run_folder(values: Properties) -> bool:
+    """Tell whether each run publishes into a folder of its own.
+
+    A mode that replaces, and folders by timelabel, need one folder for all runs, so there is one
+    unless the path type was written out.
+    """
+    section, writing = values.section(PublishingSection), values.section(WritingSection)
+    if is_file_dump(values) or not is_of_files(values):
+        return False
+    is_shared = section.layout is Layout.TIMELABEL or section.mode in _REPLACING
+    if is_shared and PATH_TYPE not in values.explicit:
+        return False
+    return section.adds_dataset_path and not writing.path and writing.path_type is PathType.DEFAULT
+
+
+def publishing_spec(values: Properties, folder: Path, findings: Findings) -> PublishingSpec:
+    """Return where and how files are published; what is wrong goes to findings."""
+    if is_file_dump(values):
+        return _dump_spec(values, folder, findings)
+    section, writing = values.section(PublishingSection), values.section(WritingSection)
+    _check_publishers(section, findings)
+    mode = _checked_mode(values, findings)
+    final_dir = path_of(section.final_dir, FINAL_DIR, folder, findings, is_anywhere=True)
+    _check_names(values, final_dir, findings)
+    if section.layout is Layout.TIMELABEL:
+        _check_label_folders(values, findings)
+    return PublishingSpec(
+        final_dir=final_dir,
+        dataset_path=_dataset_path(values, findings),
+        run_folder=has_run_folder(values),
+        mode=mode,
+        extract_id_zone=values.section(DatasetSection).extract_id_zone,
+        dir_mode=section.dir_mode if writing.dir_mode is None else writing.dir_mode,
+        file_mode=writing.file_mode,
+        layout=section.layout,
+        merge=merge_spec(values, mode, findings),
+        table=table_spec(values, folder, final_dir, findings),
+        warehouse=warehouse_section(values, folder, findings),
+    )
+
+
+def _dump_spec(values: Properties, folder: Path, findings: Findings) -> PublishingSpec:
+    """Return where dumped files go: their names alone say where below the final directory."""
+    refuse_table_of_dumps(values, findings)
+    section = values.section(PublishingSection)
+    if section.mode not in (None, PublishMode.APPEND):
+        findings.problem(
+            MODE,
+            "is nothing for a file dump: a file replaces the one of the same name, no other",
+            "Leave it out.",
+        )
+    return PublishingSpec(
+        final_dir=path_of(section.final_dir, FINAL_DIR, folder, findings, is_anywhere=True),
+        dataset_path="",
+        mode=PublishMode.APPEND,
+        dir_mode=section.dir_mode,
+        file_mode=dump_mode(values),
+    )
+
+
+def _check_publishers(section: PublishingSection, findings: Findings) -> None:
+    given = {
+        "data.publisher.type": section.publisher,
+        "data.publisher.job.type": section.job_publisher,
+    }
+    for key, name in given.items():
+        if name and simple_name(name) == "NoopPublisher":
+            findings.problem(
+                key,
+                "is NoopPublisher, and rows that are not published are lost",
+                "Leave it out; it is for file dumps.",
+            )
+
+
+def _checked_mode(values: Properties, findings: Findings) -> PublishMode:
+    section, warehouse = values.section(PublishingSection), values.section(WarehouseSection)
+    mode = publish_mode(values)
+    if section.replaces and section.mode is None and mode is PublishMode.APPEND:
+        findings.notice(
+            REPLACES,
+            "has no effect, because each run has a folder of its own",
+            "Set writer.file.path.type=namespace_table, or ms.publish.mode.",
+        )
+    if section.replaces and section.mode not in (None, PublishMode.REPLACE):
+        findings.problem(MODE, f"contradicts {REPLACES}=true", "Keep one.")
+    if section.mode is not None and warehouse.operation is not None and warehouse.url:
+        allowed = _MODES[warehouse.operation]
+        if section.mode not in allowed:
+            findings.problem(
+                OPERATION,
+                f'is "{warehouse.operation}", which contradicts {MODE}={section.mode}',
+                f"Leave one of them out; {warehouse.operation} is {' or '.join(allowed)}.",
+            )
+    is_known = findings.is_sound(PATH_TYPE, _PATH)
+    if mode in _REPLACING and is_known and has_run_folder(values):
+        findings.problem(
+            MODE,
+            "cannot replace files while each run has a folder of its own",
+            "Set writer.file.path.type=namespace_table or tablename.",
+        )
+    return mode
+
+
+def _check_names(values: Properties, place: str, findings: Findings) -> None:
+    """Refuse a place, or names of folders there, that the library of a table cannot reach."""
+    word = values.section(TablesSection).format
+    if word is TableFormat.FILES:
+        return
+    if not is_local(place) and not place.startswith("s3://"):
+        findings.problem(
+            FORMAT,
+            f'is "{word}", and its library reaches no table at {place}',
+            "Leave it out to publish plain files, or use a local path or s3://bucket/folder.",
+        )
+        return
+    dataset = values.section(DatasetSection)
+    texts = {
+        FINAL_DIR: place,
+        NAMESPACE: dataset.namespace,
+        TABLE: dataset.table,
+        _PATH: values.section(WritingSection).path,
+    }
+    for key, text in texts.items():
+        found = sorted(_NO_URL.intersection(text))
+        if found:
+            findings.problem(
+                key,
+                f'has the character "{found[0]}" in it, and {word} tables name files by URLs',
+                f"Use a name without {', '.join(sorted(_NO_URL))}.",
+            )
+
+
+def _dataset_path(values: Properties, findings: Findings) -> str:
+    """Return the dataset's folder below the final directory, without the run's folder."""
+    if not values.section(PublishingSection).adds_dataset_path:
+        return ""
+    writing, dataset = values.section(WritingSection), values.section(DatasetSection)
+    if writing.path:
+        return _relative(writing.path, findings)
+    if writing.path_type is PathType.TABLENAME:
+        return dataset.table
+    return str(PurePosixPath(dataset.namespace.replace(".", "/"), dataset.table))
+
+
+def _relative(text: str, findings: Findings) -> str:
+    path = PurePosixPath(text)
+    if path.is_absolute() or ".." in path.parts:
+        findings.problem(
+            _PATH,
+            f'is "{text}"',
+            "Write a path below data.publisher.final.dir, without .. in it.",
+        )
+    elif any(part.startswith(("_", ".")) for part in path.parts):
+        findings.problem(
+            _PATH,
+            f'is "{text}"',
+            "Folders that begin with _ or . hold no published data.",
+        )
+    return str(path)
+
+
+def _check_label_folders(values: Properties, findings: Findings) -> None:
+    """Refuse folders by timelabel where there can be none."""
+    if not values.section(TimelabelsSection).is_set:
+        findings.problem(
+            _LAYOUT, 'is "timelabel", and the job has no timelabels', f"Set {SCHEDULE} too."
+        )
+    if not is_of_files(values):
+        key = URL if values.section(WarehouseSection).url else FORMAT
+        findings.problem(
+            _LAYOUT,
+            f'is "timelabel", which is a layout of plain files, and {key} is set',
+            f"Leave one of them out. {FIELDS} keeps the rows of a table apart.",
+        )
+    elif has_run_folder(values):
+        findings.problem(
+            _LAYOUT,
+            'is "timelabel", and each run has a folder of its own',
+            "Set writer.file.path.type=namespace_table or tablename.",
+        )
+    for name in values.section(TablesSection).partition_fields:
+        if name in _LABEL_FOLDERS:
+            findings.problem(
+                FIELDS,
+                f"names {quote(name)}, which is a folder of {_LAYOUT}=timelabel, too",
+                "Rename the column with ms.schema.cleansing.",
+            )
