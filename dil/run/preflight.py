@@ -10,6 +10,7 @@ import os
 import socket
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from stat import S_ISDIR
 from urllib.parse import urlsplit
 
 from dil import publishing
@@ -168,18 +169,22 @@ def _problem(job: Job, key: str, value: str, why: str) -> Problem:
 def _unfit(folder: Path) -> str:
     """Return why a folder can be neither written nor made, empty text where it can."""
     for place in (folder, *folder.parents):
+        is_folder = False
         try:
-            is_there = place.is_dir()
-            if not is_there and (place.exists() or place.is_symlink()):
-                return f"where {place} is no folder"
+            # One look: another run may make the folder between two.
+            is_folder = S_ISDIR(place.stat().st_mode)
+        except (FileNotFoundError, NotADirectoryError):
+            if not place.is_symlink():
+                continue
         except OSError as error:
             return f"which cannot be looked at: {place}: {error.strerror}"
-        if is_there:
-            if os.access(place, os.W_OK | os.X_OK):
-                return ""
-            if place == folder:
-                return "which this user may not write"
-            return f"which is not there, and this user may not make folders in {place}"
+        if not is_folder:
+            return f"where {place} is no folder"
+        if os.access(place, os.W_OK | os.X_OK):
+            return ""
+        if place == folder:
+            return "which this user may not write"
+        return f"which is not there, and this user may not make folders in {place}"
     return ""
 
 

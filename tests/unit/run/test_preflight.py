@@ -209,3 +209,22 @@ def test_files_that_cannot_be_read_as_one_dataset_are_told(
     assert text.replace("1 live file", "2 live files") in note
     whole = local.run(local.job(**again, **changes, ms__publish__mode="replace"))
     assert not [note for note in whole.notes if note.startswith("MIXED")]
+
+
+def test_a_folder_that_another_run_makes_while_it_is_looked_for_is_no_obstacle(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "made"
+    looks = 0
+    stat = Path.stat
+
+    def look(path: Path, **how: bool) -> os.stat_result:
+        nonlocal looks
+        if path == folder:
+            looks += 1
+            if looks > 1:
+                folder.mkdir(exist_ok=True)
+        return stat(path, **how)
+
+    monkeypatch.setattr(Path, "stat", look)
+    assert preflight._unfit(folder / "below") == ""
