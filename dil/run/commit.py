@@ -6,7 +6,7 @@ import logging
 from collections.abc import Collection
 
 from dil import publishing
-from dil.errors import DilError
+from dil.errors import DilError, LeaseLostError
 from dil.run.active_run import ActiveRun
 from dil.run.plan import PlannedRun
 from dil.run.publish import Published, Visible
@@ -26,7 +26,9 @@ def commit(run: ActiveRun, planned: PlannedRun, published: Published) -> None:
     """
     if published.visible is not None:
         append(run, published.visible)
-    record_end(run, published.status.value, published.rows, len(published.files))
+    lost = record_end(run, published.status.value, published.rows, len(published.files))
+    if lost is not None and published.visible is None:
+        raise lost  # which is why its tasks failed, whatever they say
     if published.visible is not None:
         wanted = {unit.signature for unit in planned.plan.work_units}
         unfinished = wanted - {report.signature for report in published.good}
@@ -47,12 +49,21 @@ def append(run: ActiveRun, visible: Visible) -> None:
         )
 
 
-def record_end(run: ActiveRun, status: str, rows: int = 0, files: int = 0) -> None:
-    """Record how a run ended; a state store that refuses does not fail the run."""
+def record_end(
+    run: ActiveRun, status: str, rows: int = 0, files: int = 0
+) -> LeaseLostError | None:
+    """Record how a run ended; a state store that refuses does not fail the run.
+
+    The error is returned of a lease that another run has taken over.
+    """
     try:
         run.store.end_run(run.lease, run.run_id, status, rows=rows, files=files)
+    except LeaseLostError as error:
+        log.warning("the end of the run could not be recorded: %s", error.message)
+        return error
     except DilError as error:
         log.warning("the end of the run could not be recorded: %s", error.message)
+    return None
 
 
 def sweep(run: ActiveRun, unfinished: Collection[str] = ()) -> None:
@@ -60,9 +71,21 @@ def sweep(run: ActiveRun, unfinished: Collection[str] = ()) -> None:
 
     Pages of work units with an ``unfinished`` signature are kept.
     """
+    _sweep_again(run)
     for earlier in run.unswept_runs():
         if unfinished and publishing.keep_logs(run.files, earlier.staging_dir, unfinished):
             continue
         if publishing.sweep(run.files, earlier.staging_dir):
             run.store.mark_swept(run.lease, earlier.run_id)
     run.files.delete_empty_folder(run.staging.rpartition("/")[0])
+
+
+def _sweep_again(run: ActiveRun) -> None:
+    """Delete folders of runs that were swept: a driver that slept may have staged once more."""
+    root = run.staging.rpartition("/")[0]
+    left = {name for name in run.files.folders(root) if not name.startswith("_")}
+    left -= {each.run_id for each in run.store.unfinished_runs()}
+    if left:
+        for earlier in run.store.runs():
+            if earlier.run_id in left and earlier.staging_dir == f"{root}/{earlier.run_id}":
+                publishing.sweep(run.files, earlier.staging_dir)

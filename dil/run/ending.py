@@ -9,7 +9,7 @@ from dil import publishing
 from dil.errors import ConfigError, DilError, RunInterruptedError
 from dil.execution.executor import Execution
 from dil.model.report import ReportedFailure, RunReport, RunStatus
-from dil.model.task import Failure
+from dil.model.task import Failure, TaskReport
 from dil.observe import run_report
 from dil.observe.progress import counted
 from dil.run.active_run import ActiveRun
@@ -44,11 +44,26 @@ def interrupted(run: ActiveRun, planned: PlannedRun, signal: BaseException) -> R
 def failed(run: ActiveRun, planned: PlannedRun, executed: Execution, error: DilError) -> RunReport:
     """Return the report of a run that publishing, state or Spark itself failed."""
     log.debug("the run failed", exc_info=error)
-    record_end(run, "failed")
+    lost = record_end(run, "failed")
     if isinstance(error, ConfigError):
         error = error.located(run.job.properties.origin)
-    failures = run_report.failures(executed.reports, Failure.of(error))
-    return summary(run, RunStatus.FAILED, planned.plan, executed.reports, failures)
+    # What failed after another run took over is a consequence: its staging may be gone.
+    failures = run_report.failures(
+        () if lost else executed.reports, Failure.of(error if lost is None else lost)
+    )
+    return summary(run, RunStatus.FAILED, planned.plan, _known(run, executed), failures)
+
+
+def _known(run: ActiveRun, executed: Execution) -> tuple[TaskReport, ...]:
+    """Return the reports that the driver received, and those that are only in staging."""
+    received = {report.signature for report in executed.reports}
+    try:
+        staged = publishing.read_results(run.files, run.staging)
+        own = [each.report for each in staged if each.report.signature not in received]
+    except DilError as error:
+        log.warning("how many work units are complete is not known: %s", error.message)
+        own = []
+    return (*executed.reports, *own)
 
 
 def _is_publish_begun(run: ActiveRun) -> bool:
