@@ -10,6 +10,7 @@ from dil.publishing.destination import (
     destination_for,
 )
 from dil.publishing.dumps import check_places, folds_names, without_clashes, without_seizures
+from dil.publishing.landed import newer_dataset, refuse_older_state, refuse_other_place
 from dil.publishing.layout import (
     audit_dir,
     dataset_dir,
@@ -82,6 +83,7 @@ __all__ = [
     "live_paths",
     "lost_moves",
     "make_visible",
+    "newer_dataset",
     "output_dir",
     "own_runs",
     "owning_jobs",
@@ -91,6 +93,8 @@ __all__ = [
     "read_plan",
     "read_results",
     "recorded_schema",
+    "refuse_older_state",
+    "refuse_other_place",
     "refuse_window_replace",
     "refused_dir",
     "resumable",

@@ -55,6 +55,10 @@ class FileDestination:
         """Return the number of the next manifest."""
         return manifest.newest(self._filesystem, self._folder).sequence + 1
 
+    def landed(self, source: str) -> int:
+        """Return the largest number of a commit of a source, -1 without one."""
+        return manifest.newest(self._filesystem, self._folder).landed.get(source, -1)
+
     def uri(self, path: str) -> str:
         """Return the file's URI."""
         return self._filesystem.uri(path)

@@ -24,6 +24,7 @@ from dil.publishing.destination import (
     destination_for,
     place,
 )
+from dil.publishing.landed import refuse_older_state
 from dil.spi.state_store import StateStore
 from dil.storage import FileInfo, Filesystem
 from dil.storage.side_by_side import call_each
@@ -39,11 +40,13 @@ def publish(
     filesystem: Filesystem,
     destination: Destination | None = None,
 ) -> JsonObject | None:
-    """Make a commit visible and remember it; return the new block, None when none was due.
+    """Make a commit of an operator visible and remember it; return the new block, if one was due.
 
     Raises:
+        StateError: the state is older than the dataset.
         DilError: as ``make_visible`` and ``append_block`` do.
     """
+    refuse_older_state(lease.job, store, spec, filesystem, destination)
     make_visible(store, lease, commit, spec, filesystem, destination)
     return append_block(store, lease, commit, spec, filesystem)
 

@@ -127,6 +127,11 @@ class TableDestination(ABC):
         with self._log() as log:
             return log.next_sequence()
 
+    def landed(self, source: str) -> int:
+        """Return the largest number of a commit of a source, -1 without one."""
+        newest = manifest.newest(self._filesystem, layout.dataset_dir(self._spec))
+        return newest.landed.get(source, -1)
+
     def uri(self, path: str) -> str:
         """Return the file's URI."""
         return self._filesystem.uri(path)

@@ -30,10 +30,16 @@ def claim(run: ActiveRun, planned: PlannedRun) -> None:
     """Enter the job as an owner of its dataset; where something is due, record the run.
 
     Raises:
-        ConfigError: the dataset belongs to another job, or does not take rows as they would be.
+        ConfigError: the dataset belongs to another job, does not take rows as they would be, or is
+            another one than the rows so far are in.
+        StateError: the state is older than the dataset.
         WriteError: the dataset's folder, or what is staged, cannot be written.
     """
     job = run.job
+    if job.state.enabled:
+        spec = job.publishing
+        publishing.refuse_other_place(job, run.store, run.files)
+        publishing.refuse_older_state(job.name, run.store, spec, run.files, run.destination)
     if planned.plan.work_units:  # libraries of tables take their time to load
         _check_destination(run, planned)
     owner = publishing.Owner(job.name, job.state.place, job.publishing.mode)

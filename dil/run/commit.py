@@ -49,9 +49,7 @@ def append(run: ActiveRun, visible: Visible) -> None:
         )
 
 
-def record_end(
-    run: ActiveRun, status: str, rows: int = 0, files: int = 0
-) -> LeaseLostError | None:
+def record_end(run: ActiveRun, status: str, rows: int = 0, files: int = 0) -> LeaseLostError | None:
     """Record how a run ended; a state store that refuses does not fail the run.
 
     The error is returned of a lease that another run has taken over.

@@ -36,6 +36,10 @@ class UnitState:
     attempts: int
 
 
+# The checkpoint of the job's last publish: ``sequence`` and ``destination`` of its intent.
+LAST_PUBLISH = "publish"
+
+
 class StateStore(ABC):
     """State of one job. Nothing is created on disk or server before the first write."""
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
@@ -11,7 +12,7 @@ import click
 from dil.cli.job_command import JobCall, job_command
 from dil.cli.state.opening import opened
 from dil.cli.stdout import emit, emit_json
-from dil.errors import WriteError
+from dil.errors import DilError, WriteError
 from dil.run.failing import FAILED
 
 _PIECE = 1 << 20
@@ -19,6 +20,7 @@ _PIECE = 1 << 20
 if TYPE_CHECKING:
     from dil.model.dataset import PublishedFile
     from dil.model.job import Job
+    from dil.spi.state_store import StateStore
     from dil.state.blocks.verification import ChainReport
 
 
@@ -45,6 +47,7 @@ def verify(call: JobCall, *, full: bool) -> int:
             hash_of=_hash_on(place) if is_of_files and full else None,
             listed=_listed(job) if is_of_files else None,
         )
+        report = replace(report, problems=(*_newer_dataset(job, store), *report.problems))
     if call.as_json:
         emit_json(
             {
@@ -58,6 +61,20 @@ def verify(call: JobCall, *, full: bool) -> int:
     else:
         _verify_text(job, report)
     return 0 if report.is_sound else FAILED
+
+
+def _newer_dataset(job: Job, store: StateStore) -> Iterator[str]:
+    """Yield what is wrong where the dataset was published to from a newer state."""
+    from dil import publishing
+    from dil.storage import filesystem_for
+
+    filesystem = filesystem_for(job.publishing.final_dir)
+    try:
+        problem = publishing.newer_dataset(job.name, store, job.publishing, filesystem)
+    except DilError as error:
+        problem = f"the dataset cannot be looked at: {error.message}"
+    if problem:
+        yield problem
 
 
 def _size_on(place: str) -> Callable[[str], int | None]:

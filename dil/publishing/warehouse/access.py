@@ -74,6 +74,10 @@ class Access:
         """Return the number of the next commit; makes the tables that record commits."""
         return self._attempts.run(self._next_sequence)
 
+    def landed(self) -> int | None:
+        """Return the number of the last commit, 0 without one; None where several jobs load."""
+        return self._attempts.run(self._landed)
+
     def require_fit(self, commit: Commit) -> None:
         """See ``WarehouseDestination.require_fit``."""
         self._attempts.run(partial(self._loading.require_fit, commit=commit))
@@ -127,6 +131,13 @@ class Access:
 
     def _has(self, connection: Connection, run_id: str) -> bool:
         return self._records.are_there(connection) and self._records.has(connection, run_id)
+
+    def _landed(self, connection: Connection) -> int | None:
+        if not self._records.are_there(connection):
+            return 0
+        if self._owners.are_several(connection):
+            return None
+        return self._records.next_sequence(connection) - 1
 
     def _next_sequence(self, connection: Connection) -> int:
         self._records.make(connection)

@@ -79,6 +79,11 @@ class WarehouseDestination:
         """Return the number of the table's next commit."""
         return self._access.next_sequence()
 
+    def landed(self, source: str) -> int | None:
+        """Return the number of the last commit; None where several jobs load into the table."""
+        del source
+        return self._access.landed()
+
     def uri(self, path: str) -> str:
         """Return how a file is named whose rows are loaded, by its name alone."""
         return f"{self._base}?mode={self._spec.mode.value}#{quote(path.rpartition('/')[2])}"

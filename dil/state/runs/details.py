@@ -24,6 +24,11 @@ def format_of(tx: Transaction) -> int:
     return int(row[0])
 
 
+def keeps_documents(tx: Transaction) -> bool:
+    """Tell whether the store's format has room for documents."""
+    return format_of(tx) >= _SINCE_FORMAT
+
+
 def run_detail(tx: Transaction, job: str, run_id: str, kind: str) -> JsonObject | None:
     """Return what was kept of a run under a kind, None when nothing was."""
     return _read(tx, sql.RUN_DETAIL, job, run_id, kind)
@@ -62,12 +67,12 @@ def change_checkpoint(tx: Transaction, job: str, kind: str, members: JsonObject)
 
 def drop_swept(tx: Transaction, job: str, before: int) -> None:
     """Delete the details of runs that began before an instant and left no staging."""
-    if format_of(tx) >= _SINCE_FORMAT:
+    if keeps_documents(tx):
         tx.change(sql.DROP_SWEPT_DETAILS, job, job, before)
 
 
 def _read(tx: Transaction, statement: str, *values: SqlValue) -> JsonObject | None:
-    if format_of(tx) < _SINCE_FORMAT:
+    if not keeps_documents(tx):
         return None
     row = tx.row(statement, *values)
     document: JsonObject | None = (

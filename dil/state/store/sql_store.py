@@ -19,7 +19,7 @@ from dil.model.dataset import (
 )
 from dil.model.history import History
 from dil.model.json import JsonObject
-from dil.spi.state_store import StateStore, UnitState
+from dil.spi.state_store import LAST_PUBLISH, StateStore, UnitState
 from dil.state.blocks.source_state import UnitRow
 from dil.state.chain import chain_rows, slices
 from dil.state.chain.rebasing import Planned, planned_now, still_holds
@@ -152,6 +152,9 @@ class SqlStateStore(StateStore):
             leases.require_newest(tx, self._job, lease)
             self._require_plan(tx, intent.commit)
             run_rows.keep_intent(tx, self._job, intent)
+            if (intent.commit.moves or intent.commit.removes) and details.keeps_documents(tx):
+                facts: JsonObject = {"sequence": intent.sequence, "destination": intent.destination}
+                details.change_checkpoint(tx, self._job, LAST_PUBLISH, facts)
 
     def replace_intent(self, lease: Lease, intent: Intent) -> None:
         """Keep what is left of the pending intent of the same run, in its place."""

@@ -1,0 +1,113 @@
+"""What state remembers of its last publish, compared with what the dataset has.
+
+With each intent, and in its transaction, the state store keeps the number that the publish gets and
+where it goes. A dataset that has a later commit of the same job was published to from a newer
+state: this one is an older copy. It would read the rows of those commits again.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Protocol, runtime_checkable
+
+from dil.errors import ConfigError, StateError
+from dil.model.dataset import source_name
+from dil.model.job import Job, PublishingSpec, PublishMode
+from dil.publishing.destination import Destination, described, destination_for
+from dil.spi.state_store import LAST_PUBLISH, StateStore
+from dil.storage import Filesystem
+
+log = logging.getLogger(__name__)
+
+
+@runtime_checkable
+class CountingDestination(Destination, Protocol):
+    """A destination that knows the commits that landed."""
+
+    def landed(self, source: str) -> int | None:
+        """Return the largest number of a commit of a source; None when nobody can tell."""
+
+
+def newer_dataset(
+    job: str,
+    store: StateStore,
+    spec: PublishingSpec,
+    filesystem: Filesystem,
+    destination: Destination | None = None,
+) -> str:
+    """Return what is wrong where the dataset has commits that the state does not know, else "".
+
+    A dataset elsewhere is none of the state's; ``refuse_other_place`` looks at that.
+    ``destination`` is that of ``spec``, where the caller has it.
+    """
+    destination = destination or destination_for(spec, filesystem)
+    known = store.checkpoint(LAST_PUBLISH)
+    number = known.get("sequence")
+    if not isinstance(number, int) or not isinstance(destination, CountingDestination):
+        return ""
+    here = described(spec, filesystem)
+    if _place(str(known.get("destination"))) != _place(here):
+        return ""
+    landed = destination.landed(source_name(job))
+    if landed is None or landed <= number:
+        return ""
+    return (
+        f"the dataset at {_place(here)} has commit {landed} of {job}, and its state knows of"
+        f" none after {number}: the state is an older copy"
+    )
+
+
+def refuse_older_state(
+    job: str,
+    store: StateStore,
+    spec: PublishingSpec,
+    filesystem: Filesystem,
+    destination: Destination | None = None,
+) -> None:
+    """Refuse to append from an older copy of the state; warn where rows are replaced.
+
+    Raises:
+        StateError: rows that are published would be read and appended once more.
+    """
+    problem = newer_dataset(job, store, spec, filesystem, destination)
+    if not problem:
+        return
+    if spec.mode is not PublishMode.APPEND:
+        log.warning("%s. Rows that are read again take the place of those", problem)
+        return
+    raise StateError(
+        f"{problem}. Rows that were published since would be read and appended once more",
+        "Nothing was changed. Restore the newest copy of the state. Where there is none, run once"
+        " with -D ms.publish.mode=window_replace, under which work units that are read again"
+        " replace their rows, or with -D ms.publish.mode=replace, which reads everything anew.",
+    )
+
+
+def refuse_other_place(job: Job, store: StateStore, filesystem: Filesystem) -> None:
+    """Refuse to publish elsewhere than before, where watermarks say that rows are there already.
+
+    Raises:
+        ConfigError: the job's rows so far are in another place.
+    """
+    known = store.checkpoint(LAST_PUBLISH).get("destination")
+    reads_all = job.publishing.mode is PublishMode.REPLACE or job.planning.ignore_history
+    if not isinstance(known, str) or not known or reads_all:
+        return
+    before, now = _place(known), _place(described(job.publishing, filesystem))
+    if before == now or store.history().is_empty():
+        return
+    key = "data.publisher.final.dir" if job.publishing.warehouse is None else "ms.warehouse.url"
+    raise ConfigError.single(
+        key,
+        f"leads to {now}, and what {job.name} has read so far is in {before}: rows that count as"
+        " published would be missing here",
+        "Set it back. To begin anew in the new place: dil state forget JOB.conf --all --keep-files;"
+        " everything is read again, or from a later date on that you give in ms.watermark. The"
+        " rows in the old place stay there.",
+        job.properties.origin(key),
+    )
+
+
+def _place(destination: str) -> str:
+    """Return where ``described`` says that rows go, without how."""
+    return destination.partition(" with ")[0].partition("?mode=")[0].rstrip("/")

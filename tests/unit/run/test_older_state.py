@@ -1,0 +1,124 @@
+"""Runs from an older copy of the state, and runs that publish elsewhere than the ones before."""
+
+from __future__ import annotations
+
+import json
+import logging
+import shutil
+from pathlib import Path
+
+import pytest
+
+from dil.cli.main import main
+from dil.errors import ConfigError, StateError
+from dil.model.report import RunStatus
+from tests.servers.http_server import HttpServer
+from tests.stories import Story, day, ids_of
+
+DESTINATIONS = {
+    "files": {},
+    "delta": {"ms__table__format": "delta"},
+    "sqlite": {"ms__warehouse__url": "sqlite:///{folder}/shop.db"},
+}
+
+
+@pytest.fixture
+def story(tmp_path: Path, source: HttpServer) -> Story:
+    return Story(tmp_path / "job", source)
+
+
+def kept(story: Story) -> Path:
+    """Copy the state away."""
+    copy = story.folder / "copy"
+    shutil.copytree(story.folder / "state", copy)
+    return copy
+
+
+def put_back(story: Story, copy: Path) -> None:
+    shutil.rmtree(story.folder / "state")
+    shutil.copytree(copy, story.folder / "state")
+
+
+def verified(story: Story, capsys: pytest.CaptureFixture[str]) -> list[str]:
+    story.job()
+    main(["state", "verify", str(story.folder / "orders.conf"), "--json"])
+    problems: list[str] = json.loads(capsys.readouterr().out)["problems"]
+    return problems
+
+
+@pytest.mark.parametrize("kind", DESTINATIONS)
+def test_an_older_copy_of_the_state_appends_nothing(
+    tmp_path: Path, source: HttpServer, kind: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = {key: value.format(folder=tmp_path) for key, value in DESTINATIONS[kind].items()}
+    story = Story(tmp_path / "job", source, **given)
+    story.run(day(1))
+    copy = kept(story)
+    assert story.run(day(2)).status is RunStatus.SUCCESS
+    assert verified(story, capsys) == []
+    put_back(story, copy)
+
+    assert any("the state is an older copy" in each for each in verified(story, capsys))
+    for now in (day(1), day(2), day(3)):
+        with pytest.raises(StateError):
+            story.run(now)
+
+
+def test_rows_replaced_by_work_unit_bring_an_older_state_up_to_date(
+    story: Story, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    story.run(day(1))
+    copy = kept(story)
+    story.run(day(2))
+    put_back(story, copy)
+
+    with caplog.at_level(logging.WARNING):
+        story.run(day(2), story.job(ms__publish__mode="window_replace"))
+    assert "the state is an older copy" in caplog.text
+    assert story.rows() == ids_of("a", "b", days=range(2))
+    assert verified(story, capsys) == []
+    story.run(day(3))
+    assert story.rows() == ids_of("a", "b", days=range(3))
+
+
+def test_a_copy_that_was_made_while_rows_were_being_published_is_finished(story: Story) -> None:
+    """An intent is kept with its number, so that what it brings is not unknown."""
+    story.run(day(1))
+    with story.store() as store:
+        known = store.checkpoint("publish")
+    assert known["sequence"] == 0
+    story.run(day(2))
+    with story.store() as store:
+        assert store.checkpoint("publish")["sequence"] == 1
+
+
+def test_another_final_dir_is_refused_until_everything_is_forgotten(story: Story) -> None:
+    story.run(day(2))
+    elsewhere = {"data__publisher__final__dir": str(story.folder / "elsewhere")}
+    for now in (day(2), day(3)):
+        with pytest.raises(ConfigError) as caught:
+            story.run(now, story.job(**elsewhere))
+        assert caught.value.problems[0].key == "data.publisher.final.dir"
+    assert not (story.folder / "elsewhere" / "shop").exists()
+
+    story.changes |= elsewhere
+    story.job()
+    conf = str(story.folder / "orders.conf")
+    assert main(["state", "forget", conf, "--all", "--keep-files", "--yes"]) == 0
+    assert story.run(day(2)).rows == ids_of("a", "b", days=range(2)).total()
+
+
+def test_another_warehouse_is_refused(tmp_path: Path, source: HttpServer) -> None:
+    story = Story(tmp_path / "job", source, ms__warehouse__url=f"sqlite:///{tmp_path}/one.db")
+    story.run(day(1))
+    with pytest.raises(ConfigError) as caught:
+        story.run(day(1), story.job(ms__warehouse__url=f"sqlite:///{tmp_path}/two.db"))
+    assert caught.value.problems[0].key == "ms.warehouse.url"
+
+
+def test_a_replace_may_go_elsewhere_because_it_reads_everything(story: Story) -> None:
+    story.run(day(2))
+    story.changes |= {"data__publisher__final__dir": str(story.folder / "elsewhere")}
+    report = story.run(day(2), story.job(ms__publish__mode="replace"))
+    assert report.rows == ids_of("a", "b", days=range(2)).total()
+    assert story.run(day(2)).status is RunStatus.NOTHING_DUE
