@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ssl
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import requests
 import urllib3
 from requests.adapters import HTTPAdapter
 
+from connectors.http.origin import is_same_origin
 from connectors.http.settings import HttpSettings
 from connectors.http.tls import client_context
 from dil import __version__
@@ -16,7 +18,13 @@ from dil import __version__
 if TYPE_CHECKING:
     from dil.model.settings import TlsSettings
 
+# What goes to another origin: it says what is understood, and nothing of the job.
+_BARE = {"accept", "accept-encoding", "user-agent"}
 _MAX_REDIRECTS = 50  # the limit of DIL's own client (B7.1)
+
+
+class PlainRedirectError(requests.RequestException):
+    """A redirect from https to http, where anybody on the way could read and change the answer."""
 
 
 class _ExactHttpPool(urllib3.HTTPConnectionPool):
@@ -74,7 +82,8 @@ class _Adapter(HTTPAdapter):
 class Client(requests.Session):
     """One pool of connections for one attempt.
 
-    ``credential_headers`` are never sent to another host on a redirect, whatever their names.
+    A redirect to another origin is followed bare: with the headers that say what is understood,
+    and without credentials, cookies, the job's own headers and its client certificate.
     Proxies, certificates and passwords of the environment are not looked at: the job file says
     everything. Certificates are checked against the system's trust and that of certifi, or against
     the trust store of ``ms.ssl`` alone.
@@ -83,9 +92,10 @@ class Client(requests.Session):
         ConfigError: (when made) a store of ``ms.ssl`` cannot be read.
     """
 
-    def __init__(self, settings: HttpSettings, credential_headers: frozenset[str]) -> None:
+    def __init__(self, settings: HttpSettings) -> None:
         super().__init__()
-        self._credential_headers = credential_headers
+        self._asked = ""
+        self._stranger: _Adapter | None = None
         self.trust_env = False
         self.max_redirects = _MAX_REDIRECTS
         self.headers.update(
@@ -94,18 +104,45 @@ class Client(requests.Session):
         if settings.proxy:
             self.proxies = {"http": settings.proxy, "https": settings.proxy}
         context = _context(settings.uri, settings.tls)
+        own_trust = bool(settings.tls.trust_store_path)
         for scheme in ("http://", "https://"):
-            own_trust = bool(settings.tls.trust_store_path)
             self.mount(scheme, _Adapter(settings.pool_size, context, trusts_only_context=own_trust))
+        if settings.tls.key_store_path:
+            unnamed = _context("https:", replace(settings.tls, key_store_path=""))
+            self._stranger = _Adapter(settings.pool_size, unnamed, trusts_only_context=own_trust)
+
+    def send(self, request: requests.PreparedRequest, **options: Any) -> requests.Response:  # noqa: ANN401
+        """Send a request and what its redirects lead to; the certificate is for the first."""
+        if options.get("allow_redirects"):
+            self._asked = request.url or ""
+        return super().send(request, **options)
+
+    def get_adapter(self, url: Any) -> Any:  # noqa: ANN401 - as requests has it
+        """Return what sends to an address: to another origin without the client certificate."""
+        if self._stranger is not None and self._asked and not is_same_origin(self._asked, url):
+            return self._stranger
+        return super().get_adapter(url)
+
+    def close(self) -> None:
+        """Close all connections."""
+        super().close()
+        if self._stranger is not None:
+            self._stranger.close()
 
     def rebuild_auth(
         self, prepared_request: requests.PreparedRequest, response: requests.Response
     ) -> None:
-        """Drop every credential when a redirect leaves the host; http to https may keep them."""
+        """Leave a request bare where a redirect leads to another origin.
+
+        Raises:
+            PlainRedirectError: it leads from https to http.
+        """
         before, after = response.request.url or "", prepared_request.url or ""
-        if self.should_strip_auth(before, after):  # type: ignore[no-untyped-call]
-            for name in self._credential_headers:
-                prepared_request.headers.pop(name, None)
+        if before.lower().startswith("https:") and not after.lower().startswith("https:"):
+            raise PlainRedirectError(request=prepared_request)
+        if not is_same_origin(before, after):
+            for name in [each for each in prepared_request.headers if each.lower() not in _BARE]:
+                del prepared_request.headers[name]
 
 
 def _context(uri: str, tls: TlsSettings) -> ssl.SSLContext | None:

@@ -8,12 +8,11 @@ from urllib.parse import urlsplit
 import requests
 import urllib3
 
-from connectors.http.client import Client
+from connectors.http.client import Client, PlainRedirectError
 from connectors.http.failures import connection_failure, may_have_been_done, unknown_outcome
 from connectors.http.outgoing import Outgoing
 from connectors.http.settings import HttpSettings
 from dil.errors import SourceError
-from dil.model.secret import Secret
 
 _TIMEOUT_S = 60  # a request without a time-out could block a task for ever
 _PASSING = (
@@ -34,7 +33,7 @@ class Sender:
     def __init__(self, settings: HttpSettings) -> None:
         tls = settings.tls
         self._timeout = (tls.connect_timeout_s or _TIMEOUT_S, tls.socket_timeout_s or _TIMEOUT_S)
-        self._client = Client(settings, _credential_headers(settings))
+        self._client = Client(settings)
 
     def forget(self) -> None:
         """Drop the cookies of the sessions before, which are not the next one's."""
@@ -47,10 +46,13 @@ class Sender:
     def send(self, outgoing: Outgoing) -> requests.Response:
         """Return the answer, its body not read yet; redirects are followed for GET only (B7.1).
 
+        To another origin a redirect is followed without anything of the job.
+
         Raises:
             TransientSourceError: no answer came; the request may be sent again.
             UnknownOutcomeError: no answer came, and sending again might do the thing twice.
-            SourceError: the request cannot be sent, or redirects do not end.
+            SourceError: the request cannot be sent, or redirects do not end, or lead
+                to an address that is not encrypted.
         """
         try:
             request = self._client.prepare_request(
@@ -66,6 +68,11 @@ class Sender:
                 timeout=self._timeout,
                 proxies=dict(self._client.proxies),
             )
+        except PlainRedirectError as error:
+            raise SourceError(
+                f"{_shown(error, outgoing)}: a redirect leads from https to http",
+                "It is not followed: anybody on the way could change the rows.",
+            ) from None
         except requests.TooManyRedirects:
             raise SourceError(f"{outgoing.shown}: too many redirects") from None
         except _PASSING as error:
@@ -93,14 +100,6 @@ def _shown(error: Exception, outgoing: Outgoing) -> str:
 def _host(uri: str) -> str:
     """Return host and port of an address, without a user's name and password."""
     return urlsplit(uri).netloc.rpartition("@")[2].lower()
-
-
-def _credential_headers(settings: HttpSettings) -> frozenset[str]:
-    """Return the names of headers that may carry credentials."""
-    secret = {n for n, value in (settings.headers or {}).items() if isinstance(value, Secret)}
-    if settings.authentication is not None:
-        secret |= {settings.authentication.header, settings.authentication.name}
-    return frozenset({"Authorization", "Cookie", *secret})
 
 
 def _wire(text: str) -> str | bytes:

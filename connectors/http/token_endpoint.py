@@ -92,7 +92,7 @@ class TokenEndpoint:
         sent = {name: _text(value) for name, value in members.items()}
         hidden = [_text(value) for value in members.values() if isinstance(value, Secret)]
         secret = _text(self._grant.client_secret)
-        with Client(self._settings, frozenset()) as client:
+        with Client(self._settings) as client:
             answer = self._answered(client, sent, headers)
         return self._judged(answer, [*hidden, secret])
 

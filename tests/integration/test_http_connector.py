@@ -201,8 +201,7 @@ def test_credentials_do_not_follow_a_redirect_to_another_host(server):
         with Session(server.url + "/near", **members) as session:
             session.get()
         far, near = other.requests[-1].headers, server.requests[-1].headers
-    assert {"Authorization", "X-Key", "X-Other"} & set(far) == set()
-    assert far["X-Plain"] == "p"
+    assert {"Authorization", "X-Key", "X-Other", "X-Plain"} & set(far) == set()
     assert (near["Authorization"], near["X-Key"], near["X-Other"]) == ("Bearer t", "k", "o")
 
 

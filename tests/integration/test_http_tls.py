@@ -287,6 +287,24 @@ def test_a_redirect_from_http_to_https_is_checked_by_the_same_stores(
     assert "the server's certificate is not trusted" in message
 
 
+def test_a_redirect_from_https_to_http_is_refused(server, written, ours):
+    with HttpServer() as plain:
+        plain.script("/x", Reply(b"{}"))
+        server.script("/x", Reply(status=302, headers=(("Location", plain.url + "/x"),)))
+        message = refusal(server, trust_store_path=written("trust.pem", ours.pem))
+        assert plain.requests == []
+    assert "a redirect leads from https to http" in message
+
+
+def test_the_client_certificate_does_not_follow_a_redirect_to_another_origin(
+    server, strict, written, ours
+):
+    server.script("/x", Reply(status=302, headers=(("Location", strict.url + "/x"),)))
+    trust = written("trust.pem", ours.pem)
+    refusal(server, trust_store_path=trust, **identity(written, ours, "pkcs12"))
+    assert strict.requests == []
+
+
 def test_the_temporary_file_of_a_key_is_for_its_owner_alone_and_holds_it_encrypted(
     strict, written, ours, monkeypatch
 ):

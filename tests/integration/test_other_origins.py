@@ -231,3 +231,35 @@ def test_rows_do_not_lead_out_of_the_folder_that_is_the_file_system(
 
     assert preview(tmp_path, text, f"{tmp_path}/in/a.json") == 0
     assert preview(tmp_path, text, value.format(folder=tmp_path)) != 0
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        'ms.authentication={"method":"custom","header":"X-Key","encryption":"none",'
+        '"token":"{{access_token}}"}',
+        'ms.http.request.headers={"X-Plain":"Bearer {{access_token}}"}',
+        'ms.http.request.headers={"X-Name":"${env:HOME}","Accept":"application/json"}',
+    ],
+)
+def test_a_redirect_to_another_port_is_followed_bare(
+    tmp_path: Path, server: HttpServer, written: str
+) -> None:
+    with HttpServer() as far:
+        far.script("/there", Reply(ROWS))
+        away = (("Location", f"{far.url}/there"), ("Set-Cookie", "session=s3cret"))
+        server.script("/away", Reply(status=302, headers=away))
+        text = (
+            "source.class=http\nms.extractor.class=json\nms.data.field=data\n"
+            f"ms.source.uri={server.url}/away?key={{{{value}}}}\n"
+            'ms.parameters=[{"name":"access_token","value":"t0ken"}]\n'
+        )
+
+        assert preview(tmp_path, f"{text}{written}\n", "k") == 0
+
+        (asked,) = far.requests
+    assert {name.lower() for name in asked.headers} <= {
+        "host", "connection", "accept", "accept-encoding", "user-agent"
+    }  # fmt: skip
+    assert asked.path == "/there"
+    assert "t0ken" not in str(asked)

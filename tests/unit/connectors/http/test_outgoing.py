@@ -93,6 +93,14 @@ def test_only_an_address_of_the_jobs_own_origin_is_followed(own, named, is_follo
             built(values, own)
 
 
+def test_an_address_of_a_host_that_the_job_lists_is_followed():
+    named = "https://pages.test/x?page=2"
+    values = RequestValues({}, {}, next_uri=named)
+    assert built(values, hosts=("pages.test",)).uri == named
+    with pytest.raises(SourceContractError):
+        built(values, hosts=("http://pages.test", "other.test"))
+
+
 @pytest.mark.parametrize("method", ["GET", "POST"])
 def test_a_request_is_named_with_its_parameters_and_without_their_values(method):
     given = {"since": "hidden", "page": 7}
