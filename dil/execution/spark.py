@@ -194,11 +194,15 @@ class _Body:
 
     def __call__(self, shares: Iterable[Sequence[WorkUnit]]) -> Iterable[object]:
         # Imported here: the driver, which others wait for, runs no task.
+        from pyspark import TaskContext
+
         from dil.task.group import run_group
 
         worker.begin(self._run)
+        spark = TaskContext.get()
+        is_repeated = spark is not None and spark.attemptNumber() > 0
         for units in shares:
-            self._arrived.add(run_group(self._run, units, self._lanes))
+            self._arrived.add(run_group(self._run, units, self._lanes, is_repeated=is_repeated))
         return ()
 
 

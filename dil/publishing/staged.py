@@ -1,22 +1,26 @@
 """What complete attempts leave in staging: the result that a task writes last.
 
-An attempt without this file is incomplete and is only ever swept. Recovery reads these files and
-nothing else (spec README 27-29).
+An attempt that is alone in its task has a folder of its own, ``<unit>/<attempt>``, with one result.
+Those of several work units in one task share a folder ``task-<id>`` with files of results. An
+attempt without a result is incomplete and is only ever swept. Recovery reads results and nothing
+else (spec README 27-29 and 50).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
 
-from dil.model.task import TaskReport
+from dil.model.task import StagedFile, TaskReport
 from dil.model.work_unit import WorkUnit
 from dil.storage import Filesystem
 
 RESULT_NAME = "result.json"
 PLAN_NAME = "plan.json"
+TASK = "task-"
+_LOG = "results-"
 FORMAT = 1
 
 
@@ -43,6 +47,27 @@ def write_result(filesystem: Filesystem, folder: str, result: StagedResult) -> N
     unit_folder = folder.rpartition("/")[0]
     run_folder = unit_folder.rpartition("/")[0]
     filesystem.sync_folders([folder, unit_folder, run_folder, run_folder.rpartition("/")[0]])
+
+
+def task_folder(run_staging: str, task_id: str) -> str:
+    """Return the folder in which the work units of one task are staged."""
+    return f"{run_staging}/{TASK}{task_id}"
+
+
+def put_results(
+    filesystem: Filesystem, folder: str, number: int, results: Sequence[StagedResult]
+) -> None:
+    """Complete attempts whose files are durable in a task's folder; durable when this returns.
+
+    ``number`` counts the calls for this folder, from 0.
+    """
+    lines = b"\n".join(msgspec.json.encode(result) for result in results)
+    filesystem.put(f"{folder}/{_LOG}{number}.jsonl", lines)
+
+
+def staged_files(report: TaskReport) -> tuple[StagedFile, ...]:
+    """Return all files that a report names."""
+    return (*report.files, *report.quarantined, *report.refused)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,15 +102,33 @@ def read_plan(filesystem: Filesystem, run_staging: str) -> StagedPlan:
 
 
 def read_results(filesystem: Filesystem, run_staging: str) -> Iterator[StagedResult]:
-    """Yield one complete attempt per work unit of a run: the last one where there are two."""
-    for unit in filesystem.folders(run_staging):
-        complete = [
-            result
-            for attempt in sorted(filesystem.folders(f"{run_staging}/{unit}"), key=_attempt_number)
-            if (result := read_result(filesystem, f"{run_staging}/{unit}/{attempt}")) is not None
-        ]
-        if complete:
-            yield complete[-1]
+    """Yield one complete attempt per work unit of a run: the last one where there are two.
+
+    Only a task that Spark ran twice leaves two: any of them holds all rows.
+    """
+    found: dict[str, StagedResult] = {}
+    for name in filesystem.folders(run_staging):
+        folder = f"{run_staging}/{name}"
+        read = _results_of_task if name.startswith(TASK) else _results_of_unit
+        found.update((each.work_unit.signature, each) for each in read(filesystem, folder))
+    yield from found.values()
+
+
+def _results_of_unit(filesystem: Filesystem, folder: str) -> Iterator[StagedResult]:
+    for attempt in sorted(filesystem.folders(folder), key=_attempt_number):
+        result = read_result(filesystem, f"{folder}/{attempt}")
+        if result is not None:
+            yield result
+
+
+def _results_of_task(filesystem: Filesystem, folder: str) -> Iterator[StagedResult]:
+    sizes = {file.path: file.size for file in filesystem.files(folder)}
+    for path in sizes:
+        if path.rpartition("/")[2].startswith(_LOG):
+            for line in _content(filesystem, path).splitlines():
+                result = _decoded(line, sizes)
+                if result is not None:
+                    yield result
 
 
 def read_result(filesystem: Filesystem, folder: str) -> StagedResult | None:
@@ -93,16 +136,22 @@ def read_result(filesystem: Filesystem, folder: str) -> StagedResult | None:
     path = f"{folder}/{RESULT_NAME}"
     if not filesystem.exists(path):
         return None
+    data = _content(filesystem, path)
+    return _decoded(data, {file.path: file.size for file in filesystem.files(folder)})
+
+
+def _content(filesystem: Filesystem, path: str) -> bytes:
     with filesystem.open_input(path) as stream:
-        data = stream.read()
+        return stream.read()
+
+
+def _decoded(data: bytes, sizes: Mapping[str, int]) -> StagedResult | None:
+    """Return a result, None unless all of its files are there."""
     try:
         result = msgspec.json.decode(data, type=StagedResult)
     except msgspec.MsgspecError:
         return None  # of another version of dil: extract again
-    sizes = {file.path: file.size for file in filesystem.files(folder)}
-    report = result.report
-    staged = (*report.files, *report.quarantined, *report.refused)
-    is_whole = all(sizes.get(file.path) == file.bytes for file in staged)
+    is_whole = all(sizes.get(file.path) == file.bytes for file in staged_files(result.report))
     return result if result.format == FORMAT and is_whole else None
 
 

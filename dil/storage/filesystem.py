@@ -129,6 +129,20 @@ class Filesystem(ABC):
             WriteError: nothing was asked or changed.
         """
 
+    def deferring(self) -> Filesystem:
+        """Return the same files, those written from now on durable only after ``sync_files``.
+
+        Only worth it where a store waits for each file by itself; others return themselves.
+        """
+        return self
+
+    def sync_files(self, paths: Iterable[str]) -> None:  # noqa: B027 - most stores are durable
+        """Make files durable that were written ``deferring``; not their entries in folders.
+
+        Raises:
+            WriteError: one is gone, or the disk refused.
+        """
+
     def options_of(self, path: str) -> Mapping[str, str]:
         """Return what Rust's object_store has to be told to reach a path as we do.
 

@@ -9,14 +9,18 @@ from dil.storage.filesystem import Filesystem
 
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """A folder by its absolute ``path``, which need not exist yet."""
+    """A folder by its absolute ``path``, which need not exist yet.
+
+    The names of its files begin with ``prefix``: who shares a folder has one of its own.
+    """
 
     filesystem: Filesystem
     path: str
+    prefix: str = ""
 
     def file(self, name: str) -> str:
         """Return the path of a file directly below."""
-        return f"{self.path.rstrip('/')}/{name}"
+        return f"{self.path.rstrip('/')}/{self.prefix}{name}"
 
     @property
     def parent(self) -> str:

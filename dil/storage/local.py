@@ -16,6 +16,7 @@ from urllib.parse import unquote, urlsplit
 
 from dil.errors import WriteError
 from dil.storage.filesystem import FileInfo, Filesystem
+from dil.storage.side_by_side import call_each
 
 _MOST_BYTES = 255
 _MOST_PATH_BYTES = 4095
@@ -161,6 +162,14 @@ class LocalFilesystem(Filesystem):
                 finally:
                     os.close(handle)
 
+    def deferring(self) -> LocalFilesystem:
+        """Return the same files without an fsync for each that is closed."""
+        return _DeferringFilesystem()
+
+    def sync_files(self, paths: Iterable[str]) -> None:
+        """Fsync files, some at a time: the journal takes those together that wait together."""
+        call_each(_Disk(), _sync_file, paths)
+
     def folders(self, path: str) -> list[str]:
         """Return the names of the folders directly below, sorted."""
         with _as_write_error(path), suppress(FileNotFoundError), os.scandir(path) as entries:
@@ -249,6 +258,31 @@ class LocalFilesystem(Filesystem):
         """Create the folder of a file, such that a power cut takes neither away."""
         if not path.parent.is_dir():
             self.make_folder(str(path.parent))
+
+
+class _DeferringFilesystem(LocalFilesystem):
+    """Writes files that whoever wrote them makes durable later."""
+
+    def open_output(self, path: str) -> BinaryIO:
+        """Return a stream that leaves its file to ``sync_files``."""
+        with _as_write_error(path):
+            self._make_parent(Path(path))
+            return Path(path).open("xb")
+
+
+class _Disk:
+    """Says how many files are worth an fsync at a time; measured on ext4: a tenth of the time."""
+
+    parallel_requests = 16
+
+
+def _sync_file(path: str) -> None:
+    with _as_write_error(path):
+        handle = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
 
 
 class _SyncedFile(io.FileIO):

@@ -104,7 +104,10 @@ def run_attempt(attempt: AttemptContext, resume_from: ResumeFrom) -> TaskReport:
         result = StagedResult(
             FORMAT, run.run_id, checkpoints.read_since, run.full_extract, job.digest, unit, report
         )
-        write_result(attempt.folder.filesystem, attempt.folder.path, result)  # now it counts
+        if attempt.task.results is None:
+            write_result(attempt.folder.filesystem, attempt.folder.path, result)  # now it counts
+        else:
+            attempt.task.results.add(result)  # it counts when the log is written
         delivery.complete()
         checkpoints.close()
     except BaseException as error:

@@ -16,6 +16,7 @@ from dil.model.work_unit import WorkUnit
 from dil.observe.redaction import redactor, secrets_of
 from dil.spi.shared import Shared
 from dil.storage import Folder, filesystem_for
+from dil.task.result_log import ResultLog
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -39,27 +40,33 @@ class TaskContext:
     """What the work units of one task have in common; closed when the last of them has ended.
 
     ``clean`` masks the job's secrets in a text. ``shared`` keeps what their sessions share.
-    ``filesystem`` is that of the staging folder.
+    ``filesystem`` is that of the staging folder. ``results`` is where their results go, None where
+    each attempt writes its own.
     """
 
-    def __init__(self, run: RunContext, clocks: Clocks | None = None) -> None:
+    def __init__(
+        self, run: RunContext, clocks: Clocks | None = None, *, has_log: bool = False
+    ) -> None:
         self.run = run
         self.clocks = clocks or Clocks()
         self.clean = redactor((*secrets_of(run.job), *run.secondary.secrets))
         self.shared = Shared()
         self.filesystem = filesystem_for(run.staging_dir, run.job.writing.blocks)
+        self.results = ResultLog(run, self.filesystem) if has_log else None
 
     def close(self) -> None:
-        """Close what was shared."""
+        """Close what was shared, and write the results that are left."""
         self.shared.close()
+        if self.results is not None:
+            self.results.close()
 
 
 @dataclass(frozen=True, slots=True)
 class AttemptContext:
     """One attempt at a work unit.
 
-    ``folder`` is its staging folder, which no other attempt has. ``rows`` are those that Spark
-    reads for it, None where the connector reads by itself.
+    ``folder`` is its staging folder; no other attempt has such names in it. ``rows`` are those that
+    Spark reads for it, None where the connector reads by itself.
     """
 
     task: TaskContext
@@ -78,14 +85,14 @@ class AttemptContext:
     ) -> Self:
         """Make the context of an attempt; ``number`` counts from 1. Nothing is written yet."""
         run = task.run
-        path = f"{run.staging_dir}/{unit.hash}/{number}-{uuid.uuid4().hex}"
-        return cls(
-            task,
-            unit,
-            AttemptId(run.job.name, run.run_id, unit.signature, unit.hash, number),
-            Folder(task.filesystem, path),
-            rows,
-        )
+        if task.results is None:
+            path = f"{run.staging_dir}/{unit.hash}/{number}-{uuid.uuid4().hex}"
+            folder = Folder(task.filesystem, path)
+        else:
+            prefix = f"{unit.hash}-{number}-"
+            folder = Folder(task.filesystem.deferring(), task.results.folder, prefix)
+        attempt = AttemptId(run.job.name, run.run_id, unit.signature, unit.hash, number)
+        return cls(task, unit, attempt, folder, rows)
 
     @property
     def run(self) -> RunContext:

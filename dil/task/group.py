@@ -10,10 +10,13 @@ import threading
 from collections import deque
 from collections.abc import Sequence
 from contextlib import closing
+from dataclasses import replace
 
 from dil import coordination
-from dil.model.task import RunContext, TaskReport
+from dil.model.job import Job
+from dil.model.task import Failure, RunContext, TaskReport
 from dil.model.work_unit import WorkUnit
+from dil.publishing.staged import read_results
 from dil.task.context import Clocks, TaskContext
 from dil.task.outlook import Outlook
 from dil.task.work_unit import run_in_task
@@ -22,15 +25,23 @@ SLICE_S = 15.0
 
 
 def run_group(
-    run: RunContext, units: Sequence[WorkUnit], lanes: int = 1, clocks: Clocks | None = None
+    run: RunContext,
+    units: Sequence[WorkUnit],
+    lanes: int = 1,
+    clocks: Clocks | None = None,
+    *,
+    is_repeated: bool = False,
 ) -> list[TaskReport]:
     """Run work units, ``lanes`` of them at a time; return the reports in the order of their ends.
 
     Work units are left out when the quota is spent, when the source refuses all, and when
     ``SLICE_S`` are over: the driver hears of what is done, and gives the others to other tasks.
+    With ``is_repeated`` an executor was lost that ran them; what it completed counts.
     """
-    with closing(TaskContext(run, clocks)) as task:
-        group = _Group(task, units)
+    has_log = len(units) > 1 and _may_share_a_folder(run.job)
+    with closing(TaskContext(run, clocks, has_log=has_log)) as task:
+        done = _completed(task, units) if is_repeated and has_log else {}
+        group = _Group(task, [unit for unit in units if unit.signature not in done])
         if lanes == 1 or len(units) == 1:
             group.work()
         else:
@@ -44,7 +55,37 @@ def run_group(
                 thread.join()
     if group.broken is not None:
         raise group.broken
-    return group.reports
+    reports = [*done.values(), *group.reports]
+    if task.results is None or not task.results.lost:
+        return reports
+    return [_unless_lost(report, task.results.lost.get(report.signature)) for report in reports]
+
+
+def _completed(task: TaskContext, units: Sequence[WorkUnit]) -> dict[str, TaskReport]:
+    """Return the reports, by signature, of what is durable of these work units."""
+    wanted = {unit.signature for unit in units}
+    results = read_results(task.filesystem, task.run.staging_dir)
+    return {
+        each.report.signature: each.report for each in results if each.report.signature in wanted
+    }
+
+
+def _unless_lost(report: TaskReport, failure: Failure | None) -> TaskReport:
+    """Return a report, or that of a work unit whose result could not be written."""
+    if failure is None:
+        return report
+    return replace(report, files=(), quarantined=(), refused=(), schema="", failure=failure)
+
+
+def _may_share_a_folder(job: Job) -> bool:
+    """Tell whether results may wait for each other.
+
+    Not where rows are sent: whoever looks for what was sent knows the folder of the attempt. Nor
+    where pages are kept for a later attempt, or where files are copied as they are.
+    """
+    return not (
+        job.has_input("payload") or job.running.page_commit_s is not None or job.writing.file_name
+    )
 
 
 class _Group:

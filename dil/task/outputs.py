@@ -96,6 +96,10 @@ class Outputs:
         """
         folder = self._attempt.folder
         try:
+            if folder.prefix:
+                self._sink.abort()
+                self.quarantine.delete()
+                return
             folder.filesystem.delete_file(folder.file(RESULT_NAME))
             self._sink.abort()
             folder.filesystem.delete_tree(folder.parent if also_earlier else folder.path)

@@ -98,6 +98,11 @@ class QuarantineWriter:
             self._open.abandon()
             self._open = None
 
+    def delete(self) -> None:
+        """Delete all files; for an attempt that has no folder of its own."""
+        for number in range(self._next):
+            self._folder.filesystem.delete_file(self._folder.file(f"quarantine-{number}.json"))
+
     def reasons(self) -> tuple[RejectCount, ...]:
         """Return why rows were put aside, the most frequent reasons first."""
         common = self._reasons.most_common(_MOST_REASONS)

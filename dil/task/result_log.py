@@ -1,0 +1,91 @@
+"""The results of the work units of one task, made durable several at a time (spec README 50).
+
+An attempt alone in its task writes its own result, and waits for the disk. Of many small work units
+each would wait longer than it works. So their files lie in one folder, and results go into a log:
+``results-<n>.jsonl`` are written after the files that they name are durable.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+import uuid
+
+from dil.errors import DilError, WriteError
+from dil.model.task import Failure, RunContext
+from dil.publishing.staged import StagedResult, put_results, staged_files, task_folder
+from dil.storage import Filesystem
+
+log = logging.getLogger(__name__)
+
+MOST_UNITS = 64
+LONGEST_S = 0.2
+
+
+class ResultLog:
+    """Takes results of complete attempts; once it is closed they are durable, or among ``lost``.
+
+    ``folder`` is where the task stages. A thread of its own writes what is there after
+    ``LONGEST_S``, or as soon as it is ``MOST_UNITS``, so that a slow work unit keeps no other
+    waiting. ``lost`` are failures by signature.
+    """
+
+    def __init__(self, run: RunContext, filesystem: Filesystem) -> None:
+        self.folder = task_folder(run.staging_dir, uuid.uuid4().hex)
+        self.lost: dict[str, Failure] = {}
+        self._filesystem = filesystem
+        self._waiting: list[StagedResult] = []
+        self._due_at = 0.0
+        self._is_closing = False
+        self._written = 0
+        self._changed = threading.Condition()
+        filesystem.make_folder(self.folder)
+        self._thread = threading.Thread(target=self._work, daemon=True, name="dil-results")
+        self._thread.start()
+
+    def add(self, result: StagedResult) -> None:
+        """Take the result of a complete attempt."""
+        with self._changed:
+            if not self._waiting:
+                self._due_at = time.monotonic() + LONGEST_S
+            self._waiting.append(result)
+            self._changed.notify()
+
+    def close(self) -> None:
+        """Write what is left."""
+        with self._changed:
+            self._is_closing = True
+            self._changed.notify()
+        self._thread.join()
+
+    def _work(self) -> None:
+        while results := self._next():
+            try:
+                self._filesystem.sync_files(
+                    file.path for result in results for file in staged_files(result.report)
+                )
+                put_results(self._filesystem, self.folder, self._written, results)
+                self._written += 1
+            except Exception as error:  # noqa: BLE001 - what a thread raises reaches nobody
+                failure = _failure(error)
+                self.lost.update((each.work_unit.signature, failure) for each in results)
+
+    def _next(self) -> list[StagedResult]:
+        """Wait for results that are due; none when the log is closed and there are no more."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._waiting or self._is_closing)
+            while len(self._waiting) < MOST_UNITS and not self._is_closing:
+                left_s = self._due_at - time.monotonic()
+                if left_s <= 0:
+                    break
+                self._changed.wait(left_s)
+            results, self._waiting = self._waiting[:MOST_UNITS], self._waiting[MOST_UNITS:]
+            return results
+
+
+def _failure(error: Exception) -> Failure:
+    if isinstance(error, DilError):
+        return Failure.of(error)
+    log.error("results could not be written", exc_info=error)
+    return Failure.of(WriteError(f"the result could not be written: {type(error).__name__}"))
