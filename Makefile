@@ -52,7 +52,8 @@ torture: setup java servers ## Run the longest tests, and the kill tests at ever
 	@DIL_KILLS=1000000 DIL_SPARK_KILLS=40 DIL_STATE_KILLS=50 $(BIN)/python -m pytest -q \
 	  tests/integration/test_kill_matrix.py tests/integration/test_spark_kills.py \
 	  tests/integration/test_state_kills.py tests/integration/test_dump_kills.py \
-	  tests/integration/test_table_kills.py tests/integration/test_merge_kills.py
+	  tests/integration/test_table_kills.py tests/integration/test_merge_kills.py \
+	  tests/integration/test_group_kills.py
 	@DIL_KILLS=400 $(BIN)/python -m pytest -q tests/integration/test_resume_kills.py \
 	  tests/integration/test_egress_kills.py tests/integration/test_rows_apart.py \
 	  tests/integration/test_storage_kills.py tests/integration/test_storage_azure_jobs.py \
@@ -68,6 +69,7 @@ bench: setup java ## Measure: planning, state, start-up, throughput against a pl
 	@$(BIN)/python tests/bench/bench_start.py
 	@$(BIN)/python tests/bench/bench_rest.py
 	@$(BIN)/python tests/bench/bench_dlt.py
+	@$(BIN)/python tests/bench/bench_tiny_units.py
 	@$(BIN)/python tests/bench/bench_files.py
 	@$(BIN)/python tests/bench/bench_csv.py
 	@$(BIN)/python tests/bench/bench_jdbc.py

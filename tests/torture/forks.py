@@ -9,6 +9,7 @@ import json
 import os
 import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,8 +22,12 @@ Answer = dict[str, Any]
 
 
 @contextmanager
-def killed_at(number: int, watched: tuple[str, ...]) -> Iterator[list[str]]:
+def killed_at(
+    number: int, watched: tuple[str, ...], *, in_threads: bool = False
+) -> Iterator[list[str]]:
     """Kill this process at a call or return, by number from 0, -1 for never.
+
+    With ``in_threads`` those of threads count that begin meanwhile.
 
     ``watched`` are the modules and folders of ``dil`` whose calls count. Yields those so far, such
     as ``call run/job_run.py:run_job``.
@@ -40,11 +45,14 @@ def killed_at(number: int, watched: tuple[str, ...]) -> Iterator[list[str]]:
             os.kill(os.getpid(), signal.SIGKILL)
         events.append(f"{event} {module}:{frame.f_code.co_qualname}")
 
+    if in_threads:
+        threading.setprofile(profile)
     sys.setprofile(profile)
     try:
         yield events
     finally:
         sys.setprofile(None)
+        threading.setprofile(None)
 
 
 def serve(run: Callable[[Answer], Answer], unanswered: Answer) -> None:

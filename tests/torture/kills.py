@@ -11,6 +11,7 @@ from typing import Self
 
 JOB_SERVER = Path(__file__).with_name("kill_server.py")
 PAGE_SERVER = Path(__file__).with_name("page_kill_server.py")
+GROUP_SERVER = Path(__file__).with_name("group_kill_server.py")
 
 
 class KillServer:

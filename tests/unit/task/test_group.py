@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import threading
+from pathlib import Path
 
 import msgspec
 import pytest
 
-from dil.errors import AuthenticationError, TransientSourceError
+from dil.errors import AuthenticationError, TransientSourceError, WriteError
 from dil.model.task import RunContext, TaskReport
 from dil.model.work_unit import WorkUnit
+from dil.publishing import StagedResult, read_results
+from dil.storage import LocalFilesystem
 from dil.task import group
 from dil.task.group import run_group
 from dil.task.work_unit import run_in_task
@@ -18,10 +21,12 @@ from tests.unit.task.scripted import NOW, Desk, Page, rows, work_unit
 REFUSED = AuthenticationError("no")
 
 
-def run(desk: Desk, names: str, lanes: int = 1, **changes: str) -> list[TaskReport]:
+def run(
+    desk: Desk, names: str, lanes: int = 1, *, is_repeated: bool = False, **changes: str
+) -> list[TaskReport]:
     job = desk.job(**{"task__maxretries": "0", **changes})
     context = RunContext(job, "r1", NOW, full_extract=True, staging_dir=str(desk.staging))
-    return run_group(context, units(names), lanes, desk.waits.clocks)
+    return run_group(context, units(names), lanes, desk.waits.clocks, is_repeated=is_repeated)
 
 
 def units(names: str) -> list[WorkUnit]:
@@ -91,3 +96,65 @@ def test_lanes_run_at_the_same_time(desk: Desk, monkeypatch) -> None:
     monkeypatch.setattr(group, "run_in_task", met)
 
     assert len(run(desk, "abc", lanes=3)) == 3
+
+
+@pytest.mark.parametrize("lanes", [1, 3])
+def test_results_are_durable_when_the_task_ends(desk: Desk, lanes: int) -> None:
+    desk.script([Page(rows(1, 2))])
+
+    reports = run(desk, "abcde", lanes)
+
+    assert {each.report.signature: each.report for each in staged(desk)} == {
+        report.signature: report for report in reports
+    }
+
+
+def test_a_task_that_is_repeated_reads_only_what_was_not_completed(desk: Desk) -> None:
+    script = desk.script([Page(rows(1, 2))])
+    first = run(desk, "abc")
+
+    again = run(desk, "abcde", is_repeated=True)
+
+    assert again[:3] == first
+    assert [report.signature for report in again] == list("abcde")
+    assert len(script.sessions) == 5
+
+
+def test_what_cannot_be_made_durable_has_failed(desk: Desk, monkeypatch) -> None:
+    def full(self, path, data):
+        raise WriteError(f"{path}: no space left")
+
+    desk.script([Page(rows(1))])
+    monkeypatch.setattr(LocalFilesystem, "put", full)
+
+    reports = run(desk, "ab")
+
+    assert [(report.files, report.failure.code) for report in reports] == [((), "DIL-WRITE")] * 2
+    assert staged(desk) == []
+
+
+def test_a_failed_attempt_leaves_nothing_and_takes_nothing_of_others(desk: Desk) -> None:
+    desk.script([Page(rows(1, 2), "c1"), REFUSED])
+    run(desk, "ab")
+
+    assert not any(path.is_file() for path in desk.staging.rglob("*"))
+
+    desk.script([Page(rows(1))])
+    run(desk, "abc")
+    desk.script([Page(rows(1, 2), "c1"), REFUSED])
+    run(desk, "de")
+
+    assert sorted(each.work_unit.signature for each in staged(desk)) == list("abc")
+
+
+def test_a_result_whose_file_is_gone_does_not_count(desk: Desk) -> None:
+    desk.script([Page(rows(1))])
+    reports = run(desk, "abc")
+
+    Path(reports[1].files[0].path).unlink()
+
+    assert sorted(each.work_unit.signature for each in staged(desk)) == ["a", "c"]
+
+
+def staged(desk: Desk) -> list[StagedResult]:
+    return list(read_results(LocalFilesystem(), str(desk.staging)))
