@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -231,7 +232,8 @@ def _reports_parameter() -> Any:  # noqa: ANN401 - its base class comes with pys
         def addInPlace(  # noqa: N802 - pyspark's name
             self, value1: list[TaskReport], value2: list[TaskReport]
         ) -> list[TaskReport]:
-            value1.extend(value2)
+            # Each task's reports bring a schema of their own, which is the same for most.
+            value1.extend(replace(each, schema=sys.intern(each.schema)) for each in value2)
             return value1
 
     return Reports()

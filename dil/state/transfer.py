@@ -39,7 +39,7 @@ class Holdings:
 def holdings(tx: Transaction, job: str) -> Holdings:
     """Count what a store remembers of a job."""
     number = details.format_of(tx)
-    head, intent = tx.row(sql.HEAD, job), tx.row(sql.INTENT, job)
+    head, intent = tx.row(sql.HEAD, job), tx.row(sql.INTENT_OF, job)
     return Holdings(
         number,
         {
@@ -54,7 +54,7 @@ def holdings(tx: Transaction, job: str) -> Holdings:
 
 def remembers_publish(tx: Transaction, job: str, run_id: str) -> bool:
     """Return whether a store has the intent of a run's publish, or the commit that ended it."""
-    intent = tx.row(sql.INTENT, job)
+    intent = tx.row(sql.INTENT_OF, job)
     has_begun = intent is not None and intent[0] == run_id
     return has_begun or tx.row(sql.COMMITTED, job, run_id) is not None
 

@@ -7,6 +7,7 @@ report, because Spark would keep only their text and would retry where we must d
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
@@ -91,7 +92,7 @@ def run_attempt(attempt: AttemptContext, resume_from: ResumeFrom) -> TaskReport:
             report = replace(
                 blank,
                 files=outputs.finish(),
-                schema=outputs.schema_text,
+                schema=sys.intern(outputs.schema_text),  # most work units have the same one
                 notes=(*_notes(counters, chain.warnings), *chain.notes, *delivery.notes),
                 quarantined=outputs.quarantine.finish(),
                 rejects=outputs.quarantine.reasons(),

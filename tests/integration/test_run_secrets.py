@@ -163,4 +163,4 @@ def test_an_answer_that_echoes_the_secret_is_masked_everywhere(job, source, tmp_
     kinds = assert_folder_is_clean(tmp_path)
     # What succeeded waits in staging: its files are among those looked into.
     assert {".db", ".json", ".parquet"} <= kinds
-    assert list(tmp_path.rglob("result.json"))
+    assert list(tmp_path.rglob("results-*.jsonl"))

@@ -22,10 +22,13 @@ from dil import config
 from dil.model.interval import Interval
 from dil.model.task import RunContext
 from dil.model.work_unit import Reason, WorkUnit
+from dil.task import result_log
 from dil.task.group import run_group
 from tests.servers.rows import DAY_MS, START_MS
 from tests.torture.forks import Answer, killed_at, serve
 
+# So few that a task of some work units writes its log several times.
+result_log.MOST_UNITS = 2
 WATCHED = ("task/", "publishing/", "storage/", "writing/")
 
 

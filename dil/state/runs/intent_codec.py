@@ -90,14 +90,13 @@ def encode_intent(intent: Intent) -> str:
         intent.sequence,
         intent.destination,
     )
-    document = msgspec.to_builtins(_Document(number, stored))
-    commit = document["intent"]["commit"]
+    # Members stay what they are: as dicts, the thousands of a large run would take much memory.
+    commit = msgspec.structs.asdict(stored.commit)
+    commit = {name: value for name, value in commit.items() if value or name not in _LATER}
+    members = {**msgspec.structs.asdict(stored), "commit": commit}
     if not intent.destination:
-        del document["intent"]["destination"]
-    for name in _LATER:
-        if not commit[name]:
-            del commit[name]
-    return msgspec.json.encode(document).decode()
+        del members["destination"]
+    return msgspec.json.encode({"format": number, "intent": members}).decode()
 
 
 def decode_intent(text: str) -> Intent:

@@ -62,7 +62,7 @@ def record(tx: Transaction, job: str, commit: Commit) -> int | None:
 
 
 def _drop_intent(tx: Transaction, job: str, run_id: str) -> None:
-    pending = tx.row(sql.INTENT, job)
+    pending = tx.row(sql.INTENT_OF, job)
     if pending is not None and pending[0] != run_id:
         raise run_rows.unfinished_intent(job, pending[0])
     tx.change(sql.DROP_INTENT, job, run_id)

@@ -178,7 +178,7 @@ class SqlStateStore(StateStore):
             leases.require_newest(tx, self._job, lease)
             done, sequence = committing.committed_block(tx, self._job, commit.run_id)
             if not done:
-                if tx.row(sql.INTENT, self._job) is None:
+                if tx.row(sql.INTENT_OF, self._job) is None:
                     self._require_plan(tx, commit)
                 sequence = committing.record(tx, self._job, commit)
             after = planned_now(tx, self._job)
