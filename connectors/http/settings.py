@@ -96,7 +96,7 @@ class HttpSettings:
             declared=frozenset(parameter.name for parameter in job.extraction.parameters),
             idempotency_header=sending.idempotency_header,
             repeats_unsafe=sending.repeats_unsafe,
-            renewal=_renewal(properties["ms.secondary.input"]),
+            renewal=_renewal(job.secondary.of("authentication")),
             body_wait_s=http.body_wait_s,
             hosts=source.hosts,
         )
@@ -111,9 +111,6 @@ def repeats_rows(settings: HttpSettings) -> bool:
     return is_safe or bool(settings.idempotency_header)
 
 
-def _renewal(sources: object) -> SecondaryRetry:
+def _renewal(sources: tuple[SecondaryInput, ...]) -> SecondaryRetry:
     """Return how the authentication input is read again; its own retry, or DIL's defaults."""
-    for source in sources if isinstance(sources, tuple) else ():
-        if isinstance(source, SecondaryInput) and source.category == "authentication":
-            return source.retry or SecondaryRetry()
-    return SecondaryRetry()
+    return (sources[0].retry if sources else None) or SecondaryRetry()

@@ -264,6 +264,7 @@ class _Builder(Struct):
             running=running,
             audit=audit,
             state=state,
+            secondary=secondary.secondary_spec(properties),
         )
 
     def _raise_problems(self) -> None:

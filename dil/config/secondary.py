@@ -16,6 +16,7 @@ from dil.config.identity import JobSection
 from dil.model.json import JsonValue
 from dil.model.path import Path as JsonPath
 from dil.model.properties import Properties
+from dil.model.secondary import SecondarySpec
 from dil.model.section import Bool, Section, ValueType, Written, prop
 from dil.model.settings import SecondaryInput
 from dil.model.suggestions import REGEX_FIX
@@ -135,6 +136,12 @@ class SecondarySection(Section):
         "JSON.",
         default=False,
     )
+
+
+def secondary_spec(values: Properties) -> SecondarySpec:
+    """Return what is read of earlier jobs."""
+    section = values.section(SecondarySection)
+    return SecondarySpec(section.inputs, section.parses_json)
 
 
 def check_secondary_input(values: Properties, folder: Path, findings: Findings) -> None:

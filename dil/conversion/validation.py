@@ -24,7 +24,6 @@ from dil.model.validation_attributes import ValidationAttributes
 from dil.spi.converter import Converter, ConverterContext, PageFacts
 from dil.text.paths import name_of
 
-_INPUT = "ms.secondary.input"
 _ATTRIBUTES = "ms.validation.attributes"
 _NUMBER = re.compile(r"\s*[+-]?[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]+)?\s*")
 
@@ -74,7 +73,7 @@ class InFlowValidation(Converter):
         super().__init__(context)
         properties = context.job.properties
         self._attributes = properties.section(ValidationSection).attributes
-        self._field = _counted_field(properties.typed(_INPUT, tuple))
+        self._field = _counted_field(context.job.secondary.of("validation"))
         self._counted = 0
         self._verdict: Verdict | None = None
 
@@ -147,12 +146,9 @@ def _number(value: JsonValue) -> Decimal | None:
     return Decimal(str(value)) if isinstance(value, int | float | Decimal) else None
 
 
-def _counted_field(inputs: tuple[object, ...]) -> str | None:
+def _counted_field(inputs: tuple[SecondaryInput, ...]) -> str | None:
     """Return the first field of the first validation entry."""
-    for source in inputs:
-        if isinstance(source, SecondaryInput) and source.category == "validation":
-            return name_of(source.fields[0]) if source.fields else None
-    return None
+    return name_of(inputs[0].fields[0]) if inputs and inputs[0].fields else None
 
 
 def _count(batch: pa.RecordBatch, error_column: str | None) -> int:

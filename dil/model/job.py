@@ -14,13 +14,13 @@ from dil.model.destination import Layout, MergeSpec, TableFormat, TableSpec, War
 from dil.model.egress import AuditSpec, EgressSpec
 from dil.model.properties import Properties
 from dil.model.schema import Schema
+from dil.model.secondary import SecondarySpec
 from dil.model.secret import Secret, SecretUrl
 from dil.model.settings import (
     DerivedField,
     Pagination,
     Parameter,
     SchemaCleansing,
-    SecondaryInput,
     SessionKeyField,
 )
 from dil.model.timelabels import TimelabelSpec
@@ -356,15 +356,12 @@ class Job:
     state: StateSpec
     keys: KeySpec = field(default_factory=KeySpec)
     audit: AuditSpec = field(default_factory=AuditSpec)
+    secondary: SecondarySpec = field(default_factory=SecondarySpec)
     known_digests: tuple[str, ...] = ()
 
     def has_input(self, category: str) -> bool:
         """Return whether the job has secondary input whose rows are of a category."""
-        inputs = self.properties.get("ms.secondary.input")
-        return isinstance(inputs, tuple) and any(
-            isinstance(each, SecondaryInput) and each.category == category and each.format is None
-            for each in inputs
-        )
+        return any(each.format is None for each in self.secondary.of(category))
 
     def for_tasks(self) -> Job:
         """Return the job without the credentials of state store and warehouse."""

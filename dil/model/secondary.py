@@ -1,4 +1,4 @@
-"""What secondary input gave: units, and variables that are secret (behaviour.md B4)."""
+"""Secondary input: what a job declares, and what it gave (behaviour.md B4)."""
 
 from __future__ import annotations
 
@@ -7,6 +7,22 @@ from dataclasses import dataclass, field
 
 from dil.model.json import JsonObject, JsonValue
 from dil.model.secret import Secret
+from dil.model.settings import SecondaryInput
+
+
+@dataclass(frozen=True, slots=True)
+class SecondarySpec:
+    """What a run reads before, or beside, its source.
+
+    With ``parses_json`` texts of the rows that look like JSON are read as JSON.
+    """
+
+    inputs: tuple[SecondaryInput, ...] = ()
+    parses_json: bool = False
+
+    def of(self, category: str) -> tuple[SecondaryInput, ...]:
+        """Return the inputs of a category, in the order written."""
+        return tuple(each for each in self.inputs if each.category == category)
 
 
 @dataclass(frozen=True, slots=True)

@@ -112,7 +112,7 @@ def preview_source(
         ConversionError: the rows are not what the job says.
     """
     _refuse_sending(job, may_send=may_send)
-    secondary = read_secondary_inputs(job.properties, secondary_access(job))
+    secondary = read_secondary_inputs(job.secondary, secondary_access(job))
     chosen = _chosen(job, secondary, now_ms, signature, clock)
     work_unit = chosen.work_unit
     if work_unit is None:

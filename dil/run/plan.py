@@ -65,7 +65,7 @@ def plan(run: ActiveRun) -> PlannedRun:
         SourceError: secondary input or the source's list of units cannot be read.
     """
     job, store, now, saved = run.job, run.store, run.options.now_ms, run.options.plan
-    secondary = read_secondary_inputs(job.properties, secondary_access(job), run.options.sleep)
+    secondary = read_secondary_inputs(job.secondary, secondary_access(job), run.options.sleep)
     history = store.history()
     units: Sequence[str] | None = None
     if saved is None:

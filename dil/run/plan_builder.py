@@ -173,13 +173,13 @@ def _is_done(unit: WorkUnit, history: History) -> bool:
 
 def activation_of(job: Job) -> tuple[str, ...] | None:
     """Return the units that the activation input gives, None for a job without any."""
-    if not job.properties.get("ms.secondary.input"):
+    if not job.secondary.inputs:
         return None
     # Imported here: a job without secondary input plans without what reads it.
     from dil.extraction.secondary import read_activation
     from dil.task.secondary_inputs import secondary_access
 
-    return read_activation(job.properties, secondary_access(job))
+    return read_activation(job.secondary, secondary_access(job))
 
 
 def read_plan(path: Path) -> SavedPlan:

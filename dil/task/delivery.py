@@ -109,7 +109,7 @@ class Delivery:
             return None
         spec = job.extraction
         first = evaluate(spec.parameters, attempt.scope, initial_values(spec))
-        read = read_payload(job.properties, secondary_access(job), first.variables)
+        read = read_payload(job.secondary, secondary_access(job), first.variables)
         batches = batched_rows(read, spec.egress.batch_rows, spec.egress.batch_field)
         rows = PayloadRows(batches, job.name, attempt.unit.signature)
         self._sends_rows = True

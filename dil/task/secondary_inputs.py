@@ -26,11 +26,11 @@ def authentication_reader(job: Job) -> Callable[[], Mapping[str, Secret]] | None
     """Return what reads the authentication input again, None without such input (B7.7)."""
     if not job.has_input("authentication"):
         return None
-    return partial(read_authentication, job.properties, secondary_access(job))
+    return partial(read_authentication, job.secondary, secondary_access(job))
 
 
 def validation_reader(job: Job) -> Callable[[], Iterator[JsonObject]] | None:
     """Return what reads the rows that in-flow validation compares with, None without such input."""
     if not job.has_input("validation"):
         return None
-    return partial(read_validation, job.properties, secondary_access(job))
+    return partial(read_validation, job.secondary, secondary_access(job))

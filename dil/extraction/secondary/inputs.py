@@ -12,10 +12,8 @@ from dil.errors import SourceContractError, SourceError
 from dil.extraction.secondary.entry import KEY, Access, Entry
 from dil.extraction.secondary.places import NotThereError
 from dil.model.json import JsonValue, as_text, compact
-from dil.model.properties import Properties
-from dil.model.secondary import SecondaryRows, SecondaryVariables
+from dil.model.secondary import SecondaryRows, SecondarySpec, SecondaryVariables
 from dil.model.secret import Secret
-from dil.model.settings import SecondaryInput
 from dil.secrets import is_encrypted
 from dil.text.origins import refuse_other_path
 from dil.text.variables import substitute
@@ -30,12 +28,12 @@ _MOST_UNITS = 1_000_000
 
 
 def read_secondary_inputs(
-    properties: Properties, access: Access, wait: Wait | None = None
+    secondary: SecondarySpec, access: Access, wait: Wait | None = None
 ) -> SecondaryRows:
     """Read activation and authentication input, whole; runs on the driver, before planning.
 
     Args:
-        properties: The job's properties.
+        secondary: What the job declares.
         access: How to reach files and secrets.
         wait: Waits so many seconds; an entry that names a ``retry`` is read again after its delay
             while there is nothing at its path. None does not wait.
@@ -46,8 +44,8 @@ def read_secondary_inputs(
             or authentication not exactly one.
         ConfigError: an ENC(...) text cannot be decrypted.
     """
-    units = _read_units(properties, access, wait)
-    authentication = read_authentication(properties, access, wait)
+    units = _read_units(secondary, access, wait)
+    authentication = read_authentication(secondary, access, wait)
     if units is None:
         return SecondaryRows(None, SecondaryVariables(authentication))
     opened = {text: entry.opened(column, text) for text, (entry, column) in units.encrypted.items()}
@@ -55,7 +53,7 @@ def read_secondary_inputs(
     return SecondaryRows(tuple(units.texts), variables, _notes(units))
 
 
-def read_activation(properties: Properties, access: Access) -> tuple[str, ...] | None:
+def read_activation(secondary: SecondarySpec, access: Access) -> tuple[str, ...] | None:
     """Return the units as compact JSON, None without activation input; decrypts nothing.
 
     For a plan without a run: reads once, whatever ``retry`` says.
@@ -63,12 +61,12 @@ def read_activation(properties: Properties, access: Access) -> tuple[str, ...] |
     Raises:
         SourceError: as ``read_secondary_inputs``.
     """
-    units = _read_units(properties, access, None)
+    units = _read_units(secondary, access, None)
     return None if units is None else tuple(units.texts)
 
 
 def read_authentication(
-    properties: Properties, access: Access, wait: Wait | None = None
+    secondary: SecondarySpec, access: Access, wait: Wait | None = None
 ) -> dict[str, Secret]:
     """Return the fields of the one authentication row as text; empty without such an input.
 
@@ -78,7 +76,7 @@ def read_authentication(
         SourceError: as ``read_secondary_inputs``.
     """
     found: list[tuple[Entry, dict[str, JsonValue]]] = []
-    entries = _entries(properties, access, "authentication")
+    entries = _entries(secondary, access, "authentication")
     for entry in entries:
         rows = _patiently(entry, wait, _first_two)
         found += [(entry, row) for row in rows]
@@ -96,7 +94,7 @@ def read_authentication(
 
 
 def read_payload(
-    properties: Properties, access: Access, variables: Mapping[str, JsonValue]
+    secondary: SecondarySpec, access: Access, variables: Mapping[str, JsonValue]
 ) -> Iterator[dict[str, JsonValue]]:
     """Yield the rows to send, ENC(...) texts in plain; runs in a task, one batch in memory.
 
@@ -107,7 +105,7 @@ def read_payload(
         SourceContractError: a variable of a path has no value, or the data is unfit.
         ConfigError: an ENC(...) text cannot be decrypted.
     """
-    for template in _entries(properties, access, "payload"):
+    for template in _entries(secondary, access, "payload"):
         path = substitute(template.path, variables)
         if path.missing:
             names = ", ".join(f"{{{{{name}}}}}" for name in sorted(path.missing))
@@ -123,7 +121,7 @@ def read_payload(
             raise _absent(error) from error
 
 
-def read_validation(properties: Properties, access: Access) -> Iterator[dict[str, JsonValue]]:
+def read_validation(secondary: SecondarySpec, access: Access) -> Iterator[dict[str, JsonValue]]:
     """Yield the rows that in-flow validation compares with, entry after entry (B4.7, B11.6).
 
     Runs in a task, one batch in memory.
@@ -133,7 +131,7 @@ def read_validation(properties: Properties, access: Access) -> Iterator[dict[str
         SourceContractError: the data is unfit.
         ConfigError: an ENC(...) text cannot be decrypted.
     """
-    for entry in _entries(properties, access, "validation"):
+    for entry in _entries(secondary, access, "validation"):
         try:
             yield from map(entry.revealed, entry.rows())
         except NotThereError as error:
@@ -159,8 +157,8 @@ class _Units:
         self.texts[text] = None
 
 
-def _read_units(properties: Properties, access: Access, wait: Wait | None) -> _Units | None:
-    entries = _entries(properties, access, "activation")
+def _read_units(secondary: SecondarySpec, access: Access, wait: Wait | None) -> _Units | None:
+    entries = _entries(secondary, access, "activation")
     if not entries:
         return None
     units = _Units()
@@ -213,12 +211,10 @@ def _secret(entry: Entry, name: str, value: JsonValue) -> Secret:
     return entry.opened(name, text) if is_encrypted(text) else Secret(text)
 
 
-def _entries(properties: Properties, access: Access, category: str) -> list[Entry]:
-    parse_json = properties.boolean("ms.hdfs.reader.parse.json.strings")
+def _entries(secondary: SecondarySpec, access: Access, category: str) -> list[Entry]:
     return [
-        Entry(source, source.path, access, parse_json)
-        for source in properties.typed(KEY, tuple)
-        if isinstance(source, SecondaryInput) and source.category == category
+        Entry(source, source.path, access, secondary.parses_json)
+        for source in secondary.of(category)
     ]
 
 

@@ -26,9 +26,10 @@ from dil.model.job import (
 from dil.model.json import JsonObject
 from dil.model.properties import Properties
 from dil.model.schema import Schema
+from dil.model.secondary import SecondarySpec
 from dil.model.secret import Secret
 from dil.model.section import Section
-from dil.model.settings import DerivedField, Formula, SchemaCleansing
+from dil.model.settings import DerivedField, Formula, SchemaCleansing, SecondaryInput
 from dil.spi.converter import ConverterContext, PageFacts
 from dil.spi.extractor import MISSING, Page
 
@@ -49,6 +50,7 @@ def chain(
     properties: Mapping[str, object] | None = None,
     sections: Iterable[Section] = (),
     passwords: tuple[str, ...] = (),
+    secondary: tuple[SecondaryInput, ...] = (),
     validation_rows: Iterable[JsonObject] | None = None,
     known_schema: str = "",
     **conversion: Any,
@@ -73,6 +75,7 @@ def chain(
         running=RunningSpec(),
         state=StateSpec(),
         keys=KeySpec(tuple(map(Secret, passwords))),
+        secondary=SecondarySpec(secondary),
     )
     rows = None if validation_rows is None else lambda: validation_rows
     context = ConverterContext(job, NOW, validation_rows=rows, known_schema=known_schema)

@@ -23,7 +23,7 @@ def validating(
     entry = SecondaryInput(path="/in", fields=fields, category="validation")
     return chain(
         converters=[converter("in-flow-validation")],
-        properties={"ms.secondary.input": () if expected is None else (entry,)},
+        secondary=() if expected is None else (entry,),
         sections=[ValidationSection(ValidationAttributes(**attributes))],
         validation_rows=expected,
     )

@@ -19,8 +19,7 @@ from dil.extraction.secondary import (
     read_secondary_inputs,
 )
 from dil.model.interval import Interval
-from dil.model.properties import Properties
-from dil.model.secondary import SecondaryVariables
+from dil.model.secondary import SecondarySpec, SecondaryVariables
 from dil.model.secret import Secret
 from dil.model.settings import Parameter, SecondaryInput, SecondaryRetry
 from dil.model.work_unit import Reason, WorkUnit
@@ -42,7 +41,7 @@ ACCESS = Access(lambda path: LocalFilesystem(), lambda filesystem, folder: None,
 
 
 class Folder:
-    """Files of JSON lines, and the properties that read them."""
+    """Files of JSON lines, and what a job declares to read them."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -56,16 +55,11 @@ class Folder:
             SecondaryInput(category=category, path=str(self.path / name), fields=fields, **members)  # type: ignore[arg-type]
         )
 
-    def properties(self, *, parse_json: bool = False) -> Properties:
-        return Properties(
-            {
-                "ms.secondary.input": tuple(self.entries),
-                "ms.hdfs.reader.parse.json.strings": parse_json,
-            }
-        )
+    def declared(self, *, parses_json: bool = False) -> SecondarySpec:
+        return SecondarySpec(tuple(self.entries), parses_json)
 
     def read(self, wait=None):
-        return read_secondary_inputs(self.properties(), ACCESS, wait)
+        return read_secondary_inputs(self.declared(), ACCESS, wait)
 
 
 @pytest.fixture
@@ -75,7 +69,7 @@ def folder(tmp_path: Path) -> Folder:
 
 def test_a_job_without_secondary_input_has_no_rows_and_no_variables(folder):
     assert folder.read().activation is None
-    assert read_activation(folder.properties(), ACCESS) is None
+    assert read_activation(folder.declared(), ACCESS) is None
     assert folder.read().variables == SecondaryVariables()
 
 
@@ -87,7 +81,7 @@ def test_activation_rows_are_compact_units_in_the_order_of_entries_and_files(fol
     assert folder.read().activation == (
         '{"id":3}', '{"id":"ä b"}', '{"x":0,"id":1}', '{"x":0,"id":3}', '{"x":0,"id":"ä b"}',
     )  # fmt: skip
-    assert read_activation(folder.properties(), ACCESS) == folder.read().activation
+    assert read_activation(folder.declared(), ACCESS) == folder.read().activation
 
 
 def test_of_equal_rows_the_first_counts_and_the_others_are_told(folder, caplog):
@@ -139,7 +133,7 @@ def test_a_plan_decrypts_nothing(folder):
     folder.write("a.json", {"id": encrypted("x")})
     folder.add("activation", "", "id")
     helpless = Access(ACCESS.filesystem_for, ACCESS.live_files, SecretResolver({}, Path()).resolve)
-    assert read_activation(folder.properties(), helpless) == ('{"id":"ENC(x)"}',)
+    assert read_activation(folder.declared(), helpless) == ('{"id":"ENC(x)"}',)
 
 
 def test_a_text_that_no_master_password_opens_names_its_column_and_what_to_do(folder):
@@ -147,7 +141,7 @@ def test_a_text_that_no_master_password_opens_names_its_column_and_what_to_do(fo
     folder.add("authentication", "", "t")
     helpless = Access(ACCESS.filesystem_for, ACCESS.live_files, SecretResolver({}, Path()).resolve)
     with pytest.raises(ConfigError, match=r'text of column "t" is ENC\(\.\.\.\)') as caught:
-        read_secondary_inputs(folder.properties(), helpless)
+        read_secondary_inputs(folder.declared(), helpless)
     assert "encrypt.key.loc" in caught.value.problems[0].fix
 
 
@@ -169,7 +163,7 @@ def test_the_one_authentication_row_gives_variables_as_secret_text(folder):
     assert "s3cret" not in repr(read)
     revealed = {name: text.reveal() for name, text in read.variables.authentication.items()}
     assert revealed == {"t": "s3cret", "n": "5", "o": '{"a":[1]}', "b": "true", "s": "x"}
-    assert read_authentication(folder.properties(), ACCESS) == read.variables.authentication
+    assert read_authentication(folder.declared(), ACCESS) == read.variables.authentication
 
 
 def test_authentication_variables_replace_unit_members_and_travel_to_tasks(folder):
@@ -250,7 +244,7 @@ def test_without_a_retry_or_for_a_plan_nothing_waits(folder):
     folder.entries.clear()
     folder.add("activation", "late.json", "id", retry=SecondaryRetry())
     with pytest.raises(SourceError):
-        read_activation(folder.properties(), ACCESS)
+        read_activation(folder.declared(), ACCESS)
     assert wait.waited == []
 
 
@@ -283,7 +277,7 @@ def test_a_file_that_its_job_replaces_meanwhile_is_no_error(folder):
     folder.write("old.json", {"id": 2})
     folder.add("activation", "", "id")
     access = Access(lambda path: Replacing(folder), ACCESS.live_files, decrypt)
-    read = read_secondary_inputs(folder.properties(), access)
+    read = read_secondary_inputs(folder.declared(), access)
     assert (read.activation, read.notes) == (('{"id":1}', '{"id":2}'), ())
 
 
@@ -294,15 +288,15 @@ def test_payload_rows_are_read_with_variables_in_the_path_and_secrets_in_plain(f
     folder.add("payload", "more.json", "c")
     folder.add("activation", "nowhere", "id")
     given = {"region": "eu", "n": 1}
-    rows = list(read_payload(folder.properties(), ACCESS, given))
+    rows = list(read_payload(folder.declared(), ACCESS, given))
     assert rows == [{"a": '{"x":1}', "b": '{"y":2}'}, {"c": None}]
-    parsed = list(read_payload(folder.properties(parse_json=True), ACCESS, given))
+    parsed = list(read_payload(folder.declared(parses_json=True), ACCESS, given))
     assert parsed == [{"a": {"x": 1}, "b": {"y": 2}}, {"c": None}]
 
 
 def test_a_payload_that_cannot_be_read_fails_the_task(folder):
     folder.add("payload", "{{region}}.json", "a", retry=SecondaryRetry())
     with pytest.raises(SourceContractError, match=r"uses \{\{region\}\}"):
-        list(read_payload(folder.properties(), ACCESS, {}))
+        list(read_payload(folder.declared(), ACCESS, {}))
     with pytest.raises(SourceError, match=r"eu\.json does not exist"):
-        list(read_payload(folder.properties(), ACCESS, {"region": "eu"}))
+        list(read_payload(folder.declared(), ACCESS, {"region": "eu"}))
