@@ -16,7 +16,6 @@ from connectors.s3.settings import JobSettings
 from connectors.sftp.session import SftpSession
 from connectors.sftp.settings import SftpSettings
 from dil.errors import ConfigError, DilError, SourceContractError, SourceError, TransientSourceError
-from dil.model.properties import Properties
 from dil.model.settings import SecondaryInput
 from dil.operator.source_preview import preview_source
 from dil.spi.connector import RequestValues
@@ -59,7 +58,7 @@ def source(tmp_path) -> Path:
 def sending(tmp_path: Path, path: str, **properties: str):
     job = FileJob(tmp_path, **properties).job()
     entry = SecondaryInput(path=path, category="payload", format="binary")
-    return replace(job, properties=Properties({**job.properties, "ms.secondary.input": (entry,)}))
+    return replace(job, properties=job.properties.having("ms.secondary.input", (entry,)))
 
 
 def to_s3(tmp_path: Path, url: str, path: str, prefix: str = "in/", **variables: str) -> dict:
