@@ -1,12 +1,12 @@
-"""Entries to typed values: every property of the table, parsed or defaulted."""
+"""Entries to sections: every property of the table, parsed or defaulted."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from dil.config import values
 from dil.config.canonical import shown
@@ -18,7 +18,7 @@ from dil.config.preprocessing import names_file_dump
 from dil.config.property import Property
 from dil.config.sections import properties_of, validate
 from dil.config.surroundings import Place, Surroundings
-from dil.config.table import IN_SECTIONS, SECTIONS, TABLE
+from dil.config.table import SECTIONS, TABLE
 from dil.config.watermarks import PlanningSection
 from dil.errors import Origin
 from dil.model.json import JsonValue
@@ -36,18 +36,10 @@ _STATE_SECRETS = "state.store."
 _TABLE, _ZONE = "extract.table.name", "ms.timezone"
 
 
-class Values(NamedTuple):
-    """The values of rows of the table by name, the sections, and what they were read with."""
-
-    by_name: dict[str, object]
-    sections: list[Section]
-    around: Surroundings
-
-
 def evaluate(
     entries: Mapping[str, Entry], place: Place, findings: Findings, *, secrets: bool = True
-) -> Values:
-    """Return the value of every property, and what secrets and zones were read with.
+) -> tuple[list[Section], Surroundings]:
+    """Return the sections of a job, and what their secrets and zones were read with.
 
     A property with a problem holds its default. Without ``secrets`` those that cannot be read
     are empty, with a notice.
@@ -57,9 +49,7 @@ def evaluate(
     resolver = secret_resolver(passwords, place, findings, needed=secrets)
     around = Surroundings(resolver, read_zone(entries, plain, findings), _no_notice, secrets)
     rest = (each for each in SECTIONS if each is not SecretsSection)
-    sections = [passwords, *(read_section(each, entries, around, findings) for each in rest)]
-    rows = [name for name in TABLE if name not in IN_SECTIONS]
-    return Values(evaluate_some(entries, rows, around, findings), sections, around)
+    return [passwords, *(read_section(each, entries, around, findings) for each in rest)], around
 
 
 def read_zone(entries: Mapping[str, Entry], plain: Surroundings, findings: Findings) -> str:
@@ -114,12 +104,22 @@ class _Reader:
             return self._json(written, entry, text)
         if entry.type in {ValueType.INT, ValueType.LONG}:
             return values.whole_number(entry, text.text.strip())
-        value = _parsed(entry, text, self.around, self.findings)
+        value = self._parsed(entry, text)
         if written.read is not None:
             return written.read(value, at_entry(self.around, text, self.findings))
         if isinstance(type_, type) and issubclass(type_, StrEnum):
             return type_(str(value))
         return value
+
+    def _parsed(self, entry: Property, written: Entry) -> object:
+        text = written.text.strip()
+        if entry.secret:
+            is_of_state = entry.name.startswith(_STATE_SECRETS)
+            around = at_entry(self.around, written, self.findings)
+            return around.secret(text, is_always_read=is_of_state)
+        if entry.type is ValueType.WORD_OR_OBJECT and text.startswith("{"):
+            return _read_json(entry, written, self.findings)
+        return values.parse(entry, text)
 
     def _json(self, written: Written, entry: Property, text: Entry) -> object:
         value = _checked_json(entry, text, self.findings)
@@ -135,22 +135,6 @@ class _Reader:
 def _no_notice(what: str, fix: str) -> None:
     """Stand in until the property is known that a notice is about."""
     del what, fix
-
-
-def evaluate_some(
-    entries: Mapping[str, Entry],
-    names: Iterable[str],
-    around: Surroundings,
-    findings: Findings,
-) -> dict[str, object]:
-    """Return the values of some properties."""
-    found: dict[str, object] = {}
-    for name in names:
-        entry, written = TABLE[name], entries.get(name)
-        found[name] = _value(entry, written, around, findings)
-        if written is not None and findings.is_sound(name):
-            _report_support(entry, written, findings, is_default=found[name] == blank(entry))
-    return found
 
 
 def report_missing(
@@ -177,19 +161,6 @@ def _dumps_files(entries: Mapping[str, Entry]) -> bool:
     return written is not None and names_file_dump(written.text.strip())
 
 
-def _value(
-    entry: Property, written: Entry | None, around: Surroundings, findings: Findings
-) -> object:
-    if written is None or not findings.is_sound(entry.name):
-        return blank(entry)
-    try:
-        return _parsed(entry, written, around, findings)
-    except (values.ValueProblem, ShapeError) as error:
-        _report_problem(entry, written, error, findings)
-        # A secret that cannot be read is not a missing one; checks must not call it that.
-        return Secret("") if entry.secret else blank(entry)
-
-
 def _report_problem(entry: Property, written: Entry, error: ValueError, findings: Findings) -> None:
     if isinstance(error, ShapeError):
         for what, fix in error.findings:
@@ -200,22 +171,6 @@ def _report_problem(entry: Property, written: Entry, error: ValueError, findings
         findings.problem(entry.name, f"is {text}{reason}", error.fix, written.origin)
     else:
         raise error
-
-
-def blank(entry: Property) -> object:
-    """Return what a property holds that is not set."""
-    return values.default(entry)
-
-
-def _parsed(entry: Property, written: Entry, around: Surroundings, findings: Findings) -> object:
-    text = written.text.strip()
-    if entry.secret:
-        is_of_state = entry.name.startswith(_STATE_SECRETS)
-        return at_entry(around, written, findings).secret(text, is_always_read=is_of_state)
-    if entry.type is ValueType.WORD_OR_OBJECT:
-        is_object = text.startswith("{")
-        return _read_json(entry, written, findings) if is_object else values.word(entry, text)
-    return values.parse(entry, text)
 
 
 def _checked_json(entry: Property, written: Entry, findings: Findings) -> JsonValue:

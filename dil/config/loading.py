@@ -29,7 +29,6 @@ from dil.config.conversion import check_contract, conversion_spec
 from dil.config.digest import digest
 from dil.config.effective import (
     evaluate,
-    evaluate_some,
     read_section,
     read_zone,
     report_missing,
@@ -58,7 +57,7 @@ from dil.config.reader import read_job, with_overrides
 from dil.config.running import running_section
 from dil.config.state import state_section
 from dil.config.surroundings import Place, Surroundings
-from dil.config.table import ALIASES, IN_SECTIONS, SECTIONS
+from dil.config.table import ALIASES, SECTIONS
 from dil.config.tables import check_rows_apart
 from dil.config.timeseries import with_labels
 from dil.config.writing import check_writing, writing_spec
@@ -166,16 +165,14 @@ def planning_spec(properties: Mapping[str, str]) -> tuple[PlanningSpec, tuple[Pr
     findings.origins = {key: entry.origin for key, entry in entries.items()}
     plain = Surroundings(SecretResolver({}, Path()), "UTC", lambda _what, _fix: None)
     around = replace(plain, zone=read_zone(entries, plain, findings))
-    rows = [name for name in PLANNING_NAMES if name not in IN_SECTIONS]
-    values = evaluate_some(entries, rows, around, findings)
     sections = [read_section(each, entries, around, findings) for each in SECTIONS]
-    spec = planning_section(_properties(values, entries, sections), findings)
+    spec = planning_section(_properties({}, entries, sections), findings)
     findings.raise_problems()
     return spec, findings.sorted_notices()
 
 
 def _properties(
-    values: Mapping[str, object], entries: Mapping[str, Entry], sections: Iterable[Section] = ()
+    values: Mapping[str, object], entries: Mapping[str, Entry], sections: Iterable[Section]
 ) -> Properties:
     return Properties(values, {key: entry.origin for key, entry in entries.items()}, sections)
 
@@ -193,13 +190,13 @@ class _Builder(Struct):
         findings, entries = self.findings, self.entries
         findings.origins = {key: entry.origin for key, entry in entries.items()}
         report_missing(entries, self.blanks, self.place.path, findings)
-        by_name, sections, around = evaluate(entries, self.place, findings, secrets=self.secrets)
-        base = _properties(by_name, entries, sections)
+        sections, around = evaluate(entries, self.place, findings, secrets=self.secrets)
+        base = _properties({}, entries, sections)
         folders = self._plugin_folders(base)
         join_import_path(folders)
         plugins = find_plugins(base, findings)
         extra, more = read_plugin_properties(plugins, entries, around, findings)
-        properties = _properties({**by_name, **extra}, entries, [*sections, *more])
+        properties = _properties(extra, entries, [*sections, *more])
         check_unit_properties(plugins, properties, findings)
         check_plugins(plugins, properties, findings)
         job = self._checked(properties, plugins, folders)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
 
 from dil.config.catalog import CatalogSection
 from dil.config.conversion import ConversionSection
@@ -31,7 +30,7 @@ from dil.config.timeseries import TimeseriesSection
 from dil.config.warehouse import WarehouseSection
 from dil.config.watermarks import PlanningSection
 from dil.config.writing import WritingSection
-from dil.model.section import Section, property_name
+from dil.model.section import Section
 from dil.spi.registry import built_in_sections
 from dil.spi.source import SourceSection
 
@@ -85,9 +84,8 @@ TABLE: Mapping[str, Property] = {
     entry.name: entry for group in GROUPS for entry in group.properties
 }
 
-# What a job's properties are read into; every other property is a row of a table.
+# What a job's properties are read into.
 SECTIONS: tuple[type[Section], ...] = tuple(each for group in GROUPS for each in group.sections)
-IN_SECTIONS = frozenset(property_name(each) for section in SECTIONS for each in fields(section))
 
 ALIASES: Mapping[str, str] = {
     alias: entry.name for entry in TABLE.values() for alias in entry.aliases

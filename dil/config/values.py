@@ -45,17 +45,6 @@ def parse(entry: Property, text: str) -> object:
     return text if reader is None else reader(entry, text)
 
 
-def default(entry: Property) -> object:
-    """Return the value of a property that is blank: its default, None or nothing without one."""
-    if entry.default:
-        # Patterns are not compiled, which takes longer than all else: a test holds them right.
-        reader = _PATTERNS.get(entry.type, parse)
-        return reader(entry, entry.default)
-    if entry.type in _LISTS:
-        return ()
-    return None
-
-
 def _integer(entry: Property, text: str) -> int:
     number = whole_number(entry, text)
     number = entry.special.get(number, number)
@@ -106,7 +95,7 @@ def _boolean(entry: Property, text: str) -> bool:
     return word == "true"
 
 
-def word(entry: Property, text: str) -> str:
+def _word(entry: Property, text: str) -> str:
     """Return the allowed word that a text means, in the table's spelling.
 
     Raises:
@@ -228,12 +217,12 @@ def duration_ms(text: str) -> int:
     return round(seconds * 1000)
 
 
-_LISTS = {ValueType.LIST, ValueType.CLASS_LIST, ValueType.DATE_PATTERNS}
 _READERS: Mapping[ValueType, Callable[[Property, str], object]] = {
     ValueType.INT: _integer,
     ValueType.LONG: _integer,
     ValueType.BOOL: _boolean,
-    ValueType.ENUM: word,
+    ValueType.ENUM: _word,
+    ValueType.WORD_OR_OBJECT: _word,
     ValueType.LIST: _items,
     ValueType.CLASS_LIST: _items,
     ValueType.DATE_PATTERNS: _patterns,
@@ -244,8 +233,4 @@ _READERS: Mapping[ValueType, Callable[[Property, str], object]] = {
     ValueType.FILE_SYSTEM: _file_system,
     ValueType.DURATION: _duration_ms,
     ValueType.RATE: _rate,
-}
-_PATTERNS: Mapping[ValueType, Callable[[Property, str], object]] = {
-    ValueType.DATE_PATTERNS: _items,
-    ValueType.REGEX: lambda _, text: text,
 }

@@ -9,14 +9,17 @@ import pytest
 from dil.config.canonical import canonical
 from dil.config.deprecated import DEPRECATED, MISSPELLED, OF_GOBBLIN
 from dil.config.docs import DEFAULT_TARGET, reference
-from dil.config.effective import blank
+from dil.config.effective import read_section
+from dil.config.entry import Entry
 from dil.config.explaining import explain
 from dil.config.findings import Findings
 from dil.config.property import Property
-from dil.config.table import ALIASES, GROUPS, TABLE
-from dil.config.values import default, parse
-from dil.errors import ConfigError
+from dil.config.sections import properties_of
+from dil.config.surroundings import Surroundings
+from dil.config.table import ALIASES, GROUPS, SECTIONS, TABLE
+from dil.errors import ConfigError, Origin
 from dil.model.section import Support, ValueType
+from dil.secrets import SecretResolver
 
 OTHER_THAN_DEFAULT = {
     ValueType.INT: "7",
@@ -44,12 +47,19 @@ def test_every_property_stands_in_the_table_once():
     assert not set(TABLE) & (set(ALIASES) | set(DEPRECATED) | set(MISSPELLED))
 
 
-@pytest.mark.parametrize("entry", TABLE.values(), ids=lambda entry: entry.name)
-def test_every_default_is_a_valid_value(entry):
-    blank(entry)
-    if entry.default and not entry.type.spans_lines:
-        assert parse(entry, entry.default) == default(entry)
-    assert entry.meaning.endswith(".")
+@pytest.mark.parametrize("kind", SECTIONS, ids=lambda kind: kind.__name__)
+def test_every_default_can_be_written_and_is_explained(kind):
+    findings = Findings()
+    plain = Surroundings(SecretResolver({}, Path()), "UTC", lambda _what, _fix: None)
+    origin = Origin("orders.conf")
+    written = {
+        entry.name: Entry(entry.name, entry.default, origin)
+        for entry in properties_of(kind)
+        if entry.default
+    }
+    assert read_section(kind, written, plain, findings) == kind()
+    assert findings.problems == []
+    assert all(entry.meaning.endswith(".") for entry in properties_of(kind))
 
 
 @pytest.mark.parametrize("entry", LATER, ids=lambda entry: entry.name)
