@@ -42,7 +42,12 @@ def left(story: Story, source: HttpServer) -> Story:
     _, first_digest = story.job(**PAGED).known_digests
     shutil.copytree(LEFT, story.folder, dirs_exist_ok=True)
     for path in (path for path in story.folder.rglob("*") if path.suffix in (".json", ".sql")):
-        text = path.read_text().replace(FOLDER, str(story.folder))
+        lines = path.read_text().splitlines(keepends=True)
+        text = "".join(
+            # Live files are those of the blocks, whose hashes cover the folder of then.
+            line if "live_file" in line else line.replace(FOLDER, str(story.folder))
+            for line in lines
+        )
         path.write_text(text.replace(SOURCE, source.url).replace(RECORDED, first_digest))
     (story.folder / "state").mkdir()
     with closing(sqlite3.connect(story.folder / "state" / "state.db")) as database:
