@@ -54,6 +54,8 @@ torture: setup java servers ## Run the longest tests, and the kill tests at ever
 	  tests/integration/test_state_kills.py tests/integration/test_dump_kills.py \
 	  tests/integration/test_table_kills.py tests/integration/test_merge_kills.py \
 	  tests/integration/test_group_kills.py
+	@DIL_HISTORIES=100 DIL_HISTORY_STEPS=25 $(BIN)/python -m pytest -q -n 2 \
+	  tests/integration/test_random_histories.py
 	@DIL_KILLS=400 $(BIN)/python -m pytest -q tests/integration/test_resume_kills.py \
 	  tests/integration/test_egress_kills.py tests/integration/test_rows_apart.py \
 	  tests/integration/test_storage_kills.py tests/integration/test_storage_azure_jobs.py \

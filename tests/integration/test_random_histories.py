@@ -1,0 +1,261 @@
+"""Random histories of one job: whatever happens in whatever order, each row is published once.
+
+A history is a sequence of runs and of what operators do, of which any may be killed at any step,
+while the source gets rows late, loses rows within grace, and the job file changes. At the end the
+job runs to its end on three more days; then the dataset has every row of the source once, and state
+and dataset fit each other. A seed gives the same history again, up to the clock: a seed that once
+found something belongs into ``KEPT``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from tests.jobs import manifest_files, published_ids, visible_files, write_job
+from tests.servers.databases import new_database
+from tests.servers.http_server import HttpServer
+from tests.servers.postgresql import PASSWORD, PostgresqlServer
+from tests.servers.rows import DAY_MS, START_MS, Dataset, UnitRows, generated_row
+from tests.torture.kills import KillServer
+
+HISTORY_SERVER = Path(__file__).parents[1] / "torture" / "history_server.py"
+STORES = ("sqlite", "filelog", "postgresql")
+# The short form; `make torture` plays more and longer ones.
+HISTORIES = int(os.environ.get("DIL_HISTORIES", "1"))
+STEPS = int(os.environ.get("DIL_HISTORY_STEPS", "10"))
+# 3 appends from an older copy of the state.
+KEPT: dict[str, tuple[int, ...]] = {"sqlite": (3,), "filelog": (), "postgresql": ()}
+ROWS_PER_DAY = 3
+STEP_MS = DAY_MS // ROWS_PER_DAY
+LAST_DAY = 40
+GRACE_DAYS = 2
+MODES = {
+    "append": {"ms__publish__mode": "append"},
+    "window_replace": {
+        "ms__publish__mode": "window_replace",
+        "ms__grace__period__days": str(GRACE_DAYS),
+    },
+}
+
+
+class History:
+    """One job, its source and its operators; ``now`` is a midnight."""
+
+    def __init__(
+        self, folder: Path, source: HttpServer, kills: KillServer, store: dict[str, str], seed: int
+    ) -> None:
+        self.random = Random(seed)
+        self.folder = folder
+        self.source = source
+        self.kills = kills
+        self.now = START_MS + 2 * DAY_MS
+        self.mode = self.random.choice(sorted(MODES))
+        self.policy = self.random.choice(("full", "successful"))
+        self.store = store
+        self.told: list[str] = [f"seed {seed}, {self.mode}"]
+        self.calls = 2000
+        self.late = 0
+        self.backups = 0
+
+    @property
+    def job(self) -> Path:
+        """Write the job file anew and return its path."""
+        given = {**MODES[self.mode], **self.store, "job__commit__policy": self.policy}
+        return write_job(self.folder, self.source.url, **given)
+
+    def play(self, steps: int) -> None:
+        acts: list[tuple[int, Callable[[], None]]] = [
+            (4, self.kill_run),
+            (3, self.run),
+            (3, self.next_day),
+            (2, self.withdraw),
+            (1, self.rewind),
+            (1, self.undo),
+            (1, self.compact),
+            (1, self.clean),
+            (1, self.change_policy),
+            (1, self.restore_older),
+        ]
+        if self.mode == "window_replace":
+            acts += [(2, self.add_late), (2, self.delete), (1, self.backfill)]
+        weights, choices = zip(*acts, strict=True)
+        for _ in range(steps):
+            (act,) = self.random.choices(choices, weights)
+            act()
+
+    # The job
+
+    def run(self, **changes: str) -> None:
+        answer = self._order(f"run {changes}", job=str(self.job), now=self.now, changes=changes)
+        assert answer["exit"] == 0, self.story(answer)
+        self.calls = max(answer["calls"], 200)
+
+    def kill_run(self) -> None:
+        self._order("run", job=str(self.job), now=self.now, at=self._any_call())
+
+    def backfill(self) -> None:
+        """Read everything again, rows in place of those that are there."""
+        changes = {"ms.backfill": "true"}
+        at = self.random.choice((-1, self._any_call()))
+        answer = self._order("backfill", job=str(self.job), now=self.now, changes=changes, at=at)
+        assert at >= 0 or answer["exit"] == 0, self.story(answer)
+
+    def change_policy(self) -> None:
+        self.policy = "full" if self.policy == "successful" else "successful"
+        self.told.append(f"policy {self.policy}")
+
+    def next_day(self) -> None:
+        self.now += DAY_MS * self.random.choice((1, 1, 2))
+        self.told.append(f"day {(self.now - START_MS) // DAY_MS}")
+
+    # The source
+
+    def add_late(self) -> None:
+        self.late += 1
+        time = self.now - self.random.randrange(1, GRACE_DAYS * DAY_MS)
+        unit = self.random.choice("ab")
+        self.source.dataset.extend([generated_row(unit, 100_000 + self.late, time)])
+        self.told.append(f"late row {self.late} in {unit}, day {(time - START_MS) / DAY_MS:.2f}")
+
+    def delete(self) -> None:
+        unit = self.random.choice("ab")
+        held = self.source.dataset.units[unit]
+        low, high = held.window(self.now - DAY_MS, self.now)
+        if low < high:
+            gone = self.random.randrange(low, high)
+            self.source.dataset.units[unit] = UnitRows(
+                held.times[:gone] + held.times[gone + 1 :],
+                held.encoded[:gone] + held.encoded[gone + 1 :],
+            )
+            self.told.append(f"row {gone} of {unit} deleted")
+
+    # Operators
+
+    def withdraw(self) -> None:
+        day = self.random.randrange((self.now - START_MS) // DAY_MS)
+        unit = json.dumps({"unit": self.random.choice("ab")}, separators=(",", ":"))
+        which = f"[watermark.system.{START_MS + day * DAY_MS}, watermark.unit.{unit}]"
+        self._command("state", "forget", "--signature", which, "--withdraw-files", "--yes")
+
+    def rewind(self) -> None:
+        day = self.random.randrange((self.now - START_MS) // DAY_MS)
+        to = _iso(START_MS + day * DAY_MS)
+        self._command("state", "rewind", "--to", to, "--withdraw-files", "--yes")
+
+    def undo(self) -> None:
+        self._command("state", "undo", "--yes")
+
+    def compact(self) -> None:
+        self._command("compact", has_now=False)
+
+    def clean(self) -> None:
+        self._command("runs", "clean", "--yes", has_now=False)
+
+    def restore_older(self) -> None:
+        """Restore a state from before a run: nothing is appended until the newest is back."""
+        self.backups += 1
+        older = self.folder / f"older-{self.backups}.db"
+        self._command("state", "backup", str(older), "--yes", has_now=False, may_die=False)
+        self.now += DAY_MS
+        self.run()
+        newest = self.folder / f"newest-{self.backups}.db"
+        self._command("state", "backup", str(newest), "--yes", has_now=False, may_die=False)
+        if not older.exists():
+            return
+        before = self.rows()
+        self._command("state", "restore", str(older), "--yes", has_now=False, may_die=False)
+        if self.mode == "append":
+            self._order("run on older state", job=str(self.job), now=self.now)
+            assert self.rows() == before, self.story()
+        self._command("state", "restore", str(newest), "--yes", has_now=False, may_die=False)
+
+    # The end
+
+    def finish(self) -> None:
+        for _ in range(GRACE_DAYS + 1):
+            self.run()
+            self.run()
+            self.now += DAY_MS
+        self.run()
+        expected, found = self.source.dataset.ids(self.now), self.rows()
+        assert found - expected == Counter(), f"doubled: {self.story()}"
+        assert expected - found == Counter(), f"lost: {self.story()}"
+        answer = self._command("state", "verify", has_now=False, may_die=False)
+        assert answer["exit"] == 0, self.story(answer)
+        staged = self.folder / "lake" / "_staging"
+        assert [path for path in staged.rglob("*") if path.is_file()] == [], self.story()
+
+    def rows(self) -> Counter[tuple[str, int]]:
+        return published_ids(manifest_files(self.folder))
+
+    def story(self, answer: dict[str, object] | None = None) -> str:
+        return "\n".join([*self.told, *([] if answer is None else [str(answer["error"])])])
+
+    def _command(
+        self, *words: str, has_now: bool = True, may_die: bool = True
+    ) -> dict[str, object]:
+        group = 2 if words[0] in {"state", "runs"} else 1
+        now = ("--now", _iso(self.now)) if has_now else ()
+        arguments = [*words[:group], str(self.job), *words[group:], *now]
+        at = self._any_call() if may_die and self.random.random() < 0.4 else -1
+        return self._order(" ".join(words), arguments=arguments, at=at)
+
+    def _any_call(self) -> int:
+        return self.random.randrange(self.calls)
+
+    def _order(self, name: str, at: int = -1, **order: object) -> dict[str, object]:
+        answer = self.kills.order(at=at, **order)
+        how = "killed" if answer["killed"] else f"exit {answer['exit']}"
+        self.told.append(f"{name}: {how} at {at}" if at >= 0 else f"{name}: {how}")
+        return answer
+
+
+def _iso(now: int) -> str:
+    return f"{datetime.fromtimestamp(now / 1000, UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
+@pytest.fixture(scope="module")
+def kills() -> Iterator[KillServer]:
+    with KillServer(HISTORY_SERVER) as server:
+        yield server
+
+
+@pytest.mark.parametrize("kind", STORES)
+def test_each_row_is_published_once_whatever_happens(
+    kind: str, tmp_path: Path, kills: KillServer, request: pytest.FixtureRequest
+) -> None:
+    first = 1000 * STORES.index(kind)
+    for seed in (*KEPT[kind], *range(first, first + HISTORIES)):
+        folder = tmp_path / str(seed)
+        rows = Dataset.generate(LAST_DAY * ROWS_PER_DAY, units=("a", "b"), step_ms=STEP_MS)
+        with HttpServer(rows) as source:
+            if kind != "postgresql":
+                _play(folder, source, kills, {"state__store__type": kind}, seed)
+                continue
+            server: PostgresqlServer = request.getfixturevalue("postgresql_server")
+            with new_database(server) as url:
+                store = {
+                    "state__store__type": kind,
+                    "state__store__db__url": url,
+                    "state__store__db__user": "admin",
+                    "state__store__db__password": PASSWORD,
+                    "state__store__dir": "",
+                }
+                _play(folder, source, kills, store, seed)
+
+
+def _play(
+    folder: Path, source: HttpServer, kills: KillServer, store: dict[str, str], seed: int
+) -> None:
+    history = History(folder, source, kills, store, seed)
+    history.play(STEPS)
+    history.finish()
+    assert manifest_files(folder) == visible_files(folder), history.story()
