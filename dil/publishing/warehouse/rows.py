@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
-import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -19,6 +18,7 @@ from dil.model.dataset import Commit, Move
 from dil.model.destination import MergeSpec
 from dil.model.exact_decimals import exact_cast
 from dil.model.schema_text import wider
+from dil.publishing.warehouse.json_texts import json_texts
 from dil.publishing.warehouse.types import INSTANT, JSON, TableColumn
 from dil.storage import Filesystem
 
@@ -26,7 +26,6 @@ SIGNATURE, DELETED_AT, LABEL = "_dil_signature", "_dil_deleted_at", "_timelabel"
 ORDER, GONE = "_dil_order", "_dil_gone"
 # Of each batch that is read; with rows of a kilobyte 16 MB.
 _BATCH_ROWS = 16_384
-_ENCODER = msgspec.json.Encoder(decimal_format="number")
 
 
 class StagedFiles:
@@ -185,14 +184,10 @@ def _cast(values: pa.Array, column: TableColumn) -> pa.Array:
 
 def _json_texts(values: pa.Array, column: TableColumn) -> pa.Array:
     try:
-        return pa.array(map(_json, values.to_pylist(maps_as_pydicts="strict")), pa.string())
+        return json_texts(values)
     except (KeyError, OverflowError, TypeError, ValueError) as error:
         raise ConversionError(
             f"column {column.name} holds a list, map or record that JSON has no form for: a key "
             f"twice, or a time outside of the years 1 to 9999 ({error})",
             "Correct the values with ms.derived.fields, or leave the column out.",
         ) from error
-
-
-def _json(value: object) -> str | None:
-    return None if value is None else _ENCODER.encode(value).decode()
