@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import sys
 import tempfile
+from datetime import date, timedelta
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
@@ -89,7 +90,7 @@ def _loop(folder: Path, url: str, units: int) -> Usage:
 def _ours(folder: Path, uri: str, units: int) -> Usage:
     days = min(units, DAYS)
     names = ",".join(f"u{number}" for number in range(units // days))
-    window = {"from": "2020-01-01", "to": f"P{0}D"}
+    window = {"from": "2020-01-01", "to": "P0D"}
     job = write_job(
         folder,
         "http://127.0.0.1",
@@ -107,19 +108,13 @@ def _ours(folder: Path, uri: str, units: int) -> Usage:
         ms__output__schema=json.dumps(output_schema()),
         ms__work__unit__parallelism__max="-1",
     )
-    now = f"{_date_after(days)}T00:00:00Z"
+    now = f"{date(2020, 1, 1) + timedelta(days)}T00:00:00Z"
     usage = measure([*DIL, "run", str(job), "--now", now, "--json"])
     if usage.exit_code or json.loads(usage.stdout)["rows"] != units * ROWS:
         raise SystemExit(f"dil run failed:\n{usage.stdout}\n{usage.stderr}")
     if len(visible_files(folder)) != units:
         raise SystemExit(f"{len(visible_files(folder))} files of {units} work units")
     return usage
-
-
-def _date_after(days: int) -> str:
-    from datetime import date, timedelta
-
-    return (date(2020, 1, 1) + timedelta(days)).isoformat()
 
 
 def _peak_mb(usage: Usage) -> float:
