@@ -23,7 +23,7 @@ from dil.config.watermarks import PlanningSection
 from dil.errors import Origin
 from dil.model.json import JsonValue
 from dil.model.secret import Secret
-from dil.model.section import Section, Support, ValueType, Written, property_name
+from dil.model.section import Blank, Section, Support, ValueType, Written, property_name
 from dil.secrets import SecretResolver
 from dil.spi.reading import ShapeError
 
@@ -124,9 +124,7 @@ class _Reader:
     def _json(self, written: Written, entry: Property, text: Entry) -> object:
         value = _checked_json(entry, text, self.findings)
         if not value and not written.reads_empty:
-            from pydantic_core import PydanticUseDefault
-
-            raise PydanticUseDefault
+            raise Blank
         if written.read is None:
             return value
         return written.read(value, at_entry(self.around, text, self.findings))

@@ -89,6 +89,10 @@ class Support(StrEnum):
     INTERNAL = "set by planning"
 
 
+class Blank(Exception):  # noqa: N818 - says that nothing is there, which is no error
+    """Raised by a reader for a text that counts as none, such as an empty array."""
+
+
 class Reader(Protocol):
     """Turns the text of a property into a value, on the driver."""
 
@@ -119,12 +123,15 @@ class Written:
     def __get_pydantic_core_schema__(
         self, source: object, handler: GetCoreSchemaHandler
     ) -> CoreSchema:
-        from pydantic_core import core_schema
+        from pydantic_core import PydanticUseDefault, core_schema
 
         del handler
 
         def read(text: object, info: ValidationInfo) -> object:
-            return cast("Reader", info.context).value(self, source, text)
+            try:
+                return cast("Reader", info.context).value(self, source, text)
+            except Blank as blank:
+                raise PydanticUseDefault from blank
 
         return core_schema.with_info_plain_validator_function(read)
 
@@ -140,9 +147,10 @@ class StandsFor:
     ) -> CoreSchema:
         from pydantic_core import core_schema
 
-        return core_schema.no_info_after_validator_function(self._meant, handler(source))
+        return core_schema.no_info_after_validator_function(self.meant, handler(source))
 
-    def _meant(self, number: int) -> int:
+    def meant(self, number: int) -> int:
+        """Return the number that one stands for, most often itself."""
         return self.numbers.get(number, number)
 
 
