@@ -19,7 +19,7 @@ from dil.model.properties import Properties
 from dil.model.schema import ArrayType, Column, DataType, MapType, RecordType
 from dil.model.section import Scope, Section, ValueType, Written, prop
 from dil.model.settings import DerivedField, Formula
-from dil.model.suggestions import DATE_PATTERN_FIX, REGEX_FIX, ZONE_FIX, nearest
+from dil.model.suggestions import REGEX_FIX, ZONE_FIX, nearest
 from dil.spi.reading import (
     ShapeError,
     Surroundings,
@@ -87,13 +87,14 @@ def _epoc(formula: Formula, place: str) -> None:
             find_zone(formula.timezone)
     except ValueError as error:
         raise ShapeError((f"{place}: {error}", ZONE_FIX)) from error
-    try:
-        if formula.format and formula.format.lower() != "iso":
-            from dil.text.joda import compile_pattern  # few jobs have patterns
+    if formula.format and formula.format.lower() != "iso":
+        from dil.text.joda import compile_pattern  # few jobs have patterns
+        from dil.text.joda_mistakes import pattern_fix
 
+        try:
             compile_pattern(formula.format)
-    except ValueError as error:
-        raise ShapeError((f"{place}: {error}", DATE_PATTERN_FIX)) from error
+        except ValueError as error:
+            raise ShapeError((f"{place}: {error}", pattern_fix(formula.format))) from error
 
 
 def _regexp(formula: Formula, place: str) -> None:

@@ -117,7 +117,9 @@ def _values(entry: Property) -> list[JsonObject]:
         case ValueType.INT | ValueType.LONG:
             return whole_number(_least(entry), entry.high)
         case ValueType.ENUM:
-            return words(entry.words)
+            # on and off are booleans in YAML 1.1, with which some editors check.
+            switch: list[JsonObject] = [{"type": "boolean"}] if "on" in entry.words else []
+            return [*words(entry.words), *switch]
         case ValueType.JSON_OBJECT | ValueType.JSON_ARRAY | ValueType.WORD_OR_OBJECT:
             return _json(entry)
         case _:

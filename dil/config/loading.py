@@ -26,6 +26,7 @@ from dil.config import (
 from dil.config.canonical import canonical
 from dil.config.catalog import with_catalog
 from dil.config.conversion import check_contract, conversion_spec
+from dil.config.date_patterns import check_patterns
 from dil.config.digest import digest
 from dil.config.effective import (
     evaluate,
@@ -226,6 +227,7 @@ class _Builder(Struct):
         parameter_checks.check_parameters(properties, planning, findings)
         row_checks.check_rows(properties, planning, findings)
         derived_fields.check_sources(properties, findings)
+        check_patterns(properties, findings)
         delimited.check_csv(properties, plugins.extractor, findings)
         preprocessing.check_preprocessors(plugins.preprocessors, properties, findings)
         preprocessing.check_dump(properties, findings)

@@ -9,7 +9,7 @@ from typing import Annotated, get_args
 from dil.model.json import JsonValue
 from dil.model.section import Scope, Section, ValueType, Written, prop
 from dil.model.settings import Parameter, ParameterType
-from dil.model.suggestions import DATE_PATTERN_FIX, ZONE_FIX, known_words
+from dil.model.suggestions import ZONE_FIX, known_words
 from dil.secrets import is_reference
 from dil.spi.reading import (
     ShapeError,
@@ -126,11 +126,12 @@ def _check_pattern(pattern: JsonValue, place: str) -> None:
             (f"{place} has format datetime and no pattern", 'For example "pattern":"yyyy-MM-dd".')
         )
     from dil.text.joda import compile_pattern  # few jobs have patterns
+    from dil.text.joda_mistakes import pattern_fix
 
     try:
         compile_pattern(pattern)
     except ValueError as error:
-        raise ShapeError((f"{place}: {error}", DATE_PATTERN_FIX)) from error
+        raise ShapeError((f"{place}: {error}", pattern_fix(pattern))) from error
 
 
 def _refuse_secret(value: JsonValue, place: str) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from dil.config.catalog import CatalogSection
 from dil.config.conversion import ConversionSection
+from dil.config.date_patterns import LintSection
 from dil.config.delimited import CsvSection
 from dil.config.derived_fields import DerivedSection
 from dil.config.egress import EgressSection, ProgressSection
@@ -66,7 +67,7 @@ GROUPS: tuple[Group, ...] = (
         DerivedSection,
     ),
     _group("schema", "Schema", SchemaSection),
-    _group("conversion", "Conversion", ConversionSection),
+    _group("conversion", "Conversion", ConversionSection, LintSection),
     _group("writing", "Writing files", WritingSection),
     _group("publishing", "Publishing", PublishingSection),
     _group("tables", "Tables of files", TablesSection),

@@ -11,7 +11,7 @@ from dil.config.java_names import current_name
 from dil.config.property import Property
 from dil.model.rate import RateLimit
 from dil.model.section import ValueType
-from dil.model.suggestions import DATE_PATTERN_FIX, ZONE_FIX, known_words
+from dil.model.suggestions import ZONE_FIX, known_words
 from dil.text.zones import zone_of_text
 
 _REGEX_FIX = r"Write a Java regular expression; in .conf files a backslash of it is written \\."
@@ -118,6 +118,7 @@ def _items(entry: Property, text: str) -> tuple[str, ...]:
 
 def _patterns(entry: Property, text: str) -> tuple[str, ...]:
     from dil.text.joda import compile_pattern  # here and below: few jobs have any
+    from dil.text.joda_mistakes import pattern_fix
 
     patterns = _items(entry, text)
     for pattern in patterns:
@@ -125,7 +126,7 @@ def _patterns(entry: Property, text: str) -> tuple[str, ...]:
             compile_pattern(pattern)
         except ValueError as error:
             raise ValueProblem(
-                f"holds a date pattern that cannot be read: {error}", DATE_PATTERN_FIX
+                f"holds a date pattern that cannot be read: {error}", pattern_fix(pattern)
             ) from error
     return patterns
 

@@ -1,0 +1,67 @@
+"""``ms.lint.patterns``: date patterns that are valid and hardly ever what was meant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from dil.config.derived_fields import DerivedSection
+from dil.config.findings import Findings
+from dil.config.parameter_checks import all_parameters
+from dil.config.sections import properties_of
+from dil.model.properties import Properties
+from dil.model.section import ONE_OF, Scope, Section, ValueType, prop
+from dil.model.suggestions import quote
+
+_LINT = "ms.lint.patterns"
+
+
+@dataclass(frozen=True, slots=True)
+class LintSection(Section):
+    """Whether what can be read, and hardly can be meant, is refused."""
+
+    patterns: Annotated[Literal["on", "off"], ONE_OF] = prop(
+        _LINT,
+        "Refuses date patterns that are valid and nearly always a slip: `YYYY-MM-DD` (DD is the "
+        "day of the year), `%Y-%m-%d`, `hh` without `a`, `mm` for a month, `xxxx` without `ww`. "
+        "off takes them as they are.",
+        default="on",
+        scope=Scope.JOB,
+        identity=False,
+    )
+
+
+def check_patterns(values: Properties, findings: Findings) -> None:
+    """Report date patterns that hardly say what was meant."""
+    if values.section(LintSection).patterns == "off":
+        return
+    for key, place, pattern in _patterns(values):
+        from dil.text.joda_mistakes import find_mistake  # few jobs have patterns
+
+        if found := find_mistake(pattern):
+            reason, likely = found
+            findings.problem(
+                key,
+                f"{place} the date pattern {quote(pattern)}, in which {reason}",
+                f"Write {likely}, or set {_LINT}=off if it is meant.",
+            )
+
+
+def _patterns(values: Properties) -> Iterator[tuple[str, str, str]]:
+    """Yield key, place and text of each pattern that the user wrote."""
+    for section in values.sections():
+        for entry in properties_of(type(section)):
+            if entry.type is ValueType.DATE_PATTERNS and entry.name in values.explicit:
+                written = values[entry.name]
+                yield from ((entry.name, "has", each) for each in _texts(written))
+    for parameter in all_parameters(values):
+        if parameter.format == "datetime" and parameter.pattern:
+            yield "ms.parameters", f'parameter "{parameter.name}" has', parameter.pattern
+    for field in values.section(DerivedSection).fields:
+        if field.formula.type == "epoc" and field.formula.format.lower() != "iso":
+            yield "ms.derived.fields", f'field "{field.name}" has', field.formula.format
+
+
+def _texts(written: object) -> tuple[str, ...]:
+    return tuple(map(str, written)) if isinstance(written, tuple) else ()
