@@ -69,6 +69,10 @@ def _input(item: JsonValue, where: str, folder: Path) -> SecondaryInput:
         findings.append(
             (f"{where}.format is for category payload only", "Leave it out to read rows.")
         )
+    if source.encrypted and not source.fields:
+        findings.append(
+            (f"{where}.encrypted decrypts texts of named fields, and none is", "Name its fields.")
+        )
     findings.extend(_wrong_paths(source, where))
     if findings:
         raise ShapeError(*findings)

@@ -30,12 +30,13 @@ class SecondaryVariables:
     """What tasks add to the variables of their unit; travels with the run, is never recorded.
 
     ``authentication`` are the fields of the one authentication row, as text. ``unit_secrets`` are
-    the plain texts of what is ENC(...) in activation rows: the units themselves, and so signatures
-    and state, keep the encrypted text (defects.md X-14).
+    the plain texts, by member and text, of what is ENC(...) in activation rows whose input is
+    encrypted: the units themselves, and so signatures and state, keep the encrypted text
+    (defects.md X-14).
     """
 
     authentication: Mapping[str, Secret] = field(default_factory=dict)
-    unit_secrets: Mapping[str, Secret] = field(default_factory=dict)
+    unit_secrets: Mapping[tuple[str, str], Secret] = field(default_factory=dict)
 
     @property
     def secrets(self) -> tuple[Secret, ...]:
@@ -47,11 +48,11 @@ class SecondaryVariables:
 
         Secrets are revealed here: the result must not be printed.
         """
-        members = {name: self._opened(value) for name, value in unit.items()}
+        members = {name: self._opened(name, value) for name, value in unit.items()}
         return {**members, **{name: text.reveal() for name, text in self.authentication.items()}}
 
-    def _opened(self, value: JsonValue) -> JsonValue:
-        secret = self.unit_secrets.get(value) if isinstance(value, str) else None
+    def _opened(self, name: str, value: JsonValue) -> JsonValue:
+        secret = self.unit_secrets.get((name, value)) if isinstance(value, str) else None
         return value if secret is None else secret.reveal()
 
 

@@ -306,9 +306,19 @@ class SecondaryInput(Setting):
     format: Literal["binary"] | None = member(
         "Of `payload`: left out for rows, binary for whole files.", default=None
     )
+    encrypted: bool = member(
+        "Whether texts `ENC(...)` in the named fields are decrypted; else they are data like any"
+        " other. Fields of `authentication` are decrypted in any case.",
+        default=False,
+    )
     retry: SecondaryRetry | None = member(
         "Waits for a path that does not exist yet; left out, it is an error at once.", default=None
     )
+
+    @property
+    def is_opened(self) -> bool:
+        """Tell whether the job asks for ENC(...) texts in its fields to be decrypted."""
+        return self.encrypted or self.category == "authentication"
 
 
 @dataclass(frozen=True, slots=True)

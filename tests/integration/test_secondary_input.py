@@ -195,12 +195,22 @@ def test_encrypted_ids_are_sent_in_plain_and_recorded_encrypted(tmp_path, source
     cipher = "ENC(M6nV+j0lhqZ36RgvuF5TQMyNvBtXmkPl)"
     (tmp_path / "master").write_text("testkey\n")
     (tmp_path / "ids.json").write_text(json.dumps({"unit": cipher}) + "\n")
-    entry = {"path": "../ids.json", "fields": ["unit"]}
+    entry = {"path": "../ids.json", "fields": ["unit"], "encrypted": True}
     job = reader(tmp_path, source, entry, encrypt__key__loc="../master")
     job.run(day(1))
     assert {dict(request.query)["unit"] for request in source.requests} == {"password"}
     (signature,) = job.states()
     assert cipher in signature
+
+
+def test_a_row_with_the_ciphertext_of_another_secret_has_nothing_decrypted(tmp_path, source):
+    cipher = "ENC(M6nV+j0lhqZ36RgvuF5TQMyNvBtXmkPl)"
+    (tmp_path / "master").write_text("testkey\n")
+    (tmp_path / "ids.json").write_text(json.dumps({"unit": cipher}) + "\n")
+    entry = {"path": "../ids.json", "fields": ["unit"]}
+    job = reader(tmp_path, source, entry, encrypt__key__loc="../master")
+    job.run(day(1))
+    assert {dict(request.query)["unit"] for request in source.requests} == {cipher}
 
 
 def test_variables_of_secondary_input_count_as_declared_and_others_do_not(tmp_path, source):

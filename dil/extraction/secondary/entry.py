@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import logging
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -19,6 +21,8 @@ from dil.spi.extractor import Missing
 from dil.storage import Filesystem
 from dil.text.java_regex import compile_java
 from dil.text.paths import compile_path, find, name_of
+
+log = logging.getLogger(__name__)
 
 KEY = "ms.secondary.input"
 
@@ -79,14 +83,27 @@ class Entry:
             what = f'names {self.path}, where a text of column "{column}" {error.what}'
             raise ConfigError.single(KEY, what, error.fix) from error
 
+    def encrypted_in(self, row: Mapping[str, JsonValue]) -> list[str]:
+        """Return the fields with ENC(...) texts that the job asks to be opened.
+
+        A row is data: who may write one must not thereby have any secret decrypted and sent.
+        """
+        found = [
+            name for name, value in row.items() if isinstance(value, str) and is_encrypted(value)
+        ]
+        if found and not self.source.is_opened:
+            _tell_of_data(self.source.path, found[0])
+            return []
+        return found
+
     def revealed(self, row: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-        """Return a row with its ENC(...) texts in plain; the result must not be printed."""
-        return {
-            name: self._parsed(OpenedText.of(self.opened(name, value).reveal(), value))
-            if isinstance(value, str) and is_encrypted(value)
-            else value
-            for name, value in row.items()
+        """Return a row with the ENC(...) texts to be opened in plain; it must not be printed."""
+        opened = {
+            name: self._parsed(OpenedText.of(self.opened(name, text).reveal(), text))
+            for name in self.encrypted_in(row)
+            if (text := str(row[name]))
         }
+        return {**row, **opened}
 
     def _files(self, filesystem: Filesystem) -> tuple[str, ...]:
         try:
@@ -116,6 +133,18 @@ class Entry:
             return exact_json(text)
         except (ValueError, RecursionError):
             return value
+
+
+@functools.lru_cache(maxsize=64)
+def _tell_of_data(path: str, name: str) -> None:
+    """Say once for each input that encrypted texts are taken as they are."""
+    log.warning(
+        '%s: texts ENC(...) in "%s" of %s are data and are not decrypted; "encrypted": true in'
+        " the entry asks for it",
+        KEY,
+        name,
+        path,
+    )
 
 
 def _column(text: str) -> str:

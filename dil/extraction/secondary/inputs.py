@@ -48,7 +48,7 @@ def read_secondary_inputs(
     authentication = read_authentication(secondary, access, wait)
     if units is None:
         return SecondaryRows(None, SecondaryVariables(authentication))
-    opened = {text: entry.opened(column, text) for text, (entry, column) in units.encrypted.items()}
+    opened = {key: entry.opened(*key) for key, entry in units.encrypted.items()}
     variables = SecondaryVariables(authentication, opened)
     return SecondaryRows(tuple(units.texts), variables, _notes(units))
 
@@ -96,7 +96,9 @@ def read_authentication(
 def read_payload(
     secondary: SecondarySpec, access: Access, variables: Mapping[str, JsonValue]
 ) -> Iterator[dict[str, JsonValue]]:
-    """Yield the rows to send, ENC(...) texts in plain; runs in a task, one batch in memory.
+    """Yield the rows to send; runs in a task, one batch in memory.
+
+    ENC(...) texts are in plain where the entry asks for it, else they are as they are.
 
     ``variables`` are those of the first request; they stand for ``{{name}}`` in paths.
 
@@ -140,10 +142,13 @@ def read_validation(secondary: SecondarySpec, access: Access) -> Iterator[dict[s
 
 @dataclass(slots=True)
 class _Units:
-    """Units in order, each once; ``encrypted`` are the ENC(...) texts in them and where from."""
+    """Units in order, each once.
+
+    ``encrypted`` are the ENC(...) texts to be opened in them, with their column, and where from.
+    """
 
     texts: dict[str, None] = field(default_factory=dict)
-    encrypted: dict[str, tuple[Entry, str]] = field(default_factory=dict)
+    encrypted: dict[tuple[str, str], Entry] = field(default_factory=dict)
     repeated: int = 0
 
     def add(self, text: str) -> None:
@@ -179,11 +184,8 @@ def _units_of(entry: Entry) -> _Units:
     units = _Units()
     for row in entry.rows():
         units.add(compact(row))
-        units.encrypted.update(
-            (value, (entry, name))
-            for name, value in row.items()
-            if isinstance(value, str) and is_encrypted(value)
-        )
+        found = {(name, str(row[name])): entry for name in entry.encrypted_in(row)}
+        units.encrypted.update(found)
     if not entry.source.fields:
         units.repeated = 0  # all are {}, as the job asks for
     return units

@@ -17,6 +17,7 @@ from dil.extraction.secondary import (
     read_authentication,
     read_payload,
     read_secondary_inputs,
+    read_validation,
 )
 from dil.model.interval import Interval
 from dil.model.secondary import SecondarySpec, SecondaryVariables
@@ -121,12 +122,41 @@ def test_more_units_than_planning_can_hold_are_an_error(folder, monkeypatch):
 
 def test_encrypted_texts_stay_encrypted_in_units_and_are_plain_for_requests_only(folder):
     folder.write("a.json", {"id": encrypted("s3cret"), "n": 1})
-    folder.add("activation", "", "id", "n")
+    folder.add("activation", "", "id", "n", encrypted=True)
     read = folder.read()
     assert read.activation == ('{"id":"ENC(terc3s)","n":1}',)
     assert "s3cret" not in repr(read)
     assert read.variables.over(json.loads(read.activation[0])) == {"id": "s3cret", "n": 1}
     assert [secret.reveal() for secret in read.variables.secrets] == ["s3cret"]
+
+
+@pytest.mark.parametrize("category", ["activation", "payload", "validation"])
+def test_encrypted_texts_are_data_unless_the_entry_asks_for_them(folder, caplog, category):
+    text = encrypted("another secret of the job")
+    folder.write("a.json", {"id": text})
+    folder.add(category, "", "id")
+    read = folder.read()
+    rows = {
+        "activation": lambda: [read.variables.over(json.loads(unit)) for unit in read.activation],
+        "payload": lambda: list(read_payload(folder.declared(), ACCESS, {})),
+        "validation": lambda: list(read_validation(folder.declared(), ACCESS)),
+    }[category]()
+    assert rows == [{"id": text}]
+    assert read.variables.secrets == ()
+    assert '"encrypted": true' in caplog.text
+
+
+def test_a_text_is_opened_in_the_field_of_the_entry_that_asks_and_in_no_other(folder):
+    text = encrypted("s3cret")
+    folder.write("a.json", {"id": text})
+    folder.write("b.json", {"host": text})
+    folder.add("activation", "a.json", "id", encrypted=True)
+    folder.add("activation", "b.json", "host")
+    read = folder.read()
+    assert [read.variables.over(json.loads(unit)) for unit in read.activation] == [
+        {"id": "s3cret"},
+        {"host": text},
+    ]
 
 
 def test_a_plan_decrypts_nothing(folder):
@@ -284,7 +314,7 @@ def test_a_file_that_its_job_replaces_meanwhile_is_no_error(folder):
 def test_payload_rows_are_read_with_variables_in_the_path_and_secrets_in_plain(folder):
     folder.write("eu-1.json", {"a": '{"x":1}', "b": encrypted('{"y":2}')})
     folder.write("more.json", {"c": None})
-    folder.add("payload", "{{region}}-{{n}}.json", "a", "b")
+    folder.add("payload", "{{region}}-{{n}}.json", "a", "b", encrypted=True)
     folder.add("payload", "more.json", "c")
     folder.add("activation", "nowhere", "id")
     given = {"region": "eu", "n": 1}
