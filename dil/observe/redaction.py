@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote, quote_plus, unquote, urlsplit
 
 from dil.model.secret import MASK, Secret, SecretUrl
+from dil.observe.disguises import base64_pieces, without_beginnings, without_disguised
 from dil.secrets import learned
 from dil.spi.messages import shortened
 
@@ -27,8 +28,6 @@ _SHOWN = frozenset({*_ADDRESSES, "state.store.db.user", "ms.warehouse.user"})
 
 # Shorter texts occur in ordinary words; they are masked only where they stand alone.
 _SHORT = 4
-# Shorter pieces of base64 occur by chance.
-_MIN_FRAGMENT = 6
 # One line of a private key or certificate is secret too, its first and last line are not.
 _MIN_KEY_LINE = 16
 
@@ -74,6 +73,15 @@ def _passwords(url: Secret) -> Iterator[Secret]:
     yield from map(Secret, _url_password(url.reveal().removeprefix("jdbc:")))
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Known:
+    """The texts of secrets, the forms they are searched in, and the pattern of those."""
+
+    texts: tuple[str, ...]
+    forms: set[str]
+    pattern: re.Pattern[str] | None
+
+
 def redactor(secrets: Iterable[Secret]) -> Callable[[str], str]:
     """Return a function that masks the secrets in a text, however they were encoded.
 
@@ -82,21 +90,27 @@ def redactor(secrets: Iterable[Secret]) -> Callable[[str], str]:
     keys; besides, without knowing any secret, values of credential headers and query parameters,
     bearer tokens, and passwords in URLs. Texts below four characters are masked as whole words.
     What this process learns later (``dil.secrets.learn``), such as fetched tokens, is masked too.
+
+    Then the text is searched by what it means, escapes of all kinds undone (``disguises``), and
+    beginnings of secrets before a cut are masked; a text that still holds one is withheld.
     """
     known = tuple(secrets)
     # Compiled anew only when this process has learned another secret.
-    compiled: list[tuple[tuple[Secret, ...], re.Pattern[str] | None]] = []
+    compiled: list[tuple[tuple[Secret, ...], _Known]] = []
 
-    def pattern() -> re.Pattern[str] | None:
+    def current() -> _Known:
         more = learned()
         if not compiled or compiled[0][0] is not more:
+            texts = [part for secret in (*known, *more) for part in _parts(secret.reveal())]
             forms = {form for secret in (*known, *more) for form in _forms(secret.reveal())}
-            compiled[:] = [(more, _pattern(forms))]
+            compiled[:] = [(more, _Known(tuple(dict.fromkeys(texts)), forms, _pattern(forms)))]
         return compiled[0][1]
 
     def redact(text: str) -> str:
-        found = pattern()
-        masked = text if found is None else found.sub(MASK, text)
+        found = current()
+        masked = text if found.pattern is None else found.pattern.sub(MASK, text)
+        masked = without_disguised(masked, found.texts)
+        masked = without_beginnings(masked, found.forms)
         for well_known in _WELL_KNOWN:
             masked = well_known.sub(rf"\g<head>{MASK}", masked)
         return masked
@@ -160,20 +174,11 @@ def _url_forms(text: str) -> Iterator[str]:
 
 
 def _base64_forms(raw: bytes) -> Iterator[str]:
-    """Yield what base64 makes of the bytes at each of the three offsets they may stand at.
-
-    Only characters that do not depend on neighbouring bytes are kept, so that a password is
-    found inside the base64 of ``user:password``. The padded forms of the bytes alone come along.
-    """
+    """Yield the base64 of the bytes alone, with and without padding, and as part of more."""
     for encode in (base64.b64encode, base64.urlsafe_b64encode):
         whole = encode(raw).decode()
         yield from (whole, whole.rstrip("="))
-        for offset in range(3):
-            text = encode(b"\0" * offset + raw).decode()
-            first = (0, 2, 3)[offset]
-            last = len(text) - (0, 3, 2)[(offset + len(raw)) % 3]
-            if last - first >= _MIN_FRAGMENT:
-                yield text[first:last]
+    yield from base64_pieces(raw)
 
 
 def _walk(value: object) -> Iterator[Secret]:

@@ -1,6 +1,7 @@
 """Secrets never leave, however they were encoded on the way."""
 
 import base64
+import html
 import json
 from urllib.parse import quote, quote_plus
 
@@ -236,3 +237,78 @@ def test_only_the_newest_of_very_many_learned_secrets_are_kept() -> None:
 
     assert Secret("token-number-499") in learned()
     assert len(learned()) == 200
+
+
+DISGUISES = {
+    "a slash of PHP": lambda text: json.dumps(text).replace("/", "\\/"),
+    "JSON in JSON": lambda text: json.dumps(json.dumps(text).replace("/", "\\/")),
+    "JSON codes": lambda text: "".join(f"\\u{ord(each):04X}" for each in text),
+    "some JSON codes": lambda text: text.replace("&", "\\u0026").replace("/", "\\u002f"),
+    "HTML names": html.escape,
+    "HTML in HTML": lambda text: html.escape(html.escape(text)),
+    "HTML codes": lambda text: "".join(f"&#{ord(each)};" for each in text),
+    "HTML hex codes": lambda text: "".join(f"&#x{ord(each):X};" for each in text),
+    "percent": lambda text: quote(text, safe=""),
+    "percent twice": lambda text: quote(quote(text, safe=""), safe=""),
+    "percent for all": lambda text: "".join(f"%{byte:02x}" for byte in text.encode()),
+    "base64": lambda text: base64.b64encode(text.encode()).decode(),
+    "base64 of more": lambda text: base64.b64encode(f"user:{text}:x".encode()).decode(),
+    "base64 on lines": lambda text: "\n".join(base64.b64encode(text.encode()).decode()),
+    "base64 in JSON": lambda text: (
+        base64.b64encode(f"??>{text}".encode()).decode().replace("/", "\\/")
+    ),
+    "base64 twice": lambda text: base64.b64encode(base64.b64encode(text.encode())).decode(),
+    "hex": lambda text: text.encode().hex(),
+    "upper hex": lambda text: text.encode().hex().upper(),
+    "hex with colons": lambda text: text.encode().hex(":"),
+    "bytes of Python": lambda text: "".join(f"\\x{byte:02x}" for byte in text.encode()),
+    "upper case": str.upper,
+    "lower case": str.lower,
+    "percent of JSON": lambda text: quote(json.dumps(text.replace("&", "\\u0026")), safe=""),
+}
+# What a decoder of the form inside would not read any more.
+NOT_AROUND_OTHERS = {"base64 on lines", "upper case", "lower case"}
+WORDS = ["s3cr&t/Pa\"ss'w<o>rd", "tok+en/=AbC%41 z", "pa$$\\word\\n1", "Grüße&Küsse/1"]
+
+
+@pytest.mark.parametrize("word", WORDS)
+@pytest.mark.parametrize("disguise", DISGUISES.values(), ids=list(DISGUISES))
+def test_no_escape_hides_a_secret(word: str, disguise) -> None:
+    redact = redactor([Secret(word)])
+    hidden = disguise(word)
+    told = redact(f"the server said {hidden} and more")
+    assert hidden not in told
+    assert word.casefold() not in told.casefold()
+    assert "***" in told
+
+
+@given(
+    st.text(st.characters(max_codepoint=0xFFFF, exclude_categories=("Cs", "Cc")), min_size=8),
+    st.lists(st.sampled_from(sorted(DISGUISES.keys() - NOT_AROUND_OTHERS)), min_size=1, max_size=2),
+)
+def test_whatever_escapes_are_nested_the_secret_is_not_shown(word: str, names: list[str]) -> None:
+    hidden = word
+    for name in names:
+        hidden = DISGUISES[name](hidden)
+    told = redactor([Secret(word)])(f"<<{hidden}>>")
+    assert word not in told
+    if len(set(word.strip())) > 3 and word.strip() == word:
+        assert hidden not in told or hidden in "***"
+
+
+@pytest.mark.parametrize("cut", range(7, 20))
+def test_the_beginning_of_a_secret_before_a_cut_is_masked(cut: int) -> None:
+    word = "abcdefghijklmnopqrstuvwxyz"
+    for ending in ("", "...", "…", "... (more)"):
+        told = redactor([Secret(word)])(f"token {word[:cut]}{ending}")
+        assert word[:6] not in told
+
+
+def test_ordinary_texts_stay_as_they_are() -> None:
+    redact = redactor([Secret("correct-horse-battery"), Secret("tiger")])
+    for text in (
+        "100% of \\path\\to &amp; https://x/?a=1%20b&c=d... done",
+        "Tigers are no secret, and 0x7469 is no cat...",
+        "dGVzdA== abc:def correct horse",
+    ):
+        assert redact(text) == text
