@@ -21,21 +21,46 @@ from dil.storage.side_by_side import call_each
 _MOST_BYTES = 255
 _MOST_PATH_BYTES = 4095
 # Who lists or deletes a tree goes down it folder by folder, and stands no more than that.
-_MOST_LEVELS = 200
+_MOST_LEVELS = 400
 # Zero, and halves of surrogate pairs, which have no bytes.
 _UNUSABLE = re.compile("[\0\ud800-\udfff]")
 _NAMES = "Choose another ms.extractor.target.file.name or data.publisher.final.dir."
+# Folders of what is for the job's user alone (dil.publishing.layout).
+_PRIVATE = frozenset({"_staging", "_audit", "_failed"})
+_PRIVATE_FILE, _PRIVATE_FOLDER = 0o600, 0o700
+_ANY_FILE, _ANY_FOLDER = 0o666, 0o777
 _NO_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS})
 
 
+def _umask() -> int:
+    """Return the process's umask, which can only be asked for by setting it."""
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
+
+
+_UMASK = _umask()
+
+
 class LocalFilesystem(Filesystem):
-    """The operating system's files; durable through fsync of files and folders."""
+    """The operating system's files; durable through fsync of files and folders.
+
+    What is for the job's user alone has the mode 600, its folders 700: staging, where session keys
+    are, and records of requests with their answers. With ``is_private`` that is everything. A file
+    that is moved out of staging gets the mode that the umask leaves, unless another is given.
+    """
+
+    _is_all_private = False
+
+    def __init__(self, *, is_private: bool = False) -> None:
+        self._is_all_private = is_private
 
     def open_output(self, path: str) -> BinaryIO:
         """Return a stream that is fsynced when it is closed."""
         with _as_write_error(path):
             self._make_parent(Path(path))
-            return io.BufferedWriter(_SyncedFile(path), buffer_size=1 << 20)
+            file = _SyncedFile(path, _PRIVATE_FILE if self._is_private(path) else _ANY_FILE)
+            return io.BufferedWriter(file, buffer_size=1 << 20)
 
     def open_input(self, path: str) -> BinaryIO:
         """Return a buffered stream over a file."""
@@ -80,8 +105,8 @@ class LocalFilesystem(Filesystem):
     def move(self, source: str, target: str, *, mode: int | None = None) -> None:
         """Link to the target, then drop the source: unlike rename, never over a file."""
         with _as_write_error(target):
-            if mode is not None and Path(source).exists():
-                Path(source).chmod(mode)
+            if Path(source).exists():
+                self._open_up(source, target, mode)
             try:
                 os.link(source, target)
             except FileNotFoundError:
@@ -106,8 +131,7 @@ class LocalFilesystem(Filesystem):
         """Rename over the target; unlike ``move``, which never does."""
         with _as_write_error(target):
             try:
-                if mode is not None:
-                    Path(source).chmod(mode)
+                self._open_up(source, target, mode)
                 Path(source).replace(target)
             except FileNotFoundError:
                 if not Path(target).is_file():
@@ -129,7 +153,8 @@ class LocalFilesystem(Filesystem):
                 folder for folder in (Path(path), *Path(path).parents) if not folder.exists()
             ]
             for folder in reversed(missing):
-                folder.mkdir(exist_ok=True)
+                is_private = mode is None and self._is_private(f"{folder}/")
+                folder.mkdir(_PRIVATE_FOLDER if is_private else _ANY_FOLDER, exist_ok=True)
             if not Path(path).is_dir():
                 raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
             for folder in missing:
@@ -244,15 +269,24 @@ class LocalFilesystem(Filesystem):
         self._make_parent(target)
         temporary = target.with_name(f".{target.name}.{uuid.uuid4().hex[:8]}.tmp")
         try:
-            with temporary.open("xb") as stream:
+            mode = _PRIVATE_FILE if self._is_private(path) else _ANY_FILE
+            with io.BufferedWriter(_SyncedFile(str(temporary), mode)) as stream:
                 stream.write(data)
-                stream.flush()
-                os.fsync(stream.fileno())
         except OSError:
             # A part of it would take the room that may be what is missing.
             temporary.unlink(missing_ok=True)
             raise
         return temporary
+
+    def _is_private(self, path: str) -> bool:
+        return self._is_all_private or not _PRIVATE.isdisjoint(path.split("/")[:-1])
+
+    def _open_up(self, source: str, target: str, mode: int | None) -> None:
+        """Give a file the mode that it is to have under its new name."""
+        if mode is None and self._is_private(source) and not self._is_private(target):
+            mode = _ANY_FILE & ~_UMASK
+        if mode is not None:
+            Path(source).chmod(mode)
 
     def _make_parent(self, path: Path) -> None:
         """Create the folder of a file, such that a power cut takes neither away."""
@@ -286,10 +320,10 @@ def _sync_file(path: str) -> None:
 
 
 class _SyncedFile(io.FileIO):
-    """A new file that is fsynced when it is closed."""
+    """A new file that is fsynced when it is closed; ``mode`` is what the umask may take from."""
 
-    def __init__(self, path: str) -> None:
-        super().__init__(path, "xb")
+    def __init__(self, path: str, mode: int) -> None:
+        super().__init__(path, "xb", opener=lambda name, flags: os.open(name, flags, mode))
 
     def close(self) -> None:
         if not self.closed:

@@ -141,8 +141,9 @@ class AuditWriter:
             f"audit-{attempt.run_id}-{attempt.unit_hash}-{attempt.number}-{uuid.uuid4().hex}.json"
         )
         folder = Path(self._place.directory)
-        folder.mkdir(parents=True, exist_ok=True)
-        handle = os.open(folder / name, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL, 0o640)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(0o700, exist_ok=True)
+        handle = os.open(folder / name, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL, 0o600)
         entries = os.open(folder, os.O_RDONLY)
         try:
             os.fsync(entries)

@@ -103,7 +103,7 @@ class SqliteDatabase(Database):
         unfinished.unlink(missing_ok=True)
         with (
             closing(_open(self.path, create=False)) as source,
-            closing(sqlite3.connect(unfinished, isolation_level=None)) as target,
+            closing(_open(unfinished, create=True)) as target,
         ):
             source.backup(target)
             target.execute("PRAGMA journal_mode = DELETE").fetchall()
@@ -235,6 +235,9 @@ def _advice(error: sqlite3.Error) -> str:
 
 
 def _open(path: Path, *, create: bool) -> sqlite3.Connection:
+    if create:  # for this user alone; SQLite gives its other files the mode of this one
+        with suppress(OSError):
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
     mode = "rwc" if create else "rw"
     connection = sqlite3.connect(
         f"{path.absolute().as_uri()}?mode={mode}",
@@ -310,7 +313,8 @@ def _make_durable_folder(folder: Path) -> None:
     """Create the folder, and see that its name outlives a power cut."""
     try:
         missing = [place for place in (folder, *folder.parents) if not place.exists()]
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(0o700, exist_ok=True)
         for place in missing:
             _sync(place.parent)
     except OSError as error:

@@ -29,7 +29,7 @@ from dil.state.filelog.chain import ChainFiles
 from dil.state.filelog.entry import Entry, damaged, decode, encode, entry_hash
 from dil.state.filelog.folder import JobFolder
 from dil.state.filelog.replica import Recording, Replica
-from dil.storage import filesystem_for
+from dil.storage import LocalFilesystem, filesystem_for
 
 ENTRIES_PER_SNAPSHOT = 100
 _BYTES_PER_SNAPSHOT = 4 * 1024 * 1024
@@ -50,7 +50,10 @@ def file_log_database(directory: str, job: str, *, clock: Callable[[], int]) -> 
         job: Key of the chain and of the lease.
         clock: Epoch ms of the real clock.
     """
-    folder = JobFolder(filesystem_for(directory), directory, job)
+    files = filesystem_for(directory)
+    if isinstance(files, LocalFilesystem):
+        files = LocalFilesystem(is_private=True)
+    folder = JobFolder(files, directory, job)
     return FileLogDatabase(folder, job, clock=clock)
 
 
