@@ -2,28 +2,11 @@
 
 from __future__ import annotations
 
-from dil import planning, publishing
+from dil import publishing
 from dil.model.dataset import RunRecord
 from dil.run import plan_checks, preflight
 from dil.run.active_run import ActiveRun
 from dil.run.plan import PlannedRun
-
-
-def claim_shape(run: ActiveRun) -> None:
-    """Record the shape of the watermark, by which work units have their signatures.
-
-    This comes before planning: under a new shape nothing counts as covered.
-
-    Raises:
-        ConfigError: it would extract everything again, which nobody has accepted.
-    """
-    job, store = run.job, run.store
-    problem = plan_checks.changed_shape(job, store)
-    if problem is not None and not run.options.accept_new_signatures:
-        raise problem
-    shape = planning.shape(job.planning)
-    if job.state.enabled and not job.planning.backfill and shape != store.recorded_shape():
-        store.record_shape(run.lease, shape)
 
 
 def claim(run: ActiveRun, planned: PlannedRun) -> None:

@@ -16,14 +16,14 @@ from dil.model.report import RunReport
 from dil.run import preflight
 from dil.run.active_run import ActiveRun, active_run
 from dil.run.catalog_sync import sync_catalog
-from dil.run.claim import claim, claim_shape
+from dil.run.claim import claim
 from dil.run.commit import commit, sweep
 from dil.run.ending import failed, interrupted
 from dil.run.execute import execute, refuse_taken_names
 from dil.run.kept_report import keep_report
 from dil.run.lease import new_run_id
 from dil.run.options import RunOptions
-from dil.run.plan import PlannedRun, plan
+from dil.run.plan import PlannedRun, plan, refuse_new_shape
 from dil.run.publish import publish
 from dil.run.recover import recover
 from dil.run.report import disabled, nothing_due, report
@@ -52,7 +52,7 @@ def run_job(job: Job, options: RunOptions) -> RunReport:
 
 def _run_under_lease(run: ActiveRun) -> RunReport:
     recovered = recover(run)
-    claim_shape(run)
+    refuse_new_shape(run)
     planned = plan(run)
     claim(run, planned)
     if planned.plan.work_units:

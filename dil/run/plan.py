@@ -66,13 +66,16 @@ def plan(run: ActiveRun) -> PlannedRun:
     """
     job, store, now, saved = run.job, run.store, run.options.now_ms, run.options.plan
     secondary = read_secondary_inputs(job.secondary, secondary_access(job), run.options.sleep)
-    history = store.history()
     units: Sequence[str] | None = None
     if saved is None:
         units = plan_builder.units_of(job, now, secondary.activation)
+        _record_shape(run)  # not before the source has said what there is
+        history = store.history()
         due = plan_builder.due(job, store, now, units)
     else:
+        history = store.history()
         due = plan_builder.approved(job, store, now, saved)
+        _record_shape(run)
     plan_checks.refuse_shorter_windows(job, due, history)
     found = PlannedRun(
         due,
@@ -94,6 +97,28 @@ def plan(run: ActiveRun) -> PlannedRun:
         known_schema=publishing.recorded_schema(store) or run.options.known_schema,
         usual_rows=store.last_rows(),
     )
+
+
+def refuse_new_shape(run: ActiveRun) -> None:
+    """Refuse a shape of the watermark under which no work unit finds its record.
+
+    Raises:
+        ConfigError: it would extract everything again, which nobody has accepted.
+    """
+    problem = plan_checks.changed_shape(run.job, run.store)
+    if problem is not None and not run.options.accept_new_signatures:
+        raise problem
+
+
+def _record_shape(run: ActiveRun) -> None:
+    """Record the shape of the watermark, by which work units have their signatures.
+
+    What is due is looked for after this: under a new shape nothing counts as covered.
+    """
+    job, store = run.job, run.store
+    shape = planning.shape(job.planning)
+    if job.state.enabled and not job.planning.backfill and shape != store.recorded_shape():
+        store.record_shape(run.lease, shape)
 
 
 def reuse_policy(job: Job, plan: Plan) -> publishing.ReusePolicy:

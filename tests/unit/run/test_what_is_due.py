@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from dil.errors import ConfigError, LeaseHeldError, PlanningError
+from dil.errors import ConfigError, DilError, LeaseHeldError, PlanningError
 from dil.model.report import RunStatus, UnitCounts
 from dil.model.work_unit import Reason
 from dil.run.failing import exit_code
@@ -174,6 +174,22 @@ def test_an_accepted_shape_reads_everything_again_once(story: Story) -> None:
     assert report.status is RunStatus.SUCCESS
     assert report.units.planned == 4
     assert story.run(day(3), job).status is RunStatus.NOTHING_DUE
+
+
+def test_a_shape_is_not_accepted_by_a_run_that_could_not_plan(story: Story) -> None:
+    story.run(day(2))
+    with story.store() as store:
+        before = store.recorded_shape()
+    absent = json.dumps(
+        [{"path": str(story.folder / "absent"), "category": "authentication", "fields": ["token"]}]
+    )
+    job = story.job(ms__timezone="Etc/GMT+6", ms__secondary__input=absent)
+
+    with pytest.raises(DilError):
+        story.run(day(3), job, accept_new_signatures=True, sleep=lambda seconds: None)
+
+    with story.store() as store:
+        assert store.recorded_shape() == before
 
 
 def test_a_changed_end_or_unit_is_no_changed_shape(story: Story) -> None:
