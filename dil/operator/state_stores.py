@@ -146,6 +146,7 @@ def restore(job: Job, file: Path, clock: Clock) -> Path | None:
         is_replacing = not there.is_empty
         if is_replacing:
             _write_backup(database, job, kept, clock)
+        database.set_chain_aside(f"before-{act}")
         _replace(saved, database, job.name, lease)
     return kept if is_replacing else None
 

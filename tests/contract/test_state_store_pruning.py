@@ -53,3 +53,16 @@ def test_runs_that_began_later_keep_their_rows(store: StateStore) -> None:
 
 def test_a_job_without_runs_has_nothing_to_prune(store: StateStore) -> None:
     assert prune(store, LATER) == []
+
+
+def test_documents_of_runs_without_a_row_go_with_the_rest(store: StateStore) -> None:
+    begin(store, "a", "b")
+    lease = store.acquire_lease("r", lease_s=60)
+    for name in ("a", "b", "without a row"):
+        store.keep_run_detail(lease, name, "report", {"run": name})
+    store.release_lease(lease)
+
+    prune(store, NOW)
+    assert store.run_detail("without a row", "report") is None
+    assert store.run_detail("a", "report") == {"run": "a"}
+    assert store.run_detail("b", "report") == {"run": "b"}

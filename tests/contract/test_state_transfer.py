@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from dil.spi.state_store import StateStore
 from dil.state.blocks.verification import verify_chain
 from dil.state.databases import tables
 from dil.state.opening import open_database
+from dil.storage import LocalFilesystem
 from tests.contract.older_stores import KINDS, LATER, OlderStore, older_store
 from tests.contract.state_stores import Clock, commit_of, file, moves, outcome
 from tests.jobs import write_job
@@ -69,13 +70,13 @@ def rows(older: OlderStore, job: str) -> dict[str, list[tuple]]:
         }
 
 
-def go_on(store: StateStore) -> None:
+def go_on(store: StateStore, run: str = "r4") -> None:
     """Finish what was begun, commit once more, and verify all."""
-    lease = store.acquire_lease("r4", lease_s=60, upgrade=True)
+    lease = store.acquire_lease(run, lease_s=60, upgrade=True)
     pending = store.pending_intent()
     assert pending is not None
     store.commit(lease, pending.commit)
-    commit = commit_of("r4", outcome(5), moves=moves(file("f", day=5, run="r4")), schema="s")
+    commit = commit_of(run, outcome(5), moves=moves(file("f", day=5, run=run)), schema="s")
     assert store.commit(lease, commit) is not None
     assert verify_chain(store).problems == ()
     store.release_lease(lease)
@@ -208,3 +209,55 @@ def test_an_upgrade_by_hand_is_shown_first_and_done_once(kind: str, older, job) 
     state_stores.upgrade(mine, CLOCK)
     with store.place.open() as opened:
         go_on(opened)
+
+
+def block_files(older: OlderStore) -> dict[int, bytes]:
+    """Return what readers without dil find in a file log."""
+    (folder,) = Path(older.place.spec.directory).glob("orders-*/_chain/blocks")
+    return {int(path.stem): path.read_bytes() for path in folder.glob("*.json")}
+
+
+def kept_blocks(older: OlderStore) -> dict[int, bytes]:
+    database = open_database(older.place.spec, "orders", clock=CLOCK)
+    with closing(database), database.read() as tx:
+        return {seq: bytes(text) for seq, text in tx.rows(
+            "SELECT seq, payload FROM mc_block WHERE dataset_id = ?", "orders")}  # fmt: skip
+
+
+class KilledError(BaseException):
+    """The process is gone."""
+
+
+@pytest.mark.parametrize("moves_before", [0, 1, 3, 1000])
+def test_a_restored_file_log_has_the_files_of_its_own_chain(
+    moves_before: int, older, job, tmp_path: Path, monkeypatch, caplog
+) -> None:
+    """Whether or not the restore was killed while it put the others aside."""
+    log = older("filelog")
+    mine, backup = job(log.place.spec), tmp_path / "backup.db"
+    state_stores.back_up(mine, backup, CLOCK)
+    with log.place.open() as store:
+        go_on(store, "r7")
+    assert block_files(log) == kept_blocks(log)
+    left, move = [moves_before], LocalFilesystem.move
+
+    def die(files: LocalFilesystem, source: str, target: str, **how: int) -> None:
+        left[0] -= 1
+        if left[0] < 0:
+            raise KilledError
+        move(files, source, target, **how)
+
+    with monkeypatch.context() as patch, suppress(KilledError):
+        patch.setattr(LocalFilesystem, "move", die)
+        state_stores.restore(mine, backup, CLOCK)
+    if moves_before < 1000:
+        with log.place.open() as store:
+            store.release_lease(store.acquire_lease("look", lease_s=0))
+        assert block_files(log) == kept_blocks(log)
+        state_stores.restore(mine, backup, CLOCK)
+    caplog.clear()
+    with log.place.open() as store:
+        go_on(store)
+
+    assert block_files(log) == kept_blocks(log)
+    assert "left to the next commit" not in caplog.text

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,9 @@ from dil.errors import LeaseHeldError, StateError
 from dil.model.dataset import Intent
 from dil.spi.state_store import StateStore
 from dil.state.blocks.verification import verify_chain
+from dil.state.databases import server_database, server_driver
+from dil.state.databases.server_driver import ServerConnection
+from dil.state.opening import open_database
 from tests.contract.older_stores import GOLDEN, KINDS, LATER, OlderStore, older_store
 from tests.contract.state_stores import START, child, commit_of, file, moves, outcome, run_record
 
@@ -255,3 +259,44 @@ def test_a_file_that_cannot_be_copied_is_not_upgraded(
         with older.place.open() as store:
             store.acquire_lease("r4", lease_s=60, upgrade=True)
         assert older.format == 2
+
+
+@pytest.fixture(params=["postgresql", "mysql"])
+def on_server(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[OlderStore]:
+    with older_store(request.param, request, tmp_path) as found:
+        yield found
+
+
+def test_a_copy_may_take_longer_than_any_other_statement(
+    on_server: OlderStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server takes its time, beyond the limits of statement, answer and idle transaction."""
+    pause = "SELECT pg_sleep(2.5)" if on_server.kind == "postgresql" else "SELECT SLEEP(2.5)"
+    copy = server_database._copy_and_add
+
+    def slowly(connection: ServerConnection, found: int) -> None:
+        connection.rows(pause)
+        copy(connection, found)
+
+    for limit in ("STATEMENT_S", "ANSWER_S", "IDLE_S"):
+        monkeypatch.setattr(server_driver, limit, 1)
+    monkeypatch.setattr(server_database, "_copy_and_add", slowly)
+    with on_server.place.open() as store:
+        lease = store.acquire_lease("r4", lease_s=60, upgrade=True)
+        store.change_checkpoint(lease, "cursors", {"a": 1})
+    assert on_server.format == 2
+
+
+def test_a_table_of_another_program_is_not_taken_for_one_of_the_store(
+    on_server: OlderStore,
+) -> None:
+    database = open_database(on_server.place.spec, "orders", clock=on_server.place.clock)
+    with closing(database), database.write() as tx:
+        tx.change("CREATE TABLE checkpoint (id int, weight int)")
+
+    with on_server.place.open() as store:
+        with pytest.raises(StateError, match="checkpoint with the columns id, weight"):
+            store.acquire_lease("r4", lease_s=60, upgrade=True)
+        assert on_server.format == 1
+        assert on_server.rows("checkpoint") == []
+        assert seen(store)["holder"] is None

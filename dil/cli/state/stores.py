@@ -123,6 +123,8 @@ def copy_state(call: JobCall, *, target: tuple[str, ...], yes: bool) -> int:
     other = _job(replace(call, definitions=(*call.definitions, *target)))
     look = state_stores.look_at_copy(job, other, real_clock)
     _show(call, job, "copy", look)
+    _say(call, f"  {look.source} stays as it is, and the job goes on with it until its file names")
+    _say(call, f"  {look.target}: a run before that makes the copy out of date")
     is_done = _done_if_agreed(call, lambda: state_stores.copy(job, other, real_clock), yes=yes)
     return _tell(call, job, "copy", look, is_done=is_done)
 

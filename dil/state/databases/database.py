@@ -71,6 +71,13 @@ class Database(ABC):
         """Yield what is wrong with what the tables are made of, where that can be looked at."""
         return iter(())
 
+    def set_chain_aside(self, name: str) -> None:
+        """Put copies of the chain aside, under a name, that a replaced chain would not fit.
+
+        Called before a job's rows are replaced; what is put aside is written anew either way.
+        """
+        del name
+
     @abstractmethod
     def copy_place(self, number: int) -> str:
         """Return where the store is kept as it was under an older format, for people."""

@@ -11,7 +11,7 @@ import hashlib
 from collections.abc import Generator, Iterable
 from contextlib import suppress
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from dil.errors import StateError
 from dil.model.database_address import DatabaseAddress
@@ -159,6 +159,19 @@ class _Connection(ServerConnection):
     def rollback(self) -> None:
         """Roll back; harmless outside of a transaction."""
         self._connection.query("ROLLBACK")
+
+    def lift_limits(self) -> None:
+        """Let the server wait for a day, and PyMySQL for as long as it takes."""
+        self._connection.query(_settings(_READER_IDLE_S))
+        # PyMySQL sets the socket's time-out to these at each reading and writing.
+        connection = cast("Any", self._connection)
+        connection._read_timeout = connection._write_timeout = None  # noqa: SLF001 - no other way
+
+    def columns(self, table: str) -> tuple[str, ...]:
+        """Return the names of a table's columns."""
+        with self._connection.cursor() as cursor:
+            cursor.execute(f"SELECT * FROM {table} WHERE 1 = 0")  # noqa: S608 - our names
+            return tuple(column[0] for column in cursor.description)
 
     def existing(self, names: Iterable[str]) -> frozenset[str]:
         """Return which tables the database holds."""

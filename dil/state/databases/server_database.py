@@ -112,9 +112,13 @@ class ServerDatabase(Database):
             tx = ServerTransaction(connection, self._driver, is_change=True)
             try:
                 found = connection.rows(sql.READ_FORMAT)[0][0]
-                if found < tables.FORMAT:
+                is_older = found < tables.FORMAT
+                if is_older:
                     allow(tx, found)
+                    connection.lift_limits()  # it pauses inside its transaction meanwhile
                     with closing(self._opened(may_idle=True)) as second:
+                        second.lift_limits()
+                        _refuse_other_tables(second, found, self.place)
                         _copy_and_add(second, found)
                     tx.change(sql.CHANGE_FORMAT, tables.FORMAT)
                 yield tx
@@ -122,6 +126,8 @@ class ServerDatabase(Database):
                 self._undo()
                 raise
             self._commit(connection, mark)
+            if is_older:
+                self._drop()  # the next one has limits
 
     def copy_place(self, number: int) -> str:
         """Return the tables beside these that keep all rows as they were."""
@@ -318,6 +324,26 @@ class ServerDatabase(Database):
         # An older one may be upgraded by another process, so its format is asked again.
         self._is_current = formats[0][0] == tables.FORMAT
         return True
+
+
+def _refuse_other_tables(connection: ServerConnection, found: int, place: str) -> None:
+    """Refuse tables of other programs that have the names of those to be added.
+
+    Raises:
+        StateError: a table has other columns; nothing was changed.
+    """
+    known = {table.name for table in tables.job_tables(number=found)}
+    added = {table.name: table for table in tables.job_tables() if table.name not in known}
+    for name in sorted(connection.existing(added)) if added else ():
+        columns = connection.columns(name)
+        if sorted(columns) != sorted(added[name].columns):
+            raise StateError(
+                f"{place} holds a table {name} with the columns {', '.join(columns)}, which is not"
+                " of dil, and this release needs one of that name with"
+                f" {', '.join(added[name].columns)}",
+                "Nothing was changed. Rename that table, or copy the state with the release before"
+                " to a database or schema of its own.",
+            )
 
 
 def _copy_and_add(connection: ServerConnection, found: int) -> None:

@@ -73,6 +73,14 @@ class ServerConnection(ABC):
         """End the transaction; nothing of it stays."""
 
     @abstractmethod
+    def lift_limits(self) -> None:
+        """Let statements of this connection, and pauses inside a transaction, take any time."""
+
+    @abstractmethod
+    def columns(self, table: str) -> tuple[str, ...]:
+        """Return the names of a table's columns."""
+
+    @abstractmethod
     def existing(self, names: Iterable[str]) -> frozenset[str]:
         """Return which of some tables are there."""
 

@@ -201,6 +201,10 @@ DROP_SWEPT_DETAILS = (
     "DELETE FROM run_detail WHERE dataset_id = ? AND run_id IN"
     " (SELECT run_id FROM run WHERE dataset_id = ? AND staged = 0 AND started < ?)"
 )
+DROP_DETAILS_WITHOUT_RUN = (
+    "DELETE FROM run_detail WHERE dataset_id = ? AND run_id NOT IN"
+    " (SELECT run_id FROM run WHERE dataset_id = ?)"
+)
 INTENT_OF = "SELECT run_id FROM intent WHERE dataset_id = ?"
 INTENT = "SELECT run_id, payload FROM intent WHERE dataset_id = ?"
 ADD_INTENT = "INSERT INTO intent (dataset_id, run_id, payload) VALUES (?, ?, ?)"

@@ -35,6 +35,14 @@ class ChainFiles:
         self._folder.put_head(self._hint(tx))
         self._written = head[4]
 
+    def set_aside(self, name: str) -> None:
+        """Move all files away, those of the newest blocks first.
+
+        So what a crash leaves begins with the first block and has no gap, and is completed.
+        """
+        self._written = -1
+        self._folder.set_chain_aside(name)
+
     def _first_missing(self, tx: Transaction, head: int) -> int:
         """Return the first block without a file; files are written oldest first."""
         for sequence in range(head, self._written, -1):

@@ -104,6 +104,11 @@ class FileLogDatabase(Database):
         del number
         return f"journal and snapshots in {self.place}"
 
+    def set_chain_aside(self, name: str) -> None:
+        """Move the block files away; the next commit writes those of the journal."""
+        with self._lock:
+            self._chain.set_aside(name)
+
     @contextmanager
     def _written(self, *, upgrades: bool = False) -> Iterator[Recording]:
         with self._lock:

@@ -210,6 +210,18 @@ class JobFolder:
         with _translated(path):
             self._files.put(path, content)
 
+    def set_chain_aside(self, name: str) -> None:
+        """Move the chain's files to a folder beside it, the hint first, then the newest block."""
+        aside = f"{self.path}/_chain-{name}"
+        with _translated(self._chain):
+            paths = sorted((each.path for each in self._files.files(self._chain)), reverse=True)
+            if not paths:
+                return
+            self._files.make_folder(f"{aside}/blocks")
+            for path in paths:
+                self._files.move(path, aside + path[len(self._chain) :])
+            self._files.sync_folders([self.path, aside, f"{aside}/blocks", f"{self._chain}/blocks"])
+
     def _block_path(self, sequence: int) -> str:
         return f"{self._chain}/blocks/{sequence:020}.json"
 

@@ -71,6 +71,12 @@ def drop_swept(tx: Transaction, job: str, before: int) -> None:
         tx.change(sql.DROP_SWEPT_DETAILS, job, job, before)
 
 
+def drop_without_run(tx: Transaction, job: str) -> None:
+    """Delete the details of runs that ended before they had a row."""
+    if keeps_documents(tx):
+        tx.change(sql.DROP_DETAILS_WITHOUT_RUN, job, job)
+
+
 def _read(tx: Transaction, statement: str, *values: SqlValue) -> JsonObject | None:
     if not keeps_documents(tx):
         return None

@@ -85,6 +85,7 @@ def drop_swept(tx: Transaction, job: str, before: int) -> None:
 
     The newest run keeps its row: a job that ran never looks as if it had not.
     """
+    details.drop_without_run(tx, job)
     row = tx.row(sql.NEWEST_RUN, job)
     if row is None or row[0] is None:
         return

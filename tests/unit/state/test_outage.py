@@ -73,6 +73,13 @@ class ScriptedConnection(ServerConnection):
         self._driver.require()
         yield from ()
 
+    def lift_limits(self) -> None:
+        self._driver.require()
+
+    def columns(self, table: str) -> tuple[str, ...]:
+        self._driver.require()
+        return ()
+
     def existing(self, names: Iterable[str]) -> frozenset[str]:
         self._driver.require()
         return frozenset(names)
