@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
+from itertools import islice
 from typing import Any, BinaryIO, cast
 
 import pyarrow as pa
@@ -26,6 +27,8 @@ from dil.text.paths import index, one_place
 
 _BATCH_ROWS = 65_536
 _BATCH_BYTES = 16 * 1024 * 1024
+# Rows of a block that may take no byte each: nulls, and records without fields.
+_MOST_EMPTY = 1_000_000
 _PACKAGES = {"zstandard": "zstandard", "lz4": "lz4"}
 _CODECS = frozenset({"null", "deflate", "snappy", "bzip2", "xz"})
 # What libraries raise for bytes that they do not understand.
@@ -89,13 +92,19 @@ class AvroExtractor(Extractor):
         waiting: list[Any] = []
         size = 0
         for block in reader:
-            records: Any = block
-            with collector_paused():
-                waiting.extend(records)
+            found = cast("Any", block)  # its types leave out what is in it
+            _check_rows(found.num_records, found.bytes_.getbuffer().nbytes)
+            records: Iterator[Any] = iter(found)
             size += block.size
-            if len(waiting) >= _BATCH_ROWS or size >= _BATCH_BYTES:
-                yield from rows_of.batches(waiting)
-                waiting, size = [], 0
+            while True:
+                with collector_paused():
+                    waiting.extend(islice(records, _BATCH_ROWS))
+                is_full = len(waiting) >= _BATCH_ROWS
+                if is_full or size >= _BATCH_BYTES:
+                    yield from rows_of.batches(waiting)
+                    waiting, size = [], 0
+                if not is_full:
+                    break
         if waiting:
             yield from rows_of.batches(waiting)
 
@@ -203,6 +212,15 @@ def _value_at(record: dict[str, Any], path: Steps) -> object:
                 f'a record has no value at "{".".join(map(str, path))}"', "Check ms.data.field."
             )
     return value
+
+
+def _check_rows(rows: int, size: int) -> None:
+    """Refuse a block of rows that take no bytes, of which a small body can hold any number."""
+    if rows > max(size, _MOST_EMPTY):
+        raise SourceContractError(
+            f"a block of {size:,} bytes is said to hold {rows:,} rows",
+            "The file was made to exhaust memory, or is damaged.",
+        )
 
 
 def _check_codec(codec: str) -> None:

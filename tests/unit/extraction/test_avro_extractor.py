@@ -297,3 +297,31 @@ def test_a_large_file_is_read_block_by_block():
 
 def test_nothing_can_be_looked_up_in_a_file():
     assert extractor().extract(response(WHOLE)).lookup("a") is MISSING
+
+
+def zigzag(value: int) -> bytes:
+    """Return a number as Avro writes it."""
+    left, found = value << 1, bytearray()
+    while left > 0x7F:
+        found.append(left & 0x7F | 0x80)
+        left >>= 7
+    return bytes((*found, left))
+
+
+def test_a_small_body_that_is_said_to_hold_very_many_rows_fails_at_once():
+    empty = file_of(record(("a", "null")), [])
+    marker = empty[-16:]
+    bomb = empty + zigzag(2**40) + zigzag(0) + marker
+    assert len(bomb) < 200
+    page = extractor().extract(response(bomb))
+    with pytest.raises(SourceContractError, match="is said to hold"):
+        rows_of(page)
+
+
+def test_rows_without_a_byte_come_batch_by_batch():
+    empty = file_of(record(("a", "null")), [])
+    body = empty + zigzag(200_000) + zigzag(0) + empty[-16:]
+    page = extractor().extract(response(body))
+    sizes = [batch.num_rows for batch in page.batches]
+    assert sum(sizes) == 200_000
+    assert max(sizes) <= 65_536
