@@ -113,14 +113,14 @@ def _report_unknown(
         report = findings.notice if lenient else findings.problem
         if key in MISSPELLED:
             report(key, "is misspelled", f"Write {MISSPELLED[key]}.", entry.origin)
-        elif key.startswith(OWN_PREFIX):
+        elif key.lower().startswith(OWN_PREFIX):
             hint = suggestion(key, TABLE)
             report(key, "is no known property", hint or _WHERE_KEYS_ARE, entry.origin)
         elif key not in used:
             meant = "" if key in OF_GOBBLIN else nearest_word(key, TABLE)
             if not meant:
                 foreign.append(key)
-            elif key.startswith(_PREFIXES) and nearest_word(key, TABLE, cutoff=_CLEARLY):
+            elif key.lower().startswith(_PREFIXES) and nearest_word(key, TABLE, cutoff=_CLEARLY):
                 report(key, "is no known property", f'Did you mean "{meant}"?', entry.origin)
             else:
                 findings.likely_typo(key, meant, entry.origin)

@@ -143,6 +143,12 @@ def test_other_unknown_keys_are_told_once_in_one_notice(job_file):
         ("writer.ouput.format", "writer.output.format"),
         ("job.naem", "job.name"),
         ("task.maxretry", "task.maxretries"),
+        ("extract.tabel.type", "extract.table.type"),
+        ("data.publisher.final.dri", "data.publisher.final.dir"),
+        ("state.store.typ", "state.store.type"),
+        ("converter.clases", "converter.classes"),
+        ("Writer.Output.Format", "writer.output.format"),
+        ("MS.Timezone", "ms.timezone"),
     ],
 )
 def test_a_key_that_begins_like_a_property_and_nearly_is_one_is_refused(job_file, key, meant):
