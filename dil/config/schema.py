@@ -110,12 +110,14 @@ class SchemaSection(Section):
     contract: Annotated[ContractMode, ONE_OF] = prop(
         "ms.schema.contract",
         "What a new column or a value of another type does, measured by `ms.output.schema` or, "
-        "without it, by the schema of what was published so far. evolve: they are accepted and "
-        "told as drift. freeze: the work unit fails. discard_row: the row goes to quarantine. "
-        "discard_value: the new column is left out, the unfit value becomes null. Without a "
-        "known schema the first run makes it. But under evolve, members of JSON rows that "
-        "`ms.output.schema` does not list count as new columns, whatever "
-        "`ms.enable.schema.based.filtering` says.",
+        "without it, by the schema of what was published so far. evolve: without "
+        "`ms.output.schema` they are accepted and told as drift; with it, new columns are left "
+        "out, and the run names them. freeze: the work unit fails. discard_row: the row goes to "
+        "quarantine. discard_value: the new column is left out, the unfit value becomes null. "
+        "Without a known schema the first run makes it. Under freeze, discard_row and "
+        "discard_value, members of JSON rows that `ms.output.schema` does not list count as new "
+        "columns, whatever `ms.enable.schema.based.filtering` says; under evolve only with "
+        "`ms.enable.schema.based.filtering=false`.",
         default=ContractMode.EVOLVE,
         scope=Scope.TASK,
     )

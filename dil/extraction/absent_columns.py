@@ -1,7 +1,8 @@
-"""Columns of ``ms.output.schema`` that rows do not have: left out by the source, or misspelled.
+"""Columns that rows or ``ms.output.schema`` do not have: new, left out, or misspelled.
 
 A source may leave a column out (behaviour.md B9.6), so that its values are null; one that is
-misspelled looks the same, and its values are lost. The first rows of an attempt tell.
+misspelled looks the same, and its values are lost. A column that the source has and the schema
+lacks is left out, which the run says too. The first rows of an attempt tell.
 """
 
 from __future__ import annotations
@@ -22,12 +23,14 @@ class AbsentColumns:
     """Compares the given columns with what the first rows have, once in an attempt.
 
     ``is_settled`` tells that there is nothing (more) to compare. ``notes`` are sentences for the
-    run's report about columns that are missing. Columns whose names are ``made_up`` (lower case)
-    come from derived fields: rows need not have them.
+    run's report about columns that are missing on either side. Columns whose names are ``made_up``
+    (lower case) come from derived fields: rows need not have them.
     """
 
     def __init__(self, columns: Iterable[str], made_up: Collection[str] = ()) -> None:
-        self._wanted = tuple(name for name in columns if name.lower() not in made_up)
+        every = tuple(columns)
+        self._wanted = tuple(name for name in every if name.lower() not in made_up)
+        self._named = frozenset(every)
         self.is_settled = not self._wanted
         self.notes: tuple[str, ...] = ()
 
@@ -38,7 +41,7 @@ class AbsentColumns:
 
         Args:
             known: Columns that the rows have for sure.
-            names: Gives all names that the rows have; called only when ``known`` are not all.
+            names: Gives all names that the rows have.
             fix: What to do when there is no column at all.
 
         Raises:
@@ -47,15 +50,21 @@ class AbsentColumns:
         if self.is_settled:
             return
         self.is_settled = True
-        if set(self._wanted) <= set(known):
-            return
         found = names()
-        absent = [name for name in self._wanted if name not in found]
+        absent = [name for name in self._wanted if name not in found and name not in known]
         others = [name for name in found if name not in self._wanted]
         if len(absent) == len(self._wanted) and others:
             raise _none_of(absent, others, fix)
         sentences = [_sentence(name, others) for name in absent[:_SHOWN]]
-        self.notes = (*sentences, *((MORE,) if absent[_SHOWN:] else ()))
+        left_out = left_out_note([name for name in found if name not in self._named])
+        self.notes = (*sentences, *((MORE,) if absent[_SHOWN:] else ()), *left_out)
+
+
+def left_out_note(names: list[str]) -> tuple[str, ...]:
+    """Return what to say of columns that rows have and ``ms.output.schema`` has not."""
+    if not names:
+        return ()
+    return (f"the source has columns that ms.output.schema leaves out: {_listed(names)}",)
 
 
 def _sentence(name: str, others: Collection[str]) -> str:

@@ -32,12 +32,14 @@ class Shape:
 class RowShape:
     """The rows of one file: their schema, and the column of the file that each column is.
 
-    ``columns`` are those that have to be read, by their names in the file.
+    ``columns`` are those that have to be read, by their names in the file; ``left_out`` are all
+    others, by the names that they would have.
     """
 
     schema: pa.Schema
     columns: tuple[str, ...]
     shapes: dict[str, tuple[str, Shape]] = field(default_factory=dict)
+    left_out: list[str] = field(default_factory=list)
 
     def batch(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return rows of the file in this schema."""
@@ -74,7 +76,8 @@ class Shaping:
             shapes[name] = (source.name, shape)
             fields.append(pa.field(name, shape.type))
         columns = tuple(source for source, _ in shapes.values())
-        return RowShape(pa.schema(fields), columns, shapes)
+        left_out = [name for name in sources if name not in shapes]
+        return RowShape(pa.schema(fields), columns, shapes, left_out)
 
     def of(self, kind: pa.DataType, declared: DataType | None, path: str) -> Shape:
         """Return the shape of a column; of records only the ``declared`` members, all of them."""

@@ -148,7 +148,9 @@ class GivenColumns(CsvColumns):
         if header is not None and rows.num_rows and not self._absent.is_settled:
             lower = {name.lower() for name in header}
             known = [name for name in self._schema.names if name.lower() in lower]
-            self._absent.compare(known, lambda: [*known, *filter(None, header)], _HEADER)
+            taken = {name.lower() for name in known}
+            others = [name for name in header if name and name.lower() not in taken]
+            self._absent.compare(known, lambda: [*known, *others], _HEADER)
         return self._absent.notes
 
     def _by_position(self, cells: Iterable[int]) -> list[int | None]:

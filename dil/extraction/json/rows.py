@@ -83,7 +83,9 @@ class GivenColumns(RowColumns):
             batch = self._read(part) if self._readable else None
             batch = batch or self._coerced(part, place.later(begin))
             if not self._absent.is_settled:
-                self._absent.compare(_with_values(batch), partial(self._names_in, part))
+                known = _with_values(batch)
+                looked_at = part[:_SAMPLE_ROWS] if len(known) == batch.num_columns else part
+                self._absent.compare(known, partial(self._names_in, looked_at))
             yield batch
 
     def _names_in(self, rows: Sequence[msgspec.Raw]) -> list[str]:

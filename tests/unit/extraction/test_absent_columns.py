@@ -2,10 +2,13 @@
 
 import io
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from dil.errors import SourceContractError
 from dil.extraction.absent_columns import MORE
+from dil.extraction.columnar.parquet_extractor import ParquetExtractor
 from dil.extraction.csv.extractor import CsvExtractor
 from dil.extraction.json.extractor import JsonExtractor
 from dil.model.csv_settings import CsvSettings, CsvSpec
@@ -30,7 +33,15 @@ def reader(kind, *names, made_up=(), **more):
     return CsvExtractor(ExtractionSpec(ClassRef("m", "c"), output_schema=columns, csv=csv, **more))
 
 
+LEFT_OUT = "the source has columns that ms.output.schema leaves out: "
+
+
 def notes(extractor, body):
+    """Return what a page that was read to its end says of columns that it lacks."""
+    return tuple(each for each in all_notes(extractor, body) if not each.startswith(LEFT_OUT))
+
+
+def all_notes(extractor, body):
     """Return the notes of a page that was read to its end."""
     page = extractor.extract(Response(io.BytesIO(body.encode()), location="https://h/x"))
     assert [batch.num_rows for batch in page.batches] or not page.rows
@@ -106,3 +117,31 @@ def test_names_are_compared_as_cleansing_leaves_them():
     cleansing = SchemaCleansing(enabled=True)
     extractor = reader("json", "id", "e_mail", cleansing=cleansing)
     assert notes(extractor, '[{"id":1,"e mail":null}]') == ()
+
+
+@FORMATS
+def test_columns_that_the_schema_leaves_out_are_named(kind, body):
+    assert all_notes(reader(kind, "id"), body) == (f"{LEFT_OUT}userName, eMail",)
+    assert all_notes(reader(kind, "id", "userName", "eMail"), body) == ()
+
+
+def test_a_header_in_other_letters_is_no_column_of_its_own():
+    assert all_notes(reader("csv", "ID", "username"), CSV) == (f"{LEFT_OUT}eMail",)
+
+
+def test_of_many_columns_that_are_left_out_the_first_are_named():
+    row = ", ".join(f'"c{i}": 1' for i in range(30))
+    (note,) = all_notes(reader("json", "c0"), f"[{{{row}}}]")
+    assert note.startswith(f"{LEFT_OUT}c1, c2, ")
+    assert note.endswith("c10 and 19 more")
+
+
+def test_columns_of_a_file_that_the_schema_leaves_out_are_named():
+    body = io.BytesIO()
+    pq.write_table(pa.table({"id": ["1"], "country": ["FR"]}), body)
+    columns = (Column("id", Primitive("string")),)
+    extractor = ParquetExtractor(ExtractionSpec(ClassRef("m", "c"), output_schema=columns))
+    body.seek(0)
+    page = extractor.extract(Response(body, location="file.parquet"))
+    assert [batch.schema.names for batch in page.batches] == [["id"]]
+    assert page.notes == (f"{LEFT_OUT}country",)
