@@ -49,7 +49,7 @@ def _wrong_units(tables: Transaction, job: str) -> Iterator[str]:
         # Only imports bring signatures of another form.
         expected = unit if parts is None else key_hash(parts.unit_key)
         if (sha, unit, stored_hash) != (key_hash(row.signature), expected, row.hash):
-            yield f"the index row of work unit {row.signature} does not fit its own keys"
+            yield f"V22: the index row of work unit {row.signature} does not fit its own keys"
         of_unit.setdefault(unit, []).append((row, row_era))
     covered = {unit for (unit,) in tables.rows(sql.COVERED_UNITS, job)}
     for unit in sorted(covered | of_unit.keys()):
@@ -57,7 +57,7 @@ def _wrong_units(tables: Transaction, job: str) -> Iterator[str]:
         why = _wrong_coverage(tables, job, unit, rows, era)
         if why:
             name = rows[0][0].signature if rows else unit
-            yield f"coverage of the unit of {name} does not fit the index: {why}"
+            yield f"V22: coverage of the unit of {name} does not fit the index: {why}"
 
 
 def _wrong_coverage(
