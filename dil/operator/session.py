@@ -72,7 +72,9 @@ class OperatorSession:
 
     def partition_ends(self) -> Mapping[int, int]:
         """Return the ends of the job's partitions by their starts; empty if their shape changed."""
-        if self.store.recorded_shape() not in (None, planning.shape(self.job.planning)):
+        recorded, spec = self.store.recorded_shape(), self.job.planning
+        is_same = recorded is None or planning.shape(spec) == recorded
+        if not is_same and not planning.extends(spec, recorded or "", now_ms=self.now_ms):
             return {}
         partitions = partition(self.job.planning, now_ms=self.now_ms)
         return dict(zip(partitions.starts, partitions.ends, strict=True))

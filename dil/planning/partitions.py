@@ -6,11 +6,13 @@ import sys
 from bisect import bisect_left
 from calendar import monthrange
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, tzinfo
 from functools import lru_cache
 from itertools import count, pairwise
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from dil.errors import ConfigError
 from dil.model.interval import Interval
@@ -175,6 +177,26 @@ def shape(spec: PlanningSpec) -> str:
             **_split_shape(spec),
         }
     )
+
+
+def extends(spec: PlanningSpec, known: str, *, now_ms: int) -> bool:
+    """Tell whether a job has the partitions of a recorded shape, and at most earlier ones beside.
+
+    The partitions up to now count: those are the ones that may have records.
+    """
+    try:
+        recorded = msgspec.json.decode(known, type=dict[str, object])
+    except msgspec.DecodeError:  # of another release
+        return False
+    start = recorded.get("from")
+    earlier = replace(spec, start=start) if isinstance(start, str) else spec
+    if shape(earlier) != known:
+        return False
+    before, now = partition(earlier, now_ms=now_ms), partition(spec, now_ms=now_ms)
+    if not before:
+        return False
+    kept = now.from_index(bisect_left(now.starts, before.starts[0]))
+    return list(kept.starts) == list(before.starts) and list(kept.ends) == list(before.ends)
 
 
 def _split_shape(spec: PlanningSpec) -> JsonObject:

@@ -105,7 +105,7 @@ def refuse_new_shape(run: ActiveRun) -> None:
     Raises:
         ConfigError: it would extract everything again, which nobody has accepted.
     """
-    problem = plan_checks.changed_shape(run.job, run.store)
+    problem = plan_checks.changed_shape(run.job, run.store, run.options.now_ms)
     if problem is not None and not run.options.accept_new_signatures:
         raise problem
 

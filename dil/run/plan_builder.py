@@ -38,9 +38,9 @@ def plan_job(
     given to a run.
     """
     with open_store(job.state, job.name, clock=clock or (lambda: now_ms)) as store:
-        problem = plan_checks.changed_shape(job, store)
+        problem = plan_checks.changed_shape(job, store, now_ms)
         if problem is not None:
-            log.warning("a run would refuse this plan: %s", problem.message)
+            log.warning("a run would refuse this plan: %s", " ".join(problem.message.split()))
         head = store.head()  # before the plan: one that is older than the plan refuses too much
         units = units_of(job, now_ms, activation_of(job))
         plan = due(job, store, now_ms, units, explain=explain)

@@ -21,15 +21,18 @@ log = logging.getLogger(__name__)
 _PLAN_AGAIN = "dil plan JOB.conf --out FILE"
 
 
-def changed_shape(job: Job, store: StateStore) -> ConfigError | None:
+def changed_shape(job: Job, store: StateStore, now_ms: int) -> ConfigError | None:
     """Return the error of a watermark that would extract everything again (spec README 38)."""
-    return shape_refusal(job, store.recorded_shape(), store.history)
+    return shape_refusal(job, store.recorded_shape(), store.history, now_ms)
 
 
 def shape_refusal(
-    job: Job, known: str | None, history: Callable[[], History]
+    job: Job, known: str | None, history: Callable[[], History], now_ms: int
 ) -> ConfigError | None:
-    """Do as ``changed_shape`` for a recorded shape; read history only where it differs."""
+    """Do as ``changed_shape`` for a recorded shape; read history only where it differs.
+
+    A ``from`` that only adds earlier partitions is no other shape.
+    """
     shape = planning.shape(job.planning)
     labels = job.planning.timelabel
     is_split = labels is not None and labels.splits
@@ -37,11 +40,14 @@ def shape_refusal(
     wanted = job.planning.backfill or job.planning.ignore_history or not job.state.enabled
     if known is None or shape == known or wanted or history().is_empty():
         return None
+    if planning.extends(job.planning, known, now_ms=now_ms):
+        return None
     return ConfigError.single(
         "ms.watermark",
-        f"is now {shape}; earlier runs of {job.name} had {known}. No work unit would find its "
-        "record, and everything would be extracted and published again",
-        f"Restore the earlier from, {what}, use ms.backfill=true for a one-time "
+        f"is now {shape}; earlier runs of {job.name} had {known}. Partitions that are recorded "
+        "are none of its own, so what they hold could be extracted and published again",
+        f"Restore the earlier from, {what}, let from begin earlier on a boundary of the recorded "
+        "partitions, use ms.backfill=true for a one-time "
         "range, or accept it with --accept-new-signatures.",
         job.properties.origin("ms.watermark"),
     )

@@ -8,6 +8,7 @@ from collections import Counter
 import pytest
 
 from dil.errors import ConfigError, DilError, LeaseHeldError, PlanningError
+from dil.model.job import Job
 from dil.model.report import RunStatus, UnitCounts
 from dil.model.work_unit import Reason
 from dil.run.failing import exit_code
@@ -163,6 +164,49 @@ def test_a_changed_shape_is_refused_because_it_would_double_rows(story: Story, c
     assert "--accept-new-signatures" in problem.fix
     assert snapshot(story.folder / "lake") == before
     assert story.run(day(4)).units.planned == 2
+
+
+@pytest.mark.parametrize("mode", ["append", "window_replace"])
+def test_an_earlier_from_adds_history_and_reads_nothing_twice(story: Story, mode: str) -> None:
+    def since(start: str) -> Job:
+        return story.job(ms__watermark=watermark(start), ms__publish__mode=mode)
+
+    assert story.run(day(4), since("2020-01-03")).units.planned == 4
+
+    report = story.run(day(5), since("2020-01-01"))
+
+    assert report.status is RunStatus.SUCCESS
+    assert report.units.planned == 4 + 2
+    assert story.rows() == ids_of("a", "b", days=range(5))
+    assert story.run(day(5), since("2020-01-01")).status is RunStatus.NOTHING_DUE
+
+
+@pytest.mark.parametrize(
+    ("partition", "start"),
+    [("none", "2020-01-01"), ("weekly", "2020-01-01"), ("daily", "2020-01-01T06:00:00")],
+)
+def test_an_earlier_from_that_cuts_other_partitions_is_refused(
+    story: Story, partition: str, start: str
+) -> None:
+    cut = {"ms__work__unit__partition": partition, "ms__work__unit__partial__partition": "true"}
+    story.run(day(4), story.job(**cut, ms__watermark=watermark("2020-01-03")))
+
+    with pytest.raises(ConfigError) as caught:
+        story.run(day(5), story.job(**cut, ms__watermark=watermark(start)), executor=Unwanted())
+
+    assert caught.value.problems[0].key == "ms.watermark"
+
+
+def test_a_plan_that_a_run_would_refuse_says_so_on_one_line(
+    story: Story, caplog: pytest.LogCaptureFixture
+) -> None:
+    story.run(day(3))
+
+    plan_job(story.job(ms__work__unit__partition="weekly"), now_ms=day(4))
+
+    (message,) = [each.getMessage() for each in caplog.records if "refuse" in each.getMessage()]
+    assert "\n" not in message
+    assert "--accept-new-signatures" in message
 
 
 def test_an_accepted_shape_reads_everything_again_once(story: Story) -> None:
