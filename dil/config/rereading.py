@@ -14,6 +14,7 @@ from dil.config.timelabels_section import COLUMN, SPLIT
 from dil.config.watermarks import PARTITION, WATERMARK
 from dil.model.job import PlanningSpec, PublishingSpec, PublishMode, StateSpec
 from dil.model.properties import Properties
+from dil.spi.source import ONCE
 
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _DAYS_AGO = re.compile(r"P[0-9]+D(?:\..+)?")
@@ -41,6 +42,7 @@ def check_rereading(parts: Parts, values: Properties, findings: Findings) -> Non
     if not findings.is_sound(WATERMARK, PARTITION):
         return
     _check_missing(parts.planning, values, findings)
+    _check_versions(parts, findings)
     _check_grace(parts, values, findings)
     _check_state(parts, values, findings)
     _check_signatures(parts, findings)
@@ -93,6 +95,22 @@ def _check_missing(planning: PlanningSpec, values: Properties, findings: Finding
             "watermark on: all older rows would be missing",
             "Leave it out, or ask for everything: send no parameter with the low watermark.",
         )
+
+
+def _check_versions(parts: Parts, findings: Findings) -> None:
+    """Refuse to replace windows where each version of a file is a work unit of its own."""
+    planning, mode = parts.planning, parts.publishing.mode
+    # A timeseries replaces timelabels, a dump the file of its name; a backfill reads the same unit.
+    is_other = planning.timelabel is not None or parts.is_dump or planning.backfill
+    if planning.once != "version" or mode is not PublishMode.WINDOW_REPLACE or is_other:
+        return
+    findings.problem(
+        ONCE,
+        'is "version", and ms.publish.mode is "window_replace": a changed file is another work '
+        "unit, which replaces nothing, so its rows would be there twice",
+        f"Set {ONCE}=path to read each path once, ms.publish.mode=append to keep the rows of all "
+        "versions, or merge by key: ms.publish.mode=merge.",
+    )
 
 
 def _check_grace(parts: Parts, values: Properties, findings: Findings) -> None:

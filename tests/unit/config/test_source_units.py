@@ -89,6 +89,16 @@ def test_what_is_no_member_of_the_units_of_a_source_has_no_value(job_file, prope
     assert "which nothing gives a value" in found.what
 
 
+def test_a_changed_file_that_would_replace_nothing_is_refused(job_file):
+    replacing = {**ONCE, "ms.publish.mode": "window_replace"}
+    (found,) = job_file.problems(replacing)
+    assert found.key == "ms.source.files.once"
+    assert "there twice" in found.what
+    for change in ({"ms.source.files.once": "path"}, {"ms.publish.mode": "append"}):
+        assert job_file.load({**replacing, **change}).job.planning.once
+    assert job_file.load({**replacing, "ms.backfill": "true"}).job.planning.backfill
+
+
 @pytest.mark.parametrize(
     ("properties", "key"),
     [
