@@ -76,7 +76,7 @@ def go_on(store: StateStore, run: str = "r4") -> None:
     pending = store.pending_intent()
     assert pending is not None
     store.commit(lease, pending.commit)
-    commit = commit_of(run, outcome(5), moves=moves(file("f", day=5, run=run)), schema="s")
+    commit = commit_of(run, outcome(5), moves=moves(file(f"f-{run}", day=5, run=run)), schema="s")
     assert store.commit(lease, commit) is not None
     assert verify_chain(store).problems == ()
     store.release_lease(lease)
