@@ -65,6 +65,18 @@ def put_results(
     filesystem.put(f"{folder}/{_LOG}{number}.jsonl", lines)
 
 
+def delete_result(filesystem: Filesystem, report: TaskReport) -> None:
+    """Take away what makes an attempt complete, so that nobody uses its rows.
+
+    A log of results is of other work units, too. What it names counts only with all of its files,
+    so there the files go.
+    """
+    for file in report.files:
+        folder = file.path.rpartition("/")[0]
+        is_shared = folder.rpartition("/")[2].startswith(TASK)
+        filesystem.delete_file(file.path if is_shared else f"{folder}/{RESULT_NAME}")
+
+
 def staged_files(report: TaskReport) -> tuple[StagedFile, ...]:
     """Return all files that a report names."""
     return (*report.files, *report.quarantined, *report.refused)

@@ -14,7 +14,7 @@ from dil.model.destination import DELETED_AT
 from dil.model.schema_text import merged_text, parse_schema, schema_text
 from dil.model.task import Failure
 from dil.publishing import Finished, Shaped, drop_logs
-from dil.publishing.staged import RESULT_NAME
+from dil.publishing.staged import delete_result
 from dil.reshaping.files import Workshop, row_file
 from dil.reshaping.keys import DELETED_TYPE
 from dil.reshaping.merging import Schemas, merge
@@ -96,8 +96,7 @@ def _discard(
     """Take away what makes attempts complete, and pages that were kept: all is read anew."""
     for each in finished:
         if each.work_unit.signature in misfit.errors:
-            for folder in {file.path.rpartition("/")[0] for file in each.report.files}:
-                filesystem.delete_file(f"{folder}/{RESULT_NAME}")
+            delete_result(filesystem, each.report)
     if work.job.has_input("payload"):
         return  # what was sent stays sent
     runs = work.folder.rpartition("/")[0].rpartition("/")[0]

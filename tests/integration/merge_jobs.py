@@ -63,6 +63,7 @@ class Shop:
         self.folder = folder
         self.source = source
         self.given = given
+        self.executor = executor()
         self._runs = 0
 
     def conf(self, **changes: str) -> Path:
@@ -82,7 +83,7 @@ class Shop:
         options = RunOptions(
             now_ms=day(days),
             clock=lambda: REAL_NOW,
-            executor=executor(),
+            executor=self.executor,
             run_id=f"run-{self._runs}",
         )
         return run_job(config.load(self.conf(**changes), environ={}).job, options)

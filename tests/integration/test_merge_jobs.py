@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -13,7 +13,12 @@ import pytest
 from dil import config
 from dil.cli.main import main
 from dil.errors import ConfigError
+from dil.execution.executor import Execution, Watch
 from dil.model.report import RunStatus
+from dil.model.task import RunContext
+from dil.model.work_unit import WorkUnit
+from dil.task.group import run_group
+from dil.testing.in_process import InProcessExecutor
 from tests.integration.merge_jobs import SNAPSHOT, STRICT, Shop, declared
 from tests.jobs import visible_files
 from tests.servers.day_rows import DayRows
@@ -210,6 +215,25 @@ def test_a_null_key_fails_with_column_row_and_work_unit_and_is_read_anew(shop: S
     assert shop.names() == set()
     shop.source.days[day(0)] = [row(1, "a")]
     assert shop.run(1).status is RunStatus.SUCCESS
+
+
+class InOneTask(InProcessExecutor):
+    """Runs all work units as one Spark task would, which stages them in one folder."""
+
+    def execute(self, run: RunContext, units: Sequence[WorkUnit], watch: Watch) -> Execution:
+        return Execution(tuple(run_group(run, units)), None)
+
+
+def test_a_null_key_is_read_anew_where_work_units_share_a_task(shop: Shop) -> None:
+    shop.executor = InOneTask()
+    shop.source.days[day(1)] = [row(5, "e"), row(None, "?")]
+    shop.source.days[day(2)] = [row(6, "f")]
+    assert shop.run(3).status is RunStatus.FAILED
+    shop.source.days[day(0)] = [row(1, "not read again")]
+    shop.source.days[day(1)] = [row(5, "e")]
+
+    assert shop.run(3).status is RunStatus.SUCCESS
+    assert shop.brief() == {1: "a", 2: "b", 3: "c", 5: "e", 6: "f"}
 
 
 SUCCESSFUL = {"job__commit__policy": "successful"}
