@@ -184,7 +184,8 @@ class _Limits:
                             strict=True))  # fmt: skip
         for folder, found in inside.items():
             if any(is_other[above] for above in _up_to(folder, roots)):
-                yield Stray(found[0].uri, "is in the folder of another dataset")
+                for file in found:
+                    yield Stray(file.uri, "is in the folder of another dataset")
 
     def asides(self, uris: Iterable[str]) -> Iterator[Stray]:
         """Yield files of rows that were put aside which are not where such rows go."""

@@ -7,11 +7,12 @@ count as failed then, and are read again.
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from dil.errors import WriteError
 from dil.model.dataset import Commit, Intent, Lease, Move, OperatorAct, PublishedFile
+from dil.model.destination import TableFormat
 from dil.model.job import PublishingSpec, PublishMode
 from dil.model.work_unit import unit_hash
 from dil.publishing.bounds import refuse_strange_intent, strays
@@ -68,9 +69,9 @@ def abandon(
 ) -> Intent:
     """Give a begun publish up, whatever keeps it from being finished; return what is left of it.
 
-    Where readers see its files already, only the files that it was to take away stay, and it is
-    committed. Else its work units count as failed and are read again; its files are deleted, staged
-    or moved, but for those outside of the job's folders, which are not touched at all.
+    Where readers see its files already, it is committed, and the files that they replaced are
+    deleted. Else its work units count as failed and are read again; its files are deleted, staged
+    or moved. Files outside of the job's folders are not touched at all.
 
     Raises:
         LeaseLostError: another run took over.
@@ -87,6 +88,9 @@ def abandon(
     if own.moves and _has_landed(replace(intent, commit=own), spec, filesystem):
         rest = replace(intent, commit=own)
         store.replace_intent(lease, rest)
+        if spec.warehouse is None and spec.table.format is TableFormat.FILES:
+            _delete_replaced([each for each in commit.removes if each.uri not in strange],
+                             spec, filesystem)  # fmt: skip
     else:
         lost = {"", *(each.signature for each in commit.run.outcomes)}
         lost.update(move.target.signature for move in commit.all_moves)
@@ -124,6 +128,19 @@ def _forget(move: Move, spec: PublishingSpec, filesystem: Filesystem) -> None:
             filesystem.delete_file(filesystem.path_of(move.target.uri))
     except (OSError, ValueError, RecursionError, WriteError) as error:
         log.warning("%s stays: %s", move.target.uri, error)
+
+
+def _delete_replaced(
+    files: Sequence[PublishedFile], spec: PublishingSpec, filesystem: Filesystem
+) -> None:
+    """Delete files that are live no more: who reads the folder would find their rows twice."""
+    live = {file.uri for file in destination_for(spec, filesystem).live()}
+    for file in files:
+        try:
+            if file.uri not in live:
+                filesystem.delete_file(filesystem.path_of(file.uri))
+        except (OSError, ValueError, WriteError) as error:
+            log.warning("%s stays, although its rows were replaced: %s", file.uri, error)
 
 
 def _overwriting(commit: Commit, lost: set[str], filesystem: Filesystem) -> frozenset[str]:

@@ -13,6 +13,7 @@ from dil.cli.main import main
 from dil.errors import CommitUnknownError
 from dil.model.report import RunStatus
 from dil.publishing import publisher
+from dil.publishing.files import FileDestination
 from dil.storage.local import LocalFilesystem
 from tests.dumps import dump_story, dumped
 from tests.servers.http_server import HttpServer, Reply
@@ -105,6 +106,28 @@ def test_a_publish_that_readers_see_is_kept_when_it_is_given_up(
     assert story.rows() == ids_of("a", "b", days=range(1))
     assert story.run(day(1)).rows == 0
     assert story.rows() == ids_of("a", "b", days=range(1))
+
+
+def test_what_readers_see_replaces_the_rows_before_it_when_the_publish_is_given_up(
+    tmp_path: Path, source: HttpServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    again = {"ms.publish.mode": "window_replace", "ms.grace.period.days": "2"}
+    story = Story(tmp_path, source, **again)
+    story.run(day(2))
+
+    def die(*_: object) -> None:
+        raise KilledError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(FileDestination, "_delete", die)
+        with pytest.raises(KilledError):
+            story.run(day(3))
+
+    assert main(["runs", "abandon", str(tmp_path / "orders.conf"), "--yes"]) == 0
+
+    assert story.rows() == ids_of("a", "b", days=range(3))
+    assert story.run(day(4)).status is RunStatus.SUCCESS
+    assert story.rows() == ids_of("a", "b", days=range(4))
 
 
 class FoldingFilesystem(LocalFilesystem):
