@@ -203,16 +203,19 @@ def extraction_of(job: Job, known_schema: str = "") -> ExtractionSpec:
     if not _reads_freely(job):
         if job.extraction.output_schema or job.conversion.converters:
             return job.extraction
-        return replace(job.extraction, text_columns=_text_columns(known_schema))
+        known = _known_fields(known_schema)
+        texts = frozenset(each.name for each in known if pa.types.is_string(each.type))
+        made_up = {field.name.lower() for field in job.conversion.derived_fields}
+        names = frozenset(each.name for each in known if each.name.lower() not in made_up)
+        return replace(job.extraction, text_columns=texts, known_columns=names)
     return replace(job.extraction, output_schema=None)
 
 
-def _text_columns(known_schema: str) -> frozenset[str]:
+def _known_fields(known_schema: str) -> tuple[pa.Field, ...]:
     try:
-        known = parse_schema(known_schema)
+        return tuple(parse_schema(known_schema))
     except ConversionError:  # as KnownTypes: what cannot be read is not known
-        return frozenset()
-    return frozenset(field.name for field in known if pa.types.is_string(field.type))
+        return ()
 
 
 def _reads_freely(job: Job) -> bool:

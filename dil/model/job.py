@@ -156,7 +156,8 @@ class ExtractionSpec:
     """How responses become rows, and how pages are walked.
 
     ``text_columns`` are columns of the dataset that hold text: where columns are inferred, numbers
-    in these are kept as the source writes them.
+    in these are kept as the source writes them. ``known_columns`` are all columns that the dataset
+    has from the source, empty where they are not known or the job describes them.
     """
 
     extractor: ClassRef
@@ -181,6 +182,7 @@ class ExtractionSpec:
     preprocessors: tuple[PreprocessorSpec, ...] = ()
     expansion: ExpansionSpec = field(default_factory=ExpansionSpec)
     text_columns: frozenset[str] = frozenset()
+    known_columns: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -335,3 +335,19 @@ def test_a_file_that_failed_and_is_gone_is_told_of_until_it_is_forgotten(folder:
         forget = ["state", "forget", conf, "--signature", signature, "--keep-files", "--yes"]
         assert main(forget) == 0
     assert not any(map(is_of_gone, job.run().notes))
+
+
+def test_a_csv_file_without_its_header_line_fails_alone_and_is_named(folder: Path) -> None:
+    job = reading(folder, ms__extractor__class="csv", ms__csv='{"columnHeaderIndex": 0}')
+    (folder / "a.csv").write_text("id,name\n1,Ann\n")
+    job.run()
+    (folder / "b.csv").write_text("2,Bob\n3,Carl\n")
+    (folder / "c.csv").write_text("id,name\n4,Dora\n")
+
+    report = job.run()
+
+    (failed,) = report.failures
+    assert "/in/b.csv" in failed.error
+    assert '"9,Aaa"' in failed.error
+    assert "Bob" not in failed.error
+    assert rows(folder) == Counter([1, 4])

@@ -5,6 +5,7 @@ Source: behaviour.md B9.7, B11.2; defects X-64, X-78.
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ from dil.errors import SourceContractError
 from dil.extraction.absent_columns import AbsentColumns
 from dil.extraction.csv.cells import Cells, Row
 from dil.extraction.csv.failures import BadRow, bad_cells
+from dil.extraction.csv.headers import refuse_other_header
 from dil.extraction.csv.records import Block
 from dil.extraction.csv.values import are_own_texts, measured, observed, values_of
 from dil.extraction.json.rows import InferredColumns
@@ -35,6 +37,7 @@ BECAME_TEXT = (
     " differ from the source's (007 is 7): describe the column in ms.output.schema"
 )
 
+_NUMBERED = re.compile("col[0-9]+")
 _HEADER = (
     "Correct the names in ms.output.schema, or columnHeaderIndex or fieldSeparator of ms.csv: which"
     " line is the header, and what stands between its names."
@@ -117,6 +120,9 @@ class GivenColumns(CsvColumns):
             picks = self._by_position(projected or range(len(self._columns)))
         else:
             self._header = [_cleansed(name, self._names) for name in header]
+            made_up = self._csv.made_up
+            known = [each.name for each in self._columns if each.name.lower() not in made_up]
+            refuse_other_header(self._header, known, "ms.output.schema")
             picks = self._by_name(self._header)
             self._most = len(header)
         self._width = len(header) if header is not None else 0
@@ -232,6 +238,8 @@ class FoundColumns(CsvColumns):
         self._default = spec.csv.settings.default_field_type
         self._made_up = InferredColumns(spec, None).schema(has_pages=True)
         self._text_columns = spec.text_columns
+        # Numbered columns are of records that had no header: they say nothing of one.
+        self._known = {name for name in spec.known_columns if not _NUMBERED.fullmatch(name)}
         self._shapes: dict[str, Shape] = {}
         self._schema: pa.Schema | None = None
         self._header: tuple[str, ...] | None = None
@@ -241,7 +249,11 @@ class FoundColumns(CsvColumns):
         return self._made_up if self._schema is None and has_pages else self._schema
 
     def begin(self, header: Sequence[str] | None) -> None:
-        """Take the names of a header, cleansed (D-52)."""
+        """Take the names of a header, cleansed (D-52).
+
+        Raises:
+            SourceContractError: it has no column of the dataset, or one name twice.
+        """
         self._header = None
         if header is None:
             return
@@ -250,6 +262,7 @@ class FoundColumns(CsvColumns):
         names = [
             _cleansed(name, self._names) if name else f"col{at}" for at, name in enumerate(header)
         ]
+        refuse_other_header(names, self._known, "the rows that were published before")
         twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
         if twice:
             raise SourceContractError(

@@ -1,0 +1,35 @@
+"""A header line that is none: a file that came without it begins with a row."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from dil.errors import SourceContractError
+from dil.extraction.excerpt import masked
+from dil.model.suggestions import nearest_word
+
+
+def refuse_other_header(header: Sequence[str], known: Collection[str], whose: str) -> None:
+    """Raise where a header has no known column, nor a name like one.
+
+    Letter case does not count. ``whose`` says in words where the columns are known from.
+
+    Raises:
+        SourceContractError: the line is hardly a header; it is shown by the kinds of its
+            characters, because it may be a row.
+    """
+    names = [name for name in header if name]
+    there = {name.lower() for name in names}
+    if not names or not known or any(name.lower() in there for name in known):
+        return
+    if any(nearest_word(name, names) for name in known):
+        return  # a column under a new or misspelled name
+    form = masked(",".join(header)).strip(" ()")
+    raise SourceContractError(
+        f"the header line has none of the columns of {whose}; it looks like {form} (9 stands for a"
+        " digit, a for a letter)",
+        "If the file came without its header line, ask for one, or leave columnHeaderIndex out of"
+        " ms.csv and describe the columns in ms.output.schema. If it is the header, name its"
+        " columns in ms.output.schema; columnHeaderIndex and fieldSeparator of ms.csv say which"
+        " line it is and how it is cut.",
+    )
