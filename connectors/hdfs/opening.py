@@ -6,8 +6,9 @@ import logging
 
 from connectors.hdfs.place import ARROW_SCHEMES, WEB_SCHEMES, Place
 from connectors.hdfs.store import FileStore
-from dil.errors import SourceError
-from dil.storage.hdfs.place import web_address
+from dil.errors import SourceError, WriteError
+from dil.storage.hdfs.place import web_addresses
+from dil.storage.hdfs.session import user_here
 
 _LOG = logging.getLogger(__name__)
 
@@ -60,8 +61,12 @@ def _hadoop(place: Place, user: str) -> FileStore:
 def _by_web(place: Place, user: str) -> FileStore:
     from connectors.hdfs.webhdfs_store import WebHdfsStore
 
-    address = web_address(place.scheme, *_host_and_port(place.authority))
-    return WebHdfsStore(address, user, place.prefix)
+    try:
+        servers = web_addresses(place.scheme, *_host_and_port(place.authority))
+        reader = user or user_here()
+    except WriteError as error:
+        raise SourceError(error.message, error.fix) from None
+    return WebHdfsStore(servers, reader, place.prefix)
 
 
 def _host_and_port(authority: str) -> tuple[str, int]:

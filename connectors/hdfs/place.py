@@ -15,7 +15,9 @@ from connectors.hdfs.section import HdfsSection
 from dil.errors import ConfigError, Problem
 from dil.model.json import JsonValue
 from dil.model.properties import Properties
+from dil.spi.file_systems import FileSystemsSection
 from dil.spi.source import URI, SourceSection
+from dil.storage.locations import is_this_machine
 from dil.text.java_regex import compile_java
 from dil.text.origins import Origin, refuse_other_origin, refuse_way_out
 from dil.text.variables import placeholders, substitute
@@ -105,13 +107,13 @@ def _refuse_outside(place: Place, fence: Place) -> None:
 def place_problems(properties: Properties) -> Iterator[Problem]:
     """Yield what is wrong with the address, as far as it is written out."""
     template = properties.section(SourceSection).uri
-    base = properties.section(HdfsSection).file_system
+    base, base_key = base_of(properties), _base_key(properties)
     written, is_list, expression = template.partition(_LIST)
     checks: list[tuple[str, Callable[[], object]]] = []
     if not written.startswith("{{"):
         checks.append((URI, partial(_place, _exemplified(written), Path("/"), "")))
-    if base:
-        checks.append((BASE, partial(_place, base, Path("/"), "", BASE)))
+    if base and (base_key == BASE or _WRITTEN.match(written) is None):
+        checks.append((base_key, partial(_place, base, Path("/"), "", base_key)))
     if is_list:
         checks.append((URI, partial(_pattern, _exemplified(unquote(expression)))))
     for key, check in checks:
@@ -120,6 +122,16 @@ def place_problems(properties: Properties) -> Iterator[Problem]:
         except ConfigError as error:
             for found in error.problems:
                 yield Problem(properties.origin(key), key, found.what, found.fix)
+
+
+def base_of(properties: Properties) -> str:
+    """Return the file system of paths that name none, empty for this machine."""
+    here, every = properties.section(HdfsSection), properties.section(FileSystemsSection).every
+    return here.file_system or ("" if is_this_machine(every) else every)
+
+
+def _base_key(properties: Properties) -> str:
+    return BASE if properties.section(HdfsSection).file_system else "fs.uri"
 
 
 def _exemplified(text: str) -> str:

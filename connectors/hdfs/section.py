@@ -14,7 +14,7 @@ class HdfsSection(Section):
     file_system: Text = prop(
         "source.filebased.fs.uri",
         "File system of the paths of a file source that name none, such as "
-        "`hdfs://namenode:8020` or `webhdfs://namenode:9870`; left out, this machine.",
+        "`hdfs://namenode:8020` or `webhdfs://namenode:9870`; left out, that of `fs.uri`.",
         default="",
         scope=Scope.TASK,
     )

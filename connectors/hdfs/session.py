@@ -16,7 +16,7 @@ from connectors.files.once import UnitFile, file_unit
 from connectors.hdfs.decompression import decompressed, plain_name
 from connectors.hdfs.failures import told
 from connectors.hdfs.opening import open_store
-from connectors.hdfs.place import Place, place_of
+from connectors.hdfs.place import Place, base_of, place_of
 from connectors.hdfs.section import HdfsSection
 from connectors.hdfs.store import FileStatus, FileStore, each_once, files_below
 from connectors.hdfs.watched_file import WatchedFile
@@ -50,7 +50,7 @@ class FileSettings:
         session = job.extraction.session
         return cls(
             job,
-            base=properties.section(HdfsSection).file_system,
+            base=base_of(properties),
             user=user.reveal() if user else "",
             unpacks=_unpacks(job),
             polls=session is not None and session.condition is not None,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import http
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, cast
 from urllib.parse import quote, urlencode
@@ -14,7 +14,7 @@ import urllib3
 from connectors.files.body import Part
 from connectors.hdfs.store import FileStatus, FileStore
 from dil.errors import AuthenticationError, SourceError, TransientSourceError, WriteError
-from dil.storage.hdfs.failures import TLS_FIX, is_passing, remote_exception, tls_reason
+from dil.storage.hdfs.failures import TLS_FIX, is_passing, is_standby, remote_exception, tls_reason
 from dil.storage.hdfs.session import new_session, tls_context
 
 _TIMEOUTS_S = (60, 60)  # to connect, to wait for the next bytes
@@ -25,24 +25,30 @@ _REFUSED = frozenset({"AccessControlException", "SecurityException", "Authorizat
 
 
 class WebHdfsStore(FileStore):
-    """A name node's REST interface; data nodes are reached by its redirects.
+    """The REST interface of a cluster's name nodes; data nodes are reached by its redirects.
 
-    ``base`` is ``http://host:port``. ``user`` is sent as ``user.name``; Kerberos is not spoken.
+    ``servers`` are ``http://host:port``, of which one is active. ``user`` is sent as
+    ``user.name``; Kerberos is not spoken.
 
     Raises:
-        SourceError: ``base`` is https, and REQUESTS_CA_BUNDLE names nothing that can be read.
+        SourceError: they are https, and REQUESTS_CA_BUNDLE names nothing that can be read.
     """
 
-    def __init__(self, base: str, user: str, prefix: str) -> None:
-        self._base = f"{base}/webhdfs/v1"
+    def __init__(self, servers: Sequence[str], user: str, prefix: str) -> None:
+        self._bases = [f"{server}/webhdfs/v1" for server in servers]
         self._user = user
         self.prefix = prefix
         self._client = new_session()
-        if base.startswith("https:"):
+        if self._base.startswith("https:"):
             try:
                 tls_context()
             except WriteError as error:
                 raise SourceError(error.message, error.fix) from None
+
+    @property
+    def _base(self) -> str:
+        """Return the name node that answered last."""
+        return self._bases[0]
 
     def close(self) -> None:
         """Close all connections."""
@@ -79,9 +85,23 @@ class WebHdfsStore(FileStore):
 
     def _asked(self, path: str, operation: str, **more: int) -> requests.Response:
         query = {"op": operation, **({"user.name": self._user} if self._user else {}), **more}
-        uri = f"{self._base}{quote(path)}?{urlencode(query)}"
+        words = f"{quote(path)}?{urlencode(query)}"
+        for _ in self._bases[1:]:
+            try:
+                answer = self._answer(path, words)
+            except TransientSourceError:
+                pass
+            else:
+                if not is_standby(answer):
+                    return self._accepted(answer, path)
+                answer.close()
+            self._bases.append(self._bases.pop(0))
+        return self._accepted(self._answer(path, words), path)
+
+    def _answer(self, path: str, words: str) -> requests.Response:
+        uri = f"{self._base}{words}"
         try:
-            answer = self._client.get(uri, stream=True, timeout=_TIMEOUTS_S)
+            return self._client.get(uri, stream=True, timeout=_TIMEOUTS_S)
         except requests.RequestException as error:
             refused = tls_reason(error)
             if refused is not None:
@@ -92,6 +112,9 @@ class WebHdfsStore(FileStore):
                 f"{self.shown(path)}: {self._base} cannot be reached ({type(error).__name__})",
                 _FIX,
             ) from None
+
+    def _accepted(self, answer: requests.Response, path: str) -> requests.Response:
+        """Return an answer, which is no refusal."""
         if answer.status_code != http.HTTPStatus.OK:
             with answer:
                 raise _refusal(answer, self.shown(path))

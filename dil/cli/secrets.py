@@ -117,9 +117,10 @@ def _reencrypted(job_file: str, resolver: SecretResolver, key: str) -> Rewritten
 
 def _passwords(key: str) -> tuple[str, ...]:
     from dil.secrets import read_master_passwords
+    from dil.storage import LocalFilesystem
 
     try:
-        found = read_master_passwords(Path(key), _FILES_TRIED)
+        found = read_master_passwords(key, _FILES_TRIED, LocalFilesystem().open_input)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise ConfigError.single("--key", f"cannot be read: {reason}", _KEY_FIX) from error

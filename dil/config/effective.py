@@ -25,6 +25,7 @@ from dil.model.json import JsonValue
 from dil.model.secret import Secret
 from dil.model.section import Blank, Section, Support, ValueType, Written, property_name
 from dil.secrets import SecretResolver
+from dil.spi.file_systems import FileSystemsSection
 from dil.spi.reading import ShapeError
 
 S = TypeVar("S", bound=Section)
@@ -45,11 +46,14 @@ def evaluate(
     are empty, with a notice.
     """
     plain = Surroundings(SecretResolver(place.environ, place.folder), "UTC", _no_notice)
+    systems = read_section(FileSystemsSection, entries, plain, findings)
     passwords = read_section(SecretsSection, entries, plain, findings)
-    resolver = secret_resolver(passwords, place, findings, needed=secrets)
-    around = Surroundings(resolver, read_zone(entries, plain, findings), _no_notice, secrets)
-    rest = (each for each in SECTIONS if each is not SecretsSection)
-    return [passwords, *(read_section(each, entries, around, findings) for each in rest)], around
+    resolver = secret_resolver(passwords, systems.of_keys, place, findings, needed=secrets)
+    zone = read_zone(entries, plain, findings)
+    around = Surroundings(resolver, zone, _no_notice, secrets, systems.every)
+    first: list[Section] = [systems, passwords]
+    rest = (each for each in SECTIONS if each not in {FileSystemsSection, SecretsSection})
+    return [*first, *(read_section(each, entries, around, findings) for each in rest)], around
 
 
 def read_zone(entries: Mapping[str, Entry], plain: Surroundings, findings: Findings) -> str:

@@ -9,16 +9,19 @@ from dil.storage.locations import PathError, any_path, local_path
 
 
 def path_of(
-    text: str, name: str, folder: Path, findings: Findings, *, is_anywhere: bool = False
+    text: str, name: str, folder: Path, findings: Findings, *, system: str | None = None
 ) -> str:
     """Return the value of a path property as an absolute path, empty text when it is unset.
 
-    Where it may be elsewhere, ``is_anywhere``, such a path begins with scheme and authority.
+    Without a ``system`` it is of this machine. Else it may be elsewhere, and begins with scheme and
+    authority then; ``system`` is the file system of a path that names none.
     """
     if not text:
         return ""
     try:
-        return any_path(text, folder) if is_anywhere else str(local_path(text, folder))
+        if system is None:
+            return str(local_path(text, folder))
+        return any_path(text, folder, system)
     except PathError as error:
         findings.problem(name, str(error), error.fix)
         return ""

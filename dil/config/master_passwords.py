@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, Literal
 
 from annotated_types import Ge
 
 from dil.config.findings import Findings
 from dil.config.surroundings import Place
+from dil.errors import WriteError
 from dil.model.section import (
     ONE_OF,
     Bool,
-    FileSystemUri,
     Int,
     PathText,
     Section,
@@ -21,7 +20,8 @@ from dil.model.section import (
     prop,
 )
 from dil.secrets import SecretResolver, master_password_files, read_master_passwords
-from dil.storage.locations import local_path
+from dil.storage import filesystem_for
+from dil.storage.locations import any_path
 
 _KEY_FILE = "encrypt.key.loc"
 _KEY_FILE_FIX = "Name a file whose first line is the master password."
@@ -49,13 +49,6 @@ class SecretsSection(Section):
         example="/etc/acme/master.key",
         identity=False,
     )
-    file_system: FileSystemUri = prop(
-        "encrypt.key.fs.uri",
-        "File system of the master password file; must be local.",
-        default="",
-        support=Support.NO_EFFECT,
-        identity=False,
-    )
     is_strong: Bool = prop(
         "encrypt.use.strong.encryptor",
         "Reads DIL's `ENC(...)` as triple DES instead of DES. `ENC(v1:...)` says by itself how "
@@ -73,20 +66,26 @@ class SecretsSection(Section):
 
 
 def secret_resolver(
-    section: SecretsSection, place: Place, findings: Findings, *, needed: bool
+    section: SecretsSection, system: str, place: Place, findings: Findings, *, needed: bool
 ) -> SecretResolver:
-    """Return what reads secrets; passwords that cannot be read are a notice unless ``needed``."""
+    """Return what reads secrets; passwords that cannot be read are a notice unless ``needed``.
+
+    ``system`` is the file system of a path that names none.
+    """
     passwords: tuple[str, ...] = ()
-    missing: tuple[Path, ...] = ()
+    missing: tuple[str, ...] = ()
     if section.key_file:
+        report = findings.problem if needed else findings.notice
         try:
-            path = local_path(section.key_file, place.folder)
-            passwords = read_master_passwords(path, section.key_files)
+            path = any_path(section.key_file, place.folder, system)
+            opened = filesystem_for(path).open_input
+            passwords = read_master_passwords(path, section.key_files, opened)
             if not passwords:
                 missing = master_password_files(path, section.key_files)
                 findings.notice(_KEY_FILE, f"names {path}, which does not exist", _KEY_FILE_FIX)
+        except WriteError as error:  # the seam to file systems knows no other
+            report(_KEY_FILE, f"cannot be read: {error.message}", error.fix)
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or str(error)
-            report = findings.problem if needed else findings.notice
             report(_KEY_FILE, f"cannot be read: {reason}", _KEY_FILE_FIX)
     return SecretResolver(place.environ, place.folder, passwords, section.is_strong, missing)

@@ -31,7 +31,6 @@ from dil.model.properties import Properties
 from dil.model.section import (
     ONE_OF,
     Bool,
-    FileSystemUri,
     ModeBits,
     PathText,
     Scope,
@@ -41,6 +40,7 @@ from dil.model.section import (
     prop,
 )
 from dil.model.suggestions import quote
+from dil.spi.file_systems import FileSystemsSection
 from dil.spi.registry import simple_name
 from dil.storage.locations import is_local
 
@@ -113,21 +113,6 @@ class PublishingSection(Section):
         "Permission of folders that publishing makes; unset leaves it to the file system.",
         default=None,
         scope=Scope.JOB,
-    )
-    data_publisher_fs_uri: FileSystemUri = prop(
-        "data.publisher.fs.uri",
-        "File system of the final directory; must be local. A directory elsewhere is written "
-        "out: `s3://bucket/folder`.",
-        default="",
-        scope=Scope.JOB,
-        support=Support.NO_EFFECT,
-    )
-    fs_uri: FileSystemUri = prop(
-        "fs.uri",
-        "File system where a more specific key is unset; must be local. Paths elsewhere are "
-        "written out.",
-        default="file:///",
-        support=Support.NO_EFFECT,
     )
     publisher: Annotated[_Publisher, ONE_OF] = prop(
         "data.publisher.type",
@@ -223,7 +208,7 @@ def publishing_spec(values: Properties, folder: Path, findings: Findings) -> Pub
     section, writing = values.section(PublishingSection), values.section(WritingSection)
     _check_publishers(section, findings)
     mode = _checked_mode(values, findings)
-    final_dir = path_of(section.final_dir, FINAL_DIR, folder, findings, is_anywhere=True)
+    final_dir = _final_dir(values, folder, findings)
     _check_names(values, final_dir, findings)
     if section.layout is Layout.TIMELABEL:
         _check_label_folders(values, findings)
@@ -242,6 +227,14 @@ def publishing_spec(values: Properties, folder: Path, findings: Findings) -> Pub
     )
 
 
+def _final_dir(values: Properties, folder: Path, findings: Findings) -> str:
+    text = values.section(PublishingSection).final_dir
+    systems = values.section(FileSystemsSection)
+    written = systems.written if "writer.fs.uri" in values.explicit else systems.every
+    system = systems.published or written
+    return path_of(text, FINAL_DIR, folder, findings, system=system)
+
+
 def _dump_spec(values: Properties, folder: Path, findings: Findings) -> PublishingSpec:
     """Return where dumped files go: their names alone say where below the final directory."""
     refuse_table_of_dumps(values, findings)
@@ -253,7 +246,7 @@ def _dump_spec(values: Properties, folder: Path, findings: Findings) -> Publishi
             "Leave it out.",
         )
     return PublishingSpec(
-        final_dir=path_of(section.final_dir, FINAL_DIR, folder, findings, is_anywhere=True),
+        final_dir=_final_dir(values, folder, findings),
         dataset_path="",
         mode=PublishMode.APPEND,
         dir_mode=section.dir_mode,

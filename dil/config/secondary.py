@@ -20,9 +20,10 @@ from dil.model.secondary import SecondarySpec
 from dil.model.section import Bool, Section, ValueType, Written, prop
 from dil.model.settings import SecondaryInput
 from dil.model.suggestions import REGEX_FIX
+from dil.spi.file_systems import FileSystemsSection
 from dil.spi.reading import Finding, ShapeError, Surroundings, as_array, as_object, build, each
 from dil.spi.registry import JAVA_NAMES, PluginKind, simple_name
-from dil.storage.locations import PathError, any_path
+from dil.storage.locations import PathError, any_path, is_this_machine
 from dil.text.paths import name_of
 from dil.text.property_paths import path_problem
 from dil.text.regular_expressions import regex_error
@@ -33,7 +34,7 @@ _TAKE_FILES = frozenset({"s3", "sftp"})
 
 
 def _inputs(value: JsonValue, around: Surroundings) -> tuple[SecondaryInput, ...]:
-    sources = each(as_array(value), lambda item, where: _input(item, where, around.folder))
+    sources = each(as_array(value), lambda item, where: _input(item, where, around))
     if sum(source.category == "authentication" for source in sources) > 1:
         around.notice(
             "has more than one authentication entry; all of them together must give one row",
@@ -46,7 +47,7 @@ def _inputs(value: JsonValue, around: Surroundings) -> tuple[SecondaryInput, ...
     return sources
 
 
-def _input(item: JsonValue, where: str, folder: Path) -> SecondaryInput:
+def _input(item: JsonValue, where: str, around: Surroundings) -> SecondaryInput:
     source = build(SecondaryInput, as_object(item, where), where)
     findings = [
         (f"{where}.filters.{column}: {error}", REGEX_FIX)
@@ -76,7 +77,7 @@ def _input(item: JsonValue, where: str, folder: Path) -> SecondaryInput:
     findings.extend(_wrong_paths(source, where))
     if findings:
         raise ShapeError(*findings)
-    return replace(source, path=_located(source.path, folder))
+    return replace(source, path=_located(source.path, around))
 
 
 def _wrong_paths(source: SecondaryInput, where: str) -> Iterator[Finding]:
@@ -108,10 +109,13 @@ def _named_in_column(path: JsonPath) -> str:
     return _in_column(path) or ("" if path.name else "does not end with a name for its value")
 
 
-def _located(path: str, folder: Path) -> str:
+def _located(path: str, around: Surroundings) -> str:
     """Return the absolute path; one of another kind, or one that a variable begins, as it is."""
+    if path.startswith("{{"):
+        is_here = not around.file_system or is_this_machine(around.file_system)
+        return path if is_here else f"{around.file_system.rstrip('/')}/{path}"
     try:
-        return path if path.startswith("{{") else any_path(path, folder)
+        return any_path(path, around.folder, around.file_system)
     except PathError:
         return path  # A run refuses it; planning alone does not read it.
 
@@ -154,6 +158,7 @@ def check_secondary_input(values: Properties, folder: Path, findings: Findings) 
     Planning alone does not need this: its caller brings the rows.
     """
     name = simple_name(values.section(JobSection).source_class)
+    system = values.section(FileSystemsSection).every
     takes_files = JAVA_NAMES[PluginKind.CONNECTOR].get(name, name) in _TAKE_FILES
     for index, source in enumerate(values.section(SecondarySection).inputs):
         if source.format == "binary" and not takes_files:
@@ -163,7 +168,7 @@ def check_secondary_input(values: Properties, folder: Path, findings: Findings) 
                 "Leave it out to send rows; s3 and sftp take files.",
             )
         try:
-            any_path(source.path, folder)
+            any_path(source.path, folder, system)
         except PathError as error:
             findings.problem(KEY, f"[{index}].path {error}", error.fix)
 

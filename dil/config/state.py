@@ -19,7 +19,6 @@ from dil.model.properties import Properties
 from dil.model.section import (
     ONE_OF,
     Bool,
-    FileSystemUri,
     PathText,
     Scope,
     SecretText,
@@ -31,8 +30,9 @@ from dil.model.section import (
     prop,
 )
 from dil.model.suggestions import suggestion
+from dil.spi.file_systems import FileSystemsSection
 from dil.spi.reading import ShapeError, Surroundings, as_object
-from dil.storage.locations import is_local
+from dil.storage.locations import PathError, is_local, local_path
 
 DEFAULT_STATE_FOLDER = ".dil"
 SERVER_KINDS = frozenset(server.value for server in Server)
@@ -125,14 +125,6 @@ class StateSection(Section):
         scope=Scope.JOB,
         identity=False,
     )
-    state_store_fs_uri: FileSystemUri = prop(
-        "state.store.fs.uri",
-        "File system of the folder; must be local.",
-        default="",
-        scope=Scope.JOB,
-        support=Support.NO_EFFECT,
-        identity=False,
-    )
     state_store_compressed_values: Bool = prop(
         "state.store.compressedValues",
         "Gobblin's compression of stored values.",
@@ -196,9 +188,10 @@ class StateSection(Section):
 def state_section(values: Properties, folder: Path, findings: Findings) -> StateSpec:
     """Return where watermarks are kept.
 
-    fs on a local path is SQLite there, elsewhere it is the file log (spec README 24).
+    fs on a local path is SQLite there, elsewhere it is the file log (spec README 24). So is what
+    names no type, and the lease of noop, in a folder that ``fs.uri`` has elsewhere.
     """
-    section = values.section(StateSection)
+    section, system = values.section(StateSection), values.section(FileSystemsSection).of_state
     kind: str = section.dataset_kind or section.kind
     if kind in SERVER_KINDS:
         server = state_server(values, kind, findings)
@@ -208,9 +201,12 @@ def state_section(values: Properties, folder: Path, findings: Findings) -> State
     directory = (
         str(folder / DEFAULT_STATE_FOLDER)
         if is_default_place
-        else path_of(section.directory, "state.store.dir", folder, findings, is_anywhere=True)
+        else path_of(section.directory, "state.store.dir", folder, findings, system=system)
     )
-    if kind == "fs":
+    is_enabled = section.enabled and kind != "noop"
+    former = _before_file_systems(section, kind, directory, folder)
+    is_chosen = bool({"state.store.type", "dataset.state.store.type"} & values.explicit)
+    if kind == "fs" or (former is not None and (kind == "noop" or not is_chosen)):
         kind = "sqlite" if is_local(directory) else "filelog"
     if kind != "filelog" and not is_local(directory):
         findings.problem(
@@ -221,9 +217,23 @@ def state_section(values: Properties, folder: Path, findings: Findings) -> State
     return StateSpec(
         kind=kind,
         directory=directory,
-        enabled=section.enabled and kind != "noop",
+        enabled=is_enabled,
         is_default_place=is_default_place,
+        former=former,
     )
+
+
+def _before_file_systems(
+    section: StateSection, kind: str, directory: str, folder: Path
+) -> StateSpec | None:
+    """Return the store of this machine that the job has unless ``fs.uri`` and its kin apply."""
+    if is_local(directory) or not section.enabled:
+        return None
+    try:
+        path = str(local_path(section.directory, folder))
+    except PathError:  # it is written with the scheme
+        return None
+    return StateSpec("filelog" if kind == "filelog" else "sqlite", path, is_default_place=False)
 
 
 def state_server(values: Properties, kind: str, findings: Findings) -> DatabaseAddress | None:

@@ -25,6 +25,7 @@ class Place:
 class Surroundings:
     """What a reader needs beside the value: secrets, the job's zone, a place for notices.
 
+    ``file_system`` is the file system of paths that name none, empty for this machine.
     With ``needs_secrets`` off ENC(...) is not decrypted, which takes long on purpose, and a secret
     that cannot be read is empty, with a notice.
     """
@@ -33,6 +34,7 @@ class Surroundings:
     zone: str
     notice: Callable[[str, str], None]
     needs_secrets: bool = True
+    file_system: str = ""
 
     def secret(self, text: str, where: str = "", *, is_always_read: bool = False) -> Secret:
         """Return the secret a text stands for; ``is_always_read`` decrypts it in any case.
@@ -68,7 +70,7 @@ class Surroundings:
         """
         if self.resolver.passwords:
             return
-        missing = " and ".join(map(str, self.resolver.missing))
+        missing = " and ".join(self.resolver.missing)
         reason = f"{what}, and there is no master password"
         reason += f": {missing} cannot be found" if missing else ""
         fix = "Name the file that holds the master password in encrypt.key.loc."

@@ -32,6 +32,7 @@ from dil.config.warehouse import WarehouseSection
 from dil.config.watermarks import PlanningSection
 from dil.config.writing import WritingSection
 from dil.model.section import Section
+from dil.spi.file_systems import FileSystemsSection
 from dil.spi.registry import built_in_sections
 from dil.spi.source import SourceSection
 
@@ -70,6 +71,7 @@ GROUPS: tuple[Group, ...] = (
     _group("conversion", "Conversion", ConversionSection, LintSection),
     _group("writing", "Writing files", WritingSection),
     _group("publishing", "Publishing", PublishingSection),
+    _group("file-systems", "File systems", FileSystemsSection),
     _group("tables", "Tables of files", TablesSection),
     _group("merging", "Merging by key", MergingSection),
     _group("warehouse", "Warehouse tables", WarehouseSection, TimeseriesSection),

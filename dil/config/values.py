@@ -12,6 +12,7 @@ from dil.config.property import Property
 from dil.model.rate import RateLimit
 from dil.model.section import ValueType
 from dil.model.suggestions import ZONE_FIX, known_words
+from dil.storage.locations import PathError, check_file_system
 from dil.text.zones import zone_of_text
 
 _REGEX_FIX = r"Write a Java regular expression; in .conf files a backslash of it is written \\."
@@ -21,7 +22,6 @@ _INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
 _OCTAL = re.compile(r"0?[0-7]{3,4}")
 _RATE = re.compile(r"([0-9]{1,9})\s*/\s*([0-9]{0,9})\s*(s|min|h|d)")
 _RATE_SECONDS = {"s": 1, "min": 60, "h": 3600, "d": 86_400}
-_LOCAL_FILE_SYSTEM = re.compile(r"file:(?://(?:localhost)?)?/*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,11 +172,10 @@ def _octal(entry: Property, text: str) -> int:
 
 def _file_system(entry: Property, text: str) -> str:
     del entry
-    if not _LOCAL_FILE_SYSTEM.fullmatch(text):
-        raise ValueProblem(
-            "names a file system, and paths are of this machine unless they name another one",
-            "Use file:///, and write a place elsewhere out: s3://bucket/folder.",
-        )
+    try:
+        check_file_system(text)
+    except PathError as error:
+        raise ValueProblem(str(error), error.fix) from error
     return text
 
 

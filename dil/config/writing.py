@@ -24,7 +24,6 @@ from dil.model.properties import Properties
 from dil.model.section import (
     ONE_OF,
     Bool,
-    FileSystemUri,
     Int,
     Long,
     ModeBits,
@@ -171,14 +170,6 @@ class WritingSection(Section):
         default="",
         scope=Scope.TASK,
         support=Support.LATER,
-    )
-    writer_fs_uri: FileSystemUri = prop(
-        "writer.fs.uri",
-        "File system of the files; must be local. A place elsewhere is written out in "
-        "`data.publisher.final.dir`.",
-        default="file:///",
-        scope=Scope.TASK,
-        support=Support.NO_EFFECT,
     )
     writer_destination_type: Annotated[Literal["HDFS"], ONE_OF] = prop(
         "writer.destination.type",

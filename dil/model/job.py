@@ -311,7 +311,8 @@ class StateSpec:
     """Where watermarks are kept.
 
     ``directory`` is the absolute path of a store in files, ``server`` the database of a store on
-    a server; the other one is empty.
+    a server; the other one is empty. ``former`` is the store that the same configuration names
+    without ``fs.uri`` and its kin.
     """
 
     kind: str = "sqlite"
@@ -319,6 +320,7 @@ class StateSpec:
     enabled: bool = True
     is_default_place: bool = True
     server: DatabaseAddress | None = None
+    former: StateSpec | None = None
 
     @property
     def place(self) -> str:

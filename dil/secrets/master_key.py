@@ -2,28 +2,40 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Callable
+from typing import BinaryIO
 
 
-def master_password_files(path: Path, count: int) -> tuple[Path, ...]:
+def master_password_files(path: str, count: int) -> tuple[str, ...]:
     """Return where master passwords are looked for: ``path``, ``path.1``, ..., ``count`` files."""
-    return (path, *(path.with_name(f"{path.name}.{index}") for index in range(1, count)))
+    return (path, *(f"{path}.{index}" for index in range(1, count)))
 
 
-def read_master_passwords(path: Path, count: int) -> tuple[str, ...]:
+def read_master_passwords(
+    path: str, count: int, opened: Callable[[str], BinaryIO]
+) -> tuple[str, ...]:
     """Return the first line of ``path``, ``path.1``, ... of those of ``count`` files that exist.
+
+    ``opened`` opens a file for reading, as ``Filesystem.open_input`` does.
 
     Raises:
         OSError: a file exists and cannot be read.
         ValueError: a file is not UTF-8 text, or its first line is empty.
     """
-    candidates = master_password_files(path, count)
-    return tuple(_first_line(candidate) for candidate in candidates if candidate.exists())
+    found = []
+    for name in master_password_files(path, count):
+        try:
+            with opened(name) as stream:
+                data = stream.read()
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        found.append(_first_line(name, data))
+    return tuple(found)
 
 
-def _first_line(path: Path) -> str:
+def _first_line(path: str, data: bytes) -> str:
     try:
-        line = path.read_text("utf-8").split("\n", 1)[0].removesuffix("\r")
+        line = data.decode("utf-8").split("\n", 1)[0].removesuffix("\r")
     except UnicodeDecodeError as error:
         raise ValueError(f"{path} is not UTF-8 text") from error
     if not line:

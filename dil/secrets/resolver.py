@@ -33,7 +33,7 @@ class SecretResolver:
     folder: Path
     passwords: tuple[str, ...] = ()
     strong: bool = False
-    missing: tuple[Path, ...] = ()
+    missing: tuple[str, ...] = ()
 
     def resolve(self, text: str) -> Secret:
         """Return the secret that a text stands for; plain text stands for itself.
@@ -76,7 +76,7 @@ class SecretResolver:
             return SecretError(what, "Name the file that holds it in encrypt.key.loc.")
         verb = "does" if len(self.missing) == 1 else "do"
         return SecretError(
-            f"{what}: {' and '.join(map(str, self.missing))} {verb} not exist",
+            f"{what}: {' and '.join(self.missing)} {verb} not exist",
             "Correct encrypt.key.loc, or write the master password into the first line of that "
             "file. A relative path starts at the folder of the job file.",
         )

@@ -64,6 +64,10 @@ class Surroundings(Protocol):
         """Where relative paths start: the absolute folder of the job file."""
 
     @property
+    def file_system(self) -> str:
+        """The file system of paths that name none, a URI; empty for this machine."""
+
+    @property
     def notice(self) -> Callable[[str, str], None]:
         """Takes what is odd about the value without being wrong, and what to do."""
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
-from dil.errors import StateError
+from dil.errors import ConfigError, StateError
 from dil.model.database_address import DatabaseAddress, Server
 from dil.model.job import StateSpec
 from dil.spi.state_store import StateStore
@@ -18,8 +19,41 @@ FILE_NAME = "state.db"
 
 
 def open_store(spec: StateSpec, job_name: str, *, clock: Callable[[], int]) -> StateStore:
-    """Return the store of one job; touches nothing before it is used, see ``open_database``."""
+    """Return the store of one job; touches nothing before it is used, see ``open_database``.
+
+    Only where ``fs.uri`` gives the job another store than it had are both looked at.
+
+    Raises:
+        StateError: the place says nothing, or this kind of store is unknown.
+        ConfigError: all that is remembered of the job is in its former store.
+    """
+    if spec.former is not None and Path(spec.former.directory).is_dir():
+        _refuse_state_left_behind(spec, spec.former, job_name, clock)
     return SqlStateStore(open_database(spec, job_name, clock=clock), job_name, clock=clock)
+
+
+def _refuse_state_left_behind(
+    spec: StateSpec, former: StateSpec, job_name: str, clock: Callable[[], int]
+) -> None:
+    """Refuse a store that knows nothing of a job, which would read everything once more."""
+    if not _remembers(former, job_name, clock) or _remembers(spec, job_name, clock):
+        return
+    scheme, _, rest = spec.directory.partition("://")
+    raise ConfigError.single(
+        "state.store.dir",
+        f"is {spec.directory} by fs.uri or state.store.fs.uri, where nothing is remembered of"
+        f" {job_name}: its state is on this machine, in {former.directory}",
+        "Copy it: dil state copy JOB.conf -D state.store.fs.uri=file:///"
+        f" --to state.store.fs.uri={scheme}://{rest.partition('/')[0]} --yes. Or keep it there:"
+        f" state.store.dir=file://{former.directory}. To begin anew, move that folder away.",
+    )
+
+
+def _remembers(spec: StateSpec, job_name: str, clock: Callable[[], int]) -> bool:
+    from dil.state import transfer  # few jobs move
+
+    with closing(open_database(spec, job_name, clock=clock)) as database, database.read() as tx:
+        return not transfer.holdings(tx, job_name).is_empty
 
 
 def open_database(spec: StateSpec, job_name: str, *, clock: Callable[[], int]) -> Database:

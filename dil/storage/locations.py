@@ -14,6 +14,7 @@ from dil.storage.hdfs.place import DEFAULT_PORTS
 
 _FILE_URI = re.compile(r"file:(?://(?:localhost)?)?(?=/)(.*)", re.DOTALL)
 _REMOTE_URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(?://([^/]*))?(/.*)?", re.DOTALL)
+_LOCAL_FILE_SYSTEM = re.compile(r"file:(?://(?:localhost)?)?/*")
 _OTHER_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")
 # What signed addresses, SAS and delegation tokens have in their query.
 _SIGNATURE = re.compile(
@@ -60,15 +61,16 @@ def local_path(text: str, folder: Path) -> Path:
     return Path(os.path.normpath(folder / text))
 
 
-def any_path(text: str, folder: Path) -> str:
+def any_path(text: str, folder: Path, system: str = "") -> str:
     """Return the absolute path of files that a text names, here or in a store of ``_REMOTE``.
 
     A remote one is ``scheme://authority/path``, of one form where several mean the same. Nothing
-    in it is decoded.
+    in it is decoded. A text without a scheme is a path of the file system ``system``.
 
     Raises:
         PathError: files are not published to, and not read from, what it names.
     """
+    text = on_file_system(text, system)
     match = _REMOTE_URI.fullmatch(text)
     remote = _REMOTE.get(match[1].lower()) if match else None
     if match and remote:
@@ -83,6 +85,46 @@ def any_path(text: str, folder: Path) -> str:
     if other and not _FILE_URI.fullmatch(text):
         raise PathError(f"is on {other[1]}:, which is no file system known here", _LOCAL_OR_S3)
     return str(local_path(text, folder))
+
+
+def on_file_system(text: str, system: str) -> str:
+    """Return the URI of a path on the file system ``system``; a text with a scheme is one.
+
+    ``system`` is a URI without a path; for empty text and ``file:`` the path is of this machine.
+
+    Raises:
+        PathError: the path is relative, and ``system`` is another one than this machine.
+    """
+    if _OTHER_SCHEME.match(text) or not system or is_this_machine(system):
+        return text
+    if not text.startswith("/"):
+        raise PathError(
+            f"is a relative path, and its file system is {system}",
+            "Write it from / on, or file:///path where it is on this machine.",
+        )
+    return system.rstrip("/") + text
+
+
+def is_this_machine(system: str) -> bool:
+    """Tell whether the URI of a file system, one without a path, is that of this machine."""
+    return _LOCAL_FILE_SYSTEM.fullmatch(system) is not None
+
+
+def check_file_system(uri: str) -> None:
+    """Refuse what is not the URI of a file system that files can be on.
+
+    Raises:
+        PathError: it is not known, or names a folder of it.
+    """
+    if is_this_machine(uri):
+        return
+    if not _OTHER_SCHEME.match(uri):
+        raise PathError("names no file system", "Write hdfs://lake, s3://bucket or file:///.")
+    if any_path(uri, Path("/")).partition("://")[2].partition("/")[2] or uri.startswith("file:"):
+        raise PathError(
+            "names a folder, and a file system is asked for",
+            "Leave out the path, and write it in the properties that hold paths.",
+        )
 
 
 def is_local(path: str) -> bool:

@@ -19,6 +19,8 @@ from dil.model.json import JsonObject, JsonValue, compact
 from dil.model.secret import OpenedText
 from dil.model.task import AttemptId
 from dil.spi.audit import AuditedRequest
+from dil.storage import Filesystem, filesystem_for
+from dil.storage.locations import is_local
 
 _LOG = logging.getLogger(__name__)
 
@@ -27,7 +29,7 @@ NOT_RECORDED = "some requests could not be recorded in the audit; ms.audit.requi
 
 @dataclass(frozen=True, slots=True)
 class AuditPlace:
-    """The folder of the audit, an absolute local path, and whether recording is a must.
+    """The folder of the audit, an absolute path or URI, and whether recording is a must.
 
     ``now_ms`` is the wall clock in epoch ms, ``monotonic`` a clock in seconds, ``clean`` masks the
     job's secrets in a text.
@@ -49,7 +51,7 @@ class AuditWriter:
     def __init__(self, place: AuditPlace, attempt: AttemptId) -> None:
         self._place = place
         self._attempt = attempt
-        self._handle: int | None = None
+        self._lines: _LocalLines | _RemoteLines | None = None
         self._begun: dict[int, float] = {}
         self._number = 0
         self._has_failed = False
@@ -101,15 +103,13 @@ class AuditWriter:
         Raises:
             WriteError: that failed, and ``ms.audit.required`` is true.
         """
-        handle, self._handle = self._handle, None
-        if handle is None:
+        lines, self._lines = self._lines, None
+        if lines is None:
             return
         try:
-            os.fsync(handle)
-        except OSError as error:
+            lines.close()
+        except (OSError, WriteError) as error:
             self._failed(error)
-        finally:
-            os.close(handle)
 
     def _who(self, number: int) -> dict[str, JsonValue]:
         attempt = self._attempt
@@ -125,34 +125,22 @@ class AuditWriter:
     def _write(self, line: JsonObject, *, is_durable: bool) -> None:
         data = f"{compact(line)}\n".encode("utf-8", "backslashreplace")
         try:
-            if self._handle is None:
-                self._handle = self._opened()
-            while data:
-                data = data[os.write(self._handle, data) :]
-            if is_durable:
-                os.fsync(self._handle)
-        except OSError as error:
+            if self._lines is None:
+                self._lines = self._opened()
+            self._lines.write(data, is_durable=is_durable)
+        except (OSError, WriteError) as error:
             self._failed(error)
 
-    def _opened(self) -> int:
-        """Create the attempt's file, such that a power cut does not take it away."""
-        attempt = self._attempt
-        name = (
-            f"audit-{attempt.run_id}-{attempt.unit_hash}-{attempt.number}-{uuid.uuid4().hex}.json"
-        )
-        folder = Path(self._place.directory)
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        folder.mkdir(0o700, exist_ok=True)
-        handle = os.open(folder / name, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL, 0o600)
-        entries = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(entries)
-        finally:
-            os.close(entries)
-        return handle
+    def _opened(self) -> _LocalLines | _RemoteLines:
+        attempt, folder = self._attempt, self._place.directory
+        name = f"audit-{attempt.run_id}-{attempt.unit_hash}-{attempt.number}-{uuid.uuid4().hex}"
+        if is_local(folder):
+            return _LocalLines(Path(folder), f"{name}.json")
+        return _RemoteLines(filesystem_for(folder), folder, name)
 
-    def _failed(self, error: OSError) -> None:
-        what = f"{self._place.directory}: the audit cannot be written: {error.strerror or error}"
+    def _failed(self, error: OSError | WriteError) -> None:
+        reason = error.message if isinstance(error, WriteError) else error.strerror or error
+        what = f"{self._place.directory}: the audit cannot be written: {reason}"
         if self._place.is_required:
             raise WriteError(
                 what,
@@ -172,3 +160,64 @@ class AuditWriter:
         if isinstance(value, Sequence):
             return [self._cleaned(item) for item in value]
         return value
+
+
+class _LocalLines:
+    """A new file of this machine that lines are added to, which a power cut does not take away."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(0o700, exist_ok=True)
+        self._handle = os.open(
+            folder / name, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL, 0o600
+        )
+        entries = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(entries)
+        finally:
+            os.close(entries)
+
+    def write(self, data: bytes, *, is_durable: bool) -> None:
+        """Add a line."""
+        while data:
+            data = data[os.write(self._handle, data) :]
+        if is_durable:
+            os.fsync(self._handle)
+
+    def close(self) -> None:
+        """Make all lines durable."""
+        try:
+            os.fsync(self._handle)
+        finally:
+            os.close(self._handle)
+
+
+class _RemoteLines:
+    """Files in a store, which adds nothing to a file: a new one for each line that must be durable.
+
+    It holds the lines before it, too.
+    """
+
+    def __init__(self, filesystem: Filesystem, folder: str, name: str) -> None:
+        filesystem.make_folder(folder.rpartition("/")[0])
+        filesystem.make_folder(folder, mode=0o700)
+        self._filesystem = filesystem
+        self._name = f"{folder}/{name}"
+        self._number = 0
+        self._kept = b""
+
+    def write(self, data: bytes, *, is_durable: bool) -> None:
+        """Keep a line, or write those that were kept and this one."""
+        self._kept += data
+        if is_durable:
+            self._flush()
+
+    def close(self) -> None:
+        """Write what was kept."""
+        if self._kept:
+            self._flush()
+
+    def _flush(self) -> None:
+        data, self._kept = self._kept, b""
+        self._number += 1
+        self._filesystem.put(f"{self._name}-{self._number:06}.json", data)

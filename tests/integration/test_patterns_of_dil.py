@@ -1,10 +1,12 @@
-"""Job files as DIL's users have them, one set for each pattern, with hosts and folders replaced.
+"""Job files as DIL's users have them, one set for each pattern, run on Hadoop itself.
 
-They ask for Java classes and DIL's defaults; the vendor is that of conf/patterns.
+They ask for Java classes, DIL's defaults and ``hdfs://lake``; the vendor is that of conf/patterns.
+Where the vendor and the keys are is all that is replaced.
 """
 
 from __future__ import annotations
 
+import io
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,36 +15,69 @@ import fastavro
 import pytest
 
 from dil import config
+from dil.cli.main import main
+from dil.errors import ConfigError
 from dil.model.report import RunReport, RunStatus
+from dil.storage.hdfs.filesystem import HdfsFilesystem
+from tests.integration import hdfs_places
 from tests.integration.pattern_jobs import (
     CONTACTS,
     CONVERSIONS,
     ENVIRON,
     Flow,
     VendorServer,
-    read_rows,
     running_vendor,
 )
+from tests.servers.hdfs import Hdfs
 
 FILES = Path(__file__).with_name("patterns_of_dil")
+LAKE = "hdfs://lake"
 JOBS = sorted(path.name for path in FILES.glob("jobs/*.pull"))
 
 
 class DilFlow(Flow):
-    """The job files in a folder of their own; only addresses and folders are others."""
+    """The job files in a folder of their own, on a cluster that they name as they do."""
+
+    def __init__(self, url: str, home: Path, cluster: Hdfs) -> None:
+        super().__init__(url, home)
+        self.cluster = cluster
+
+    @classmethod
+    def of_lake(
+        cls, url: str, home: Path, cluster: Hdfs, monkeypatch: pytest.MonkeyPatch
+    ) -> DilFlow:
+        """Name the cluster ``lake``, of whose name nodes the first is down; empty its ``/data``."""
+        hdfs_places.use(monkeypatch)
+        monkeypatch.setenv("HADOOP_CONF_DIR", str(cluster.nameservice("lake", home)))
+        cluster.ask("DELETE", "/data", "DELETE", recursive="true").raise_for_status()
+        return cls(url, home, cluster)
+
+    @property
+    def keys(self) -> Path:
+        """Return the folder of keys, on this machine and on the cluster."""
+        return self.home / "secure"
 
     def moved(self) -> dict[str, str]:
-        """Put the files in their place; change no property."""
+        """Put the files in their place; change no property but where the vendor and keys are."""
+        others = {
+            r"https://(login|api|survey|ads)\.acme\.example": self.url,
+            "/secure/acme": str(self.keys),
+        }
+        self.keys.mkdir(exist_ok=True)
         for path in FILES.glob("**/*.*"):
             target = self.home / path.relative_to(FILES)
             target.parent.mkdir(exist_ok=True)
             text = path.read_text(encoding="utf-8")
-            text = re.sub(r"https://(login|api|survey|ads)\.acme\.example", self.url, text)
-            text = text.replace("hdfs://lake", "file://").replace("/data/", f"{self.home}/data/")
-            target.write_text(text.replace("/secure/acme", str(self.home)), encoding="utf-8")
-        (self.home / "master.key").write_text("testkey\n", encoding="utf-8")
-        (self.home / "master.key.1").write_text("Hello\n", encoding="utf-8")
+            for written, ours in others.items():
+                text = re.sub(written, ours, text)
+            target.write_text(text, encoding="utf-8")
+        for name, password in (("master.key", b"testkey\n"), ("master.key.1", b"Hello\n")):
+            self.put(f"{self.keys}/{name}", password)
         return {}
+
+    def put(self, path: str, data: bytes) -> None:
+        """Write a file of HDFS."""
+        self.cluster.ask("PUT", path, "CREATE", data, overwrite="true").raise_for_status()
 
     def job(self, name: str, *, now: str, **changes: str) -> RunReport:
         """Run one of the files."""
@@ -50,7 +85,24 @@ class DilFlow(Flow):
 
     def stage(self, table: str) -> list[dict[str, object]]:
         """Return the rows of a table that only the next job reads."""
-        return read_rows(self.home / "data" / "stage" / "acme" / "com" / "acme" / "crm" / table)
+        return self.rows_below(f"/data/stage/acme/com/acme/crm/{table}")
+
+    def rows_below(self, folder: str) -> list[dict[str, object]]:
+        """Return the rows of the files of HDFS that a reader of a folder finds."""
+        found: list[dict[str, object]] = []
+        for path, data in self.files(folder).items():
+            parts = path.split("/")
+            if parts[-1].startswith("part") and not any(each[:1] == "_" for each in parts):
+                found += [row for row in fastavro.reader(io.BytesIO(data)) if isinstance(row, dict)]
+        return found
+
+    def files(self, folder: str) -> dict[str, bytes]:
+        """Return what files of HDFS hold, by their paths below a folder."""
+        store, found = HdfsFilesystem(), {}
+        for file in store.files(f"{LAKE}{folder}"):
+            with store.open_input(file.path) as stream:
+                found[file.path.removeprefix(f"{LAKE}{folder}/")] = stream.read()
+        return found
 
 
 @pytest.fixture
@@ -61,8 +113,10 @@ def vendor() -> Iterator[VendorServer]:
 
 
 @pytest.fixture
-def flow(vendor: VendorServer, tmp_path: Path) -> DilFlow:
-    return DilFlow(f"http://127.0.0.1:{vendor.server_port}", tmp_path)
+def flow(
+    vendor: VendorServer, hdfs: Hdfs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> DilFlow:
+    return DilFlow.of_lake(f"http://127.0.0.1:{vendor.server_port}", tmp_path, hdfs, monkeypatch)
 
 
 @pytest.mark.parametrize("job", JOBS)
@@ -103,7 +157,7 @@ def test_token_request_status_and_extract_run_as_a_flow(
         {"cursor": "2000", "limit": "1000"},
     ]
     assert {each.authorization for each in asked[1:]} == {f"Bearer {min(vendor.acme.tokens)}"}
-    found = read_rows(flow.home / "data" / "lake")
+    found = flow.rows_below("/data/lake")
     assert sorted(str(row["id"]) for row in found) == sorted(row["id"] for row in CONTACTS)
     assert {row["updated"] for row in found} == {1704787200000}
 
@@ -127,9 +181,7 @@ def test_answers_are_read_by_survey_and_month_and_next_day_only_what_is_new(
     assert (second.status, second.units.planned) == (RunStatus.SUCCESS, 13 + 3)
     lows = [each.query["since"] for each in asked[before:] if "/17/" in each.path]
     assert lows == ["2024-01-07T00:00:00-08:00"]
-    (row,) = [
-        row for row in read_rows(flow.home / "data" / "lake") if row["answerId"] == "5-20230301"
-    ]
+    (row,) = [row for row in flow.rows_below("/data/lake") if row["answerId"] == "5-20230301"]
     assert (row["surveyId"], row["updatedAt"]) == ("5", 1677672000000)
 
 
@@ -153,34 +205,53 @@ def test_a_backfill_and_a_second_bootstrap_read_what_they_name(
 def test_batches_are_made_sent_with_a_token_audited_and_validated(
     flow: DilFlow, vendor: VendorServer
 ) -> None:
-    write_conversions(flow.home / "data" / "lake" / "marketing" / "conversions_today")
+    flow.put("/data/lake/marketing/conversions_today/part-0.avro", conversions())
     for job in ("1-token", "5a-batch", "5b-send", "5c-validate"):
         report = flow.job(f"{job}.pull", now="2024-01-10T18:00:00Z")
         assert report.status is RunStatus.SUCCESS, report.failures
-    stage = flow.home / "data" / "stage" / "acme" / "com" / "acme" / "crm"
 
     sent = [each.sent for each in vendor.acme.asked if each.path == "/v1/conversions:upload"]
     assert [list(body) for body in sent] == [["validateOnly", "conversions"]] * 3
     assert [len(body["conversions"]) for body in sent] == [200, 200, 50]
     assert [len(row["results"]) for row in flow.stage("conversion_answers")] == [200, 200, 50]
-    audit = [
-        line
-        for path in stage.glob("conversion_answers/_audit/*")
-        for line in path.read_text(encoding="utf-8").splitlines()
-    ]
+    kept = flow.files("/data/stage/acme/com/acme/crm/conversion_answers/_audit")
+    audit = [line for data in kept.values() for line in data.decode().splitlines()]
     assert audit
     assert not any(token in line for token in vendor.acme.tokens for line in audit)
 
 
-def write_conversions(folder: Path) -> None:
-    """Write what marketing leaves for 5a-batch.pull: three batches' rows."""
+def test_state_that_a_job_has_on_this_machine_is_copied_before_it_goes_on(
+    flow: DilFlow, capsys: pytest.CaptureFixture[str]
+) -> None:
+    now, job = "2024-01-10T18:00:00Z", str(flow.home / "jobs" / "4b-answers.pull")
+    folder = {"state.store.dir": str(flow.home / "state")}
+    flow.job("4a-surveys.pull", now=now)
+    flow.job("4b-answers.pull", now=now, **folder, **{"state.store.fs.uri": "file:///"})
+    with pytest.raises(ConfigError, match="acme_answers") as caught:
+        flow.job("4b-answers.pull", now=now, **folder)
+    (problem,) = caught.value.problems
+    assert problem.key == "state.store.dir"
+    options = "-D state.store.fs.uri=file:/// --to state.store.fs.uri=hdfs://lake --yes"
+    assert f"dil state copy JOB.conf {options}" in problem.fix
+    place = ["-D", f"state.store.dir={folder['state.store.dir']}"]
+    assert main(["state", "copy", job, *place, *options.split()]) == 0, capsys.readouterr().err
+    with pytest.raises(ConfigError) as caught:  # as after any copy
+        flow.job("4b-answers.pull", now=now, **folder)
+    (path,) = re.findall(rf"{LAKE}(/data/\S+/owner[.]json)", caught.value.problems[0].fix)
+    flow.cluster.ask("DELETE", path, "DELETE").raise_for_status()
+    after = flow.job("4b-answers.pull", now=now, **folder)
+    assert (after.status, after.units.planned) == (RunStatus.SUCCESS, 3)
+
+
+def conversions() -> bytes:
+    """Return what marketing leaves for 5a-batch.pull: three batches' rows."""
     fields = [
         {"name": "account", "type": "string"},
         {"name": "clickId", "type": "string"},
         {"name": "value", "type": "double"},
     ]
     schema = {"type": "record", "name": "conversion", "fields": fields}
-    folder.mkdir(parents=True)
-    with (folder / "part-0.avro").open("wb") as file:
-        rows = [{"account": "acme", **row} for row in CONVERSIONS[:450]]
-        fastavro.writer(file, fastavro.parse_schema(schema), rows)
+    file = io.BytesIO()
+    rows = [{"account": "acme", **row} for row in CONVERSIONS[:450]]
+    fastavro.writer(file, fastavro.parse_schema(schema), rows)
+    return file.getvalue()

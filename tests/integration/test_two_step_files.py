@@ -13,6 +13,7 @@ import pytest
 
 from dil.model.report import RunStatus
 from tests.integration.test_patterns_of_dil import DilFlow
+from tests.servers.hdfs import Hdfs
 from tests.servers.programs import needed_program
 from tests.servers.sftp import SftpServer
 
@@ -28,8 +29,10 @@ def server() -> Iterator[SftpServer]:
 
 
 @pytest.fixture
-def flow(server: SftpServer, tmp_path: Path) -> DilFlow:
-    return DilFlow("http://127.0.0.1:9", tmp_path)
+def flow(
+    server: SftpServer, hdfs: Hdfs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> DilFlow:
+    return DilFlow.of_lake("http://127.0.0.1:9", tmp_path, hdfs, monkeypatch)
 
 
 class Sealer:
@@ -57,7 +60,7 @@ def sealer() -> Iterator[Sealer]:
 
 
 def test_files_of_a_server_are_listed_then_fetched_once_and_decrypted(
-    flow: DilFlow, server: SftpServer, sealer: Sealer
+    flow: DilFlow, server: SftpServer, hdfs: Hdfs, sealer: Sealer
 ) -> None:
     daily = server.files / "outbound" / "daily"
     daily.mkdir(parents=True)
@@ -65,10 +68,10 @@ def test_files_of_a_server_are_listed_then_fetched_once_and_decrypted(
         (daily / f"{name}.gpg").write_bytes(sealer.seal(body))
     (daily / "readme.txt").write_text("not for the lake")
     flow.moved()
-    (flow.home / "secring.gpg").write_bytes(sealer.run("--export-secret-keys"))
-    shutil.copy(server.key, flow.home / "id_rsa")
+    (flow.keys / "secring.gpg").write_bytes(sealer.run("--export-secret-keys"))
+    shutil.copy(server.key, flow.keys / "id_rsa")
     known = server.public(server.host_key)
-    (flow.home / "known_hosts").write_text(f"[127.0.0.1]:{server.port} {known}\n")
+    (flow.keys / "known_hosts").write_text(f"[127.0.0.1]:{server.port} {known}\n")
     place = {
         "source__conn__host": "127.0.0.1",
         "source__conn__port": str(server.port),
@@ -80,10 +83,10 @@ def test_files_of_a_server_are_listed_then_fetched_once_and_decrypted(
 
     report = flow.job("3b-download.pull", now=NOW, **place)
     assert report.status is RunStatus.SUCCESS, report.failures
-    raw = flow.home / "data" / "lake" / "acme" / "raw"
-    found = raw / str(daily).removeprefix("/")
-    assert {path.name: path.read_bytes() for path in found.iterdir()} == FILES
-    assert {path.stat().st_mode & 0o777 for path in found.iterdir()} == {0o640}
+    raw = f"/data/lake/acme/raw{daily}"
+    assert {name.rpartition("/")[2]: body for name, body in flow.files(raw).items()} == FILES
+    modes = hdfs.ask("GET", raw, "LISTSTATUS").json()["FileStatuses"]["FileStatus"]
+    assert {each["permission"] for each in modes} == {"640"}
 
     (daily / "sales_20240107.csv.gpg").write_bytes(sealer.seal(b"id\n7\n"))
     flow.job("3a-list.pull", now="2024-01-11T12:00:00Z", **place, **uri)

@@ -166,7 +166,7 @@ def test_times_are_those_of_hdfs_in_milliseconds(hdfs):
     file = put(hdfs, "/in/a", b"abc")
     moment = datetime(2024, 2, 29, 12, 0, 0, 123_000, UTC)
     os.utime(file, (moment.timestamp(), moment.timestamp()))
-    store = WebHdfsStore(f"http://{hdfs.authority}", "", "")
+    store = WebHdfsStore([f"http://{hdfs.authority}"], "", "")
     found = store.status("/in/a")
     store.close()
     assert (found.size, found.is_folder) == (3, False)
@@ -184,7 +184,7 @@ def test_times_are_those_of_hdfs_in_milliseconds(hdfs):
 def test_ports_that_are_not_written_are_those_of_a_destination(scheme, authority, base):
     store = open_store(Place(scheme, authority, "/in"))
     assert store._base == f"{base}/webhdfs/v1"
-    assert found_place(f"{scheme}://{authority}/in").server == base
+    assert found_place(f"{scheme}://{authority}/in").servers == (base,)
 
 
 def test_an_authority_of_our_own_is_trusted_where_it_is_named(tmp_path, monkeypatch):

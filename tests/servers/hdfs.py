@@ -91,6 +91,22 @@ class Hdfs:
             params={"op": operation, "user.name": SUPERUSER, **query},
         )  # fmt: skip
 
+    def nameservice(self, name: str, folder: Path) -> Path:
+        """Return a folder with the configuration of clients that know the cluster by a name.
+
+        Of its two name nodes the first one does not run.
+        """
+        values = {
+            "dfs.nameservices": name,
+            f"dfs.ha.namenodes.{name}": "nn1,nn2",
+            f"dfs.namenode.http-address.{name}.nn1": f"{self.host}:{free_port()}",
+            f"dfs.namenode.http-address.{name}.nn2": f"{self.host}:{self.port}",
+        }
+        place = folder / "hadoop-conf"
+        place.mkdir()
+        (place / "hdfs-site.xml").write_text(site_xml(values))
+        return place
+
     def admin(self, *words: str) -> None:
         """Run ``hdfs dfsadmin``, with words such as -safemode enter."""
         self._run("org.apache.hadoop.hdfs.tools.DFSAdmin", *words)
@@ -176,10 +192,11 @@ class Hdfs:
             "dfs.client.block.write.locateFollowingBlock.initial.delay.ms": "20",
         }
         for name, values in (("core", core), ("hdfs", hdfs)):
-            (conf / f"{name}-site.xml").write_text(_xml(values))
+            (conf / f"{name}-site.xml").write_text(site_xml(values))
 
 
-def _xml(values: Mapping[str, Any]) -> str:
+def site_xml(values: Mapping[str, Any]) -> str:
+    """Return properties as Hadoop's configuration files hold them."""
     lines = (
         f"<property><name>{name}</name><value>{value}</value></property>"
         for name, value in values.items()

@@ -6,13 +6,11 @@ was lost: what it did the first time, the callers find out.
 
 from __future__ import annotations
 
-import getpass
 import http
-import os
 import random
 import ssl
 import time
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -27,17 +25,20 @@ from dil.storage.hdfs.failures import (
     LOG_FIX,
     disobedience,
     is_passing,
+    is_standby,
     no_webhdfs,
     refusal,
     tls_reason,
     unreachable,
 )
 from dil.storage.hdfs.place import Place, place_of
-from dil.storage.hdfs.session import new_session, tls_context
+from dil.storage.hdfs.session import new_session, tls_context, user_here
 
 T = TypeVar("T")
 TIMEOUTS_S = (20, 120)  # to connect, to wait for the next bytes
 _PAUSES_S = (0.1, 0.4, 1.6)
+# Where there is another name node it may take over: that takes some ten seconds.
+_FAILOVER_PAUSES_S = (*_PAUSES_S, 5.0, 10.0, 15.0)
 _ROOT = "/webhdfs/v1"
 # Data is on the disks of the data nodes when the file is closed, not only in their memory.
 _DURABLE = "create,sync_block"
@@ -62,10 +63,14 @@ class FileState:
 
 @dataclass(frozen=True, slots=True)
 class _Failure:
-    """A request without success, which may have it a moment later if the failure passes."""
+    """A request without success, which may have it a moment later if the failure passes.
+
+    ``is_here_only`` is whether another name node may answer.
+    """
 
     error: Exception
     passes: bool
+    is_here_only: bool = False
 
 
 class WebHdfs:
@@ -82,9 +87,10 @@ class WebHdfs:
         kept = blocks or Blocks()
         asked = {"replication": kept.copies, "blocksize": kept.bytes}
         self._kept = {name: str(number) for name, number in asked.items() if number}
-        environ = os.environ  # noqa: TID251 - as Hadoop's own clients do, without Kerberos
-        self.user = environ.get("HADOOP_USER_NAME") or _user_here()
+        self.user = user_here()
         self._session = new_session()
+        # The name node that answered last, by what stands before the paths of its cluster.
+        self._active: dict[str, str] = {}
 
     @cached_property
     def tls(self) -> ssl.SSLContext:
@@ -147,7 +153,7 @@ class WebHdfs:
         options = "OVERWRITE" if over else "NONE"
         answer = self._asked("PUT", source, "RENAME", destination=there.path, renameoptions=options)
         if answer.content.strip():
-            raise disobedience(target, place.server)
+            raise disobedience(target, self._server(source))
 
     def delete(self, path: str, *, recursive: bool = False) -> None:
         """Delete a file or folder; a missing one is fine."""
@@ -210,8 +216,21 @@ class WebHdfs:
         """Return the name node's answer, which is no refusal."""
         place = place_of(path)
         words = urlencode({"op": operation, "user.name": self.user, **query}, quote_via=quote)
-        address = f"{place.server}{_quoted(place)}?{words}"
-        return _repeated(lambda: self._attempt(method, address, path))
+
+        def attempt() -> requests.Response | _Failure:
+            first = self._server(path)
+            servers = (first, *(each for each in place.servers if each != first))
+            failures = []
+            for server in servers:
+                found = self._attempt(method, f"{server}{_quoted(place)}?{words}", path)
+                if not isinstance(found, _Failure) or not found.is_here_only:
+                    self._active[place.prefix] = server
+                    return found
+                failures.append(found)
+            return _of_all(failures)
+
+        pauses = _PAUSES_S if len(place.servers) == 1 else _FAILOVER_PAUSES_S
+        return _repeated(attempt, pauses)
 
     def _attempt(
         self,
@@ -231,36 +250,43 @@ class WebHdfs:
                 method, address, timeout=TIMEOUTS_S, allow_redirects=False, **more
             )
         except requests.RequestException as error:
-            return _Failure(unreachable(path, server, error), tls_reason(error) is None)
+            return _Failure(
+                unreachable(path, server, error), tls_reason(error) is None, is_here_only=True
+            )
         if answer.status_code in wanted:
             return answer
         with answer:
-            return _Failure(refusal(answer, path, server), is_passing(answer))
+            return _Failure(
+                refusal(answer, path, server), is_passing(answer), is_here_only=is_standby(answer)
+            )
 
-    @staticmethod
-    def _server(path: str) -> str:
-        return place_of(path).server
+    def _server(self, path: str) -> str:
+        """Return the name node to ask first: the one that answered last."""
+        place = place_of(path)
+        return self._active.get(place.prefix, place.servers[0])
 
 
-def _repeated(attempt: Callable[[], requests.Response | _Failure]) -> requests.Response:
+def _of_all(failures: Sequence[_Failure]) -> _Failure:
+    """Return one failure of all name nodes of a cluster."""
+    if len(failures) == 1:
+        return failures[0]
+    errors = [each.error for each in failures]
+    words = "; ".join(each.message for each in errors if isinstance(each, WriteError))
+    fix = next((each.fix for each in errors if isinstance(each, WriteError)), LOG_FIX)
+    return _Failure(WriteError(words, fix), any(each.passes for each in failures))
+
+
+def _repeated(
+    attempt: Callable[[], requests.Response | _Failure], waits: Sequence[float] = _PAUSES_S
+) -> requests.Response:
     """Return the answer of the first attempt that has one, with pauses between a few."""
-    pauses = iter(_PAUSES_S)
+    pauses = iter(waits)
     while isinstance(found := attempt(), _Failure):
         pause = next(pauses, None)
         if pause is None or not found.passes:
             raise found.error
         time.sleep(pause * random.uniform(0.5, 1))  # noqa: S311 - not a secret
     return found
-
-
-def _user_here() -> str:
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError) as error:  # such as in a container of any number's user
-        raise WriteError(
-            "the user of this process has no name, and HDFS asks for one",
-            "Set HADOOP_USER_NAME, for executors as well.",
-        ) from error
 
 
 # HttpFS, in front of a name node, wants it.
@@ -279,7 +305,7 @@ def _origin(address: str) -> str:
 def _member(path: str, found: dict[str, Any], name: str, kind: type[T]) -> T:
     member = found.get(name)
     if not isinstance(member, kind):
-        raise no_webhdfs(path, place_of(path).server, f"its answer has no {name}")
+        raise no_webhdfs(path, place_of(path).servers[0], f"its answer has no {name}")
     return member
 
 

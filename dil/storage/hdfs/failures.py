@@ -16,7 +16,8 @@ SERVER_FIX = (
     " webhdfs://host:port/path. Nothing was lost: run again."
 )
 NETWORK_FIX = (
-    "Check the network. The web addresses of the data nodes must be reached from here, and from"
+    "Check the network; a nameservice is known where HADOOP_CONF_DIR names the folder of its"
+    " hdfs-site.xml. The web addresses of the data nodes must be reached from here, and from"
     " every machine that runs tasks. Nothing was lost: run again."
 )
 _RIGHTS_FIX = (
@@ -35,8 +36,9 @@ _FIXES = {
         " operator look at hdfs dfsadmin -safemode get, then run again: nothing was lost."
     ),
     "StandbyException": (
-        "Name the active name node (hdfs haadmin -getAllServiceState), then run again: nothing was"
-        " lost."
+        "Name the nameservice, which hdfs-site.xml in HADOOP_CONF_DIR lists: hdfs://lake/folder. Or"
+        " name the active name node (hdfs haadmin -getAllServiceState), then run again: nothing"
+        " was lost."
     ),
     "NSQuotaExceededException": (
         "Files and folders are counted. Delete some, or let an operator raise the quota (hdfs"
@@ -95,6 +97,14 @@ def is_passing(answer: requests.Response) -> bool:
         return False
     found = remote_exception(answer)
     return found is not None and found.kind in _PASSING
+
+
+def is_standby(answer: requests.Response) -> bool:
+    """Tell whether another name node of the cluster is the active one."""
+    if answer.status_code < http.HTTPStatus.BAD_REQUEST:
+        return False  # its body is a file's content, which may be read once
+    found = remote_exception(answer)
+    return found is not None and found.kind == "StandbyException"
 
 
 def refusal(answer: requests.Response, path: str, server: str) -> Exception:

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 
 from dil.errors import WriteError
+from dil.storage.hdfs.nameservices import name_nodes
 
 # What a path has where it names no port. Source: hdfs-default.xml of Hadoop 3
 # (dfs.namenode.rpc-address, .http-address, .https-address).
@@ -28,13 +29,14 @@ _SHORTER = (
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A name node, and the absolute path that it knows.
+    """A cluster, and the absolute path that it knows.
 
-    ``prefix`` is what stands before that in ours, ``server`` the address of its HTTP interface.
+    ``prefix`` is what stands before that in ours, ``servers`` are the addresses of the HTTP
+    interfaces of its name nodes, of which one is active.
     """
 
     prefix: str
-    server: str
+    servers: tuple[str, ...]
     path: str
 
     def beside(self, path: str) -> str:
@@ -56,13 +58,22 @@ def web_address(scheme: str, host: str, port: int | None = None) -> str:
     return f"{protocol}://{host}:{port or DEFAULT_PORTS[scheme]}"
 
 
+def web_addresses(scheme: str, host: str, port: int | None = None) -> tuple[str, ...]:
+    """Return the addresses of a cluster's name nodes; a name without a port may stand for several.
+
+    Raises:
+        WriteError: Hadoop's configuration cannot be read.
+    """
+    return (() if port else name_nodes(scheme, host)) or (web_address(scheme, host, port),)
+
+
 def found_place(path: str) -> Place | None:
     """Return what a path means, None for one that is not of HDFS."""
     match = _PATH.fullmatch(path)
     if match is None:
         return None
-    server = web_address(match["scheme"], match["host"], int(match["port"] or 0))
-    return Place(match["prefix"], server, "/" + (match["path"] or "").strip("/"))
+    servers = web_addresses(match["scheme"], match["host"], int(match["port"] or 0))
+    return Place(match["prefix"], servers, "/" + (match["path"] or "").strip("/"))
 
 
 def place_of(path: str) -> Place:

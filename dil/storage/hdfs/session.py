@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import os
 import ssl
 from http.cookiejar import DefaultCookiePolicy
@@ -26,6 +27,22 @@ def new_session() -> requests.Session:
     session.headers["Accept-Encoding"] = "identity"
     session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=()))
     return session
+
+
+def user_here() -> str:
+    """Return whom name nodes take this process for, as Hadoop's own clients do without Kerberos.
+
+    Raises:
+        WriteError: HADOOP_USER_NAME is not set, and the user of this process has no name.
+    """
+    try:
+        environ = os.environ  # noqa: TID251 - as Hadoop's own clients do
+        return environ.get("HADOOP_USER_NAME") or getpass.getuser()
+    except (OSError, KeyError) as error:  # such as in a container of any number's user
+        raise WriteError(
+            "the user of this process has no name, and HDFS asks for one",
+            "Set HADOOP_USER_NAME, for executors as well.",
+        ) from error
 
 
 def tls_context() -> ssl.SSLContext:

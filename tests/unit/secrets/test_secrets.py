@@ -10,7 +10,9 @@ import pytest
 from dil.model.secret import Secret
 from dil.secrets import SecretError, SecretResolver, is_reference, read_master_passwords
 from dil.secrets.legacy import decrypt
+from dil.storage import LocalFilesystem
 
+OPENED = LocalFilesystem().open_input
 VECTORS = [
     ("testkey", "M6nV+j0lhqZ36RgvuF5TQMyNvBtXmkPl", False, "password"),
     ("Hello", "AQWoQ2Ybe8KXDXwPOA1Ziw==", False, "Bye"),
@@ -46,7 +48,7 @@ def test_encrypted_text_without_any_master_password_is_an_error():
 
 
 def test_master_password_files_that_are_missing_are_named():
-    files = (Path("/keys/master.key"), Path("/keys/master.key.1"))
+    files = ("/keys/master.key", "/keys/master.key.1")
     without = SecretResolver({}, Path("/nowhere"), missing=files)
     for act in (without.resolve, without.check):
         with pytest.raises(SecretError) as caught:
@@ -92,10 +94,10 @@ def test_a_secret_never_prints_and_survives_pickling():
 def test_master_password_files_are_tried_in_order_and_missing_ones_skipped(tmp_path):
     path = tmp_path / "master.key"
     (tmp_path / "master.key.1").write_bytes(b"second\r\nrest")
-    assert read_master_passwords(path, 2) == ("second",)
+    assert read_master_passwords(str(path), 2, OPENED) == ("second",)
     path.write_text("first\n")
-    assert read_master_passwords(path, 2) == ("first", "second")
-    assert read_master_passwords(path, 1) == ("first",)
+    assert read_master_passwords(str(path), 2, OPENED) == ("first", "second")
+    assert read_master_passwords(str(path), 1, OPENED) == ("first",)
 
 
 def test_text_of_a_version_that_is_not_known_is_told_as_such():
@@ -115,4 +117,4 @@ def test_checking_decrypts_nothing_and_still_finds_a_missing_password():
 def test_an_empty_master_password_is_an_error(tmp_path):
     (tmp_path / "key").write_text("\n")
     with pytest.raises(ValueError, match="empty"):
-        read_master_passwords(tmp_path / "key", 1)
+        read_master_passwords(str(tmp_path / "key"), 1, OPENED)

@@ -1,0 +1,85 @@
+"""Which name nodes a name such as that of ``hdfs://lake`` stands for.
+
+Source: hdfs-default.xml of Hadoop 3 (dfs.nameservices, dfs.ha.namenodes,
+dfs.namenode.http-address), and its page "HDFS High Availability".
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+
+from dil.errors import WriteError
+
+CONF_DIR = "HADOOP_CONF_DIR"
+_EVERYWHERE = ("0.0.0.0", "")  # noqa: S104 - what a server listens on is no host to ask
+# By protocol: what names the web address of a name node, and its port where none is named.
+_ADDRESSES = {
+    "http": ("dfs.namenode.http-address", 9870),
+    "https": ("dfs.namenode.https-address", 9871),
+}
+
+
+def name_nodes(scheme: str, name: str) -> tuple[str, ...]:
+    """Return the web addresses of a nameservice's name nodes; none for a name that is no such.
+
+    ``hdfs:`` asks by the protocol that ``dfs.http.policy`` names.
+
+    Raises:
+        WriteError: hdfs-site.xml cannot be read, or does not say where a name node is.
+    """
+    folder = os.environ.get(CONF_DIR)  # noqa: TID251 - as Hadoop's own clients do
+    site = _site(Path(folder)) if folder else {}
+    services = {each.lower(): each for each in _words(site.get("dfs.nameservices", ""))}
+    service = services.get(name.lower())
+    if service is None:
+        return ()
+    is_secure = scheme == "swebhdfs"
+    if scheme == "hdfs":
+        is_secure = site.get("dfs.http.policy") == "HTTPS_ONLY"
+    protocol = "https" if is_secure else "http"
+    nodes = _words(site.get(f"dfs.ha.namenodes.{service}", ""))
+    suffixes = [f"{service}.{node}" for node in nodes] or [service]
+    return tuple(f"{protocol}://{_address(site, protocol, suffix)}" for suffix in suffixes)
+
+
+def _address(site: Mapping[str, str], protocol: str, suffix: str) -> str:
+    """Return host and port of a name node's web server; its host may be that of RPC alone."""
+    key, port = _ADDRESSES[protocol]
+    host, _, written = site.get(f"{key}.{suffix}", "").rpartition(":")
+    if host in _EVERYWHERE:
+        host = site.get(f"dfs.namenode.rpc-address.{suffix}", "").rpartition(":")[0]
+    if host in _EVERYWHERE:
+        raise WriteError(
+            f"hdfs-site.xml does not say where the name node {suffix} is",
+            f"Let {CONF_DIR} name the folder of the cluster's configuration, in which"
+            f" {key}.{suffix} is host:port.",
+        )
+    return f"{host}:{written or port}"
+
+
+def _words(text: str) -> list[str]:
+    return [word.strip() for word in text.split(",") if word.strip()]
+
+
+@cache
+def _site(folder: Path) -> Mapping[str, str]:
+    """Return the properties of hdfs-site.xml, none without the file."""
+    # Imported here: most jobs name no cluster.
+    from xml.etree import ElementTree as ET
+
+    path = folder / "hdfs-site.xml"
+    try:
+        root = ET.parse(path).getroot()  # noqa: S314 - the administrator's file
+    except FileNotFoundError:
+        return {}
+    except (OSError, ET.ParseError) as error:
+        raise WriteError(
+            f"{path} cannot be read: {error}", f"Correct it, or {CONF_DIR}, which names its folder."
+        ) from error
+    return {
+        each.findtext("name", "").strip(): each.findtext("value", "").strip()
+        for each in root.iter("property")
+    }
