@@ -75,7 +75,9 @@ def abandon(
 
     Raises:
         LeaseLostError: another run took over.
+        CommitUnknownError: the job publishes elsewhere now, so nobody can tell what readers see.
     """
+    refuse_other_destination(intent, spec, filesystem)
     commit = intent.commit
     strange = {each.uri for each in strays(commit, spec, lease.job, filesystem)}
     own = replace(

@@ -130,6 +130,26 @@ def test_what_readers_see_replaces_the_rows_before_it_when_the_publish_is_given_
     assert story.rows() == ids_of("a", "b", days=range(4))
 
 
+def test_a_publish_is_not_given_up_by_a_job_that_publishes_elsewhere(
+    tmp_path: Path, source: HttpServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    story = Story(tmp_path, source)
+
+    def die(*_: object) -> None:
+        raise KilledError
+
+    with monkeypatch.context() as patch:
+        patch.setattr("dil.run.commit.append", die)
+        with pytest.raises(KilledError):
+            story.run(day(1))
+    elsewhere = f"data.publisher.final.dir={tmp_path}/elsewhere"
+
+    assert main(["runs", "abandon", str(tmp_path / "orders.conf"), "--yes", "-D", elsewhere]) == 1
+
+    assert story.run(day(1)).rows == 0
+    assert story.rows() == ids_of("a", "b", days=range(1))
+
+
 class FoldingFilesystem(LocalFilesystem):
     """A store as of macOS: letter case in names counts for nothing when they are looked up."""
 
