@@ -16,7 +16,7 @@ from dil.conversion.containers import positions
 from dil.errors import ConversionError
 from dil.spi.rejects import RejectedRow
 
-_HINT_LENGTH = 24
+_HINT_LENGTH = 29
 _FIX = "Correct the source or the column's type in ms.output.schema."
 _DROP = "To put such rows aside instead, raise converter.avro.max.conversion.failures."
 # Shapes of text that can mean only one thing, and the pattern that reads it.
@@ -26,6 +26,13 @@ _PATTERNS = {
     "9999-99-99 99:99": "yyyy-MM-dd HH:mm",
     "9999-99-99 99:99:99": "yyyy-MM-dd HH:mm:ss",
     "9999-99-99a99:99:99": "yyyy-MM-dd'T'HH:mm:ss",
+    "9999-99-99a99:99:99.999": "yyyy-MM-dd'T'HH:mm:ss.SSS",
+    "9999-99-99a99:99:99a": "yyyy-MM-dd'T'HH:mm:ssZZ",
+    "9999-99-99a99:99:99.999a": "yyyy-MM-dd'T'HH:mm:ss.SSSZZ",
+    "9999-99-99a99:99:99+99:99": "yyyy-MM-dd'T'HH:mm:ssZZ",
+    "9999-99-99a99:99:99-99:99": "yyyy-MM-dd'T'HH:mm:ssZZ",
+    "9999-99-99a99:99:99.999+99:99": "yyyy-MM-dd'T'HH:mm:ss.SSSZZ",
+    "9999-99-99a99:99:99.999-99:99": "yyyy-MM-dd'T'HH:mm:ss.SSSZZ",
     "99:99": "HH:mm",
     "99:99:99": "HH:mm:ss",
 }

@@ -50,6 +50,27 @@ def test_the_whole_text_must_fit_the_default_format(word: str) -> None:
     assert caught.value.fix.startswith(f"Set converter.avro.{word}.format=yyyy-MM-dd. ")
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "2024-03-05T01:02:03",
+        "2024-03-05T01:02:03.123",
+        "2024-03-05T01:02:03Z",
+        "2024-03-05T01:02:03.123Z",
+        "2024-03-05T01:02:03+02:00",
+        "2024-03-05T01:02:03.123-02:00",
+    ],
+)
+def test_the_pattern_that_is_proposed_for_a_text_of_iso_8601_reads_it(text: str) -> None:
+    with pytest.raises(ConversionError) as caught:
+        values(column("timestamp"), [text])
+    proposed = caught.value.fix.removeprefix("Set converter.avro.timestamp.format=")
+    pattern = proposed.partition(". To")[0]
+    wanted = dt.datetime.fromisoformat(text)
+    wanted = wanted if wanted.tzinfo else wanted.replace(tzinfo=UTC)
+    assert values(column("timestamp"), [text], timestamp_formats=[pattern]) == [wanted]
+
+
 def test_a_text_of_unknown_form_names_the_property_that_says_how_to_read_it() -> None:
     with pytest.raises(ConversionError) as caught:
         values(column("time"), ["half past ten"])
