@@ -273,6 +273,8 @@ def table() -> str:
 
 def main() -> None:
     """Write the tables between the marks of the page, and print them."""
+    if sys.argv[1:]:
+        sys.exit(f"usage: {sys.argv[0]}   (it takes no arguments, and writes {PAGE})")
     head, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
     _, _, tail = rest.partition(END)
     text = table()

@@ -26,7 +26,7 @@ from dil.model.secret import Secret
 from dil.model.section import Blank, Section, Support, ValueType, Written, property_name
 from dil.secrets import SecretResolver
 from dil.spi.file_systems import FileSystemsSection
-from dil.spi.reading import ShapeError
+from dil.spi.reading import ShapeError, as_array, as_object
 
 S = TypeVar("S", bound=Section)
 
@@ -178,13 +178,7 @@ def _report_problem(entry: Property, written: Entry, error: ValueError, findings
 def _checked_json(entry: Property, written: Entry, findings: Findings) -> JsonValue:
     """Return the array or object that a property asks for."""
     value = _read_json(entry, written, findings)
-    is_array = isinstance(value, list)
-    if is_array is not (entry.type is ValueType.JSON_ARRAY) or not isinstance(
-        value, list | Mapping
-    ):
-        kind = "array" if entry.type is ValueType.JSON_ARRAY else "object"
-        raise ShapeError((f"is no JSON {kind}", _FORMS[kind]))
-    return value
+    return as_array(value) if entry.type is ValueType.JSON_ARRAY else as_object(value)
 
 
 def at_entry(around: Surroundings, written: Entry, findings: Findings) -> Surroundings:
@@ -192,9 +186,6 @@ def at_entry(around: Surroundings, written: Entry, findings: Findings) -> Surrou
     return replace(
         around, notice=lambda what, fix: findings.notice(written.key, what, fix, written.origin)
     )
-
-
-_FORMS = {"array": "Write [...].", "object": "Write {...}."}
 
 
 def _read_json(entry: Property, written: Entry, findings: Findings) -> JsonValue:

@@ -24,7 +24,6 @@ _FAILED = "ms.egress.failed.rows"
 _ROWS = "ms.egress.batch.rows"
 _FIELD = "ms.egress.batch.field"
 _RESUME = "ms.egress.resume"
-_AUDIT = "ms.audit.enabled"
 _TOPIC = "ms.kafka.audit.topic.name"
 _COMMIT = "ms.state.cursor.commit"
 _ONCE = frozenset({"POST", "PATCH"})

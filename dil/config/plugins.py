@@ -49,7 +49,7 @@ def own_classes(values: Properties) -> Iterator[str]:
     """Yield the properties that name a class of the user's own; nothing is imported."""
     named = {
         CLASS: (values.section(JobSection).source_class,),
-        "ms.extractor.class": (values.text("ms.extractor.class"),),
+        "ms.extractor.class": (values.section(ExtractionSection).extractor,),
         "converter.classes": values.section(ConversionSection).classes,
         PREPROCESSORS: values.typed(PREPROCESSORS, tuple),
     }

@@ -1,4 +1,4 @@
-"""What the job asks of whoever runs its tasks."""
+"""The contract between a run and whoever executes its tasks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dil.model.work_unit import WorkUnit
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """What came back: reports in the order of the work units, and why some have none."""
+    """Reports in the order of the work units, and why some have none."""
 
     reports: tuple[TaskReport, ...]
     stopped: Failure | None = None

@@ -21,7 +21,7 @@ from dil.state import transfer
 from dil.state.databases import tables
 from dil.state.databases.database import Database
 from dil.state.databases.sqlite_database import SqliteDatabase
-from dil.state.opening import open_database
+from dil.state.opening import open_database, open_store
 from dil.state.store.sql_store import SqlStateStore
 from dil.state.transfer import Holdings
 from dil.storage import LocalFilesystem
@@ -66,7 +66,7 @@ def upgrade(job: Job, clock: Clock) -> None:
         LeaseHeldError: the job, or another one of the store, is being run.
         StateError: it cannot be copied; it stays as it is.
     """
-    with _store_of(job, clock) as store:
+    with open_store(job.state, job.name, clock=clock) as store:
         run_id = f"upgrade-{new_run_id(clock())}"
         store.release_lease(store.acquire_lease(run_id, lease_s=job.running.lease_s, upgrade=True))
 
@@ -199,10 +199,6 @@ def copy(job: Job, other: Job, clock: Clock) -> None:
 
 
 _NOTHING = Holdings(tables.FORMAT, {}, None, None, None)
-
-
-def _store_of(job: Job, clock: Clock) -> SqlStateStore:
-    return SqlStateStore(open_database(job.state, job.name, clock=clock), job.name, clock=clock)
 
 
 def _holdings(database: Database, job: str) -> Holdings:

@@ -5,7 +5,6 @@ when it has to be done again (spec README 27). Nothing here knows Spark: whoever
 a stage's tasks run.
 """
 
-from dil.reshaping.reshape import reshape
-from dil.reshaping.reshaping import Reshaping, Stage
+from dil.reshaping.reshaping import Reshaping, Stage, reshape
 
 __all__ = ["Reshaping", "Stage", "reshape"]

@@ -1,4 +1,4 @@
-"""What the steps of a run share: the job under its lease, and where its rows are kept."""
+"""The run that its steps share: the job under its lease, and where its rows are kept."""
 
 from __future__ import annotations
 

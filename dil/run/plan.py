@@ -1,4 +1,7 @@
-"""Plan: what is due, and what of it earlier runs have staged; reads, and changes nothing."""
+"""Plan: what is due, and what of it earlier runs have staged.
+
+It records nothing but the shape of the watermark.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ from dil.task.secondary_inputs import secondary_access
 
 @dataclass(frozen=True, slots=True)
 class PlannedRun:
-    """What a run is to do, and the dataset that it found.
+    """The work units of a run, and the dataset that it found.
 
     Attributes:
         plan: What is due.

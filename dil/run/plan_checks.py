@@ -1,4 +1,4 @@
-"""What a plan must not do: read everything again, undo a newer state, shorten what was read."""
+"""Refuses plans that read everything again, undo a newer state, or shorten what was read."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """What a run has to publish.
+    """The results that a run publishes.
 
     Attributes:
         run_id: Of the run that planned it.

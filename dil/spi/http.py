@@ -1,4 +1,4 @@
-"""What the framework reads of HTTP beside the connector: sending, content types, limits."""
+"""Properties of HTTP that the framework reads, too: sending, content types, limits."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ _Method = Annotated[Literal["GET", "GET_XE", "POST", "PUT", "PATCH", "DELETE"], 
 
 @dataclass(frozen=True, slots=True)
 class SendingSection(Section):
-    """What a request does at the source, and whether it may do it twice."""
+    """The effect of a request at the source, and whether it may be sent twice."""
 
     method: _Method = prop(
         "ms.http.request.method",
@@ -114,7 +114,7 @@ class ContentTypesSection(Section):
 
 @dataclass(frozen=True, slots=True)
 class LimitsSection(Section):
-    """What all work units of a run together may send."""
+    """Limits on the requests of all work units of a run together."""
 
     rate_limit: Rate | None = prop(
         "ms.http.rate.limit",

@@ -1,4 +1,4 @@
-"""What the work units of one task share, such as pools of connections."""
+"""Resources that the work units of one task share, such as pools of connections."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What connectors and the framework both read of a job's source.
+"""Properties of a job's source that connectors and the framework both read.
 
 All sources: the address, the login, the proxy, TLS. Files and databases: how work units come from
 them, and what is read.
@@ -230,7 +230,7 @@ class FilesSection(Section):
 
 @dataclass(frozen=True, slots=True)
 class DatabaseSection(Section):
-    """What is read of a database, and in which parts."""
+    """Which rows of a database are read, and in which parts."""
 
     statement: Text = prop(
         "ms.jdbc.statement",

@@ -1,4 +1,4 @@
-"""What a store remembers of one job, counted, copied to another store of any kind, and compared.
+"""Counts the rows that a store keeps of one job, and copies them to another store of any kind.
 
 Rows are copied table by table in one transaction of the target, and read back before it commits. A
 lease is of its store and is not copied; but its token, which only grows, is exceeded.
@@ -22,7 +22,7 @@ _COUNT = "SELECT COUNT(*) FROM {} WHERE dataset_id = ?"
 
 @dataclass(frozen=True, slots=True)
 class Holdings:
-    """What a store remembers of a job: rows by table, the newest block, an unfinished publish."""
+    """The state of one job: rows by table, the newest block, an unfinished publish."""
 
     format: int
     rows: dict[str, int]

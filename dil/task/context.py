@@ -1,4 +1,4 @@
-"""What all steps of an attempt share: which attempt it is, where it stages, its clocks."""
+"""The context that all steps of an attempt share: its identity, where it stages, its clocks."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Clocks:
 
 
 class TaskContext:
-    """What the work units of one task have in common; closed when the last of them has ended.
+    """Resources that the work units of one task share; closed when the last of them has ended.
 
     ``clean`` masks the job's secrets in a text. ``shared`` keeps what their sessions share.
     ``filesystem`` is that of the staging folder. ``results`` is where their results go, None where

@@ -1,4 +1,4 @@
-"""What an amendment does to published files whose rows will be read again."""
+"""Published files whose rows an amendment has read again: kept, or taken away."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DECISIONS = ("--withdraw-files", "--keep-files")
 
 
 class FileDecision(Enum):
-    """What an operator decided about published files of work units that will be read again."""
+    """The decision about published files of work units that will be read again."""
 
     UNDECIDED = "undecided"
     KEEP = "keep"
@@ -27,7 +27,7 @@ class FileDecision(Enum):
 
 @dataclass(frozen=True, slots=True)
 class FileChange:
-    """What an amendment does to published files.
+    """The published files that an amendment keeps and takes away.
 
     ``affected`` are the live files of its work units, and ``fate`` says what becomes of them.
     ``withdrawn`` leave the dataset; ``moves`` bring back what an earlier act withdrew.
