@@ -22,6 +22,7 @@ from dil.spi.reading import (
 )
 from dil.text.zones import find_zone
 
+_ISO = "yyyy-MM-dd'T'HH:mm:ssZZ"
 _TYPES: tuple[str, ...] = get_args(ParameterType)
 
 
@@ -115,8 +116,12 @@ def _watermark(
         find_zone(zone)
     except ValueError as error:
         raise ShapeError((f'{place} has the unknown time zone "{zone}"', ZONE_FIX)) from error
-    if members.get("format") == "datetime":
-        _check_pattern(members.get("pattern"), place)
+    if members.get("format") != "datetime":
+        return {"timezone": zone}
+    pattern = members.get("pattern")
+    if str(pattern).lower() == "iso":
+        return {"timezone": zone, "pattern": _ISO}
+    _check_pattern(pattern, place)
     return {"timezone": zone}
 
 

@@ -55,7 +55,10 @@ class Parameter(Setting):
         "epoch milliseconds.",
         default="",
     )
-    pattern: str = member("Joda pattern of format `datetime`.", default="")
+    pattern: str = member(
+        "Joda pattern of format `datetime`, or `iso`: ISO 8601 to the second, with an offset.",
+        default="",
+    )
     timezone: str = member(
         "Zone of format `datetime`; left out it is `ms.timezone`.",
         default="America/Los_Angeles",

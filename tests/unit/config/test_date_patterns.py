@@ -74,6 +74,12 @@ def test_patterns_of_watermark_parameters_are_looked_at(job_file):
         assert "YYYY-MM-dd" in found.fix
 
 
+def test_iso_is_a_word_for_the_pattern_of_a_watermark_parameter(job_file):
+    since = {"name": "since", "type": "watermark", "format": "datetime", "pattern": "ISO"}
+    job = job_file.load({"ms.parameters": json.dumps([since])}).job
+    assert job.extraction.parameters[0].pattern == "yyyy-MM-dd'T'HH:mm:ssZZ"
+
+
 def test_patterns_of_derived_fields_are_looked_at(job_file):
     formula = {"type": "epoc", "source": "ordered", "format": "%d.%m.%Y"}
     job = {"ms.derived.fields": json.dumps([{"name": "at", "formula": formula}])}
