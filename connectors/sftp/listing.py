@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 from connectors.files.names import Listed
 from connectors.sftp.failures import NotThereError, told
+from dil.errors import SourceContractError
+from dil.spi.messages import shortened
 
 if TYPE_CHECKING:
     import paramiko
@@ -27,6 +29,7 @@ def listed_files(
 
     Raises:
         SourceError: there is no such file or folder, or it may not be read.
+        SourceContractError: the server lists a name that leads out of the folder.
     """
     with told(shown):
         full = _absolute(client, path)
@@ -62,6 +65,12 @@ def _files(client: paramiko.SFTPClient, folder: str) -> list[Listed]:
     unsure: list[str] = []
     links: list[str] = []
     for entry in client.listdir_iter(folder or "/"):
+        if "/" in entry.filename or "\0" in entry.filename:
+            raise SourceContractError(
+                f"{folder or '/'}: the server lists {shortened(repr(entry.filename))},"
+                " which is no name of a file in that folder",
+                "Tell the server's owner. No file elsewhere is asked for.",
+            )
         mode, path = entry.st_mode or 0, f"{folder}/{entry.filename}"
         if stat.S_ISREG(mode):
             files.append(_listed(path, entry))

@@ -17,7 +17,7 @@ import pytest
 
 from connectors.sftp.session import SftpSession
 from connectors.sftp.settings import SftpSettings
-from dil.errors import ConfigError
+from dil.errors import ConfigError, SourceContractError
 from dil.operator.source_preview import preview_source
 from dil.spi.connector import RequestValues
 from tests.integration.local_jobs import NOW, FileJob, error_of
@@ -346,6 +346,16 @@ def test_a_name_that_is_no_text_is_told(sshd, files, tmp_path):
     (Path(os.fsdecode(bytes(files) + b"/\xff.csv"))).write_text("x")
     error = error_of(listing(tmp_path, sshd).run())
     assert error.endswith("/files: a name there is not UTF-8")
+
+
+@pytest.mark.parametrize("name", ["../secret.json", "/etc/a.json", "b/a.json"])
+def test_a_listed_name_that_leads_out_of_its_folder_is_an_error(tmp_path, name):
+    with PasswordServer("lake", "p w", b'[{"id": 1}]', name=name) as server:
+        uri = f"sftp://127.0.0.1:{server.port}/in"
+        job = reading_by_password(tmp_path, server, **ONCE, ms__source__uri=uri)
+        with pytest.raises(SourceContractError, match="no name of a file in that folder") as caught:
+            job.run()
+    assert f"/in: the server lists '{name}', which" in str(caught.value)
 
 
 def test_files_that_were_written_to_just_now_are_left_for_later(sshd, files, tmp_path, caplog):

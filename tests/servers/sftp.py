@@ -141,7 +141,7 @@ class PasswordServer:
     """Takes one user's password; ``/in`` has ``a.json``, given in answers of ``most`` bytes.
 
     As servers should not be: ``tells_size`` False says nothing of the file's length, and ``extra``
-    bytes come with an answer that nobody asked for.
+    bytes come with an answer that nobody asked for. ``name`` is what it lists the file as.
     """
 
     def __init__(
@@ -153,9 +153,10 @@ class PasswordServer:
         *,
         tells_size: bool = True,
         extra: int = 0,
+        name: str = "a.json",
     ) -> None:
         self._user, self._password = user, password
-        self._file = _Served(content, most, tells_size, extra)
+        self._file = _Served(content, most, tells_size, extra, name)
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
         self.key = paramiko.ECDSAKey.generate()
@@ -211,11 +212,12 @@ class _Served:
     most: int
     tells_size: bool
     extra: int
+    name: str
 
     @property
     def attributes(self) -> paramiko.SFTPAttributes:
         found = _attributes(0o100644, len(self.content) if self.tells_size else None)
-        found.filename = "a.json"
+        found.filename = self.name
         return found
 
 
