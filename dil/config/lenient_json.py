@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import yaml
 
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
+_TOO_DEEP = "its brackets are nested too deep"
 _WORDS: dict[str, bool | None] = {"true": True, "false": False, "null": None}
 
 
@@ -40,7 +41,7 @@ def parse(text: str) -> tuple[JsonValue, str]:
     try:
         return _strict(text), ""
     except RecursionError as error:
-        raise JsonError("its brackets are nested too deep", 0) from error
+        raise JsonError(_TOO_DEEP, 0) from error
     except ValueError as error:
         first = error
     kept = keep_unknown_escapes(text)
@@ -56,6 +57,8 @@ def parse(text: str) -> tuple[JsonValue, str]:
         return _lenient(kept), f"is no strict JSON ({reason}); it was read leniently"
     except JsonError as error:
         raise JsonError(error.reason or reason, error.line if error.reason else line) from error
+    except RecursionError as error:
+        raise JsonError(_TOO_DEEP, 0) from error
 
 
 class _DuplicateError(ValueError):

@@ -18,12 +18,19 @@ from dil.errors import Origin
 from dil.model.json import as_text, compact
 
 _FIX = "Write one `key: value` per line, each key once; quote texts with special characters."
+# Aliases of aliases can stand for more than a machine has room for.
+_MOST_CHARACTERS = 20_000_000
 
 
 def parse(text: str, path: str, findings: Findings) -> Iterator[Entry]:
     """Yield the entries of a file in order."""
     try:
         root = yaml.compose(text, Loader=yaml.SafeLoader)
+        is_too_large = root is not None and _size(root, {}) > _MOST_CHARACTERS
+    except RecursionError:
+        what = "holds values that are nested too deep, or an alias of what it stands in"
+        findings.problem("", what, "Write fewer values in each other.", Origin(path))
+        return
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else None
         reason = error.problem or "cannot be read"
@@ -34,10 +41,26 @@ def parse(text: str, path: str, findings: Findings) -> Iterator[Entry]:
         return
     if root is None:
         return
+    if is_too_large:
+        what = f"stands for more than {_MOST_CHARACTERS:,} characters, with aliases written out"
+        findings.problem("", what, "Write the values in place of aliases.", Origin(path))
+        return
     if not isinstance(root, yaml.MappingNode):
         findings.problem("", "holds no properties", _FIX, Origin(path, 1))
         return
     yield from _entries("", root, path, findings)
+
+
+def _size(node: yaml.Node, known: dict[int, int]) -> int:
+    """Return how many characters a node stands for; ``known`` keeps what aliases share."""
+    if isinstance(node, yaml.ScalarNode):
+        return 1 + len(node.value)
+    if id(node) not in known:
+        items = node.value
+        if isinstance(node, yaml.MappingNode):
+            items = [item for pair in node.value for item in pair]
+        known[id(node)] = 1 + sum(_size(item, known) for item in items)
+    return known[id(node)]
 
 
 def _entries(prefix: str, node: yaml.MappingNode, path: str, findings: Findings) -> Iterator[Entry]:

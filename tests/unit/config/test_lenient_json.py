@@ -31,6 +31,13 @@ def test_fractions_are_decimals(text):
     assert parse(text)[0] == {"n": Decimal("0.10000000000000000005")}
 
 
+@pytest.mark.parametrize("beginning", ["[", "{a:"])
+def test_brackets_that_are_nested_too_deep_are_told(beginning):
+    end = "]" if beginning == "[" else "}"
+    with pytest.raises(JsonError, match="its brackets are nested too deep"):
+        parse(f"{beginning * 3000}1{end * 3000}")
+
+
 NUMBER = st.from_regex(
     r"-?(0|[1-9][0-9]{0,30})(\.[0-9]{1,30})?([eE][+-]?[0-9]{1,3})?", fullmatch=True
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import pytest
@@ -214,6 +215,32 @@ task.maxretries: 3
 def test_yaml_that_is_no_job_is_told(tmp_path, text):
     (tmp_path / "a.yaml").write_text(text)
     assert problem(tmp_path / "a.yaml").origin.path.endswith("a.yaml")
+
+
+def bomb(levels):
+    names = [f"a{level}" for level in range(levels)]
+    pairs = itertools.pairwise(names)
+    uses = "".join(f"{name}: &{name} [{', '.join([f'*{last}'] * 10)}]\n" for last, name in pairs)
+    return f"a0: &a0 [{'x' * 100}]\n{uses}"
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        (bomb(8), "stands for more than 20,000,000 characters"),
+        ("a: &a [*a]", "an alias of what it stands in"),
+        ("a: " + "[" * 3000 + "]" * 3000, "nested too deep"),
+    ],
+)
+def test_yaml_that_stands_for_more_than_there_is_room_for_is_told(tmp_path, text, what):
+    (tmp_path / "a.yaml").write_text(text)
+    assert what in problem(tmp_path / "a.yaml").what
+
+
+def test_aliases_in_yaml_stand_for_what_they_name(tmp_path):
+    (tmp_path / "a.yaml").write_text("a: &once [x, {b: 1}]\nc: *once\n")
+    found = entries(tmp_path / "a.yaml")
+    assert found["c"] == found["a"] == '["x",{"b":1}]'
 
 
 def test_a_flag_wins_over_the_file_and_is_its_own_origin(job_file):
