@@ -31,7 +31,7 @@ from dil.spi.reading import ShapeError, as_array, as_object
 S = TypeVar("S", bound=Section)
 
 # Accepted without effect, and likely to be missed when it has none.
-_NOTED = {"job.schedule", "job.lock.enabled", "extractor.class"}
+_NOTED = {"job.schedule", "job.lock.enabled", "extractor.class", "ms.metrics.enabled"}
 # Planning and looking at state do without the source, and not without the state store.
 _STATE_SECRETS = "state.store."
 _TABLE, _ZONE = "extract.table.name", "ms.timezone"

@@ -126,39 +126,39 @@ class ExecutionSection(Section):
 
 @dataclass(frozen=True, slots=True)
 class EventsSection(Section):
-    """Events that DIL sends to Kafka; none has an effect yet."""
+    """Events that DIL sends to Kafka; here plans and reports say what they do."""
 
     metrics_enabled: Bool = prop(
         "ms.metrics.enabled",
-        "Sends planning events.",
+        "DIL's planning events. `dil plan --json` says the same, a report what came of it.",
         default=False,
         scope=Scope.JOB,
-        support=Support.LATER,
+        support=Support.NO_EFFECT,
         identity=False,
     )
     reporter_class: Text = prop(
         "ms.reporter.class",
-        "Where events are sent.",
+        "DIL's class that sends events.",
         default="com.linkedin.cdi.factory.producer.KafkaEventReporter",
         scope=Scope.JOB,
-        support=Support.LATER,
+        support=Support.NO_EFFECT,
         identity=False,
     )
     kafka: Annotated[object, Written(ValueType.JSON_OBJECT)] = prop(
         "ms.kafka",
-        "Kafka producer of events.",
+        "DIL's Kafka producer of events.",
         default=None,
         scope=Scope.JOB,
         hidden_members="the passwords",
-        support=Support.LATER,
+        support=Support.NO_EFFECT,
         identity=False,
     )
     kafka_events_topic_name: Text = prop(
         "ms.kafka.events.topic.name",
-        "Topic of the planning events.",
+        "DIL's topic of planning events.",
         default="",
         scope=Scope.JOB,
-        support=Support.LATER,
+        support=Support.NO_EFFECT,
         identity=False,
     )
 

@@ -235,3 +235,13 @@ def test_the_committed_reference_is_what_the_table_says():
     root = Path(__file__).parents[3]
     committed = (root / DEFAULT_TARGET).read_text()
     assert committed == reference(), "run: python -m dil.config.docs"
+
+
+def test_events_of_dil_stop_no_job_and_one_notice_says_where_they_are(job_file):
+    events = {
+        "ms.metrics.enabled": "true",
+        "ms.reporter.class": "com.acme.Reporter",
+        "ms.kafka": '{"bootstrap.servers": "k:9092"}',
+        "ms.kafka.events.topic.name": "events",
+    }
+    assert job_file.notices(events) == ["ms.metrics.enabled"]
