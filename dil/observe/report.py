@@ -171,7 +171,7 @@ def _result(report: RunReport) -> Iterator[str]:
     units = report.units
     counts = [f"{units.planned} planned", f"{units.succeeded} succeeded", f"{units.failed} failed"]
     counts += [f"{units.adopted} adopted from an earlier run"] if units.adopted else []
-    counts += [f"{units.not_started} not started"] if units.not_started else []
+    counts += [f"{units.not_started} not finished"] if units.not_started else []
     yield _row("work units", ", ".join(counts))
     if report.requests or report.rows_read:
         read = [counted(report.rows_read, "row"), counted(report.requests, "request")]

@@ -19,7 +19,7 @@ _ONE = "Run once with ms.publish.mode=replace to have one, or set back what chan
 
 
 def unit_counts(planned: int, reports: Iterable[TaskReport]) -> UnitCounts:
-    """Return how the planned work units ended; those without a report were not started."""
+    """Return how the planned work units ended; those without a report were stopped before."""
     kinds = Counter(_kind(report) for report in reports)
     return UnitCounts(
         planned=planned,

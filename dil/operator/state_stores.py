@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
@@ -101,8 +102,8 @@ def look_at_restore(job: Job, file: Path, clock: Clock) -> TransferLook:
     """Say what a file holds of the job, and what would be replaced by it.
 
     Raises:
-        ConfigError: the file is not there, or holds nothing of the job.
-        StateError: it is no state store, or of a newer format, or a publish is unfinished.
+        ConfigError: the file is not there, cannot be read, or holds nothing of the job.
+        StateError: it is of a newer format, or a publish is unfinished.
     """
     if not file.is_file():
         raise ConfigError.single(
@@ -112,7 +113,16 @@ def look_at_restore(job: Job, file: Path, clock: Clock) -> TransferLook:
         closing(SqliteDatabase(file)) as saved,
         closing(open_database(job.state, job.name, clock=clock)) as database,
     ):
-        found = _holdings(saved, job.name)
+        try:
+            found = _holdings(saved, job.name)
+        except StateError as error:
+            if not isinstance(error.__cause__, sqlite3.DatabaseError):
+                raise
+            raise ConfigError.single(
+                "FILE",
+                f"{file} cannot be read: {error.__cause__}",
+                "Name a whole file of `dil state backup`; the store of the job is as it was.",
+            ) from error
         if found.is_empty:
             with saved.read() as tx:
                 others = ", ".join(transfer.jobs_in(tx)) or "no job"

@@ -160,9 +160,9 @@ def _done_if_agreed(call: JobCall, act: Callable[[], object], *, yes: bool) -> b
 def _show(call: JobCall, job: Job, verb: str, look: TransferLook) -> None:
     _say(call, f"{job.name}  {verb}  from {look.source}")
     _say(call, f"{' ' * len(job.name)}  {' ' * len(verb)}  to   {look.target}")
-    _say(call, f"  would be written: {_words(look.moved)}")
+    _say(call, f"  to be written: {_words(look.moved)}")
     if not look.replaced.is_empty:
-        _say(call, f"  would be replaced: {_words(look.replaced)}")
+        _say(call, f"  to be replaced: {_words(look.replaced)}")
         if (look.replaced.head or 0) > (look.moved.head or 0):
             _say(call, "  runs since that block are forgotten: rows that they published may be")
             _say(call, "  read and published again")

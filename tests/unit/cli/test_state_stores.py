@@ -95,8 +95,8 @@ def test_a_restore_tells_what_is_forgotten_and_keeps_it(verbs: Verbs) -> None:
     with closing(sqlite3.connect(file)) as connection, connection:
         connection.execute("UPDATE mc_head SET seq = 3")
     shown = verbs("restore", file)
-    assert "  would be written: blocks up to 3, 5 work units" in shown
-    assert "  would be replaced: blocks up to 4, 5 work units" in shown
+    assert "  to be written: blocks up to 3, 5 work units" in shown
+    assert "  to be replaced: blocks up to 4, 5 work units" in shown
     assert "runs since that block are forgotten" in shown
     done = verbs.json("restore", file, "--yes")
     assert done["replaced"]["head"] == 4
@@ -108,7 +108,7 @@ def test_a_copy_goes_to_the_store_that_the_properties_name(verbs: Verbs) -> None
     target = ("--to", "state.store.type=filelog", "--to", f"state.store.dir={verbs.folder}/log")
     shown = verbs("copy", *target)
     assert f"orders  copy  from {verbs.store}\n" in shown
-    assert "would be replaced" not in shown
+    assert "to be replaced" not in shown
     assert not (verbs.folder / "log").exists()
     assert "read back and compared\n" in verbs("copy", *target, "--yes")
     there = ("-D", "state.store.type=filelog", "-D", f"state.store.dir={verbs.folder}/log")
@@ -120,3 +120,16 @@ def test_a_copy_takes_properties_of_the_state_store_alone(verbs: Verbs) -> None:
     error = verbs("copy", "--to", "ms.work.unit.partition=daily", code=2)
     assert "is no state.store property" in error
     assert "is off" in verbs("upgrade", "-D", "state.store.enabled=false", code=2)
+
+
+@pytest.mark.parametrize("content", [b"no database", b"SQLite format 3\0cut"])
+def test_a_file_that_is_no_backup_is_said_to_be_the_wrong_file(
+    verbs: Verbs, content: bytes
+) -> None:
+    file = verbs.folder / "notes.txt"
+    file.write_bytes(content)
+
+    error = verbs("restore", file, "--yes", code=2)
+
+    assert f"{file} cannot be read: file is not a database" in error
+    assert "the store of the job is as it was" in error

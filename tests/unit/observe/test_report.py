@@ -37,7 +37,7 @@ PARTIAL = RunReport(
 PARTIAL_TEXT = """\
 orders  PARTIAL in 1 min 23 s  run 20240305T080000-ab12
   recovered   finished first: 20240304T080000-cd34
-  work units  10 planned, 5 succeeded, 3 failed, 1 adopted from an earlier run, 1 not started
+  work units  10 planned, 5 succeeded, 3 failed, 1 adopted from an earlier run, 1 not finished
   read        12,400 rows, 31 requests, 55 dropped, 4 tried again
   published   12,345 rows in 2 files, 1.5 MB
   where       file:///data/orders
