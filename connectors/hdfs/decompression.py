@@ -8,7 +8,9 @@ from connectors.hdfs.snappy import unsnapped
 from dil.errors import SourceContractError
 from dil.extraction.preprocessing.compression import Bzip2, Deflate, GunzipProcessor, Xz, Zstd
 from dil.extraction.preprocessing.decoded import PieceStream
+from dil.extraction.preprocessing.limits import CountedStream, LimitedStream, Received
 from dil.extraction.streams import ReadStream
+from dil.model.job import ExpansionSpec
 from dil.spi.preprocessor import Preprocessor, PreprocessorContext
 
 _FORMATS: dict[str, type[Preprocessor]] = {
@@ -31,16 +33,22 @@ def plain_name(name: str) -> str:
     return stem if f"{point}{ending}".lower() in {*_FORMATS, _SNAPPY} else name
 
 
-def decompressed(stream: BinaryIO, name: str, shown: str) -> BinaryIO:
-    """Return the plain bytes of a file; it owns ``stream``. Data that is cut is an error."""
+def decompressed(stream: BinaryIO, name: str, shown: str, limit: ExpansionSpec) -> BinaryIO:
+    """Return the plain bytes of a file; it owns ``stream``.
+
+    Data that is cut is an error, and so are more plain bytes than the limit allows.
+    """
     ending = name[len(plain_name(name)) :].lower()
     if not ending:
         return stream
+    received = Received()
+    stream = cast("BinaryIO", CountedStream(stream, received))
     if ending == _SNAPPY:
         plain = cast("BinaryIO", PieceStream(unsnapped(stream), stream))
     else:
         plain = _FORMATS[ending](PreprocessorContext(ending[1:])).process(stream)
-    return cast("BinaryIO", _Placed(plain, shown))
+    limited = cast("BinaryIO", LimitedStream(plain, f"unpacking {ending}", received, limit))
+    return cast("BinaryIO", _Placed(limited, shown))
 
 
 class _Placed(ReadStream):

@@ -174,7 +174,8 @@ class FilesSession(ByteSession):
         body = cast("BinaryIO", FileBody(file, self._wait, file.open_at(0)))
         name = plain_name(status.name) if unpacks else status.name
         if unpacks:
-            body = decompressed(body, status.name, file.shown)
+            limit = self._settings.job.extraction.expansion
+            body = decompressed(body, status.name, file.shown, limit)
         is_plain = name == status.name
         return Response(
             body,

@@ -19,7 +19,9 @@ import urllib3
 
 from connectors.http.failures import unknown_outcome
 from dil.errors import SourceContractError, SourceError, TransientSourceError
+from dil.extraction.preprocessing.limits import CountedStream, LimitedStream, Received
 from dil.extraction.streams import ReadStream
+from dil.model.job import ExpansionSpec
 
 if TYPE_CHECKING:
     import requests
@@ -31,6 +33,7 @@ _DEFLATE = "deflate"
 # Codings of the IANA registry that are not decoded here; they were never asked for.
 _FOREIGN = frozenset({"br", "zstd", "compress", "x-compress", "dcb", "dcz"})
 _ZLIB_METHOD = 8
+_USUAL_LIMIT = ExpansionSpec()
 
 
 class BodyStream(ReadStream):
@@ -40,6 +43,7 @@ class BodyStream(ReadStream):
     or lacks its end are all TransientSourceError: the work unit starts again. So is a body that
     trickles: ``wait_s`` are the seconds to wait for each MiB as it was sent, 0 for no limit. With
     ``is_repeatable`` off they are UnknownOutcomeError: the request was done, and is not repeated.
+    A body that decodes to more than ``limit`` allows for what came is SourceContractError.
 
     Raises:
         SourceContractError: (when made) the body has a coding that cannot be decoded.
@@ -52,11 +56,13 @@ class BodyStream(ReadStream):
         *,
         wait_s: float = 0.0,
         is_repeatable: bool = True,
+        limit: ExpansionSpec = _USUAL_LIMIT,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._response = response
         self._shown = shown
         self._is_repeatable = is_repeatable
+        self._limit = limit
         raw = _RawBody(response, _Patience(wait_s, monotonic))
         self._stream = self._decoding(cast("BinaryIO", raw))
 
@@ -88,7 +94,8 @@ class BodyStream(ReadStream):
     def _decoding(self, raw: BinaryIO) -> BinaryIO:
         """Return the stream that undoes the codings, the last one applied first."""
         text = self._response.headers.get("Content-Encoding") or ""
-        stream = raw
+        received = Received()
+        came = stream = cast("BinaryIO", CountedStream(raw, received))
         for coding in reversed([each.strip().lower() for each in text.split(",")]):
             if coding in _FOREIGN:
                 self.close()
@@ -102,7 +109,10 @@ class BodyStream(ReadStream):
                 stream = cast("BinaryIO", gzip.GzipFile(fileobj=stream, mode="rb"))
             elif coding == _DEFLATE:
                 stream = cast("BinaryIO", _InflatedBody(stream))
-        return stream
+        if stream is came:
+            return raw
+        name = f"{self._shown}: decoding {text}"
+        return cast("BinaryIO", LimitedStream(stream, name, received, self._limit))
 
 
 class _TrickleError(Exception):

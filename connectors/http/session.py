@@ -122,6 +122,7 @@ class HttpSession(ByteSession):
             outgoing.shown,
             wait_s=self._settings.body_wait_s,
             is_repeatable=outgoing.is_repeatable,
+            limit=self._settings.expansion,
             monotonic=self._around.monotonic,
         )
         return Response(

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from connectors.http.section import HttpSection
 from dil.model.authentication import Authentication
-from dil.model.job import Job
+from dil.model.job import ExpansionSpec, Job
 from dil.model.secret import Secret
 from dil.model.settings import (
     HttpStatuses,
@@ -51,6 +51,7 @@ class HttpSettings:
     ``repeats_unsafe`` that POST and PATCH may be sent again without it. ``renewal`` is how long to
     wait for a new authentication row, and how often. ``body_wait_s`` is the longest wait for the
     next MiB of a body, 0 for none. ``hosts`` are other origins that values and answers may lead to.
+    ``expansion`` limits what packed bodies become.
     """
 
     uri: str
@@ -72,6 +73,7 @@ class HttpSettings:
     renewal: SecondaryRetry = field(default_factory=SecondaryRetry)
     body_wait_s: float = 600.0
     hosts: tuple[str, ...] = ()
+    expansion: ExpansionSpec = field(default_factory=ExpansionSpec)
 
     @classmethod
     def of(cls, job: Job) -> HttpSettings:
@@ -99,6 +101,7 @@ class HttpSettings:
             renewal=_renewal(job.secondary.of("authentication")),
             body_wait_s=http.body_wait_s,
             hosts=source.hosts,
+            expansion=job.extraction.expansion,
         )
 
 

@@ -157,15 +157,17 @@ class PreprocessingSection(Section):
     )
     max_ratio: Annotated[Int, Ge(0)] = prop(
         "ms.extract.expansion.max.ratio",
-        "How many times the received bytes preprocessors may make of a response, once they "
-        "made more than 64 MiB; 0 is no limit.",
+        "How many times the received bytes each preprocessor, `Content-Encoding` and "
+        "`ms.source.files.decompress` may make of a response, once it made more than 64 MiB; "
+        "0 is no limit.",
         default=250,
         scope=Scope.TASK,
         identity=False,
     )
     max_bytes: Annotated[Long, Ge(0)] = prop(
         "ms.extract.expansion.max.bytes",
-        "How many bytes preprocessors may make of one response; 0 is no limit.",
+        "How many bytes each preprocessor, `Content-Encoding` and `ms.source.files.decompress` "
+        "may make of one response; 0 is no limit.",
         default=107_374_182_400,
         scope=Scope.TASK,
         identity=False,

@@ -6,6 +6,7 @@ import zlib
 import pytest
 
 from dil.errors import SourceContractError, TransientSourceError
+from dil.model.job import ExpansionSpec
 from tests.servers.http_server import Fault, HttpServer, Reply
 from tests.servers.http_sessions import Session, values
 from tests.servers.rows import Dataset
@@ -47,6 +48,20 @@ def test_compressed_bodies_are_decoded_piece_by_piece(server, name, pack):
         with session.fetch(values()).body as body:
             pieces = iter(lambda: body.read(999), b"")
             assert b"".join(pieces) == plain
+
+
+@pytest.mark.parametrize("coding", ["gzip", "deflate", "gzip, gzip"])
+def test_a_coding_that_makes_more_than_the_job_allows_is_an_error(server, coding):
+    body = bytes(10_000_000)
+    for each in coding.split(", "):
+        body = {"gzip": gzip.compress, "deflate": zlib.compress}[each](body)
+    server.script("/x", Reply(body, headers=(("Content-Encoding", coding),)))
+    limit = ExpansionSpec(ratio=10, floor=1000)
+    with (
+        Session(server.url + "/x", expansion=limit) as session,
+        pytest.raises(SourceContractError, match=f"decoding {coding} made more than 10 times"),
+    ):
+        session.get()
 
 
 def packed(coding, plain):

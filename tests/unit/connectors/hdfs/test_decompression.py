@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from connectors.hdfs.decompression import decompressed, plain_name
 from dil.errors import SourceContractError
+from dil.model.job import ExpansionSpec
 
 TEXT = b"".join(b"line %d of some text\n" % number for number in range(40_000))
 
@@ -56,7 +57,7 @@ class Dribble(io.RawIOBase):
 
 
 def unpacked(data, ending, most=100_000):
-    with decompressed(Dribble(data, most), f"a.csv.{ending}", "/in/a") as stream:
+    with decompressed(Dribble(data, most), f"a.csv.{ending}", "/in/a", ExpansionSpec()) as stream:
         return b"".join(iter(lambda: stream.read(10_000), b""))
 
 
@@ -121,4 +122,17 @@ def test_only_the_last_ending_counts():
     assert plain_name("a.csv.BZ2") == "a.csv"
     assert plain_name("gz") == "gz"
     stream = io.BytesIO(b"x")
-    assert decompressed(stream, "a.gz.csv", "/in/a") is stream
+    assert decompressed(stream, "a.gz.csv", "/in/a", ExpansionSpec()) is stream
+
+
+@pytest.mark.parametrize("ending", ["gz", "bz2", "xz"])
+def test_a_file_that_unpacks_to_more_than_the_job_allows_is_an_error(ending):
+    pack = {"gz": gzip.compress, "bz2": bz2.compress, "xz": lzma.compress}[ending]
+    limit = ExpansionSpec(ratio=10, floor=1000)
+    stream = decompressed(io.BytesIO(pack(bytes(1_000_000))), f"a.{ending}", "/in/a", limit)
+    with (
+        stream,
+        pytest.raises(SourceContractError, match="made more than 10 times") as caught,
+    ):
+        stream.read()
+    assert caught.value.message.startswith(f"/in/a: unpacking .{ending} made")
