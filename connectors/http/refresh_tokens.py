@@ -22,6 +22,7 @@ from dil.secrets import SecretError, SecretResolver, is_encrypted, learn
 
 _LOG = logging.getLogger(__name__)
 _MODE = 0o600
+_PURPOSE = "ms.authentication"  # the property that names the file
 _FIX = "The job must be able to read and write the file, and to create files beside it."
 
 
@@ -113,13 +114,14 @@ class RefreshTokenFile:
         # Imported here: loading it takes longer than asking for a token.
         from dil.secrets.authenticated import Encryptor
 
-        return Encryptor.of(self._keys.passwords[0].reveal()).encrypt(token.reveal())
+        encryptor = Encryptor.of(self._keys.passwords[0].reveal())
+        return encryptor.encrypt(token.reveal(), _PURPOSE)
 
     def _decrypted(self, text: str) -> Secret:
         passwords = tuple(secret.reveal() for secret in self._keys.passwords)
         resolver = SecretResolver({}, self._path.parent, passwords, self._keys.strong)
         try:
-            return resolver.resolve(text)
+            return resolver.resolve(text, _PURPOSE)
         except SecretError as error:
             raise AuthenticationError(f"{self._path} {error.what}", error.fix) from None
 

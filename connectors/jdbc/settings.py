@@ -103,6 +103,6 @@ def _decrypted(job: Job) -> str:
     passwords = tuple(password.reveal() for password in job.keys.passwords)
     resolver = SecretResolver({}, Path(), passwords, job.keys.strong)
     try:
-        return resolver.resolve(job.source.uri).reveal()
+        return resolver.resolve(job.source.uri, "ms.source.uri").reveal()
     except SecretError as error:
         raise ConfigError.single("ms.source.uri", error.what, error.fix) from None

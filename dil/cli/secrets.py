@@ -38,13 +38,35 @@ def secrets() -> None:
 
 @secrets.command(short_help="Encrypt a secret; print what to write into a job file.")
 @_key_option
-def encrypt(key: str) -> int:
+@click.option(
+    "--for", "purpose", metavar="PROPERTY", default="",
+    help="The only property that the text opens in, as ms.authentication; "
+    "ms.secondary.input:FIELD is a field of its rows. Without it, it opens in all.",
+)  # fmt: skip
+def encrypt(key: str, *, purpose: str) -> int:
     """Encrypt a secret and print the ENC(...) to write into a job file."""
     from dil.secrets.authenticated import Encryptor
 
-    encryptor = Encryptor.of(_passwords(key)[0])
-    emit(f"{encryptor.encrypt(_input('Secret', confirm=True))}\n")
+    encryptor, name = Encryptor.of(_passwords(key)[0]), _purpose(purpose)
+    emit(f"{encryptor.encrypt(_input('Secret', confirm=True), name)}\n")
     return 0
+
+
+def _purpose(written: str) -> str:
+    """Return the name under which a job reads the property: an alias is not what it is read by."""
+    from dil.config.table import ALIASES, PLUGIN_PREFIX, TABLE
+    from dil.model.suggestions import suggestion
+
+    key, colon, field = written.partition(":")
+    name = ALIASES.get(key, key)
+    is_field = key == "ms.secondary.input"
+    if (colon and not (is_field and field)) or (is_field and not field):
+        fix = "Write ms.secondary.input:FIELD for a field of its rows, else only the property."
+        raise ConfigError.single("--for", f"is {written}, where no secret stands", fix)
+    if written and name not in TABLE and not name.startswith(PLUGIN_PREFIX):
+        fix = suggestion(key, TABLE) or "dil explain PROPERTY describes the properties."
+        raise ConfigError.single("--for", f"is {key}, which is no known property", fix)
+    return f"{name}{colon}{field}"
 
 
 @secrets.command()
@@ -56,12 +78,13 @@ def decrypt(key: str, *, strong: bool, is_sure: bool) -> int:
     if not is_sure:
         raise click.UsageError("This prints the secret in the clear. Say --yes if you mean it.")
     from dil.secrets import SecretError, is_encrypted
+    from dil.secrets.authenticated import purpose_of
 
     resolver, text = _resolver(key, strong=strong), _input("ENC(...)").strip()
     if not is_encrypted(text):
         raise ConfigError.single("", "standard input holds no ENC(...)", "Give it as a whole.")
     try:
-        emit(f"{resolver.resolve(text).reveal()}\n")
+        emit(f"{resolver.resolve(text, purpose_of(text)).reveal()}\n")
     except SecretError as error:
         raise ConfigError.single("", f"ENC(...) {error.what}", error.fix) from None
     return 0

@@ -182,9 +182,11 @@ def _checked_json(entry: Property, written: Entry, findings: Findings) -> JsonVa
 
 
 def at_entry(around: Surroundings, written: Entry, findings: Findings) -> Surroundings:
-    """Return the surroundings whose notices are about one entry."""
+    """Return the surroundings whose notices and secrets are those of one entry."""
     return replace(
-        around, notice=lambda what, fix: findings.notice(written.key, what, fix, written.origin)
+        around,
+        key=written.key,
+        notice=lambda what, fix: findings.notice(written.key, what, fix, written.origin),
     )
 
 

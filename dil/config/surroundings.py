@@ -26,6 +26,8 @@ class Surroundings:
     """What a reader needs beside the value: secrets, the job's zone, a place for notices.
 
     ``file_system`` is the file system of paths that name none, empty for this machine.
+    ``key`` is the property that is read, for which its ENC(v2:...) was encrypted.
+
     With ``needs_secrets`` off ENC(...) is not decrypted, which takes long on purpose, and a secret
     that cannot be read is empty, with a notice.
     """
@@ -35,6 +37,7 @@ class Surroundings:
     notice: Callable[[str, str], None]
     needs_secrets: bool = True
     file_system: str = ""
+    key: str = ""
 
     def secret(self, text: str, where: str = "", *, is_always_read: bool = False) -> Secret:
         """Return the secret a text stands for; ``is_always_read`` decrypts it in any case.
@@ -44,7 +47,7 @@ class Surroundings:
         """
         try:
             if self.needs_secrets or is_always_read or not is_encrypted(text):
-                return self.resolver.resolve(text)
+                return self.resolver.resolve(text, self.key)
             self.resolver.check(text)
         except SecretError as error:
             what = f"{where} {error.what}".strip()

@@ -28,6 +28,7 @@ _FIX = f"Correct {_KEY}: paths lead through objects to single values."
 class EncryptedFields(Converter):
     """Encrypts the job's fields under its first master password, in the form ``ENC(v1:...)``.
 
+    That form names no purpose: later jobs and other tools read the columns under other names.
     The key is derived once for each attempt: rows share its salt, each text has a nonce of its
     own. Null stays null; a path that a page does not have changes nothing.
     """

@@ -1,14 +1,17 @@
-"""The form of ``ENC(...)`` that this project writes: AES-256-GCM under a key derived by scrypt.
+"""The forms of ``ENC(...)`` that this project writes: AES-256-GCM under a key derived by scrypt.
 
-``ENC(v1:...)`` holds the URL-safe base64, without padding, of
+``ENC(v2:...)`` holds the URL-safe base64, without padding, of
 
-    1 byte   log2 of scrypt's N       16 bytes  salt of the key
-    1 byte   scrypt's r               12 bytes  nonce, random for each text
-    1 byte   scrypt's p               the rest  cipher text and its 16 byte tag
+    1 byte   log2 of scrypt's N       12 bytes  nonce, random for each text
+    1 byte   scrypt's r                2 bytes  length of the purpose, big endian
+    1 byte   scrypt's p               so many   the purpose in UTF-8
+    16 bytes salt of the key          the rest  cipher text and its 16 byte tag
 
-All bytes before the cipher text, and the prefix, are authenticated with it. The name of the
-property is not: values may be moved between properties and files. A wrong password and a changed
-text look the same, and neither passes unnoticed.
+The purpose is the property that the text was encrypted for, and the text opens for no other.
+``ENC(v1:...)`` has neither purpose nor its length, and opens for all.
+
+All bytes before the cipher text, and the prefix, are authenticated with it. A wrong password and
+a changed text look the same, and neither passes unnoticed.
 
 Source: RFC 7914 (scrypt), NIST SP 800-38D (GCM, 96 bit nonces); cost as in the OWASP Password
 Storage Cheat Sheet, read 2024-06.
@@ -25,18 +28,27 @@ from dataclasses import dataclass
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from dil.secrets.forms import PREFIX
+from dil.secrets.forms import ANYWHERE, BOUND, ENCRYPTED, version_of
 
-_VERSION = PREFIX.encode()
 _SALT_BYTES = 16
 _NONCE_BYTES = 12
 _TAG_BYTES = 16
 _HEAD_BYTES = 3 + _SALT_BYTES
+_FIXED_BYTES = _HEAD_BYTES + _NONCE_BYTES
+_LENGTH_BYTES = 2
 _KEY_BYTES = 32
 _LARGEST_LOG_N = 20
 # What a text may ask for: a changed one must not take all memory or an hour before it is refused.
 _LARGEST_MEMORY = 256 * 2**20
 _LARGEST_P = 16
+
+
+class PurposeError(ValueError):
+    """A text was opened for another purpose than its own, which is authentic."""
+
+    def __init__(self, purpose: str) -> None:
+        super().__init__(f"the text was encrypted for {purpose}")
+        self.purpose = purpose
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,33 +92,62 @@ class Encryptor:
         """Return an encryptor with a new salt."""
         return cls(password, secrets.token_bytes(_SALT_BYTES), cost or Cost())
 
-    def encrypt(self, text: str) -> str:
-        """Return ``ENC(v1:...)`` of a text; each call gives another one."""
-        head = bytes((self.cost.log_n, self.cost.r, self.cost.p)) + self.salt
+    def encrypt(self, text: str, purpose: str = "") -> str:
+        """Return ``ENC(v2:...)`` of a text for a purpose; each call gives another one.
+
+        Without a purpose it is ``ENC(v1:...)``, which opens for all.
+        """
+        version, bound = ANYWHERE, b""
+        if purpose:
+            name = purpose.encode()
+            version, bound = BOUND, len(name).to_bytes(_LENGTH_BYTES, "big") + name
         nonce = secrets.token_bytes(_NONCE_BYTES)
+        head = bytes((self.cost.log_n, self.cost.r, self.cost.p)) + self.salt + nonce + bound
         key = _derived(self.password, self.salt, self.cost)
-        sealed = AESGCM(key).encrypt(nonce, text.encode(), _VERSION + head + nonce)
-        inside = base64.urlsafe_b64encode(head + nonce + sealed).rstrip(b"=").decode()
-        return f"ENC({PREFIX}{inside})"
+        sealed = AESGCM(key).encrypt(nonce, text.encode(), version.encode() + head)
+        inside = base64.urlsafe_b64encode(head + sealed).rstrip(b"=").decode()
+        return f"ENC({version}{inside})"
 
 
-def decrypt(cipher_text: str, password: str) -> str:
+def decrypt(cipher_text: str, password: str, purpose: str = "") -> str:
     """Return the plain text of what stands inside ``ENC(...)``, prefix included.
 
     Raises:
+        PurposeError: it was encrypted for another purpose.
         ValueError: it was cut off or changed, or the password is another one. The message repeats
             neither text.
     """
-    raw = _decoded(cipher_text.removeprefix(PREFIX))
-    head, nonce = raw[:_HEAD_BYTES], raw[_HEAD_BYTES : _HEAD_BYTES + _NONCE_BYTES]
-    cost = Cost(*head[:3])
+    version = version_of(cipher_text)
+    raw = _decoded(cipher_text.removeprefix(version))
+    start, end = _purpose_place(raw) if version == BOUND else (_FIXED_BYTES, _FIXED_BYTES)
+    cost = Cost(*raw[:3])
     cost.check()
-    key = _derived(password, head[3:], cost)
-    sealed = raw[_HEAD_BYTES + _NONCE_BYTES :]
+    key = _derived(password, raw[3:_HEAD_BYTES], cost)
+    nonce = raw[_HEAD_BYTES:_FIXED_BYTES]
     try:
-        return AESGCM(key).decrypt(nonce, sealed, _VERSION + head + nonce).decode()
+        plain = AESGCM(key).decrypt(nonce, raw[end:], version.encode() + raw[:end]).decode()
     except InvalidTag:
         raise ValueError("no master password fits, or the text was changed") from None
+    own = raw[start:end].decode()
+    if version == BOUND and own != purpose:
+        raise PurposeError(own)
+    return plain
+
+
+def purpose_of(text: str) -> str:
+    """Return the purpose that a whole ``ENC(v2:...)`` names; empty where it names none.
+
+    Only decryption shows that it is authentic.
+    """
+    found = ENCRYPTED.fullmatch(text)
+    if found is None or version_of(found[1]) != BOUND:
+        return ""
+    try:
+        raw = _decoded(found[1].removeprefix(BOUND))
+        start, end = _purpose_place(raw)
+        return raw[start:end].decode()
+    except ValueError:
+        return ""
 
 
 def _decoded(text: str) -> bytes:
@@ -114,9 +155,18 @@ def _decoded(text: str) -> bytes:
         raw = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
     except ValueError:  # not ASCII, or binascii.Error
         raise ValueError("the text inside ENC(...) is not base64") from None
-    if len(raw) < _HEAD_BYTES + _NONCE_BYTES + _TAG_BYTES:
+    if len(raw) < _FIXED_BYTES + _TAG_BYTES:
         raise ValueError("the text inside ENC(...) is cut off")
     return raw
+
+
+def _purpose_place(raw: bytes) -> tuple[int, int]:
+    """Return where the purpose starts and ends."""
+    start = _FIXED_BYTES + _LENGTH_BYTES
+    end = start + int.from_bytes(raw[_FIXED_BYTES:start], "big")
+    if len(raw) < end + _TAG_BYTES:
+        raise ValueError("the text inside ENC(...) was changed or cut off")
+    return start, end
 
 
 @functools.lru_cache(maxsize=64)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 
-PREFIX = "v1:"
+ANYWHERE = "v1:"
+BOUND = "v2:"
+VERSIONS = frozenset({"", ANYWHERE, BOUND})  # the empty one stands for DIL's forms
 
 ENCRYPTED = re.compile(r"ENC\((.*)\)", re.DOTALL)
 ENVIRONMENT = re.compile(r"env:([A-Za-z_][A-Za-z0-9_]*)")

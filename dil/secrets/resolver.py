@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dil.model.secret import Secret
-from dil.secrets.forms import ENCRYPTED, ENVIRONMENT, FILE, PREFIX, version_of
+from dil.secrets.forms import ENCRYPTED, ENVIRONMENT, FILE, VERSIONS, version_of
 
 
 class SecretError(ValueError):
@@ -24,7 +24,7 @@ class SecretResolver:
     """Turns texts into Secrets.
 
     ``passwords`` are tried in order (behaviour.md B2.5), ``strong`` chooses between DIL's two
-    algorithms (B2.4; the own form, ``ENC(v1:...)``, names its version), ``folder`` is where
+    algorithms (B2.4; the own forms, ``ENC(v2:...)``, name their version), ``folder`` is where
     relative ``file:`` paths start. ``missing`` are files that were to hold a master password and
     are not there.
     """
@@ -35,14 +35,17 @@ class SecretResolver:
     strong: bool = False
     missing: tuple[str, ...] = ()
 
-    def resolve(self, text: str) -> Secret:
+    def resolve(self, text: str, purpose: str = "") -> Secret:
         """Return the secret that a text stands for; plain text stands for itself.
 
+        ``purpose`` is the property that the secret is for: ENC(v2:...) opens for its own alone.
+
         Raises:
-            SecretError: unknown variable, unreadable file, no or no fitting master password.
+            SecretError: unknown variable, unreadable file, no or no fitting master password, or
+                encrypted for another purpose.
         """
         if match := ENCRYPTED.fullmatch(text):
-            return self._decrypted(match[1])
+            return self._decrypted(match[1], purpose)
         if match := ENVIRONMENT.fullmatch(text):
             return self._from_environment(match[1])
         if match := FILE.fullmatch(text):
@@ -53,7 +56,7 @@ class SecretResolver:
         """Check as much of a text as costs nothing: ENC(...) is not decrypted.
 
         Raises:
-            SecretError: as ``resolve``, but for a master password that does not fit.
+            SecretError: as ``resolve``, but for a master password or a purpose that does not fit.
         """
         if match := ENCRYPTED.fullmatch(text):
             self._check_encrypted(match[1])
@@ -64,7 +67,7 @@ class SecretResolver:
         if not self.passwords:
             raise self._without_password()
         version = version_of(cipher_text)
-        if version not in {"", PREFIX}:
+        if version not in VERSIONS:
             raise SecretError(
                 f"is ENC(...) of version {version.removesuffix(':')}, which is not known",
                 "Update dil, or encrypt the secret again: dil secrets encrypt.",
@@ -81,22 +84,30 @@ class SecretResolver:
             "file. A relative path starts at the folder of the job file.",
         )
 
-    def _decrypted(self, cipher_text: str) -> Secret:
+    def _decrypted(self, cipher_text: str, purpose: str) -> Secret:
         self._check_encrypted(cipher_text)
         reason = ""
         for password in self.passwords:
             try:
-                return Secret(self._plain(cipher_text, password))
+                return Secret(self._plain(cipher_text, password, purpose))
+            except SecretError:
+                raise
             except ValueError as error:
                 reason = str(error)
         raise SecretError(f"cannot be decrypted: {reason}", self._what_to_check(cipher_text))
 
-    def _plain(self, cipher_text: str, password: str) -> str:
+    def _plain(self, cipher_text: str, password: str, purpose: str) -> str:
         # Loading cryptography takes longer than planning; few jobs need it.
         if version_of(cipher_text):
             from dil.secrets import authenticated
 
-            return authenticated.decrypt(cipher_text, password)
+            try:
+                return authenticated.decrypt(cipher_text, password, purpose)
+            except authenticated.PurposeError as error:
+                raise SecretError(
+                    f"is ENC(...) that was encrypted for {error.purpose} and opens only there",
+                    f"Encrypt the secret again: dil secrets encrypt --for {purpose or 'PROPERTY'}.",
+                ) from None
         from dil.secrets import legacy
 
         return legacy.decrypt(cipher_text, password, strong=self.strong)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from dil.secrets.authenticated import Encryptor
+from dil.secrets.authenticated import Encryptor, purpose_of
 from dil.secrets.forms import ENCRYPTED_INSIDE
 from dil.secrets.resolver import SecretError, SecretResolver
 
@@ -24,7 +24,7 @@ class Rewritten:
 def reencrypt(text: str, resolver: SecretResolver, encryptor: Encryptor) -> Rewritten:
     """Return a job file's text with every ``ENC(...)`` encrypted by ``encryptor``.
 
-    Comment lines stay as they are.
+    Comment lines stay as they are, and so does what each text was encrypted for.
 
     Raises:
         SecretError: a text cannot be decrypted; its line is told.
@@ -44,7 +44,8 @@ def _again(
 ) -> Callable[[re.Match[str]], str]:
     def replaced(found: re.Match[str]) -> str:
         try:
-            return encryptor.encrypt(resolver.resolve(found[0]).reveal())
+            purpose = purpose_of(found[0])
+            return encryptor.encrypt(resolver.resolve(found[0], purpose).reveal(), purpose)
         except SecretError as error:
             raise SecretError(f"line {line}: {error.what}", error.fix) from None
 

@@ -350,11 +350,13 @@ def test_an_error_of_the_database_shows_no_value(tmp_path: Path) -> None:
     assert "secret" not in str(caught.value)
 
 
-def test_the_whole_address_may_be_encrypted(tmp_path: Path) -> None:
+@pytest.mark.parametrize("purpose", ["", "ms.source.uri"])
+def test_the_whole_address_may_be_encrypted(tmp_path: Path, purpose: str) -> None:
     url = sqlite_file(tmp_path / "a.db", *MANY)
     (tmp_path / "master").write_text("master password\n")
     job = DatabaseJob(
-        tmp_path, Encryptor.of("master password").encrypt(url), "select count(*) as n from t",
+        tmp_path, Encryptor.of("master password").encrypt(url, purpose),
+        "select count(*) as n from t",
         encrypt__key__loc=str(tmp_path / "master"),
     )  # fmt: skip
     job.run()

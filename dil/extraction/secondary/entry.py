@@ -33,12 +33,12 @@ class Access:
 
     ``filesystem_for`` finds the store of a path. ``live_files`` returns the paths of the live
     files of a dataset of ours, None when no run has published to it yet. ``decrypt`` opens an
-    ENC(...) text; it is asked for nothing else, whatever the data holds.
+    ENC(...) text of a purpose; it is asked for nothing else, whatever the data holds.
     """
 
     filesystem_for: Callable[[str], Filesystem]
     live_files: LiveFiles
-    decrypt: Callable[[str], Secret]
+    decrypt: Callable[[str, str], Secret]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +75,10 @@ class Entry:
         """Return the plain text of an ENC(...) text.
 
         Raises:
-            ConfigError: no master password fits.
+            ConfigError: no master password fits, or it was encrypted for another field.
         """
         try:
-            return self.access.decrypt(text)
+            return self.access.decrypt(text, f"{KEY}:{column}")
         except SecretError as error:
             what = f'names {self.path}, where a text of column "{column}" {error.what}'
             raise ConfigError.single(KEY, what, error.fix) from error

@@ -10,7 +10,9 @@ from click.testing import CliRunner, Result
 
 from dil.cli.main import main
 from dil.cli.secrets import secrets
+from dil.config.table import ALIASES
 from dil.errors import ConfigError
+from dil.secrets.authenticated import purpose_of
 
 LEGACY = "ENC(M6nV+j0lhqZ36RgvuF5TQMyNvBtXmkPl)"
 
@@ -119,3 +121,60 @@ def test_planning_decrypts_nothing_and_validation_does(
     captured = capsys.readouterr()
     assert "source.conn.password cannot be decrypted" in captured.err
     assert written not in captured.err
+
+
+def test_a_secret_that_moved_to_another_property_is_refused(
+    key: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO())
+    job = tmp_path / "job.conf"
+    arguments = ("encrypt", "--key", key, "--for", "source.conn.password")
+    written = call(*arguments, text="t0p-secret").output.strip()
+    assert written.startswith("ENC(v2:")
+    rest = (
+        "job.name=a\nsource.class=http\nms.extractor.class=json\nextract.table.name=a\n"
+        "ms.source.uri=https://shop.test/a\ndata.publisher.final.dir=out\nms.timezone=UTC\n"
+        f"encrypt.key.loc={key}\n"
+    )
+    basic = 'ms.authentication={"method": "basic", "encryption": "base64"}\n'
+    bearer = '{"method": "bearer", "encryption": "none", "token": "${t}"}\n'
+
+    job.write_text(f"{rest}source.conn.username=u\nsource.conn.password={written}\n{basic}")
+    assert main(["validate", str(job)]) == 0
+    capsys.readouterr()
+
+    job.write_text(f"{rest}t={written}\nms.authentication={bearer}")
+    for command in ("validate", "run"):
+        assert main([command, str(job)]) == 2
+        told = capsys.readouterr().err
+        assert "ms.authentication" in told
+        assert "was encrypted for source.conn.password and opens only there" in told
+        assert "dil secrets encrypt --for ms.authentication" in told
+        assert "t0p-secret" not in told
+        assert written not in told
+
+
+def test_a_text_with_a_property_is_decrypted_by_whoever_has_the_key(key: str) -> None:
+    arguments = ("encrypt", "--key", key, "--for", "ms.secondary.input:access_token")
+    written = call(*arguments, text="t0p").output.strip()
+    assert call("decrypt", "--key", key, "--yes", text=written).output == "t0p\n"
+
+
+def test_an_alias_stands_for_its_property(key: str) -> None:
+    alias, name = next(iter(ALIASES.items()))
+    written = call("encrypt", "--key", key, "--for", alias, text="t0p").output.strip()
+    assert purpose_of(written) == name
+
+
+@pytest.mark.parametrize(
+    ("purpose", "fix"),
+    [
+        ("ms.authentcation", 'Did you mean "ms.authentication"'),
+        ("ms.secondary.input", "ms.secondary.input:FIELD"),
+        ("ms.secondary.input:", "ms.secondary.input:FIELD"),
+        ("ms.authentication:token", "only the property"),
+    ],
+)
+def test_a_place_that_no_job_reads_is_refused(key: str, purpose: str, fix: str) -> None:
+    told = problem(call("encrypt", "--key", key, "--for", purpose, text="t0p"))
+    assert fix in told

@@ -25,6 +25,7 @@ from dil.model.secret import Secret
 from dil.model.settings import Parameter, SecondaryInput, SecondaryRetry
 from dil.model.work_unit import Reason, WorkUnit
 from dil.secrets import SecretResolver
+from dil.secrets.authenticated import Cost, Encryptor
 from dil.storage import LocalFilesystem
 
 
@@ -33,7 +34,8 @@ def encrypted(text: str) -> str:
     return f"ENC({text[::-1]})"
 
 
-def decrypt(text: str) -> Secret:
+def decrypt(text: str, purpose: str) -> Secret:
+    assert purpose.startswith("ms.secondary.input:")
     assert text.startswith("ENC("), "nothing else of what data holds may be resolved"
     return Secret(text[4:-1][::-1])
 
@@ -157,6 +159,23 @@ def test_a_text_is_opened_in_the_field_of_the_entry_that_asks_and_in_no_other(fo
         {"id": "s3cret"},
         {"host": text},
     ]
+
+
+def test_a_text_that_moved_to_another_field_is_refused(folder):
+    encryptor = Encryptor.of("master", Cost(2, 1, 1))
+    token = encryptor.encrypt("t0p", "ms.secondary.input:token")
+    resolver = SecretResolver({}, Path(), ("master",))
+    access = Access(ACCESS.filesystem_for, ACCESS.live_files, resolver.resolve)
+    folder.write("a.json", {"token": token, "old": encryptor.encrypt("old"), "name": token})
+    folder.add("authentication", "a.json", "token", "old")
+    found = read_authentication(folder.declared(), access)
+    assert found == {"token": Secret("t0p"), "old": Secret("old")}
+
+    folder.entries.clear()
+    folder.add("authentication", "a.json", "name")
+    with pytest.raises(ConfigError, match=r'"name" is ENC.*input:token') as caught:
+        read_authentication(folder.declared(), access)
+    assert "t0p" not in str(caught.value)
 
 
 def test_a_plan_decrypts_nothing(folder):

@@ -71,7 +71,9 @@ WRITERS = {
 def entry(path: Path | str, *fields: str, parse_json: bool = False, **members) -> Entry:
     source = SecondaryInput(path=str(path), fields=fields, **members)
     access = Access(
-        lambda place: LocalFilesystem(), lambda files, folder: None, lambda text: Secret("plain")
+        lambda place: LocalFilesystem(),
+        lambda files, folder: None,
+        lambda text, purpose: Secret("plain"),
     )
     return Entry(source, str(path), access, parse_json)
 
@@ -269,7 +271,9 @@ class Unreadable(LocalFilesystem):
 
 def test_a_store_that_refuses_is_a_source_error_that_names_the_file(tmp_path):
     (tmp_path / "a.json").write_bytes(json_text())
-    access = Access(lambda place: Unreadable(), lambda files, folder: None, Secret)
+    access = Access(
+        lambda place: Unreadable(), lambda files, folder: None, lambda text, _: Secret(text)
+    )
     for path in (tmp_path, tmp_path / "a.json"):
         refused = Entry(SecondaryInput(path=str(path), fields=("id",)), str(path), access)
         with pytest.raises(SourceError, match=r"a\.json cannot be read: Permission denied"):

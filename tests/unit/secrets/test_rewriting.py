@@ -34,3 +34,12 @@ def test_only_the_encrypted_texts_of_a_file_change():
 def test_what_cannot_be_decrypted_is_told_with_its_line():
     with pytest.raises(SecretError, match="line 2: cannot be decrypted"):
         reencrypt(f"a=b\nc={LEGACY}\n", NEW, ENCRYPTOR)
+
+
+def test_a_text_stays_bound_to_its_property():
+    old = Encryptor.of("testkey", Cost(2, 1, 1)).encrypt("t0p", "ms.authentication")
+    found = reencrypt(f"token={old}\nms.authentication=${{token}}\n", OLD, ENCRYPTOR)
+    text = found.text.splitlines()[0].removeprefix("token=")
+    assert NEW.resolve(text, "ms.authentication").reveal() == "t0p"
+    with pytest.raises(SecretError, match=r"encrypted for ms\.authentication"):
+        NEW.resolve(text, "token")

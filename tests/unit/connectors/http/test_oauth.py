@@ -248,8 +248,10 @@ def test_with_a_master_password_the_file_is_encrypted(server, tmp_path):
     refreshing(server, path, keys=keys).fetch()
     written = path.read_text().strip()
 
-    assert written.startswith("ENC(v1:")
-    assert SecretResolver({}, tmp_path, ("master",)).resolve(written) == Secret("refresh-1")
+    assert written.startswith("ENC(v2:")
+    assert SecretResolver({}, tmp_path, ("master",)).resolve(
+        written, "ms.authentication"
+    ) == Secret("refresh-1")
     assert refreshing(server, path, keys=keys).fetch().token == Secret("access-2")
     with pytest.raises(AuthenticationError, match="cannot be decrypted"):
         refreshing(server, path, keys=KeySpec((Secret("other"),))).fetch()
