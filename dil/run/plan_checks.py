@@ -45,7 +45,7 @@ def shape_refusal(
     return ConfigError.single(
         "ms.watermark",
         f"is now {shape}; earlier runs of {job.name} had {known}. Partitions that are recorded "
-        "are none of its own, so what they hold could be extracted and published again",
+        "are none of its own, and everything would be extracted and published again",
         f"Restore the earlier from, {what}, let from begin earlier on a boundary of the recorded "
         "partitions, use ms.backfill=true for a one-time "
         "range, or accept it with --accept-new-signatures.",

@@ -145,9 +145,9 @@ def test_an_attempt_that_goes_on_knows_the_database_by_an_address_with_variables
         make = duckdb_file if kind == "duckdb" else sqlite_file
         path = tmp_path / kind
         make(path)
-        variables = {"cursor": "4", "kind": kind, "path": str(path)}
+        variables = {"cursor": "4", "path": str(path)}
         settings_ = JdbcSettings(
-            "jdbc:{{kind}}:{{path}}", "select 5 as id where 5 > {{cursor}}",
+            f"jdbc:{kind}:{{{{path}}}}", "select 5 as id where 5 > {{cursor}}",
             cursors=("cursor",), key_columns=("id",),
         )  # fmt: skip
         with JdbcSession(settings_) as session:

@@ -12,7 +12,7 @@ from dil.operator import amendments
 from dil.run.plan_builder import plan_job
 from tests.backfills import Backfills
 from tests.servers.http_server import HttpServer
-from tests.stories import STEP_MS, Story, day, executor, failing, ids_of, work_unit
+from tests.stories import STEP_MS, Story, day, executor, failing, ids_of, notes_of, work_unit
 
 UNITS = ("a", "b")
 LABELS = {"ms__timelabel__schedule": "@daily", "ms__publish__mode": "window_replace"}
@@ -67,7 +67,7 @@ def test_a_run_after_a_pause_reads_its_own_period_and_records_the_missed_ones(
     first = latest_only.run(day(1))
     after = latest_only.run(day(4))
 
-    assert (first.notes, after.status) == ((), RunStatus.SUCCESS)
+    assert (notes_of(first), after.status) == ((), RunStatus.SUCCESS)
     assert latest_only.rows() == of_days(0, 3)
     missed = {work_unit(number, unit) for number in (1, 2) for unit in UNITS}
     found = statuses(latest_only)
@@ -111,7 +111,7 @@ def test_the_first_run_reads_history_all_the_same(latest_only: Story) -> None:
     report = latest_only.run(day(4))
 
     assert latest_only.rows() == of_days(0, 1, 2, 3)
-    assert report.notes == ()
+    assert notes_of(report) == ()
 
 
 def test_a_period_whose_run_failed_is_not_missed(latest_only: Story, source: HttpServer) -> None:

@@ -12,7 +12,7 @@ from dil.errors import PlanningError
 from dil.model.report import RunStatus
 from tests.jobs import dataset, visible_files
 from tests.servers.rows import generated_row
-from tests.stories import Story, day, ids_of, snapshot
+from tests.stories import Story, day, ids_of, notes_of, snapshot
 
 WHOLE = {
     "ms__publish__mode": "window_replace",
@@ -65,7 +65,7 @@ def test_a_limit_that_takes_new_work_too_is_progress(story: Story) -> None:
     report = story.run(day(4), story.job(ms__work__unit__parallelism__max="4"))
 
     assert report.left == 4
-    assert report.notes == ()
+    assert notes_of(report) == ()
 
 
 def test_work_units_that_infer_unlike_types_are_published_in_one_type(story: Story) -> None:
