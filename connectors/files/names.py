@@ -75,7 +75,7 @@ def filled(template: str, variables: Mapping[str, JsonValue]) -> str:
 
 
 def reads_one_file(properties: Properties) -> bool:
-    """Tell whether a job reads files, one in a work unit; else it lists names (B13.2, B13.3)."""
+    """Return whether a job reads files, one in a work unit; else it lists names (B13.2, B13.3)."""
     return bool(properties.text(_TARGET).strip()) or reads_once(properties)
 
 

@@ -35,7 +35,7 @@ class UnitFile:
 
 
 def reads_once(properties: Properties) -> bool:
-    """Tell whether each file is a work unit."""
+    """Return whether each file is a work unit."""
     return properties.section(FilesSection).once != "none"
 
 

@@ -94,7 +94,7 @@ def payload_entries(properties: Properties) -> list[SecondaryInput]:
 
 
 def sends_file(properties: Properties) -> bool:
-    """Tell whether a job sends a file."""
+    """Return whether a job sends a file."""
     return bool(_binary_entries(properties))
 
 

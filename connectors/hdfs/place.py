@@ -48,7 +48,7 @@ class Place:
 
 
 def lists(template: str) -> bool:
-    """Tell whether a job lists files instead of reading them."""
+    """Return whether a job lists files instead of reading them."""
     return _LIST in template
 
 

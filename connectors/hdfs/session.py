@@ -198,7 +198,7 @@ class FilesSession(ByteSession):
 
 
 def _unpacks(job: Job) -> bool:
-    """Tell whether packed files are unpacked; a dump is a copy, unless the job asks for more."""
+    """Return whether packed files are unpacked; a dump is a copy, unless the job asks for more."""
     is_copy = bool(job.writing.file_name)
     if is_copy and _DECOMPRESS not in job.properties.explicit:
         return False

@@ -215,7 +215,7 @@ class _InflatedBody(ReadStream):
 
 
 def _has_zlib_header(packed: bytes) -> bool:
-    """Tell whether data begins as RFC 1950 section 2.2 says."""
+    """Return whether data begins as RFC 1950 section 2.2 says."""
     head = packed[:2]
     return (
         len(head) == 2  # noqa: PLR2004 - CMF and FLG

@@ -61,7 +61,7 @@ class HttpConnector(Connector):
 
     @classmethod
     def may_repeat_rows(cls, job: Job) -> bool:
-        """Tell whether the method, a key for each row or the job itself allows it."""
+        """Return whether the method, a key for each row or the job itself allows it."""
         return repeats_rows(HttpSettings.of(job))
 
     @classmethod

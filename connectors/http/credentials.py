@@ -50,7 +50,7 @@ class Credentials:
         return self._token
 
     def is_token_refused(self, status: int) -> bool:
-        """Tell whether an answer refuses the token of a grant."""
+        """Return whether an answer refuses the token of a grant."""
         return self._has_grant and status == _UNAUTHORIZED
 
     def reject_token(self) -> None:
@@ -58,7 +58,7 @@ class Credentials:
         self._rejected = self._token
 
     def is_input_stale(self, status: int) -> bool:
-        """Tell whether an answer asks for a new row of the authentication input."""
+        """Return whether an answer asks for a new row of the authentication input."""
         return self._around.renewed is not None and status in self._stale
 
     def renew_input(self) -> None:

@@ -98,7 +98,7 @@ class Exchange:
         return verdict
 
     def _renews(self, answer: requests.Response) -> bool:
-        """Tell whether the answer was due to old credentials, and there are new ones now."""
+        """Return whether the answer was due to old credentials, and there are new ones now."""
         status, retry = answer.status_code, self._settings.renewal
         what = told(answer, self.outgoing.shown)
         if self._credentials.is_token_refused(status) and not self._is_replayed:

@@ -91,7 +91,7 @@ def connection_failure(error: Exception, shown: str) -> SourceError:
 
 
 def may_have_been_done(error: Exception) -> bool:
-    """Tell whether the source may have acted on a request that got no answer."""
+    """Return whether the source may have acted on a request that got no answer."""
     return not any(isinstance(cause, _CONNECTING) for cause in causes_of(error))
 
 

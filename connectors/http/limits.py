@@ -24,7 +24,7 @@ _FORBIDDEN = 403
 
 
 def is_rate_limited(status: int, headers: Mapping[str, str]) -> bool:
-    """Tell whether a refusal is the source's rate limit and not one of the request itself.
+    """Return whether a refusal is the source's rate limit and not one of the request itself.
 
     Some services answer 403 when a limit is used up; they then say that nothing remains.
     """

@@ -30,7 +30,7 @@ def origin_of(uri: str) -> Origin:
 
 
 def is_same_origin(before: str, after: str) -> bool:
-    """Tell whether credentials for one address are meant for another as well.
+    """Return whether credentials for one address are meant for another as well.
 
     So is the same host by https in place of http, on the usual ports; user names in an address,
     which nothing sends, do not count.
@@ -42,7 +42,7 @@ def is_same_origin(before: str, after: str) -> bool:
 
 
 def is_allowed(before: str, after: str, hosts: Iterable[str]) -> bool:
-    """Tell whether ``ms.source.uri.hosts`` names the origin of an address."""
+    """Return whether ``ms.source.uri.hosts`` names the origin of an address."""
     own, other = _without_user(before), _without_user(after)
     return other is not None and any(allows(each, other, own) for each in hosts)
 

@@ -151,7 +151,7 @@ def _body(
 
 
 def _is_repeatable(settings: HttpSettings, values: RequestValues) -> bool:
-    """Tell whether a request may be repeated blindly.
+    """Return whether a request may be repeated blindly.
 
     A POST without a row to send is taken for a query: it reads.
     """

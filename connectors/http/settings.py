@@ -106,7 +106,7 @@ class HttpSettings:
 
 
 def repeats_rows(settings: HttpSettings) -> bool:
-    """Tell whether a request with a payload row may be repeated blindly.
+    """Return whether a request with a payload row may be repeated blindly.
 
     By its method (RFC 9110 section 9.2.2), by the key that it carries, or because the job says so.
     """

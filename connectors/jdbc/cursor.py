@@ -102,7 +102,7 @@ class KeyWatch:
 
     @property
     def leads_on(self) -> bool:
-        """Tell whether there may be rows behind the page: it has rows, and is not short."""
+        """Return whether there may be rows behind the page: it has rows, and is not short."""
         return bool(self._rows) and (self._page_size is None or self._rows >= self._page_size)
 
     def check(self) -> None:
@@ -175,12 +175,12 @@ def with_keys(
 
 
 def looks_like_number(text: JsonValue) -> bool:
-    """Tell whether a cursor may be a number as well as a text."""
+    """Return whether a cursor may be a number as well as a text."""
     return isinstance(text, str) and bool(_NUMBER.fullmatch(text))
 
 
 def may_be_no_text(text: JsonValue) -> bool:
-    """Tell whether a cursor may be a number or a boolean as well as a text."""
+    """Return whether a cursor may be a number or a boolean as well as a text."""
     return looks_like_number(text) or text in ("true", "false")
 
 

@@ -23,17 +23,17 @@ class Kind(StrEnum):
 
     @property
     def is_mysql(self) -> bool:
-        """Tell whether it speaks MySQL's protocol."""
+        """Return whether it speaks MySQL's protocol."""
         return self in {Kind.MYSQL, Kind.MARIADB}
 
     @property
     def is_file(self) -> bool:
-        """Tell whether the database is a file of this machine."""
+        """Return whether the database is a file of this machine."""
         return self in {Kind.SQLITE, Kind.DUCKDB}
 
     @property
     def adapts_texts(self) -> bool:
-        """Tell whether a bound text is compared as whatever stands beside it, even a number."""
+        """Return whether a bound text is compared as whatever stands beside it, even a number."""
         return self in {Kind.POSTGRESQL, Kind.DUCKDB}
 
 

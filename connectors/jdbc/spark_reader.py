@@ -54,7 +54,7 @@ _DOUBTFUL = re.compile(
 
 
 def is_chosen(properties: Properties) -> bool:
-    """Tell whether the job's rows are read by Spark."""
+    """Return whether the job's rows are read by Spark."""
     return properties.section(JdbcSection).reader == "spark"
 
 

@@ -67,7 +67,7 @@ class Statement:
 
     @property
     def reads(self) -> bool:
-        """Tell whether it is a query, as far as its words tell."""
+        """Return whether it is a query, as far as its words tell."""
         found = words(self._pieces)
         if not found or found[0] not in _READING:
             return False
@@ -75,13 +75,13 @@ class Statement:
 
     @property
     def is_query(self) -> bool:
-        """Tell whether it can stand in parentheses, as a table of another query."""
+        """Return whether it can stand in parentheses, as a table of another query."""
         found = words(self._pieces)
         return self.reads and found[0] in {"select", "with", "values", "table", "from"}
 
     @property
     def groups(self) -> bool:
-        """Tell whether its rows come of several rows each, as far as its words tell.
+        """Return whether its rows come of several rows each, as far as its words tell.
 
         A database may then have to read all of them to find one.
         """
@@ -162,7 +162,7 @@ class Statement:
         )
 
     def _is_whole_name(self, number: int) -> bool:
-        """Tell whether a placeholder stands where only the name of a table can stand."""
+        """Return whether a placeholder stands where only the name of a table can stand."""
         code = "".join(
             piece.text if piece.part is Part.CODE and not piece.is_placeholder else " x "
             for piece in self._pieces[:number]
@@ -222,7 +222,7 @@ def _outer_code(cut: Sequence[Piece]) -> str:
 
 
 def _touches(piece: Piece, end: int) -> bool:
-    """Tell whether a neighbour continues a name: with a letter, a dot, or as a quoted name."""
+    """Return whether a neighbour continues a name: with a letter, a dot, or as a quoted name."""
     if piece.is_placeholder or piece.part is Part.NAME:
         return True
     return piece.part is Part.CODE and bool(_NAME_CHARACTER.match(piece.text[end]))

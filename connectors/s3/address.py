@@ -91,7 +91,7 @@ def origin_of(uri: str) -> Origin:
 
 
 def is_of_aws(host: str) -> bool:
-    """Tell whether a host, with or without a port, is one of AWS."""
+    """Return whether a host, with or without a port, is one of AWS."""
     return _AWS_DOMAIN.fullmatch(host) is not None
 
 

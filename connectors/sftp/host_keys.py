@@ -126,7 +126,7 @@ class KnownHost:
 
 
 def _means(patterns: Sequence[str], name: str) -> bool:
-    """Tell whether the names of a line, hashed or with wildcards, mean a host (man sshd)."""
+    """Return whether the names of a line, hashed or with wildcards, mean a host (man sshd)."""
     found = False
     for pattern in patterns:
         if pattern.startswith("|"):

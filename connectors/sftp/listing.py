@@ -48,7 +48,7 @@ def listed_files(
 
 
 def has_wildcards(text: str) -> bool:
-    """Tell whether a path has characters that stand for others."""
+    """Return whether a path has characters that stand for others."""
     return "*" in text or "?" in text
 
 

@@ -63,7 +63,7 @@ def _content(path: str) -> str:
 
 
 def _looks_like_path(text: str) -> bool:
-    """Tell whether a text is a path for sure; what a key begins with is a letter."""
+    """Return whether a text is a path for sure; what a key begins with is a letter."""
     is_begun = text.startswith(("/", "~", "./", "../"))
     return is_begun and len(text) <= _LONGEST_PATH and "\n" not in text
 

@@ -127,7 +127,7 @@ class _Part(Part):
 
 
 def _has_byte(handle: paramiko.SFTPFile, position: int) -> bool:
-    """Tell whether a file has a byte at a position, as its end and a lost connection have none."""
+    """Return whether a file has a byte at a position, which its end and a lost link lack."""
     try:
         return bool(ReadAhead(handle.sftp, handle.handle, position, position + 1).read(1))
     except EOFError:

@@ -122,7 +122,7 @@ def _collect(name: str, extras: frozenset[str], found: dict[str, frozenset[str]]
 
 
 def _is_installed(name: str) -> bool:
-    """Tell whether a library is there; one that is not is for another platform."""
+    """Return whether a library is there; one that is not is for another platform."""
     try:
         metadata.distribution(name)
     except metadata.PackageNotFoundError:

@@ -35,7 +35,7 @@ class Balance:
 
     @property
     def is_complete(self) -> bool:
-        """Tell whether every bracket, string and comment is closed."""
+        """Return whether every bracket, string and comment is closed."""
         return self.depth <= 0 and not self.unclosed
 
 

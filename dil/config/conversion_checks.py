@@ -118,7 +118,7 @@ def _nothing(case: _Case) -> None:
 
 
 def _has_target(case: _Case) -> bool:
-    """Tell whether there is a target schema to check; report when it was not given."""
+    """Return whether there is a target schema to check; report when it was not given."""
     if not case.findings.is_sound(_TARGET):
         return False
     if not case.target:

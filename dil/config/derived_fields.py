@@ -149,7 +149,7 @@ def check_sources(values: Properties, findings: Findings) -> None:
 
 
 def _is_column(path: str, schema: tuple[Column, ...]) -> bool:
-    """Tell whether a path leads to something in the schema (B9.1)."""
+    """Return whether a path leads to something in the schema (B9.1)."""
     if any(column.name == path for column in schema):
         return True
     steps = compile_path(path).steps  # of a search, those before it

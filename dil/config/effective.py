@@ -158,7 +158,7 @@ def report_missing(
 
 
 def _dumps_files(entries: Mapping[str, Entry]) -> bool:
-    """Tell whether a job has no rows, so that its dataset needs no name."""
+    """Return whether a job has no rows, so that its dataset needs no name."""
     written = entries.get("ms.extractor.class")
     return written is not None and names_file_dump(written.text.strip())
 

@@ -148,7 +148,7 @@ class EgressSection(Section):
 
 
 def resumes(values: Properties) -> bool:
-    """Tell whether progress is kept after every row that is sent."""
+    """Return whether progress is kept after every row that is sent."""
     return values.section(EgressSection).resumes and has_payload(values)
 
 

@@ -44,7 +44,7 @@ class Findings:
         self.likely_typos.setdefault(meant, self.notices[-1])
 
     def is_sound(self, *keys: str) -> bool:
-        """Tell whether no problem was found with these properties so far."""
+        """Return whether no problem was found with these properties so far."""
         return not any(problem.key in keys for problem in self.problems)
 
     def move(self, where: Callable[[Problem], Problem]) -> None:

@@ -14,7 +14,7 @@ _HOURS = frozenset("hHkK")
 
 
 def is_ambiguous(parameter: Parameter) -> bool:
-    """Tell whether a watermark is told as a local time that the zone has twice a year.
+    """Return whether a watermark is told as a local time that the zone has twice a year.
 
     A zone id (ZZZ) does not tell the two apart; an offset or a short name (CET, CEST) does.
     """

@@ -17,7 +17,7 @@ class Owners:
         self._users = {_ROOT, os.geteuid(), *(each.st_uid for each in _found(job))}
 
     def own(self, path: Path) -> bool:
-        """Tell whether a path belongs to them, and where it is a link, its target too."""
+        """Return whether a path belongs to them, and where it is a link, its target too."""
         found = _found(path)
         return bool(found) and all(each.st_uid in self._users for each in found)
 
@@ -55,7 +55,7 @@ def _is_open(path: Path) -> bool:
 
 
 def _is_open_to_group(found: os.stat_result) -> bool:
-    """Tell whether others than the owner may write as its group.
+    """Return whether others than the owner may write as its group.
 
     Many systems give each user a group of the same name, and files are then open to it.
     """

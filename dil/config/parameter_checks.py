@@ -87,7 +87,7 @@ def sent_watermarks(values: Properties, planning: PlanningSpec) -> Iterator[Para
 
 
 def sends_low_watermark(values: Properties, planning: PlanningSpec) -> bool:
-    """Tell whether the source is asked from the low watermark on."""
+    """Return whether the source is asked from the low watermark on."""
     return any(as_text(each.value).lower() == "low" for each in sent_watermarks(values, planning))
 
 

@@ -46,7 +46,7 @@ def with_periods(spec: TimelabelSpec, values: Properties, findings: Findings) ->
 
 
 def is_asked_by_window(values: Properties) -> bool:
-    """Tell whether rows of an API go to tables of timelabels, and no named column tells them apart.
+    """Return whether rows of an API go to tables of timelabels and no named column parts them.
 
     They have the label of the window that the API was asked for (timelabels.md 3.2 and 6).
     """
@@ -63,7 +63,7 @@ def is_asked_by_window(values: Properties) -> bool:
 
 
 def _splits(spec: TimelabelSpec, values: Properties, findings: Findings) -> bool:
-    """Tell whether work units are split; what contradicts that goes to findings."""
+    """Return whether work units are split; what contradicts that goes to findings."""
     if SPLIT not in values.explicit:
         return spec.is_dated and is_asked_by_window(values)
     if values.section(TimelabelsSection).split != "units":

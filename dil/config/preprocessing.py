@@ -82,12 +82,12 @@ _EXAMPLE = """\
 
 
 def is_file_dump(values: Properties) -> bool:
-    """Tell whether responses become files as they are."""
+    """Return whether responses become files as they are."""
     return names_file_dump(values.section(ExtractionSection).extractor)
 
 
 def names_file_dump(extractor: str) -> bool:
-    """Tell whether a text names the extractor of file dumps."""
+    """Return whether a text names the extractor of file dumps."""
     text = simple_name(extractor)
     return JAVA_NAMES[PluginKind.EXTRACTOR].get(text, text) == "filedump"
 

@@ -144,7 +144,7 @@ def _entry(
 
 
 def _opens_bracket(line: _Line, lines: list[str], start: int) -> bool:
-    """Tell whether a value is JSON; one that begins in the next line is joined to its key."""
+    """Return whether a value is JSON; one that begins in the next line is joined to its key."""
     if not line.raw[start:] and line.next < len(lines) and _BRACKET.match(lines[line.next]):
         line.append(lines)
     return _BRACKET.match(line.raw, start) is not None

@@ -187,7 +187,7 @@ def _mode_of_table(values: Properties) -> PublishMode:
 
 
 def has_run_folder(values: Properties) -> bool:
-    """Tell whether each run publishes into a folder of its own.
+    """Return whether each run publishes into a folder of its own.
 
     A mode that replaces, and folders by timelabel, need one folder for all runs, so there is one
     unless the path type was written out.

@@ -101,7 +101,7 @@ def _text(path: str, findings: Findings) -> str | None:
 
 
 def _holds_text(text: str, path: str, findings: Findings) -> bool:
-    """Tell whether a file holds no NUL: that is no text, or text in UTF-16."""
+    """Return whether a file holds no NUL: that is no text, or text in UTF-16."""
     where = text.find("\0")
     if where >= 0:
         origin = Origin(path, text.count("\n", 0, where) + 1)

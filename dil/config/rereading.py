@@ -33,7 +33,7 @@ class Parts:
 
     @property
     def appends(self) -> bool:
-        """Tell whether each run only adds files."""
+        """Return whether each run only adds files."""
         return self.publishing.mode is PublishMode.APPEND and not self.is_dump
 
 
@@ -198,7 +198,7 @@ def _check_local_times(parts: Parts, values: Properties, findings: Findings) -> 
 
 
 def _starts_move(planning: PlanningSpec) -> bool:
-    """Tell whether the starts of partitions are other ones from run to run."""
+    """Return whether the starts of partitions are other ones from run to run."""
     if not planning.start.startswith("P"):
         return False
     words = _words(planning)
@@ -208,7 +208,7 @@ def _starts_move(planning: PlanningSpec) -> bool:
 
 
 def _is_read_in_parts(planning: PlanningSpec) -> bool:
-    """Tell whether a partition can be read while it is not over, and its rest when it is."""
+    """Return whether a partition can be read while it is not over, and its rest when it is."""
     is_open = planning.end == "-" or planning.end.startswith("P")
     if not is_open or _starts_move(planning):
         return False

@@ -174,7 +174,7 @@ def check_secondary_input(values: Properties, folder: Path, findings: Findings) 
 
 
 def has_payload(values: Properties) -> bool:
-    """Tell whether there are rows to send."""
+    """Return whether there are rows to send."""
     inputs = values.section(SecondarySection).inputs
     return any(each.category == "payload" and each.format is None for each in inputs)
 

@@ -71,7 +71,7 @@ class TablesSection(Section):
 
 
 def is_of_files(values: Properties) -> bool:
-    """Tell whether rows are published as plain files, and not to a table or a warehouse."""
+    """Return whether rows are published as plain files, and not to a table or a warehouse."""
     is_table = values.section(TablesSection).format is not TableFormat.FILES
     return not is_table and values.section(WarehouseSection).url is None
 

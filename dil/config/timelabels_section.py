@@ -91,7 +91,7 @@ class TimelabelsSection(Section):
 
     @property
     def is_set(self) -> bool:
-        """Tell whether anything names the periods, so that work units have labels."""
+        """Return whether anything names the periods, so that work units have labels."""
         return bool(self.schedule or self.every or self.unit)
 
 
@@ -192,7 +192,7 @@ def _note_zone(
 
 
 def _has_days(spec: TimelabelSpec) -> bool:
-    """Tell whether the periods are days or longer."""
+    """Return whether the periods are days or longer."""
     if spec.unit is not None:
         return spec.unit in {LabelUnit.DAY, LabelUnit.MONTH}
     from dil.text.cron import Level, parse_cron

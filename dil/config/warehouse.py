@@ -82,7 +82,7 @@ class WarehouseSection(Section):
 
 
 def is_timeseries(values: Properties) -> bool:
-    """Tell whether rows go to tables of their timelabels."""
+    """Return whether rows go to tables of their timelabels."""
     section = values.section(WarehouseSection)
     return section.kind is TableKind.TIMESERIES and bool(section.url)
 

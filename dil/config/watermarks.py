@@ -83,7 +83,7 @@ def instant(text: str, zone: str, *, end: bool) -> Instant:
 
 
 def uses_default_zone(texts: Sequence[str]) -> bool:
-    """Tell whether the meaning of any valid text depends on the default zone."""
+    """Return whether the meaning of any valid text depends on the default zone."""
     return any(
         text != _NOW and instant(text, _FAR_ZONE, end=True).zone == _FAR_ZONE for text in texts
     )

@@ -98,7 +98,7 @@ def _container(stored: pa.DataType, children: tuple[Target, ...]) -> pa.DataType
 
 
 def _has_checks(data_type: pa.DataType) -> bool:
-    """Tell whether something inside must not be null."""
+    """Return whether something inside must not be null."""
     if pa.types.is_map(data_type):
         return not data_type.item_field.nullable or _has_checks(data_type.item_type)
     if not pa.types.is_nested(data_type):

@@ -123,7 +123,7 @@ class SchemaContract(Converter):
         return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
 
     def _is_native(self, column: pa.Array, field: pa.Field) -> bool:
-        """Tell whether a column has a type of its own where the raw form has the source's text.
+        """Return whether a column has a type of its own where the raw form has the source's text.
 
         Dates of a database are no text: the typing behind this step judges them.
         """
@@ -219,7 +219,7 @@ def _known_fields(known_schema: str) -> tuple[pa.Field, ...]:
 
 
 def _reads_freely(job: Job) -> bool:
-    """Tell whether rows are read as they are; not where members are keys of a map."""
+    """Return whether rows are read as they are; not where members are keys of a map."""
     declared = job.extraction.output_schema
     if job.conversion.contract is ContractMode.EVOLVE or not declared or _has_map(declared):
         return False

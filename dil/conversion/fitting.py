@@ -197,7 +197,7 @@ def _is_decimal(array: pa.Array) -> bool:
 
 
 def _same_time(a: pa.DataType, b: pa.DataType) -> bool:
-    """Tell whether two types count the same kind of time in different units."""
+    """Return whether two types count the same kind of time in different units."""
     if pa.types.is_timestamp(a) and pa.types.is_timestamp(b):
         return bool(a.tz == b.tz)
     return bool(
@@ -207,7 +207,7 @@ def _same_time(a: pa.DataType, b: pa.DataType) -> bool:
 
 
 def _has_not_null(data_type: pa.DataType) -> bool:
-    """Tell whether something inside must not be null."""
+    """Return whether something inside must not be null."""
     if pa.types.is_map(data_type):
         return not data_type.item_field.nullable or _has_not_null(data_type.item_type)
     if not pa.types.is_nested(data_type):

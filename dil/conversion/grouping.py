@@ -75,7 +75,7 @@ class Grouping:
         self._held_rows = sum(batch.num_rows for batch in batches)
 
     def _changes_within(self, batch: pa.RecordBatch) -> bool:
-        """Tell whether a group ends by a change before or inside a batch that does not fill it."""
+        """Return whether a group ends by a change before or in a batch that does not fill it."""
         if not self._breaks_on:
             return False
         before = [self._held[-1].slice(self._held[-1].num_rows - 1)] if self._held else []

@@ -63,7 +63,7 @@ def _as(array: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def _is_record(part: Part) -> bool:
-    """Tell whether a part holds records; ``{}`` alone is taken for a map without entries."""
+    """Return whether a part holds records; ``{}`` alone is taken for a map without entries."""
     _, array = part
     if pa.types.is_map(array.type):
         return len(items_of(array)) == 0

@@ -48,7 +48,7 @@ class KnownTypes(Converter):
         yield pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields, batch.schema.metadata))
 
     def _is_settled(self, field: pa.Field) -> bool:
-        """Tell whether a column is news, or has its known type already."""
+        """Return whether a column is news, or has its known type already."""
         known = self._known.get(field.name)
         return known is None or bool(known.type == field.type)
 

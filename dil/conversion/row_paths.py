@@ -48,7 +48,7 @@ def find_column(batch: pa.RecordBatch, text: str) -> pa.Array | None:
 
 
 def _is_from_end(step: Step) -> bool:
-    """Tell whether a step counts from the end; in a dot path it does not, in rows."""
+    """Return whether a step counts from the end; in a dot path it does not, in rows."""
     return isinstance(step, int) and step < 0
 
 

@@ -45,7 +45,7 @@ class Verdict:
 
     @property
     def passes(self) -> bool:
-        """Tell whether the rule holds."""
+        """Return whether the rule holds."""
         threshold = self.attributes.threshold
         if self.attributes.criteria == "success":
             return self.percent >= threshold

@@ -85,7 +85,7 @@ def joined(
 
 
 def is_spent(run: RunContext, shared: Shared | None = None) -> bool:
-    """Tell whether the run's quota is spent, so that no more work units need to begin."""
+    """Return whether the run's quota is spent, so that no more work units need to begin."""
     if run.coordinator is None:
         return False
     with _services(run, shared) as services:

@@ -43,7 +43,7 @@ class Coordinated:
         return quota_spent(why) if why else None
 
     def ends_by_itself(self, stopped: Failure) -> bool:
-        """Tell whether a stopped run may finish what is under way, because nothing more begins."""
+        """Return whether a stopped run may finish what is under way, as nothing more begins."""
         if self.desk is None or stopped.code != QuotaError.code:
             return False
         self.desk.quota_spent(stopped.error)

@@ -66,12 +66,12 @@ class SparkSettings:
 
 
 def is_submitted(environ: Mapping[str, str]) -> bool:
-    """Tell whether spark-submit started this process."""
+    """Return whether spark-submit started this process."""
     return "PYSPARK_GATEWAY_PORT" in environ
 
 
 def is_on_cluster(environ: Mapping[str, str]) -> bool:
-    """Tell whether spark-submit put this driver on a machine of the cluster's choice."""
+    """Return whether spark-submit put this driver on a machine of the cluster's choice."""
     if not is_submitted(environ):
         return False
     from pyspark import SparkConf, SparkContext

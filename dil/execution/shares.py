@@ -19,7 +19,7 @@ _PART = 3
 
 
 def overlaps(job: Job) -> bool:
-    """Tell whether several work units of the job may be read in one process at a time.
+    """Return whether several work units of the job may be read in one process at a time.
 
     Plug-ins were written for one at a time, unless their connector says otherwise.
     """

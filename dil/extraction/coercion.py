@@ -110,7 +110,7 @@ def _column(values: Sequence[Any], field: pa.Field, place: Place) -> pa.Array:
 
 
 def _is_native(kinds: set[type], kind: pa.DataType, values: Sequence[Any]) -> bool:
-    """Tell whether Arrow would take all values as they are, without changing any."""
+    """Return whether Arrow would take all values as they are, without changing any."""
     if pa.types.is_list(kind) and kinds <= {list}:
         elements = set(map(type, chain.from_iterable(value for value in values if value)))
         return elements - {type(None)} <= _NATIVE.get(kind.value_type, set())

@@ -51,5 +51,5 @@ def _fix(kind: str) -> str:
 
 
 def is_utf8(charset: str) -> bool:
-    """Tell whether text of a character set is UTF-8 as it is."""
+    """Return whether text of a character set is UTF-8 as it is."""
     return codecs.lookup(charset).name in _UTF8

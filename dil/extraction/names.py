@@ -30,7 +30,7 @@ class NameCleansing:
         return self._clean[name]
 
     def could_come_from_another(self, name: str) -> bool:
-        """Tell whether a cleansed name can be the result of a replacement."""
+        """Return whether a cleansed name can be the result of a replacement."""
         return self._replacement in name
 
     def register(self, names: Iterable[str], path: str) -> bool:

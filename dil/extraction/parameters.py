@@ -105,7 +105,7 @@ def evaluate(
 
 
 def differs_by_load(parameters: Iterable[Parameter]) -> bool:
-    """Tell whether a full run asks for something else than an incremental one (B6.2)."""
+    """Return whether a full run asks for something else than an incremental one (B6.2)."""
     return any(
         parameter.type == "list"
         and isinstance(parameter.value, list | tuple)
@@ -115,7 +115,7 @@ def differs_by_load(parameters: Iterable[Parameter]) -> bool:
 
 
 def _is_sent(name: str, value: JsonValue, parameters: Sequence[Parameter]) -> bool:
-    """Tell whether a parameter is sent when nothing consumes it."""
+    """Return whether a parameter is sent when nothing consumes it."""
     if name.startswith("tmp"):
         return False
     is_session = any(p.name == name and p.type == "session" for p in parameters)

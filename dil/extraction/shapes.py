@@ -83,7 +83,7 @@ class Numbers:
 
     @property
     def _is_wide(self) -> bool:
-        """Tell whether some integer has no exact double."""
+        """Return whether some integer has no exact double."""
         return self.high > EXACT_IN_DOUBLE or self.low < -EXACT_IN_DOUBLE
 
     def _note(self, *, fractions: bool, decimals: bool) -> None:
@@ -137,7 +137,7 @@ class Shape:
             self.items.widen(other.items)
 
     def holds_decimals(self) -> bool:
-        """Tell whether a column, here or below, needs decimals: then its doubles count as well.
+        """Return whether a column, here or below, needs decimals: then its doubles count as well.
 
         A page that was taken over by ``widen`` must be observed again, since its doubles were not
         measured.

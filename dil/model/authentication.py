@@ -94,7 +94,7 @@ class Authentication(Setting):
 
     @property
     def is_fetched(self) -> bool:
-        """Tell whether the token comes from the coordinator, not from the job file."""
+        """Return whether the token comes from the coordinator, not from the job file."""
         return self.method == "oauth2"
 
     def without_grant(self) -> Authentication:

@@ -63,7 +63,7 @@ class WorkUnitOutcome:
 
     @property
     def succeeded(self) -> bool:
-        """Tell whether the work unit was published."""
+        """Return whether the work unit was published."""
         return self.high is not None
 
 
@@ -211,5 +211,5 @@ class RunRecord:
 
     @property
     def is_open(self) -> bool:
-        """Tell whether the run ended without a commit, so that its staged work was never used."""
+        """Return whether the run ended without a commit, so that its staged work was never used."""
         return not self.committed and self.status in OPEN_STATUSES

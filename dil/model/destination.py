@@ -110,7 +110,7 @@ class WarehouseSpec:
 
     @property
     def is_native(self) -> bool:
-        """Tell whether labels are partitions of the database."""
+        """Return whether labels are partitions of the database."""
         return self.kind is TableKind.TIMESERIES and self.physical is Physical.NATIVE
 
     @property
@@ -121,7 +121,7 @@ class WarehouseSpec:
 
     @property
     def keeps_readings(self) -> bool:
-        """Tell whether a work unit's rows of one label stay when it is read for another.
+        """Return whether a work unit's rows of one label stay when it is read for another.
 
         Work units without a time have the label of their run: each label has a reading of its own.
         """

@@ -28,7 +28,7 @@ class UnitRecord:
 
     @property
     def succeeded_once(self) -> bool:
-        """Tell whether a successful high watermark is known."""
+        """Return whether a successful high watermark is known."""
         return self.high is not None and self.high > self.low
 
 
@@ -67,7 +67,7 @@ class History(Protocol):
     """
 
     def is_empty(self) -> bool:
-        """Tell whether no work unit of this job was ever recorded."""
+        """Return whether no work unit of this job was ever recorded."""
 
     def lowest(self) -> int | None:
         """Return the earliest partition start, epoch ms UTC, of any unit that was ever recorded."""

@@ -13,5 +13,5 @@ class Interval(msgspec.Struct, frozen=True, order=True, gc=False):
 
     @property
     def is_empty(self) -> bool:
-        """Tell whether no instant lies inside."""
+        """Return whether no instant lies inside."""
         return self.low >= self.high

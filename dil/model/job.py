@@ -278,13 +278,13 @@ class PublishingSpec:
 
     @property
     def is_one_folder_of_files(self) -> bool:
-        """Tell whether readers open one folder of plain files for the rows of all runs."""
+        """Return whether readers open one folder of plain files for the rows of all runs."""
         is_files = self.warehouse is None and self.table.format is TableFormat.FILES
         return is_files and not self.run_folder
 
     @property
     def is_of_one_time(self) -> bool:
-        """Tell whether the rows of a run are a snapshot, so that older ones do not go with them."""
+        """Return whether the rows of a run are a snapshot, so that older ones do not join them."""
         finds_missing = self.merge is not None and self.merge.deletes_missing
         return self.mode is PublishMode.REPLACE or finds_missing
 

@@ -49,7 +49,7 @@ class Path:
 
     @property
     def is_place(self) -> bool:
-        """Tell whether the path can only ever mean one place."""
+        """Return whether the path can only ever mean one place."""
         return self.reach is Reach.PLACE
 
     @property
@@ -66,7 +66,7 @@ class Path:
 
 
 def is_jsonpath(text: str) -> bool:
-    """Tell whether a text is JSONPath, and not a dot path."""
+    """Return whether a text is JSONPath, and not a dot path."""
     return text == "$" or text.startswith(("$.", "$["))
 
 

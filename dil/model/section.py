@@ -59,12 +59,12 @@ class ValueType(StrEnum):
 
     @property
     def spans_lines(self) -> bool:
-        """Tell whether a value may go on over lines until its brackets balance."""
+        """Return whether a value may go on over lines until its brackets balance."""
         return self in {ValueType.JSON_OBJECT, ValueType.JSON_ARRAY, ValueType.WORD_OR_OBJECT}
 
     @property
     def is_json(self) -> bool:
-        """Tell whether the value always is JSON."""
+        """Return whether the value always is JSON."""
         return self in {ValueType.JSON_OBJECT, ValueType.JSON_ARRAY}
 
 

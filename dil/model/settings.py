@@ -151,17 +151,17 @@ class Pagination(Setting):
 
     @property
     def is_on(self) -> bool:
-        """Tell whether pages are walked by start, size or number."""
+        """Return whether pages are walked by start, size or number."""
         return bool(self.initial_values) or any(name.strip() for name in self.fields)
 
     @property
     def is_named(self) -> bool:
-        """Tell whether answers themselves say that there is another page."""
+        """Return whether answers themselves say that there is another page."""
         return bool(self.next or self.more)
 
     @property
     def has_cap(self) -> bool:
-        """Tell whether a walk ends at some number of pages or rows."""
+        """Return whether a walk ends at some number of pages or rows."""
         return self.max_pages is not None or self.max_rows is not None
 
 
@@ -320,7 +320,7 @@ class SecondaryInput(Setting):
 
     @property
     def is_opened(self) -> bool:
-        """Tell whether the job asks for ENC(...) texts in its fields to be decrypted."""
+        """Return whether the job asks for ENC(...) texts in its fields to be decrypted."""
         return self.encrypted or self.category == "authentication"
 
 

@@ -47,5 +47,5 @@ class TimelabelSpec:
 
     @property
     def leaves_out(self) -> bool:
-        """Tell whether runs leave out windows of the past."""
+        """Return whether runs leave out windows of the past."""
         return self.is_dated and (self.first_period or not self.catches_up)

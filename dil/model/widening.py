@@ -39,7 +39,7 @@ def widened_word(data_type: pa.DataType) -> bytes:
 
 
 def is_number(data_type: pa.DataType) -> bool:
-    """Tell whether a type is of integers, fractions or decimals."""
+    """Return whether a type is of integers, fractions or decimals."""
     kinds = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
     return any(is_kind(data_type) for is_kind in kinds)
 

@@ -87,7 +87,7 @@ def _seen(field: pa.Field, values: pa.Array, path: str, left_out: list[str]) -> 
 
 
 def _is_guess(kind: pa.DataType) -> bool:
-    """Tell whether a type is one that a column without values is given."""
+    """Return whether a type is one that a column without values is given."""
     if pa.types.is_list(kind):
         return _is_guess(kind.value_type)
     if pa.types.is_map(kind):
@@ -96,7 +96,7 @@ def _is_guess(kind: pa.DataType) -> bool:
 
 
 def _has_value(value: object) -> bool:
-    """Tell whether there is a value at any depth; an empty text is one."""
+    """Return whether there is a value at any depth; an empty text is one."""
     if isinstance(value, list | tuple):
         return any(map(_has_value, value))
     return value is not None

@@ -193,7 +193,7 @@ def _walk(value: object) -> Iterator[Secret]:
 
 
 def _is_path(value: object) -> bool:
-    """Tell whether a private key is named by its file, absolute by now, and not written out."""
+    """Return whether a private key is named by its file, absolute by now, and not written out."""
     return isinstance(value, Secret) and value.reveal().startswith(("/", "~"))
 
 

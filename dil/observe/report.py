@@ -251,7 +251,7 @@ def _again(report: RunReport) -> str:
 
 
 def _may_pass(failure: ReportedFailure) -> bool:
-    """Tell whether nothing has to be changed before the job is run again."""
+    """Return whether nothing has to be changed before the job is run again."""
     return failure.code == "DIL-SRC-TRANSIENT" or not failure.fix
 
 

@@ -22,7 +22,7 @@ class BareHistory:
         self._highs = highs
 
     def is_empty(self) -> bool:
-        """Tell whether the mapping is empty."""
+        """Return whether the mapping is empty."""
         return not self._highs
 
     def lowest(self, units: Sequence[Unit], starts: Sequence[int]) -> int | None:

@@ -180,7 +180,7 @@ def shape(spec: PlanningSpec) -> str:
 
 
 def extends(spec: PlanningSpec, known: str, *, now_ms: int) -> bool:
-    """Tell whether a job has the partitions of a recorded shape, and at most earlier ones beside.
+    """Return whether a job has the partitions of a recorded shape, and at most earlier ones beside.
 
     The partitions up to now count: those are the ones that may have records.
     """

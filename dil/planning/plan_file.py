@@ -76,7 +76,7 @@ def decode_plan(content: bytes, name: str) -> SavedPlan:
 
 
 def is_plan(content: bytes) -> bool:
-    """Tell whether a file is one that ``encode_plan`` wrote, of whatever format."""
+    """Return whether a file is one that ``encode_plan`` wrote, of whatever format."""
     try:
         return msgspec.json.decode(content, type=_Named).checksum != ""
     except (msgspec.MsgspecError, ValueError):

@@ -45,7 +45,7 @@ class Labels:
 
     @property
     def by_low(self) -> bool:
-        """Tell whether the label is that of the partition's low, and not of its end."""
+        """Return whether the label is that of the partition's low, and not of its end."""
         return self.spec.unit is not None
 
 

@@ -71,7 +71,7 @@ class UnitHistory:
         return len(self.regular) + len(self.retries)
 
     def has_first_reading(self) -> bool:
-        """Tell whether a partition is due that was never tried, or never read by its record."""
+        """Return whether a partition is due that was never tried, or never read by its record."""
         return any(index not in self.highs for index in self.regular)
 
     def not_due(self) -> list[int]:
@@ -163,7 +163,7 @@ def look_up(
 
 
 def _was_read(coverage: Coverage, partitions: Partitions) -> bool:
-    """Tell whether the one partition of a unit succeeded, from the coverage row alone.
+    """Return whether the one partition of a unit succeeded, from the coverage row alone.
 
     Of many files known that saves a look-up each.
     """

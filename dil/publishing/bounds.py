@@ -127,7 +127,7 @@ def refuse_strange_intent(
 
 
 def is_inside(path: str, folder: str, filesystem: Filesystem) -> bool:
-    """Tell whether a path is below a folder, whatever links and ``..`` it goes through.
+    """Return whether a path is below a folder, whatever links and ``..`` it goes through.
 
     The file itself may be a link: it is moved or deleted, not what it leads to.
     """
@@ -205,7 +205,7 @@ class _Limits:
         return self._filesystem.exists(f"{folder}/{META}")
 
     def _is_below(self, path: str, root: str) -> bool:
-        """Tell whether a file is below a folder, as ``is_inside`` does."""
+        """Return whether a file is below a folder, as ``is_inside`` does."""
         if "\0" in path or ".." in path.split("/"):
             return False
         parent, real = self._resolved(path.rpartition("/")[0]), self._resolved(root)
@@ -218,7 +218,7 @@ class _Limits:
 
 
 def _is_where_it_says(folder: str, base: str, filesystem: Filesystem) -> bool:
-    """Tell whether no link below ``base`` leads a folder elsewhere."""
+    """Return whether no link below ``base`` leads a folder elsewhere."""
     below = folder[len(base.rstrip("/")) :]
     return filesystem.real_path(folder) == join(filesystem.real_path(base), below)
 

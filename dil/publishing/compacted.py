@@ -12,12 +12,12 @@ VERB = "compact"
 
 
 def is_of_many(file: PublishedFile) -> bool:
-    """Tell whether a file of ours holds rows that were put together from several work units."""
+    """Return whether a file of ours holds rows that were put together from several work units."""
     return bool(file.run_id) and not file.signature
 
 
 def is_compaction(commit: Commit) -> bool:
-    """Tell whether a commit puts files together: then it is all of it, or nothing."""
+    """Return whether a commit puts files together: then it is all of it, or nothing."""
     return commit.act is not None and commit.act.verb == VERB
 
 

@@ -79,7 +79,7 @@ class DeltaLog:
         return 0 if table is None else table.version() + 1
 
     def has(self, intent: Intent) -> bool:
-        """Tell whether the table has the application transaction of an intent."""
+        """Return whether the table has the application transaction of an intent."""
         table = self._table()
         return table is not None and _has(table, intent)
 
@@ -119,7 +119,7 @@ class DeltaLog:
         make_durable(self._filesystem, paths)
 
     def marks_deleted_rows(self) -> bool:
-        """Tell whether the table's protocol knows deletion vectors."""
+        """Return whether the table's protocol knows deletion vectors."""
         from dil.publishing.delta_vacuum import marks_deleted_rows
 
         table = self._table()

@@ -73,7 +73,7 @@ def _flat_columns(footer: pq.FileMetaData, schema: pa.Schema) -> list[tuple[int,
 
 
 def _has_nan(file: pq.ParquetFile, names: Sequence[str]) -> bool:
-    """Tell whether columns of floats hold NaN, which footers leave out of their bounds.
+    """Return whether columns of floats hold NaN, which footers leave out of their bounds.
 
     To some readers it is larger than every number.
     """

@@ -52,7 +52,7 @@ class NewestTable:
         return self._table
 
     def _is_continued(self) -> bool:
-        """Tell whether the log still has the transaction that was its newest.
+        """Return whether the log still has the transaction that was its newest.
 
         Somebody may have moved the folder away, and another table may be in its place.
         """

@@ -13,7 +13,7 @@ from dil.storage import Filesystem
 
 
 def marks_deleted_rows(table: DeltaTable) -> bool:
-    """Tell whether files may be beside those of rows that say which rows are deleted."""
+    """Return whether files may be beside those of rows that say which rows are deleted."""
     return "deletionVectors" in (table.protocol().reader_features or ())
 
 

@@ -64,7 +64,7 @@ def _check_folders(root: str, path: str, filesystem: Filesystem) -> None:
 
 
 def folds_names(spec: PublishingSpec, filesystem: Filesystem) -> bool:
-    """Tell whether the store takes names for one that differ in letter case, as macOS does.
+    """Return whether the store takes names for one that differ in letter case, as macOS does.
 
     To be asked while a run has a staging folder.
     """
@@ -196,7 +196,7 @@ def _owners(job: Job, reports: Sequence[TaskReport], filesystem: Filesystem) -> 
 
 
 def _is_other(job: Job, owner: str | None, report: TaskReport) -> bool:
-    """Tell whether a file of the work unit ``owner`` is another one than a report's.
+    """Return whether a file of the work unit ``owner`` is another one than a report's.
 
     Another version of the same file is none, nor is, where there are no time partitions, the same
     unit, whose range begins elsewhere by now.
@@ -223,7 +223,7 @@ def _identity(unit: str) -> str:
 
 
 def is_lost(move: Move, filesystem: Filesystem) -> bool:
-    """Tell whether a file that was to be published is neither staged nor published."""
+    """Return whether a file that was to be published is neither staged nor published."""
     if filesystem.exists(move.source):
         return False
     path = filesystem.path_of(move.target.uri)
@@ -239,7 +239,7 @@ def lost_moves(moves: Sequence[Move], filesystem: Filesystem) -> tuple[Move, ...
 
 
 def is_in_place(move: Move, filesystem: Filesystem) -> bool:
-    """Tell whether a dumped file is at its name already, and not staged any more."""
+    """Return whether a dumped file is at its name already, and not staged any more."""
     return (
         move.target.is_dump and not filesystem.exists(move.source) and not is_lost(move, filesystem)
     )

@@ -95,7 +95,7 @@ class IcebergLog:
         return max(numbers, default=-1) + 1
 
     def has(self, intent: Intent) -> bool:
-        """Tell whether the table has the commit of an intent."""
+        """Return whether the table has the commit of an intent."""
         table = self._table()
         return table is not None and _has(table, intent)
 
@@ -136,7 +136,7 @@ class IcebergLog:
             make_durable(self._filesystem, [path_of(table.metadata_location)])
 
     def marks_deleted_rows(self) -> bool:
-        """Tell whether the table has files of deletes."""
+        """Return whether the table has files of deletes."""
         table = self._table()
         return table is not None and marks_deleted_rows(table)
 

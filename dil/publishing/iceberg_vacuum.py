@@ -21,7 +21,7 @@ _LIST = "vacuum.json"
 
 
 def marks_deleted_rows(table: Table) -> bool:
-    """Tell whether files beside those of rows say which rows are deleted."""
+    """Return whether files beside those of rows say which rows are deleted."""
     snapshot = table.current_snapshot()
     return snapshot is not None and any(
         each.content == ManifestContent.DELETES

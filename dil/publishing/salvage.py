@@ -110,7 +110,7 @@ def abandon(
 
 
 def _has_landed(intent: Intent, spec: PublishingSpec, filesystem: Filesystem) -> bool:
-    """Tell whether readers see the rows of an intent."""
+    """Return whether readers see the rows of an intent."""
     destination, moves = destination_for(spec, filesystem), intent.commit.moves
     if spec.warehouse is None:
         live = {file.uri for file in destination.live()}
@@ -209,7 +209,7 @@ def _without(
 
 
 def _is_of(file: PublishedFile, lost: Collection[str]) -> bool:
-    """Tell whether a published file is of one of these work units.
+    """Return whether a published file is of one of these work units.
 
     A file that no manifest knows has no signature; its name tells its work unit.
     """

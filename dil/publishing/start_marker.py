@@ -132,7 +132,7 @@ class StartMarker:
             _LOG.warning("the start marker stays: %s", error.message)
 
     def _goes_on_from(self, mark: Mark) -> bool:
-        """Tell whether this run knows the progress that an attempt kept."""
+        """Return whether this run knows the progress that an attempt kept."""
         return mark.run_id == self._run.run_id or bool(self._run.resume_from.get(self._signature))
 
     def _answers(self, mark: Mark) -> str:

@@ -51,7 +51,7 @@ class TableLog(Protocol):
         """Return a number that is larger than that of every commit which the table has."""
 
     def has(self, intent: Intent) -> bool:
-        """Tell whether the table has the commit of an intent."""
+        """Return whether the table has the commit of an intent."""
 
     def require_fit(self, commit: Commit, live: frozenset[str]) -> None:
         """Refuse staged files whose columns the table cannot take; ``live`` are its files' URIs.
@@ -72,7 +72,7 @@ class TableLog(Protocol):
         """Return when a power cut can no longer take away what was written since the intent."""
 
     def marks_deleted_rows(self) -> bool:
-        """Tell whether another program marked rows as deleted beside the files that hold them."""
+        """Return whether another program marked rows as deleted beside the files that hold them."""
 
     def vacuum(self, hours: int, now_ms: int, *, is_look: bool) -> tuple[str, ...]:
         """Delete the files of versions that were replaced so long ago; return their paths.

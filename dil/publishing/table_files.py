@@ -100,7 +100,7 @@ def _is_there(move: Move, filesystem: Filesystem) -> bool:
 
 
 def replaces_everything(spec: PublishingSpec, commit: Commit) -> bool:
-    """Tell whether nothing that the table holds may stay, whoever wrote it."""
+    """Return whether nothing that the table holds may stay, whoever wrote it."""
     return spec.mode is PublishMode.REPLACE and commit.act is None
 
 

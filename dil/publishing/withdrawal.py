@@ -119,7 +119,7 @@ def _kept(filesystem: Filesystem, folder: str) -> tuple[Move, ...]:
 
 
 def _is_taken(filesystem: Filesystem, move: Move) -> bool:
-    """Tell whether a later dumped file has the name of a withdrawn one."""
+    """Return whether a later dumped file has the name of a withdrawn one."""
     return move.target.is_dump and filesystem.exists(filesystem.path_of(move.target.uri))
 
 

@@ -60,7 +60,7 @@ class Keyed:
         return [name for name in self.columns if name in schema.names]
 
     def has_keys(self, schema: pa.Schema) -> bool:
-        """Tell whether a file has all columns of the key."""
+        """Return whether a file has all columns of the key."""
         return all(name in schema.names for name in self.spec.keys)
 
     def check(self) -> None:

@@ -384,7 +384,7 @@ def may_hold(groups: pa.Table, keys: pa.Table) -> pa.Array:
 
 
 def _is_within(group: pa.Table, keys: pa.Table) -> bool:
-    """Tell whether a key is within all bounds of a row group."""
+    """Return whether a key is within all bounds of a row group."""
     is_here = pa.repeat(pa.scalar(value=True), keys.num_rows)
     for name in keys.column_names:
         low, high = group[f"low_{name}"][0], group[f"high_{name}"][0]

@@ -38,7 +38,7 @@ class Schemas:
 
     @property
     def is_widened(self) -> bool:
-        """Tell whether a known column has another type now."""
+        """Return whether a known column has another type now."""
         return has_other_types(self.known, self.target)
 
 

@@ -77,7 +77,7 @@ class Reshaping:
 
     @property
     def detects_missing(self) -> bool:
-        """Tell whether rows are to be deleted whose key this run did not read."""
+        """Return whether rows are to be deleted whose key this run did not read."""
         return self.merge is not None and self.merge.deletes_missing and self.is_whole
 
 
@@ -100,7 +100,7 @@ def reshape(work: Reshaping, finished: Sequence[Finished], filesystem: Filesyste
 
 
 def fits_as_it_is(work: Reshaping, finished: Sequence[Finished]) -> bool:
-    """Tell whether staged files have one schema, that of the dataset, and nothing is merged.
+    """Return whether staged files have one schema, that of the dataset, and nothing is merged.
 
     Raises:
         ConversionError: no column tells of deletes.
@@ -156,7 +156,7 @@ def _has_unlike_schemas(work: Reshaping, finished: Sequence[Finished]) -> bool:
 
 
 def _fits(known: str, text: str) -> bool:
-    """Tell whether no known column comes in another type; null or not is no other type."""
+    """Return whether no known column comes in another type; null or not is no other type."""
     types = dict(line.partition(": ")[::2] for line in known.replace(" not null", "").splitlines())
     lines = (line.partition(": ")[::2] for line in text.replace(" not null", "").splitlines())
     return all(types.get(name, kind) == kind for name, kind in lines)

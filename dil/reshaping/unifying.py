@@ -140,7 +140,7 @@ def _clash(
 
 
 def _is_seen(declared: pa.DataType, seen: pa.DataType) -> bool:
-    """Tell whether every type inside was found with values, so that more rows tell no more."""
+    """Return whether every type inside was found with values, so that more rows tell no more."""
     if pa.types.is_null(seen):
         return False
     if pa.types.is_struct(declared):
@@ -158,7 +158,7 @@ def kind(data_type: pa.DataType) -> str:
 
 
 def differs(schema: pa.Schema, target: pa.Schema, form: OutputFormat) -> bool:
-    """Tell whether a file of a schema is not one of the target as it is.
+    """Return whether a file of a schema is not one of the target as it is.
 
     A missing column is null to every reader but that of CSV, which goes by the place of a cell.
     """
@@ -168,7 +168,7 @@ def differs(schema: pa.Schema, target: pa.Schema, form: OutputFormat) -> bool:
 
 
 def has_other_types(schema: pa.Schema, target: pa.Schema) -> bool:
-    """Tell whether a column of a schema has another type in the target."""
+    """Return whether a column of a schema has another type in the target."""
     return any(
         kind(field.type) != kind(target.field(field.name).type)
         for field in schema

@@ -19,12 +19,12 @@ _VERSION = re.compile(r"v[0-9]+:")
 
 
 def is_reference(text: str) -> bool:
-    """Tell whether a text stands for a secret: ENC(...), env:NAME or file:PATH, as a whole."""
+    """Return whether a text stands for a secret: ENC(...), env:NAME or file:PATH, as a whole."""
     return any(form.fullmatch(text) for form in (ENCRYPTED, ENVIRONMENT, FILE))
 
 
 def is_encrypted(text: str) -> bool:
-    """Tell whether a whole text is ``ENC(...)``."""
+    """Return whether a whole text is ``ENC(...)``."""
     return ENCRYPTED.fullmatch(text) is not None
 
 

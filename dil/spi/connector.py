@@ -243,7 +243,7 @@ class Connector(ABC):
 
     @classmethod
     def may_repeat_rows(cls, job: Job) -> bool:
-        """Tell whether a payload row may be sent again when nobody knows whether it was taken.
+        """Return whether a payload row may be sent again when nobody knows whether it was taken.
 
         Where it may not, a lost work unit is not sent again before somebody has looked.
         """

@@ -87,7 +87,7 @@ class SendingSection(Section):
 
     @property
     def is_safe(self) -> bool:
-        """Tell whether requests only read and have no body (RFC 9110 section 9.2.1)."""
+        """Return whether requests only read and have no body (RFC 9110 section 9.2.1)."""
         return self.method in {"GET", "GET_XE"}
 
 

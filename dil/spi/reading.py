@@ -117,7 +117,7 @@ def as_array(value: JsonValue, where: str = "") -> list[JsonValue]:
 
 
 def is_scalar(value: JsonValue) -> bool:
-    """Tell whether a value is neither array nor object."""
+    """Return whether a value is neither array nor object."""
     return not isinstance(value, list | Mapping)
 
 

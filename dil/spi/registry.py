@@ -154,12 +154,12 @@ def built_in_sections(group: str) -> tuple[type[Section], ...]:
 
 
 def is_built_in(ref: ClassRef) -> bool:
-    """Tell whether a class came from the table of built-in names."""
+    """Return whether a class came from the table of built-in names."""
     return any(str(ref) in table.values() for table in BUILT_IN.values())
 
 
 def is_own(text: str) -> bool:
-    """Tell whether a text names a class by its Python path, so that it has to be imported."""
+    """Return whether a text names a class by its Python path, so that it has to be imported."""
     return not text.startswith(JAVA_PACKAGES) and (":" in text or "." in text)
 
 

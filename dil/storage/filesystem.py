@@ -54,7 +54,7 @@ class Filesystem(ABC):
 
     @abstractmethod
     def exists(self, path: str) -> bool:
-        """Tell whether a file or folder is there."""
+        """Return whether a file or folder is there."""
 
     @abstractmethod
     def move(self, source: str, target: str, *, mode: int | None = None) -> None:
@@ -79,7 +79,7 @@ class Filesystem(ABC):
 
     @abstractmethod
     def is_folder(self, path: str) -> bool:
-        """Tell whether a folder is there, or a link to one."""
+        """Return whether a folder is there, or a link to one."""
 
     @abstractmethod
     def real_path(self, path: str) -> str:

@@ -99,7 +99,7 @@ class LocalFilesystem(Filesystem):
                 temporary.unlink(missing_ok=True)
 
     def exists(self, path: str) -> bool:
-        """Tell whether a file or folder is there."""
+        """Return whether a file or folder is there."""
         return Path(path).exists()
 
     def move(self, source: str, target: str, *, mode: int | None = None) -> None:
@@ -138,7 +138,7 @@ class LocalFilesystem(Filesystem):
                     raise
 
     def is_folder(self, path: str) -> bool:
-        """Tell whether a folder is there, or a link to one."""
+        """Return whether a folder is there, or a link to one."""
         return Path(path).is_dir()
 
     def real_path(self, path: str) -> str:

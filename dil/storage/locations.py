@@ -106,7 +106,7 @@ def on_file_system(text: str, system: str) -> str:
 
 
 def is_this_machine(system: str) -> bool:
-    """Tell whether the URI of a file system, one without a path, is that of this machine."""
+    """Return whether the URI of a file system, one without a path, is that of this machine."""
     return _LOCAL_FILE_SYSTEM.fullmatch(system) is not None
 
 
@@ -128,7 +128,7 @@ def check_file_system(uri: str) -> None:
 
 
 def is_local(path: str) -> bool:
-    """Tell whether a path that ``any_path`` returned is of this machine."""
+    """Return whether a path that ``any_path`` returned is of this machine."""
     return "://" not in path
 
 
@@ -201,7 +201,7 @@ def _viewfs_path(scheme: str, authority: str, path: str) -> str:
 
 
 def _is_missing(module: str) -> bool:
-    """Tell whether a module is not installed; packages above it are loaded, and hold nothing."""
+    """Return whether a module is not installed; packages above it are loaded, and hold nothing."""
     try:
         return find_spec(module) is None
     except ModuleNotFoundError:

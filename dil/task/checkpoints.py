@@ -297,7 +297,7 @@ def _log_owner(attempt: AttemptContext) -> LogOwner:
 
 
 def _asks_for_window(job: Job) -> bool:
-    """Tell whether what a work unit's requests ask for may depend on its window.
+    """Return whether what a work unit's requests ask for may depend on its window.
 
     It does where a parameter is a watermark, or where the connector reads the window by itself.
     """

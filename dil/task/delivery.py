@@ -44,7 +44,7 @@ log = logging.getLogger(__name__)
 
 
 def must_not_repeat(job: Job) -> bool:
-    """Tell whether the job sends rows that must not be sent twice."""
+    """Return whether the job sends rows that must not be sent twice."""
     if not job.has_input("payload"):
         return False
     connector = load(job.source.connector)

@@ -78,7 +78,7 @@ def _unless_lost(report: TaskReport, failure: Failure | None) -> TaskReport:
 
 
 def _may_share_a_folder(job: Job) -> bool:
-    """Tell whether results may wait for each other.
+    """Return whether results may wait for each other.
 
     Not where rows are sent: whoever looks for what was sent knows the folder of the attempt. Nor
     where pages are kept for a later attempt, or where files are copied as they are.

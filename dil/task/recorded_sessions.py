@@ -175,7 +175,7 @@ class RecordedRowSession(RowSession):
 
 
 def _is_refusal(error: Exception) -> bool:
-    """Tell whether a connector's error says that the receiver did nothing.
+    """Return whether a connector's error says that the receiver did nothing.
 
     An answer that breaks the contract came from a receiver that may have taken the row, and
     nothing is known of what a plug-in raises that is no error of ours.

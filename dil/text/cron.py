@@ -84,7 +84,7 @@ class Cron:
         return Level.MONTH if len(self.months) > 1 else Level.YEAR
 
     def matches(self, day: date) -> bool:
-        """Tell whether the expression fires on a date."""
+        """Return whether the expression fires on a date."""
         if day.month not in self.months:
             return False
         by_month_day = day.day in self.days

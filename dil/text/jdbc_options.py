@@ -79,7 +79,7 @@ def mysql_options(given: Mapping[str, str]) -> tuple[dict[str, str], tuple[str, 
 
 
 def is_on(given: Mapping[str, str], *names: str) -> bool:
-    """Tell whether one of some switches is written and true."""
+    """Return whether one of some switches is written and true."""
     return any(given.get(name, "").lower() in {"true", "1", "yes"} for name in names)
 
 

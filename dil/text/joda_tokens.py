@@ -37,24 +37,24 @@ class Token:
 
     @property
     def is_number(self) -> bool:
-        """Tell whether the field is written in digits."""
+        """Return whether the field is written in digits."""
         if self.letter == "M":
             return self.width <= _LONGEST_NUMBER
         return bool(self.letter) and self.letter not in _TEXT_LETTERS
 
     @property
     def is_long(self) -> bool:
-        """Tell whether a name is written in full (MMMM), not in three letters (MMM)."""
+        """Return whether a name is written in full (MMMM), not in three letters (MMM)."""
         return self.width > _LONGEST_SHORT_NAME
 
     @property
     def is_two_digit_year(self) -> bool:
-        """Tell whether the field is a year without its century."""
+        """Return whether the field is a year without its century."""
         return self.text in ("yy", "YY", "xx")
 
     @property
     def is_zone_id(self) -> bool:
-        """Tell whether the field is a zone id (ZZZ), not an offset (Z, ZZ)."""
+        """Return whether the field is a zone id (ZZZ), not an offset (Z, ZZ)."""
         return self.letter == "Z" and self.width >= len("ZZZ")
 
 

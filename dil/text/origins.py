@@ -47,7 +47,7 @@ class Origin:
 
 
 def is_host_entry(text: str) -> bool:
-    """Tell whether a text can stand in ``ms.source.uri.hosts``."""
+    """Return whether a text can stand in ``ms.source.uri.hosts``."""
     return _ENTRY.fullmatch(text.lower()) is not None
 
 
@@ -141,7 +141,7 @@ def _sample(template: str, value: str, parse: Callable[[str], Origin]) -> Origin
 
 
 def allows(entry: str, found: Origin, written: Origin | None) -> bool:
-    """Tell whether an entry of ``ms.source.uri.hosts`` means an origin.
+    """Return whether an entry of ``ms.source.uri.hosts`` means an origin.
 
     ``written`` is what the job has in place of it: its scheme and port hold where the entry has
     none, and only its user and options count.

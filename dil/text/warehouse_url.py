@@ -35,7 +35,7 @@ class Engine(StrEnum):
 
     @property
     def has_schemas(self) -> bool:
-        """Tell whether a database holds schemas; what MySQL calls a schema is a database."""
+        """Return whether a database holds schemas; what MySQL calls a schema is a database."""
         return self in {Engine.POSTGRESQL, Engine.DUCKDB}
 
     @property

@@ -52,7 +52,7 @@ def _leaves(path: str, values: pa.Array) -> Iterator[tuple[str, pa.Array]]:
 
 
 def _repeats(values: pa.Array, row_group_rows: int) -> bool:
-    """Tell whether a row group holds each value several times, as far as the sample shows.
+    """Return whether a row group holds each value several times, as far as the sample shows.
 
     Of ``size`` drawn values ``again`` had come before; of ``n`` equally frequent ones
     ``size * size / (2 * n)`` would have.

@@ -94,7 +94,7 @@ class RollingFiles:
 
     @property
     def is_open(self) -> bool:
-        """Tell whether there is a file at hand."""
+        """Return whether there is a file at hand."""
         return self._open is not None
 
     @property

@@ -85,7 +85,7 @@ class _OrcFile:
 
 
 def _has_dots(kind: pa.DataType) -> bool:
-    """Tell whether a name at any depth has a dot."""
+    """Return whether a name at any depth has a dot."""
     if not pa.types.is_nested(kind):
         return False
     fields = [kind.field(place) for place in range(kind.num_fields)]

@@ -114,7 +114,7 @@ def _data_end(metadata: parquet.FileMetaData) -> int:
 
 
 def _is_footer_before(file: pa.NativeFile, at: int) -> bool:
-    """Tell whether a footer ends at ``at``: the bytes that end a file may stand in a value, too."""
+    """Return whether a footer ends at ``at``: bytes that end a file may stand in a value, too."""
     length = int.from_bytes(file.read_at(4, max(0, at - 4)), "little")
     if length > at - _TRAILER:
         return False

@@ -173,14 +173,14 @@ class Cells:
 
 
 def _has_empty_row(columns: Sequence[pa.Array]) -> bool:
-    """Tell whether all cells of a row are null, as those of a blank line are."""
+    """Return whether all cells of a row are null, as those of a blank line are."""
     if not all(column.null_count for column in columns):
         return False
     return bool(pc.any(reduce(pc.and_, map(pc.is_null, columns))).as_py())
 
 
 def _has_blank_line(block: bytes) -> bool:
-    """Tell whether there may be a blank line; line breaks in quotes look like one as well."""
+    """Return whether there may be a blank line; line breaks in quotes look like one as well."""
     return block[:1] in {b"\n", b"\r"} or any(pair in block for pair in _BLANK_LINES)
 
 

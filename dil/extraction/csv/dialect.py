@@ -38,7 +38,7 @@ class Dialect:
 
     @property
     def is_wide(self) -> bool:
-        """Tell whether a character takes more than one byte."""
+        """Return whether a character takes more than one byte."""
         return not f"{self.separator}{self.quote}{self.escape}".isascii()
 
     @property

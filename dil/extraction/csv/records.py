@@ -31,7 +31,7 @@ class Block:
 
     @property
     def is_settled(self) -> bool:
-        """Tell whether all of ``likely`` are whole records."""
+        """Return whether all of ``likely`` are whole records."""
         return self._careful_end is None
 
     @property

@@ -56,7 +56,7 @@ def measured(cells: pa.Array) -> list[object]:
 
 
 def are_own_texts(cells: pa.Array, shape: Shape, numbers: pa.Array | None) -> bool:
-    """Tell whether cells that were ``observed`` are the very texts of their values.
+    """Return whether cells that were ``observed`` are the very texts of their values.
 
     The texts of a key have to be: rows of ``7`` and ``007`` would else become one.
     """
@@ -102,7 +102,7 @@ def _quick(cells: pa.Array, kind: pa.DataType) -> pa.Array | None:
 
 
 def _has(cells: pa.Array, letter: str) -> bool:
-    """Tell whether a letter is in a cell, small or capital."""
+    """Return whether a letter is in a cell, small or capital."""
     texts = cells.buffers()[-1]
     if texts is None or not _in_bytes(texts.to_pybytes(), letter):
         return False
@@ -142,7 +142,7 @@ def _observed_numbers(texts: pa.Array) -> tuple[Shape, pa.Array | None]:
 
 
 def _are_exact(doubles: pa.Array, texts: pa.Array) -> bool:
-    """Tell whether the doubles are the very numbers of the texts, and exact as integers too.
+    """Return whether the doubles are the very numbers of the texts, and exact as integers too.
 
     A text is exact when it is short, or what Arrow writes for the double. Where one is so large
     that integers of its size may have no double, the texts have to be looked at one by one.

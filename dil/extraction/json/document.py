@@ -66,7 +66,7 @@ class Document:
 
     @property
     def is_container(self) -> bool:
-        """Tell whether the root is an object or an array."""
+        """Return whether the root is an object or an array."""
         return isinstance(self._root, dict | list)
 
     def rows(self, path: str) -> Sequence[msgspec.Raw] | msgspec.Raw | Missing:
@@ -179,12 +179,12 @@ def decode_lines(text: bytes, begin: int = 0) -> list[msgspec.Raw]:
 
 
 def is_null(value: msgspec.Raw) -> bool:
-    """Tell whether a raw value is JSON null."""
+    """Return whether a raw value is JSON null."""
     return bytes(value) == _NULL
 
 
 def is_object(value: msgspec.Raw) -> bool:
-    """Tell whether a raw value is a JSON object."""
+    """Return whether a raw value is a JSON object."""
     return bytes(memoryview(value)[:1]) == b"{"
 
 

@@ -96,7 +96,7 @@ class JsonExtractor(Extractor):
         return page
 
     def _is_lines(self, response: Response) -> bool:
-        """Tell whether a body is read line by line: its type says so, or the job does.
+        """Return whether a body is read line by line: its type says so, or the job does.
 
         Servers send lines as text/plain too; a job that names a type of lines in
         ms.http.response.type has all of its bodies read so.

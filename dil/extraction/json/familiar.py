@@ -72,7 +72,7 @@ class FamiliarPages:
         return batches
 
     def _is_patient(self) -> bool:
-        """Tell whether to try: a source whose pages are refused again and again costs twice."""
+        """Return whether to try: a source whose pages are refused again and again costs twice."""
         self._skipping = max(self._skipping - 1, 0)
         return self._skipping == 0
 
@@ -126,7 +126,7 @@ def _holds_double(kind: pa.DataType) -> bool:
 
 
 def _loses_digits(text: bytes) -> bool:
-    """Tell whether some number of a text, its integers left out, has no exact double."""
+    """Return whether some number of a text, its integers left out, has no exact double."""
     numbers = _long_numbers(text)
     if (b"e-" in text or b"E-" in text) and _TINY.search(text):
         numbers += _TINY_NUMBER.findall(text)
@@ -156,7 +156,7 @@ def _has_no_double(number: bytes) -> bool:
 
 
 def _doubles_are_exact(array: pa.Array) -> bool:
-    """Tell whether no integer in a column of doubles may have lost digits."""
+    """Return whether no integer in a column of doubles may have lost digits."""
     if pa.types.is_struct(array.type):
         return all(map(_doubles_are_exact, array.flatten()))
     if pa.types.is_list(array.type):

@@ -46,7 +46,7 @@ class _Members:
     is_complete: bool = True
 
     def leads_on(self, segment: Step, key: str | int) -> bool:
-        """Tell whether a segment of a path means the part that is being read.
+        """Return whether a segment of a path means the part that is being read.
 
         Raises:
             OversizeError: the segment counts from the end, which is not known yet.

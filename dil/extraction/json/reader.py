@@ -48,7 +48,7 @@ def read_rows(
 
 
 def _may_overflow(text: bytes, schema: pa.Schema) -> bool:
-    """Tell whether a number may have too many digits for a decimal column.
+    """Return whether a number may have too many digits for a decimal column.
 
     The reader multiplies by ten to the scale in 128 bits, and gives another number, without an
     error, where that is too much.

@@ -105,7 +105,7 @@ class GivenColumns(RowColumns):
     def _has_other_names(
         self, batch: pa.RecordBatch, rows: Sequence[msgspec.Raw], names: NameCleansing
     ) -> bool:
-        """Tell whether rows have values under names that are columns only after cleansing."""
+        """Return whether rows have values under names that are columns only after cleansing."""
         first = range(min(_SAMPLE_ROWS, len(rows)))  # a twin of a column that is there is rare
         looked_at = dict.fromkeys([*first, *suspicious_rows(batch, names)])
         objects = decode_rows([rows[position] for position in looked_at])
@@ -254,7 +254,7 @@ def _with_values(batch: pa.RecordBatch) -> list[str]:
 
 
 def _holds(schema: pa.Schema, test: Callable[[pa.DataType], bool]) -> bool:
-    """Tell whether any column, at any depth, has such a type."""
+    """Return whether any column, at any depth, has such a type."""
     return any(_type_holds(field.type, test) for field in schema)
 
 
@@ -265,7 +265,7 @@ def _type_holds(kind: pa.DataType, test: Callable[[pa.DataType], bool]) -> bool:
 
 
 def _has_infinity(array: pa.Array | pa.RecordBatch) -> bool:
-    """Tell whether a number was too large for a float column; JSON has no infinity of its own."""
+    """Return whether a number was too large for a float column; JSON has no infinity of its own."""
     if isinstance(array, pa.RecordBatch):
         return any(_has_infinity(column) for column in array.columns)
     if pa.types.is_float32(array.type):

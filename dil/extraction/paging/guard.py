@@ -38,7 +38,7 @@ class PagingGuard:
 
     @property
     def reads_content(self) -> bool:
-        """Tell whether pages are compared, so that their bodies must be hashed."""
+        """Return whether pages are compared, so that their bodies must be hashed."""
         rules = self._rules
         by_values = rules.is_paged or rules.has_total or rules.has_more
         return by_values and rules.condition is None and not self._allows_equal_pages

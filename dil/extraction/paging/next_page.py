@@ -77,7 +77,7 @@ def more_flag(place: str, response: Response, lookup: Lookup) -> bool | None:
 
 
 def has_place(place: str, response: Response, lookup: Lookup) -> bool:
-    """Tell whether an answer has a place at all, be it null or empty."""
+    """Return whether an answer has a place at all, be it null or empty."""
     return not isinstance(found_at(place, response, lookup), Missing)
 
 

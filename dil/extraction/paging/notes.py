@@ -112,7 +112,7 @@ def end_notes(
 
 
 def _names_another_page(rules: PagingRules, state: PageState) -> bool:
-    """Tell whether an empty page came with a cursor that row 12 would have sent."""
+    """Return whether an empty page came with a cursor that row 12 would have sent."""
     if state.rows or rules.condition or not (rules.sends_session or rules.is_paged):
         return False
     if not state.key.cursor or total_reached(rules, state) or state.more is False:
@@ -137,12 +137,12 @@ def _nothing_named(rules: PagingRules, state: PageState, decision: Decision) -> 
 
 
 def _may_have_another(state: PageState) -> bool:
-    """Tell whether a page may be followed by another; one that is not full is the last."""
+    """Return whether a page may be followed by another; one that is not full is the last."""
     return state.rows > 0 and (state.page_size is None or state.rows >= state.page_size)
 
 
 def _lacks_its_key(rules: PagingRules, state: PageState) -> bool:
-    """Tell whether a cursor was expected and never seen, though there may be another page.
+    """Return whether a cursor was expected and never seen, though there may be another page.
 
     A page that is not full is the last one; many sources leave the cursor out there.
     """

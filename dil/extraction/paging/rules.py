@@ -116,13 +116,13 @@ class PagingRules:
 
     @property
     def is_cursor(self) -> bool:
-        """Tell whether a session key leads from page to page (row 12)."""
+        """Return whether a session key leads from page to page (row 12)."""
         walks = self.sends_session or self.is_paged
         return self.has_session and self.condition is None and walks
 
     @property
     def names_pages(self) -> bool:
-        """Tell whether an answer can name the page after it (rows 12, 17 and 18)."""
+        """Return whether an answer can name the page after it (rows 12, 17 and 18)."""
         return self.is_cursor or self.has_next or self.has_more
 
     @classmethod
@@ -275,14 +275,14 @@ def _by_pages(rules: PagingRules, state: PageState) -> Decision:
 
 
 def total_reached(rules: PagingRules, state: PageState) -> bool | None:
-    """Tell whether the total is reached, None when it is not configured or not known."""
+    """Return whether the total is reached, None when it is not configured or not known."""
     if not rules.has_total or not isinstance(state.total, int | float | Decimal):
         return None
     return state.processed >= state.total
 
 
 def total_exceeded(state: PageState) -> bool:
-    """Tell whether more rows came than the source itself says there are."""
+    """Return whether more rows came than the source itself says there are."""
     return isinstance(state.total, int | float | Decimal) and state.processed > state.total
 
 

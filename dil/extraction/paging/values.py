@@ -41,7 +41,7 @@ def next_values(previous: PageValues, echoed: EchoedPage, rows: int, cursor: str
 
 
 def skips_rows(spec: ExtractionSpec, size: int | None, echoed: EchoedPage, rows: int) -> bool:
-    """Tell whether the next start lies behind more rows than came, and nobody said so.
+    """Return whether the next start lies behind more rows than came, and nobody said so.
 
     The start steps by ``size``, which was asked for (B8.5); a source that caps its pages gives
     fewer.

@@ -232,7 +232,7 @@ def _position(walk: Walk, state: PageState, values: PageValues, last: LastPage) 
 def _is_over(
     walk: Walk, rules: PagingRules, state: PageState, response: Response, decision: Decision
 ) -> bool:
-    """Tell whether a decision ends the walk, and note what is odd about its end.
+    """Return whether a decision ends the walk, and note what is odd about its end.
 
     Raises:
         SourceContractError: the decision is that the walk fails.
@@ -398,14 +398,14 @@ def _state_after(walk: Walk, before: PageState, page: Page, response: Response) 
 
 
 def _is_short(walk: Walk, state: PageState, echoed: EchoedPage, page: Page) -> bool:
-    """Tell whether rows may lie between a page and the next one, and no total would show it."""
+    """Return whether rows may lie between a page and the next one, and no total would show it."""
     if state.total is not None or page.is_whole:
         return False
     return skips_rows(walk.spec, state.page_size, echoed, page.rows + page.dropped)
 
 
 def _named_next(place: str, before: PageState, page: Page, response: Response) -> bool:
-    """Tell whether an answer so far had the place of the next address; a resumed walk had it."""
+    """Return whether an answer so far had the place of the next address; a resumed walk had it."""
     if before.next_was_there or before.next_uri:
         return True
     return has_place(place, response, page.lookup)

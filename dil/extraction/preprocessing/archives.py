@@ -113,7 +113,7 @@ def _wanted(pattern: str) -> Callable[[str], bool]:
 
 
 def _is_data(path: str) -> bool:
-    """Tell whether a path is no by-product of the program that packed it."""
+    """Return whether a path is no by-product of the program that packed it."""
     parts = path.split("/")
     return parts[0] != "__MACOSX" and not parts[-1].startswith("._") and parts[-1] != ".DS_Store"
 

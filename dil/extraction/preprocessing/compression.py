@@ -49,12 +49,12 @@ class _ZlibMember:
 
     @property
     def needs_input(self) -> bool:
-        """Tell whether all was taken; after a full piece the library may hold more."""
+        """Return whether all was taken; after a full piece the library may hold more."""
         return not self._object.unconsumed_tail and not self._is_full
 
     @property
     def eof(self) -> bool:
-        """Tell whether the member came to its end, its checksum included."""
+        """Return whether the member came to its end, its checksum included."""
         return bool(self._object.eof)
 
     @property

@@ -57,11 +57,11 @@ class Member(Protocol):
 
     @property
     def needs_input(self) -> bool:
-        """Tell whether nothing comes without more data."""
+        """Return whether nothing comes without more data."""
 
     @property
     def eof(self) -> bool:
-        """Tell whether the member came to its end."""
+        """Return whether the member came to its end."""
 
     @property
     def unused_data(self) -> bytes:

@@ -153,7 +153,7 @@ def _column(text: str) -> str:
 
 
 def _passes(value: JsonValue, pattern: re.Pattern[str]) -> bool:
-    """Tell whether a value, as text, matches as a whole; null never does."""
+    """Return whether a value, as text, matches as a whole; null never does."""
     if value is None:
         return False
     text = value if isinstance(value, str) else compact(value)

@@ -66,7 +66,7 @@ def _dataset_around(filesystem: Filesystem, path: str) -> str | None:
 
 
 def _names_hidden(path: str, dataset: str) -> bool:
-    """Tell whether a path leads into a part of a dataset that holds no published data."""
+    """Return whether a path leads into a part of a dataset that holds no published data."""
     return any(part.startswith(_HIDDEN) for part in path[len(dataset) :].split("/") if part)
 
 

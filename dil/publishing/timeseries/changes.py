@@ -125,7 +125,7 @@ def _expired(
 
 
 def is_drop(commit: Commit) -> bool:
-    """Tell whether a commit is an operator's act that drops labels."""
+    """Return whether a commit is an operator's act that drops labels."""
     return commit.act is not None and commit.act.verb == DROP
 
 

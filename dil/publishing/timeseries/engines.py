@@ -406,7 +406,7 @@ class PostgresqlTables(Tables):
 
 
 def _only_adds(view: View, before: Table | None) -> bool:
-    """Tell whether a view has the columns that it had, as they were, and more behind them."""
+    """Return whether a view has the columns that it had, as they were, and more behind them."""
     had = [] if before is None else [(each.name, each.words) for each in before.columns]
     return had == list(view.ordered(before)[: len(had)])
 

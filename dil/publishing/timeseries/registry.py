@@ -53,16 +53,16 @@ class LabelEntry:
 
     @property
     def is_live(self) -> bool:
-        """Tell whether the view reads its rows."""
+        """Return whether the view reads its rows."""
         return self.state in _WITH_ROWS and bool(self.object)
 
     @property
     def waits(self) -> bool:
-        """Tell whether an operator wants it loaded again, and no run has done so."""
+        """Return whether an operator wants it loaded again, and no run has done so."""
         return self.state is LabelState.REOPENED and self.loaded_at is None
 
     def is_over(self, before: int) -> bool:
-        """Tell whether it ended before what is kept, from epoch ms UTC on.
+        """Return whether it ended before what is kept, from epoch ms UTC on.
 
         One that was reopened is kept as long again, from when it was loaded.
         """
@@ -97,7 +97,7 @@ class Registry:
         connection.change(f"CREATE TABLE IF NOT EXISTS {self._full} ({', '.join(parts)})")
 
     def is_there(self, connection: Connection) -> bool:
-        """Tell whether the registry was created."""
+        """Return whether the registry was created."""
         return self.dialect.table(connection, self._name) is not None
 
     def entries(self, connection: Connection) -> dict[str, LabelEntry]:

@@ -63,11 +63,11 @@ class Access:
         return self._attempts.run(self._live)
 
     def has_rows(self) -> bool:
-        """Tell whether any row is in the table."""
+        """Return whether any row is in the table."""
         return self._attempts.run(self._has_rows)
 
     def has(self, run_id: str) -> bool:
-        """Tell whether a run's commit is done."""
+        """Return whether a run's commit is done."""
         return self._attempts.run(partial(self._has, run_id=run_id))
 
     def next_sequence(self) -> int:

@@ -157,7 +157,7 @@ class Dialect(ABC):
         return ""
 
     def holds_name(self, column: str) -> bool:
-        """Tell whether a column can have this name."""
+        """Return whether a column can have this name."""
         del column
         return True
 

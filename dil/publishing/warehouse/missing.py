@@ -16,7 +16,7 @@ MARK_OF_MISSING = "#missing"
 
 
 def takes_missing(commit: Commit) -> bool:
-    """Tell whether rows go whose key is not among those of the commit."""
+    """Return whether rows go whose key is not among those of the commit."""
     return any(file.uri.endswith(MARK_OF_MISSING) for file in commit.removes)
 
 

@@ -263,7 +263,7 @@ class MysqlDialect(Dialect):
         )
 
     def holds_name(self, column: str) -> bool:
-        """Tell whether the server takes the name."""
+        """Return whether the server takes the name."""
         return len(column) <= _NAME_CHARACTERS
 
     def key_clause(self, keys: Sequence[str]) -> str:

@@ -58,7 +58,7 @@ class Owners:
             is_entered = connection.change(statement, *given) == 1
 
     def are_several(self, connection: Connection) -> bool:
-        """Tell whether more than one job loads into the table."""
+        """Return whether more than one job loads into the table."""
         is_there = self.dialect.table(connection, self._table) is not None
         return is_there and len(self._known(connection)[0]) > 1
 

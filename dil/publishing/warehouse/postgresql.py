@@ -243,7 +243,7 @@ class PostgresqlDialect(Dialect):
             super().make_schema(connection, schema)
 
     def holds_name(self, column: str) -> bool:
-        """Tell whether the name is not cut off."""
+        """Return whether the name is not cut off."""
         return len(column.encode()) <= _NAME_BYTES
 
     def index_winners(self, keys: Sequence[str]) -> Sequence[str]:
@@ -327,7 +327,7 @@ class _Connection(Connection):
 
 
 def _is_of_driver(error: Exception) -> bool:
-    """Tell whether the driver itself refused, so that another connection would not help."""
+    """Return whether the driver itself refused, so that another connection would not help."""
     from adbc_driver_manager import AdbcStatusCode as Code
 
     code = getattr(error, "status_code", None)

@@ -45,11 +45,11 @@ class Records:
         make_table(self.dialect, connection, self._parts, _PART, (("dataset", "name"),))
 
     def are_there(self, connection: Connection) -> bool:
-        """Tell whether anything was recorded in this schema before."""
+        """Return whether anything was recorded in this schema before."""
         return self.dialect.table(connection, self._parts) is not None
 
     def has(self, connection: Connection, run_id: str) -> bool:
-        """Tell whether a run's commit is done."""
+        """Return whether a run's commit is done."""
         quote = self.dialect.quote
         statement = (
             f"SELECT 1 FROM {self.dialect.full(self._commits)} "  # noqa: S608 - quoted names

@@ -97,7 +97,7 @@ def _simple(staged: pa.DataType) -> pa.DataType | None:
 
 
 def holds(wide: pa.DataType, narrow: pa.DataType) -> bool:
-    """Tell whether a column of one type keeps every value of another type exactly."""
+    """Return whether a column of one type keeps every value of another type exactly."""
     if wide == narrow:
         return True
     if narrow in _DIGITS:

@@ -40,7 +40,7 @@ def content_hash(content: bytes) -> str:
 
 
 def is_hash_of(multihash: str, content: bytes) -> bool:
-    """Tell whether the multihash, of either kind we can read, belongs to the bytes."""
+    """Return whether the multihash, of either kind we can read, belongs to the bytes."""
     if multihash.startswith(SHA3_256):
         return multihash == SHA3_256 + hashlib.sha3_256(content).hexdigest()
     return multihash == content_hash(content)
@@ -62,12 +62,12 @@ def watermark_text(instant: int) -> str:
 
 
 def is_system_time(text: str) -> bool:
-    """Tell whether a text is a UTC instant of the form of 1.1, which sorts like its instant."""
+    """Return whether a text is a UTC instant of the form of 1.1, which sorts like its instant."""
     return _SYSTEM_TIME.fullmatch(text) is not None and _is_instant(text)
 
 
 def is_watermark(text: str) -> bool:
-    """Tell whether a text is a UTC instant of the form of 1.4, which sorts like its instant."""
+    """Return whether a text is a UTC instant of the form of 1.4, which sorts like its instant."""
     return _WATERMARK.fullmatch(text) is not None and _is_instant(text)
 
 

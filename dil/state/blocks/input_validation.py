@@ -125,7 +125,7 @@ def _is_forward(item: InputSlice, chain: InputChain) -> bool:
 
 
 def _is_raised(event: DataEvent, tip: Tip) -> bool:
-    """Tell whether the watermark claims more than before; repeating it (C3) claims nothing.
+    """Return whether the watermark claims more than before; repeating it (C3) claims nothing.
 
     Otherwise an input that SetTransform added, which starts with nulls (C7), would forbid every
     commit: V17 demands the old watermark, V38 none.

@@ -99,7 +99,7 @@ def removal(signature: str) -> JsonObject:
 
 
 def is_removal(row: JsonObject) -> bool:
-    """Tell whether a delta's row leaves the index."""
+    """Return whether a delta's row leaves the index."""
     return row.get("removed") is True
 
 

@@ -43,7 +43,7 @@ class ChainReport:
 
     @property
     def is_sound(self) -> bool:
-        """Tell whether nothing was found."""
+        """Return whether nothing was found."""
         return not self.problems
 
 

@@ -31,7 +31,7 @@ def planned_now(tx: Transaction, job: str) -> Planned:
 
 
 def still_holds(tx: Transaction, job: str, planned: Planned, commit: Commit) -> bool:
-    """Tell whether a commit may go behind the present head.
+    """Return whether a commit may go behind the present head.
 
     It may when the planned head is still part of the chain and all blocks behind it are
     configuration that leaves rows and state alone, or data of other work units. Reads only those

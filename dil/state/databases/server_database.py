@@ -215,7 +215,7 @@ class ServerDatabase(Database):
                 raise
 
     def _has_landed(self, mark: str, lost: Exception) -> bool:
-        """Tell whether the transaction with a mark was committed before its connection broke."""
+        """Return whether the transaction with a mark was committed before its connection broke."""
         try:
             connection = self._connected()
             connection.begin_writing()
@@ -299,7 +299,7 @@ class ServerDatabase(Database):
             self._connection = None
 
     def _is_ready(self, connection: ServerConnection) -> bool:
-        """Tell whether the tables are there, of a format that can be read.
+        """Return whether the tables are there, of a format that can be read.
 
         Raises:
             StateError: they are of another format, or another program's.

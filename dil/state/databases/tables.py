@@ -190,7 +190,7 @@ def copy_name(table: str, number: int) -> str:
 
 
 def is_readable(number: int) -> bool:
-    """Tell whether this release reads stores of a format."""
+    """Return whether this release reads stores of a format."""
     return OLDEST_FORMAT <= number <= FORMAT
 
 

@@ -99,7 +99,7 @@ def append_query(
 
 
 def _stands(tx: Transaction, dataset_id: str, plan: QueryPlan, tip: Tip) -> bool:
-    """Tell whether a plan still holds: at most harmless config events were appended since."""
+    """Return whether a plan still holds: at most harmless config events were appended since."""
     if tip.hash == plan.head:
         return True
     own = open_input(tx, dataset_id)

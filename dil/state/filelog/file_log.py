@@ -328,7 +328,7 @@ class FileLogDatabase(Database):
             self._roll_back()
 
     def _is_snapshot_due(self, replica: Replica) -> bool:
-        """Tell whether the journal costs as much to replay as a snapshot costs to write.
+        """Return whether the journal costs as much to replay as a snapshot costs to write.
 
         A later generation begins with a snapshot, so that it is found without the one before.
         """

@@ -25,7 +25,7 @@ def format_of(tx: Transaction) -> int:
 
 
 def keeps_documents(tx: Transaction) -> bool:
-    """Tell whether the store's format has room for documents."""
+    """Return whether the store's format has room for documents."""
     return format_of(tx) >= _SINCE_FORMAT
 
 

@@ -32,7 +32,7 @@ def start_mark(pid: int) -> str | None:
 
 
 def is_in_sight(holder: LeaseHolder) -> bool:
-    """Tell whether it can be known from here if a lease holder still runs."""
+    """Return whether it can be known from here if a lease holder still runs."""
     if holder.host != socket.gethostname():
         return False
     system = holder.process_start.rpartition("/")[0]
@@ -40,7 +40,7 @@ def is_in_sight(holder: LeaseHolder) -> bool:
 
 
 def is_gone(holder: LeaseHolder) -> bool:
-    """Tell whether a lease holder surely no longer runs; False when that cannot be known."""
+    """Return whether a lease holder surely no longer runs; False when that cannot be known."""
     return is_in_sight(holder) and start_mark(holder.pid) != holder.process_start
 
 

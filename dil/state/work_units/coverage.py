@@ -38,7 +38,7 @@ class Spans:
 
 
 def contradicts(spans: Spans, tile: Interval, earlier_end: int | None) -> bool:
-    """Tell whether a tile shows that the spans follow another grid of partitions.
+    """Return whether a tile shows that the spans follow another grid of partitions.
 
     A new partition start inside a span, or a partition that reaches over one of its ends, cannot
     be of the same grid: then the spans say nothing about the partitions of today and must go.

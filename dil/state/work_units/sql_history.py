@@ -22,7 +22,7 @@ class SqlHistory(History):
         self._era = read_counters(snapshot, job).era
 
     def is_empty(self) -> bool:
-        """Tell whether no work unit of this job was ever recorded."""
+        """Return whether no work unit of this job was ever recorded."""
         return self._snapshot.row(sql.ANY_UNIT, self._job) is None
 
     def lowest(self) -> int | None:

@@ -90,7 +90,7 @@ def remote_exception(answer: requests.Response) -> RemoteException | None:
 
 
 def is_passing(answer: requests.Response) -> bool:
-    """Tell whether the same request may be answered otherwise a moment later."""
+    """Return whether the same request may be answered otherwise a moment later."""
     if answer.status_code >= http.HTTPStatus.INTERNAL_SERVER_ERROR:
         return True
     if answer.status_code < http.HTTPStatus.BAD_REQUEST:
@@ -100,7 +100,7 @@ def is_passing(answer: requests.Response) -> bool:
 
 
 def is_standby(answer: requests.Response) -> bool:
-    """Tell whether another name node of the cluster is the active one."""
+    """Return whether another name node of the cluster is the active one."""
     if answer.status_code < http.HTTPStatus.BAD_REQUEST:
         return False  # its body is a file's content, which may be read once
     found = remote_exception(answer)

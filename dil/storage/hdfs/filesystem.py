@@ -87,7 +87,7 @@ class HdfsFilesystem(Filesystem):
         return True
 
     def exists(self, path: str) -> bool:
-        """Tell whether a file or folder is there."""
+        """Return whether a file or folder is there."""
         return self._state(path) is not None
 
     def move(self, source: str, target: str, *, mode: int | None = None) -> None:
@@ -114,7 +114,7 @@ class HdfsFilesystem(Filesystem):
             raise WriteError(f"{target} is in the way", "Move it away, then run again.") from None
 
     def is_folder(self, path: str) -> bool:
-        """Tell whether a folder is there."""
+        """Return whether a folder is there."""
         state = self._state(path)
         return state is not None and state.is_folder
 

@@ -136,7 +136,7 @@ class Bucket(ABC):
         """Begin an object that is sent in parts."""
 
     def has_any(self, prefix: str) -> bool:
-        """Tell whether an object's key begins so."""
+        """Return whether an object's key begins so."""
         return next(self.entries(prefix), None) is not None
 
     def markers(self, prefix: str) -> Iterator[str]:  # noqa: ARG002 - a service without any

@@ -65,7 +65,7 @@ class ObjectFilesystem(Filesystem):
         return self._bucket(place).create(place.key, data)
 
     def exists(self, path: str) -> bool:
-        """Tell whether an object is there, or one below."""
+        """Return whether an object is there, or one below."""
         return self._state(path) is not None or self.is_folder(path)
 
     def move(self, source: str, target: str, *, mode: int | None = None) -> None:
@@ -92,7 +92,7 @@ class ObjectFilesystem(Filesystem):
             self.delete_file(source)
 
     def is_folder(self, path: str) -> bool:
-        """Tell whether an object is below."""
+        """Return whether an object is below."""
         place = self._address.found(path)
         return place is not None and self._bucket(place).has_any(place.below)
 
@@ -166,7 +166,7 @@ class ObjectFilesystem(Filesystem):
         return self._bucket(place).state(place.key)
 
     def _is_moved(self, source: str, target: str) -> bool:
-        """Tell whether the target is the copy of this very source.
+        """Return whether the target is the copy of this very source.
 
         Raises:
             WriteError: it is another object.

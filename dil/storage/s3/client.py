@@ -26,7 +26,7 @@ class Connection:
 
     @property
     def is_by_host(self) -> bool:
-        """Tell whether it was asked for that addresses name the bucket in their host."""
+        """Return whether it was asked for that addresses name the bucket in their host."""
         return (self.client.meta.config.s3 or {}).get("addressing_style") == "virtual"
 
     def client_in(self, region: str) -> Any:  # noqa: ANN401
@@ -87,7 +87,7 @@ def _connected(*state: object) -> Connection:
 
 
 def is_of_aws(client: Any) -> bool:  # noqa: ANN401 - botocore has no types
-    """Tell whether a client speaks to AWS itself."""
+    """Return whether a client speaks to AWS itself."""
     return _AWS.fullmatch(client.meta.endpoint_url) is not None
 
 
