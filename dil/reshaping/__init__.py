@@ -5,6 +5,7 @@ when it has to be done again (spec README 27). Nothing here knows Spark: whoever
 a stage's tasks run.
 """
 
-from dil.reshaping.reshaping import Reshaping, Stage, reshape
+from dil.reshaping.reshape import reshape
+from dil.reshaping.reshaping import Reshaping, Stage
 
 __all__ = ["Reshaping", "Stage", "reshape"]

@@ -12,8 +12,7 @@ from dil.errors import ConversionError
 from dil.model.dataset import PublishedFile
 from dil.model.destination import MergeSpec
 from dil.model.job import Job, OutputFormat, PublishMode
-from dil.publishing import Finished, Shaped, Target, run_staging_dir
-from dil.storage import Filesystem
+from dil.publishing import Finished, Target, run_staging_dir
 
 log = logging.getLogger(__name__)
 
@@ -79,24 +78,6 @@ class Reshaping:
     def detects_missing(self) -> bool:
         """Return whether rows are to be deleted whose key this run did not read."""
         return self.merge is not None and self.merge.deletes_missing and self.is_whole
-
-
-def reshape(work: Reshaping, finished: Sequence[Finished], filesystem: Filesystem) -> Shaped:
-    """Return results whose files have one schema, and that are merged where the job says so.
-
-    Raises:
-        ConversionError: columns of unlike kinds, values that their type does not hold, keys that
-            are null, no column that tells of deletes. What the work unit staged is not used again:
-            the next run reads anew. With ``keeps_others`` it is the failure of the work unit in
-            what is returned.
-        SourceContractError: more rows are missing at the source than may be deleted.
-        WriteError: files cannot be written.
-    """
-    if fits_as_it_is(work, finished):
-        return Shaped(finished)
-    from dil.reshaping.steps import carry_out
-
-    return carry_out(work, finished, filesystem)
 
 
 def fits_as_it_is(work: Reshaping, finished: Sequence[Finished]) -> bool:
