@@ -25,6 +25,8 @@ log = logging.getLogger(__name__)
 # Marks the contexts that this module made.
 _OWN = "spark.dil.own"
 _SPECULATION = "spark.speculation"
+# Spark starts its workers as `python -m`, which would import from the working directory first.
+_SAFE_PATH = "spark.executorEnv.PYTHONSAFEPATH"
 _LOCAL = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -35,10 +37,9 @@ _LOCAL = {
     "spark.shuffle.service.enabled": "false",
     _SPECULATION: "false",
     _OWN: "true",
+    _SAFE_PATH: "1",
 }
-# Spark starts its workers as `python -m`, which would import from the working directory first.
-_SAFE_PATH = "PYTHONSAFEPATH"
-_EXPORTED = ("JAVA_HOME", "PYTHONPATH", "PYSPARK_PYTHON", _SAFE_PATH)
+_EXPORTED = ("JAVA_HOME", "PYTHONPATH", "PYSPARK_PYTHON")
 _JOB_GROUP = ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel")
 _EXECUTOR_OPTIONS = "spark.executor.extraJavaOptions"
 # Executor loss is Spark's to heal; a task body never raises, so four failures mean real trouble.
@@ -226,7 +227,7 @@ def _submitted(settings: SparkSettings) -> Any:  # noqa: ANN401 - pyspark comes 
 
     conf = SparkConf().setIfMissing("spark.app.name", settings.app_name)
     conf.set(_SPECULATION, "false").set(_OWN, "true")
-    conf.set(f"spark.executorEnv.{_SAFE_PATH}", "1")
+    conf.set(_SAFE_PATH, "1")
     if settings.reads:
         _let_executors_use_utc(conf)
     if int(conf.get("spark.task.maxFailures", "4") or 4) < MAX_FAILURES:
@@ -320,6 +321,5 @@ def _exported(settings: SparkSettings, java_home: str) -> Mapping[str, str]:
     environ = os.environ  # noqa: TID251 - pyspark knows no other way
     environ["JAVA_HOME"] = java_home
     environ["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
-    environ[_SAFE_PATH] = "1"
     environ["PYSPARK_PYTHON"] = settings.environ.get("PYSPARK_PYTHON", sys.executable)
     return dict(environ)

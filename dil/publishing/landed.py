@@ -94,7 +94,7 @@ def refuse_other_place(job: Job, store: StateStore, filesystem: Filesystem) -> N
     if not isinstance(known, str) or not known or reads_all:
         return
     before, now = _place(known), _place(described(job.publishing, filesystem))
-    if before == now or store.history().is_empty():
+    if before == now or store.history().is_empty() or _has_moved(job, store, filesystem):
         return
     key = "data.publisher.final.dir" if job.publishing.warehouse is None else "ms.warehouse.url"
     raise ConfigError.single(
@@ -106,6 +106,15 @@ def refuse_other_place(job: Job, store: StateStore, filesystem: Filesystem) -> N
         " rows in the old place stay there.",
         job.properties.origin(key),
     )
+
+
+def _has_moved(job: Job, store: StateStore, filesystem: Filesystem) -> bool:
+    """Return whether the dataset there has the job's last commit: it was moved with its records."""
+    destination = destination_for(job.publishing, filesystem)
+    if not isinstance(destination, CountingDestination):
+        return False
+    landed = destination.landed(source_name(job.name))
+    return landed is not None and landed == store.checkpoint(LAST_PUBLISH).get("sequence")
 
 
 def _place(destination: str) -> str:
