@@ -6,7 +6,7 @@ from urllib.parse import quote_plus
 
 import pytest
 
-from dil.errors import ConfigError, WriteError
+from dil.errors import WriteError
 from dil.model.report import RunStatus
 from tests.dumps import dump_story, give
 from tests.integration.hdfs_places import opened, use
@@ -61,7 +61,7 @@ def test_a_cluster_by_another_name_is_refused_before_anything_is_read(folder, so
     before, asked = folder.objects(), len(source.requests)
     renamed = folder.uri.replace("127.0.0.1", "localhost")
     final = {"data__publisher__final__dir": f"{renamed}/lake"}
-    with pytest.raises(ConfigError, match=r"has read so far is in webhdfs://127\.0\.0\.1"):
+    with pytest.raises(WriteError, match=r"listed under another address: webhdfs://127\.0\.0\.1"):
         Story(tmp_path, source, **on_place(folder) | final).run(day(2))
     assert len(source.requests) == asked
     assert {key: data for key, data in folder.objects().items() if key in before} == before
