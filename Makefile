@@ -3,6 +3,8 @@
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
+# Where it is set, each of the hundreds of processes that tests start compiles all that it imports.
+unexport PYTHONDONTWRITEBYTECODE
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -17,6 +19,9 @@ LOCK := $(BIN)/uv pip compile --quiet --generate-hashes --no-emit-index-url \
 .PHONY: help
 help: ## List these targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
+
+# All extras but kerberos, which is built against headers that not every machine has.
+EXTRAS := $(addprefix --extra ,azure delta duckdb gcs glue iceberg jdbc mysql postgresql s3 sftp)
 
 .PHONY: setup
 setup: $(STAMP) ## Make .venv with .venv/bin/dil, from the locked packages
@@ -54,6 +59,8 @@ torture: setup java servers ## Run the longest tests, and the kill tests at ever
 	  tests/integration/test_state_kills.py tests/integration/test_dump_kills.py \
 	  tests/integration/test_table_kills.py tests/integration/test_merge_kills.py \
 	  tests/integration/test_group_kills.py
+	@scripts/ensure-spark
+	@DIL_EVENT_SEEDS=200 $(BIN)/python -m pytest -q -n 2 tests/integration/test_equals_spark.py
 	@DIL_HISTORIES=100 DIL_HISTORY_STEPS=25 $(BIN)/python -m pytest -q -n 2 \
 	  tests/integration/test_random_histories.py
 	@DIL_KILLS=400 $(BIN)/python -m pytest -q tests/integration/test_resume_kills.py \
@@ -62,7 +69,9 @@ torture: setup java servers ## Run the longest tests, and the kill tests at ever
 	  tests/integration/test_storage_gcs_jobs.py tests/integration/test_storage_hdfs_kills.py \
 	  tests/integration/test_backfill_kills.py \
 	  tests/integration/test_warehouse_kills.py tests/integration/test_compaction_kills.py \
-	  tests/integration/test_timeseries_kills.py tests/integration/test_tables_s3_kills.py
+	  tests/integration/test_timeseries_kills.py tests/integration/test_tables_s3_kills.py \
+	  tests/integration/test_shared_kills.py tests/integration/test_upgrade_kills.py \
+	  tests/integration/test_abandoned_publishes.py
 
 .PHONY: bench
 bench: setup java ## Measure: planning, state, start-up, throughput against a plain loop and dlt
@@ -72,11 +81,15 @@ bench: setup java ## Measure: planning, state, start-up, throughput against a pl
 	@$(BIN)/python tests/bench/bench_rest.py
 	@$(BIN)/python tests/bench/bench_dlt.py
 	@$(BIN)/python tests/bench/bench_tiny_units.py
+	@$(BIN)/python tests/bench/bench_unit_shapes.py
+	@$(BIN)/python tests/bench/bench_driver.py
 	@$(BIN)/python tests/bench/bench_files.py
 	@$(BIN)/python tests/bench/bench_csv.py
 	@$(BIN)/python tests/bench/bench_jdbc.py
 	@$(BIN)/python tests/bench/bench_writing.py
 	@$(BIN)/python tests/bench/bench_merge.py
+	@$(BIN)/python tests/bench/bench_nested.py
+	@$(BIN)/python tests/bench/bench_event_time.py
 
 .PHONY: coverage
 coverage: setup servers ## Print the branch coverage of unit, property and contract tests, per room
@@ -117,9 +130,9 @@ docs: setup ## Build the documentation site into site/
 
 .PHONY: lock
 lock: setup ## Resolve the dependencies again and write the locked requirements files
-	@$(LOCK) --custom-compile-command "make lock" --group dev --all-extras \
+	@$(LOCK) --custom-compile-command "make lock" --group dev $(EXTRAS) \
 	  pyproject.toml requirements-build.in -o requirements-dev.txt
-	@$(LOCK) --custom-compile-command "make lock" --all-extras \
+	@$(LOCK) --custom-compile-command "make lock" $(EXTRAS) \
 	  --constraints requirements-dev.txt pyproject.toml -o requirements.txt
 	@$(LOCK) --custom-compile-command "make lock" --group docs -o requirements-docs.txt
 

@@ -1,7 +1,7 @@
-"""The public Python face: plan a job, read a text of time, run a job.
+"""The public Python face: plan a job, read a text of time, follow event times, run a job.
 
-``plan`` and ``parse_instant`` read no files, no clock, no Spark. ``run`` does what ``dil run``
-does, for a notebook or an orchestrator.
+``plan``, ``parse_instant`` and ``event_watermark`` read no files, no clock, no Spark.
+``run`` does what ``dil run`` does, for a notebook or an orchestrator.
 """
 
 from __future__ import annotations
@@ -26,11 +26,12 @@ from dil.text.instants import parse_instant as parse_instant_text
 from dil.text.zones import EPOCH, MILLISECOND
 
 if TYPE_CHECKING:
+    from dil.eventtime import EventWatermark
     from dil.model.report import RunReport
 
 log = logging.getLogger(__name__)
 
-__all__ = ["Plan", "parse_instant", "plan", "run"]
+__all__ = ["Plan", "event_watermark", "parse_instant", "plan", "run"]
 
 
 def plan(
@@ -79,6 +80,35 @@ def parse_instant(text: str, *, now: datetime) -> int:
         return parse_instant_text(text, now_ms=now_ms, end=True).ms
     except InstantError as error:
         raise ConfigError.single(planning.WATERMARK_KEY, str(error), INSTANT_FIX) from error
+
+
+def event_watermark(
+    properties: Mapping[str, str], state: bytes | None = None, floor: int | None = None
+) -> EventWatermark:
+    """Return an event-time watermark, which judges batches of rows and follows them.
+
+    Args:
+        properties: ``ms.event.*`` and ``ms.late.*`` as text; others are ignored.
+        state: What ``state()`` of an earlier one returned, to go on exactly there. One that was
+            made with another ``ms.event.watermark`` gives its watermark alone.
+        floor: A watermark, epoch ms UTC, to begin at when the state is lost; the larger one
+            counts where there is a state too.
+
+    Raises:
+        ConfigError: properties are wrong, or ``state`` holds none.
+
+    Example:
+        >>> from datetime import UTC, datetime
+        >>> w = event_watermark({"ms.event.watermark": "bounded", "ms.event.delay": "PT2S"})
+        >>> w.commit([1_000, 5_000], now=datetime(2026, 1, 1, tzinfo=UTC)).watermark
+        3000
+        >>> w.commit([3_000, 2_999], now=datetime(2026, 1, 1, tzinfo=UTC)).late
+        [False, True]
+    """
+    from dil.config import event_time_spec
+    from dil.eventtime import EventWatermark  # imported here: planning does without Arrow
+
+    return EventWatermark(event_time_spec(properties), state=state, floor=floor)
 
 
 def run(

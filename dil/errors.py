@@ -32,7 +32,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, Self
+from typing import ClassVar, Self, TypeVar
+
+AnyError = TypeVar("AnyError", bound="DilError")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +60,8 @@ class Problem:
     def __str__(self) -> str:
         place = f"{self.origin}: " if self.origin else ""
         subject = f"{self.key} " if self.key else ""
+        if self.origin and self.origin.path == f"-D {self.key}":
+            place = "-D "  # the flag names the property already
         head = f"{place}{subject}{self.what}"
         return f"{head}\n    {self.fix}" if self.fix else head
 
@@ -86,7 +90,7 @@ class DilError(Exception):
     """Root of all errors of this project: a message, and what the user can do about it."""
 
     code: ClassVar[str] = "DIL-ERROR"
-    retryable: ClassVar[bool] = False
+    retryable: bool = False  # whether another attempt may heal it; see ``lasting``
 
     def __init__(self, message: str, fix: str = "") -> None:
         super().__init__(message, fix)
@@ -96,6 +100,12 @@ class DilError(Exception):
     def __str__(self) -> str:
         head = f"{self.message}  [{self.code}]"
         return f"{head}\n    {self.fix}" if self.fix else head
+
+
+def lasting(error: AnyError) -> AnyError:
+    """Return an error which another attempt would meet again, though others of its kind heal."""
+    error.retryable = False
+    return error
 
 
 class ConfigError(DilError):

@@ -33,9 +33,9 @@ class Backfills:
         return self.story.clock
 
     def begin(self, days: range, *units: str) -> BackfillDefinition:
-        """Decide on a backfill of some days."""
+        """Decide on a backfill of some days, up to now at most."""
         job = self.story.job()
-        window = Interval(day(days.start), day(days.stop))
+        window = Interval(day(days.start), min(day(days.stop), self.now_ms))
         texts = tuple(json.dumps({"unit": unit}, separators=(",", ":")) for unit in units)
         with self.story.store() as store:
             plan = reading.plan_backfill(job, store, window, texts, now_ms=self.now_ms)

@@ -44,7 +44,9 @@ LONG = re.compile(
 )
 # Whole jobs, laws of many examples, crashes at every step: not for the minute of `make unit`.
 SLOW = (
-    "tests/property/", "tests/unit/operator/amendments/", "tests/unit/run/",
+    "tests/property/", "tests/unit/operator/", "tests/unit/run/",
+    "tests/unit/publishing/test_table_destinations.py", "tests/unit/publishing/test_table_costs.py",
+    "tests/unit/cli/test_secrets_do_not_leave.py", "tests/unit/cli/test_backfill.py",
     "tests/unit/task/test_resuming.py", "tests/unit/planning/test_attendance.py::test_a_period_is_",
     "tests/unit/cli/test_state_acts.py", "tests/unit/cli/test_runs.py",
     "tests/unit/cli/test_secrets.py", "tests/unit/state/test_sqlite_store.py",
@@ -68,6 +70,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.slow)
         if LONG.match(item.nodeid):
             item.add_marker(pytest.mark.long)
+    # The longest first: at the end no worker waits for another's last test.
+    items.sort(key=lambda item: item.get_closest_marker("spark") is None)
 
 
 @pytest.fixture(scope="session")

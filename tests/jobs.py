@@ -65,6 +65,8 @@ def properties(folder: Path, url: str, **changes: str) -> dict[str, str]:
         "task.maxretries": "0",
     }
     given = {name.replace("__", "."): value for name, value in changes.items()}
+    if "session" not in given.get("ms.parameters", "session"):
+        del facts["ms.session.key.field"]  # nothing would send it
     return {**facts, **given}
 
 
@@ -113,6 +115,14 @@ def manifest_files(folder: Path) -> list[Path]:
     hint = json.loads((meta / "current.json").read_text())
     manifest = json.loads((meta / hint["manifest"]).read_text())
     return sorted(Path(file["uri"].removeprefix("file://")) for file in manifest["files"])
+
+
+def complete_units(folder: Path) -> set[str]:
+    """Return the signatures whose attempts are complete in staging: a run to come adopts them."""
+    staging = folder / "lake" / "_staging"
+    results = [*staging.rglob("result.json"), *staging.rglob("results-*.jsonl")]
+    lines = [line for path in results for line in path.read_bytes().splitlines()]
+    return {json.loads(line)["work_unit"]["signature"] for line in lines}
 
 
 def published_ids(files: list[Path]) -> Counter[tuple[str, int]]:

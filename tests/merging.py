@@ -45,6 +45,7 @@ class Lake:
     bucket_rows: int = 1_000_000
     target_bytes: int = 128 * 1024 * 1024
     row_group_rows: int = 65_536
+    shares: bool = False
     known: str = ""
     live: tuple[PublishedFile, ...] = ()
     runs: int = 0
@@ -55,7 +56,9 @@ class Lake:
         base = job(self.folder)
         return replace(
             base,
-            publishing=replace(base.publishing, mode=self.mode, merge=self.spec),
+            publishing=replace(
+                base.publishing, mode=self.mode, merge=self.spec, shares_files=self.shares
+            ),
             writing=replace(
                 base.writing,
                 format=self.form,

@@ -26,7 +26,7 @@ CHANGED_FIX = (
 )
 
 
-class Part(Protocol):
+class FileStream(Protocol):
     """An open stream over the rest of a file; every error of its own is one of ours."""
 
     def read(self, size: int, /) -> bytes:
@@ -47,7 +47,7 @@ class RemoteFile(ABC):
     shown: str
 
     @abstractmethod
-    def open_at(self, position: int) -> Part:
+    def open_at(self, position: int) -> FileStream:
         """Open the file's rest.
 
         Raises:
@@ -75,10 +75,10 @@ class FileBody(ReadStream):
     ``wait`` takes the seconds to wait before the connection is opened once more.
     """
 
-    def __init__(self, file: RemoteFile, wait: Callable[[float], None], first: Part) -> None:
+    def __init__(self, file: RemoteFile, wait: Callable[[float], None], first: FileStream) -> None:
         self._file = file
         self._wait = wait
-        self._part: Part | None = first
+        self._part: FileStream | None = first
         self._ready = memoryview(b"")
         self._position = 0
         self._tries = 0
@@ -156,7 +156,7 @@ class FileBody(ReadStream):
 
 
 @contextmanager
-def closing_on_error(part: Part) -> Iterator[None]:
+def closing_on_error(part: FileStream) -> Iterator[None]:
     """Free a connection when what comes next fails."""
     try:
         yield

@@ -15,14 +15,16 @@ from dil.errors import PluginError, Problem, SourceContractError
 from dil.extraction.streams import ReadStream
 from dil.model.csv_settings import CsvSettings
 from dil.model.job import ClassRef, ExtractionSpec, Job
+from dil.model.messages import shortened
 from dil.model.properties import Properties
+from dil.sections.extraction import EXTRACTOR, ExtractionSection
 from dil.spi.connector import Response
 from dil.spi.extractor import Extractor
-from dil.spi.messages import shortened
 from dil.spi.registry import PluginKind, load, resolve
 
 _JSON, _CSV, _TEXT = "application/json", "text/csv", "text/plain"
 _BLOCK_NAMES = 1_000
+_NAME = "values"
 _FORMS = {"JsonExtractor": _JSON, "CsvExtractor": _CSV, "TextExtractor": _TEXT}
 _FIX = "Take ms.extractor.class=json, csv or text for a list of names."
 _RENAME = "Rename the file, or read the list with ms.extractor.class=json."
@@ -47,30 +49,21 @@ def listing_response(names: Iterable[str], job: Job, location: str = "") -> Resp
     if form is None:
         what = f"{location}: {job.extraction.extractor.qualname} reads no list of names"
         raise SourceContractError(what, _FIX)
-    pieces = _array(names) if form == _JSON else _lines(names, _line_writer(form, job.extraction))
+    pieces = _array(names) if form == _JSON else _lines(names, form, job.extraction)
     body = _Listing(names, pieces, job.extraction.charset, location)
     return Response(body, content_type=form, location=location)  # type: ignore[arg-type]
 
 
 def listing_problems(properties: Properties) -> Iterator[Problem]:
     """Yield what keeps the job's extractor from reading a list of names, before any I/O."""
-    name = properties.text("ms.extractor.class")
+    name = properties.section(ExtractionSection).extractor
     try:
         form = _form(resolve(PluginKind.EXTRACTOR, name, Extractor))
     except PluginError:
-        return  # told with the other classes
+        return  # reported with the other classes
     if form is None:
-        origin = properties.origin("ms.extractor.class")
         what = f'is "{name}", which reads no list of names'
-        yield Problem(origin, "ms.extractor.class", what, _FIX)
-    csv = properties["ms.csv"]
-    if form == _CSV and isinstance(csv, CsvSettings) and csv.skipped:
-        yield Problem(
-            properties.origin("ms.csv"),
-            "ms.csv",
-            f"skips the first {csv.skipped} lines, and a list of names has no header",
-            "Leave out columnHeaderIndex and linesToSkip: the names there would be lost.",
-        )
+        yield Problem(properties.origin(EXTRACTOR), EXTRACTOR, what, _FIX)
 
 
 def _form(extractor: ClassRef) -> str | None:
@@ -90,18 +83,26 @@ def _array(names: Iterable[str]) -> Iterator[str]:
     before = "["
     for name in names:
         name.isascii() or name.encode()  # a half of a character would pass json.dumps
-        yield f'{before}{{"values":{json.dumps(name)}}}'
+        yield f'{before}{{"{_NAME}":{json.dumps(name)}}}'
         before = ",\n"
     yield "]" if before != "[" else "[]"
 
 
-def _lines(names: Iterable[str], line: Callable[[str], str]) -> Iterator[str]:
+def _lines(names: Iterable[str], form: str, spec: ExtractionSpec) -> Iterator[str]:
+    """Yield a line for each name, below those that ``ms.csv`` passes over, so that none is lost."""
+    line: Callable[[str], str] = _text_line
+    if form == _CSV:
+        line = _csv_cell(spec.csv.settings)
+        for _ in range(spec.csv.settings.skipped):
+            yield f"{line(_header(spec))}\n"
     for name in names:
         yield f"{line(name)}\n"
 
 
-def _line_writer(form: str, spec: ExtractionSpec) -> Callable[[str], str]:
-    return _csv_cell(spec.csv.settings) if form == _CSV else _text_line
+def _header(spec: ExtractionSpec) -> str:
+    """Return the name of the one column: that of the schema, else that of a list in JSON."""
+    columns = spec.output_schema or ()
+    return next((each.name for each in columns if each.name.lower() not in spec.csv.made_up), _NAME)
 
 
 def _text_line(name: str) -> str:

@@ -11,14 +11,14 @@ from connectors.files.once import reads_once
 from dil.errors import ConfigError, SourceError, TransientSourceError
 from dil.model.json import JsonValue
 from dil.model.properties import Properties
-from dil.spi.source import URI, FilesSection
+from dil.sections.extraction import FILE_NAME, DumpSection
+from dil.sections.source import URI, FilesSection
 from dil.text.java_regex import compile_java
 from dil.text.variables import substitute
 
 _LOG = logging.getLogger(__name__)
 _PATTERN = "ms.source.files.pattern"
 _SETTLE = "ms.source.files.settle"
-_TARGET = "ms.extractor.target.file.name"
 # By the end of the name; what is not here is left to the extractor.
 _KINDS = {
     ".gz": "application/gzip",
@@ -76,7 +76,7 @@ def filled(template: str, variables: Mapping[str, JsonValue]) -> str:
 
 def reads_one_file(properties: Properties) -> bool:
     """Return whether a job reads files, one in a work unit; else it lists names (B13.2, B13.3)."""
-    return bool(properties.text(_TARGET).strip()) or reads_once(properties)
+    return bool(properties.section(DumpSection).file_name.strip()) or reads_once(properties)
 
 
 def matching(items: Iterable[_F], properties: Properties) -> Iterator[_F]:
@@ -153,7 +153,7 @@ def all_settled(
 def chosen(
     items: Iterable[Listed], asked: str, properties: Properties, location: str, now_ms: int
 ) -> Listed:
-    """Return the one file to read: that named ``asked``, else the first; several are told (D-44).
+    """Return the one file to read: that named ``asked``, else the first; more are noted (D-44).
 
     Args:
         items: What is there and the pattern keeps, sorted; no more is taken than needed.
@@ -173,7 +173,7 @@ def chosen(
         raise SourceError(
             f"{location}: no object",
             f"Nothing there has this name or matches {_PATTERN}. Check {URI}; without"
-            f" {_TARGET} the job lists what is there.",
+            f" {FILE_NAME} the job lists what is there.",
         )
     if first.path != asked and next(found, None) is not None:
         _LOG.warning("%s: there are several files; the first is read: %s", location, first.path)

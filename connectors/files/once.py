@@ -9,7 +9,7 @@ from dil.errors import Problem, SourceContractError, SourceError
 from dil.model.json import JsonObject, as_text
 from dil.model.properties import Properties
 from dil.model.work_unit import WorkUnit
-from dil.spi.source import ONCE, URI, FilesSection, SourceSection
+from dil.sections.source import ONCE, URI, FilesSection, SourceSection
 
 _FILE, _VERSION = "file", "version"
 

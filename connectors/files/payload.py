@@ -15,12 +15,12 @@ from typing import BinaryIO
 from dil.errors import Problem, SourceContractError, SourceError
 from dil.model.json import JsonObject, as_text
 from dil.model.properties import Properties
-from dil.model.settings import SecondaryInput
+from dil.sections.secondary import KEY as SECONDARY
+from dil.sections.secondary import SecondarySection
 from dil.spi.connector import RequestValues, Response
 from dil.text.origins import refuse_other_path, refuse_way_out
 from dil.text.variables import substitute
 
-SECONDARY_INPUT = "ms.secondary.input"
 _NAME = "uploadS3Key"
 
 
@@ -44,7 +44,7 @@ class PayloadFile:
         except OSError as error:
             raise SourceError(
                 f"the file to send, {self.path}, cannot be read: {error.strerror or error}",
-                f"Check the path in {SECONDARY_INPUT}; every executor has to have the file.",
+                f"Check the path in {SECONDARY}; every executor has to have the file.",
             ) from None
 
 
@@ -83,19 +83,9 @@ class OpenPayload:
         return status.st_size, status.st_mtime_ns
 
 
-def payload_entries(properties: Properties) -> list[SecondaryInput]:
-    """Return what a job names to be sent, rows or files."""
-    found = properties.get(SECONDARY_INPUT)
-    return [
-        each
-        for each in (found if isinstance(found, tuple) else ())
-        if isinstance(each, SecondaryInput) and each.category == "payload"
-    ]
-
-
 def sends_file(properties: Properties) -> bool:
     """Return whether a job sends a file."""
-    return bool(_binary_entries(properties))
+    return any(each.format == "binary" for each in properties.section(SecondarySection).payload)
 
 
 def sending_problem(properties: Properties) -> Problem | None:
@@ -103,8 +93,8 @@ def sending_problem(properties: Properties) -> Problem | None:
     if not sends_file(properties):
         return None
     return Problem(
-        properties.origin(SECONDARY_INPUT),
-        SECONDARY_INPUT,
+        properties.origin(SECONDARY),
+        SECONDARY,
         "has a file to send, which a look would put there",
         "Give --send when that is harmless.",
     )
@@ -116,7 +106,8 @@ def payload_file(properties: Properties, values: RequestValues) -> PayloadFile |
     Raises:
         SourceContractError: a variable of its path has no value.
     """
-    entries = _binary_entries(properties)
+    payload = properties.section(SecondarySection).payload
+    entries = [each for each in payload if each.format == "binary"]
     if not entries:
         return None
     path = substitute(entries[0].path, values.variables)
@@ -129,31 +120,27 @@ def payload_file(properties: Properties, values: RequestValues) -> PayloadFile |
     refuse_other_path(entries[0].path, path.text, values.variables)
     given = values.variables.get(_NAME)
     name = "" if given is None else as_text(given)
-    refuse_way_out(f"{{{{{_NAME}}}}}", values.variables, SECONDARY_INPUT)
+    refuse_way_out(f"{{{{{_NAME}}}}}", values.variables, SECONDARY)
     return PayloadFile(path.text, name or path.text.rstrip("/").rpartition("/")[2])
 
 
 def payload_problems(properties: Properties) -> Iterator[Problem]:
     """Yield what is wrong with the files to send, before any I/O."""
-    entries = payload_entries(properties)
+    entries = properties.section(SecondarySection).payload
     if entries and not all(each.format == "binary" for each in entries):
         yield Problem(
-            properties.origin(SECONDARY_INPUT),
-            SECONDARY_INPUT,
+            properties.origin(SECONDARY),
+            SECONDARY,
             "has rows to send, and this source takes whole files",
             'Add "format": "binary" to send the file that the path names.',
         )
     elif len(entries) > 1:
         what = f"has {len(entries)} files to send, and a work unit sends one"
         fix = "Let a unit or an activation entry name the files, one work unit for each."
-        yield Problem(properties.origin(SECONDARY_INPUT), SECONDARY_INPUT, what, fix)
+        yield Problem(properties.origin(SECONDARY), SECONDARY, what, fix)
 
 
 def sent_response(facts: JsonObject, location: str) -> Response:
     """Return the answer that tells what was sent, one row."""
     body = io.BytesIO(json.dumps(facts).encode())
     return Response(body, content_type="application/json", location=location, status=200)
-
-
-def _binary_entries(properties: Properties) -> list[SecondaryInput]:
-    return [each for each in payload_entries(properties) if each.format == "binary"]

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import fs
 
-from connectors.files.body import Part
+from connectors.files.body import FileStream
 from connectors.hdfs.store import FileStatus, FileStore
 from dil.errors import SourceError
 
@@ -33,17 +33,17 @@ class ArrowStore(FileStore):
         kinds = (fs.FileType.File, fs.FileType.Directory)
         return [self._status(each) for each in found if each.type in kinds]
 
-    def open(self, path: str, position: int) -> Part:
+    def open(self, path: str, position: int) -> FileStream:
         """Open a file from a position on."""
         # As it is: Arrow would look at the name and unpack.
         if not position:
-            whole: Part = self._filesystem.open_input_stream(
+            whole: FileStream = self._filesystem.open_input_stream(
                 f"{self._root}{path}", compression=None
             )
             return whole
         file = self._filesystem.open_input_file(f"{self._root}{path}")
         file.seek(position)
-        rest: Part = file
+        rest: FileStream = file
         return rest
 
     def _status(self, found: Any) -> FileStatus:  # noqa: ANN401 - pyarrow ships no types

@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING
 
 from connectors.files.checks import file_problems
 from connectors.files.once import unit_file
-from connectors.files.payload import SECONDARY_INPUT, payload_entries
 from connectors.hdfs.place import lists, place_problems
 from dil.errors import Problem
 from dil.model.job import Job
 from dil.model.json import JsonObject
 from dil.model.properties import Properties
+from dil.sections.secondary import KEY as SECONDARY
+from dil.sections.secondary import SecondarySection
+from dil.sections.source import ONCE, SourceSection
 from dil.spi.connector import Connector, SessionContext
-from dil.spi.source import ONCE, SourceSection
 
 if TYPE_CHECKING:
     from connectors.hdfs.session import FilesSession
@@ -53,10 +54,10 @@ class HdfsConnector(Connector):
 
 
 def _payload_problems(properties: Properties) -> Iterable[Problem]:
-    for _ in payload_entries(properties):
+    for _ in properties.section(SecondarySection).payload:
         yield Problem(
-            properties.origin(SECONDARY_INPUT),
-            SECONDARY_INPUT,
+            properties.origin(SECONDARY),
+            SECONDARY,
             "has payload rows, and files are only read",
             "Leave the payload entry out, or send to http, s3 or sftp.",
         )

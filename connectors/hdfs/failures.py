@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -19,7 +20,7 @@ _RIGHTS_FIX = "Let the user that runs tasks read it, and the folders on the way.
 
 
 @contextmanager
-def told(shown: str, *, listed: bool = False) -> Iterator[None]:
+def translated_errors(shown: str, *, listed: bool = False) -> Iterator[None]:
     """Translate what a system raises; ``listed`` tells that the file was there a moment ago."""
     try:
         yield
@@ -29,7 +30,8 @@ def told(shown: str, *, listed: bool = False) -> Iterator[None]:
                 f"{_named(error, shown)}: it was there when its folder was listed, and is gone",
                 _GONE_FIX,
             ) from None
-        raise SourceError(f"{shown}: there is no such file or folder", _MISSING_FIX) from None
+        fix = _missing_fix(shown)
+        raise SourceError(f"{shown}: there is no such file or folder", fix) from None
     except PermissionError as error:
         where = _named(error, shown)
         raise AuthenticationError(f"{where}: permission denied", _RIGHTS_FIX) from None
@@ -38,6 +40,20 @@ def told(shown: str, *, listed: bool = False) -> Iterator[None]:
         raise TransientSourceError(
             f"{shown}: {reason}", "Look whether the file system is there and healthy."
         ) from error
+
+
+def _missing_fix(shown: str) -> str:
+    """Return what to do about a missing path; a pattern of a shell is another way to name files."""
+    folder, _, name = shown.rpartition("/")
+    if not set("*?") & set(name):
+        return _MISSING_FIX
+    # A backslash would have to be doubled in a job file.
+    literal = re.sub(r"[][(){}.+$|]", r"[\g<0>]", name)
+    pattern = literal.replace("?", ".").replace("*", ".*")
+    return (
+        f"ms.source.uri takes no wildcards. Set it to the folder, {folder or '/'}, and keep its"
+        f" files by ms.source.files.pattern=.*/{pattern}, which the whole path has to match."
+    )
 
 
 def _named(error: OSError, shown: str) -> str:

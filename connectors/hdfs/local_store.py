@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import stat
-from pathlib import Path
+from io import FileIO
 
-from connectors.files.body import Part
+from connectors.files.body import FileStream
 from connectors.hdfs.store import HIDDEN, FileStatus, FileStore
 
 
@@ -15,7 +15,7 @@ class LocalStore(FileStore):
 
     def status(self, path: str) -> FileStatus:
         """Return the state of a file or folder."""
-        return _status(path, Path(path).stat(), "")
+        return _status(path, os.stat(path), "")
 
     def entries(self, path: str) -> list[FileStatus]:
         """Return files and folders; pipes, sockets and devices are none."""
@@ -30,10 +30,11 @@ class LocalStore(FileStore):
             if stat.S_ISREG(state.st_mode) or stat.S_ISDIR(state.st_mode)
         ]
 
-    def open(self, path: str, position: int) -> Part:
+    def open(self, path: str, position: int) -> FileStream:
         """Open a file from a position on."""
-        file = Path(path).open("rb", buffering=0)  # noqa: SIM115 - the body closes it
-        file.seek(position)
+        file = FileIO(path)
+        if position:
+            file.seek(position)
         return file
 
 

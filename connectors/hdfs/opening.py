@@ -6,7 +6,8 @@ import logging
 
 from connectors.hdfs.place import ARROW_SCHEMES, WEB_SCHEMES, Place
 from connectors.hdfs.store import FileStore
-from dil.errors import SourceError, WriteError
+from dil.errors import SourceError
+from dil.storage.hdfs.nameservices import HadoopSetupError
 from dil.storage.hdfs.place import web_addresses
 from dil.storage.hdfs.session import user_here
 
@@ -64,7 +65,7 @@ def _by_web(place: Place, user: str) -> FileStore:
     try:
         servers = web_addresses(place.scheme, *_host_and_port(place.authority))
         reader = user or user_here()
-    except WriteError as error:
+    except HadoopSetupError as error:
         raise SourceError(error.message, error.fix) from None
     return WebHdfsStore(servers, reader, place.prefix)
 

@@ -15,8 +15,8 @@ from connectors.hdfs.section import HdfsSection
 from dil.errors import ConfigError, Problem
 from dil.model.json import JsonValue
 from dil.model.properties import Properties
-from dil.spi.file_systems import FileSystemsSection
-from dil.spi.source import URI, SourceSection
+from dil.sections.file_systems import FileSystemsSection
+from dil.sections.source import URI, SourceSection
 from dil.storage.locations import is_this_machine
 from dil.text.java_regex import compile_java
 from dil.text.origins import Origin, refuse_other_origin, refuse_way_out

@@ -6,6 +6,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import BinaryIO, cast
 
@@ -13,8 +14,9 @@ from connectors.files.body import FileBody
 from connectors.files.listing import listing_response
 from connectors.files.names import all_settled, matching, media_type, settled
 from connectors.files.once import UnitFile, file_unit
+from connectors.files.view import file_view
 from connectors.hdfs.decompression import decompressed, plain_name
-from connectors.hdfs.failures import told
+from connectors.hdfs.failures import translated_errors
 from connectors.hdfs.opening import open_store
 from connectors.hdfs.place import Place, base_of, place_of
 from connectors.hdfs.section import HdfsSection
@@ -23,8 +25,9 @@ from connectors.hdfs.watched_file import WatchedFile
 from dil.errors import SourceContractError
 from dil.model.job import Job
 from dil.model.json import JsonObject, JsonValue
+from dil.sections.source import SourceSection
 from dil.spi.connector import ByteSession, RequestValues, Response
-from dil.spi.source import SourceSection
+from dil.spi.request_view import RequestView
 
 _DECOMPRESS = "ms.source.files.decompress"
 
@@ -89,6 +92,13 @@ class FilesSession(ByteSession):
         if self._store is not None:
             self._store.close()
 
+    def describe(self, values: RequestValues) -> RequestView:
+        """Return the listing, or the one file of the work unit."""
+        place = self._place_of(values.variables)
+        shown = f"{place.prefix}{place.path}"
+        lists = place.pattern is not None
+        return file_view(shown, self._only, self._settings.job.properties, lists=lists)
+
     def fetch(self, values: RequestValues) -> Response:
         """Return the list, or the next file; no body where there is none.
 
@@ -128,7 +138,7 @@ class FilesSession(ByteSession):
             return Response(None, location=self._shown)
         self._was_read = True
         store = self._known_store
-        with told(file.path):
+        with translated_errors(file.path):
             status = store.status(file.path.removeprefix(store.prefix))
         file.check(status.version)
         return self._file(status)
@@ -142,16 +152,14 @@ class FilesSession(ByteSession):
             )
         return self._open(values.variables)
 
-    def _open(self, variables: Mapping[str, JsonValue]) -> Place:
+    def _place_of(self, variables: Mapping[str, JsonValue]) -> Place:
         job = self._settings.job
-        folder = Path(job.path).resolve().parent
-        self._place = place_of(
-            job.source.uri,
-            variables,
-            folder,
-            self._settings.base,
-            job.properties.section(SourceSection).hosts,
-        )
+        folder = _folder_of(job.path)
+        hosts = job.properties.section(SourceSection).hosts
+        return place_of(job.source.uri, variables, folder, self._settings.base, hosts)
+
+    def _open(self, variables: Mapping[str, JsonValue]) -> Place:
+        self._place = self._place_of(variables)
         self._store = self._opened(self._place, self._settings.user)
         self._shown = self._store.shown(self._place.path)
         return self._place
@@ -171,7 +179,8 @@ class FilesSession(ByteSession):
     def _file(self, status: FileStatus) -> Response:
         store, unpacks = self._known_store, self._settings.unpacks
         file = WatchedFile(store, status)
-        body = cast("BinaryIO", FileBody(file, self._wait, file.open_at(0)))
+        wait = partial(self.wait_to_retry, sleep=self._sleep)
+        body = cast("BinaryIO", FileBody(file, wait, file.open_at(0)))
         name = plain_name(status.name) if unpacks else status.name
         if unpacks:
             limit = self._settings.job.extraction.expansion
@@ -186,15 +195,16 @@ class FilesSession(ByteSession):
             has_more=bool(self._left),
         )
 
-    def _wait(self, seconds: float) -> None:
-        self._sleep(seconds)
-        self.seconds_waited += seconds
-
     @property
     def _known_store(self) -> FileStore:
         if self._store is None:
             raise RuntimeError("no place was opened")
         return self._store
+
+
+@lru_cache(maxsize=4)  # the attempts of a task have one job
+def _folder_of(job_path: str) -> Path:
+    return Path(job_path).resolve().parent
 
 
 def _unpacks(job: Job) -> bool:

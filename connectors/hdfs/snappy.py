@@ -24,7 +24,7 @@ def unsnapped(source: BinaryIO) -> Pieces:
     """Yield the bytes of a snappy stream.
 
     Raises:
-        SourceContractError: it is damaged or cut. A cut between blocks cannot be told.
+        SourceContractError: it is damaged or cut. A cut between blocks cannot be seen.
     """
     begin = read_up_to(source, _NUMBER)
     if not begin:

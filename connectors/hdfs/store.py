@@ -6,8 +6,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from connectors.files.body import Part
-from connectors.hdfs.failures import told
+from connectors.files.body import FileStream
+from connectors.hdfs.failures import translated_errors
 from dil.errors import SourceContractError, SourceError
 
 HIDDEN = (".", "_")
@@ -74,7 +74,7 @@ class FileStore(ABC):
         """Return what lies directly in a folder; neither files nor folders are left out."""
 
     @abstractmethod
-    def open(self, path: str, position: int) -> Part:
+    def open(self, path: str, position: int) -> FileStream:
         """Open a file from a position on."""
 
     def close(self) -> None:  # noqa: B027 - some stores hold nothing open
@@ -92,7 +92,7 @@ def files_below(store: FileStore, path: str) -> Iterator[FileStatus]:
         TransientSourceError: a folder vanished meanwhile.
         AuthenticationError: something may not be read.
     """
-    with told(store.shown(path)):
+    with translated_errors(store.shown(path)):
         begin = store.status(path)
     if begin.is_folder:
         yield from _below(store, begin, frozenset())
@@ -108,7 +108,7 @@ def _below(store: FileStore, folder: FileStatus, above: frozenset[str]) -> Itera
         )
     if folder.identity:
         above |= {folder.identity}
-    with told(store.shown(folder.path), listed=True):
+    with translated_errors(store.shown(folder.path), listed=True):
         found = [each for each in store.entries(folder.path) if not each.name.startswith(HIDDEN)]
     # As a folder's files stand behind "name/", this is the order of whole paths.
     for each in sorted(found, key=lambda each: f"{each.name}/" if each.is_folder else each.name):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from connectors.files.body import Part, RemoteFile, changed
-from connectors.hdfs.failures import told
+from connectors.files.body import FileStream, RemoteFile, changed
+from connectors.hdfs.failures import translated_errors
 from connectors.hdfs.store import FileStatus, FileStore
 
 
@@ -13,15 +13,15 @@ class WatchedFile(RemoteFile):
     def __init__(self, store: FileStore, status: FileStatus) -> None:
         self._store = store
         self._status = status
-        self._part: Part | None = None
+        self._part: FileStream | None = None
         self.size = status.size
         self.shown = store.shown(status.path)
 
-    def open_at(self, position: int) -> Part:
+    def open_at(self, position: int) -> FileStream:
         """Open the file; later on only when it is still the same."""
         if position:
             self._compare()
-        with told(self.shown, listed=True):
+        with translated_errors(self.shown, listed=True):
             self._part = _ToldPart(self._store.open(self._status.path, position), self.shown)
         return self._part
 
@@ -42,7 +42,7 @@ class WatchedFile(RemoteFile):
         self._compare()
 
     def _compare(self) -> None:
-        with told(self.shown, listed=True):
+        with translated_errors(self.shown, listed=True):
             now = self._store.status(self._status.path)
         if now.size != self.size:
             raise changed(self.shown, f"{self.size} bytes when listed, {now.size} now")
@@ -57,13 +57,13 @@ class WatchedFile(RemoteFile):
 class _ToldPart:
     """An open stream whose errors are ours."""
 
-    def __init__(self, part: Part, shown: str) -> None:
+    def __init__(self, part: FileStream, shown: str) -> None:
         self._part = part
         self._shown = shown
 
     def read(self, size: int, /) -> bytes:
         """Return up to ``size`` bytes."""
-        with told(self._shown):
+        with translated_errors(self._shown):
             return self._part.read(size)
 
     def close(self) -> None:

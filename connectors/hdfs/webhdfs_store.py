@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import http
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, cast
 from urllib.parse import quote, urlencode
@@ -11,10 +11,18 @@ from urllib.parse import quote, urlencode
 import requests
 import urllib3
 
-from connectors.files.body import Part
+from connectors.files.body import FileStream
 from connectors.hdfs.store import FileStatus, FileStore
-from dil.errors import AuthenticationError, SourceError, TransientSourceError, WriteError
+from dil.errors import AuthenticationError, SourceError, TransientSourceError
 from dil.storage.hdfs.failures import TLS_FIX, is_passing, is_standby, remote_exception, tls_reason
+from dil.storage.hdfs.kerberos import (
+    asks_for_ticket,
+    fix_of,
+    ticket_headers,
+    ticket_refusal,
+    uses_kerberos,
+)
+from dil.storage.hdfs.nameservices import HadoopSetupError
 from dil.storage.hdfs.session import new_session, tls_context
 
 _TIMEOUTS_S = (60, 60)  # to connect, to wait for the next bytes
@@ -28,7 +36,7 @@ class WebHdfsStore(FileStore):
     """The REST interface of a cluster's name nodes; data nodes are reached by its redirects.
 
     ``servers`` are ``http://host:port``, of which one is active. ``user`` is sent as
-    ``user.name``; Kerberos is not spoken.
+    ``user.name``, where the cluster does not ask for a Kerberos ticket, which says it then.
 
     Raises:
         SourceError: they are https, and REQUESTS_CA_BUNDLE names nothing that can be read.
@@ -39,10 +47,11 @@ class WebHdfsStore(FileStore):
         self._user = user
         self.prefix = prefix
         self._client = new_session()
+        self._is_secured = False
         if self._base.startswith("https:"):
             try:
                 tls_context()
-            except WriteError as error:
+            except HadoopSetupError as error:
                 raise SourceError(error.message, error.fix) from None
 
     @property
@@ -66,9 +75,11 @@ class WebHdfsStore(FileStore):
             found = self._json(path, "LISTSTATUS")["FileStatuses"]["FileStatus"]
             return [_status(f"{folder}/{each['pathSuffix']}", each) for each in found]
 
-    def open(self, path: str, position: int) -> Part:
+    def open(self, path: str, position: int) -> FileStream:
         """Open a file from a position on."""
-        return cast("Part", _WebPart(self._asked(path, "OPEN", offset=position), self.shown(path)))
+        return cast(
+            "FileStream", _WebStream(self._asked(path, "OPEN", offset=position), self.shown(path))
+        )
 
     def _json(self, path: str, operation: str) -> dict[str, Any]:
         with self._asked(path, operation) as answer:
@@ -84,8 +95,7 @@ class WebHdfsStore(FileStore):
             ) from None
 
     def _asked(self, path: str, operation: str, **more: int) -> requests.Response:
-        query = {"op": operation, **({"user.name": self._user} if self._user else {}), **more}
-        words = f"{quote(path)}?{urlencode(query)}"
+        words = f"{quote(path)}?{urlencode({'op': operation, **more})}"
         for _ in self._bases[1:]:
             try:
                 answer = self._answer(path, words)
@@ -99,9 +109,25 @@ class WebHdfsStore(FileStore):
         return self._accepted(self._answer(path, words), path)
 
     def _answer(self, path: str, words: str) -> requests.Response:
+        """Return the answer of one name node; the request has a user's name or a ticket."""
+        try:
+            if not self._is_secured and not uses_kerberos():
+                named = f"{words}&{urlencode({'user.name': self._user})}" if self._user else words
+                answer = self._got(path, named, {})
+                if not asks_for_ticket(answer):
+                    return answer
+                answer.close()
+            self._is_secured = True
+            headers = ticket_headers(self._base)
+        except HadoopSetupError as error:
+            what = f"{self.shown(path)}: {error.message}"
+            raise AuthenticationError(what, error.fix) from None
+        return self._got(path, words, headers)
+
+    def _got(self, path: str, words: str, headers: Mapping[str, str]) -> requests.Response:
         uri = f"{self._base}{words}"
         try:
-            return self._client.get(uri, stream=True, timeout=_TIMEOUTS_S)
+            return self._client.get(uri, headers=headers, stream=True, timeout=_TIMEOUTS_S)
         except requests.RequestException as error:
             refused = tls_reason(error)
             if refused is not None:
@@ -121,7 +147,7 @@ class WebHdfsStore(FileStore):
         return answer
 
 
-class _WebPart:
+class _WebStream:
     """The body of an answer, whose cut is an error that may pass."""
 
     def __init__(self, answer: requests.Response, shown: str) -> None:
@@ -167,8 +193,10 @@ def _refusal(answer: requests.Response, shown: str) -> Exception:
     # Safe mode ends as well, if not in a moment: attempts of a task are further apart.
     if is_passing(answer) or kind == "SafeModeException":
         return TransientSourceError(what, _NETWORK_FIX)
+    if (why := ticket_refusal(answer)) is not None:
+        return AuthenticationError(f"{shown}: our ticket is not taken ({why})", fix_of(why))
     if status in {http.HTTPStatus.UNAUTHORIZED, http.HTTPStatus.FORBIDDEN}:
         return AuthenticationError(
-            what, "Set source.conn.username. Clusters with Kerberos need libhdfs and a ticket."
+            what, "Set source.conn.username or, with Kerberos, take the ticket of another user."
         )
     return SourceError(what, _FIX)

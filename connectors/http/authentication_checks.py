@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from connectors.http.section import AUTHENTICATION, HttpSection
 from dil.errors import Problem
 from dil.model.properties import Properties
-from dil.spi.source import PASSWORD, USER, SourceSection
+from dil.sections.source import PASSWORD, USER, SourceSection
 
 _WRITTEN = frozenset({"basic", "bearer", "oauth", "custom"})
 

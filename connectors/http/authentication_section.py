@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from dil.model.authentication import Authentication
 from dil.model.json import JsonValue, as_text
 from dil.secrets import is_reference
-from dil.spi.reading import ShapeError, Surroundings, as_object, build, is_scalar, texts
+from dil.sections.reading import ShapeError, Surroundings, as_object, build, is_scalar, texts
 from dil.storage.locations import PathError, local_path
 from dil.text.variables import placeholders
 

@@ -3,7 +3,7 @@
 A compressed body tells its own end (RFC 1952 section 2.3.1, RFC 1951 section 3.2.3). The client
 library does not look at it: a body that was cut where the compressor had flushed would read as a
 shorter, valid one. So the bytes are decoded here, and a body without its end is refused, however
-the transfer told its length.
+the transfer gave its length.
 """
 
 from __future__ import annotations
@@ -82,8 +82,8 @@ class BodyStream(ReadStream):
             ) from None
 
     def _broken(self, what: str, fix: str) -> SourceError:
-        told = f"{self._shown}: the answer's body {what}"
-        return TransientSourceError(told, fix) if self._is_repeatable else unknown_outcome(told)
+        whole = f"{self._shown}: the answer's body {what}"
+        return TransientSourceError(whole, fix) if self._is_repeatable else unknown_outcome(whole)
 
     def close(self) -> None:
         """Give the connection back, or drop it when the body was not read to its end."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -14,10 +14,12 @@ from connectors.http.settings import HttpSettings, repeats_rows
 from dil.errors import Problem
 from dil.model.job import Job
 from dil.model.properties import Properties
+from dil.sections.http import IDEMPOTENCY_HEADER, METHOD, SendingSection
+from dil.sections.secondary import KEY as SECONDARY
+from dil.sections.secondary import SecondarySection
+from dil.sections.source import URI, SourceSection
 from dil.spi.connector import Connector, SessionContext
 from dil.spi.coordination import CredentialSource
-from dil.spi.http import IDEMPOTENCY_HEADER, METHOD, SendingSection
-from dil.spi.source import URI, SourceSection
 
 if TYPE_CHECKING:
     from connectors.http.session import HttpSession
@@ -33,11 +35,12 @@ class HttpConnector(Connector):
 
     @classmethod
     def check(cls, properties: Properties) -> Iterable[Problem]:
-        """Return problems of the URI, the authentication and the names of headers."""
+        """Return problems of URI, authentication, names of headers, and of rows to send."""
         return [
             *_uri_problems(properties),
             *authentication_problems(properties),
             *_header_problems(properties),
+            *_sending_problems(properties),
         ]
 
     @classmethod
@@ -95,6 +98,17 @@ def _uri_problems(properties: Properties) -> Iterable[Problem]:
         "is no HTTP address",
         "It must begin with http:// or https:// and name a host.",
     )
+
+
+def _sending_problems(properties: Properties) -> Iterator[Problem]:
+    sending = properties.section(SendingSection)
+    if sending.is_safe and properties.section(SecondarySection).has_payload:
+        yield Problem(
+            properties.origin(METHOD),
+            METHOD,
+            f"is {sending.method}, which has no body, and {SECONDARY} has rows to send",
+            "Use POST or PUT.",
+        )
 
 
 def _header_problems(properties: Properties) -> Iterable[Problem]:

@@ -18,12 +18,13 @@ class Credentials:
     """What a session's requests show who they are with, beside what the job file says.
 
     Fields of a renewed authentication input hold for all later requests. Of tokens only the last
-    is known; the coordinator hands out the one that counts.
+    is known; the coordinator hands out the one that counts. ``has_grant`` tells that
+    tokens are fetched.
     """
 
     def __init__(self, settings: HttpSettings, around: Surroundings) -> None:
         authentication = settings.authentication
-        self._has_grant = authentication is not None and authentication.is_fetched
+        self.has_grant = authentication is not None and authentication.is_fetched
         self._stale = frozenset(settings.statuses.pagination_error)
         self._around = around
         self._fields: Mapping[str, str] = {}
@@ -43,7 +44,7 @@ class Credentials:
         Raises:
             AuthenticationError: no token is to be had.
         """
-        if not self._has_grant:
+        if not self.has_grant:
             return None
         self._token = self._around.coordinator.credential(self._rejected)
         self._rejected = None
@@ -51,7 +52,7 @@ class Credentials:
 
     def is_token_refused(self, status: int) -> bool:
         """Return whether an answer refuses the token of a grant."""
-        return self._has_grant and status == _UNAUTHORIZED
+        return self.has_grant and status == _UNAUTHORIZED
 
     def reject_token(self) -> None:
         """Never send the last token again; the next request asks for another."""

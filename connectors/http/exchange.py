@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from connectors.http.credentials import Credentials
 from connectors.http.limits import asked_wait, is_rate_limited
 from connectors.http.outgoing import Outgoing
-from connectors.http.refusals import Refusal, in_doubt, quota_error, told
-from connectors.http.retries import Waits, retries_made
+from connectors.http.refusals import Refusal, answer_words, in_doubt, quota_error
+from connectors.http.retries import Waits, after_retries
 from connectors.http.settings import HttpSettings
 from connectors.http.statuses import NOT_DONE, RETRIED, Verdict, judge
 from connectors.http.surroundings import Surroundings
@@ -84,6 +84,7 @@ class Exchange:
             self.outgoing.shown,
             self._waits.done,
             self._asked(answer),
+            self._settings.carriers.advice,
         ).error()
 
     def _judged(self, answer: requests.Response) -> Verdict:
@@ -100,7 +101,7 @@ class Exchange:
     def _renews(self, answer: requests.Response) -> bool:
         """Return whether the answer was due to old credentials, and there are new ones now."""
         status, retry = answer.status_code, self._settings.renewal
-        what = told(answer, self.outgoing.shown)
+        what = answer_words(answer, self.outgoing.shown)
         if self._credentials.is_token_refused(status) and not self._is_replayed:
             answer.close()
             _LOG.info("%s; sending again with a new token", what)
@@ -150,7 +151,7 @@ class Exchange:
             return False
         if slows_down:
             self._around.coordinator.slow_down(wait)
-        self._say(told(answer, self.outgoing.shown), wait)
+        self._say(answer_words(answer, self.outgoing.shown), wait)
         answer.close()
         self._wait(wait)
         return True
@@ -164,7 +165,7 @@ class Exchange:
         wait = self._waits.next(None, self._around.chance())
         if wait is None:
             raise TransientSourceError(
-                f"{failure.message} after {retries_made(self._waits.done)}", failure.fix
+                f"{failure.message}{after_retries(self._waits.done)}", failure.fix
             )
         self._say(failure.message, wait)
         self._wait(wait)
@@ -172,7 +173,7 @@ class Exchange:
     def _spent(self, answer: requests.Response, asked: float | None) -> QuotaError:
         """Tell all tasks that the quota is spent; return the error to raise."""
         answer.close()
-        what = told(answer, self.outgoing.shown)
+        what = answer_words(answer, self.outgoing.shown)
         error = quota_error(what, asked, self._around.wall_clock())
         self._around.coordinator.quota_spent(error.message)
         return error

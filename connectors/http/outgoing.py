@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from urllib.parse import parse_qsl, urlsplit
 
 from connectors.address import AddressError
 from connectors.http.authentication import authentication_header, authentication_query
 from connectors.http.origin import is_allowed, is_same_origin, origin_of
+from connectors.http.section import AUTHENTICATION, HEADERS
 from connectors.http.settings import IDEMPOTENT, HttpSettings
 from connectors.http.target import (
     Target,
@@ -22,8 +24,8 @@ from connectors.http.target import (
 from dil.errors import ConfigError, SourceContractError
 from dil.model.json import JsonValue, compact
 from dil.model.secret import Secret
+from dil.sections.source import URI
 from dil.spi.connector import RequestValues
-from dil.spi.source import URI
 from dil.text.origins import refuse_other_origin
 from dil.text.variables import placeholders
 
@@ -105,10 +107,11 @@ def _headers(
         name: value.reveal() if isinstance(value, Secret) else value
         for name, value in (settings.headers or {}).items()
     }
-    texts, used, missing = header_texts(written, values.variables)
+    giver = settings.carriers.giver
+    texts, used, missing = header_texts(written, values.variables, partial(giver, HEADERS))
     name, text, auth_used, auth_missing = authentication_header(settings, values.variables, token)
     if name:
-        added, _, _ = header_texts({name: text}, {})
+        added, _, _ = header_texts({name: text}, {}, lambda _: giver(AUTHENTICATION, auth_used))
         texts = _replaced(texts, name, added[name])
     if settings.idempotency_header and values.idempotency_key:
         texts = _replaced(texts, settings.idempotency_header, values.idempotency_key)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from connectors.http.body import BodyStream
 from connectors.http.failures import unknown_outcome
-from connectors.http.retries import retries_made
+from connectors.http.retries import after_retries
 from connectors.http.statuses import RETRIED, Verdict
 from dil.errors import (
     AuthenticationError,
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 _SHOWN_BYTES = 4096
 _BODY_WAIT_S = 30.0
-_CLIENT_ERRORS = range(400, 500)
+_ERRORS = range(400, 600)
 _REDIRECTS = range(300, 400)
 _PATIENCE = "To wait longer raise ms.http.retry.max and ms.http.retry.max.seconds."
 _QUOTA_FIX = (
@@ -41,7 +41,8 @@ _QUOTA_FIX = (
 class Refusal:
     """A refused request: what the answer was, what it means, what was tried.
 
-    ``asked_s`` are the seconds that the source asks to wait.
+    ``asked_s`` are the seconds that the source asks to wait, ``login_fix`` is what to look at
+    where the credentials were refused.
     """
 
     answer: requests.Response
@@ -49,16 +50,17 @@ class Refusal:
     shown: str
     repeats: int
     asked_s: float | None
+    login_fix: str
 
     def error(self) -> DilError:
         """Return the error to raise; the answer's body goes to the log, which masks secrets.
 
         The log is at WARNING where the refusal will not pass by itself: only there does the source
-        say what it minds. That a passing one failed is told by whoever gets the error.
+        say what it minds. That a passing one failed is logged by whoever gets the error.
         """
         with self.answer:
             body = _beginning(self.answer, self.shown)
-        what = told(self.answer, self.shown)
+        what = answer_words(self.answer, self.shown)
         status = self.answer.status_code
         passes = self.verdict is Verdict.TRANSIENT
         text = body.decode("utf-8", "replace").strip()
@@ -66,16 +68,14 @@ class Refusal:
             level = logging.INFO if passes else logging.WARNING
             _LOG.log(level, "%s: with status %d comes: %s", self.shown, status, text)
         if passes:
-            fix = _PATIENCE if self._was_repeated() else "The source itself failed; look there."
-            return TransientSourceError(
-                f"{what} after {retries_made(self.repeats)}", fix, self.asked_s
-            )
-        if text and status in _CLIENT_ERRORS:
+            what += after_retries(self.repeats)
+        if text and status in _ERRORS:
             what = _with_beginning(what, text)
+        if passes:
+            fix = _PATIENCE if self._was_repeated() else "The source itself failed; look there."
+            return TransientSourceError(what, fix, self.asked_s)
         if self.verdict is Verdict.AUTHENTICATION:
-            return AuthenticationError(
-                what, "Check ms.authentication, source.conn.username and source.conn.password."
-            )
+            return AuthenticationError(what, self.login_fix)
         error = SourceError(
             what, "Correct the request; ms.http.statuses says what counts as a failure."
         )
@@ -111,14 +111,14 @@ def in_doubt(answer: requests.Response, shown: str) -> UnknownOutcomeError:
     """Return the error of an answer that leaves open whether the request was done."""
     with answer:
         text = _beginning(answer, shown).decode("utf-8", "replace").strip()
-    what = told(answer, shown)
+    what = answer_words(answer, shown)
     if text:
         _LOG.warning("%s: with status %d comes: %s", shown, answer.status_code, text)
         what = _with_beginning(what, text)
     return unknown_outcome(what)
 
 
-def told(answer: requests.Response, shown: str) -> str:
+def answer_words(answer: requests.Response, shown: str) -> str:
     """Return in words what was asked and what came."""
     return f"{shown}: HTTP status {answer.status_code} {answer.reason}".rstrip()
 

@@ -36,6 +36,8 @@ class Waits:
         return wait
 
 
-def retries_made(number: int) -> str:
-    """Return a number of retries in words."""
-    return "1 retry" if number == 1 else f"{number} retries"
+def after_retries(number: int) -> str:
+    """Return the end of a sentence about a request that was sent again; empty without a retry."""
+    if not number:
+        return ""
+    return " after 1 retry" if number == 1 else f" after {number} retries"

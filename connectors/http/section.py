@@ -25,10 +25,10 @@ from dil.model.section import (
 )
 from dil.model.settings import HttpStatuses, HttpStatusReasons
 from dil.secrets import is_reference
-from dil.spi.reading import ShapeError, Surroundings, as_object, build, is_scalar
+from dil.sections.reading import ShapeError, Surroundings, as_object, is_scalar
 
 AUTHENTICATION = "ms.authentication"
-_HEADERS = "ms.http.request.headers"
+HEADERS = "ms.http.request.headers"
 _SECRET_HEADER = re.compile(
     r"authorization|cookie|token|secret|passw|api-?key|signature", re.IGNORECASE
 )
@@ -45,16 +45,6 @@ def _headers(value: JsonValue, around: Surroundings) -> dict[str, str | Secret]:
     return headers
 
 
-def _statuses(value: JsonValue, around: Surroundings) -> HttpStatuses:
-    del around
-    return build(HttpStatuses, as_object(value))
-
-
-def _reasons(value: JsonValue, around: Surroundings) -> HttpStatusReasons:
-    del around
-    return build(HttpStatusReasons, as_object(value))
-
-
 _Headers = Annotated[
     dict[str, str | Secret],
     Written(
@@ -64,8 +54,8 @@ _Headers = Annotated[
     ),
 ]
 _Authentication = Annotated[Authentication, Written(ValueType.JSON_OBJECT, read=authentication)]
-_Statuses = Annotated[HttpStatuses, Written(ValueType.JSON_OBJECT, read=_statuses)]
-_Reasons = Annotated[HttpStatusReasons, Written(ValueType.JSON_OBJECT, read=_reasons)]
+_Statuses = Annotated[HttpStatuses, Written(ValueType.JSON_OBJECT)]
+_Reasons = Annotated[HttpStatusReasons, Written(ValueType.JSON_OBJECT)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,11 +103,10 @@ class HttpSection(Section):
     )
     pool_size: Annotated[Int, StandsFor({0: 50}), Ge(0), Le(500)] = prop(
         "ms.http.conn.max",
-        "Size of DIL's connection pool. There is none here: each attempt of a work unit sends "
-        "one request after the other on a connection of its own.",
+        "How many connections to each host a Spark task keeps open for its next requests. It "
+        "limits none: how many work units ask a source at once is `taskexecutor.threadpool.size`.",
         default=50,
         scope=Scope.TASK,
-        support=Support.NO_EFFECT,
         identity=False,
     )
     pool_size_per_host: Annotated[Int, StandsFor({0: 20}), Ge(0), Le(200)] = prop(
@@ -131,8 +120,8 @@ class HttpSection(Section):
     )
     connection_age_s: Annotated[Int, Ge(0)] = prop(
         "ms.http.conn.ttl.seconds",
-        "Age at which DIL's pool closes a connection. Here a connection lasts as long as its "
-        "attempt, or until the server closes it.",
+        "Age at which DIL's pool closes a connection. Here a connection lasts as long as the "
+        "Spark task that opened it, or until the server closes it.",
         default=10,
         scope=Scope.TASK,
         support=Support.NO_EFFECT,
@@ -167,6 +156,6 @@ class HttpSection(Section):
     def templates(self) -> Iterator[tuple[str, str]]:
         """Yield the values of headers, and the token."""
         for text in self.headers.values():
-            yield _HEADERS, text.reveal() if isinstance(text, Secret) else text
+            yield HEADERS, text.reveal() if isinstance(text, Secret) else text
         if self.authentication is not None and self.authentication.token is not None:
             yield AUTHENTICATION, self.authentication.token.reveal()

@@ -16,8 +16,10 @@ from connectors.http.settings import HttpSettings
 from connectors.http.statuses import Verdict
 from connectors.http.surroundings import Surroundings
 from dil.errors import DilError
+from dil.model.secret import MASK, Secret
 from dil.spi.audit import AuditedRequest
 from dil.spi.connector import ByteSession, RequestValues, Response
+from dil.spi.request_view import RequestView
 
 if TYPE_CHECKING:
     import requests
@@ -59,6 +61,18 @@ class HttpSession(ByteSession):
             self._sender.close()
         elif self._has_failed:
             self._around.shared.drop(self._sender_key)
+
+    def describe(self, values: RequestValues) -> RequestView:
+        """Return the request; a token of a grant is not fetched for it.
+
+        Raises:
+            ConfigError: as ``fetch``.
+            SourceContractError: as ``fetch``.
+        """
+        token = Secret(MASK) if self._credentials.has_grant else None
+        found = build_outgoing(self._settings, self._credentials.overlaid(values), token)
+        body = (found.body or b"").decode("utf-8", "replace")
+        return RequestView(found.method, found.uri, found.headers, body, is_http=True)
 
     def fetch(self, values: RequestValues) -> Response:
         """Send one request; try again what may pass within the retry budget.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from connectors.http.carriers import Carriers, carriers
 from connectors.http.section import HttpSection
 from dil.model.authentication import Authentication
 from dil.model.job import ExpansionSpec, Job
@@ -16,8 +17,8 @@ from dil.model.settings import (
     SecondaryRetry,
     TlsSettings,
 )
-from dil.spi.http import SendingSection
-from dil.spi.source import SourceSection
+from dil.sections.http import SendingSection
+from dil.sections.source import SourceSection
 
 _UNENCODED = "GET_XE"
 # What RFC 9110 section 9.2.2 calls idempotent: twice has the effect of once.
@@ -51,7 +52,7 @@ class HttpSettings:
     ``repeats_unsafe`` that POST and PATCH may be sent again without it. ``renewal`` is how long to
     wait for a new authentication row, and how often. ``body_wait_s`` is the longest wait for the
     next MiB of a body, 0 for none. ``hosts`` are other origins that values and answers may lead to.
-    ``expansion`` limits what packed bodies become.
+    ``expansion`` limits what packed bodies become. ``carriers`` is where credentials come from.
     """
 
     uri: str
@@ -74,6 +75,7 @@ class HttpSettings:
     body_wait_s: float = 600.0
     hosts: tuple[str, ...] = ()
     expansion: ExpansionSpec = field(default_factory=ExpansionSpec)
+    carriers: Carriers = field(default_factory=Carriers)
 
     @classmethod
     def of(cls, job: Job) -> HttpSettings:
@@ -102,6 +104,7 @@ class HttpSettings:
             body_wait_s=http.body_wait_s,
             hosts=source.hosts,
             expansion=job.extraction.expansion,
+            carriers=carriers(job),
         )
 
 

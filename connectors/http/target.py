@@ -113,9 +113,13 @@ def shown_uri(uri: str) -> str:
 
 
 def header_texts(
-    headers: Mapping[str, str], variables: Mapping[str, JsonValue]
+    headers: Mapping[str, str],
+    variables: Mapping[str, JsonValue],
+    giver: Callable[[frozenset[str]], str],
 ) -> tuple[dict[str, str], frozenset[str], frozenset[str]]:
     """Return headers with variables replaced, the names used, and the names without a value.
+
+    ``giver`` returns the property that gives these variables, or of none of them the headers.
 
     Raises:
         ConfigError: a value would break out of its header line.
@@ -125,14 +129,21 @@ def header_texts(
     missing: frozenset[str] = frozenset()
     for name, value in headers.items():
         result = substitute(value, variables)
-        if "\r" in result.text or "\n" in result.text:
+        if _breaks(result.text):
             raise ConfigError.single(
-                "ms.http.request.headers", f'the value of header "{name}" has a line break'
+                giver(frozenset(each for each in result.used if _breaks(variables[each]))),
+                f'gives header "{name}" a value with a line break',
+                "Take it out: a header is one line. Often it is the end of a file or variable.",
             )
         texts[name] = result.text.strip()
         used |= result.used
         missing |= result.missing
     return texts, used, missing
+
+
+def _breaks(value: JsonValue) -> bool:
+    text = as_text(value)
+    return "\r" in text or "\n" in text
 
 
 def _without_absent(template: str, absent: Collection[str]) -> tuple[str, str | None]:

@@ -17,15 +17,15 @@ from connectors.http.body import BodyStream
 from connectors.http.client import Client
 from connectors.http.failures import connection_failure
 from connectors.http.limits import asked_wait
-from connectors.http.retries import Waits, retries_made
+from connectors.http.retries import Waits, after_retries
 from connectors.http.settings import HttpSettings, RetryBudget
 from connectors.http.surroundings import Surroundings
 from connectors.http.target import shown_uri
 from dil.errors import DilError, SourceError, TransientSourceError
 from dil.model.authentication import Authentication
 from dil.model.json import JsonValue
+from dil.model.messages import shortened
 from dil.model.secret import MASK, Secret
-from dil.spi.messages import shortened
 
 _LOG = logging.getLogger(__name__)
 _TIMEOUT_S = 60
@@ -119,11 +119,11 @@ class TokenEndpoint:
             if isinstance(found, _Answer) and not _may_pass(found.status):
                 return found
             wait = waits.next(asked, self._around.chance())
-            what = found.message if isinstance(found, DilError) else self._told(found)
+            what = found.message if isinstance(found, DilError) else self._status_words(found)
             if wait is None:
                 fix = found.fix if isinstance(found, DilError) else "Try again later."
                 raise TransientSourceError(
-                    f"no token: {what} after {retries_made(waits.done)}", fix, asked
+                    f"no token: {what}{after_retries(waits.done)}", fix, asked
                 )
             _LOG.warning("no token yet: %s; asking again in %.1f s", what, wait)
             self._around.sleep(wait)
@@ -165,17 +165,17 @@ class TokenEndpoint:
                 Secret(refresh) if isinstance(refresh, str) and refresh else None,
             )
         reason = str(members.get("error") or "")
-        told = ": ".join(
+        why = ": ".join(
             _plain(str(text), hidden)
             for text in (reason, members.get("error_description"), members.get("error_uri"))
             if text
         )
-        what = self._told(answer)
-        if not told:
-            told = "without an access_token" if members else "and no JSON object"
-        return Denied(f"no token: {what}, {told}", reason)
+        what = self._status_words(answer)
+        if not why:
+            why = "without an access_token" if members else "and no JSON object"
+        return Denied(f"no token: {what}, {why}", reason)
 
-    def _told(self, answer: _Answer) -> str:
+    def _status_words(self, answer: _Answer) -> str:
         return f"{self._shown} answers with HTTP status {answer.status}"
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import lru_cache, partial
 from urllib.parse import parse_qsl, quote, unquote, urlencode
 
 from connectors.address import AddressError
@@ -148,6 +148,7 @@ def _origin_of(text: str) -> Origin:
     return Origin(scheme, host.lower(), int(port), chosen)
 
 
+@lru_cache(maxsize=16)  # the attempts of a task ask one database
 def read_address(text: str) -> JdbcAddress:
     """Return the database that a ``jdbc:`` URL names.
 

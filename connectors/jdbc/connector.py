@@ -19,19 +19,17 @@ from dil.model.json import JsonObject
 from dil.model.path import is_jsonpath
 from dil.model.properties import Properties
 from dil.model.settings import (
-    Pagination,
-    Parameter,
-    SecondaryInput,
-    SessionKeyField,
     flat_parameters,
 )
+from dil.sections.extraction import EXTRACTOR, ExtractionSection
+from dil.sections.paging import PAGES, SESSION, TOTAL, PagingSection
+from dil.sections.parameters import ParametersSection
+from dil.sections.secondary import KEY as SECONDARY
+from dil.sections.secondary import SecondarySection
+from dil.sections.source import KEY_RANGES, STATEMENT, URI, DatabaseSection, SourceSection
 from dil.spi.connector import Connector, RowSession, SessionContext, SparkReader
-from dil.spi.source import KEY_RANGES, STATEMENT, URI, DatabaseSection, SourceSection
 from dil.text.variables import placeholders
 
-_SESSION = "ms.session.key.field"
-_TOTAL = "ms.total.count.field"
-_PAGES = "ms.pagination"
 _EXTRACTORS = {"json", "csv"}
 
 
@@ -69,7 +67,7 @@ class JdbcConnector(Connector):
         return spark_reader.reader_of(job) if spark_reader.is_chosen(job.properties) else None
 
     def open(self, context: SessionContext) -> RowSession:
-        """Return a session; it connects with the first request, or hands on what Spark reads."""
+        """Return a session; the first of a task connects, or each hands on what Spark reads."""
         from connectors.jdbc.session import JdbcSession
         from connectors.jdbc.settings import JdbcSettings
         from connectors.jdbc.spark_rows import SparkRows
@@ -77,7 +75,7 @@ class JdbcConnector(Connector):
         settings = JdbcSettings.of(context.job, context.work_unit.unit)
         if spark_reader.is_chosen(context.job.properties):
             return SparkRows(settings, context.rows)
-        return JdbcSession(settings)
+        return JdbcSession(settings, context.shared)
 
     @classmethod
     def units(cls, job: Job, now_ms: int) -> Iterable[JsonObject]:
@@ -143,9 +141,9 @@ def _statement_problems(properties: Properties) -> Iterator[Problem]:
 
 def _path_problems(properties: Properties) -> Iterator[Problem]:
     """Yield where JSONPath stands in place of a column."""
-    session = properties[_SESSION]
-    key = session.name if isinstance(session, SessionKeyField) else ""
-    for name, text in ((_SESSION, key), (_TOTAL, properties.text(_TOTAL))):
+    paging = properties.section(PagingSection)
+    key = "" if paging.session is None else paging.session.name
+    for name, text in ((SESSION, key), (TOTAL, paging.total_count_field)):
         if is_jsonpath(text):
             yield Problem(
                 properties.origin(name),
@@ -156,14 +154,14 @@ def _path_problems(properties: Properties) -> Iterator[Problem]:
 
 
 def _cursor_problems(properties: Properties) -> Iterator[Problem]:
-    session = properties[_SESSION]
-    if not isinstance(session, SessionKeyField) or session.condition is not None:
+    session = properties.section(PagingSection).session
+    if session is None or session.condition is not None:
         return
     names = _used(properties, {"session"})
     if not names:
         yield Problem(
-            properties.origin(_SESSION),
-            _SESSION,
+            properties.origin(SESSION),
+            SESSION,
             "leads from page to page, and ms.jdbc.statement uses no parameter of type session: each"
             " page would be the same",
             'Declare one, {"name": "cursor", "type": "session"}, and compare the key with'
@@ -172,23 +170,22 @@ def _cursor_problems(properties: Properties) -> Iterator[Problem]:
     elif session.init_value is None:
         example = '"[0, 0]"' if len(key_columns(session.name)) > 1 else '"0"'
         yield Problem(
-            properties.origin(_SESSION),
-            _SESSION,
+            properties.origin(SESSION),
+            SESSION,
             f"has no initValue, and the first statement needs {{{{{min(names)}}}}}",
             f'Add what comes before all keys, for example "initValue": {example}.',
         )
 
 
 def _page_problems(properties: Properties) -> Iterator[Problem]:
-    pages = properties[_PAGES]
-    if not isinstance(pages, Pagination) or not pages.is_on:
+    if not properties.section(PagingSection).pagination.is_on:
         return
     if _used(properties, {"pagesize"}) and not _used(
         properties, {"pagestart", "pageno", "session"}
     ):
         yield Problem(
-            properties.origin(_PAGES),
-            _PAGES,
+            properties.origin(PAGES),
+            PAGES,
             "ms.jdbc.statement uses the page size and nothing that says which page: only the first"
             " rows would be read",
             "Use a parameter of type pagestart as the offset, or a session key.",
@@ -196,20 +193,18 @@ def _page_problems(properties: Properties) -> Iterator[Problem]:
 
 
 def _other_problems(properties: Properties) -> Iterator[Problem]:
-    inputs = properties["ms.secondary.input"]
-    for each in inputs if isinstance(inputs, tuple) else ():
-        if isinstance(each, SecondaryInput) and each.category == "payload":
-            yield Problem(
-                properties.origin("ms.secondary.input"),
-                "ms.secondary.input",
-                "has rows to send (category payload), which a database source does not send",
-                "Send rows with source.class=http.",
-            )
-    extractor = re.split(r"[.:]", str(properties["ms.extractor.class"] or "json"))[-1]
+    for _ in properties.section(SecondarySection).payload:
+        yield Problem(
+            properties.origin(SECONDARY),
+            SECONDARY,
+            "has rows to send (category payload), which a database source does not send",
+            "Send rows with source.class=http.",
+        )
+    extractor = re.split(r"[.:]", properties.section(ExtractionSection).extractor or "json")[-1]
     if extractor.lower().removesuffix("extractor") not in _EXTRACTORS:
         yield Problem(
-            properties.origin("ms.extractor.class"),
-            "ms.extractor.class",
+            properties.origin(EXTRACTOR),
+            EXTRACTOR,
             "does not go with a database, whose rows come as they are",
             "Write ms.extractor.class=json.",
         )
@@ -217,10 +212,7 @@ def _other_problems(properties: Properties) -> Iterator[Problem]:
 
 def _used(properties: Properties, types: set[str]) -> set[str]:
     """Return the parameters of some types that the statement uses, by itself or in others."""
-    given = properties["ms.parameters"]
-    parameters = [each for each in given if isinstance(each, Parameter)] if isinstance(
-        given, tuple
-    ) else []  # fmt: skip
+    parameters = properties.section(ParametersSection).parameters
     used = {
         name.partition(".")[0] for name in names_in(properties.section(DatabaseSection).statement)
     }

@@ -31,7 +31,8 @@ class Login:
 
     ``user`` and ``password`` are those of the job, else of the URL. ``folder`` is where relative
     paths begin. ``nulls_dates`` makes dates that no calendar has null, else they are errors.
-    ``is_read_only`` has queries run in a transaction that cannot write.
+    ``is_read_only`` has queries run in a transaction that cannot write. ``memory_bytes`` is what
+    this process may take in all, 0 where nobody limits it.
     """
 
     address: JdbcAddress
@@ -40,6 +41,7 @@ class Login:
     folder: Path = Path()
     nulls_dates: bool = False
     is_read_only: bool = True
+    memory_bytes: int = 0
 
     @property
     def path(self) -> Path:
@@ -48,9 +50,10 @@ class Login:
 
 
 class Connection(ABC):
-    """One connection, that of one attempt; all queries see one state of the data, where it can be.
+    """One connection; the queries of a transaction see one state of the data, where it can be.
 
-    What drivers raise leaves as errors of ``dil.errors``.
+    The attempts of a task may use it one after the other, each in a transaction of its own. What
+    drivers raise leaves as errors of ``dil.errors``.
     """
 
     @property

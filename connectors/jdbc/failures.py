@@ -11,7 +11,7 @@ from dil.errors import (
     SourceError,
     TransientSourceError,
 )
-from dil.spi.messages import shortened
+from dil.model.messages import shortened
 
 _LONGEST = 300
 

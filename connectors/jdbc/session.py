@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from connectors.address import AddressError
 from connectors.jdbc.address import JdbcAddress, filled_address, read_address
 from connectors.jdbc.cursor import KeyWatch, key_part, may_be_no_text, with_keys
+from connectors.jdbc.dialects import Dialect, dialect_of
 from connectors.jdbc.engine import BATCH_BYTES, BATCH_ROWS, Connection, Login
 from connectors.jdbc.engines import connect
 from connectors.jdbc.failures import RefusedError
+from connectors.jdbc.keeping import KeptConnection, connection_of_thread
 from connectors.jdbc.settings import JdbcSettings
 from connectors.jdbc.shape import ResultShape
 from connectors.jdbc.splitting import narrowed, ranges_of, refuse_unknown, unit_of
@@ -21,10 +24,12 @@ from connectors.jdbc.sql_text import SqlTextError
 from connectors.jdbc.statement import Statement, names_in
 from connectors.jdbc.ties import TieWatch
 from dil.errors import ConfigError, SourceError
-from dil.model.json import JsonObject, JsonValue
+from dil.model.json import JsonObject, JsonValue, as_text
 from dil.secrets import learn
+from dil.sections.source import STATEMENT
 from dil.spi.connector import RequestValues, RowSession
-from dil.spi.source import STATEMENT
+from dil.spi.request_view import RequestView
+from dil.spi.shared import Shared
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -35,15 +40,19 @@ _LOG = logging.getLogger(__name__)
 class JdbcSession(RowSession):
     """Runs the statement once for each page, over one connection, in one transaction.
 
-    It connects with the first request. ``location`` is the database that was asked, without user,
-    password and options; empty before.
+    It connects with the first request, unless an earlier session of this thread left its connection
+    in ``shared``. ``location`` is the database that was asked, without user, password and options;
+    empty before.
     """
 
-    def __init__(self, settings: JdbcSettings) -> None:
+    def __init__(self, settings: JdbcSettings, shared: Shared | None = None) -> None:
         self._settings = settings
+        self._shared = shared
         self.location = ""
         self._connection: Connection | None = None
+        self._kept: KeptConnection | None = None
         self._statement: Statement | None = None
+        self._is_whole = False
         self._key_kind: type | None = None
         self._last_key: JsonObject | None = None
         self._ties: TieWatch | None = None
@@ -54,11 +63,32 @@ class JdbcSession(RowSession):
         """Close the connection, and what was not read of the last page.
 
         DuckDB waits for ever for a file of which an earlier reader of this process is left.
+        A connection whose rows were all read is left to the next session of this thread.
         """
         if isinstance(self._rows, Generator):
             self._rows.close()
-        if self._connection is not None:
+        if self._kept is not None:
+            self._kept.give_back(is_usable=self._is_whole)
+        elif self._connection is not None:
             self._connection.close()
+
+    def describe(self, values: RequestValues) -> RequestView:
+        """Return the statement, its values written out, and the database it goes to.
+
+        Raises:
+            ConfigError: as ``read``.
+        """
+        settings, known = self._settings, self._with_keys(values)
+        address = _address(settings, known)
+        dialect = dialect_of(address.kind)
+        try:
+            statement = Statement(settings.statement, dialect)
+            if settings.part is not None:
+                narrow = narrowed(dialect, statement.template, settings.split_column, settings.part)
+                statement = Statement(narrow, dialect)
+        except SqlTextError as error:
+            raise ConfigError.single(STATEMENT, str(error)) from None
+        return RequestView("query", str(address), text=statement.bound(known, _literal))
 
     def read(self, values: RequestValues) -> Iterator[pa.RecordBatch]:
         """Run the statement with the values of a request and yield its rows.
@@ -80,6 +110,7 @@ class JdbcSession(RowSession):
             _LOG.warning("the statement asks for no other page; its rows came with the first one")
             return
         connection, statement = self._opened(known)
+        self._is_whole = False
         watch = KeyWatch(settings.key_columns, settings.page_size(known), self._last_key)
         shape = ResultShape(settings)
         self._rows = connection.run(statement, known)
@@ -98,6 +129,7 @@ class JdbcSession(RowSession):
         self._last_key = watch.last or self._last_key
         if settings.is_polling:
             connection.look_again()
+        self._is_whole = True
 
     def _with_keys(self, values: RequestValues) -> dict[str, JsonValue]:
         """Return the variables, cursors of the kind that the keys of the page before had.
@@ -136,8 +168,8 @@ class JdbcSession(RowSession):
             settings = self._settings
             login = _login(settings, known)
             self.location = str(login.address)
-            self._connection = connect(login)
-            self._statement = _statement(settings.statement, self._connection)
+            self._connection = self._connected(login)
+            self._statement = _statement(settings.statement, self._connection.dialect)
             if settings.part is not None:
                 sql = narrowed(
                     self._connection.dialect,
@@ -145,8 +177,25 @@ class JdbcSession(RowSession):
                     settings.split_column,
                     settings.part,
                 )
-                self._statement = _statement(sql, self._connection)
+                self._statement = _statement(sql, self._connection.dialect)
         return self._connection, self._statement
+
+    def _connected(self, login: Login) -> Connection:
+        """Return a connection; one that others use too, where they would see nothing of this one.
+
+        As pools of connections do, which end the transaction and hand on the session.
+        """
+        if self._shared is None or not login.is_read_only:
+            return connect(login)
+        statement = _statement(self._settings.statement, dialect_of(login.address.kind))
+        if not statement.ends_with_transaction:
+            return connect(login)
+        kept = connection_of_thread(self._shared)
+        connection = kept.take(login)
+        if connection is None:
+            return connect(login)
+        self._kept = kept
+        return connection
 
 
 def key_ranges(settings: JdbcSettings, count: int, *, by_quantile: bool) -> list[JsonObject]:
@@ -160,12 +209,12 @@ def key_ranges(settings: JdbcSettings, count: int, *, by_quantile: bool) -> list
     login, column = _login(settings, {}), settings.split_column
     try:
         with closing(connect(login)) as connection:
-            sql = _statement(settings.statement, connection).template
+            sql = _statement(settings.statement, connection.dialect).template
             found = ranges_of(connection, sql, column, count, by_quantile=by_quantile)
     except RefusedError:
         # Another connection: not every one goes on behind an error.
         with suppress(SourceError), closing(connect(login)) as connection:
-            sql = _statement(settings.statement, connection).template
+            sql = _statement(settings.statement, connection.dialect).template
             refuse_unknown(connection, sql, column)
         raise
     return [unit_of(part) for part in found]
@@ -195,14 +244,25 @@ def _login(settings: JdbcSettings, known: dict[str, JsonValue]) -> Login:
         folder=Path(settings.folder),
         nulls_dates=settings.nulls_dates,
         is_read_only=settings.is_read_only,
+        memory_bytes=settings.memory_bytes,
     )
 
 
-def _statement(sql: str, connection: Connection) -> Statement:
+@lru_cache(maxsize=64)  # the work units of a task run the same one
+def _statement(sql: str, dialect: Dialect) -> Statement:
     try:
-        return Statement(sql, connection.dialect)
+        return Statement(sql, dialect)
     except SqlTextError as error:
         raise ConfigError.single(STATEMENT, str(error)) from None
+
+
+def _literal(value: JsonValue) -> str:
+    """Return a value as SQL writes it, for people; what runs binds it."""
+    if value is None:
+        return "NULL"
+    text = as_text(value)
+    is_text = isinstance(value, str | Mapping | Sequence)
+    return "'" + text.replace("'", "''") + "'" if is_text else text
 
 
 def _parts(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from connectors.jdbc.cursor import key_columns
@@ -14,7 +15,7 @@ from dil.model.json import JsonObject, JsonValue
 from dil.model.secret import Secret
 from dil.model.settings import SchemaCleansing, flat_parameters
 from dil.secrets import SecretError, SecretResolver
-from dil.spi.source import DatabaseSection, SourceSection
+from dil.sections.source import DatabaseSection, SourceSection
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +28,7 @@ class JdbcSettings:
     ``letters`` is how column names are written: none, toupper, tolower. ``columns`` are those of
     ``ms.output.schema``, empty without it; ``drops_others`` leaves other columns out.
     ``part`` is the range of ``split_column`` that is read, None for all rows. ``hosts`` are other
-    servers that values may lead to.
+    servers that values may lead to. ``memory_bytes`` is that of the extraction.
     """
 
     uri: str
@@ -48,6 +49,7 @@ class JdbcSettings:
     split_column: str = ""
     part: JsonObject | None = None
     hosts: tuple[str, ...] = ()
+    memory_bytes: int = 0
 
     @classmethod
     def of(cls, job: Job, unit: JsonObject | None = None) -> JdbcSettings:
@@ -69,7 +71,7 @@ class JdbcSettings:
             statement=database.statement,
             user=user.reveal() if user else "",
             password=job.source.password,
-            folder=str(Path(job.path).resolve().parent),
+            folder=_folder_of(job.path),
             cursors=tuple(each.name for each in parameters if each.type == "session"),
             sizes=tuple(each.name for each in parameters if each.type == "pagesize"),
             key_columns=key_columns(session.name) if session and is_cursor else (),
@@ -83,12 +85,18 @@ class JdbcSettings:
             split_column=database.key_column,
             hosts=job.properties.section(SourceSection).hosts,
             part=_part(unit or {}) if database.key_column else None,
+            memory_bytes=extraction.memory_bytes or 0,
         )
 
     def page_size(self, variables: dict[str, JsonValue]) -> int | None:
         """Return how many rows a full page has, None where nobody says."""
         found = [variables.get(name) for name in self.sizes]
         return next((size for size in found if isinstance(size, int)), None)
+
+
+@lru_cache(maxsize=4)  # the attempts of a task have one job
+def _folder_of(job_path: str) -> str:
+    return str(Path(job_path).resolve().parent)
 
 
 def _part(unit: JsonObject) -> JsonObject | None:

@@ -18,16 +18,16 @@ from connectors.address import AddressError
 from connectors.jdbc.address import filled_address
 from connectors.jdbc.dialects import Dialect, Kind, dialect_of, kind_of
 from connectors.jdbc.section import JdbcSection
-from connectors.jdbc.sql_text import Part, Piece, SqlTextError, pieces, statements
+from connectors.jdbc.sql_text import Piece, SqlPart, SqlTextError, pieces, statements
 from connectors.jdbc.statement import Statement, names_in
 from dil.errors import ConfigError, Problem
 from dil.model.job import Job
 from dil.model.json import JsonValue, as_text
 from dil.model.properties import Properties
 from dil.model.secret import Secret
-from dil.model.settings import Pagination, SessionKeyField
+from dil.sections.paging import PAGES, SESSION, PagingSection
+from dil.sections.source import KEY_RANGES, STATEMENT, URI, DatabaseSection, SourceSection
 from dil.spi.connector import RequestValues, SparkRead, SparkReader
-from dil.spi.source import KEY_RANGES, STATEMENT, URI, DatabaseSection, SourceSection
 from dil.text.variables import placeholders
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 READER = "ms.jdbc.reader"
 JAR = "ms.jdbc.driver.jar"
 CLASS = "ms.jdbc.driver.class"
-# A driver that is told nothing may fetch all rows at once (PostgreSQL), or ten at a time (Oracle).
+# A driver without instructions may fetch all rows at once (PostgreSQL), or ten at a time (Oracle).
 _FETCH_ROWS = "1000"
 _CLASS_NAME = re.compile(r"[A-Za-z_$][\w$]*(\.[A-Za-z_$][\w$]*)*")
 _PLAIN = re.compile(r"[\w.-]*")
@@ -167,24 +167,24 @@ def _statement_problems(properties: Properties) -> Iterator[Problem]:
 def _doubt(cut: tuple[Piece, ...], *, is_known: bool) -> str:
     """Return what of a statement another mode, or another database, may cut up otherwise."""
     for piece in cut:
-        if piece.part in {Part.TEXT, Part.NAME} and "\\" in piece.text:
+        if piece.part in {SqlPart.TEXT, SqlPart.NAME} and "\\" in piece.text:
             return "a backslash"
         if is_known:
             continue
-        if piece.part is Part.COMMENT:
+        if piece.part is SqlPart.COMMENT:
             return "a comment"
-        found = _OTHER_SQL.search(piece.text) if piece.part is Part.CODE else None
+        found = _OTHER_SQL.search(piece.text) if piece.part is SqlPart.CODE else None
         if found:
             return found.group()
     return ""
 
 
 def _page_properties(properties: Properties) -> Iterator[str]:
-    pages = properties["ms.pagination"]
-    if isinstance(pages, Pagination) and pages.is_on:
-        yield "ms.pagination"
-    if isinstance(properties["ms.session.key.field"], SessionKeyField):
-        yield "ms.session.key.field"
+    paging = properties.section(PagingSection)
+    if paging.pagination.is_on:
+        yield PAGES
+    if paging.session is not None:
+        yield SESSION
     if properties.section(DatabaseSection).key_column:
         yield KEY_RANGES
 

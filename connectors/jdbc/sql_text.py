@@ -21,7 +21,7 @@ class SqlTextError(ValueError):
     """A statement that cannot be cut up, with the reason as a sentence's end."""
 
 
-class Part(Enum):
+class SqlPart(Enum):
     """What a piece of a statement is."""
 
     CODE = "code"
@@ -39,7 +39,7 @@ class Piece:
     pieces of their own, ``is_placeholder``.
     """
 
-    part: Part
+    part: SqlPart
     text: str
     opening: str = ""
     escapes: bool = False
@@ -59,9 +59,9 @@ def statements(cut: tuple[Piece, ...]) -> int:
     """Return how many statements there are, separated by semicolons."""
     count, is_there = 0, False
     for piece in cut:
-        if piece.part is Part.COMMENT:
+        if piece.part is SqlPart.COMMENT:
             continue
-        if piece.part is not Part.CODE or piece.is_placeholder:
+        if piece.part is not SqlPart.CODE or piece.is_placeholder:
             is_there = True
             continue
         for part in re.split("(;)", piece.text):
@@ -76,7 +76,7 @@ def words(cut: tuple[Piece, ...]) -> list[str]:
     """Return the words of the code in lower case: keywords and plain names, in order."""
     found: list[str] = []
     for piece in cut:
-        if piece.part is Part.CODE and not piece.is_placeholder:
+        if piece.part is SqlPart.CODE and not piece.is_placeholder:
             found += re.findall(r"[a-z_]+", piece.text.lower())
     return found
 
@@ -97,11 +97,11 @@ class _Cutter:
                 self._at += 1
                 continue
             if begin > code:
-                found.append(Piece(Part.CODE, self._sql[code:begin]))
+                found.append(Piece(SqlPart.CODE, self._sql[code:begin]))
             found.append(piece)
             code = self._at
         if code < len(self._sql):
-            found.append(Piece(Part.CODE, self._sql[code:]))
+            found.append(Piece(SqlPart.CODE, self._sql[code:]))
         return found
 
     def _special(self) -> Piece | None:
@@ -109,7 +109,7 @@ class _Cutter:
         match = PLACEHOLDER.match(self._sql, self._at)
         if match:
             self._at = match.end()
-            return Piece(Part.CODE, match.group(), is_placeholder=True)
+            return Piece(SqlPart.CODE, match.group(), is_placeholder=True)
         return self._comment() or self._quoted() or self._dollar_quoted()
 
     def _comment(self) -> Piece | None:
@@ -119,12 +119,12 @@ class _Cutter:
         )
         if is_dashed or (self._dialect.hashes and rest.startswith("#")):
             line = _LINE.match(self._sql, self._at)
-            return self._taken(Part.COMMENT, line.end() if line else len(self._sql))
+            return self._taken(SqlPart.COMMENT, line.end() if line else len(self._sql))
         if not rest.startswith("/*"):
             return None
         if self._dialect.executable and self._sql[self._at + 2 :].startswith(("!", "M!")):
             raise SqlTextError("has a comment of the form /*! */, which MySQL runs")
-        return self._taken(Part.COMMENT, self._end_of_block())
+        return self._taken(SqlPart.COMMENT, self._end_of_block())
 
     def _end_of_block(self) -> int:
         depth, at = 0, self._at
@@ -147,11 +147,11 @@ class _Cutter:
                 raise SqlTextError(f"has a text of the form {prefix}'...'")
             escapes = self._dialect.backslashes or bool(prefix and prefix in self._dialect.prefixed)
             return self._taken(
-                Part.TEXT, self._end_of(mark, escapes=escapes), mark, escapes=escapes
+                SqlPart.TEXT, self._end_of(mark, escapes=escapes), mark, escapes=escapes
             )
         for opening, closing in self._dialect.names:
             if mark == opening:
-                return self._taken(Part.NAME, self._end_of(closing, escapes=False), mark)
+                return self._taken(SqlPart.NAME, self._end_of(closing, escapes=False), mark)
         return None
 
     def _prefix(self) -> str:
@@ -185,9 +185,9 @@ class _Cutter:
         end = self._sql.find(match.group(), match.end())
         if end < 0:
             raise SqlTextError(f"has a {match.group()} without its counterpart")
-        return self._taken(Part.TEXT, end + len(match.group()), match.group())
+        return self._taken(SqlPart.TEXT, end + len(match.group()), match.group())
 
-    def _taken(self, part: Part, end: int, opening: str = "", *, escapes: bool = False) -> Piece:
+    def _taken(self, part: SqlPart, end: int, opening: str = "", *, escapes: bool = False) -> Piece:
         piece = Piece(part, self._sql[self._at : end], opening, escapes)
         self._at = end
         return piece

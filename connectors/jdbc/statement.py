@@ -9,12 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
+from functools import cached_property
 
 from connectors.jdbc.dialects import Dialect
-from connectors.jdbc.sql_text import PLACEHOLDER, Part, Piece, pieces, words
+from connectors.jdbc.sql_text import PLACEHOLDER, Piece, SqlPart, pieces, words
 from dil.errors import ConfigError
 from dil.model.json import JsonValue, as_text
-from dil.spi.source import STATEMENT
+from dil.sections.source import STATEMENT
 
 _NAME = re.compile(r"[A-Za-z0-9_$.]+")
 _NAME_CHARACTER = re.compile(r"[A-Za-z0-9_$.\x80-\U0010FFFF]")
@@ -29,6 +30,8 @@ _TOP = re.compile(
 )
 _TOP_WORD = re.compile(r"(?i)(?<![\w$.@])top\s*(?:\(|\s[0-9])")
 _SELECT = re.compile(r"(?i)(?<![\w$.@])select\b")
+# What outlives a transaction: MySQL's @variables, and locks that are taken by name.
+_OUTLIVING = re.compile(r"(?i)(?<![@<])@(?:[\w.$`]|\Z)|lock")
 _GROUPING = {"group", "distinct", "union", "intersect", "except", "minus", "over"}
 # The functions whose arguments have a FROM.
 _FROM_FUNCTIONS = {"extract", "substring", "trim", "overlay", "position"}
@@ -60,12 +63,12 @@ class Statement:
         self._pieces = _without_end(pieces(sql, dialect))
         self._has_tops = dialect.tops
 
-    @property
+    @cached_property
     def template(self) -> str:
         """Return the statement as it is written, without a semicolon at its end."""
         return "".join(piece.text for piece in self._pieces)
 
-    @property
+    @cached_property
     def reads(self) -> bool:
         """Return whether it is a query, as far as its words tell."""
         found = words(self._pieces)
@@ -73,11 +76,17 @@ class Statement:
             return False
         return found[0] != "with" or not _WRITING & set(found)
 
-    @property
+    @cached_property
     def is_query(self) -> bool:
         """Return whether it can stand in parentheses, as a table of another query."""
         found = words(self._pieces)
         return self.reads and found[0] in {"select", "with", "values", "table", "from"}
+
+    @cached_property
+    def ends_with_transaction(self) -> bool:
+        """Return whether the database keeps nothing of it behind its transaction, by its words."""
+        code = (each.text for each in self._pieces if each.part is SqlPart.CODE)
+        return self.is_query and not any(map(_OUTLIVING.search, code))
 
     @property
     def groups(self) -> bool:
@@ -135,7 +144,7 @@ class Statement:
             if piece.is_placeholder:
                 value = _value(piece.text[2:-2], variables)
                 parts.append(self._in_code(number, value, bind))
-            elif piece.part is Part.COMMENT:
+            elif piece.part is SqlPart.COMMENT:
                 parts.append(written(piece.text))
             else:
                 parts.append(written(_filled(piece, variables)))
@@ -164,9 +173,9 @@ class Statement:
     def _is_whole_name(self, number: int) -> bool:
         """Return whether a placeholder stands where only the name of a table can stand."""
         code = "".join(
-            piece.text if piece.part is Part.CODE and not piece.is_placeholder else " x "
+            piece.text if piece.part is SqlPart.CODE and not piece.is_placeholder else " x "
             for piece in self._pieces[:number]
-            if piece.part is not Part.COMMENT
+            if piece.part is not SqlPart.COMMENT
         )
         if not _AS_NAME.search(code) or _DISTINCT_FROM.search(code):
             return False
@@ -193,12 +202,12 @@ def _without_end(cut: Sequence[Piece]) -> tuple[Piece, ...]:
     kept = list(cut)
     for number in reversed(range(len(kept))):
         piece = kept[number]
-        if piece.part is Part.COMMENT:
+        if piece.part is SqlPart.COMMENT:
             continue
-        if piece.part is Part.CODE and not piece.is_placeholder:
+        if piece.part is SqlPart.CODE and not piece.is_placeholder:
             end = re.search(r"[\s;]*\Z", piece.text)
             at = end.start() if end else len(piece.text)
-            kept[number] = Piece(Part.CODE, piece.text[:at] + piece.text[at:].replace(";", ""))
+            kept[number] = Piece(SqlPart.CODE, piece.text[:at] + piece.text[at:].replace(";", ""))
             if not at:
                 continue
         break
@@ -209,7 +218,7 @@ def _outer_code(cut: Sequence[Piece]) -> str:
     """Return the code outside of parentheses, blanks in place of all else."""
     code = "".join(
         piece.text
-        if piece.part is Part.CODE and not piece.is_placeholder
+        if piece.part is SqlPart.CODE and not piece.is_placeholder
         else " " * len(piece.text)
         for piece in cut
     )
@@ -223,9 +232,9 @@ def _outer_code(cut: Sequence[Piece]) -> str:
 
 def _touches(piece: Piece, end: int) -> bool:
     """Return whether a neighbour continues a name: with a letter, a dot, or as a quoted name."""
-    if piece.is_placeholder or piece.part is Part.NAME:
+    if piece.is_placeholder or piece.part is SqlPart.NAME:
         return True
-    return piece.part is Part.CODE and bool(_NAME_CHARACTER.match(piece.text[end]))
+    return piece.part is SqlPart.CODE and bool(_NAME_CHARACTER.match(piece.text[end]))
 
 
 def _function_around(code: str) -> str:
@@ -247,11 +256,11 @@ def _filled(piece: Piece, variables: Mapping[str, JsonValue]) -> str:
 
     def replacement(match: re.Match[str]) -> str:
         value = _value(match.group(1), variables)
-        if piece.part is Part.NAME:
+        if piece.part is SqlPart.NAME:
             return _as_name(match.group(), value)
         return _inside_text(match.group(), as_text(value), piece)
 
-    if piece.part is Part.CODE:
+    if piece.part is SqlPart.CODE:
         return piece.text
     return PLACEHOLDER.sub(replacement, piece.text)
 

@@ -14,7 +14,7 @@ import urllib3
 
 from connectors.causes import causes_of
 from dil.errors import AuthenticationError, SourceError, TransientSourceError
-from dil.spi.messages import shortened
+from dil.model.messages import shortened
 
 _NETWORK_FIX = "Check the source, the network and the proxies in between."
 _ADDRESS_FIX = "Check ms.source.uri, and region and endpoint of ms.source.s3.parameters."
@@ -59,7 +59,7 @@ class ObjectChangedError(SourceError):
 
 
 @contextmanager
-def told(shown: str, client: Any = None) -> Iterator[None]:  # noqa: ANN401 - no types
+def translated_errors(shown: str, client: Any = None) -> Iterator[None]:  # noqa: ANN401 - no types
     """Translate what the client library raises; its message ends with the service's address.
 
     Args:

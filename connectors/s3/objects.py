@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
-from connectors.files.body import Part, RemoteFile, changed
+from connectors.files.body import FileStream, RemoteFile, changed
 from connectors.files.names import Listed
 from connectors.s3.address import Address
-from connectors.s3.failures import ObjectChangedError, ObjectGoneError, told
+from connectors.s3.failures import ObjectChangedError, ObjectGoneError, translated_errors
 from dil.errors import SourceContractError, TransientSourceError
 
 _MD5 = re.compile(r'"?([0-9a-f]{32})"?')
@@ -38,7 +38,7 @@ def listed_objects(
     token = ""
     while True:
         options = {"ContinuationToken": token} if token else {}
-        with told(address.shown, client):
+        with translated_errors(address.shown, client):
             page = client.list_objects_v2(
                 Bucket=address.bucket, Prefix=address.prefix, MaxKeys=min(most, 1000), **options
             )
@@ -98,7 +98,7 @@ class S3Object(RemoteFile):
         self.first = self.open_at(0)
         self._digest = hashlib.md5(usedforsecurity=False) if self._md5 and verifies_md5 else None
 
-    def open_at(self, position: int) -> Part:
+    def open_at(self, position: int) -> FileStream:
         """Ask for the object from a position on, if it is still the same one."""
         options: dict[str, str] = {"Range": f"bytes={position}-"} if position else {}
         if self.etag:
@@ -106,7 +106,7 @@ class S3Object(RemoteFile):
         if self._version:
             options["VersionId"] = self._version
         try:
-            with told(self.shown, self._client):
+            with translated_errors(self.shown, self._client):
                 answer = self._client.get_object(Bucket=self._bucket, Key=self._key, **options)
         except ObjectGoneError as error:
             when = "while it was read" if self.size >= 0 else "after it was listed"
@@ -116,7 +116,7 @@ class S3Object(RemoteFile):
             ) from error
         except ObjectChangedError as error:
             raise changed(self.shown, "another object took its place") from error
-        part = _Part(answer["Body"], self._client, self.shown)
+        part = _S3Stream(answer["Body"], self._client, self.shown)
         if self.size < 0:
             self._begin(answer)
         else:
@@ -142,7 +142,7 @@ class S3Object(RemoteFile):
         self.etag = answer.get("ETag", "")
         self._version = answer.get("VersionId", "") or ""
         if self._version == "null":
-            self._version = ""  # what is not versioned is told by its eTag alone
+            self._version = ""  # what is not versioned is known by its eTag alone
         self.size = _length(answer, self.shown)
         self.content_type = str(answer.get("ContentType") or "")
         if answer.get("ContentEncoding", "") == "gzip":
@@ -152,7 +152,7 @@ class S3Object(RemoteFile):
         is_plain = is_plain and not answer.get("SSECustomerAlgorithm")
         self._md5 = match[1] if match and is_plain else ""
 
-    def _check_part(self, answer: dict[str, Any], part: _Part, position: int) -> None:
+    def _check_part(self, answer: dict[str, Any], part: _S3Stream, position: int) -> None:
         """Check that the rest is the rest of the same object: not every service obeys If-Match."""
         found = _RANGE.fullmatch(answer.get("ContentRange", ""))
         asked = (position, self.size - 1, self.size)
@@ -168,7 +168,7 @@ class S3Object(RemoteFile):
         raise changed(self.shown, "another object took its place")
 
 
-class _Part(Part):
+class _S3Stream(FileStream):
     """The body of one answer."""
 
     def __init__(self, body: Any, client: Any, shown: str) -> None:  # noqa: ANN401
@@ -178,7 +178,7 @@ class _Part(Part):
 
     def read(self, size: int, /) -> bytes:
         """Return up to ``size`` bytes."""
-        with told(self._shown, self._client):
+        with translated_errors(self._shown, self._client):
             data: bytes = self._body.read(size)
         return data
 

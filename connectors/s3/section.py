@@ -13,7 +13,7 @@ from dil.model.json import JsonValue
 from dil.model.members import AnyCase, Flag, Setting, Whole, member
 from dil.model.secret import Secret
 from dil.model.section import Int, Scope, Section, ValueType, Written, prop
-from dil.spi.reading import ShapeError, Surroundings, as_object, build
+from dil.sections.reading import ShapeError, Surroundings, as_object, build
 
 PARAMETERS = "ms.source.s3.parameters"
 # A region is part of a host name; a service of one's own may call it as it likes.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, BinaryIO, cast
 
 from connectors.address import AddressError
@@ -12,16 +13,18 @@ from connectors.files.listing import listing_response
 from connectors.files.names import Listed, chosen, filled, matching, media_type, settled
 from connectors.files.once import UnitFile, file_unit
 from connectors.files.payload import payload_file, sent_response
+from connectors.files.view import file_view
 from connectors.s3.address import Address, Service, address_of, origin_of
 from connectors.s3.client import make_client
-from connectors.s3.failures import told
+from connectors.s3.failures import translated_errors
 from connectors.s3.objects import S3Object, listed_objects
 from connectors.s3.settings import JobSettings
 from connectors.s3.upload import Upload
 from dil.errors import ConfigError
 from dil.model.json import JsonObject
+from dil.sections.source import SourceSection
 from dil.spi.connector import ByteSession, RequestValues, Response
-from dil.spi.source import SourceSection
+from dil.spi.request_view import RequestView
 from dil.text.origins import refuse_other_origin
 
 
@@ -53,6 +56,11 @@ class S3Session(ByteSession):
         """Close all connections."""
         for client in self._clients.values():
             client.close()
+
+    def describe(self, values: RequestValues) -> RequestView:
+        """Return the listing, the object, or where a file is put."""
+        shown = self._address(values).shown
+        return file_view(shown, self._unit, self._settings.job.properties)
 
     def fetch(self, values: RequestValues) -> Response:
         """Put the payload file; else list the keys, or open the one object that is asked for.
@@ -105,7 +113,7 @@ class S3Session(ByteSession):
         if self._unit is not None:
             with closing_on_error(opened.first):
                 self._unit.check(opened.etag.strip('"'))
-        body = FileBody(opened, self._wait, opened.first)
+        body = FileBody(opened, partial(self.wait_to_retry, sleep=self._sleep), opened.first)
         kind = opened.content_type.partition(";")[0].strip().lower()
         return Response(
             cast("BinaryIO", body),
@@ -114,10 +122,6 @@ class S3Session(ByteSession):
             location=opened.shown,
             uri=opened.shown,
         )
-
-    def _wait(self, seconds: float) -> None:
-        self._sleep(seconds)
-        self.seconds_waited += seconds
 
     def _address(self, values: RequestValues) -> Address:
         job = self._settings.job
@@ -133,7 +137,7 @@ class S3Session(ByteSession):
         """Return the client of a service, its unused connections closed when they are too old."""
         now, most = self._monotonic(), self._settings.s3.max_idle_ms
         if service not in self._clients:
-            with told(service.endpoint or f"S3 in {service.region}"):
+            with translated_errors(service.endpoint or f"S3 in {service.region}"):
                 self._clients[service] = make_client(self._settings, service)
         elif most is not None and (now - self._used_at) * 1000 > most:
             self._clients[service].close()

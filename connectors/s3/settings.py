@@ -9,7 +9,7 @@ from connectors.s3.section import S3Section, S3Settings
 from dil.model.job import Job
 from dil.model.secret import Secret
 from dil.model.settings import TlsSettings
-from dil.spi.source import SourceSection
+from dil.sections.source import SourceSection
 
 
 @dataclass(frozen=True, slots=True)

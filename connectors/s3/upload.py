@@ -8,7 +8,7 @@ import logging
 from typing import Any
 
 from connectors.files.payload import OpenPayload, PayloadFile
-from connectors.s3.failures import told
+from connectors.s3.failures import translated_errors
 from dil.errors import SourceContractError, SourceError
 from dil.model.json import JsonObject
 
@@ -54,7 +54,7 @@ class Upload:
         self, opened: OpenPayload, key: str, shown: str
     ) -> tuple[dict[str, Any], bool | None]:
         data = b"".join(opened.blocks(_PART))
-        with told(shown, self._client):
+        with translated_errors(shown, self._client):
             answer = self._client.put_object(
                 Bucket=self._bucket, Key=key, Body=data, ContentMD5=_md5(data)
             )
@@ -63,17 +63,17 @@ class Upload:
     def _put_parts(self, opened: OpenPayload, key: str, shown: str) -> dict[str, Any]:
         place = {"Bucket": self._bucket, "Key": key}
         size = max(_PART, -(-opened.size // _MOST_PARTS))
-        with told(shown, self._client):
+        with translated_errors(shown, self._client):
             place["UploadId"] = self._client.create_multipart_upload(**place)["UploadId"]
         try:
             parts = []
             for number, data in enumerate(opened.blocks(size), 1):
-                with told(shown, self._client):
+                with translated_errors(shown, self._client):
                     answer = self._client.upload_part(
                         **place, PartNumber=number, Body=data, ContentMD5=_md5(data)
                     )
                 parts.append({"PartNumber": number, "ETag": answer["ETag"]})
-            with told(shown, self._client):
+            with translated_errors(shown, self._client):
                 done: dict[str, Any] = self._client.complete_multipart_upload(
                     **place, MultipartUpload={"Parts": parts}
                 )
@@ -83,9 +83,9 @@ class Upload:
         return done
 
     def _abort(self, place: dict[str, str], shown: str) -> None:
-        """Drop the parts that were sent; what cannot be dropped is told, it costs money."""
+        """Drop the parts that were sent; what cannot be dropped is logged, it costs money."""
         try:
-            with told(shown, self._client):
+            with translated_errors(shown, self._client):
                 self._client.abort_multipart_upload(**place)
         except SourceError as error:
             _LOG.warning("the parts of an unfinished upload stay: %s", error.message)

@@ -10,13 +10,13 @@ from contextlib import suppress
 import paramiko
 
 from connectors.sftp.address import Server
-from connectors.sftp.failures import told
+from connectors.sftp.failures import translated_errors
 from connectors.sftp.host_keys import KnownHost
 from connectors.sftp.private_key import private_key
 from connectors.sftp.settings import SftpSettings
 from dil.errors import AuthenticationError, SourceError, TransientSourceError
 
-# Its errors are told by ours; its own log would tell them once more, with a stack.
+# Our errors report what its own log would say once more, with a stack.
 logging.getLogger("paramiko").setLevel(logging.CRITICAL)
 
 _WINDOW = 16 * 1024 * 1024
@@ -25,6 +25,18 @@ _LOGIN_FIX = (
     " log tells what it did not like."
 )
 _PROXY_FIX = "Check source.conn.use.proxy.url, and whether the proxy lets this host through."
+
+
+class _UnbufferedResponse(http.client.HTTPResponse):
+    """Leaves in the socket all that follows the head of the proxy's answer.
+
+    An SSH server speaks first: its first line may come together with that head.
+    """
+
+    def __init__(self, sock: socket.socket, debuglevel: int = 0, method: str | None = None) -> None:
+        super().__init__(sock, debuglevel, method)
+        self.fp.close()
+        self.fp = sock.makefile("rb", buffering=1)
 
 
 class Connection:
@@ -48,7 +60,7 @@ class Connection:
             if self._transport.is_active():
                 return self._client
             self.drop()
-        with told(self.server.shown):
+        with translated_errors(self.server.shown):
             self._client = self._opened()
         return self._client
 
@@ -82,6 +94,7 @@ class Connection:
         if proxy is None:
             return socket.create_connection(place, timeout)
         through = http.client.HTTPConnection(*proxy, timeout=timeout)
+        through.response_class = _UnbufferedResponse
         through.set_tunnel(*place)
         try:
             through.connect()

@@ -17,8 +17,8 @@ from dil.errors import Problem
 from dil.model.job import Job
 from dil.model.json import JsonObject
 from dil.model.properties import Properties
+from dil.sections.source import ONCE, PASSWORD, PROXY, URI, USER, SourceSection
 from dil.spi.connector import Connector, SessionContext
-from dil.spi.source import ONCE, PASSWORD, PROXY, URI, USER, SourceSection
 from dil.text.variables import placeholders
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 import paramiko
 
 from dil.errors import AuthenticationError, SourceError, TransientSourceError
-from dil.spi.messages import shortened
+from dil.model.messages import shortened
 
 _NETWORK_FIX = "Check the server, the network and what stands between."
 _ADDRESS_FIX = "Check ms.source.uri, source.conn.host and source.conn.port."
@@ -33,7 +33,7 @@ class NotThereError(SourceError):
 
 
 @contextmanager
-def told(shown: str) -> Iterator[None]:
+def translated_errors(shown: str) -> Iterator[None]:
     """Translate what the client library raises; ``shown`` names the place, without secrets."""
     try:
         yield

@@ -10,9 +10,9 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from connectors.files.names import Listed
-from connectors.sftp.failures import NotThereError, told
+from connectors.sftp.failures import NotThereError, translated_errors
 from dil.errors import SourceContractError
-from dil.spi.messages import shortened
+from dil.model.messages import shortened
 
 if TYPE_CHECKING:
     import paramiko
@@ -31,10 +31,10 @@ def listed_files(
         SourceError: there is no such file or folder, or it may not be read.
         SourceContractError: the server lists a name that leads out of the folder.
     """
-    with told(shown):
+    with translated_errors(shown):
         full = _absolute(client, path)
         try:
-            with told(shown):
+            with translated_errors(shown):
                 itself = client.stat(full)
         except NotThereError:
             folder, _, last = full.rpartition("/")

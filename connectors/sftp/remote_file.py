@@ -5,9 +5,9 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from connectors.files.body import Part, RemoteFile, changed
+from connectors.files.body import FileStream, RemoteFile, changed
 from connectors.sftp.connection import Connection
-from connectors.sftp.failures import NotThereError, told
+from connectors.sftp.failures import NotThereError, translated_errors
 from connectors.sftp.listing import version_of
 from connectors.sftp.read_ahead import ReadAhead
 from dil.errors import SourceContractError, SourceError, TransientSourceError
@@ -32,10 +32,10 @@ class SftpFile(RemoteFile):
         self.version = ""
         self.first = self.open_at(0)
 
-    def open_at(self, position: int) -> Part:
+    def open_at(self, position: int) -> FileStream:
         """Open the file and look whether it is still the same."""
         try:
-            with told(self.shown):
+            with translated_errors(self.shown):
                 handle = self._connection.client().open(self._path, "rb")
                 state = self._state_of(handle)
         except NotThereError as error:
@@ -51,7 +51,7 @@ class SftpFile(RemoteFile):
             handle.close()
             raise changed(self.shown, self._difference(state))
         self._handle = handle
-        return _Part(self, handle, position)
+        return _SftpStream(self, handle, position)
 
     def taken(self, data: bytes) -> None:
         """Take no note: the protocol has no checksum to compare with."""
@@ -63,7 +63,7 @@ class SftpFile(RemoteFile):
         """
         if self._handle is None:
             return
-        with told(self.shown):
+        with translated_errors(self.shown):
             has_more = _has_byte(self._handle, self.size)
             state = self._state_of(self._handle)
         if state != self._state:
@@ -92,7 +92,7 @@ class SftpFile(RemoteFile):
         return "it was written again"
 
 
-class _Part(Part):
+class _SftpStream(FileStream):
     """An open file from a position on."""
 
     def __init__(self, file: SftpFile, handle: paramiko.SFTPFile, position: int) -> None:
@@ -104,7 +104,7 @@ class _Part(Part):
     def read(self, size: int, /) -> bytes:
         """Return up to ``size`` bytes."""
         try:
-            with told(self._file.shown):
+            with translated_errors(self._file.shown):
                 return self._read(size)
         except TransientSourceError:
             self._is_broken = True
@@ -115,7 +115,7 @@ class _Part(Part):
         if self._is_broken:
             self._file.drop()
             return
-        with suppress(SourceError), told(self._file.shown):
+        with suppress(SourceError), translated_errors(self._file.shown):
             self._handle.close()
 
     def _read(self, size: int) -> bytes:

@@ -11,7 +11,7 @@ from annotated_types import Ge, Le
 
 from dil.model.secret import Secret
 from dil.model.section import Bool, Int, Scope, SecretText, Section, Text, ValueType, Written, prop
-from dil.spi.reading import Surroundings, note_missing
+from dil.sections.reading import Surroundings, note_missing
 
 # A key, and one that lost its first line, which must not be shown as a path.
 _KEY_ITSELF = re.compile(r"PuTTY-User-Key-File|.*-----|[A-Za-z0-9+/=\s]{40,}$")

@@ -21,6 +21,7 @@ from connectors.files.names import (
 )
 from connectors.files.once import UnitFile, file_unit
 from connectors.files.payload import payload_file, sent_response
+from connectors.files.view import file_view
 from connectors.sftp.address import Address, Server, address_of
 from connectors.sftp.connection import Connection
 from connectors.sftp.listing import has_wildcards, listed_files
@@ -29,8 +30,9 @@ from connectors.sftp.settings import SftpSettings
 from connectors.sftp.upload import put
 from dil.errors import ConfigError, TransientSourceError
 from dil.model.json import JsonObject
+from dil.sections.source import SourceSection
 from dil.spi.connector import ByteSession, RequestValues, Response
-from dil.spi.source import SourceSection
+from dil.spi.request_view import RequestView
 
 _LOG = logging.getLogger(__name__)
 
@@ -60,6 +62,11 @@ class SftpSession(ByteSession):
         """Close all connections."""
         for connection in self._connections.values():
             connection.drop()
+
+    def describe(self, values: RequestValues) -> RequestView:
+        """Return the listing, the file, or where a file is put."""
+        shown = self._address(values).shown
+        return file_view(shown, self._unit, self._settings.job.properties)
 
     def fetch(self, values: RequestValues) -> Response:
         """Put the payload file; else list the paths, or open the one file that is asked for.
@@ -104,7 +111,7 @@ class SftpSession(ByteSession):
         if self._unit is not None:
             with closing_on_error(file.first):
                 self._unit.check(file.version)
-        body = FileBody(file, self._wait, file.first)
+        body = FileBody(file, partial(self.wait_to_retry, sleep=self._sleep), file.first)
         return Response(
             cast("BinaryIO", body),
             content_type=media_type(path),
@@ -129,11 +136,8 @@ class SftpSession(ByteSession):
         except TransientSourceError as error:
             _LOG.warning("%s; listing once more", error.message)
             connection.drop()
+            self.retries += 1
             return ask(connection.client())
-
-    def _wait(self, seconds: float) -> None:
-        self._sleep(seconds)
-        self.seconds_waited += seconds
 
     def _address(self, values: RequestValues) -> Address:
         settings = self._settings

@@ -10,7 +10,7 @@ from connectors.sftp.section import SftpSection
 from dil.model.job import Job
 from dil.model.properties import Properties
 from dil.model.secret import Secret
-from dil.spi.source import SourceSection
+from dil.sections.source import SourceSection
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from connectors.files.payload import OpenPayload, PayloadFile
 from connectors.sftp.connection import Connection
-from connectors.sftp.failures import NotThereError, told
+from connectors.sftp.failures import NotThereError, translated_errors
 from dil.errors import SourceError, TransientSourceError
 from dil.model.json import JsonObject
 
@@ -37,7 +37,7 @@ def put(connection: Connection, payload: PayloadFile, folder: str) -> JsonObject
     try:
         with payload.opened() as opened:
             _write(client, opened, temporary, shown)
-            with told(shown):
+            with translated_errors(shown):
                 _rename(client, temporary, target)
             return {"path": target, "size": opened.size, "md5": opened.digest.hexdigest()}
     except NotThereError:
@@ -45,14 +45,14 @@ def put(connection: Connection, payload: PayloadFile, folder: str) -> JsonObject
             f"{shown}: there is no such folder on the server", "Make it, or check ms.source.uri."
         ) from None
     except BaseException:
-        with suppress(SourceError), told(shown):
+        with suppress(SourceError), translated_errors(shown):
             client.remove(temporary)
         raise
 
 
 def _write(client: paramiko.SFTPClient, opened: OpenPayload, path: str, shown: str) -> None:
     """Write a new file and look whether all of it is there."""
-    with told(shown):
+    with translated_errors(shown):
         with client.open(path, "wx") as handle:
             handle.set_pipelined(True)
             for block in opened.blocks(_BLOCK):

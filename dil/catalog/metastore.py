@@ -1,4 +1,4 @@
-"""What a catalog is told of a dataset, and the seam to those who tell it."""
+"""What a catalog records of a dataset, and the seam to the engines that record it."""
 
 from __future__ import annotations
 

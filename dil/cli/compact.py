@@ -57,7 +57,7 @@ def compact(
     """
     with results_only():
         job = call.job(secrets=False)
-        # Imported here: a job file that is wrong is told at once.
+        # Imported here: a wrong job file is reported without waiting for these.
         from dil.operator.compaction import CompactionRequest
         from dil.operator.compaction import compact as compact_files
 

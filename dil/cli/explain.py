@@ -1,22 +1,113 @@
-"""``dil explain``: what one property means, its type, default, bounds and members."""
+"""``dil explain``: what a property, a group or an error code means; finds them by words, too."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 import click
 
+from dil.cli.completion import property_names
 from dil.cli.stdout import emit, emit_json
 
+if TYPE_CHECKING:
+    from dil.config.searching import Found
 
-@click.command(short_help="Tell what a property means.")
-@click.argument("name", metavar="[PROPERTY|GROUP]", required=False)
+_CODE = "DIL-"
+
+
+@click.command(short_help="Tell what a property or an error code means, or find one by words.")
+@click.argument(
+    "names",
+    metavar="[PROPERTY|GROUP|CODE|WORDS...]",
+    nargs=-1,
+    shell_complete=property_names,
+)
+@click.option(
+    "--job", "job_file", metavar="JOB.conf", help="Know the properties of this job's own classes."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON on standard output.")
-def explain(name: str | None, *, as_json: bool) -> int:
-    """Tell what a property means; without a name, list the groups of properties."""
+def explain(names: tuple[str, ...], *, job_file: str | None, as_json: bool) -> int:
+    """Tell what a property means; without a name, list the groups of properties.
+
+    A code such as DIL-SRC-AUTH tells what the error means, its beginning lists codes. Words are
+    looked for in the texts of all properties.
+    """
     # Imported here: the property table is of no use to `dil --help`.
     from dil.config import explaining
 
-    if as_json:
-        emit_json(explaining.explained(name) if name else explaining.groups_json())
+    name = " ".join(names)
+    if name.upper().startswith(_CODE):
+        _explain_codes(name.upper(), as_json=as_json)
+    elif not name:
+        if as_json:
+            emit_json(explaining.groups_json())
+        else:
+            emit(f"{explaining.groups_text()}\n")
+    elif not explaining.is_known(name) and _explain_others(
+        name, _classes(job_file), as_json=as_json
+    ):
+        pass
+    elif as_json:
+        emit_json(explaining.explained(name))
     else:
-        emit(f"{explaining.explain(name) if name else explaining.groups_text()}\n")
+        emit(f"{explaining.explain(name)}\n")
     return 0
+
+
+def _explain_codes(prefix: str, *, as_json: bool) -> None:
+    from dil.cli.error_codes import CODES
+    from dil.errors import ConfigError
+
+    found = {code: words for code, words in CODES.items() if code.startswith(prefix)}
+    if not found:
+        known = ", ".join(CODES)
+        raise ConfigError.single(prefix, "is no error code", f"Known codes: {known}.")
+    if as_json:
+        codes = [{"code": code, "means": a, "what_to_do": b} for code, (a, b) in found.items()]
+        emit_json({"codes": codes})
+        return
+    for code, (means, to_do) in found.items():
+        emit(f"{code}\n    means: {means}\n    what to do: {to_do or 'nothing'}\n")
+    emit("documented in: docs/errors.md\n")
+
+
+def _explain_others(name: str, classes: Sequence[type], *, as_json: bool) -> bool:
+    """Tell of a property that is not of the reference, or of what words find; False for neither."""
+    from dil.config.searching import elsewhere, search
+
+    found = elsewhere(name, classes)
+    if found is not None:
+        if as_json:
+            emit_json(found.json())
+        else:
+            emit(f"{found}\n")
+        return True
+    # A name with a dot and without blanks is one that somebody has misspelled.
+    several = () if "." in name and " " not in name else search(name, classes)
+    if several:
+        _list(several, as_json=as_json)
+    return bool(several)
+
+
+def _list(found: Sequence[Found], *, as_json: bool) -> None:
+    if as_json:
+        emit_json({"found": [each.json() for each in found]})
+        return
+    width = max(len(each.name) for each in found)
+    for each in found:
+        emit(f"{each.name:<{width}}  {each.line}\n")
+    emit("\ndil explain PROPERTY tells all.\n")
+
+
+def _classes(job_file: str | None) -> tuple[type, ...]:
+    """Return the classes that a job names."""
+    if job_file is None:
+        return ()
+    from dil import config
+    from dil.spi.registry import load
+
+    job = config.load(job_file, environ=os.environ, lenient=True, secrets=False).job
+    references = [job.source.connector, job.extraction.extractor, *job.conversion.converters]
+    return tuple(load(each) for each in references)

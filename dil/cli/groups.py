@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import difflib
+from pathlib import Path
 
 import click
+
+_JOB_SUFFIXES = frozenset({".conf", ".pull", ".job", ".properties", ".yaml", ".yml"})
 
 
 class SuggestingGroup(click.Group):
@@ -27,3 +30,22 @@ class SuggestingGroup(click.Group):
             raise click.UsageError(
                 f'No such command "{args[0]}". Did you mean "{near[0]}"?', ctx
             ) from error
+
+
+class JobGroup(SuggestingGroup):
+    """A group whose first word may be a job file: then ``shown`` is the command that is meant.
+
+    A job file that is named as a command is, and ends in nothing, needs a ``./`` before it.
+    """
+
+    shown = "show"
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command of the arguments, the one that shows where they begin with a job."""
+        first = args[0]
+        is_command = self.get_command(ctx, first) is not None
+        if not is_command and (Path(first).suffix in _JOB_SUFFIXES or Path(first).is_file()):
+            args = [self.shown, *args]
+        return super().resolve_command(ctx, args)

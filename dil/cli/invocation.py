@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from dil.cli.arguments import parse_definitions, parse_now
-from dil.errors import ConfigError, Problem
+from dil.errors import ConfigError, DilError, Problem
 from dil.run.process import real_clock
 
 if TYPE_CHECKING:
@@ -63,10 +63,17 @@ class Invocation:
         return self._redact(text)
 
     def located(self, error: BaseException) -> BaseException:
-        """Return an error; properties of the job that it names are told with file and line."""
-        if self._job is None or not isinstance(error, ConfigError):
+        """Return an error; properties of the job that it names come with file and line."""
+        if self._job is None or not isinstance(error, DilError):
             return error
-        return error.located(self._job.properties.origin)
+        places = self._job.properties.origin
+        if isinstance(error, ConfigError):
+            return error.located(places)
+        # Imported here: most calls do without.
+        from dil.observe.property_places import located_advice
+
+        error.fix = located_advice(error.code, error.message, error.fix, places)
+        return error
 
     def seconds(self) -> float:
         """Return the seconds since the call began."""
@@ -99,7 +106,7 @@ class Invocation:
         self._configure(secrets_of(loaded.job))
         return loaded
 
-    def tell(self, notices: Iterable[Problem], infos: Collection[Problem] = ()) -> None:
+    def log_notices(self, notices: Iterable[Problem], infos: Collection[Problem] = ()) -> None:
         """Log what a user should know about a job file, one line each.
 
         ``infos`` are those that ask for nothing. ``dil run`` logs the others as warnings, as

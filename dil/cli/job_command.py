@@ -12,6 +12,8 @@ import click
 from dil.cli.invocation import Invocation
 
 if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
     from dil.config import Loaded
     from dil.model.job import Job
 
@@ -22,14 +24,24 @@ now_option = click.option(
     "2024-03-05T00:00:00Z.",
 )
 
+
+def _property_names(
+    context: click.Context, parameter: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    from dil.cli.completion import property_names  # a shell asks
+
+    return property_names(context, parameter, incomplete)
+
+
 # Innermost last: the help text lists them in this order, before a command's own options.
 _PARAMETERS = (
-    click.argument("job_file", metavar="JOB.conf"),
+    click.argument("job_file", metavar="JOB.conf", type=click.Path()),
     click.option(
         "-D",
         "definitions",
         metavar="KEY=VALUE",
         multiple=True,
+        shell_complete=_property_names,
         help="Set a property, whatever the file says. May be given many times.",
     ),
     click.option("--json", "as_json", is_flag=True, help="Print JSON on standard output."),
@@ -72,7 +84,7 @@ class JobCall:
         Without ``secrets`` those of the source need not be there: for commands that never ask it.
         """
         loaded = self._load(secrets=secrets)
-        self.invocation.tell(loaded.notices, loaded.infos)
+        self.invocation.log_notices(loaded.notices, loaded.infos)
         return loaded.job
 
     def _load(self, *, secrets: bool) -> Loaded:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import gc
 import importlib
 import io
+import os
 import sys
 from collections.abc import Sequence
 
 import click
 
 from dil import __version__
+from dil.cli import COMPLETION_VARIABLE
 from dil.cli.groups import SuggestingGroup
 from dil.cli.invocation import Invocation
 from dil.cli.outcome import describe
@@ -35,6 +37,7 @@ _COMMANDS = {
     "schema": "dil.cli.schema:schema",
     "secrets": "dil.cli.secrets:secrets",
     "package": "dil.cli.package:package",
+    "completion": "dil.cli.completion:completion",
 }
 
 
@@ -75,6 +78,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     invocation = Invocation()
     try:
         with interruptible():
+            if argv is None and COMPLETION_VARIABLE in os.environ:
+                from dil.cli.completion import answer_shell  # a shell asks, no person
+
+                return answer_shell(cli)
             return _invoke(arguments, invocation)
     except click.exceptions.Exit as stop:  # --help, --version
         return stop.exit_code
@@ -84,8 +91,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             _report_usage_error(invocation, error)
         return error.exit_code
     except BaseException as error:  # noqa: BLE001 - the outermost boundary: one text, one exit code
-        told = invocation.located(error)
-        click.echo(invocation.redact(describe(told, verbose=invocation.verbose)), err=True)
+        located = invocation.located(error)
+        click.echo(invocation.redact(describe(located, verbose=invocation.verbose)), err=True)
         return exit_code(error)
 
 
@@ -102,4 +109,4 @@ def _report_usage_error(invocation: Invocation, error: click.ClickException) -> 
 
     cause = ConfigError.single("", error.format_message(), "See `dil run --help`.")
     report = failed_report(cause, job="", run_id="", seconds=invocation.seconds())
-    deliver(invocation, report, as_json=True, is_told=True)
+    deliver(invocation, report, as_json=True, is_reported=True)

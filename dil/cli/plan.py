@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import logging
+import shlex
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,11 +12,17 @@ import click
 
 from dil.cli.job_command import JobCall, job_command, now_option
 from dil.cli.stdout import emit, emit_json, results_only
-from dil.errors import ConfigError
+from dil.errors import ConfigError, DilError
 from dil.run.process import real_clock
 
 if TYPE_CHECKING:
+    from dil.model.event_report import EventSummary
+    from dil.model.job import Job
+    from dil.operator.amendments.expiring import ExpiringFiles
     from dil.planning import SavedPlan
+    from dil.spi.state_store import StateStore
+
+log = logging.getLogger(__name__)
 
 
 @click.command(short_help="Show what a run would do now; start nothing.")
@@ -22,6 +31,12 @@ if TYPE_CHECKING:
 @click.option(
     "--all", "everything", is_flag=True, help="Show every work unit, and why others are not due."
 )
+@click.option("--short", is_flag=True, help="Show only how much is due, and why.")
+@click.option(
+    "--signatures",
+    is_flag=True,
+    help="Show signatures too, by which other commands name work units.",
+)
 @click.option(
     "--out",
     "out_file",
@@ -29,38 +44,158 @@ if TYPE_CHECKING:
     type=click.Path(dir_okay=False, path_type=Path),
     help="Keep the plan in a file; `dil run --plan FILE` runs exactly that.",
 )
-def plan(call: JobCall, *, now: str | None, everything: bool, out_file: Path | None) -> int:
+@click.option(
+    "--show-request",
+    is_flag=True,
+    help="Show the first request, secrets masked, also as a curl command; nothing is sent.",
+)
+@click.option("--signature", metavar="TEXT", help="Of this work unit, not of the first due one.")
+def plan(
+    call: JobCall,
+    *,
+    now: str | None,
+    out_file: Path | None,
+    show_request: bool,
+    signature: str | None,
+    short: bool,
+    **shown: bool,
+) -> int:
     """Show which work units a run would take now, with the arithmetic of each window."""
+    if signature is not None and not show_request:
+        raise ConfigError.single(
+            "--signature",
+            "says whose first request to show, and --show-request is not given",
+            "Add --show-request. To see the signature of each work unit, write --signatures.",
+        )
     with results_only():
         now_ms = call.invocation.now(now)
         job = call.job(secrets=False)
-        # Imported here: a job file that is wrong is told at once.
-        from dil.run.plan_builder import plan_job
+        # Imported here: a wrong job file is reported without waiting for these.
+        from dil.run.plan_builder import plan_with
+        from dil.state import open_store
 
-        saved = plan_job(job, now_ms=now_ms, clock=real_clock, explain=everything)
+        with open_store(job.state, job.name, clock=real_clock) as store:
+            saved = plan_with(job, store, now_ms=now_ms, explain=shown["everything"])
+            expiring = _expiring(job, store, now_ms)
+            events = _event_time(job, store)
         if out_file is not None:
             _keep(saved, out_file)
+        request = _first_request(call, job, now_ms, signature) if show_request else None
     planned = saved.plan
-    from dil.observe.plan_view import plan_json, plan_text
+    from dil.observe.plan_view import plan_json, plan_text, summary_text
 
     if call.as_json:
-        emit_json(plan_json(planned, job))
+        asked = {} if request is None else {"request": request.members}
+        more = {**_expiring_json(expiring), **_event_members(events)}
+        emit_json({**plan_json(planned, job), **more, **asked})
         return 0
     from dil.planning.explanation import arithmetic, skip_reason
 
-    text = plan_text(
-        planned,
-        job,
-        arithmetic=lambda work_unit: arithmetic(work_unit, planned),
-        skip_reason=lambda skip: skip_reason(skip, planned),
-        everything=everything,
-    )
-    emit(text)
+    notes = (*_event_notes(events), *_expiring_notes(expiring, job))
+    if short:
+        emit(summary_text(planned, job, notes))
+    else:
+        text = plan_text(
+            planned,
+            job,
+            arithmetic=lambda work_unit: arithmetic(work_unit, planned),
+            skip_reason=lambda skip: skip_reason(skip, planned),
+            notes=notes,
+            **shown,
+        )
+        emit(text)
+    if request is not None:
+        emit(request.text)
     if out_file is not None:
         flags = ", with the same -D flags," if call.definitions else ""
         command = f"dil run {call.job_file} --plan {out_file}"
         emit(f"\nKept in {out_file}: {command}{flags} does exactly this.\n")
     return 0
+
+
+def _expiring(job: Job, store: StateStore, now_ms: int) -> ExpiringFiles | None:
+    from dil.config.state import PUBLISHED, StateSection
+
+    if PUBLISHED not in job.properties.section(StateSection).retention:
+        return None
+    from dil.operator.amendments.expiring import expiring_files
+
+    try:
+        return expiring_files(job, store, now_ms)
+    except (DilError, OSError) as error:
+        log.warning("it is not known which published files are due to expire: %s", error)
+        return None
+
+
+def _expiring_json(expiring: ExpiringFiles | None) -> dict[str, object]:
+    """Return the member of what is due to be deleted; none where nothing is."""
+    from dil.text.zones import iso
+
+    if expiring is None:
+        return {}
+    until = expiring.published_until
+    members = {"files": expiring.files, "bytes": expiring.bytes}
+    return {"expiring": {**members, "published_until": until, "published_until_iso": iso(until)}}
+
+
+def _expiring_notes(expiring: ExpiringFiles | None, job: Job) -> tuple[str, ...]:
+    from dil.observe.progress import counted
+    from dil.text.zones import find_zone, moment
+
+    if expiring is None:
+        return ()
+    until = moment(expiring.published_until, find_zone(job.planning.zone))
+    return (
+        f"Due to expire: {counted(expiring.files, 'file')} of {expiring.bytes:,} bytes, published"
+        f" up to {until}; `dil state expire {shlex.quote(job.path)}` deletes them.",
+    )
+
+
+def _event_time(job: Job, store: StateStore) -> EventSummary | None:
+    """Return what will judge rows by their event time, None for a job without event column."""
+    if job.events is None:
+        return None
+    from dil.run.event_time import current
+
+    return current(job, store)
+
+
+def _event_notes(events: EventSummary | None) -> tuple[str, ...]:
+    if events is None:
+        return ()
+    from dil.observe.event_view import judging_line
+
+    return (f"{judging_line(events)}.",)
+
+
+def _event_members(events: EventSummary | None) -> dict[str, object]:
+    if events is None:
+        return {}
+    from dil.observe.event_view import events_json
+
+    return {"events": events_json(events)}
+
+
+@dataclass(frozen=True, slots=True)
+class _ShownRequest:
+    """The first request of a work unit, for people and for machines; None where none is known."""
+
+    text: str
+    members: dict[str, object] | None
+
+
+def _first_request(call: JobCall, job: Job, now_ms: int, signature: str | None) -> _ShownRequest:
+    # Imported here: other plans do without a connector.
+    from dil.observe.request_view import curl_line, masked, request_json, request_lines
+    from dil.operator.request_preview import first_request
+
+    unit, view = first_request(job, now_ms=now_ms, signature=signature, clock=real_clock)
+    if unit is None or view is None:
+        return _ShownRequest("\nno request is known before the run\n", None)
+    clean = masked(view, call.invocation.redact)
+    lines = [f"first request of {unit.signature}", *request_lines(clean), curl_line(clean)]
+    text = "\n  ".join(filter(None, lines))
+    return _ShownRequest(f"\n{text}\n", {"signature": unit.signature, **request_json(clean)})
 
 
 def _keep(saved: SavedPlan, out_file: Path) -> None:

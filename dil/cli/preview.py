@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
 
 from dil.cli.job_command import JobCall, job_command, now_option
 from dil.cli.stdout import emit, emit_json, results_only
+from dil.errors import DilError
 from dil.run.process import cache_dir, real_clock
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from dil.model.job import Job
     from dil.operator.source_preview import SourceAnswer, SourcePreview
+    from dil.spi.request_view import RequestView
 
 _ROWS = 3
+show_request_option = click.option(
+    "--show-request", is_flag=True, help="Also print each request as a curl command."
+)
 send_option = click.option(
     "--send", is_flag=True, help="Also where the request may change something at the source."
 )
@@ -34,68 +42,116 @@ send_option = click.option(
     help="How many rows to show.",
 )
 @click.option("--signature", metavar="TEXT", help="Of this work unit, not of the first due one.")
+@show_request_option
 @send_option
-def preview(call: JobCall, *, now: str | None, rows: int, signature: str | None, send: bool) -> int:
+def preview(
+    call: JobCall,
+    *,
+    now: str | None,
+    rows: int,
+    signature: str | None,
+    show_request: bool,
+    send: bool,
+) -> int:
     """Show the first rows as a run would write them, and their columns.
 
-    Asks the source for as many pages as it takes. Nothing is kept: no state, no file.
+    Asks the source for as many pages as it takes, and for the next due work units where the first
+    one has no rows. Nothing is kept: no state, no file.
     """
+    look = _Look(call, now, show_curl=show_request, may_send=send)
     with results_only():
         job = call.job()
-        found = _preview(call, job, now, rows, signature=signature, send=send)
+        found = look.preview(job, rows, signature=signature, skips_empty=True)
     if call.as_json:
-        emit_json(_preview_json(job, found))
+        emit_json(_preview_json(look, job, found))
     else:
-        _preview_text(job, found)
+        _preview_text(look, job, found)
     return 0
 
 
 @click.command(short_help="Reach destination, state store and source: connect, log in, ask once.")
 @job_command()
 @now_option
+@show_request_option
 @send_option
-def check(call: JobCall, *, now: str | None, send: bool) -> int:
+def check(call: JobCall, *, now: str | None, show_request: bool, send: bool) -> int:
     """Check that a run would reach what it needs.
 
     That is where rows go (folders, table or database, catalog), state, secondary input,
     credentials, source. Sends one request, as a run would. Exit code 1 when something cannot be
     reached, 2 when a setting does not fit what is there.
     """
+    look = _Look(call, now, show_curl=show_request, may_send=send)
     with results_only():
         job = call.job()
-        places = _places(job)
-        found = _preview(call, job, now, rows=1, signature=None, send=send)
+        places = _places(job, call.invocation.now(now))
+        found = look.preview(job, rows=1)
     if call.as_json:
-        emit_json({"job": job.name, "ok": True, **_answers_json(found)})
+        emit_json({"job": job.name, "ok": True, **_answers_json(look, job, found)})
     else:
-        _check_text(job, found, places)
+        _check_text(look, job, found, places)
     return 0
 
 
-def _places(job: Job) -> tuple[str, ...]:
-    # Imported here: a job file that is wrong is told at once.
-    from dil.run import preflight
+def _places(job: Job, now_ms: int) -> tuple[str, ...]:
+    # Imported here: a wrong job file is reported without waiting for these.
+    from dil.run import claim, preflight
+    from dil.run.options import RunOptions
 
+    claim.look(job, RunOptions(now_ms, real_clock))
     return preflight.look(job, os.environ, cache_dir(os.environ))
 
 
-def _preview(
-    call: JobCall, job: Job, now: str | None, rows: int, *, signature: str | None, send: bool
-) -> SourcePreview:
-    # Imported here: a job file that is wrong is told at once.
-    from dil.operator.source_preview import preview_source
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """A look at the source, and how its requests are shown: whole, with secrets masked."""
 
-    return preview_source(
-        job,
-        now_ms=call.invocation.now(now),
-        rows=rows,
-        signature=signature,
-        clock=real_clock,
-        may_send=send,
-    )
+    call: JobCall
+    now: str | None
+    show_curl: bool
+    may_send: bool
+
+    def preview(
+        self, job: Job, rows: int, *, signature: str | None = None, skips_empty: bool = False
+    ) -> SourcePreview:
+        """Ask the source; a request that fails is shown on standard error."""
+        # Imported here: a wrong job file is reported without waiting for these.
+        from dil.operator.source_preview import LookRules, preview_source
+
+        asked: list[RequestView] = []
+        try:
+            return preview_source(
+                job,
+                now_ms=self.call.invocation.now(self.now),
+                rows=rows,
+                signature=signature,
+                clock=real_clock,
+                rules=LookRules(
+                    may_send=self.may_send, skips_empty=skips_empty, on_request=asked.append
+                ),
+            )
+        except DilError:
+            for view in asked[-1:]:
+                click.echo("\n".join(("the request was:", *self.lines(view))), err=True)
+            raise
+
+    def lines(self, view: RequestView) -> Iterator[str]:
+        """Yield the lines of a request."""
+        from dil.observe.request_view import curl_line, masked, request_lines
+
+        clean = masked(view, self.call.invocation.redact)
+        yield from request_lines(clean)
+        if self.show_curl and clean.is_http:
+            yield f"  {curl_line(clean)}"
+
+    def json(self, view: RequestView | None) -> dict[str, object] | None:
+        """Return the members of a request."""
+        from dil.observe.request_view import masked, request_json
+
+        return None if view is None else request_json(masked(view, self.call.invocation.redact))
 
 
-def _preview_json(job: Job, found: SourcePreview) -> dict[str, object]:
+def _preview_json(look: _Look, job: Job, found: SourcePreview) -> dict[str, object]:
     from dil.observe.preview_view import columns_json, rows_json
 
     return {
@@ -107,73 +163,105 @@ def _preview_json(job: Job, found: SourcePreview) -> dict[str, object]:
         "schema": columns_json(found.rows.schema),
         "rows": rows_json(found.rows),
         "dropped": found.dropped,
-        "notes": list(found.notes),
-        **_answers_json(found),
+        **_answers_json(look, job, found),
     }
 
 
-def _answers_json(found: SourcePreview) -> dict[str, object]:
+def _notes(look: _Look, job: Job, found: SourcePreview) -> list[str]:
+    from dil.observe.property_places import with_places
+
+    clean = look.call.invocation.redact
+    return [clean(with_places(note, job.properties.origin)) for note in found.notes]
+
+
+def _answers_json(look: _Look, job: Job, found: SourcePreview) -> dict[str, object]:
     return {
+        "notes": _notes(look, job, found),
         "requests": [
             {
                 "location": answer.location,
+                "request": look.json(answer.request),
                 "status": answer.status,
                 "content_type": answer.content_type,
                 "milliseconds": round(answer.seconds * 1000),
                 "warning": answer.warning,
             }
             for answer in found.answers
-        ]
+        ],
     }
 
 
-def _preview_text(job: Job, found: SourcePreview) -> None:
+def _preview_text(look: _Look, job: Job, found: SourcePreview) -> None:
     from dil.observe.preview_view import rows_text, schema_text
+    from dil.observe.report import note_label
 
-    _head(job, found)
+    _head(look, job, found)
     if found.rows.num_rows:
         emit(f"\n{rows_text(found.rows)}")
     else:
         emit("\nno rows\n")
-    for note in found.notes:
-        emit(f"  note: {note}\n")
+    for note in _notes(look, job, found):
+        emit(f"  {note_label(note)}: {note}\n")
     if found.rows.num_rows and job.extraction.output_schema is None:
-        emit("\nThe columns are inferred from these pages. To keep them as they are:\n\n")
-        emit(schema_text(found.rows))
+        emit("\nThe columns are inferred from these pages. To keep them so:\n\n")
+        emit(schema_text(found.rows, _words_of_texts(found.rows, job)))
 
 
-def _head(job: Job, found: SourcePreview) -> None:
+def _words_of_texts(rows: pa.Table, job: Job) -> dict[str, str]:
+    """Return the type of columns whose texts are dates or times of ISO 8601; keys stay texts."""
+    from dil.conversion.iso_texts import word_of_texts
+    from dil.model.job import OutputFormat
+
+    digits = 3 if job.writing.format is OutputFormat.AVRO else 6
+    texts = [each.name for each in rows.schema if each.type == "string"]
+    found = {name: word_of_texts(rows[name].combine_chunks(), digits) for name in texts}
+    keys = job.extraction.primary_keys
+    return {name: word for name, word in found.items() if word and name not in keys}
+
+
+def _head(look: _Look, job: Job, found: SourcePreview) -> None:
     from dil.text.zones import find_zone, moment
 
     unit, zone = found.work_unit, find_zone(job.planning.zone)
     if unit is None:
         emit(f"{job.name}  no work unit\n")
         return
-    window = f"{moment(unit.low, zone)} .. {moment(unit.high, zone)}"
     due = "due now" if found.is_due else "not due"
-    emit(f"{job.name}  {unit.signature}\n  {window} {job.planning.zone}, {due}\n")
-    for answer in found.answers:
-        emit(f"  {_answer_text(answer)}\n")
+    if job.planning.is_dated:
+        window = f"{moment(unit.low, zone)} .. {moment(unit.high, zone)} {job.planning.zone}"
+        emit(f"{job.name}  {unit.signature}\n  {window}, {due}\n")
+    else:  # nobody asked for a range of time
+        emit(f"{job.name}  {unit.signature}\n  {due}\n")
+    for number, answer in enumerate(found.answers):
+        for line in _answer_lines(look, answer, is_first=number == 0):
+            emit(f"  {line}\n")
 
 
-def _check_text(job: Job, found: SourcePreview, places: Iterable[str]) -> None:
-    _head(job, found)
+def _check_text(look: _Look, job: Job, found: SourcePreview, places: Iterable[str]) -> None:
+    from dil.observe.report import note_label
+
+    _head(look, job, found)
     state = job.state.place if job.state.enabled else "none is kept"
     emit(f"  state: {state}\n")
     for place in places:
         emit(f"  {place}\n")
-    for note in found.notes:
-        emit(f"  note: {note}\n")
+    for note in _notes(look, job, found):
+        emit(f"  {note_label(note)}: {note}\n")
     rows = "its first page has rows" if found.rows.num_rows else "its first page has no rows"
     if found.work_unit is None:
         rows = "it has nothing to read"
     emit(f"{job.name}  the source answers, {rows}\n")
 
 
-def _answer_text(answer: SourceAnswer) -> str:
-    parts = [answer.location]
-    parts += [str(answer.status)] if answer.status else []
+def _answer_lines(look: _Look, answer: SourceAnswer, *, is_first: bool) -> Iterator[str]:
+    """Yield a request with all that it sends, of later ones the address; then what came."""
+    parts = [str(answer.status)] if answer.status else []
     parts += [answer.content_type] if answer.content_type else []
     parts += [f"{answer.seconds * 1000:,.0f} ms"]
     parts += [answer.warning] if answer.warning else []
-    return "  ".join(parts)
+    if answer.request is None:
+        yield "  ".join([answer.location, *parts])
+        return
+    lines = list(look.lines(answer.request))
+    yield from lines if is_first or look.show_curl else lines[:1]
+    yield f"answered: {'  '.join(parts)}"

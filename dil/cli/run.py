@@ -49,7 +49,8 @@ if TYPE_CHECKING:
 @click.option(
     "--accept-new-signatures",
     is_flag=True,
-    help="Run although from, zone or partition type changed: everything is extracted again.",
+    help="Run although from, zone or partition type changed, or the state was lost: everything is"
+    " extracted again.",
 )
 def run(
     call: JobCall,
@@ -76,7 +77,7 @@ def run(
 
         saved = None if plan_file is None else read_plan(plan_file)
         job = call.job()
-        # Imported here: a job file that is wrong is told at once.
+        # Imported here: a wrong job file is reported without waiting for these.
         from dil.observe.logs import bind
         from dil.observe.progress import progress_for
         from dil.run.job_run import run_job
@@ -104,9 +105,13 @@ def run(
             except LeaseHeldError as error:
                 raise _held(error, wait_lease_s) from error
 
-    report, is_told = report_of(call, start)
+    report, is_reported = report_of(call, start)
     return deliver(
-        call.invocation, report, as_json=call.as_json, is_told=is_told, report_file=report_file
+        call.invocation,
+        report,
+        as_json=call.as_json,
+        is_reported=is_reported,
+        report_file=report_file,
     )
 
 
@@ -126,11 +131,11 @@ def report_of(call: JobCall, start: Callable[[], RunReport]) -> tuple[RunReport,
             return start(), False
     except BaseException as error:  # noqa: BLE001 - every exit of a run has a report
         invocation = call.invocation
-        told = invocation.located(error)
-        click.echo(invocation.redact(describe(told, verbose=invocation.verbose)), err=True)
+        located = invocation.located(error)
+        click.echo(invocation.redact(describe(located, verbose=invocation.verbose)), err=True)
         job = invocation.job_name or Path(call.job_file).stem
         seconds = invocation.seconds()
-        return failed_report(told, job=job, run_id=invocation.run_id, seconds=seconds), True
+        return failed_report(located, job=job, run_id=invocation.run_id, seconds=seconds), True
 
 
 def deliver(
@@ -138,7 +143,7 @@ def deliver(
     report: RunReport,
     *,
     as_json: bool,
-    is_told: bool,
+    is_reported: bool,
     report_file: str | None = None,
 ) -> int:
     """Print and keep the report of a run; return the exit code of the process."""
@@ -153,7 +158,7 @@ def deliver(
             click.echo(f"--report {report_file} cannot be written: {error}", err=True)
     if as_json:
         emit_json(report_json(clean))
-    elif not is_told:
+    elif not is_reported:
         emit(report_text(clean))
     return report.exit_code
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeGuard
 import click
 
 from dil.cli import runs_showing as showing
-from dil.cli.groups import SuggestingGroup
+from dil.cli.groups import JobGroup
 from dil.cli.job_command import JobCall, job_command
 from dil.cli.state.opening import opened
 from dil.cli.stdout import emit, emit_json, emit_json_array
@@ -19,9 +19,18 @@ if TYPE_CHECKING:
     from dil.run.run_history import BegunPublish
 
 
-@click.group(cls=SuggestingGroup)
+class _RunsGroup(JobGroup):
+    """Lists runs where no command is given."""
+
+    shown = "list"
+
+
+@click.group(cls=_RunsGroup)
 def runs() -> None:
-    """Look at the runs of a job, and sweep what crashed ones left."""
+    """Look at the runs of a job, and sweep what crashed ones left.
+
+    `dil runs JOB.conf` is `list`.
+    """
 
 
 @runs.command("list")
@@ -32,14 +41,17 @@ def runs() -> None:
 def list_runs(call: JobCall, *, limit: int | None) -> int:
     """List the runs of a job, newest first."""
     with opened(call) as (job, store):
+        from dil.run.kept_report import kept_outcomes
         from dil.run.run_history import known_runs
 
-        found = known_runs(store, limit=limit)
+        found, outcomes = known_runs(store, limit=limit), kept_outcomes(store)
         if call.as_json:
-            emit_json_array(map(showing.run_json, found))
+            emit_json_array(
+                showing.run_json(run) | showing.outcome_json(run, outcomes) for run in found
+            )
             emit("\n")
         else:
-            showing.list_runs(job, found)
+            showing.list_runs(job, found, outcomes)
     return 0
 
 
@@ -49,7 +61,7 @@ def list_runs(call: JobCall, *, limit: int | None) -> int:
 def show(call: JobCall, *, run_id: str) -> int:
     """Show one run, and what of it is still in staging."""
     with opened(call) as (job, store):
-        from dil.run.kept_report import kept_report
+        from dil.run.kept_report import kept_report, kept_unit_runs
         from dil.run.run_history import known_runs, leftovers
 
         run = next((each for each in known_runs(store) if each.record.run_id == run_id), None)
@@ -58,12 +70,19 @@ def show(call: JobCall, *, run_id: str) -> int:
                 "RUN_ID", f'"{run_id}" is no run of {job.name}', "`dil runs list` names them."
             )
         left = next((each for each in leftovers(job, store) if each.run_id == run_id), None)
-        report = kept_report(store, run_id)
+        report, units = kept_report(store, run_id), kept_unit_runs(store, run_id)
     if call.as_json:
         staging = None if left is None else showing.left_json(left)
-        emit_json(showing.run_json(run) | {"staging": staging, "report": report})
+        facts = {
+            "staging": staging,
+            "report": None if report is None else report.members,
+            "work_units": units.members(),
+            "work_units_left_out": units.left_out,
+        }
+        emit_json(showing.run_json(run) | facts)
     else:
         showing.show_run(job, run, left, report)
+        showing.show_work_units(units)
     return 0
 
 
@@ -138,7 +157,8 @@ def finish(call: JobCall, *, yes: bool, without_lost: bool) -> int:
 def abandon(call: JobCall, *, yes: bool) -> int:
     """Give up a publish that was begun and cannot be finished; its work units are read again.
 
-    For what `dil runs finish` cannot mend: a name that no file can have, a record that was changed.
+    For what `dil runs finish` cannot mend: a name that no file can have, a record that was changed,
+    or that this release cannot read.
     Nothing outside of the job's folders is touched. Where readers see the rows already, they stay
     and are recorded.
     """
@@ -146,11 +166,11 @@ def abandon(call: JobCall, *, yes: bool) -> int:
         from dil.run import lease as leases
         from dil.run import run_history as earlier
 
-        found = store.pending_intent()
+        found = earlier.doubtful_publish(job, store, real_clock())
         left = None
         if found is not None and yes:
             with leases.leased(job, store, "abandon", real_clock) as lease:
-                found = store.pending_intent()
+                found = earlier.doubtful_publish(job, store, real_clock())
                 if found is not None:
                     left = earlier.abandon_publish(job, store, lease, found)
     if call.as_json:

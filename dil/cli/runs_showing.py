@@ -2,62 +2,91 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from dil.cli.stdout import emit
+from dil.text.zones import iso
 
 if TYPE_CHECKING:
     from dil.model.dataset import Intent
     from dil.model.job import Job
-    from dil.model.json import JsonObject
-    from dil.run.run_history import BegunPublish, KnownRun, Leftover
+    from dil.run.kept_report import KeptOutcome, KeptReport, KeptUnitRuns
+    from dil.run.run_history import BegunPublish, DoubtfulPublish, KnownRun, Leftover
 
 
-def list_runs(job: Job, runs: Iterable[KnownRun]) -> None:
-    """Print one line a run."""
+_UNITS_SHOWN = 20
+
+
+def list_runs(job: Job, runs: Iterable[KnownRun], outcomes: Mapping[str, KeptOutcome]) -> None:
+    """Print one line a run, with its duration and its codes of failures where they were kept."""
+    from dil.observe.progress import human_seconds
+    from dil.run.kept_report import KeptOutcome
     from dil.text.zones import find_zone, moment
 
     zone = find_zone(job.planning.zone)
     emit(f"{job.name}  times in {job.planning.zone}\n\n")
-    line = "{:<26} {:<29} {:<12} {:>13} {:>9}  {}\n"
-    emit(line.format("run", "started", "status", "rows", "files", "staging"))
+    line = "{:<26} {:<29} {:>9} {:<12} {:>13} {:>9}  {:<7}  {}"
+    heads = ("run", "started", "took", "status", "rows", "files", "staging", "failures")
+    emit(f"{line.format(*heads)}\n")
     count = 0
     for run in runs:
         count += 1
         record = run.record
-        started, staging = moment(record.started, zone), "kept" if record.staged else "swept"
+        started, staging = moment(record.started, zone), "not swept" if record.staged else "swept"
         rows, files = f"{record.rows:,}", f"{record.files:,}"
-        if not emit(line.format(record.run_id, started, run.status, rows, files, staging)):
+        outcome = outcomes.get(record.run_id, KeptOutcome())
+        took = "-" if outcome.seconds is None else human_seconds(outcome.seconds)
+        failed = ", ".join(outcome.codes)
+        cells = (record.run_id, started, took, run.status, rows, files, staging, failed)
+        if not emit(f"{line.format(*cells).rstrip()}\n"):
             return
     if not count:
         emit("no run has begun yet\n")
 
 
 def show_run(
-    job: Job, run: KnownRun, left: Leftover | None, report: JsonObject | None = None
+    job: Job, run: KnownRun, left: Leftover | None, report: KeptReport | None = None
 ) -> None:
     """Print all about one run; of its report what the other lines do not say."""
     emit(f"{job.name}  run {run.record.run_id}\n")
     for name, value in _facts(run, job):
         emit(f"  {name:<11} {value}\n")
     emit(f"  {'staging':<11} {'swept' if left is None else _left_text(left, job)}\n")
-    for name, value in _reported(report or {}):
+    for name, value in _reported(report) if report is not None else ():
         emit(f"  {name:<11} {value}\n")
 
 
-def _reported(report: JsonObject) -> Iterator[tuple[str, str]]:
+def show_work_units(kept: KeptUnitRuns) -> None:
+    """Print how work units ended, failed ones first, then the slowest."""
+    from dil.observe.logs import one_line
+    from dil.observe.progress import counted, human_seconds
+
+    if not kept.units:
+        return
+    line = "{:<10} {:>8} {:>9} {:>13}  {}\n"
+    emit("\n" + line.format("outcome", "attempts", "took", "rows", "work unit"))
+    for each in kept.units[:_UNITS_SHOWN]:
+        rows, took = f"{each.rows:,}", human_seconds(each.seconds)
+        cells = (each.outcome, each.attempts, took, rows, one_line(each.signature))
+        if not emit(line.format(*cells)):
+            return
+    more = kept.left_out + len(kept.units[_UNITS_SHOWN:])
+    if more:
+        emit(f"and {counted(more, 'more work unit')}, none of them slower; --json has more\n")
+
+
+def _reported(report: KeptReport) -> Iterator[tuple[str, str]]:
     from dil.observe.logs import one_line
 
-    for name in ("seconds", "requests", "retries"):
-        if report.get(name):
-            yield name, str(report[name])
-    failures, notes = report.get("failures"), report.get("notes")
-    for failure in failures if isinstance(failures, list) else []:
-        signature = failure["signature"] or "the run"
-        yield "failure", one_line(f"{signature}: {failure['error']}  [{failure['code']}]")
-    for note in notes if isinstance(notes, list) else []:
-        yield "note", one_line(str(note))
+    counts = {"seconds": report.seconds, "requests": report.requests, "retries": report.retries}
+    yield from ((name, str(count)) for name, count in counts.items() if count)
+    for failure in report.failures:
+        signature = failure.signature or "the run"
+        yield "failure", one_line(f"{signature}: {failure.error}  [{failure.code}]")
+        if failure.fix:
+            yield "", one_line(failure.fix)
+    yield from (("note", one_line(note)) for note in report.notes)
 
 
 def cleaned(job: Job, found: tuple[Leftover, ...], gone: int, *, is_done: bool) -> None:
@@ -80,12 +109,21 @@ def cleaned(job: Job, found: tuple[Leftover, ...], gone: int, *, is_done: bool) 
 def begun_publish_json(found: BegunPublish | None) -> dict[str, object]:
     """Return a publish that was begun and not finished."""
     if found is None:
-        return {"run_id": None, "files": 0, "lost": [], "lost_work_units": []}
+        return {"run_id": None, "files": 0, "lost": [], "lost_work_units": [], "left_out": None}
+    left = found.left_out
     return {
         "run_id": found.intent.commit.run_id,
         "files": len(found.intent.commit.moves),
         "lost": [move.source for move in found.lost],
         "lost_work_units": list(found.lost_work_units),
+        "left_out": None
+        if left is None
+        else {
+            "work_units": list(left.work_units),
+            "kept": [file.uri for file in left.kept],
+            "deleted": [file.uri for file in left.deleted],
+            "all": left.is_all,
+        },
     }
 
 
@@ -100,9 +138,8 @@ def finished(job: Job, found: BegunPublish | None, *, is_done: bool, needs_flag:
     emit(f"{job.name}  run {run_id} began to publish {counted(moves, 'file')}\n")
     for move in found.lost:
         emit(f"  lost: {move.source}\n")
-    if found.lost:
-        units = counted(len(found.lost_work_units), "work unit")
-        emit(f"  {units} would be left out and read again\n")
+    for line in _left_out_lines(found):
+        emit(f"  {line}\n")
     if is_done:
         emit("finished\n")
     elif found.lost and needs_flag:
@@ -111,34 +148,76 @@ def finished(job: Job, found: BegunPublish | None, *, is_done: bool, needs_flag:
         emit("nothing was done; --yes does it\n")
 
 
-def abandoned_json(job: Job, found: Intent | None, left: Intent | None) -> dict[str, object]:
+def _left_out_lines(found: BegunPublish) -> Iterator[str]:
+    """Yield what a publish would be finished without, and what becomes of the rest of that."""
+    from dil.observe.progress import counted
+
+    left = found.left_out
+    if left is None:
+        return
+    is_act = found.intent.commit.act is not None
+    units = counted(len(left.work_units), "work unit")
+    fate = "would stay as they are" if is_act else "would be left out and read again"
+    yield f"{units} {fate}; they lost a file, or share one with those that did"
+    for files, place in (
+        (left.kept, "would go back to where they were before it"),
+        (left.deleted, "would be deleted"),
+    ):
+        if files:
+            rows = counted(sum(file.rows for file in files), "row")
+            yield f"{counted(len(files), 'other file')} of them with {rows} {place}"
+    if left.is_all:
+        again = "it can be asked for again" if is_act else "no work unit of it counts as read"
+        yield f"nothing of it would be left: {again}"
+
+
+def abandoned_json(
+    job: Job, found: DoubtfulPublish | None, left: Intent | None
+) -> dict[str, object]:
     """Return a publish that was begun, and whether it was given up."""
     return {
         "job": job.name,
         "abandoned": left is not None,
-        "run_id": None if found is None else found.commit.run_id,
-        "files": 0 if found is None else len(found.commit.moves),
+        "run_id": None if found is None else found.intent.commit.run_id,
+        "files": 0 if found is None else len(found.intent.commit.moves),
         "kept": 0 if left is None else len(left.commit.moves),
+        "visible": found is not None and found.has_landed,
+        "problem": None if found is None or not found.problem else found.problem,
     }
 
 
-def abandoned(job: Job, found: Intent | None, left: Intent | None) -> None:
+def abandoned(job: Job, found: DoubtfulPublish | None, left: Intent | None) -> None:
     """Print a publish that was begun, and what became of it."""
     from dil.observe.progress import counted
 
     if found is None:
         emit(f"{job.name}  no publish is unfinished\n")
         return
-    commit = found.commit
-    emit(f"{job.name}  run {commit.run_id} began to publish {counted(len(commit.moves), 'file')}\n")
+    commit = found.intent.commit
+    files = counted(len(commit.moves), "file")
+    emit(f"{job.name}  run {commit.run_id} began to publish {files}\n")
+    if found.problem:
+        emit(f"  {found.problem}; what follows was found in the dataset and in staging\n")
+    if left is None and found.has_landed:
+        units = counted(sum(each.succeeded for each in commit.run.outcomes), "work unit")
+        emit(f"  readers see its rows: they would stay, and {units} be recorded as read\n")
+    elif left is None:
+        units = counted(len(commit.run.outcomes), "work unit") if commit.run.outcomes else ""
+        emit(f"  {units or 'its work units'} would be read again, and its files deleted\n")
     if left is None:
-        units = counted(len(commit.run.outcomes), "work unit")
-        emit(f"  {units} would be read again, and its files deleted\n")
         emit("nothing was done; --yes does it\n")
     elif left.commit.moves:
         emit(f"given up; {counted(len(left.commit.moves), 'file')} stay, which readers see\n")
     else:
         emit("given up; the next run reads its work units again\n")
+
+
+def outcome_json(run: KnownRun, outcomes: Mapping[str, KeptOutcome]) -> dict[str, object]:
+    """Return how long a run took, the number of its failures, and their codes."""
+    from dil.run.kept_report import KeptOutcome
+
+    kept = outcomes.get(run.record.run_id, KeptOutcome())
+    return {"seconds": kept.seconds, "failures": kept.failures, "codes": list(kept.codes)}
 
 
 def run_json(run: KnownRun) -> dict[str, object]:
@@ -148,6 +227,8 @@ def run_json(run: KnownRun) -> dict[str, object]:
         "run_id": record.run_id,
         "started": record.started,
         "now": record.now,
+        "started_iso": iso(record.started),
+        "now_iso": iso(record.now),
         "status": run.status,
         "policy": record.policy,
         "rows": record.rows,

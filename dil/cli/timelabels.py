@@ -1,4 +1,4 @@
-"""``dil timelabels``: the labels of a warehouse table, and what operators may do to them."""
+"""``dil timelabels``: the labels of a job, and what operators may do to them."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import click
 
 from dil.cli.groups import SuggestingGroup
 from dil.cli.job_command import JobCall, job_command, now_option
+from dil.cli.state.amending import Request, act_command, conclude, operator_session
 from dil.cli.state.opening import instant, opened
 from dil.cli.stdout import emit, emit_json, results_only
 from dil.errors import ConfigError
@@ -18,6 +19,7 @@ from dil.run.process import real_clock
 
 if TYPE_CHECKING:
     from dil.model.job import Job
+    from dil.operator.amendments import LabelListing
     from dil.operator.timelabels import LabelTable
     from dil.publishing.timeseries.registry import LabelEntry
 
@@ -41,12 +43,12 @@ class _ListingGroup(SuggestingGroup):
         return bool(near) and is_no_file and not word.exists()
 
 
-@click.group(cls=_ListingGroup, short_help="List the timelabels of a warehouse table.")
+@click.group(cls=_ListingGroup, short_help="List, close and reopen timelabels.")
 def timelabels() -> None:
-    """List the timelabels of a warehouse table: dil timelabels JOB.conf [--json].
+    """List the timelabels of a job that closes them, or of a warehouse table.
 
-    Verbs that change something show what they would do, and do it with --yes; rotate is meant for
-    schedulers and does it at once.
+    dil timelabels JOB.conf [--json] lists them. Verbs that change something show what they would
+    do, and do it with --yes; rotate is meant for schedulers and does it at once.
     """
 
 
@@ -56,20 +58,18 @@ def list_labels(call: JobCall) -> int:
     """List the labels with window, state, rows, table, and when they were loaded."""
     with results_only():
         job = call.job(secrets=False)
-        table = _table(job)
-        entries = table.entries()
-    name = table.spec.table
+        if _has_table(job):
+            table = _table(job)
+            name, entries = table.spec.table, table.entries()
+            places = {"table": name, "view": f"{name}_view"}
+        else:
+            listing = _listing(job)
+            places, entries = {"dataset": listing.place}, listing.entries
     if call.as_json:
-        emit_json(
-            {
-                "job": job.name,
-                "table": name,
-                "view": f"{name}_view",
-                "labels": [_json(entry) for entry in entries],
-            }
-        )
+        emit_json({"job": job.name, **places, "labels": [_json(entry) for entry in entries]})
         return 0
-    emit(f"{job.name}  table {name}, view {name}_view; windows are UTC\n")
+    emit(f"{job.name}  {', '.join(f'{word} {name}' for word, name in places.items())}; ")
+    emit("windows are UTC\n")
     if not entries:
         emit("no timelabel is known yet\n")
     for entry in entries:
@@ -99,26 +99,50 @@ def drop(
         is_done = bool(yes and chosen)
         if is_done:
             chosen = table.drop(store, chosen, reason, real_clock)
-    _tell(call, job, "dropped", chosen, is_done=is_done)
+    _show_outcome(call, job, "dropped", chosen, is_done=is_done)
     return 0
 
 
-@timelabels.command(short_help="Let closed or dropped labels be loaded again.")
-@job_command()
-@click.argument("labels", metavar="TIMELABEL...", nargs=-1, required=True)
-@click.option("--yes", is_flag=True, help="Do it. Without it only the preview is shown.")
-def reopen(call: JobCall, *, labels: tuple[str, ...], yes: bool) -> int:
+_labels_argument = click.argument("labels", metavar="TIMELABEL...", nargs=-1, required=True)
+
+
+@act_command("close", "Close the books of labels: their rows are final.")
+@_labels_argument
+@click.option("--force", is_flag=True, help="Close them also where rows are missing.")
+def close(request: Request, *, labels: tuple[str, ...], force: bool) -> int:
+    """Close the books of labels: their rows are final from then on.
+
+    A label is refused of which something is missing, and the message names it.
+    """
+    from dil.operator.amendments import propose_close
+
+    with operator_session(request, "close") as session:
+        return conclude(request, session, propose_close(session, labels, force=force))
+
+
+@act_command("reopen", "Let closed or dropped labels be loaded again.")
+@_labels_argument
+def reopen(request: Request, *, labels: tuple[str, ...]) -> int:
     """Let closed or dropped labels be loaded again; what they hold stays until then.
 
     Work units that are not due are not read for that: `dil state forget` makes them so.
     """
-    with opened(call) as (job, store):
+    if _reopens_books(request.call, labels):
+        from dil.operator.amendments import propose_reopen
+
+        with operator_session(request, "reopen") as session:
+            return conclude(request, session, propose_reopen(session, labels))
+    with opened(request.call) as (job, store):
         table = _table(job)
         chosen = table.named(labels)
-        if yes:
+        if request.is_agreed:
             chosen = table.reopen(store, chosen, real_clock)
-    _tell(call, job, "reopened", chosen, is_done=yes)
+    _show_outcome(request.call, job, "reopened", chosen, is_done=request.is_agreed)
     return 0
+
+
+timelabels.add_command(close)
+timelabels.add_command(reopen)
 
 
 @timelabels.command(short_help="Turn an events table into the table of a label.")
@@ -146,6 +170,36 @@ def rotate(call: JobCall, *, now: str | None, label: str | None, empty: bool) ->
     return 0
 
 
+def _keeps_books(job: Job) -> bool:
+    return job.planning.timelabel is not None and job.planning.timelabel.closes
+
+
+def _reopens_books(call: JobCall, labels: Sequence[str]) -> bool:
+    """Return whether the books say what is closed; labels that were dropped are the database's."""
+    from dil.operator.amendments import closed_labels
+    from dil.publishing import keeps_registry
+
+    with opened(call) as (job, store):
+        if not _keeps_books(job):
+            return False
+        return not keeps_registry(job) or bool(closed_labels(job, store, labels))
+
+
+def _has_table(job: Job) -> bool:
+    """Return whether labels are listed by the registry of a database; so where none keeps books."""
+    from dil.publishing import keeps_registry
+
+    return keeps_registry(job) or not _keeps_books(job)
+
+
+def _listing(job: Job) -> LabelListing:
+    from dil.operator.amendments import list_books
+    from dil.state import open_store
+
+    with open_store(job.state, job.name, clock=real_clock) as store:
+        return list_books(job, store)
+
+
 def _table(job: Job) -> LabelTable:
     from dil.operator.timelabels import open_labels
 
@@ -163,7 +217,7 @@ def _chosen(table: LabelTable, labels: Sequence[str], until: int | None) -> list
     return [entry for entry in table.named(labels) if entry.is_live]
 
 
-def _tell(
+def _show_outcome(
     call: JobCall, job: Job, word: str, chosen: Sequence[LabelEntry], *, is_done: bool
 ) -> None:
     if call.as_json:
@@ -196,9 +250,10 @@ def _line(entry: LabelEntry) -> str:
     utc = find_zone("UTC")
     window = f"{moment(entry.start_ms, utc)} to {moment(entry.end_ms, utc)}"
     loaded = "" if entry.loaded_at is None else f"  loaded {moment(entry.loaded_at, utc)}"
+    closed = "" if entry.closed_at is None else f"  closed {moment(entry.closed_at, utc)}"
     is_again = entry.state == "REOPENED" and not entry.waits
     state = f"{entry.state}, loaded again" if is_again else str(entry.state)
     return (
         f"  {entry.label}  {window}  {state:<8}  {entry.rows:>12,} rows  "
-        f"{entry.object or '-'}{loaded}"
+        f"{entry.object or '-'}{loaded}{closed}"
     )

@@ -46,7 +46,7 @@ def _print_json(
     notices: Iterable[Problem] = (),
     code: str = ConfigError.code,
 ) -> None:
-    from dil.config.written import written_values
+    from dil.config.reader import written_values
 
     values = written_values(call.job_file, _overrides(call))
     found = {
@@ -60,7 +60,7 @@ def _overrides(call: JobCall) -> dict[str, str]:
     try:
         return parse_definitions(call.definitions)
     except ConfigError:
-        return {}  # That is the problem which is told.
+        return {}  # That is the problem which is reported.
 
 
 def _finding(

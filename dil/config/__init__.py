@@ -1,5 +1,5 @@
 """Job files: from text to a checked job, and the table of all properties."""
 
-from dil.config.loading import Loaded, load, peek_name, planning_spec
+from dil.config.loading import Loaded, event_time_spec, load, peek_name, planning_spec
 
-__all__ = ["Loaded", "load", "peek_name", "planning_spec"]
+__all__ = ["Loaded", "event_time_spec", "load", "peek_name", "planning_spec"]

@@ -1,17 +1,97 @@
-"""Keys as written to keys of the table: aliases, old keys, misspellings, unknown keys."""
+"""Keys as written to keys of the table: aliases, old keys, misspellings, unknown keys.
+
+Source: properties.yaml, D-64.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
-from dataclasses import replace
+import json
+from collections.abc import Callable, Container, Mapping
+from dataclasses import dataclass, replace
 
-from dil.config.deprecated import DEPRECATED, MISSPELLED, OF_GOBBLIN, Replacement
 from dil.config.entry import Entry
 from dil.config.findings import Findings
-from dil.config.lenient_json import JsonError, parse
 from dil.config.table import ALIASES, OWN_PREFIX, PLUGIN_PREFIX, TABLE
 from dil.model.json import JsonValue, as_text, compact
 from dil.model.suggestions import nearest_word, quote, suggestion
+from dil.text.lenient_json import JsonError, parse
+
+# Keys of Gobblin and of its Kafka producers without a meaning here that are near a property
+# without being a misspelling of it.
+OF_GOBBLIN = frozenset(
+    {
+        "data.publisher.extract.type",
+        "data.publisher.final.name",
+        "kafka.schemaRegistry.class",
+        "kafka.schemaRegistry.url",
+        "state.store.compress.values",
+        "taskexecutor.threadpool.maxsize",
+    }
+)
+MISSPELLED: dict[str, str] = {
+    "ms.parameter": "ms.parameters",
+    "ms.http.grace.period.days": "ms.grace.period.days",
+    "ms.default.data.type": "ms.data.default.type",
+}
+# How the properties outside `ms.` begin, and how near to one of them a misspelling is.
+_PREFIXES = tuple(
+    {f"{name.partition('.')[0]}." for name in TABLE if not name.startswith(OWN_PREFIX)}
+)
+_CLEARLY = 0.85
+_WHERE_KEYS_ARE = "Keys of a plug-in class of your own begin with ms.x."
+_FACTORIES = ("DefaultConnectionClientFactory", "SecureConnectionClientFactory")
+
+
+def _as_enabled(text: str) -> str:
+    return json.dumps({"enabled": text.strip().lower()})
+
+
+def _known_factory(text: str) -> str:
+    return text if text.rpartition(".")[2] in _FACTORIES else ""
+
+
+def _as_header_index(text: str) -> str:
+    return {"true": "0", "false": "-1"}.get(text.strip().lower(), text)
+
+
+@dataclass(frozen=True, slots=True)
+class Replacement:
+    """What took a key's place.
+
+    ``use`` is None when the key is simply dropped. With ``member`` the value moves into that
+    member of the JSON object ``use``. ``convert`` gives the new text, blank when there is none.
+    """
+
+    use: str | None
+    member: str = ""
+    convert: Callable[[str], str] = str
+
+
+DEPRECATED: dict[str, Replacement] = {
+    "dataset.name": Replacement("extract.table.name"),
+    "ms.csv.column.header": Replacement("ms.csv", "columnHeaderIndex", _as_header_index),
+    "ms.csv.column.header.index": Replacement("ms.csv", "columnHeaderIndex"),
+    "ms.csv.column.projection": Replacement("ms.csv", "columnProjection"),
+    "ms.csv.escape.character": Replacement("ms.csv", "escapeCharacter"),
+    "ms.csv.quote.character": Replacement("ms.csv", "quoteCharacter"),
+    "ms.csv.separator": Replacement("ms.csv", "fieldSeparator"),
+    "ms.csv.skip.lines": Replacement("ms.csv", "linesToSkip"),
+    "csv.max.failures": Replacement("ms.csv", "maxFailures"),
+    "ms.converter.csv.max.failures": Replacement("ms.csv", "maxFailures"),
+    "ms.converter.keep.null.strings": Replacement("ms.csv", "keepNullString"),
+    "ms.csv.default.field.type": Replacement("ms.csv", "defaultFieldType"),
+    "sftpConn.timeout": Replacement("ms.sftp.conn.timeout.millis"),
+    "ms.encoding": Replacement("ms.source.data.character.set"),
+    "ms.http.client.factory": Replacement("ms.connection.client.factory", "", _known_factory),
+    "ms.source.schema.reader.factory": Replacement(
+        "ms.connection.client.factory", "", _known_factory
+    ),
+    "ms.target.schema.reader.factory": Replacement(
+        "ms.connection.client.factory", "", _known_factory
+    ),
+    "ms.watermark.type": Replacement(None),
+    "ms.enable.cleansing": Replacement("ms.schema.cleansing", "", _as_enabled),
+}
 
 
 def canonical(
@@ -78,7 +158,7 @@ def _move_into(
     name = replacement.use or ""
     members = _members(known.get(name))
     if members is None:
-        return  # The JSON is broken, which is told elsewhere.
+        return  # The JSON is broken, which is reported elsewhere.
     present = members.get(replacement.member)
     if present is not None and as_text(present) != text:
         findings.problem(
@@ -114,8 +194,8 @@ def _report_unknown(
         if key in MISSPELLED:
             report(key, "is misspelled", f"Write {MISSPELLED[key]}.", entry.origin)
         elif key.lower().startswith(OWN_PREFIX):
-            hint = suggestion(key, TABLE)
-            report(key, "is no known property", hint or _WHERE_KEYS_ARE, entry.origin)
+            hint = suggestion(key, TABLE) or _WHERE_KEYS_ARE
+            report(key, "is no known property", hint, entry.origin)
         elif key not in used:
             meant = "" if key in OF_GOBBLIN else nearest_word(key, TABLE)
             if not meant:
@@ -128,14 +208,6 @@ def _report_unknown(
         findings.notice(
             "", f"These keys are unknown, and no ${{}} refers to them: {', '.join(foreign)}"
         )
-
-
-# How the properties outside `ms.` begin, and how near to one of them a misspelling is.
-_PREFIXES = tuple(
-    {f"{name.partition('.')[0]}." for name in TABLE if not name.startswith(OWN_PREFIX)}
-)
-_CLEARLY = 0.85
-_WHERE_KEYS_ARE = "Keys of a plug-in class of your own begin with ms.x."
 
 
 def shown(entry: Entry, *, secret: bool = False) -> str:

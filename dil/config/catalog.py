@@ -10,9 +10,7 @@ from typing import Annotated, Literal
 
 from dil.config.findings import Findings
 from dil.config.identity import DatasetSection
-from dil.config.preprocessing import is_file_dump
 from dil.config.publishing import FINAL_DIR, PublishingSection
-from dil.config.schema import SchemaSection
 from dil.config.tables import FORMAT, TablesSection, is_of_files
 from dil.config.warehouse import URL, WarehouseSection
 from dil.config.writing import FORMAT as WRITTEN
@@ -24,6 +22,8 @@ from dil.model.properties import Properties
 from dil.model.schema import Primitive
 from dil.model.section import ONE_OF, Scope, Section, Text, prop
 from dil.model.suggestions import quote
+from dil.sections.extraction import ExtractionSection
+from dil.sections.schema import SchemaSection
 from dil.storage.locations import PathError, is_local, local_path
 
 TYPE = "ms.catalog.type"
@@ -102,10 +102,10 @@ def with_catalog(
     """
     section = values.section(CatalogSection)
     if section.type == "none":
-        if not is_file_dump(values):
+        if not values.section(ExtractionSection).is_file_dump:
             _note_unused(values, findings)
         return publishing
-    if is_file_dump(values):
+    if values.section(ExtractionSection).is_file_dump:
         findings.problem(
             TYPE,
             f"is {quote(section.type)}, and this job dumps files as they are",

@@ -10,23 +10,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from dil.config.conversion import ConversionSection
-from dil.config.derived_fields import DerivedSection
 from dil.config.findings import Findings
 from dil.config.identity import DELTAS, KEYS, DatasetSection
-from dil.config.job_classes import Plugins
 from dil.config.merging import MergingSection
-from dil.config.preprocessing import is_file_dump
 from dil.config.publishing import publish_mode
-from dil.config.schema import SchemaSection
 from dil.config.tables import TablesSection
-from dil.config.timelabels_section import TimelabelsSection
+from dil.config.timelabels import TimelabelsSection
 from dil.config.writing import WritingSection
-from dil.model.job import ClassRef, PublishMode
+from dil.model.job import Plugins, PublishMode
 from dil.model.properties import Properties
 from dil.model.schema import ArrayType, DataType, MapType, Primitive, RecordType, Schema
 from dil.model.suggestions import nearest_word, quote
-from dil.spi.registry import BUILT_IN, PluginKind
+from dil.sections.conversion import ConversionSection, DerivedSection
+from dil.sections.extraction import ExtractionSection
+from dil.sections.schema import SchemaSection
+from dil.spi.registry import BUILT_IN, PluginKind, short_name
 
 OP, LABEL, APART = "ms.merge.op.field", "ms.timelabel.column", "ms.table.partition.fields"
 _SCHEMA, _TARGET, _DERIVED = "ms.output.schema", "ms.target.schema", "ms.derived.fields"
@@ -34,14 +32,16 @@ _SYSTEM = "ms.output.system.columns"
 _GROUPING = ("json-normalizer", "avro-normalizer", "csv-range-generator")
 _EXTRACTORS = ("json", "csv", "avro", "xml", "parquet", "orc")
 _DATABASES = "jdbc"
-_TIMES = {"timestamp", "date", "long"}
+# None is of a type that the schema does not decide on.
+_TIMES = {None, Primitive("timestamp"), Primitive("date"), Primitive("long")}
 _NESTED = (ArrayType, MapType, RecordType)
 _SHOWN = 10
 
 
 def check_columns(values: Properties, plugins: Plugins, findings: Findings) -> None:
     """Refuse names of no column where rows go by them; say it where they are only kept in mind."""
-    if is_file_dump(values) or not findings.is_sound(_SCHEMA, _TARGET, _DERIVED, _SYSTEM):
+    is_dump = values.section(ExtractionSection).is_file_dump
+    if is_dump or not findings.is_sound(_SCHEMA, _TARGET, _DERIVED, _SYSTEM):
         return
     found = _columns(values, plugins)
     if found is None:
@@ -50,8 +50,8 @@ def check_columns(values: Properties, plugins: Plugins, findings: Findings) -> N
     is_merged = publish_mode(values) is PublishMode.MERGE
     for key, name in _named(values, is_merged=is_merged):
         if name not in columns:
-            tell = findings.problem if is_merged or key not in {KEYS, DELTAS} else findings.notice
-            tell(key, f"names {quote(name)}, which is no column of {origin}", _fix(name, columns))
+            report = findings.problem if is_merged or key not in {KEYS, DELTAS} else findings.notice
+            report(key, f"names {quote(name)}, which is no column of {origin}", _fix(name, columns))
         elif is_merged and key in {KEYS, DELTAS, OP} and isinstance(columns[name], _NESTED):
             findings.problem(
                 key,
@@ -59,7 +59,7 @@ def check_columns(values: Properties, plugins: Plugins, findings: Findings) -> N
                 " told apart and compared by plain values",
                 f"Name another column, or take a member out with {_DERIVED}.",
             )
-        elif key == LABEL and not _may_hold_times(columns[name]):
+        elif key == LABEL and columns[name] not in _TIMES:
             findings.problem(
                 key,
                 f"names {quote(name)}, which holds no times in {origin}",
@@ -91,7 +91,7 @@ def _columns(
     """
     if values.section(ConversionSection).keeps_columns:
         return None  # columns of earlier runs are kept, whatever the schema says now
-    names = [_short(PluginKind.CONVERTER, ref) for ref in plugins.converters]
+    names = [short_name(PluginKind.CONVERTER, ref) for ref in plugins.converters]
     if any(name not in _GROUPING for name in names):
         return None
     origin = _TARGET if names else _SCHEMA
@@ -103,8 +103,8 @@ def _columns(
 def _read(values: Properties, plugins: Plugins) -> dict[str, DataType | None]:
     """Return the columns of what is read, with derived ones; empty where they are not known."""
     schema = values.section(SchemaSection)
-    source = _short(PluginKind.CONNECTOR, plugins.connector)
-    extractor = _short(PluginKind.EXTRACTOR, plugins.extractor)
+    source = short_name(PluginKind.CONNECTOR, plugins.connector)
+    extractor = short_name(PluginKind.EXTRACTOR, plugins.extractor)
     is_given = source in BUILT_IN[PluginKind.CONNECTOR] and extractor in _EXTRACTORS
     if not (is_given and schema.filters):  # rows may have more
         return {}
@@ -117,15 +117,6 @@ def _read(values: Properties, plugins: Plugins) -> dict[str, DataType | None]:
 
 def _types(schema: Schema) -> dict[str, DataType | None]:
     return {column.name: column.type for column in schema}
-
-
-def _short(kind: PluginKind, ref: ClassRef | None) -> str:
-    """Return the short name of a built-in class, else its full name."""
-    return next((name for name, text in BUILT_IN[kind].items() if text == str(ref)), str(ref))
-
-
-def _may_hold_times(kind: DataType | None) -> bool:
-    return kind is None or (isinstance(kind, Primitive) and kind.word in _TIMES)
 
 
 def _fix(name: str, columns: Mapping[str, object]) -> str:

@@ -1,105 +1,55 @@
-"""Conversion: its properties, and what happens to rows between extractor and writer."""
+"""What happens to rows: the part of a job, and the checks of its properties with each other.
+
+Source: behaviour.md B9.3, B9.11, B10, B11; B19, checks 7, 8, 17, 26 and 27.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Annotated
+import re
+from collections.abc import Sequence
 
-from annotated_types import Ge
-
-from dil.config.derived_fields import DerivedSection
 from dil.config.egress import progress_key
-from dil.config.encryption import EncryptionSection
 from dil.config.findings import Findings
-from dil.config.schema import SchemaSection
+from dil.config.writing import WritingSection
 from dil.model.contract import ContractMode, QuarantineSpec
-from dil.model.job import ClassRef, ConversionSpec, StateSpec
+from dil.model.job import ClassRef, ConversionSpec, OutputFormat, PlanningSpec, StateSpec
+from dil.model.path import Step
 from dil.model.properties import Properties
-from dil.model.section import (
-    Bool,
-    Charset,
-    ClassNames,
-    DatePatterns,
-    Long,
-    Scope,
-    Section,
-    Texts,
-    Zone,
-    prop,
+from dil.model.schema import ArrayType, Column, DataType, MapType, Primitive, RecordType, Schema
+from dil.model.settings import SchemaCleansing
+from dil.model.suggestions import nearest, suggestion
+from dil.sections.conversion import (
+    ATTRIBUTES,
+    BATCH,
+    CONVERTERS,
+    DERIVED,
+    ENCRYPTED,
+    MAX_FAILURES,
+    ConversionSection,
+    DerivedSection,
+    EncryptionSection,
+    NormalizerSection,
+    ValidationSection,
 )
+from dil.sections.extraction import ExtractionSection
+from dil.sections.schema import CONTRACT, SCHEMA, TARGET, SchemaSection
+from dil.sections.secondary import KEY as SECONDARY
+from dil.sections.secondary import SecondarySection
+from dil.sections.source import SourceSection
+from dil.spi.registry import PluginKind, short_name
+from dil.text.paths import compile_path
 
-_CONTRACT = "ms.schema.contract"
 _COMMIT = "ms.state.cursor.commit"
-_FAILURES = "converter.avro.max.conversion.failures"
-_T = Scope.TASK
-
-
-@dataclass(frozen=True, slots=True)
-class ConversionSection(Section):
-    """Which converters there are, and how values become those of their columns."""
-
-    classes: ClassNames = prop(
-        "converter.classes",
-        "Converters, left to right. DIL's format converters are accepted and not needed.",
-        default=(),
-        scope=_T,
-    )
-    date_formats: DatePatterns = prop(
-        "converter.avro.date.format",
-        "Patterns tried in order for columns of type date.",
-        default=("yyyy-MM-dd HH:mm:ss",),
-        scope=_T,
-    )
-    timestamp_formats: DatePatterns = prop(
-        "converter.avro.timestamp.format",
-        "Patterns tried in order for columns of type timestamp.",
-        default=("yyyy-MM-dd HH:mm:ss",),
-        scope=_T,
-    )
-    time_formats: DatePatterns = prop(
-        "converter.avro.time.format",
-        "Patterns tried in order for columns of type time.",
-        default=("HH:mm:ss",),
-        scope=_T,
-    )
-    zone: Zone = prop(
-        "converter.avro.date.timezone",
-        "Zone of dates and times in rows that name none.",
-        default="UTC",
-        scope=_T,
-    )
-    binary_charset: Charset = prop(
-        "converter.avro.binary.charset",
-        "Character set that turns text into a column of bytes.",
-        default="UTF8",
-        scope=_T,
-    )
-    epoch_seconds: Bool = prop(
-        "converter.is.epoch.time.in.seconds",
-        "Writes Avro dates and times as seconds in place of milliseconds.",
-        default=False,
-        scope=_T,
-    )
-    max_failures: Annotated[Long, Ge(0)] = prop(
-        "converter.avro.max.conversion.failures",
-        "Rows per work unit that may be dropped because they cannot be converted.",
-        default=0,
-        scope=_T,
-    )
-    keeps_columns: Bool = prop(
-        "converter.avro.nullify.fields.enabled",
-        "Whether columns that the dataset has and the rows have no more are written as null, "
-        "in any output format; otherwise files lack them.",
-        default=False,
-        scope=_T,
-    )
-    csv_order: Texts = prop(
-        "converter.csv_to_json.custom_order",
-        "Index of the CSV cell for each column of `ms.output.schema`, counted from 0; a "
-        "negative number gives null.",
-        default=(),
-        scope=_T,
-    )
+_JSON_NORMALIZER = "json-normalizer"
+_AVRO_NORMALIZER = "avro-normalizer"
+_VALIDATION = "in-flow-validation"
+_RANGES = "csv-range-generator"
+_WITH_TARGET = (_JSON_NORMALIZER, _AVRO_NORMALIZER, _RANGES)
+_RANGE_COLUMNS = 2
+_ABSENT = f"is not in {SCHEMA}, so nothing would be encrypted"
+_NO_COLUMN = re.compile(r"CURRENTDATE|P[0-9]+D|\{\{[^{}]+\}\}|", re.IGNORECASE)
+# The formats whose files hold their types.
+_TYPED = {OutputFormat.AVRO, OutputFormat.PARQUET, OutputFormat.ORC}
 
 
 def conversion_spec(values: Properties, converters: tuple[ClassRef, ...]) -> ConversionSpec:
@@ -126,13 +76,13 @@ def conversion_spec(values: Properties, converters: tuple[ClassRef, ...]) -> Con
 
 def check_contract(values: Properties, state: StateSpec, findings: Findings) -> None:
     """Check that there is something to measure rows by, and a way to keep rows aside."""
-    if not findings.is_sound(_CONTRACT, _COMMIT, "ms.output.schema"):
+    if not findings.is_sound(CONTRACT, _COMMIT, SCHEMA):
         return
     schema = values.section(SchemaSection)
     mode = schema.contract
     if mode is not ContractMode.EVOLVE and not state.enabled and not schema.columns:
         findings.problem(
-            _CONTRACT,
+            CONTRACT,
             f"is {mode}, and no schema is known: without a state store none is recorded",
             "Give the columns with ms.output.schema, or set state.store.enabled=true.",
         )
@@ -142,5 +92,287 @@ def check_contract(values: Properties, state: StateSpec, findings: Findings) -> 
         findings.problem(
             key,
             "keeps progress, which does not hold the rows that were put aside before",
-            f"Leave it out, or set {_CONTRACT}=freeze or evolve with {_FAILURES}=0.",
+            f"Leave it out, or set {CONTRACT}=freeze or evolve with {MAX_FAILURES}=0.",
         )
+
+
+def check_conversion(
+    values: Properties, converters: Sequence[ClassRef], findings: Findings
+) -> None:
+    """Check the built-in converters of a job, and the fields that it encrypts."""
+    _check_encryption(values, findings)
+    names = [short_name(PluginKind.CONVERTER, ref) for ref in converters]
+    if _VALIDATION in names[:-1]:
+        behind = names[names.index(_VALIDATION) + 1]
+        findings.problem(
+            CONVERTERS,
+            f"has {behind} behind {_VALIDATION}, which gives no rows",
+            f"Put {_VALIDATION} last.",
+        )
+    grouping = [name for name in names if name in _WITH_TARGET]
+    if len(grouping) > 1:
+        findings.problem(
+            CONVERTERS,
+            f"has both {grouping[0]} and {grouping[1]}, and {TARGET} can describe the rows of one",
+            "Use one of them in each job.",
+        )
+    for index, source in enumerate(values.section(SecondarySection).inputs):
+        if source.category == "validation" and _VALIDATION not in names:
+            findings.notice(
+                SECONDARY,
+                f"[{index}] is of category validation, and nothing reads it",
+                f"Add {_VALIDATION} to {CONVERTERS}, or remove the entry.",
+            )
+    for name in dict.fromkeys(names):
+        # Only the first converter gets the rows that the job's properties describe.
+        given = _given(values, findings) if names.index(name) == 0 else None
+        if name in _WITH_TARGET:
+            _check_grouping(name, given, values, findings)
+        elif name == _VALIDATION:
+            _check_validation(given, values, findings)
+
+
+def _given(values: Properties, findings: Findings) -> Schema | None:
+    """Return the columns of rows in front of the converters: the schema's and derived ones.
+
+    None where they are not known, or rows may have more.
+    """
+    schema = values.section(SchemaSection)
+    if not schema.columns or not schema.filters or not findings.is_sound(SCHEMA):
+        return None
+    known = {column.name.lower() for column in schema.columns}
+    added = (
+        Column(field.name, Primitive("string"))
+        for field in values.section(DerivedSection).fields
+        if field.name.lower() not in known
+    )
+    return (*schema.columns, *added)
+
+
+def _check_grouping(
+    name: str, given: Schema | None, values: Properties, findings: Findings
+) -> None:
+    """Check the columns of the rows that a normaliser or range generator makes."""
+    target = values.section(SchemaSection).target
+    if not findings.is_sound(TARGET):
+        return
+    if not target:
+        findings.problem(
+            CONVERTERS,
+            f"has {name}, which needs {TARGET}, and that is not set",
+            f"List the columns of the rows that {name} makes in {TARGET}.",
+        )
+    elif name == _RANGES:
+        if len(target) != _RANGE_COLUMNS:
+            findings.problem(
+                TARGET,
+                f"has {len(target)} columns, and {name} makes two: start and end",
+                "List these two.",
+            )
+    elif given is not None:
+        known = {column.name for column in given}
+        new = next((column for column in target if column.name not in known), None)
+        if new is None:
+            findings.problem(
+                TARGET,
+                f"has no column that {name} could fill: the rows have all of them already",
+                "Add the column that takes the others' values, of type array, map or record.",
+            )
+        elif known <= {column.name for column in target}:
+            findings.problem(
+                TARGET,
+                f'has every column of the rows, so nothing goes into "{new.name}"',
+                f'Leave out the columns that belong into "{new.name}".',
+            )
+        elif name == _JSON_NORMALIZER:
+            _check_container(new, values.section(NormalizerSection).batch_size, findings)
+
+
+def _check_container(new: Column, rows: int, findings: Findings) -> None:
+    """Check the column that takes the values of ``rows`` rows."""
+    kind = new.type
+    if isinstance(kind, ArrayType):
+        if not isinstance(kind.items, RecordType | MapType):
+            findings.problem(
+                TARGET,
+                f'"{new.name}" is an array of something else than records or maps',
+                'For example "items":{"name":"row","dataType":{"type":"record","values":[...]}}.',
+            )
+    elif not isinstance(kind, RecordType | MapType):
+        findings.problem(
+            TARGET,
+            f'"{new.name}" takes the values of other columns, so it has to be of type array, map '
+            "or record",
+            f'Write "dataType":{{"type":"array","name":"{new.name}"}}.',
+        )
+    elif rows > 1:
+        word = "map" if isinstance(kind, MapType) else "record"
+        findings.problem(
+            TARGET,
+            f'"{new.name}" is of type {word}, which holds one row, and {BATCH} is {rows}',
+            f"Set {BATCH}=1, or use type array.",
+        )
+
+
+def _check_validation(given: Schema | None, values: Properties, findings: Findings) -> None:
+    if ATTRIBUTES not in values.explicit:
+        findings.problem(
+            CONVERTERS,
+            f"has {_VALIDATION}, and {ATTRIBUTES} is not set; its defaults would always fail",
+            f'For example {ATTRIBUTES}={{"threshold":10,"criteria":"fail"}}: 10 % or more fail.',
+        )
+    counted = values.section(ValidationSection).attributes.error_column
+    if not counted or given is None or not findings.is_sound(ATTRIBUTES):
+        return
+    if len(given) == 1 and isinstance(given[0].type, ArrayType):
+        # Rows that are one array count by its items (B11.6).
+        items = given[0].type.items
+        given = items.columns if isinstance(items, RecordType) else ()
+    names = [column.name for column in given]
+    if counted not in names and not {*compile_path(counted).steps[:1]} & {*names}:
+        findings.problem(
+            ATTRIBUTES,
+            f'counts values of errorColumn "{counted}", which {SCHEMA} does not have',
+            nearest(counted, names, "Add it to the schema."),
+        )
+
+
+def _check_encryption(values: Properties, findings: Findings) -> None:
+    """Check the paths against the schema, where it is given: strings that are never null."""
+    section = values.section(SchemaSection)
+    schema = section.columns
+    if not schema or not findings.is_sound(SCHEMA, ENCRYPTED):
+        return
+    for path in values.section(EncryptionSection).paths:
+        # Given schemas hold cleansed names, paths those of the source.
+        names = _cleansed([str(name) for name in compile_path(path).steps], section.cleansing)
+        found = _find(names, schema)
+        if isinstance(found, Column):
+            _check_encrypted(path, found, findings)
+        elif found or section.filters:
+            known = [column.name for column in schema]
+            findings.problem(
+                ENCRYPTED,
+                f'"{path}" {found or _ABSENT}',
+                suggestion(names[0], known) or f"Correct the path, or {SCHEMA}.",
+            )
+
+
+def _check_encrypted(path: str, column: Column, findings: Findings) -> None:
+    if column.type != Primitive("string"):
+        findings.problem(
+            ENCRYPTED,
+            f'"{path}" becomes text, and {SCHEMA} declares another type',
+            'Write "dataType":{"type":"string"} there.',
+        )
+    elif column.nullable:
+        findings.problem(
+            ENCRYPTED,
+            f'"{path}" is nullable in {SCHEMA}, and null cannot be encrypted',
+            'Write "isNullable":false there.',
+        )
+
+
+def _cleansed(names: Sequence[str], cleansing: SchemaCleansing) -> list[str]:
+    if not cleansing.enabled:
+        return list(names)
+    from dil.text.java_regex import compile_java
+
+    pattern = compile_java(cleansing.pattern)
+    return [pattern.sub(lambda _: cleansing.replacement, name) for name in names]
+
+
+def _find(names: Sequence[str], schema: Schema) -> Column | str:
+    """Return the column at a path, why there can be none, or empty text when it is just absent."""
+    data_type: DataType = RecordType(schema)
+    column = Column("", data_type)
+    for index, name in enumerate(names):
+        if isinstance(data_type, ArrayType):
+            return "leads through an array, inside which nothing can be encrypted"
+        if isinstance(data_type, MapType):
+            column = Column(name, data_type.values, nullable=False)
+        elif isinstance(data_type, RecordType):
+            known = {each.name: each for each in data_type.columns}
+            if name not in known:
+                return ""
+            column = known[name]
+        else:
+            return f'leads into "{names[index - 1]}", which is no record'
+        data_type = column.type
+    return column
+
+
+def check_sources(values: Properties, findings: Findings) -> None:
+    """Notice derived fields of columns that the schema does not have."""
+    schema = values.section(SchemaSection).columns
+    extraction = values.section(ExtractionSection)
+    if not schema or not findings.is_sound(DERIVED, SCHEMA) or extraction.is_file_dump:
+        return
+    for derived in values.section(DerivedSection).fields:
+        source = derived.formula.source.strip()
+        if _NO_COLUMN.fullmatch(source) or _is_column(source, schema):
+            continue
+        what = f'"{derived.name}": ms.output.schema has no column {source}'
+        if extraction.data_field:
+            what += ", so it has a value only where the root of the response has that path"
+        else:
+            what += f", so it is always {derived.formula.value or 'null'}"
+        names = [column.name for column in schema]
+        findings.notice(
+            DERIVED,
+            what,
+            nearest(source, names, "Add the column; what the schema leaves out is not read."),
+        )
+
+
+def _is_column(path: str, schema: tuple[Column, ...]) -> bool:
+    """Return whether a path leads to something in the schema (B9.1)."""
+    if any(column.name == path for column in schema):
+        return True
+    steps = compile_path(path).steps  # of a search, those before it
+    if not steps:
+        return True
+    found = next((column.type for column in schema if column.name == steps[0]), None)
+    for step in steps[1:]:
+        if found is None:
+            return False
+        found = _member(found, step)
+    return found is not None
+
+
+def _member(data_type: DataType, step: Step) -> DataType | None:
+    match data_type:
+        case RecordType():
+            columns = (column.type for column in data_type.columns if column.name == step)
+            return next(columns, None)
+        case MapType():
+            return data_type.values
+        case ArrayType():
+            is_index = isinstance(step, int) or step.isdigit()
+            return data_type.items if is_index else None
+        case _:
+            return None
+
+
+def check_rows(values: Properties, planning: PlanningSpec, findings: Findings) -> None:
+    """Notice where the types of files can differ."""
+    schema = values.section(SchemaSection).columns
+    if not findings.is_sound(SCHEMA) or values.section(ExtractionSection).is_file_dump:
+        return
+    if not schema and _types_may_differ(values, planning):
+        findings.notice(
+            SCHEMA,
+            "is not set: types are inferred from the rows of each work unit; files that differ are "
+            "written again with one schema, and types that cannot be one fail the run",
+            "List the columns; `dil preview` prints what it infers, to paste.",
+        )
+
+
+def _types_may_differ(values: Properties, planning: PlanningSpec) -> bool:
+    units = planning.units
+    are_several = units is None or len(units) > 1 or planning.partition != "none"
+    uri = values.section(SourceSection).uri.lower()
+    # Databases have types of their own, but for SQLite, where each value has one.
+    has_types = uri.startswith("jdbc:") and not uri.startswith("jdbc:sqlite")
+    is_typed = values.section(WritingSection).format in _TYPED
+    return are_several and is_typed and not has_types

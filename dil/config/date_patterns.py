@@ -1,4 +1,4 @@
-"""``ms.lint.patterns``: date patterns that are valid and hardly ever what was meant."""
+"""Checks of date patterns: what can be read, and hardly can be meant."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from dil.config.derived_fields import DerivedSection
 from dil.config.findings import Findings
-from dil.config.parameter_checks import all_parameters
-from dil.config.sections import properties_of
+from dil.config.property import properties_of
+from dil.config.requests import all_parameters
 from dil.model.properties import Properties
 from dil.model.section import ONE_OF, Scope, Section, ValueType, prop
 from dil.model.suggestions import quote
+from dil.sections.conversion import DerivedSection
 
 _LINT = "ms.lint.patterns"
 
@@ -33,7 +33,7 @@ class LintSection(Section):
 
 
 def check_patterns(values: Properties, findings: Findings) -> None:
-    """Report date patterns that hardly say what was meant."""
+    """Report date patterns that are likely mistakes."""
     if values.section(LintSection).patterns == "off":
         return
     for key, place, pattern in _patterns(values):
@@ -53,15 +53,11 @@ def _patterns(values: Properties) -> Iterator[tuple[str, str, str]]:
     for section in values.sections():
         for entry in properties_of(type(section)):
             if entry.type is ValueType.DATE_PATTERNS and entry.name in values.explicit:
-                written = values[entry.name]
-                yield from ((entry.name, "has", each) for each in _texts(written))
+                written: tuple[str, ...] = getattr(section, entry.field)
+                yield from ((entry.name, "has", each) for each in written if each != "iso")
     for parameter in all_parameters(values):
         if parameter.format == "datetime" and parameter.pattern:
             yield "ms.parameters", f'parameter "{parameter.name}" has', parameter.pattern
     for field in values.section(DerivedSection).fields:
         if field.formula.type == "epoc" and field.formula.format.lower() != "iso":
             yield "ms.derived.fields", f'field "{field.name}" has', field.formula.format
-
-
-def _texts(written: object) -> tuple[str, ...]:
-    return tuple(map(str, written)) if isinstance(written, tuple) else ()

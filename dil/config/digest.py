@@ -11,13 +11,13 @@ import hashlib
 from collections.abc import Iterator, Mapping
 
 from dil.config.entry import Entry
-from dil.config.lenient_json import JsonError, parse
 from dil.config.property import Property
 from dil.config.table import PLUGIN_PREFIX, TABLE
 from dil.model.destination import MergeSpec, TableSpec, WarehouseSpec
 from dil.model.job import PublishingSpec, WritingSpec
 from dil.model.json import JsonObject, JsonValue, compact
 from dil.model.timelabels import TimelabelSpec
+from dil.text.lenient_json import JsonError, parse
 
 VERSION = 2
 # Of properties whose default changed after version 2 began, the default that it began with: it

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from dil.config.deprecated import DEPRECATED, MISSPELLED, Replacement
+from dil.config.canonical import DEPRECATED, MISSPELLED, Replacement
 from dil.config.explaining import bounds, secret_parts
 from dil.config.json_forms import Member, form_of
 from dil.config.property import Group, Property
@@ -20,11 +20,12 @@ _HEAD = """\
 Generated from the property table (`python -m dil.config.docs`); do not edit.
 
 A property that is absent, empty or only white space has its default; so has a JSON property with
-an empty array or object, unless its text says otherwise. *Not supported yet* means that any other
-value than the default is an error. A property marked *variables* may hold `{{name}}`; one marked
-*secret* may be `ENC(...)`, `env:NAME` or `file:PATH`. Keys that begin with `ms.x.` belong to
-classes of your own; any other unknown key that begins with `ms.` is an error. Unknown keys without
-that prefix serve `${}` only. `dil explain NAME` prints one entry.
+an empty array or object, unless its text says otherwise. *Refused* means that any other value than
+the default is an error, because a run that passed over it would do something else; what to use is
+said beside it. A run that sets what has *no effect* says so. A property marked *variables* may hold
+`{{name}}`; one marked *secret* may be `ENC(...)`, `env:NAME` or `file:PATH`. Keys that begin with
+`ms.x.` belong to classes of your own; any other unknown key that begins with `ms.` is an error.
+Unknown keys without that prefix serve `${}` only. `dil explain NAME` prints one entry.
 
 ## Files { #files }
 
@@ -48,18 +49,14 @@ that prefix serve `${}` only. `dil explain NAME` prints one entry.
 
 def reference() -> str:
     """Return the whole reference as Markdown: one section per group, one anchor per property."""
-    parts = [_HEAD, _contents(), *(_section(group) for group in GROUPS), _old_keys()]
-    return "\n".join(parts)
+    contents = "\n".join(f"- [{group.title}](#{group.slug})" for group in GROUPS)
+    return "\n".join([_HEAD, f"{contents}\n", *map(_section, GROUPS), _old_keys()])
 
 
 def main(arguments: list[str]) -> None:
     """Write the reference to the file named first, or to its place in the repository."""
     target = Path(arguments[0] if arguments else DEFAULT_TARGET)
     target.write_text(reference(), "utf-8")
-
-
-def _contents() -> str:
-    return "\n".join(f"- [{group.title}](#{group.slug})" for group in GROUPS) + "\n"
 
 
 def _section(group: Group) -> str:
@@ -102,20 +99,17 @@ def _row(entry: Property) -> str:
     default = f"`{_cell(entry.default)}`" if entry.default else ""
     if entry.required:
         default = "**required**"
-    return f"| {name} | {_type(entry)} | {default} | {_cell(_meaning(entry))} |"
-
-
-def _type(entry: Property) -> str:
     limits = bounds(entry)
-    return f"{entry.type.value}, {limits}" if limits else entry.type.value
+    kind = f"{entry.type.value}, {limits}" if limits else entry.type.value
+    return f"| {name} | {kind} | {default} | {_cell(_meaning(entry))} |"
 
 
 def _meaning(entry: Property) -> str:
     parts = [entry.meaning]
     if entry.words:
         parts.append(f"Words: {_listed(entry.words)}.")
-    if entry.later_words:
-        parts.append(f"Not supported yet: {_listed(entry.later_words)}.")
+    if entry.refused_words:
+        parts.append(f"Refused: {_listed(entry.refused_words)}.")
     if entry.aliases:
         parts.append(f"Also written {_listed(entry.aliases)}.")
     if secret_parts(entry):

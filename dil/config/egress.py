@@ -9,23 +9,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
-from annotated_types import Ge
+from annotated_types import Ge, Le
 
 from dil.config.findings import Findings
-from dil.config.job_paths import path_of
-from dil.config.secondary import KEY as SECONDARY
-from dil.config.secondary import has_payload
+from dil.config.surroundings import path_of
 from dil.model.egress import AuditSpec, EgressSpec
 from dil.model.properties import Properties
 from dil.model.section import ONE_OF, Bool, Int, Long, PathText, Scope, Section, Support, Text, prop
-from dil.spi.http import IDEMPOTENCY_HEADER, METHOD, SendingSection
+from dil.sections.http import IDEMPOTENCY_HEADER, METHOD, SendingSection
+from dil.sections.secondary import KEY as SECONDARY
+from dil.sections.secondary import SecondarySection
 
 _FAILED = "ms.egress.failed.rows"
 _ROWS = "ms.egress.batch.rows"
 _FIELD = "ms.egress.batch.field"
 _RESUME = "ms.egress.resume"
 _TOPIC = "ms.kafka.audit.topic.name"
-_COMMIT = "ms.state.cursor.commit"
+COMMIT = "ms.state.cursor.commit"
 _ONCE = frozenset({"POST", "PATCH"})
 
 
@@ -34,10 +34,18 @@ class ProgressSection(Section):
     """When progress inside a work unit is kept."""
 
     commit: Annotated[Literal["unit", "page"], ONE_OF] = prop(
-        "ms.state.cursor.commit",
+        COMMIT,
         "How often progress inside a work unit is kept: `unit` at its end, `page` also between "
         "its pages, so that a later attempt or run goes on from there.",
         default="unit",
+        identity=False,
+    )
+    commit_s: Annotated[Long, Ge(0), Le(86_400)] = prop(
+        "ms.state.cursor.commit.seconds",
+        "With `ms.state.cursor.commit` page: how many seconds of work lie between two savings "
+        "of progress inside a work unit; 0 saves after every page.",
+        default=1,
+        scope=Scope.TASK,
         identity=False,
     )
 
@@ -149,14 +157,14 @@ class EgressSection(Section):
 
 def resumes(values: Properties) -> bool:
     """Return whether progress is kept after every row that is sent."""
-    return values.section(EgressSection).resumes and has_payload(values)
+    return values.section(EgressSection).resumes and values.section(SecondarySection).has_payload
 
 
 def progress_key(values: Properties) -> str:
     """Return the property that keeps progress inside work units, empty text where none does."""
     if resumes(values):
         return _RESUME
-    return _COMMIT if values.section(ProgressSection).commit == "page" else ""
+    return COMMIT if values.section(ProgressSection).commit == "page" else ""
 
 
 def egress_section(values: Properties) -> EgressSpec:
@@ -184,11 +192,11 @@ def audit_section(values: Properties, folder: Path, findings: Findings) -> Audit
 
 def check_egress(values: Properties, findings: Findings) -> None:
     """Check that what is said about rows to send and about the audit has its effect."""
-    if not findings.is_sound(SECONDARY, _COMMIT):
+    if not findings.is_sound(SECONDARY, COMMIT):
         return
     egress = values.section(EgressSection)
     _check_rows(values, egress, findings)
-    if has_payload(values):
+    if values.section(SecondarySection).has_payload:
         _check_sending(values, egress, findings)
     if egress.audits and egress.audit_topic:
         findings.notice(
@@ -200,14 +208,14 @@ def check_egress(values: Properties, findings: Findings) -> None:
 
 def _check_rows(values: Properties, egress: EgressSection, findings: Findings) -> None:
     """Say what has no effect, because there are no rows to send."""
-    told = {
+    asked = {
         _FAILED: egress.failed_rows == "keep",
         _RESUME: egress.resumes,
         _ROWS: egress.batch_rows > 1,
         _FIELD: bool(egress.batch_field),
     }
-    for key, is_asked in told.items():
-        if is_asked and not has_payload(values):
+    for key, is_asked in asked.items():
+        if is_asked and not values.section(SecondarySection).has_payload:
             findings.notice(
                 key,
                 f"has no effect: {SECONDARY} has no rows to send",

@@ -1,48 +1,88 @@
-"""What the property table says about one property or group, for people and machines."""
+"""What there is to say about one property or group: its facts, an example, what goes with it."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
-from dil.config.deprecated import DEPRECATED, MISSPELLED
+from dil.config.canonical import DEPRECATED, MISSPELLED
+from dil.config.identity import CLASS
 from dil.config.json_forms import Member, form_of
+from dil.config.preprocessing import NAMES as PREPROCESSORS
 from dil.config.property import Group, Property
-from dil.config.relations import REFERENCE, example, group_of, old_names, related
 from dil.config.table import ALIASES, GROUPS, TABLE, lookup
 from dil.errors import ConfigError
 from dil.model.json import JsonObject, JsonValue
-from dil.model.section import Support
+from dil.model.section import Support, ValueType
 from dil.model.suggestions import suggestion
+from dil.sections.conversion import CONVERTERS
+from dil.sections.extraction import EXTRACTOR
+from dil.spi import registry
+from dil.spi.registry import PluginKind
 
 _SHOWN_NEAR = 12
+REFERENCE = "reference/properties.md"
+_NAMED = re.compile(r"`([A-Za-z][\w.]*)`")
+_NEIGHBOURS = 6
+_KINDS: Mapping[str, PluginKind] = {
+    CLASS: PluginKind.CONNECTOR,
+    EXTRACTOR: PluginKind.EXTRACTOR,
+    CONVERTERS: PluginKind.CONVERTER,
+    PREPROCESSORS: PluginKind.PREPROCESSOR,
+}
+_SAMPLES_BY_TYPE: Mapping[ValueType, str] = {
+    ValueType.BOOL: "true",
+    ValueType.REGEX: ".*[.]csv",
+    ValueType.DURATION: "P2D",
+    ValueType.ZONE: "Europe/Paris",
+    ValueType.CHARSET: "UTF-8",
+    ValueType.OCTAL: "750",
+    ValueType.DATE_PATTERNS: "yyyy-MM-dd'T'HH:mm:ssZZ",
+}
 
 
 def explain(name: str) -> str:
     """Return what there is to say about a property, an alias of one, an old key, or a group.
 
     Raises:
-        ConfigError: nothing has that name; the nearest ones are told.
+        ConfigError: nothing has that name; the nearest ones are facts.
     """
     if group := _group(name):
         return _group_text(group)
     entry = lookup(name)
     if entry is None:
         return f"{name}\n    {_old_text(name)}"
-    lines = [*facts(entry), *_old_names(entry), *_inside(entry), *_around(entry)]
+    lines = facts(entry)
+    if known := known_classes(entry.name):
+        lines.append(f"short names: {', '.join(known)}")
+    if names := old_names(entry.name):
+        lines.append(f"old names: {', '.join(names)}")
+    lines += _inside(entry)
+    if near := related(entry.name):
+        lines.append(f"related: {', '.join(near)}")
+    lines.append(f"documented in: {_place(entry.name)}")
     return "\n".join([entry.name, *(f"    {line}" for line in lines)])
+
+
+def is_known(name: str) -> bool:
+    """Return whether a name is that of a property, an alias, an old key or a group."""
+    known = name in DEPRECATED or name in MISSPELLED or lookup(name) is not None
+    return known or _group(name) is not None
 
 
 def explained(name: str) -> JsonObject:
     """Return the same as JSON; absent facts are null or empty.
 
     Raises:
-        ConfigError: nothing has that name; the nearest ones are told.
+        ConfigError: nothing has that name; the nearest ones are facts.
     """
     if group := _group(name):
         return _group_json(group)
     entry = lookup(name)
     if entry is None:
-        return {"property": name, "meaning": _old_text(name), "replaced_by": _use(name)}
+        meaning = _old_text(name)
+        new = DEPRECATED[name].use if name in DEPRECATED else MISSPELLED[name]
+        return {"property": name, "meaning": meaning, "replaced_by": new}
     form = form_of(entry)
     members: JsonValue = [_member_json(each) for each in form.members] if form else []
     return {
@@ -54,7 +94,8 @@ def explained(name: str) -> JsonObject:
         "required": entry.required,
         "allowed": bounds(entry) or None,
         "words": entry.words,
-        "words_not_supported_yet": entry.later_words,
+        "short_names": known_classes(entry.name),
+        "refused_words": entry.refused_words,
         "variables": entry.variables,
         "secret": secret_parts(entry) or None,
         "support": entry.support.value if entry.support is not Support.WORKS else "works",
@@ -81,6 +122,12 @@ def groups_json() -> JsonObject:
     return {"groups": [_group_json(group) for group in GROUPS]}
 
 
+def known_classes(name: str) -> tuple[str, ...]:
+    """Return the short names of the classes that a property takes, installed ones among them."""
+    kind = _KINDS.get(name)
+    return () if kind is None else registry.names(kind)
+
+
 def old_key_text(name: str) -> str:
     """Return the sentence about an old key."""
     replacement = DEPRECATED[name]
@@ -96,7 +143,7 @@ def facts(entry: Property) -> list[str]:
         "default": entry.default or "none",
         "bounds": bounds(entry),
         "words": ", ".join(entry.words),
-        "not supported yet": ", ".join(entry.later_words),
+        "refused": ", ".join(entry.refused_words),
         "also written": ", ".join(entry.aliases),
         "may be a secret (ENC(...), env:NAME, file:PATH)": secret_parts(entry),
     }
@@ -125,28 +172,17 @@ def bounds(entry: Property) -> str:
     return ", ".join(part for part in (low, high, special) if part)
 
 
-def _old_names(entry: Property) -> list[str]:
-    names = old_names(entry.name)
-    return [f"old names: {', '.join(names)}"] if names else []
-
-
 def _inside(entry: Property) -> list[str]:
     """Return the members of a JSON property and an example."""
     form = form_of(entry)
     lines = ["members:"] if form and form.members else []
     for member in form.members if form else ():
-        told = [member.value]
-        told += ["required"] if member.required else []
-        told += [f"default {member.default}"] if member.default else []
-        lines.append(f"  {member.path} ({', '.join(told)}): {member.meaning}")
+        facts = [member.value]
+        facts += ["required"] if member.required else []
+        facts += [f"default {member.default}"] if member.default else []
+        lines.append(f"  {member.path} ({', '.join(facts)}): {member.meaning}")
     shown = example(entry).splitlines()
     return [*lines, "example:", *(f"  {line}" for line in shown)] if shown else lines
-
-
-def _around(entry: Property) -> list[str]:
-    near = related(entry.name)
-    lines = [f"related: {', '.join(near)}"] if near else []
-    return [*lines, f"documented in: {_place(entry.name)}"]
 
 
 def _place(name: str) -> str:
@@ -159,13 +195,11 @@ def _group(name: str) -> Group | None:
 
 def _group_text(group: Group) -> str:
     width = max(len(entry.name) for entry in group.properties)
-    lines = [f"    {entry.name:<{width}}  {_first(entry)}" for entry in group.properties]
+    lines = [
+        f"    {entry.name:<{width}}  {entry.meaning.partition('. ')[0].rstrip('.')}."
+        for entry in group.properties
+    ]
     return "\n".join([f"{group.slug}: {group.title}", *lines])
-
-
-def _first(entry: Property) -> str:
-    """Return the first sentence of a meaning."""
-    return f"{entry.meaning.partition('. ')[0].rstrip('.')}."
 
 
 def _group_json(group: Group) -> JsonObject:
@@ -181,10 +215,6 @@ def _member_json(member: Member) -> Mapping[str, JsonValue]:
         "required": member.required,
         "meaning": member.meaning,
     }
-
-
-def _use(name: str) -> str | None:
-    return DEPRECATED[name].use if name in DEPRECATED else MISSPELLED.get(name)
 
 
 def _old_text(name: str) -> str:
@@ -210,3 +240,38 @@ def _near(name: str) -> str:
         others = f", and {more} more" if more > 0 else ""
         return f"These hold it: {shown}{others}."
     return "dil explain without a name lists what there is."
+
+
+def group_of(name: str) -> Group:
+    """Return the group that holds a property of the table."""
+    return next(group for group in GROUPS if TABLE[name] in group.properties)
+
+
+def old_names(name: str) -> tuple[str, ...]:
+    """Return the old keys that are read as a property or a member of it."""
+    return tuple(key for key, replacement in DEPRECATED.items() if replacement.use == name)
+
+
+def related(name: str) -> tuple[str, ...]:
+    """Return the properties that this one's text names, those that name it, and neighbours."""
+    named = [each for each in _NAMED.findall(TABLE[name].meaning) if each in TABLE]
+    naming = [entry.name for entry in TABLE.values() if f"`{name}`" in entry.meaning]
+    found = dict.fromkeys([*named, *naming])
+    stem = name.rpartition(".")[0]
+    for entry in group_of(name).properties:
+        if len(found) < _NEIGHBOURS and "." in stem and entry.name.startswith(f"{stem}."):
+            found.setdefault(entry.name)
+    return tuple(each for each in found if each != name)
+
+
+def example(entry: Property) -> str:
+    """Return a line of a job file, empty text where every text would do."""
+    if form := form_of(entry):
+        return f"{entry.name}={form.example}"
+    value = entry.example or entry.default
+    value = value or (entry.words[0] if entry.words else _SAMPLES_BY_TYPE.get(entry.type, ""))
+    if not value and entry.type in {ValueType.INT, ValueType.LONG}:
+        value = str(entry.low or 1)
+    # A backslash is doubled in a property file.
+    escaped = value.replace("\\", "\\\\")
+    return f"{entry.name}={escaped}" if value else ""

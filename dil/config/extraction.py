@@ -1,109 +1,32 @@
-"""Extraction: which extractor reads responses, and where in them the rows are.
+"""How responses become rows: the part of a job, the checks of paths and of delimited text.
 
-Source: behaviour.md B9.1, B9.3.
+Source: behaviour.md B9.1, B9.7, B11.2.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Annotated
+import re
 
+from dil.config.egress import egress_section
 from dil.config.findings import Findings
-from dil.config.schema_columns import primitive
-from dil.model.job import ClassRef
-from dil.model.json import JsonValue
+from dil.config.identity import DatasetSection
+from dil.config.preprocessing import expansion
+from dil.config.running import ExecutionSection
+from dil.config.watermarks import PlanningSection
+from dil.model.csv_settings import CsvSpec
+from dil.model.job import ClassRef, ExtractionSpec, PreprocessorSpec
 from dil.model.properties import Properties
-from dil.model.section import (
-    Bool,
-    Charset,
-    ClassName,
-    Scope,
-    Section,
-    Support,
-    Text,
-    ValueType,
-    Written,
-    prop,
-)
-from dil.spi.reading import ShapeError, Surroundings, as_object
-from dil.spi.registry import BUILT_IN, PluginKind
-from dil.text.property_paths import DocumentPath, one_place, path_problem, through_members
+from dil.model.schema import ArrayType, MapType, RecordType
+from dil.sections.conversion import CSV_ORDER, ConversionSection, DerivedSection
+from dil.sections.extraction import CSV, DATA_FIELD, CsvSection, ExtractionSection
+from dil.sections.grammars import one_place, path_problem, through_members
+from dil.sections.http import ContentTypesSection
+from dil.sections.paging import PagingSection
+from dil.sections.parameters import ParametersSection
+from dil.sections.schema import SCHEMA, SchemaSection
+from dil.spi.registry import PluginKind, short_name
 
-_DATA_FIELD = "ms.data.field"
-
-
-def _default_types(value: JsonValue, around: Surroundings) -> dict[str, str]:
-    del around
-    found: dict[str, str] = {}
-    for name, word in as_object(value).items():
-        if not isinstance(word, str):
-            raise ShapeError((f'"{name}" has no type', f'For example {{"{name}":"string"}}.'))
-        found[name] = primitive(word, f'"{name}"').word
-    return found
-
-
-_Types = Annotated[
-    dict[str, str],
-    Written(
-        ValueType.JSON_OBJECT,
-        read=_default_types,
-        members=(("(a column's name)", "a type word", "Type of the column where it is inferred."),),
-    ),
-]
-
-
-@dataclass(frozen=True, slots=True)
-class ExtractionSection(Section):
-    """How responses are read."""
-
-    extractor: ClassName = prop(
-        "ms.extractor.class",
-        "The extractor: a short name such as `json`, a Java name of DIL's, or "
-        "`package.module:Class`.",
-        default="",
-        example="json",
-        required=True,
-        scope=Scope.TASK,
-    )
-    old_extractor: Text = prop(
-        "extractor.class",
-        "Never read; `ms.extractor.class` is the key.",
-        default="",
-        scope=Scope.TASK,
-        support=Support.NO_EFFECT,
-        identity=False,
-    )
-    data_field: DocumentPath = prop(
-        "ms.data.field",
-        "Path of the rows inside the response: a dot path, where a number picks an element of "
-        "an array, or JSONPath, which begins with `$`; what it finds are the rows.",
-        default="",
-        example="result.rows",
-        scope=Scope.TASK,
-    )
-    default_types: _Types = prop(
-        "ms.data.default.type",
-        "Column name to type, in place of what inference finds for primitive columns.",
-        default_factory=dict,
-        example='{"amount": "double", "id": "long"}',
-        scope=Scope.TASK,
-    )
-    explicit_eof: Bool = prop(
-        "ms.data.explicit.eof",
-        "End marker for converters that group rows; here converters are always told.",
-        default=False,
-        scope=Scope.TASK,
-        support=Support.NO_EFFECT,
-        identity=False,
-    )
-    charset: Charset = prop(
-        "ms.source.data.character.set",
-        "Character set of the response.",
-        default="UTF-8",
-        scope=Scope.TASK,
-    )
-
-
+_EXTRACTOR = "CsvExtractor"
 # Formats in which rows are followed and not searched for, and what a path may be there.
 _FOLLOWED = {
     "avro": one_place,
@@ -113,13 +36,126 @@ _FOLLOWED = {
 }
 
 
+def extraction_spec(
+    values: Properties, extractor: ClassRef, preprocessors: tuple[PreprocessorSpec, ...] = ()
+) -> ExtractionSpec:
+    """Return how responses become rows and how pages are walked."""
+    section = values.section(ExtractionSection)
+    paging, schema = values.section(PagingSection), values.section(SchemaSection)
+    dataset = values.section(DatasetSection)
+    return ExtractionSpec(
+        extractor=extractor,
+        parameters=values.section(ParametersSection).parameters,
+        memory_bytes=values.section(ExecutionSection).memory_bytes,
+        pagination=paging.pagination,
+        session=paging.session,
+        total_count_field=paging.total_count_field,
+        call_interval_ms=paging.call_interval_ms,
+        wait_timeout_s=paging.wait_timeout_s,
+        data_field=section.data_field,
+        csv=_csv_spec(values),
+        output_schema=schema.columns or None,
+        filters_by_schema=schema.filters,
+        cleansing=schema.cleansing if schema.cleansing.enabled else None,
+        default_types=tuple(section.default_types.items()),
+        charset=section.charset,
+        extra_content_types=values.section(ContentTypesSection).accepted,
+        primary_keys=dataset.primary_keys,
+        delta_fields=dataset.delta_fields,
+        min_records=values.section(PlanningSection).min_records,
+        egress=egress_section(values),
+        preprocessors=preprocessors,
+        expansion=expansion(values),
+        most_columns=section.most_columns,
+    )
+
+
 def check_data_field(values: Properties, extractor: ClassRef | None, findings: Findings) -> None:
     """Refuse paths of rows that the extractor cannot follow."""
-    known = BUILT_IN[PluginKind.EXTRACTOR].items()
-    name = next((name for name, text in known if text == str(extractor)), "")
-    if name not in _FOLLOWED or not findings.is_sound(_DATA_FIELD):
+    name = short_name(PluginKind.EXTRACTOR, extractor)
+    if name not in _FOLLOWED or not findings.is_sound(DATA_FIELD):
         return
     field = values.section(ExtractionSection).data_field
     if found := path_problem("", field, _FOLLOWED[name]):
         what, fix = found
-        findings.problem(_DATA_FIELD, f"{what} in {name}", fix)
+        findings.problem(DATA_FIELD, f"{what} in {name}", fix)
+
+
+def _csv_spec(values: Properties) -> CsvSpec:
+    """Return how delimited text becomes rows."""
+    derived = values.section(DerivedSection).fields
+    # A field that reads the very column whose name it has needs that column's cell.
+    read = {each.formula.source.strip().lower() for each in derived}
+    return CsvSpec(
+        settings=values.section(CsvSection).settings,
+        made_up=frozenset(each.name.lower() for each in derived) - read,
+        order=_order(values),
+    )
+
+
+def check_csv(values: Properties, extractor: ClassRef | None, findings: Findings) -> None:
+    """Check ``ms.csv`` and the order of cells against the columns of ``ms.output.schema``."""
+    if extractor is not None and extractor.qualname == _EXTRACTOR:
+        _check_columns(values, findings)
+    if not all(findings.is_sound(key) for key in (CSV, CSV_ORDER, SCHEMA)):
+        return
+    _check_order(values, findings)
+    schema = values.section(SchemaSection).columns
+    projected = values.section(CsvSection).settings.projected
+    if not schema:
+        if projected:
+            findings.notice(
+                CSV,
+                "has a columnProjection, which needs ms.output.schema and has no effect",
+                "Describe the projected columns in ms.output.schema.",
+            )
+        if _order(values):
+            findings.notice(
+                CSV_ORDER, "needs ms.output.schema and has no effect", "Describe the columns there."
+            )
+        return
+    spec = _csv_spec(values)
+    count = sum(column.name.lower() not in spec.made_up for column in schema)
+    if projected and len(projected) != count:
+        findings.problem(
+            CSV,
+            f"projects {len(projected)} cells, and ms.output.schema has columns for {count}",
+            "Columns of derived fields do not count; all others need one cell each.",
+        )
+    if spec.order and len(spec.order) != len(schema):
+        findings.problem(
+            CSV_ORDER,
+            f"has {len(spec.order)} numbers, and ms.output.schema has {len(schema)} columns",
+            "Write one number for each column, -1 for null.",
+        )
+
+
+def _check_columns(values: Properties, findings: Findings) -> None:
+    """Refuse columns that no cell can hold."""
+    for column in values.section(SchemaSection).columns:
+        if isinstance(column.type, RecordType | ArrayType | MapType):
+            findings.problem(
+                SCHEMA,
+                f'column "{column.name}" is nested, and a cell of CSV is one value',
+                "Give it a plain type, such as string.",
+            )
+
+
+def _order(values: Properties) -> tuple[int, ...]:
+    written = values.section(ConversionSection).csv_order
+    return tuple(int(text) for text in written if re.fullmatch(r"-?[0-9]{1,5}", text))
+
+
+def _check_order(values: Properties, findings: Findings) -> None:
+    written = values.section(ConversionSection).csv_order
+    order = _order(values)
+    if len(order) != len(written):
+        findings.problem(
+            CSV_ORDER, "holds something that is no whole number", "Write numbers: 1,0,-1."
+        )
+    elif max(order, default=-1) >= len(order):
+        findings.problem(
+            CSV_ORDER,
+            f"names the cell {max(order)}, and there are as many cells as columns, from 0 on",
+            "Count from 0; -1 gives null.",
+        )

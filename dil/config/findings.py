@@ -7,6 +7,13 @@ from dataclasses import dataclass, field
 
 from dil.errors import ConfigError, Origin, Problem
 
+_ADDRESS = "ms.source.uri"
+_TAKEN_OUT = (
+    "Take it out of the address, which is no place for one: a parameter sends it, such as"
+    ' ms.parameters=[{"name": "api_key", "value": "env:NAME"}]; of a database,'
+    " source.conn.password."
+)
+
 
 @dataclass(slots=True)
 class Findings:
@@ -14,7 +21,9 @@ class Findings:
 
     ``origins`` tells where each key was written; findings about a key point there. ``infos`` are
     those notices that only say what is so, and ask for nothing. ``likely_typos`` are those about
-    unknown keys, by the property that may be meant.
+    unknown keys, by the property that may be meant. ``without_effect`` are properties that were
+    set, change nothing here, and are not likely to be missed. ``plain_secrets`` are properties
+    that hold a secret in plain text.
     """
 
     origins: Mapping[str, Origin] = field(default_factory=dict)
@@ -22,6 +31,8 @@ class Findings:
     notices: list[Problem] = field(default_factory=list)
     infos: list[Problem] = field(default_factory=list)
     likely_typos: dict[str, Problem] = field(default_factory=dict)
+    without_effect: list[str] = field(default_factory=list)
+    plain_secrets: dict[str, Origin] = field(default_factory=dict)
 
     def problem(self, key: str, what: str, fix: str, origin: Origin | None = None) -> None:
         """Add a problem of one property; ``fix`` says what to write."""
@@ -36,6 +47,28 @@ class Findings:
         found = Problem(origin, "", what)
         self.notices.append(found)
         self.infos.append(found)
+
+    def hint(self, key: str, what: str, fix: str) -> None:
+        """Add a notice about one property that may stay as it is."""
+        self.notice(key, what, fix)
+        self.infos.append(self.notices[-1])
+
+    def note_plain_secrets(self) -> None:
+        """Add one note for all properties that hold a secret in plain text, with what to write."""
+        if not self.plain_secrets:
+            return
+        first, *others = self.plain_secrets
+        also = f"; so {'does' if len(others) == 1 else 'do'} {', '.join(others)}" if others else ""
+        taken = next((key for key in self.plain_secrets if key != _ADDRESS), "")
+        fixes = [
+            f"Write env:NAME, file:PATH, or the ENC(...) that `dil secrets encrypt --key FILE --for"
+            f" {taken}` makes."
+        ] * bool(taken)
+        if _ADDRESS in self.plain_secrets:
+            fixes.append(_TAKEN_OUT)
+        what = f"holds a secret in plain text{also}"
+        found = Problem(self.plain_secrets[first], first, what, " ".join(fixes))
+        self.notices.append(found)
 
     def likely_typo(self, key: str, meant: str, origin: Origin) -> None:
         """Add a notice about a key that is nearly the name of a property."""

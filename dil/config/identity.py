@@ -114,10 +114,14 @@ class JobSection(Section):
     )
     template: PathText = prop(
         "job.template",
-        "File whose keys are defaults for this job; use `include` instead.",
+        "File of properties that hold unless the job, or a file that it inherits or includes, says "
+        "otherwise. A relative path, and what follows `resource:///`, starts at the folder of the "
+        "job file, else at those of `ms.plugin.path`. A template may name the one below it by "
+        "`gobblin.template.inherit`, and by `gobblin.template.required_attributes` the keys that a "
+        "job has to set.",
         default="",
+        example="resource:///templates/orders.template",
         scope=Scope.JOB,
-        support=Support.LATER,
         identity=False,
     )
     plugin_path: Texts = prop(
@@ -149,8 +153,10 @@ class DatasetSection(Section):
     )
     table_type: Annotated[TableType, ONE_OF] = prop(
         "extract.table.type",
-        "How the dataset is loaded. SNAPSHOT_ONLY reads everything in every run, the other two "
-        "are incremental.",
+        "What a run brings: SNAPSHOT_ONLY the whole dataset, APPEND_ONLY new rows, SNAPSHOT_APPEND "
+        "new versions of rows. It chooses `ms.publish.mode` of tables and warehouses where that is "
+        "not set. Of plain files it does not decide what is due: each work unit is read once, "
+        "unless `ms.publish.mode` is replace.",
         default=TableType.SNAPSHOT_ONLY,
     )
     is_full: Bool = prop(

@@ -1,4 +1,4 @@
-"""Which ``.properties`` files a job file inherits: those of its project.
+"""Which ``.properties`` files a job file inherits, and whose files may take part in a job.
 
 They can name code, so a file counts only where its author could have changed the job as well.
 Folders are walked from the job file's own upwards, so that a job means the same wherever it is
@@ -10,11 +10,11 @@ that belongs to an owner of the job and that nobody else may write.
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 
 from dil.config.findings import Findings
-from dil.config.owners import Owners
 from dil.errors import Origin
 
 MARKS = (".git", ".dil-project")
@@ -23,6 +23,7 @@ _FIX = (
     f"written by that owner alone. In a project, whose root holds {MARKS[0]} or {MARKS[1]}, its "
     "group may write it too."
 )
+_ROOT = 0
 
 
 def inherited_files(path: str, findings: Findings) -> list[str]:
@@ -32,7 +33,7 @@ def inherited_files(path: str, findings: Findings) -> list[str]:
     """
     job = Path(path)
     owners = Owners(job)
-    folders, in_project = _folders(job.parent, owners)
+    folders, in_project = _folders(job, owners, findings)
     found: list[str] = []
     for shown, folder in folders:
         if folder == job.parent.resolve() and job.suffix == ".properties":
@@ -58,11 +59,13 @@ def normal(path: Path) -> Path:
     return Path(os.path.normpath(path))
 
 
-def _folders(start: Path, owners: Owners) -> tuple[list[tuple[Path, Path]], bool]:
+def _folders(job: Path, owners: Owners, findings: Findings) -> tuple[list[tuple[Path, Path]], bool]:
     """Return the job file's folder and those above it, nearest first; and if a mark ended them.
 
-    Each comes as it is shown, relative where the job file was named so, and as it is.
+    Each comes as it is shown, relative where the job file was named so, and as it is. Findings name
+    marks that do not count.
     """
+    start = job.parent
     here = start.resolve()
     found: list[tuple[Path, Path]] = []
     for steps, folder in enumerate((here, *here.parents)):
@@ -72,6 +75,14 @@ def _folders(start: Path, owners: Owners) -> tuple[list[tuple[Path, Path]], bool
         # A mark of somebody else's would only say what somebody else wants to have inherited.
         if any(owners.own(folder / mark) for mark in MARKS):
             return found, True
+        for strange in (folder / mark for mark in MARKS if os.path.lexists(folder / mark)):
+            doubt = owners.doubt(strange, in_project=False) or "is not the owner's of the job file"
+            findings.notice(
+                "",
+                f"does not take {strange} for the root of its project: it {doubt}",
+                "Let it belong to the owner of the job file.",
+                Origin(str(job)),
+            )
     return found, False
 
 
@@ -79,15 +90,82 @@ def _trusted(
     folder: Path, owners: Owners, findings: Findings, job: str, *, in_project: bool
 ) -> Iterator[str]:
     try:
-        found = sorted(item for item in folder.glob("*.properties") if _is_visible(item))
+        files = sorted(item for item in folder.glob("*.properties") if item.is_file())
     except PermissionError:
         return  # What may not be listed above a job is not meant for it.
-    for item in found:
+    for item in (each for each in files if not each.name.startswith(".")):
         if doubt := owners.doubt(item, in_project=in_project):
             findings.notice("", f"does not inherit {item}, which {doubt}", _FIX, Origin(job))
         else:
             yield item.name
 
 
-def _is_visible(path: Path) -> bool:
-    return path.is_file() and not path.name.startswith(".")
+class Owners:
+    """The users who may already do what they like to a job: its author, whoever runs it, root."""
+
+    def __init__(self, job: Path) -> None:
+        """Start from the job file; one that cannot be asked for its owner has none."""
+        self._users = {_ROOT, os.geteuid(), *(each.st_uid for each in _found(job))}
+
+    def own(self, path: Path) -> bool:
+        """Return whether a path belongs to them, and where it is a link, its target too."""
+        found = _found(path)
+        return bool(found) and all(each.st_uid in self._users for each in found)
+
+    def doubt(self, path: Path, *, in_project: bool) -> str:
+        """Return why others may have written a file or folder, as words after its name; else "".
+
+        In a project the group may write, and a file may be of whoever could put it there.
+        """
+        found = _found(path)
+        others = [each for each in found if each.st_uid not in self._users]
+        if others and not (in_project and not _is_open(path.parent)):
+            return f"belongs to {_user(others[0].st_uid)}"
+        if not found or _is_open(path):
+            return "may be changed by everybody"
+        if not in_project and any(map(_is_open_to_group, found)):
+            return "may be changed by its group"
+        return ""
+
+
+def _found(path: Path) -> tuple[os.stat_result, ...]:
+    """Return what a path and, behind a symbolic link, its target say; nothing where it is gone."""
+    try:
+        return path.lstat(), path.stat()
+    except OSError:
+        return ()
+
+
+def _is_open(path: Path) -> bool:
+    if not any(
+        each.st_mode & stat.S_IWOTH and not stat.S_ISLNK(each.st_mode) for each in _found(path)
+    ):
+        return False
+    # Kubernetes mounts configuration read-only, with folders that look as if all could write.
+    return not os.statvfs(path).f_flag & os.ST_RDONLY
+
+
+def _is_open_to_group(found: os.stat_result) -> bool:
+    """Return whether others than the owner may write as its group.
+
+    Many systems give each user a group of the same name, and files are then open to it.
+    """
+    if not found.st_mode & stat.S_IWGRP or stat.S_ISLNK(found.st_mode):
+        return False
+    import grp
+
+    try:
+        group = grp.getgrgid(found.st_gid)
+    except KeyError:
+        return True
+    owner = _user(found.st_uid)
+    return group.gr_name != owner or not {*group.gr_mem} <= {owner}
+
+
+def _user(uid: int) -> str:
+    import pwd
+
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return f"user {uid}"

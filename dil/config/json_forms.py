@@ -14,7 +14,7 @@ from dil.config.property import Property
 from dil.model.json import compact
 from dil.model.members import Setting
 from dil.model.secret import Secret
-from dil.spi.reading import inner_models, json_name
+from dil.sections.reading import inner_models, json_name
 
 _PLAIN: Mapping[object, str] = {
     str: "text",

@@ -9,26 +9,25 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
-from dil.config.deprecated import DEPRECATED
+from dil.config.canonical import DEPRECATED
 from dil.config.explaining import facts, old_key_text
-from dil.config.json_forms import form_of
+from dil.config.json_forms import Member, form_of
 from dil.config.property import Property
-from dil.config.schema_forms import (
-    BOOL,
-    SCALAR,
-    any_of,
-    listed,
-    members_schema,
-    text_of,
-    whole_number,
-    words,
-)
 from dil.config.table import ALIASES, OWN_PREFIX, PLUGIN_PREFIX, TABLE
 from dil.model.json import JsonObject, JsonValue
 from dil.model.section import ValueType
 
+SCALAR: JsonObject = {"type": ["string", "number", "boolean"]}
+BOOL: list[JsonObject] = [
+    {"type": "boolean"},
+    {"type": "string", "pattern": "^([Tt][Rr][Uu][Ee]|[Ff][Aa][Ll][Ss][Ee])$"},
+]
+# The member that a column's name may be written under as well.
+_OTHER_NAMES = {"columnName": "name"}
+_WORDS = re.compile(r"[A-Za-z0-9_-]+(?:, [A-Za-z0-9_-]+)+")
+_ANY_NAME = "("
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _BLANK: JsonObject = {"$ref": "#/$defs/blank"}
 _REFERENCE: JsonObject = {"$ref": "#/$defs/reference"}
@@ -38,6 +37,104 @@ _INCLUDE: JsonObject = {
 }
 _DURATION = r"^P(?=.)([0-9]+W)?([0-9]+D)?(T(?=.)([0-9.]+H)?([0-9.]+M)?([0-9.]+S)?)?$"
 _OCTAL = r"^0?[0-7]{3,4}$"
+
+
+def any_of(forms: Sequence[JsonObject]) -> JsonObject:
+    """Return the schema of a value that has one of several forms."""
+    return forms[0] if len(forms) == 1 else {"anyOf": list(forms)}
+
+
+def text_of(pattern: str) -> JsonObject:
+    """Return the schema of a text that holds a pattern."""
+    return {"type": "string", "pattern": pattern}
+
+
+def listed(items: Sequence[JsonObject]) -> JsonObject:
+    """Return the schema of an array."""
+    return {"type": "array", "items": any_of(items)}
+
+
+def whole_number(low: int | None = None, high: int | None = None) -> list[JsonObject]:
+    """Return the forms of a whole number; the bounds of a quoted one are not seen."""
+    number: dict[str, JsonValue] = {"type": "integer"}
+    if low is not None:
+        number["minimum"] = low
+    if high is not None:
+        number["maximum"] = high
+    return [number, text_of("^[+-]?[0-9]+$")]
+
+
+def words(known: Iterable[str]) -> list[JsonObject]:
+    """Return the forms of a word: as listed, for completion, or in another letter case."""
+    listed_words = list(known)
+    other_case = "|".join(map(_any_case, listed_words))
+    return [{"enum": list[JsonValue](listed_words)}, text_of(f"^({other_case})$")]
+
+
+def _any_case(word: str) -> str:
+    return "".join(
+        f"[{letter.upper()}{letter.lower()}]" if letter.isalpha() else re.escape(letter)
+        for letter in word
+    )
+
+
+def members_schema(members: Sequence[Member], prefix: str = "") -> JsonObject:
+    """Return the schema of an object from what the reference says of its members.
+
+    Members other than those are refused, unless any name may stand there.
+    """
+    properties: dict[str, JsonValue] = {}
+    required: list[JsonValue] = []
+    others: JsonValue = False
+    paths = {member.path for member in members}
+    for member in members:
+        name = member.path.removeprefix(prefix)
+        # A name may hold a dot of its own: only where the part before it is a member, it nests.
+        is_deeper = "." in name and prefix + name.rpartition(".")[0] in paths
+        if not member.path.startswith(prefix) or is_deeper:
+            continue
+        schema: JsonObject = {
+            "description": member.meaning,
+            **_value_schema(member, members),
+        }
+        if name.startswith(_ANY_NAME):
+            others = schema
+            continue
+        properties[name] = schema
+        if name in _OTHER_NAMES:
+            properties[_OTHER_NAMES[name]] = schema
+        elif member.required:
+            required.append(name)
+    found: dict[str, JsonValue] = {"type": "object", "properties": properties}
+    if required:
+        found["required"] = required
+    return {**found, "additionalProperties": others}
+
+
+def _value_schema(member: Member, members: Sequence[Member]) -> JsonObject:
+    """Return the schema for a word of the reference that names a type."""
+    value = member.value.removesuffix(", required")
+    if value.startswith("object of"):
+        return {"type": "object", "additionalProperties": SCALAR}
+    if value == "object" or value.startswith("object,"):
+        inside = members_schema(members, f"{member.path}.")
+        return inside if value == "object" else any_of([inside, SCALAR])
+    kind, array, items = value.partition("array of ")
+    if array and not kind and "," not in items:
+        return listed(_plain(items.removesuffix("s")) or [{}])
+    return any_of(_plain(value) or [{}])
+
+
+def _plain(value: str) -> list[JsonObject]:
+    if value in {"text", "text, may be a secret"}:
+        return [SCALAR, {"type": "null"}]
+    if value == "whole number":
+        return whole_number()
+    if value == "true or false":
+        return BOOL
+    return words(value.split(", ")) if _WORDS.fullmatch(value) else []
+
+
 _LIST = [SCALAR, listed([SCALAR])]
 _PLAIN: Mapping[ValueType, list[JsonObject]] = {
     ValueType.BOOL: BOOL,
@@ -61,8 +158,11 @@ def json_schema() -> JsonObject:
     }
     definitions["include"] = _INCLUDE
     definitions.update({name: _property(entry) for name, entry in TABLE.items()})
-    definitions.update({alias: _alias(alias, name) for alias, name in ALIASES.items()})
-    definitions.update({name: _old_key(name) for name in DEPRECATED if name not in TABLE})
+    for alias, name in ALIASES.items():
+        same = {"description": f"The same as {name}.", "$ref": f"#/$defs/{name}", "title": alias}
+        definitions[alias] = same
+    for name in (name for name in DEPRECATED if name not in TABLE):
+        definitions[name] = {"description": old_key_text(name), "deprecated": True}
     tree = _node("", [name for name in definitions if name not in {"blank", "reference"}])
     head: JsonObject = {"$schema": _DIALECT, "title": "A job of DIL on Spark"}
     return {**head, **tree, "$defs": definitions}
@@ -103,32 +203,23 @@ def _property(entry: Property) -> JsonObject:
     return schema
 
 
-def _alias(alias: str, name: str) -> JsonObject:
-    return {"description": f"The same as {name}.", "$ref": f"#/$defs/{name}", "title": alias}
-
-
-def _old_key(name: str) -> JsonObject:
-    return {"description": old_key_text(name), "deprecated": True}
-
-
 def _values(entry: Property) -> list[JsonObject]:
     """Return the forms that a value of a property may have."""
     match entry.type:
         case ValueType.INT | ValueType.LONG:
-            return whole_number(_least(entry), entry.high)
+            # A number that stands for another may lie below its bounds.
+            low = None if entry.low is None else min(entry.low, *entry.special, entry.low)
+            return whole_number(low, entry.high)
         case ValueType.ENUM:
             # on and off are booleans in YAML 1.1, with which some editors check.
             switch: list[JsonObject] = [{"type": "boolean"}] if "on" in entry.words else []
             return [*words(entry.words), *switch]
         case ValueType.JSON_OBJECT | ValueType.JSON_ARRAY | ValueType.WORD_OR_OBJECT:
             return _json(entry)
+        case ValueType.DURATION_OR_OBJECT:
+            return [text_of(_DURATION), {"type": "object"}, text_of(r"^\s*\{")]
         case _:
             return _PLAIN.get(entry.type, [SCALAR])
-
-
-def _least(entry: Property) -> int | None:
-    """Return the least number that may be written; some stand for another."""
-    return entry.low if entry.low is None else min(entry.low, *entry.special, entry.low)
 
 
 def _json(entry: Property) -> list[JsonObject]:

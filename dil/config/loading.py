@@ -9,42 +9,30 @@ from pathlib import Path
 from msgspec import Struct
 
 from dil.config import (
-    checks,
     column_checks,
-    conversion_checks,
-    delimited,
-    derived_fields,
+    conversion,
+    date_patterns,
     egress,
     extraction,
-    paging,
-    parameter_checks,
+    names,
     preprocessing,
+    requests,
     rereading,
-    row_checks,
-    secondary,
+    written_texts,
 )
 from dil.config.canonical import canonical
 from dil.config.catalog import with_catalog
-from dil.config.conversion import check_contract, conversion_spec
-from dil.config.date_patterns import check_patterns
+from dil.config.closing import with_closing
 from dil.config.digest import digest
-from dil.config.effective import (
-    evaluate,
-    read_section,
-    read_zone,
-    report_missing,
-)
 from dil.config.entry import Entry
+from dil.config.event_jobs import EventParts, job_events
+from dil.config.event_time import EventTimeSection, event_time_section
 from dil.config.findings import Findings
 from dil.config.first_digest import first_digest
+from dil.config.grace import check_measured
 from dil.config.identity import JobSection
+from dil.config.inheritance import Owners
 from dil.config.interpolation import interpolate, references
-from dil.config.job_classes import Plugins
-from dil.config.job_sections import (
-    extraction_section,
-    source_section,
-)
-from dil.config.owners import Owners
 from dil.config.planning import PLANNING_NAMES, planning_section
 from dil.config.plugins import (
     check_plugins,
@@ -53,21 +41,35 @@ from dil.config.plugins import (
     own_classes,
     read_plugin_properties,
 )
+from dil.config.property import properties_of
 from dil.config.publishing import publishing_spec
 from dil.config.reader import read_job, with_overrides
 from dil.config.running import running_section
+from dil.config.schema_files import with_schema_files
+from dil.config.sections import (
+    evaluate,
+    read_section,
+    read_zone,
+    report_missing,
+)
 from dil.config.state import state_section
 from dil.config.surroundings import Place, Surroundings
 from dil.config.table import ALIASES, SECTIONS
 from dil.config.tables import check_rows_apart
+from dil.config.templates import with_templates
 from dil.config.timeseries import with_labels
 from dil.config.writing import check_writing, writing_spec
 from dil.errors import ConfigError, Origin, Problem
-from dil.model.job import Job, KeySpec, PlanningSpec
+from dil.model.event_time import EventTimeSpec
+from dil.model.job import Job, KeySpec, PlanningSpec, Plugins, SourceSpec
 from dil.model.properties import Properties
+from dil.model.secondary import SecondarySpec
 from dil.model.secret import Secret
 from dil.model.section import Section
+from dil.model.suggestions import suggestion
 from dil.secrets import SecretResolver
+from dil.sections.secondary import SecondarySection
+from dil.sections.source import SourceSection
 from dil.spi.registry import join_import_path
 from dil.storage.locations import PathError, local_path
 
@@ -111,14 +113,21 @@ def load(
     found = read_job(str(path), findings)
     if not found:
         findings.raise_problems()  # Unreadable: that all required keys are missing says nothing.
-    written = with_overrides(found, overrides or {})
-    interpolated = interpolate(
-        written, environ=environ, settings=overrides or {}, findings=findings
+    settings = overrides or {}
+    written = with_templates(
+        with_overrides(found, settings), str(path), settings, environ, findings
     )
+    interpolated = interpolate(written, environ=environ, settings=settings, findings=findings)
     place = Place(str(path), Path(path).resolve().parent, environ)
-    entries = canonical(interpolated, findings, lenient=lenient, used=references(written))
+    used = references(written)
+    entries = canonical(interpolated, findings, lenient=lenient, used=used)
+    entries = with_schema_files(entries, place, findings)
     blanks = {key: entry for key, entry in interpolated.items() if not entry.text.strip()}
     job = _Builder(entries, blanks, place, findings, secrets).job()
+    if unused := [name for name in findings.without_effect if name not in used]:
+        what = "has properties without effect here; dil explain NAME says what is done instead: "
+        findings.information(f"{what}{', '.join(unused)}", Origin(str(path)))
+    findings.note_plain_secrets()
     return Loaded(job, findings.sorted_notices(), tuple(findings.infos))
 
 
@@ -136,7 +145,9 @@ def peek_name(
         entries = read_job(str(path), Findings())
     except (ConfigError, OSError):
         entries = {}
-    written = with_overrides(entries, settings)
+    written = with_templates(
+        with_overrides(entries, settings), str(path), settings, environ or {}, Findings()
+    )
     if key not in written:
         return ""
     findings = Findings()
@@ -172,6 +183,28 @@ def planning_spec(properties: Mapping[str, str]) -> tuple[PlanningSpec, tuple[Pr
     return spec, findings.sorted_notices()
 
 
+def event_time_spec(properties: Mapping[str, str]) -> EventTimeSpec:
+    """Return what bare properties say of event time; keys of other rooms are ignored.
+
+    Raises:
+        ConfigError: with every problem of ``ms.event.*`` and ``ms.late.*``.
+    """
+    findings = Findings()
+    known = {each.name for each in properties_of(EventTimeSection)}
+    entries: dict[str, Entry] = {}
+    for key, text in properties.items():
+        if key in known and text.strip():
+            entries[key] = Entry(key, text, Origin("properties"))
+        elif key not in known and key.startswith(("ms.event.", "ms.late.")):
+            findings.problem(key, "is unknown", suggestion(key, known), Origin("properties"))
+    findings.origins = {key: entry.origin for key, entry in entries.items()}
+    around = Surroundings(SecretResolver({}, Path()), "UTC", lambda _what, _fix: None)
+    section = read_section(EventTimeSection, entries, around, findings)
+    spec = event_time_section(_properties({}, entries, [section]), findings)
+    findings.raise_problems()
+    return spec
+
+
 def _properties(
     values: Mapping[str, object], entries: Mapping[str, Entry], sections: Iterable[Section]
 ) -> Properties:
@@ -190,6 +223,7 @@ class _Builder(Struct):
     def job(self) -> Job:
         findings, entries = self.findings, self.entries
         findings.origins = {key: entry.origin for key, entry in entries.items()}
+        written_texts.refuse_control_characters(entries, findings)
         report_missing(entries, self.blanks, self.place.path, findings)
         sections, around = evaluate(entries, self.place, findings, secrets=self.secrets)
         base = _properties({}, entries, sections)
@@ -214,39 +248,56 @@ class _Builder(Struct):
         writing = writing_spec(properties)
         publishing = publishing_spec(properties, folder, findings)
         publishing = with_catalog(publishing, properties, folder, findings)
-        publishing = with_labels(publishing, planning.timelabel, properties, findings)
         state = state_section(properties, folder, findings)
+        planning = with_closing(planning, publishing, state, properties, findings)
+        publishing = with_labels(publishing, planning.timelabel, properties, findings)
         running = running_section(properties, plugin_folders, findings)
         audit = egress.audit_section(properties, folder, findings)
-        checks.check_names(properties, findings)
-        checks.check_proxy(properties, findings)
-        checks.check_hosts(properties, findings)
-        paging.check_paging(properties, plugins, findings)
+        written_texts.note_plain_credentials(properties, self.entries, findings)
+        names.check_names(properties, findings)
+        names.check_proxy(properties, findings)
+        names.check_hosts(properties, findings)
+        requests.check_paging(properties, plugins, findings)
         egress.check_egress(properties, findings)
-        secondary.check_secondary_input(properties, folder, findings)
-        parameter_checks.check_parameters(properties, planning, findings)
-        row_checks.check_rows(properties, planning, findings)
-        derived_fields.check_sources(properties, findings)
-        check_patterns(properties, findings)
-        delimited.check_csv(properties, plugins.extractor, findings)
+        requests.check_secondary_input(properties, folder, findings)
+        requests.check_parameters(properties, planning, findings)
+        conversion.check_rows(properties, planning, findings)
+        conversion.check_sources(properties, findings)
+        date_patterns.check_patterns(properties, findings)
+        extraction.check_csv(properties, plugins.extractor, findings)
         preprocessing.check_preprocessors(plugins.preprocessors, properties, findings)
         preprocessing.check_dump(properties, findings)
         check_writing(properties, publishing.final_dir, findings)
         check_rows_apart(properties, findings)
-        check_contract(properties, state, findings)
-        conversion_checks.check_conversion(properties, plugins.converters, findings)
+        conversion.check_contract(properties, state, findings)
+        conversion.check_conversion(properties, plugins.converters, findings)
         column_checks.check_columns(properties, plugins, findings)
         rereading.check_rereading(
             rereading.Parts(planning, publishing, state, is_dump=bool(writing.file_name)),
             properties,
             findings,
         )
+        parts = EventParts(
+            planning,
+            state,
+            plugins.converters,
+            is_dump=bool(writing.file_name),
+            commits_pages=running.page_commit_s is not None,
+            has_folder=bool(publishing.dataset_path.strip("/")),
+        )
+        events = job_events(parts, properties, findings)
+        check_measured(
+            planning.grace, findings, has_events=events is not None, keeps_state=state.enabled
+        )
+        has_side_table = events is not None and events.late_action == "side_table"
+        publishing = replace(publishing, has_side_table=has_side_table)
         self._raise_problems()
         if plugins.connector is None or plugins.extractor is None:
             # Each is required, so a problem was found above; this is for the type checker.
             raise ConfigError.single(
                 "source.class", "and ms.extractor.class are required", "Set both."
             )
+        source, secondary = properties.section(SourceSection), properties.section(SecondarySection)
         current = digest(self.entries, publishing, writing)
         return Job(
             name=properties.section(JobSection).name,
@@ -255,15 +306,18 @@ class _Builder(Struct):
             known_digests=(current, first_digest(self.entries, publishing, writing)),
             properties=properties,
             planning=planning,
-            source=source_section(properties, plugins.connector),
-            extraction=extraction_section(properties, plugins.extractor, plugins.preprocessors),
-            conversion=conversion_spec(properties, plugins.converters),
+            source=SourceSpec(plugins.connector, source.uri, source.username, source.password),
+            extraction=extraction.extraction_spec(
+                properties, plugins.extractor, plugins.preprocessors
+            ),
+            conversion=conversion.conversion_spec(properties, plugins.converters),
             writing=writing,
             publishing=publishing,
             running=running,
             audit=audit,
             state=state,
-            secondary=secondary.secondary_spec(properties),
+            secondary=SecondarySpec(secondary.inputs, secondary.parses_json),
+            events=events,
         )
 
     def _raise_problems(self) -> None:

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from dil.config.brackets import flow_text, keep_unknown_escapes
 from dil.config.entry import Entry
 from dil.errors import Problem
+from dil.text.lenient_json import flow_text, keep_unknown_escapes
 
 if TYPE_CHECKING:
     import yaml
@@ -28,15 +28,13 @@ def located(problem: Problem, entries: Mapping[str, Entry]) -> Problem:
     A finding that names nothing inside, or has a line of its own already, stays as it is.
     """
     entry = entries.get(problem.key)
-    if entry is None or problem.origin != entry.origin or not _has_lines(entry):
+    if entry is None or problem.origin != entry.origin:
+        return problem
+    if not entry.breaks or entry.text.lstrip()[:1] not in {"[", "{"}:
         return problem
     root = _composed(entry.text)
     mark = None if root is None else _mark(root, problem.what)
     return problem if mark is None else replace(problem, origin=entry.origin_at(mark.index))
-
-
-def _has_lines(entry: Entry) -> bool:
-    return bool(entry.breaks) and entry.text.lstrip()[:1] in {"[", "{"}
 
 
 def _composed(text: str) -> yaml.Node | None:

@@ -1,31 +1,46 @@
-"""The part of a job that planning reads, and what contradicts itself in it."""
+"""The part of a job that planning reads, and what contradicts itself in it: time, units, periods.
+
+Source: timelabels.md 2.6, 2.8 and 3.2; spec README 9.
+"""
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 
-from dil.config.egress import ProgressSection
+from dil.config.egress import COMMIT
 from dil.config.findings import Findings
-from dil.config.identity import DatasetSection
+from dil.config.grace import GraceSection, grace_section
+from dil.config.identity import DatasetSection, JobSection
 from dil.config.publishing import publish_mode
-from dil.config.secondary import KEY as SECONDARY
-from dil.config.secondary import SecondarySection
-from dil.config.source_units import check_units_of_source, units_of_source
-from dil.config.timelabels_section import TimelabelsSection, timelabels_section
+from dil.config.timelabels import (
+    CATCHUP,
+    FIRST_RUN,
+    SPLIT,
+    TimelabelsSection,
+    as_written,
+    timelabels_section,
+)
+from dil.config.warehouse import is_timeseries
 from dil.config.watermarks import PARTITION, WATERMARK, PlanningSection, uses_default_zone
+from dil.model.grace import GraceMode, GraceSpec
 from dil.model.job import DAY_MS, PlanningSpec, PublishMode
 from dil.model.properties import Properties
 from dil.model.section import property_name
+from dil.model.suggestions import quote
 from dil.model.timelabels import TimelabelSpec
-from dil.spi.source import KEY_RANGES, ONCE, DatabaseSection, FilesSection
+from dil.sections.secondary import KEY as SECONDARY
+from dil.sections.secondary import SecondarySection
+from dil.sections.source import KEY_RANGES, ONCE, DatabaseSection, FilesSection
+from dil.spi.registry import PluginKind, known_name
 
 # What a run has to be planned with, and nothing else is read for dil.api.plan.
 PLANNING_NAMES: tuple[str, ...] = (
     *(
         property_name(each)
-        for section in (PlanningSection, SecondarySection, ProgressSection, TimelabelsSection)
+        for section in (PlanningSection, GraceSection, SecondarySection, TimelabelsSection)
         for each in fields(section)
     ),
+    COMMIT,
     ONCE,
     KEY_RANGES,
     "ms.jdbc.cursor.delay",
@@ -44,6 +59,7 @@ PLANNING_NAMES: tuple[str, ...] = (
     "writer.file.path",
     "writer.file.path.type",
 )
+_REREAD = ("ms.grace.period", "ms.grace.period.days", "ms.grace.mode", "ms.abstinent.period")
 
 
 def planning_section(values: Properties, findings: Findings) -> PlanningSpec:
@@ -58,7 +74,8 @@ def planning_section(values: Properties, findings: Findings) -> PlanningSpec:
     if of_source:
         check_units_of_source(of_source, values, findings)
     mode = publish_mode(values)
-    grace, abstinent = "ms.grace.period", "ms.abstinent.period"
+    abstinent = "ms.abstinent.period"
+    grace = grace_section(partition, values, findings)
     return PlanningSpec(
         datetime_name=marks.datetime_name,
         start=marks.start,
@@ -68,7 +85,7 @@ def planning_section(values: Properties, findings: Findings) -> PlanningSpec:
         partition=partition if isinstance(partition, str) else "composite",
         composite=() if isinstance(partition, str) else partition,
         partial=section.reads_partial,
-        grace_ms=_period(grace, section.grace_ms, section.grace_days, values, findings),
+        grace_ms=_grace_ms(grace, values, findings),
         abstinent_ms=_period(
             abstinent, section.abstinent_ms, section.abstinent_days, values, findings
         ),
@@ -86,18 +103,24 @@ def planning_section(values: Properties, findings: Findings) -> PlanningSpec:
         of_source=bool(of_source),
         once=values.section(FilesSection).once if of_source == ONCE else "",
         timelabel=_timelabel(values, findings),
+        is_dated=marks.is_dated or partition != "none",
+        grace=grace,
     )
+
+
+def _grace_ms(spec: GraceSpec, values: Properties, findings: Findings) -> int:
+    """Return the grace period of runs as configured, in ms."""
+    if spec.mode is GraceMode.MAX:
+        return spec.high_ms
+    section = values.section(PlanningSection)
+    return _period("ms.grace.period", section.grace_ms, section.grace_days, values, findings)
 
 
 def _timelabel(values: Properties, findings: Findings) -> TimelabelSpec | None:
     if not any(name.startswith("ms.timelabel.") for name in values.explicit):
         return None
     spec = timelabels_section(values, findings)
-    if spec is None:
-        return None
-    from dil.config.periods_section import with_periods
-
-    return with_periods(spec, values, findings)
+    return None if spec is None else with_periods(spec, values, findings)
 
 
 def _units(values: Properties, findings: Findings) -> tuple[str, tuple[str, ...] | None]:
@@ -149,3 +172,131 @@ def _note_default_zone(section: PlanningSection, findings: Findings) -> None:
     elif marks.uses_default_zone or uses_default_zone(ends):
         key = WATERMARK if marks.uses_default_zone else PARTITION
         findings.notice(key, f"names no time zone, so {zone} is used", fix)
+
+
+def asked_of_source(values: Properties) -> list[str]:
+    """Return the properties by which a job takes its units from the source; one at most works."""
+    asked = {
+        ONCE: values.section(FilesSection).once != "none",
+        KEY_RANGES: values.section(DatabaseSection).key_column,
+    }
+    return [name for name, is_asked in asked.items() if is_asked]
+
+
+def units_of_source(values: Properties) -> str:
+    """Return the property by which a job takes its units from the source, empty text for none."""
+    return next(iter(asked_of_source(values)), "")
+
+
+def members_of_source(values: Properties) -> frozenset[str]:
+    """Return the members that each unit of the source has, none where it names no units."""
+    if values.section(FilesSection).once == "path":
+        return frozenset({"file"})
+    members = {ONCE: {"file", "version"}, KEY_RANGES: {"range"}}
+    return frozenset(members.get(units_of_source(values), ()))
+
+
+def check_units_of_source(name: str, values: Properties, findings: Findings) -> None:
+    """Report what contradicts units of the source; ``name`` is the property that asks for them.
+
+    Each unit is one work unit that is read whole, so no time partition goes with it. A file would
+    have another signature where the range begins at another time in each run; ranges of keys have
+    others whenever the table has grown.
+    """
+    planning = values.section(PlanningSection)
+    if planning.marks.has_units:
+        findings.problem(
+            WATERMARK, f"declares units while {name} takes them from the source", "Keep one."
+        )
+    if planning.partition != "none":
+        findings.problem(
+            PARTITION, f"cuts time, and each unit of {name} is read whole", "Leave it out."
+        )
+    is_replaced = publish_mode(values) is PublishMode.REPLACE
+    if name == KEY_RANGES and not is_replaced:
+        findings.problem(
+            name,
+            "cuts a table that grows into other ranges in each run, whose rows would be doubled",
+            "Set ms.publish.mode=replace.",
+        )
+    if name == ONCE:
+        _check_files(values, planning.marks.start, findings, is_replaced=is_replaced)
+
+
+def _check_files(values: Properties, start: str, findings: Findings, *, is_replaced: bool) -> None:
+    name = ONCE
+    if start.upper().startswith(("P", "-")):
+        findings.problem(
+            WATERMARK,
+            f'begins at "{start}", another time in each run: {name} would know no file again',
+            "Leave the datetime watermark out, or begin at a date.",
+        )
+    for other in _REREAD:
+        if other in values.explicit:
+            findings.notice(other, f"has no effect: {name} reads each file once")
+    if is_replaced:
+        findings.problem(
+            name,
+            "reads only files that are new, while the whole dataset is replaced in each run",
+            "Set ms.publish.mode=append, or leave one of the two out.",
+        )
+
+
+def with_periods(spec: TimelabelSpec, values: Properties, findings: Findings) -> TimelabelSpec:
+    """Return a schedule with the choice of periods; what contradicts it goes to findings."""
+    labels = values.section(TimelabelsSection)
+    spec = replace(
+        spec,
+        splits=_splits(spec, values, findings),
+        catches_up=labels.catches_up,
+        first_period=labels.first_run == "period",
+    )
+    _check_left_out(spec, values, findings)
+    return spec
+
+
+def is_asked_by_window(values: Properties) -> bool:
+    """Return whether rows of an API go to tables of timelabels and no named column parts them.
+
+    They have the label of the window that the API was asked for (timelabels.md 3.2 and 6).
+    """
+    column = values.section(TimelabelsSection).column
+    if not is_timeseries(values) or column or units_of_source(values):
+        return False
+    return known_name(PluginKind.CONNECTOR, values.section(JobSection).source_class) == "http"
+
+
+def _splits(spec: TimelabelSpec, values: Properties, findings: Findings) -> bool:
+    """Return whether work units are split; what contradicts that goes to findings."""
+    if SPLIT not in values.explicit:
+        return spec.is_dated and is_asked_by_window(values)
+    if values.section(TimelabelsSection).split != "units":
+        return False
+    asked = units_of_source(values)
+    if asked:
+        findings.problem(
+            SPLIT, f'is "units", and each unit of {asked} is read whole', "Leave it out."
+        )
+    elif not spec.is_dated:
+        findings.notice(SPLIT, "has no effect: work units have no time", "")
+    return spec.is_dated and not asked
+
+
+def _check_left_out(spec: TimelabelSpec, values: Properties, findings: Findings) -> None:
+    """Say where periods are to be left out, and runs do not read periods."""
+    wanted = {CATCHUP: not spec.catches_up, FIRST_RUN: spec.first_period}
+    asked = units_of_source(values)
+    is_uncut = values.section(PlanningSection).partition == "none" and findings.is_sound(PARTITION)
+    for key in (key for key, is_wanted in wanted.items() if is_wanted):
+        if publish_mode(values) is PublishMode.REPLACE:
+            findings.notice(key, "has no effect: each run reads everything anew, to replace all")
+        elif asked or not spec.is_dated:
+            why = f"{asked} reads units whole" if asked else "work units have no time"
+            findings.notice(key, f"has no effect: {why}")
+        elif is_uncut and not spec.splits:
+            findings.problem(
+                key,
+                f"is {quote(as_written(values[key]))}, and {PARTITION}=none makes one work unit "
+                "of all periods",
+                f"Set {SPLIT}=units, or let {PARTITION} cut time.",
+            )

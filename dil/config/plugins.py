@@ -5,30 +5,37 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from dil.config.canonical import shown
-from dil.config.conversion import ConversionSection
-from dil.config.effective import at_entry, read_section
 from dil.config.entry import Entry
-from dil.config.extraction import ExtractionSection
 from dil.config.findings import Findings
 from dil.config.identity import CLASS, JobSection
-from dil.config.java_names import current_name
-from dil.config.job_classes import Plugins
+from dil.config.planning import asked_of_source
 from dil.config.preprocessing import NAMES as PREPROCESSORS
-from dil.config.preprocessing import find_preprocessors
-from dil.config.sections import properties_of
-from dil.config.source_units import asked_of_source
+from dil.config.preprocessing import PreprocessingSection, find_preprocessors
+from dil.config.property import properties_of
+from dil.config.sections import at_entry, read_section
 from dil.config.surroundings import Surroundings
 from dil.config.table import PLUGIN_PREFIX
 from dil.errors import PluginError, Problem
-from dil.model.job import ClassRef
+from dil.model.job import ClassRef, Plugins
 from dil.model.properties import Properties
 from dil.model.section import Section
 from dil.model.suggestions import suggestion
+from dil.sections.conversion import CONVERTERS, ConversionSection
+from dil.sections.extraction import EXTRACTOR, ExtractionSection
+from dil.sections.reading import ShapeError
 from dil.spi.connector import Connector, PluginProperty
 from dil.spi.converter import Converter
 from dil.spi.extractor import Extractor
-from dil.spi.reading import ShapeError
-from dil.spi.registry import PluginKind, is_built_in, is_own, load, resolve, simple_name
+from dil.spi.plugin_failures import plugin_failure
+from dil.spi.registry import (
+    PluginKind,
+    current_name,
+    is_built_in,
+    is_own,
+    load,
+    resolve,
+    simple_name,
+)
 
 # What these do is done by the writers here (spec README 15 and 16).
 _FORMAT_CONVERTERS = {
@@ -49,9 +56,9 @@ def own_classes(values: Properties) -> Iterator[str]:
     """Yield the properties that name a class of the user's own; nothing is imported."""
     named = {
         CLASS: (values.section(JobSection).source_class,),
-        "ms.extractor.class": (values.section(ExtractionSection).extractor,),
-        "converter.classes": values.section(ConversionSection).classes,
-        PREPROCESSORS: values.typed(PREPROCESSORS, tuple),
+        EXTRACTOR: (values.section(ExtractionSection).extractor,),
+        CONVERTERS: values.section(ConversionSection).classes,
+        PREPROCESSORS: values.section(PreprocessingSection).names,
     }
     for key, names in named.items():
         if any(is_own(current_name(name)) for name in names):
@@ -61,7 +68,7 @@ def own_classes(values: Properties) -> Iterator[str]:
 def find_plugins(values: Properties, findings: Findings) -> Plugins:
     """Return the classes a job names; what cannot be found goes to findings."""
     converters = [
-        _find(PluginKind.CONVERTER, "converter.classes", name, findings)
+        _find(PluginKind.CONVERTER, CONVERTERS, name, findings)
         for name in values.section(ConversionSection).classes
         if simple_name(current_name(name)) not in _FORMAT_CONVERTERS
     ]
@@ -69,7 +76,7 @@ def find_plugins(values: Properties, findings: Findings) -> Plugins:
         _find(PluginKind.CONNECTOR, CLASS, values.section(JobSection).source_class, findings),
         _find(
             PluginKind.EXTRACTOR,
-            "ms.extractor.class",
+            EXTRACTOR,
             values.section(ExtractionSection).extractor,
             findings,
         ),
@@ -129,9 +136,8 @@ def check_plugins(plugins: Plugins, values: Properties, findings: Findings) -> N
         try:
             found = _checked(ref, values)
         except Exception as error:  # noqa: BLE001 - a plug-in's failure is a finding like others
-            findings.problem(
-                "", f"{ref}.check failed: {type(error).__name__}: {error}", "Fix the class."
-            )
+            failure = plugin_failure(f"{ref}.check failed", error)
+            findings.problem("", failure.message, failure.fix)
             continue
         for problem in found:
             if findings.is_sound(problem.key):

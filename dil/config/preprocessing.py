@@ -14,7 +14,6 @@ from typing import Annotated
 from annotated_types import Ge
 
 from dil.config.egress import EgressSection, ProgressSection
-from dil.config.extraction import ExtractionSection
 from dil.config.findings import Findings
 from dil.errors import PluginError
 from dil.model.job import ExpansionSpec, PreprocessorSpec
@@ -25,25 +24,23 @@ from dil.model.section import (
     ClassNames,
     Int,
     Long,
-    ModeBits,
     Scope,
     Section,
-    UriTemplate,
     ValueType,
     Written,
     prop,
 )
 from dil.model.suggestions import suggestion
 from dil.secrets import is_reference
+from dil.sections.extraction import FILE_NAME, DumpSection, ExtractionSection
+from dil.sections.reading import ShapeError, Surroundings, as_object, is_scalar, note_missing
 from dil.spi.preprocessor import Preprocessor
-from dil.spi.reading import ShapeError, Surroundings, as_object, is_scalar, note_missing
-from dil.spi.registry import JAVA_NAMES, PluginKind, is_built_in, load, resolve, simple_name
+from dil.spi.registry import PluginKind, is_built_in, known_name, load, resolve, simple_name
 from dil.storage.locations import PathError, local_path
 
 NAMES = "ms.extract.preprocessors"
 PARAMETERS = "ms.extract.preprocessor.parameters"
 KEYSTORE = "keystore_path"
-_FILE_NAME = "ms.extractor.target.file.name"
 _GPG = "GpgProcessor"
 _SECRET = re.compile(r"passw|passphrase|secret|token", re.IGNORECASE)
 _MEMBERS = (
@@ -79,17 +76,6 @@ _MEMBERS = (
 _EXAMPLE = """\
 {"gpg-decrypt": {"keystore_path": "/secure/acme/secring.gpg"},
  "zip": {"member": ".*[.]csv"}}"""
-
-
-def is_file_dump(values: Properties) -> bool:
-    """Return whether responses become files as they are."""
-    return names_file_dump(values.section(ExtractionSection).extractor)
-
-
-def names_file_dump(extractor: str) -> bool:
-    """Return whether a text names the extractor of file dumps."""
-    text = simple_name(extractor)
-    return JAVA_NAMES[PluginKind.EXTRACTOR].get(text, text) == "filedump"
 
 
 def _parameters(value: JsonValue, around: Surroundings) -> dict[str, dict[str, str | Secret]]:
@@ -174,27 +160,6 @@ class PreprocessingSection(Section):
     )
 
 
-@dataclass(frozen=True, slots=True)
-class DumpSection(Section):
-    """Files that responses become as they are."""
-
-    file_name: UriTemplate = prop(
-        "ms.extractor.target.file.name",
-        "File name of a file dump below `data.publisher.final.dir`. For S3 and SFTP, with any "
-        "extractor, it also says that one file is read; without it files are listed.",
-        default="",
-        variables=True,
-        scope=Scope.TASK,
-    )
-    file_mode: ModeBits = prop(
-        "ms.extractor.target.file.permission",
-        "Permission of a dumped file, whatever the umask.",
-        default=0o755,
-        shown="755",
-        scope=Scope.TASK,
-    )
-
-
 def find_preprocessors(values: Properties, findings: Findings) -> tuple[PreprocessorSpec, ...]:
     """Return the preprocessors that a job names; what cannot be found goes to findings."""
     section = values.section(PreprocessingSection)
@@ -226,7 +191,8 @@ def expansion(values: Properties) -> ExpansionSpec:
 
 def dump_name(values: Properties) -> str:
     """Return the template of the names of dumped files, empty for a job of rows."""
-    return values.section(DumpSection).file_name.strip() if is_file_dump(values) else ""
+    is_dump = values.section(ExtractionSection).is_file_dump
+    return values.section(DumpSection).file_name.strip() if is_dump else ""
 
 
 def dump_mode(values: Properties) -> int:
@@ -240,7 +206,7 @@ def check_preprocessors(
     """Let each preprocessor say what is wrong with its parameters, and where it stands."""
     for spec in found:
         kind: type[Preprocessor] = load(spec.filter)
-        if kind.is_output and not is_file_dump(values):
+        if kind.is_output and not values.section(ExtractionSection).is_file_dump:
             findings.problem(
                 NAMES,
                 f'names "{spec.name}", which prepares dumped files, and this job dumps none',
@@ -258,11 +224,11 @@ def check_preprocessors(
 
 def check_dump(values: Properties, findings: Findings) -> None:
     """Check what belongs to a file dump, and what cannot go with one."""
-    if not is_file_dump(values):
+    if not values.section(ExtractionSection).is_file_dump:
         return
     if not dump_name(values):
         findings.problem(
-            _FILE_NAME,
+            FILE_NAME,
             "is required by a file dump and not set",
             "Name the file below data.publisher.final.dir; {{variables}} tell work units apart.",
         )
@@ -276,18 +242,13 @@ def check_dump(values: Properties, findings: Findings) -> None:
 
 def _key(name: str, parameters: Mapping[str, object]) -> str:
     """Return under which name the parameters stand: as listed, else an alias (B12)."""
-    simple = simple_name(name)
-    java = JAVA_NAMES[PluginKind.PREPROCESSOR].get(simple, simple)
-    known = [name, simple]
-    known += [key for key in parameters if _short(key) == java]
+    kind = PluginKind.PREPROCESSOR
+    java = known_name(kind, name)
+    known = [name, simple_name(name)]
+    known += [key for key in parameters if known_name(kind, key) == java]
     if "gpg" in java.lower():
         known += [key for key in parameters if simple_name(key) == _GPG]
     return next((key for key in known if key in parameters), name)
-
-
-def _short(name: str) -> str:
-    simple = simple_name(name)
-    return JAVA_NAMES[PluginKind.PREPROCESSOR].get(simple, simple)
 
 
 def _meant(name: str, parameters: Mapping[str, str | Secret]) -> str:

@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
 from typing import NoReturn
 
-from dil.config.brackets import balance
 from dil.config.entry import Entry
 from dil.config.findings import Findings
 from dil.errors import ConfigError, Origin, Problem
+from dil.text.lenient_json import balance
 
 _BLANKS = " \t\f"
 _BRACKET = re.compile(r"\s*[\[{]")
@@ -74,7 +74,7 @@ def parse(
 
 
 def _refuse_hocon(origin: Origin, findings: Findings) -> NoReturn:
-    """Raise; nothing of such a file can be trusted, but what was found before it is told."""
+    """Raise; nothing of such a file can be trusted, but what was found before it is reported."""
     what = "looks like HOCON, which is not read"
     fix = "Write one key=value per line (Java properties), or a .yaml file."
     raise ConfigError([*findings.problems, Problem(origin, "", what, fix)])
@@ -102,7 +102,8 @@ class _Line:
             is_kept = self.raw.endswith("\n")
             physical = lines[index] if is_kept else lines[index].lstrip(_BLANKS)
             index += 1
-            if not _continues(physical):
+            backslashes = len(physical) - len(physical.rstrip("\\"))
+            if backslashes % 2 == 0:
                 self.raw += physical
                 break
             self.raw += physical[:-1]
@@ -121,10 +122,6 @@ class _Line:
         return self.raw[before:]
 
 
-def _continues(physical: str) -> bool:
-    return (len(physical) - len(physical.rstrip("\\"))) % 2 == 1
-
-
 def _entry(
     line: _Line, lines: list[str], findings: Findings, spans_lines: Callable[[str], bool]
 ) -> Entry:
@@ -134,13 +131,11 @@ def _entry(
     key = _unescape(line.raw[:key_end], origin, findings)
     if spans_lines(key) and _opens_bracket(line, lines, value_start):
         _extend(line, lines, value_start, origin, findings, key)
-    raw = line.raw[value_start:]
-    return Entry(
-        key,
-        _unescape(raw, origin, findings).rstrip(),
-        origin,
-        _breaks(raw, [start - value_start for start in line.starts if start >= value_start]),
-    )
+    value = _unescape(line.raw[value_start:], origin, findings).rstrip()
+    # Where lines start counts in the text without escapes.
+    starts = [value_start, *(start for start in line.starts if start >= value_start)]
+    lengths = (len(_plain(line.raw[start:end])) for start, end in pairwise(starts))
+    return Entry(key, value, origin, tuple(accumulate(lengths)))
 
 
 def _opens_bracket(line: _Line, lines: list[str], start: int) -> bool:
@@ -196,9 +191,3 @@ def _unescape(raw: str, origin: Origin, findings: Findings) -> str:
             "", r"has \u with half of a character", r"Write both halves, or the character.", origin
         )
     return plain
-
-
-def _breaks(raw: str, starts: list[int]) -> tuple[int, ...]:
-    """Return the offsets of line starts after unescaping."""
-    pieces = (len(_plain(raw[start:end])) for start, end in pairwise((0, *starts)))
-    return tuple(accumulate(pieces))

@@ -1,13 +1,27 @@
-"""What the property table says about one property."""
+"""What a property is: all that is known of one, from the field of a section that declares it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import TypeAlias
+from dataclasses import MISSING, Field, dataclass, fields
+from functools import cache
+from typing import Annotated, Any, TypeAlias, cast, get_args, get_origin, get_type_hints
+
+from annotated_types import Ge, Le
 
 from dil.model.members import Setting
-from dil.model.section import MemberText, Scope, Section, Support, ValueType
+from dil.model.section import (
+    MemberText,
+    Scope,
+    Section,
+    StandsFor,
+    Support,
+    ValueType,
+    Written,
+    property_name,
+    words_of,
+)
+from dil.sections.reading import inner_models
 
 JsonModel: TypeAlias = type[Setting]
 
@@ -16,10 +30,14 @@ JsonModel: TypeAlias = type[Setting]
 class Property:
     """One entry of the property table.
 
+    ``field`` is the field of its section that holds the value, ``kind`` the type of that without
+    what annotates it, ``written`` how its text is read. ``is_constrained`` tells that the type says
+    more than this, which only pydantic checks.
+
     ``default`` is text as it would be written in a job file, empty for none. ``low`` and ``high``
     are inclusive bounds of a number; ``special`` maps a number to the one that it stands for.
-    ``words`` are the allowed words of an enum, read in any letter case; ``later_words`` are words
-    that are valid and not supported yet. ``aliases`` are other spellings with the same meaning.
+    ``words`` are the allowed words of an enum, read in any letter case; ``refused_words`` are words
+    of Gobblin's that are nothing here. ``aliases`` are other spellings with the same meaning.
     ``variables`` tells that ``{{name}}`` is replaced in the value, ``secret`` that the whole value
     is a secret, ``hidden_members`` which parts of a JSON value are. ``identity`` tells that the
     value decides what is extracted or how it is written, so it is part of the job's digest.
@@ -28,25 +46,45 @@ class Property:
     """
 
     name: str
-    type: ValueType
+    field: str
+    kind: object
+    written: Written
+    is_constrained: bool
     meaning: str
-    default: str = ""
-    required: bool = False
-    low: int | None = None
-    high: int | None = None
-    special: Mapping[int, int] = field(default_factory=dict)
-    words: tuple[str, ...] = ()
-    later_words: tuple[str, ...] = ()
-    aliases: tuple[str, ...] = ()
-    scope: Scope = Scope.BOTH
-    variables: bool = False
-    secret: bool = False
-    hidden_members: str = ""
-    support: Support = Support.WORKS
-    identity: bool = True
-    example: str = ""
-    model: JsonModel | None = None
-    members: tuple[MemberText, ...] = ()
+    default: str
+    required: bool
+    low: int | None
+    high: int | None
+    special: Mapping[int, int]
+    words: tuple[str, ...]
+    aliases: tuple[str, ...]
+    scope: Scope
+    variables: bool
+    hidden_members: str
+    support: Support
+    identity: bool
+    example: str
+    model: JsonModel | None
+
+    @property
+    def type(self) -> ValueType:
+        """Return how the text is read."""
+        return self.written.kind
+
+    @property
+    def refused_words(self) -> tuple[str, ...]:
+        """Return the words of Gobblin's that are nothing here."""
+        return self.written.refused_words
+
+    @property
+    def secret(self) -> bool:
+        """Return whether the whole value is a secret."""
+        return self.written.secret
+
+    @property
+    def members(self) -> tuple[MemberText, ...]:
+        """Return the members of a JSON value that has no model."""
+        return self.written.members
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,3 +95,59 @@ class Group:
     title: str
     properties: tuple[Property, ...]
     sections: tuple[type[Section], ...] = ()
+
+
+def properties_of(section: type[Section]) -> tuple[Property, ...]:
+    """Return what the fields of a section declare, in their order."""
+    return _properties(cast("Any", section))
+
+
+@cache
+def _properties(section: type[Any]) -> tuple[Property, ...]:
+    hints = get_type_hints(section, include_extras=True)
+    return tuple(_property(each, hints[each.name]) for each in fields(section))
+
+
+def _property(declared: Field[Any], hint: object) -> Property:
+    # A type that may be None holds the annotated one.
+    inner = (each for each in get_args(hint) if get_origin(each) is Annotated)
+    annotated = hint if get_origin(hint) is Annotated else next(inner)
+    kind, *marks = get_args(annotated)
+    by_type: dict[type, Any] = {type(mark): mark for mark in marks}
+    written: Written = by_type[Written]
+    facts = declared.metadata["json_schema_extra"]
+    words = words_of(kind) if written.kind is ValueType.ENUM else ()
+    return Property(
+        name=property_name(declared),
+        field=declared.name,
+        kind=kind,
+        written=written,
+        is_constrained=not by_type.keys() <= {Written, Ge, Le, StandsFor},
+        meaning=declared.metadata["description"],
+        default=facts["shown"] or _text_of_default(declared),
+        required=facts["required"],
+        low=by_type[Ge].ge if Ge in by_type else None,
+        high=by_type[Le].le if Le in by_type else None,
+        special=by_type[StandsFor].numbers if StandsFor in by_type else {},
+        words=written.words or words,
+        aliases=facts["aliases"],
+        scope=facts["scope"],
+        variables=facts["variables"],
+        hidden_members=facts["hidden_members"],
+        support=facts["support"],
+        identity=facts["identity"],
+        example=facts["example"],
+        model=next(inner_models(kind), None),
+    )
+
+
+def _text_of_default(declared: Field[Any]) -> str:
+    """Return a default as it would be written; what is no plain value is not shown."""
+    value = declared.default
+    if value is MISSING and declared.default_factory is not MISSING:
+        value = declared.default_factory()
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int | str):
+        return str(value)
+    return ",".join(value) if isinstance(value, tuple) else ""

@@ -11,9 +11,9 @@ from typing import Annotated, Literal, TypeAlias
 
 from dil.config.findings import Findings
 from dil.config.identity import NAMESPACE, TABLE, DatasetSection
-from dil.config.job_paths import path_of
 from dil.config.merging import merge_spec
-from dil.config.preprocessing import dump_mode, is_file_dump
+from dil.config.preprocessing import dump_mode
+from dil.config.surroundings import path_of
 from dil.config.tables import (
     FIELDS,
     FORMAT,
@@ -22,9 +22,10 @@ from dil.config.tables import (
     refuse_table_of_dumps,
     table_spec,
 )
-from dil.config.timelabels_section import SCHEDULE, TimelabelsSection
+from dil.config.timelabels import SCHEDULE, TimelabelsSection
 from dil.config.warehouse import OPERATION, URL, WarehouseSection, is_timeseries, warehouse_section
-from dil.config.writing import PATH_TYPE, WritingSection
+from dil.config.watermarks import PlanningSection
+from dil.config.writing import PATH_TYPE, WritingSection, group_problem
 from dil.model.destination import Layout, Operation, TableFormat
 from dil.model.job import PathType, PublishingSpec, PublishMode, TableType
 from dil.model.properties import Properties
@@ -40,13 +41,15 @@ from dil.model.section import (
     prop,
 )
 from dil.model.suggestions import quote
-from dil.spi.file_systems import FileSystemsSection
+from dil.sections.extraction import ExtractionSection
+from dil.sections.file_systems import FileSystemsSection
 from dil.spi.registry import simple_name
 from dil.storage.locations import is_local
 
 FINAL_DIR, AT_JOB_LEVEL = "data.publisher.final.dir", "publish.data.at.job.level"
 REPLACES = "data.publisher.replace.final.dir"
 MODE, _LAYOUT = "ms.publish.mode", "ms.publish.layout"
+_FILE_EACH = "ms.output.file.per.work.unit"
 _PATH = "writer.file.path"
 _LABEL_FOLDERS = frozenset("ymdhn")
 _REPLACING = (PublishMode.REPLACE, PublishMode.WINDOW_REPLACE, PublishMode.MERGE)
@@ -56,8 +59,14 @@ _MODES = {
     Operation.INSERT: (PublishMode.APPEND, PublishMode.WINDOW_REPLACE),
     Operation.UPSERT: (PublishMode.MERGE,),
 }
+_SHARING = (PublishMode.APPEND, PublishMode.REPLACE)
+_SHARING_NOT = {
+    PublishMode.WINDOW_REPLACE: "replaces the files of each work unit by themselves",
+    PublishMode.MERGE: "writes files again in which rows are replaced",
+}
 # URLs end, or are decoded, at these, and the libraries of tables name files by URLs.
 _NO_URL = frozenset("#?%")
+_WITH_GROUPS = ("hdfs:", "webhdfs:", "swebhdfs:")
 _Publisher: TypeAlias = Literal[
     "org.apache.gobblin.publisher.BaseDataPublisher",
     "BaseDataPublisher",
@@ -95,6 +104,14 @@ class PublishingSection(Section):
         default=Layout.DEFAULT,
         scope=Scope.JOB,
     )
+    file_per_unit: Bool = prop(
+        "ms.output.file.per.work.unit",
+        "false puts the small files of a run's work units together, up to "
+        "`ms.writer.target.bytes`. For the publish modes append and replace, of files and tables.",
+        default=True,
+        scope=Scope.JOB,
+        identity=False,
+    )
     replaces: Bool = prop(
         "data.publisher.replace.final.dir",
         "Replaces the dataset's folder by each run; has no effect where each run has its own "
@@ -130,20 +147,21 @@ class PublishingSection(Section):
         support=Support.NO_EFFECT,
         identity=False,
     )
-    data_publisher_task_type: Text = prop(
+    task_publisher: Annotated[_Publisher, ONE_OF] | None = prop(
         "data.publisher.task.type",
-        "Gobblin's publisher at the end of a task.",
-        default="",
+        "Gobblin's publisher at the end of a task; NoopPublisher for file dumps only. Rows are "
+        "published at the end of a run, see `publish.data.at.job.level`.",
+        default=None,
         scope=Scope.TASK,
-        support=Support.LATER,
+        support=Support.NO_EFFECT,
         identity=False,
     )
-    data_publisher_final_dir_group: Text = prop(
+    group: Text = prop(
         "data.publisher.final.dir.group",
-        "Group of published data.",
+        "Group of the dataset's folders and files, on this machine and on HDFS, whatever "
+        "`writer.file.group` says. The user of the job has to be in it.",
         default="",
         scope=Scope.JOB,
-        support=Support.LATER,
     )
     is_at_job_level: Bool = prop(
         "publish.data.at.job.level",
@@ -162,7 +180,7 @@ def publish_mode(values: Properties) -> PublishMode:
     type, and whether there are keys (spec README 20). What a run read of a timelabel takes the
     place of the earlier reading, always.
     """
-    if is_file_dump(values):
+    if values.section(ExtractionSection).is_file_dump:
         return PublishMode.APPEND
     section = values.section(PublishingSection)
     if section.mode is not None:
@@ -193,7 +211,7 @@ def has_run_folder(values: Properties) -> bool:
     unless the path type was written out.
     """
     section, writing = values.section(PublishingSection), values.section(WritingSection)
-    if is_file_dump(values) or not is_of_files(values):
+    if values.section(ExtractionSection).is_file_dump or not is_of_files(values):
         return False
     is_shared = section.layout is Layout.TIMELABEL or section.mode in _REPLACING
     if is_shared and PATH_TYPE not in values.explicit:
@@ -203,7 +221,7 @@ def has_run_folder(values: Properties) -> bool:
 
 def publishing_spec(values: Properties, folder: Path, findings: Findings) -> PublishingSpec:
     """Return where and how files are published; what is wrong goes to findings."""
-    if is_file_dump(values):
+    if values.section(ExtractionSection).is_file_dump:
         return _dump_spec(values, folder, findings)
     section, writing = values.section(PublishingSection), values.section(WritingSection)
     _check_publishers(section, findings)
@@ -220,11 +238,37 @@ def publishing_spec(values: Properties, folder: Path, findings: Findings) -> Pub
         extract_id_zone=values.section(DatasetSection).extract_id_zone,
         dir_mode=section.dir_mode if writing.dir_mode is None else writing.dir_mode,
         file_mode=writing.file_mode,
+        group=_group(section.group, final_dir, values, findings),
         layout=section.layout,
         merge=merge_spec(values, mode, findings),
         table=table_spec(values, folder, final_dir, findings),
         warehouse=warehouse_section(values, folder, findings),
+        shares_files=_shares_files(values, mode, findings),
     )
+
+
+def _shares_files(values: Properties, mode: PublishMode, findings: Findings) -> bool:
+    """Return whether small work units of a run share files; refuse it where they cannot."""
+    if values.section(PublishingSection).file_per_unit:
+        return False
+    if values.section(WarehouseSection).url is not None:
+        findings.problem(
+            _FILE_EACH, f"is false, and the rows go into a database: {URL} is set", "Leave it out."
+        )
+    elif mode not in _SHARING:
+        findings.problem(
+            _FILE_EACH,
+            f"is false, and {MODE} is {mode}, which {_SHARING_NOT[mode]}",
+            "Leave it out. `dil compact` puts small files together later.",
+        )
+    elif values.section(PlanningSection).is_backfill:
+        findings.problem(
+            _FILE_EACH,
+            "is false, and ms.backfill is true: what a backfill reads again has files of its own,"
+            " so that it can be taken out again",
+            f"Run with -D {_FILE_EACH}=true.",
+        )
+    return True
 
 
 def _final_dir(values: Properties, folder: Path, findings: Findings) -> str:
@@ -239,25 +283,49 @@ def _dump_spec(values: Properties, folder: Path, findings: Findings) -> Publishi
     """Return where dumped files go: their names alone say where below the final directory."""
     refuse_table_of_dumps(values, findings)
     section = values.section(PublishingSection)
+    if not section.file_per_unit:
+        findings.problem(
+            _FILE_EACH,
+            "is false, and files are dumped as they are: two cannot become one",
+            "Leave it out, or read the files with another ms.extractor.class.",
+        )
     if section.mode not in (None, PublishMode.APPEND):
         findings.problem(
             MODE,
             "is nothing for a file dump: a file replaces the one of the same name, no other",
             "Leave it out.",
         )
+    final_dir = _final_dir(values, folder, findings)
     return PublishingSpec(
-        final_dir=_final_dir(values, folder, findings),
+        final_dir=final_dir,
         dataset_path="",
         mode=PublishMode.APPEND,
         dir_mode=section.dir_mode,
         file_mode=dump_mode(values),
+        group=_group(section.group, final_dir, values, findings),
     )
+
+
+def _group(group: str, final_dir: str, values: Properties, findings: Findings) -> str:
+    """Return the group of published folders and files, empty where there is none."""
+    key = "data.publisher.final.dir.group"
+    if not group or not findings.is_sound(FINAL_DIR):
+        return ""
+    is_here = is_local(final_dir)
+    if not is_of_files(values) or not (is_here or final_dir.startswith(_WITH_GROUPS)):
+        what = "has no effect: only files on this machine and on HDFS have groups here"
+        findings.notice(key, what, "Leave it out.")
+        return ""
+    if is_here and (found := group_problem(group)):
+        findings.problem(key, *found)
+    return group
 
 
 def _check_publishers(section: PublishingSection, findings: Findings) -> None:
     given = {
         "data.publisher.type": section.publisher,
         "data.publisher.job.type": section.job_publisher,
+        "data.publisher.task.type": section.task_publisher,
     }
     for key, name in given.items():
         if name and simple_name(name) == "NoopPublisher":

@@ -10,17 +10,21 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from dil.config import properties_text
+from dil.config.canonical import DEPRECATED
 from dil.config.entry import Entry
 from dil.config.findings import Findings
 from dil.config.inheritance import inherited_files, normal
-from dil.config.table import spans_lines
+from dil.config.table import ALIASES, lookup, spans_lines
 from dil.errors import ConfigError, Origin, Problem
+from dil.model.secret import MASK
 from dil.model.suggestions import suggestion
 
 _PROPERTY_SUFFIXES = (".conf", ".pull", ".job", ".properties")
+_TEMPLATE_SUFFIX = ".template"
 _YAML_SUFFIXES = (".yaml", ".yml")
 _INCLUDE = "include"
 _PATH_FIX = "The path starts at the working directory."
+_SHOWN_CHARACTERS = 500
 
 
 def read_job(path: str, findings: Findings) -> dict[str, Entry]:
@@ -32,8 +36,8 @@ def read_job(path: str, findings: Findings) -> dict[str, Entry]:
     check_readable(path)
     entries: dict[str, Entry] = {}
     for parent in inherited_files(path, findings):
-        entries.update(_read_file(parent, findings, ()))
-    entries.update(_read_file(path, findings, ()))
+        entries.update(read_file(parent, findings))
+    entries.update(read_file(path, findings))
     return entries
 
 
@@ -64,8 +68,11 @@ def _unreadable(path: str, what: str, fix: str) -> ConfigError:
     return ConfigError([Problem(Origin(path), "", what, fix)])
 
 
-def _read_file(path: str, findings: Findings, chain: tuple[Path, ...]) -> dict[str, Entry]:
-    """Return a file's entries over those of the files that it includes."""
+def read_file(path: str, findings: Findings, chain: tuple[Path, ...] = ()) -> dict[str, Entry]:
+    """Return a file's entries over those of the files that it includes.
+
+    ``chain`` are the files that include this one.
+    """
     text = _text(path, findings)
     if text is None:
         return {}
@@ -96,17 +103,12 @@ def _text(path: str, findings: Findings) -> str | None:
         line = error.object[: error.start].count(b"\n") + 1
         findings.problem("", "is not UTF-8 text", "Save the file in UTF-8.", Origin(path, line))
     else:
-        return text if _holds_text(text, path, findings) else None
-    return None
-
-
-def _holds_text(text: str, path: str, findings: Findings) -> bool:
-    """Return whether a file holds no NUL: that is no text, or text in UTF-16."""
-    where = text.find("\0")
-    if where >= 0:
+        where = text.find("\0")  # no text, or text in UTF-16
+        if where < 0:
+            return text
         origin = Origin(path, text.count("\n", 0, where) + 1)
         findings.problem("", "holds a NUL character", "Save the file as text in UTF-8.", origin)
-    return where < 0
+    return None
 
 
 def _parsed(text: str, path: str, findings: Findings) -> Iterable[Entry]:
@@ -115,7 +117,7 @@ def _parsed(text: str, path: str, findings: Findings) -> Iterable[Entry]:
         from dil.config import yaml_text
 
         return yaml_text.parse(text, path, findings)
-    if suffix in _PROPERTY_SUFFIXES:
+    if suffix in {*_PROPERTY_SUFFIXES, _TEMPLATE_SUFFIX}:
         return properties_text.parse(text, path, findings, spans_lines=spans_lines)
     findings.problem(
         "",
@@ -151,4 +153,28 @@ def _include(
             entry.origin,
         )
         return {}
-    return _read_file(str(target), findings, chain)
+    return read_file(str(target), findings, chain)
+
+
+def written_values(path: str | Path, overrides: Mapping[str, str]) -> dict[str, str]:
+    """Return the text of every key as it was written, under that key and its present name.
+
+    ``${...}`` stays as it is, so nothing comes from the environment. What is or may hold a secret
+    is ``***``: also the text of an unknown key, which may be a misspelled one. Long texts are cut.
+    Never raises: a file that cannot be read has no values.
+    """
+    try:
+        entries = with_overrides(read_job(str(path), Findings()), overrides)
+    except (ConfigError, OSError):
+        entries = with_overrides({}, overrides)
+    found: dict[str, str] = {}
+    for key, entry in entries.items():
+        known = lookup(key)
+        is_open = key in DEPRECATED if known is None else not (known.secret or known.hidden_members)
+        text = entry.text if is_open else MASK
+        if len(text) > _SHOWN_CHARACTERS:
+            text = f"{text[:_SHOWN_CHARACTERS]}..."
+        found[key] = text
+        if key in ALIASES:
+            found.setdefault(ALIASES[key], text)
+    return found

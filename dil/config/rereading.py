@@ -1,25 +1,36 @@
-"""Rows that runs would read again and keep twice, or never read. Source: spec README 20, B5.8."""
+"""Rows that runs would read again and keep twice, or never read.
+
+Source: spec README 20, behaviour.md B5.8, B6.3.
+"""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from dil.config.findings import Findings
-from dil.config.local_times import is_ambiguous
 from dil.config.merging import MISSING, MergingSection
-from dil.config.parameter_checks import KEY as PARAMETERS
-from dil.config.parameter_checks import sends_low_watermark, sent_watermarks
-from dil.config.timelabels_section import COLUMN, SPLIT
+from dil.config.planning import is_asked_by_window
+from dil.config.requests import sends_low_watermark, sent_watermarks
+from dil.config.timelabels import COLUMN, SPLIT
 from dil.config.watermarks import PARTITION, WATERMARK
+from dil.model.grace import GraceMode
 from dil.model.job import PlanningSpec, PublishingSpec, PublishMode, StateSpec
 from dil.model.properties import Properties
-from dil.spi.source import ONCE
+from dil.model.settings import Parameter
+from dil.sections.parameters import KEY as PARAMETERS
+from dil.sections.source import ONCE
+from dil.text.joda_tokens import tokenize
+from dil.text.zones import find_zone
 
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _DAYS_AGO = re.compile(r"P[0-9]+D(?:\..+)?")
 _MINUTES_AGO = re.compile(r"P[0-9]+DT(?:[0-9]+H)?[0-9]+M(?:\..+)?")
 _HOURS_AGO = re.compile(r"P[0-9]+DT[0-9]+H(?:\..+)?")
+# A zone counts with the rules that it has to come; former ones are of no harm any more.
+_YEAR = 2037
+_HOURS = frozenset("hHkK")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +54,13 @@ def check_rereading(parts: Parts, values: Properties, findings: Findings) -> Non
         return
     _check_missing(parts.planning, values, findings)
     _check_versions(parts, findings)
-    _check_grace(parts, values, findings)
+    if parts.planning.grace_range_ms[1] > 0 and parts.appends:
+        is_fixed = parts.planning.grace.mode is GraceMode.FIXED
+        findings.notice(
+            _period_key(values, "ms.grace.period") if is_fixed else "ms.grace.mode",
+            "reads rows again, and plain append keeps each version",
+            "Set ms.publish.mode=window_replace to keep the newest reading only.",
+        )
     _check_state(parts, values, findings)
     _check_signatures(parts, findings)
     _check_abstinence(parts, values, findings)
@@ -56,19 +73,17 @@ def _check_split(planning: PlanningSpec, values: Properties, findings: Findings)
     labels = planning.timelabel
     if labels is None or not labels.is_dated:
         return
-    from dil.config.periods_section import is_asked_by_window  # few jobs have labels
-
     if not is_asked_by_window(values):
         return
-    is_told = any(True for _ in sent_watermarks(values, planning))
-    if is_told and not labels.splits:
+    sends_window = any(True for _ in sent_watermarks(values, planning))
+    if sends_window and not labels.splits:
         findings.problem(
             SPLIT,
             'is "none", and all rows of a work unit would go to the last timelabel that it touches',
             f"Leave it out, so that work units are split; or name in {COLUMN} what tells rows apart"
             ".",
         )
-    elif labels.splits and not is_told and SPLIT not in values.explicit:
+    elif labels.splits and not sends_window and SPLIT not in values.explicit:
         findings.problem(
             WATERMARK,
             "is sent by no parameter, and work units are split by timelabel, as an API's are for a "
@@ -113,15 +128,6 @@ def _check_versions(parts: Parts, findings: Findings) -> None:
     )
 
 
-def _check_grace(parts: Parts, values: Properties, findings: Findings) -> None:
-    if parts.planning.grace_ms > 0 and parts.appends:
-        findings.notice(
-            _period_key(values, "ms.grace.period"),
-            "reads rows again, and plain append keeps each version",
-            "Set ms.publish.mode=window_replace to keep the newest reading only.",
-        )
-
-
 def _check_state(parts: Parts, values: Properties, findings: Findings) -> None:
     if parts.state.enabled or not parts.appends:
         return
@@ -138,9 +144,11 @@ def _check_signatures(parts: Parts, findings: Findings) -> None:
     """Say where partitions start elsewhere in every run, so that no record is ever found."""
     if not _starts_move(parts.planning):
         return
+    words = sorted(_words(parts.planning))
+    cut = "its one partition" if words == ["none"] else f"{' and '.join(words)} partitions"
     what = (
         f'has the from "{parts.planning.start}", which moves with every run, and so do the starts '
-        f"of {_partition_text(parts.planning)}"
+        f"of {cut}"
     )
     if parts.publishing.mode is PublishMode.WINDOW_REPLACE:
         findings.problem(
@@ -160,7 +168,7 @@ def _check_abstinence(parts: Parts, values: Properties, findings: Findings) -> N
     """Say where a later reading of a partition begins behind the end of the earlier one."""
     planning = parts.planning
     if (
-        planning.abstinent_ms <= planning.grace_ms
+        planning.abstinent_ms <= planning.grace_range_ms[0]
         or not _is_read_in_parts(planning)
         or not sends_low_watermark(values, planning)
     ):
@@ -229,10 +237,22 @@ def _words(planning: PlanningSpec) -> set[str]:
     return {planning.partition}
 
 
-def _partition_text(planning: PlanningSpec) -> str:
-    words = sorted(_words(planning))
-    return "its one partition" if words == ["none"] else f"{' and '.join(words)} partitions"
-
-
 def _period_key(values: Properties, name: str) -> str:
     return name if name in values.explicit else f"{name}.days"
+
+
+def is_ambiguous(parameter: Parameter) -> bool:
+    """Return whether a watermark is sent as a local time that the zone has twice a year.
+
+    A zone id (ZZZ) does not tell the two apart; an offset or a short name (CET, CEST) does.
+    """
+    if parameter.format != "datetime":
+        return False
+    fields = [token for token in tokenize(parameter.pattern) if token.letter]
+    says_offset = any(field.letter in "zZ" and not field.is_zone_id for field in fields)
+    says_hour = any(field.letter in _HOURS for field in fields)
+    if says_offset or not says_hour:
+        return False
+    zone = find_zone(parameter.timezone)
+    months = (datetime(_YEAR, month, 1, tzinfo=UTC) for month in range(1, 13))
+    return len({month.astimezone(zone).utcoffset() for month in months}) > 1

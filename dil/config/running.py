@@ -10,7 +10,6 @@ from annotated_types import Ge
 from dil.config.egress import ProgressSection, resumes
 from dil.config.findings import Findings
 from dil.config.identity import JobSection
-from dil.config.paging import PagingSection
 from dil.config.publishing import AT_JOB_LEVEL, REPLACES, PublishingSection
 from dil.model.job import CommitPolicy, RunningSpec
 from dil.model.properties import Properties
@@ -28,6 +27,8 @@ from dil.model.section import (
     Written,
     prop,
 )
+
+_LEAST_MEMORY = 256 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +54,17 @@ class ExecutionSection(Section):
         "Retry k waits k - 1 times this many seconds. Unset: a random wait that grows from 1 "
         "to 60 seconds.",
         default=None,
+        scope=Scope.JOB,
+        identity=False,
+    )
+    memory_bytes: Annotated[Long, Ge(0)] | None = prop(
+        "ms.task.memory.max.bytes",
+        "How much memory a worker, the Python process that runs work units, may take; a work unit "
+        "that needs more fails with DIL-SRC-CONTRACT. 0 is no limit. Unset: half of the memory of "
+        "the machine, or of its container, divided by the workers that it runs at a time, and "
+        "1 GiB at least.",
+        default=None,
+        example="4294967296",
         scope=Scope.JOB,
         identity=False,
     )
@@ -84,42 +96,45 @@ class ExecutionSection(Section):
     )
     qualitychecker_task_policies: Texts = prop(
         "qualitychecker.task.policies",
-        "Checks of task totals.",
+        "Gobblin's Java classes that check a task's totals, which do not run here. Use "
+        "`ms.work.unit.min.records`, `ms.validation.attributes`, or a converter of your own.",
         default=(),
         scope=Scope.JOB,
-        support=Support.LATER,
+        support=Support.REFUSED,
         identity=False,
     )
     qualitychecker_task_policy_types: Texts = prop(
         "qualitychecker.task.policy.types",
-        "One word per check.",
+        "Gobblin's word for each of its checks; says nothing without them.",
         default=(),
         scope=Scope.JOB,
-        support=Support.LATER,
+        support=Support.NO_EFFECT,
         identity=False,
     )
     qualitychecker_row_policies: Texts = prop(
         "qualitychecker.row.policies",
-        "Checks of rows.",
+        "Gobblin's Java classes that check rows, which do not run here. Use `isNullable` in "
+        "`ms.output.schema`, `ms.schema.contract`, or a converter of your own.",
         default=(),
         scope=Scope.JOB,
-        support=Support.LATER,
+        support=Support.REFUSED,
         identity=False,
     )
     qualitychecker_row_policy_types: Texts = prop(
         "qualitychecker.row.policy.types",
-        "One word per check.",
+        "Gobblin's word for each of its checks; says nothing without them.",
         default=(),
         scope=Scope.JOB,
-        support=Support.LATER,
+        support=Support.NO_EFFECT,
         identity=False,
     )
     qualitychecker_row_err_file: Text = prop(
         "qualitychecker.row.err.file",
-        "File of rejected rows.",
+        "Gobblin's file of rejected rows. Here rows that do not fit go to quarantine, see "
+        "`ms.quarantine.enabled`.",
         default="",
         scope=Scope.JOB,
-        support=Support.LATER,
+        support=Support.NO_EFFECT,
         identity=False,
     )
 
@@ -168,6 +183,7 @@ def running_section(
 ) -> RunningSpec:
     """Return how work units are executed."""
     job, execution = values.section(JobSection), values.section(ExecutionSection)
+    _check_memory(execution.memory_bytes, findings)
     return RunningSpec(
         commit_policy=_commit_policy(values, findings),
         max_retries=execution.max_retries,
@@ -178,6 +194,15 @@ def running_section(
         plugin_path=plugin_folders,
         page_commit_s=_page_commit(values),
     )
+
+
+def _check_memory(most: int | None, findings: Findings) -> None:
+    if most and most < _LEAST_MEMORY:
+        findings.problem(
+            "ms.task.memory.max.bytes",
+            f"is {most:,}; a worker takes most of that before it reads anything",
+            f"Write {_LEAST_MEMORY} or more, or 0 for no limit.",
+        )
 
 
 def _commit_policy(values: Properties, findings: Findings) -> CommitPolicy:
@@ -211,6 +236,5 @@ def _page_commit(values: Properties) -> int | None:
     """Return the seconds between two savings of progress, None for none inside work units."""
     if resumes(values):
         return 0
-    if values.section(ProgressSection).commit == "unit":
-        return None
-    return values.section(PagingSection).commit_s
+    progress = values.section(ProgressSection)
+    return None if progress.commit == "unit" else progress.commit_s

@@ -1,41 +1,33 @@
-"""Sections of properties: what their fields declare, and how entries become their values.
-
-A section of sound values is made of them as they are read. Where one is wrong, or its type says
-more than those of `dil.model.section`, pydantic validates the section as a whole; what it finds
-wrong becomes one problem per property.
-"""
+"""Entries to sections: every property of the table, parsed or defaulted."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from dataclasses import MISSING, Field, dataclass, fields
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from enum import StrEnum
 from functools import cache
 from types import MappingProxyType
-from typing import (
-    TYPE_CHECKING,
-    Annotated,
-    Any,
-    TypeVar,
-    cast,
-    get_args,
-    get_origin,
-    get_type_hints,
-)
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from annotated_types import Ge, Le
-
-from dil.config.property import Property
-from dil.model.section import (
-    Blank,
-    Reader,
-    Section,
-    StandsFor,
-    ValueType,
-    Written,
-    property_name,
-    words_of,
-)
-from dil.spi.reading import inner_models
+from dil.config import values
+from dil.config.canonical import shown
+from dil.config.entry import Entry
+from dil.config.findings import Findings
+from dil.config.property import Property, properties_of
+from dil.config.surroundings import Place, SecretsSection, Surroundings, secret_resolver
+from dil.config.table import SECTIONS, TABLE
+from dil.config.watermarks import PlanningSection
+from dil.errors import Origin
+from dil.model.json import JsonValue
+from dil.model.secret import Secret
+from dil.model.section import Blank, Reader, Section, Support, ValueType, Written
+from dil.secrets import SecretResolver
+from dil.sections.extraction import EXTRACTOR, names_file_dump
+from dil.sections.file_systems import FileSystemsSection
+from dil.sections.reading import ShapeError, as_array, as_object, build
+from dil.text.lenient_json import JsonError, parse
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -43,73 +35,75 @@ if TYPE_CHECKING:
 
 S = TypeVar("S", bound=Section)
 
-
-def properties_of(section: type[Section]) -> tuple[Property, ...]:
-    """Return what the fields of a section declare, in their order."""
-    return _properties(cast("Any", section))
-
-
-@cache
-def _properties(section: type[Any]) -> tuple[Property, ...]:
-    hints = get_type_hints(section, include_extras=True)
-    return tuple(_property(each, hints[each.name]) for each in fields(section))
-
-
-def _property(declared: Field[Any], hint: object) -> Property:
-    facts = declared.metadata["json_schema_extra"]
-    marks: dict[type, Any] = {type(mark): mark for mark in _marks(hint)}
-    written: Written = marks[Written]
-    return Property(
-        name=property_name(declared),
-        type=written.kind,
-        meaning=declared.metadata["description"],
-        default=facts["shown"] or _text(_default(declared)),
-        required=facts["required"],
-        low=marks[Ge].ge if Ge in marks else None,
-        high=marks[Le].le if Le in marks else None,
-        special=marks[StandsFor].numbers if StandsFor in marks else {},
-        words=written.words or (words_of(_plain(hint)) if written.kind is ValueType.ENUM else ()),
-        later_words=written.later_words,
-        aliases=facts["aliases"],
-        scope=facts["scope"],
-        variables=facts["variables"],
-        secret=written.secret,
-        hidden_members=facts["hidden_members"],
-        support=facts["support"],
-        identity=facts["identity"],
-        example=facts["example"],
-        model=next(inner_models(_plain(hint)), None),
-        members=written.members,
-    )
+# Accepted without effect, and likely to be missed when it has none.
+_NOTED = {
+    "extractor.class", "job.lock.enabled", "job.schedule", "ms.aux.keys", "ms.metrics.enabled",
+    "state.store.db.table",
+}  # fmt: skip
+# Without effect in DIL as well, but for people and `${}`.
+_LABELS = {"job.description", "job.dir", "job.group"}
+# Planning and looking at state do without the source, and not without the state store.
+_STATE_SECRETS = "state.store."
+_TABLE, _ZONE = "extract.table.name", "ms.timezone"
+_JSON_FIX = 'Write [...] or {...}; names and texts stand in double quotes: {"name": "text"}.'
+_QUOTE_FIX = (
+    r'Is a quote meant inside a text? Write \\" for it: JSON wants \", and a property file doubles '
+    "the backslash."
+)
+_YAML_QUOTE_FIX = r"Is a quote meant inside a text? Write \" for it."
+_BACKSLASH_FIX = (
+    r"A backslash of a text is \\ in JSON, and \\\\ in a property file, which halves them;"
+    " paths may have / in its place."
+)
+_YAML = (".yaml", ".yml")
+# A drive, and behind it what \n, \t and such became, as they are or still escaped in JSON.
+_BROKEN_PATH = re.compile(r'"[A-Za-z]:(?:[^"\s\\]|\\[^bfnrt])*(?:[\n\r\t\f\x08]|\\[bfnrt])')
 
 
-def _marks(hint: object) -> tuple[object, ...]:
-    """Return what annotates a type, or the type that may be None."""
-    if get_origin(hint) is Annotated:
-        return get_args(hint)[1:]
-    return next((_marks(each) for each in get_args(hint) if get_origin(each) is Annotated), ())
+def evaluate(
+    entries: Mapping[str, Entry], place: Place, findings: Findings, *, secrets: bool = True
+) -> tuple[list[Section], Surroundings]:
+    """Return the sections of a job, and what their secrets and zones were read with.
+
+    A property with a problem holds its default. Without ``secrets`` those that cannot be read
+    are empty, with a notice.
+    """
+    plain = Surroundings(SecretResolver(place.environ, place.folder), "UTC", _no_notice)
+    systems = read_section(FileSystemsSection, entries, plain, findings)
+    passwords = read_section(SecretsSection, entries, plain, findings)
+    resolver = secret_resolver(passwords, systems.of_keys, place, findings, needed=secrets)
+    zone = read_zone(entries, plain, findings)
+    around = Surroundings(resolver, zone, _no_notice, secrets, systems.every)
+    first: list[Section] = [systems, passwords]
+    rest = (each for each in SECTIONS if each not in {FileSystemsSection, SecretsSection})
+    return [*first, *(read_section(each, entries, around, findings) for each in rest)], around
 
 
-def _plain(hint: object) -> object:
-    """Return the type without what annotates it."""
-    if get_origin(hint) is Annotated:
-        return get_args(hint)[0]
-    return next((_plain(each) for each in get_args(hint) if get_origin(each) is Annotated), hint)
+def read_zone(entries: Mapping[str, Entry], plain: Surroundings, findings: Findings) -> str:
+    """Return the zone of texts that name none, with which all other properties are read."""
+    only = {name: entry for name, entry in entries.items() if name == _ZONE}
+    return read_section(PlanningSection, only, plain, findings).zone
 
 
-def _default(declared: Field[Any]) -> object:
-    if declared.default is not MISSING:
-        return declared.default
-    return None if declared.default_factory is MISSING else declared.default_factory()
-
-
-def _text(value: object) -> str:
-    """Return a default as it would be written; what is no plain value is not shown."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, int | str):
-        return str(value)
-    return ",".join(value) if isinstance(value, tuple) else ""
+def read_section(
+    section: type[S], entries: Mapping[str, Entry], around: Surroundings, findings: Findings
+) -> S:
+    """Return a section from the entries of its properties; one with a problem has its default."""
+    declared = {entry.name: entry for entry in properties_of(section)}
+    written = {
+        name: entries[name] for name in declared if name in entries and findings.is_sound(name)
+    }
+    # A secret that cannot be read is not a missing one; checks must not call it that.
+    secrets = {name: Secret("") for name, entry in declared.items() if entry.secret}
+    found, wrong = validate(section, written, _Reader(declared, around, findings), secrets)
+    for name, error in wrong.items():
+        _report_problem(declared[name], written[name], error, findings)
+    default = section()
+    for entry in declared.values():
+        if entry.name in written and findings.is_sound(entry.name):
+            is_default = getattr(found, entry.field) == getattr(default, entry.field)
+            _report_support(entry, written[entry.name], findings, is_default=is_default)
+    return found
 
 
 def validate(
@@ -117,77 +111,36 @@ def validate(
     written: Mapping[str, object],
     reader: Reader,
     stand_ins: Mapping[str, object] = MappingProxyType({}),
-) -> tuple[S, tuple[ErrorDetails, ...]]:
-    """Return a section from the entries of its properties, and what is wrong with them.
+) -> tuple[S, dict[str, ValueError]]:
+    """Return a section from the entries of its properties, and why those are wrong that are.
 
     A property with a problem holds its stand-in, or else its default.
+
+    pydantic, whose import takes longer than reading a job file, validates the section where a value
+    is wrong, or a type has constraints that only pydantic knows.
     """
-    values = _plain_values(section, written, reader)
-    if values is not None:
-        return section(**values), ()
+    declared = [entry for entry in properties_of(section) if entry.name in written]
+    if not any(entry.is_constrained for entry in declared):
+        values: dict[str, Any] = {}
+        with suppress(ValueError):
+            for entry in declared:
+                with suppress(Blank):
+                    values[entry.field] = reader.value(
+                        entry.written, entry.kind, written[entry.name]
+                    )
+            return section(**values), {}
     from pydantic import ValidationError
 
-    adapter = _adapter(cast("Any", section))
     try:
-        return cast("S", adapter.validate_python(written, context=reader)), ()
+        return cast(
+            "S", _adapter(cast("Any", section)).validate_python(written, context=reader)
+        ), {}
     except ValidationError as error:
-        wrong = tuple(error.errors(include_url=False))
-    bad = {each["loc"][0] for each in wrong}
-    sound = {name: entry for name, entry in written.items() if name not in bad}
-    sound |= {name: value for name, value in stand_ins.items() if name in bad}
+        wrong = {str(each["loc"][0]): _reason(each) for each in error.errors(include_url=False)}
+    sound = {name: entry for name, entry in written.items() if name not in wrong}
+    sound |= {name: value for name, value in stand_ins.items() if name in wrong}
     found, _ = validate(section, sound, reader)
     return found, wrong
-
-
-def _plain_values(
-    section: type[Section], written: Mapping[str, object], reader: Reader
-) -> dict[str, object] | None:
-    """Return the values of a section's fields, None where pydantic has to look at them.
-
-    That is where one is wrong, or its type says more than those of `dil.model.section`. All others
-    do without pydantic, whose import takes longer than reading a job file.
-    """
-    found: dict[str, object] = {}
-    for name, field in _fields(cast("Any", section)).items():
-        if name not in written:
-            continue
-        how, *constraints = field.marks
-        try:
-            value: Any = reader.value(how, field.kind, written[name])
-        except Blank:
-            continue
-        except ValueError:
-            return None
-        for constraint in constraints:
-            match constraint:
-                case StandsFor():
-                    value = constraint.meant(value)
-                case Ge(ge=low) if value >= low:
-                    pass
-                case Le(le=high) if value <= high:
-                    pass
-                case _:
-                    return None
-        found[field.name] = value
-    return found
-
-
-@dataclass(frozen=True, slots=True)
-class _Field:
-    """A field's name, its type, and what annotates that: how it is written comes first."""
-
-    name: str
-    kind: object
-    marks: tuple[Any, ...]
-
-
-@cache
-def _fields(section: type[Any]) -> Mapping[str, _Field]:
-    hints = get_type_hints(section, include_extras=True)
-    return {
-        property_name(each): _Field(each.name, _plain(hints[each.name]), _marks(hints[each.name]))
-        for each in fields(section)
-    }
 
 
 @cache
@@ -195,3 +148,137 @@ def _adapter(section: type[Any]) -> TypeAdapter[Any]:
     from pydantic import TypeAdapter
 
     return TypeAdapter(section)
+
+
+def _reason(error: ErrorDetails) -> ValueError:
+    """Return what a reader has raised, or what pydantic says of one of its own constraints."""
+    raised = error.get("ctx", {}).get("error")
+    if isinstance(raised, ValueError):
+        return raised
+    return values.ValueProblem("", f"{error['msg']}.")
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """Reads the entry of a property as its declaration says."""
+
+    declared: Mapping[str, Property]
+    around: Surroundings
+    findings: Findings
+
+    def value(self, written: Written, type_: object, text: object) -> object:
+        """Return the value of an entry.
+
+        Raises:
+            ValueError: it is a ValueProblem or a ShapeError.
+        """
+        if not isinstance(text, Entry):
+            return text
+        entry = self.declared[text.key]
+        around = at_entry(self.around, text, self.findings)
+        plain = text.text.strip()
+        value: object
+        if entry.type.is_json:
+            found = _read_json(entry, text, self.findings)
+            value = as_array(found) if entry.type is ValueType.JSON_ARRAY else as_object(found)
+            if not value and not written.reads_empty:
+                raise Blank
+        elif entry.secret:
+            value = around.secret(plain, is_always_read=entry.name.startswith(_STATE_SECRETS))
+        elif entry.type.may_be_object and plain.startswith("{"):
+            value = _read_json(entry, text, self.findings)
+        else:
+            value = values.parse(entry, plain)
+        if written.read is not None:
+            return written.read(value, around)
+        if entry.model is not None and entry.kind is entry.model:
+            return build(entry.model, as_object(cast("JsonValue", value)))
+        if isinstance(type_, type) and issubclass(type_, StrEnum):
+            return type_(str(value))
+        return value
+
+
+def _no_notice(what: str, fix: str) -> None:
+    """Stand in until the property is known that a notice is about."""
+    del what, fix
+
+
+def report_missing(
+    entries: Mapping[str, Entry], blanks: Mapping[str, Entry], path: str, findings: Findings
+) -> None:
+    """Report required properties that are not set, or blank."""
+    for entry in TABLE.values():
+        if not entry.required or entry.name in entries:
+            continue
+        extractor = entries.get(EXTRACTOR)
+        if entry.name == _TABLE and extractor and names_file_dump(extractor.text.strip()):
+            continue  # without rows a dataset needs no name
+        if entry.name in blanks:
+            origin = blanks[entry.name].origin
+            findings.problem(entry.name, "is required and blank", entry.meaning, origin)
+        else:
+            typo = findings.likely_typos.get(entry.name)
+            fix = f"Is {typo.key} ({typo.origin}) meant? {entry.meaning}" if typo else entry.meaning
+            findings.problem(entry.name, "is required and not set", fix, Origin(path))
+
+
+def _report_problem(entry: Property, written: Entry, error: ValueError, findings: Findings) -> None:
+    if isinstance(error, ShapeError):
+        for what, fix in error.findings:
+            findings.problem(entry.name, what, fix, written.origin)
+    elif isinstance(error, values.ValueProblem):
+        text = shown(written, secret=entry.secret)
+        reason = f", which {error.what}" if error.what else ""
+        findings.problem(entry.name, f"is {text}{reason}", error.fix, written.origin)
+    else:
+        raise error
+
+
+def _note_plain(written: Entry, findings: Findings) -> None:
+    if not written.is_masked:  # else it came from the environment
+        findings.plain_secrets.setdefault(written.key, written.origin)
+
+
+def at_entry(around: Surroundings, written: Entry, findings: Findings) -> Surroundings:
+    """Return the surroundings whose notices and secrets are those of one entry."""
+    return replace(
+        around,
+        key=written.key,
+        plain=lambda: _note_plain(written, findings),
+        notice=lambda what, fix: findings.notice(written.key, what, fix, written.origin),
+    )
+
+
+def _read_json(entry: Property, written: Entry, findings: Findings) -> JsonValue:
+    try:
+        value, difference = parse(written.text)
+    except JsonError as error:
+        fix = _JSON_FIX
+        if error.has_inner_quote:
+            fix = _YAML_QUOTE_FIX if written.origin.path.endswith(_YAML) else _QUOTE_FIX
+        origin = written.origin_of_line(error.line)
+        findings.problem(entry.name, f"is no JSON: {error.reason}", fix, origin)
+        raise ShapeError from error
+    if difference:
+        fix = _BACKSLASH_FIX if "backslash" in difference else ""
+        findings.notice(entry.name, difference, fix, written.origin)
+    if _BROKEN_PATH.search(written.text):
+        what = "has a path whose backslashes were read as line breaks or tabs"
+        findings.notice(entry.name, what, _BACKSLASH_FIX, written.origin)
+    return value
+
+
+def _report_support(
+    entry: Property, written: Entry, findings: Findings, *, is_default: bool
+) -> None:
+    """Report a value that differs from the default and does not have its effect."""
+    if is_default:
+        return
+    if entry.support is Support.REFUSED:
+        findings.problem(entry.name, "is not supported", entry.meaning, written.origin)
+    elif entry.support is Support.INTERNAL:
+        findings.notice(entry.name, "is set by planning; the value is ignored", "", written.origin)
+    elif entry.name in _NOTED:
+        findings.notice(entry.name, "has no effect", entry.meaning, written.origin)
+    elif entry.support is Support.NO_EFFECT and entry.name not in _LABELS:
+        findings.without_effect.append(entry.name)

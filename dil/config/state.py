@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
 from dil.config.findings import Findings
-from dil.config.job_paths import path_of
+from dil.config.surroundings import path_of
 from dil.config.values import ValueProblem, duration_ms
 from dil.model.database_address import DatabaseAddress, Server
 from dil.model.job import DAY_MS, StateSpec
@@ -30,8 +30,8 @@ from dil.model.section import (
     prop,
 )
 from dil.model.suggestions import suggestion
-from dil.spi.file_systems import FileSystemsSection
-from dil.spi.reading import ShapeError, Surroundings, as_object
+from dil.sections.file_systems import FileSystemsSection
+from dil.sections.reading import ShapeError, Surroundings, as_object
 from dil.storage.locations import PathError, is_local, local_path
 
 DEFAULT_STATE_FOLDER = ".dil"
@@ -44,19 +44,21 @@ _EXAMPLES = {
     Server.POSTGRESQL: "postgresql://db.example.com:5432/dil",
     Server.MYSQL: "mysql://db.example.com:3306/dil",
 }
-# behaviour.md says nothing; the defaults are those of properties.yaml.
-_RETENTION = {"state.store": 90 * DAY_MS, "publish.dir": 731 * DAY_MS, "log": 30 * DAY_MS}
+RETENTION, STATE, PUBLISHED, LOG = "ms.retention", "state.store", "publish.dir", "log"
+ASIDE = "aside"
+_RETAINED = (STATE, PUBLISHED, LOG, ASIDE)
+# What no period is given for is kept; properties.yaml has others, and DIL never acted on them.
+_RETENTION = {STATE: 90 * DAY_MS}
 
 
-def _retention(value: JsonValue, around: Surroundings) -> dict[str, int]:
+def _retention(value: JsonValue, _around: Surroundings) -> dict[str, int]:
     """Return the periods in milliseconds; members that are left out keep their default."""
-    del around
     periods, findings = dict(_RETENTION), []
     for name, text in as_object(value).items():
-        if name not in periods:
-            known = f"Known members: {', '.join(periods)}."
+        if name not in _RETAINED:
+            known = f"Known members: {', '.join(_RETAINED)}."
             findings.append(
-                (f'has the unknown member "{name}"', suggestion(name, periods) or known)
+                (f'has the unknown member "{name}"', suggestion(name, _RETAINED) or known)
             )
             continue
         try:
@@ -77,13 +79,24 @@ _Retention: TypeAlias = Annotated[
         ValueType.JSON_OBJECT,
         read=_retention,
         members=(
+            (STATE, "ISO duration", "Age of what `dil state prune` deletes; P90D if left out."),
             (
-                "state.store",
+                PUBLISHED,
                 "ISO duration",
-                "Age of what `dil state prune` deletes; P90D if left out.",
+                "Age of published files that `dil state expire` deletes; kept if left out.",
             ),
-            ("publish.dir", "ISO duration", "Without effect: published data is never deleted."),
-            ("log", "ISO duration", "Without effect."),
+            (
+                LOG,
+                "ISO duration",
+                "Age of runs whose rows, failures and reports `dil state prune` deletes; as "
+                "`state.store` if left out.",
+            ),
+            (
+                ASIDE,
+                "ISO duration",
+                "Age of copies of withdrawn files, of rows that were put aside or refused, and of "
+                "records of requests that `dil state prune` deletes; kept if left out.",
+            ),
         ),
     ),
 ]
@@ -174,12 +187,12 @@ class StateSection(Section):
         identity=False,
     )
     retention: _Retention = prop(
-        "ms.retention",
-        "How long state, data and logs are wanted. Nothing is deleted by a run: its "
-        "`state.store` (P90D unless given) is what `dil state prune` goes by, the other "
-        "members have no effect.",
+        RETENTION,
+        "How long state, published files and records of runs are wanted. Nothing is deleted by a "
+        "run: `dil state prune` goes by `state.store`, `log` and `aside`, `dil state expire` by "
+        "`publish.dir`.",
         default_factory=_RETENTION.copy,
-        example='{"state.store": "P90D"}',
+        example='{"state.store": "P90D", "publish.dir": "P731D", "log": "P30D", "aside": "P90D"}',
         scope=Scope.JOB,
         identity=False,
     )

@@ -5,36 +5,41 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dil.config.catalog import CatalogSection
-from dil.config.conversion import ConversionSection
 from dil.config.date_patterns import LintSection
-from dil.config.delimited import CsvSection
-from dil.config.derived_fields import DerivedSection
 from dil.config.egress import EgressSection, ProgressSection
-from dil.config.encryption import EncryptionSection
-from dil.config.extraction import ExtractionSection
+from dil.config.event_time import EventTimeSection
+from dil.config.grace import GraceSection
 from dil.config.identity import DatasetSection, JobSection
-from dil.config.master_passwords import SecretsSection
 from dil.config.merging import MergingSection
-from dil.config.paging import PagingSection
-from dil.config.parameters import ParametersSection
-from dil.config.preprocessing import DumpSection, PreprocessingSection
-from dil.config.property import Group, Property
+from dil.config.preprocessing import PreprocessingSection
+from dil.config.property import Group, Property, properties_of
 from dil.config.publishing import PublishingSection
 from dil.config.running import EventsSection, ExecutionSection
-from dil.config.schema import SchemaSection
-from dil.config.secondary import SecondarySection
-from dil.config.sections import properties_of
 from dil.config.state import StateSection
+from dil.config.surroundings import SecretsSection
 from dil.config.tables import TablesSection
-from dil.config.timelabels_section import TimelabelsSection
+from dil.config.timelabels import TimelabelsSection
 from dil.config.timeseries import TimeseriesSection
 from dil.config.warehouse import WarehouseSection
 from dil.config.watermarks import PlanningSection
 from dil.config.writing import WritingSection
 from dil.model.section import Section
-from dil.spi.file_systems import FileSystemsSection
+from dil.sections.conversion import (
+    ConversionSection,
+    DerivedSection,
+    EncryptionSection,
+    NormalizerSection,
+    RangesSection,
+    ValidationSection,
+)
+from dil.sections.extraction import CsvSection, DumpSection, ExtractionSection
+from dil.sections.file_systems import FileSystemsSection
+from dil.sections.paging import PagingSection
+from dil.sections.parameters import ParametersSection
+from dil.sections.schema import SchemaSection
+from dil.sections.secondary import SecondarySection
+from dil.sections.source import SourceSection
 from dil.spi.registry import built_in_sections
-from dil.spi.source import SourceSection
 
 
 def _group(slug: str, title: str, *sections: type[Section]) -> Group:
@@ -50,10 +55,12 @@ GROUPS: tuple[Group, ...] = (
         "planning",
         "Watermarks and work units",
         PlanningSection,
+        GraceSection,
         SecondarySection,
         ProgressSection,
     ),
     _group("timelabels", "Timelabels", TimelabelsSection),
+    _group("event-time", "Event time and late rows", EventTimeSection),
     _group("source", "Source and connection", SourceSection),
     _group("http", "HTTP"),
     _group("paging", "Parameters, paging and sessions", ParametersSection, PagingSection),
@@ -68,7 +75,15 @@ GROUPS: tuple[Group, ...] = (
         DerivedSection,
     ),
     _group("schema", "Schema", SchemaSection),
-    _group("conversion", "Conversion", ConversionSection, LintSection),
+    _group(
+        "conversion",
+        "Conversion",
+        ConversionSection,
+        LintSection,
+        NormalizerSection,
+        ValidationSection,
+        RangesSection,
+    ),
     _group("writing", "Writing files", WritingSection),
     _group("publishing", "Publishing", PublishingSection),
     _group("file-systems", "File systems", FileSystemsSection),

@@ -15,10 +15,8 @@ from typing import Annotated
 from dil.config.egress import progress_key
 from dil.config.findings import Findings
 from dil.config.identity import NAMESPACE, DatasetSection
-from dil.config.preprocessing import is_file_dump
-from dil.config.schema import SchemaSection
 from dil.config.state import DEFAULT_STATE_FOLDER, SERVER_KINDS, StateSection
-from dil.config.timelabels_section import COLUMN, TimelabelsSection
+from dil.config.timelabels import COLUMN, TimelabelsSection
 from dil.config.warehouse import URL, WarehouseSection
 from dil.model.destination import TableFormat, TableSpec
 from dil.model.properties import Properties
@@ -26,6 +24,8 @@ from dil.model.schema import Column, EnumType, Primitive
 from dil.model.secret import SecretUrl
 from dil.model.section import ONE_OF, Scope, SecretText, Section, Texts, prop
 from dil.model.suggestions import quote
+from dil.sections.extraction import ExtractionSection
+from dil.sections.schema import SchemaSection
 from dil.storage.locations import PathError, any_path, is_local, local_path
 
 FORMAT, FIELDS = "ms.table.format", "ms.table.partition.fields"
@@ -184,7 +184,7 @@ def check_rows_apart(values: Properties, findings: Findings) -> None:
     """Check the columns by which rows are kept apart, in folders or by timelabel."""
     names = values.section(TablesSection).partition_fields
     label = values.section(TimelabelsSection).column
-    if is_file_dump(values):
+    if values.section(ExtractionSection).is_file_dump:
         for key in (key for key, given in ((FIELDS, names), (COLUMN, label)) if given):
             findings.problem(
                 key,

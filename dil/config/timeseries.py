@@ -11,7 +11,7 @@ from dil.config.findings import Findings
 from dil.config.identity import TABLE
 from dil.config.publishing import MODE, PublishingSection
 from dil.config.tables import TablesSection
-from dil.config.timelabels_section import SCHEDULE, TimelabelsSection
+from dil.config.timelabels import SCHEDULE, TimelabelsSection
 from dil.config.warehouse import OPERATION, URL, WarehouseSection, is_timeseries
 from dil.model.destination import MAX_PARTITIONS, Operation, Physical, TableFormat
 from dil.model.job import PublishingSpec, PublishMode

@@ -7,13 +7,13 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from dil.config.java_names import current_name
 from dil.config.property import Property
 from dil.model.rate import RateLimit
 from dil.model.section import ValueType
-from dil.model.suggestions import ZONE_FIX, known_words
+from dil.model.suggestions import known_words
+from dil.spi.registry import current_name
 from dil.storage.locations import PathError, check_file_system
-from dil.text.zones import zone_of_text
+from dil.text.zones import zone_fix, zone_of_text
 
 _REGEX_FIX = r"Write a Java regular expression; in .conf files a backslash of it is written \\."
 _INT_BOUNDS = (-(2**31), 2**31 - 1)
@@ -46,45 +46,16 @@ def parse(entry: Property, text: str) -> object:
 
 
 def _integer(entry: Property, text: str) -> int:
-    number = whole_number(entry, text)
-    number = entry.special.get(number, number)
-    lowest, highest = _bounds(entry)
-    if not lowest <= number <= highest:
-        raise out_of_bounds(entry)
-    return number
-
-
-def whole_number(entry: Property, text: str) -> int:
-    """Return an int or long; the bounds that a property has of its own are not checked.
-
-    Raises:
-        ValueProblem: the text is none.
-    """
+    bounds = _INT_BOUNDS if entry.type is ValueType.INT else _LONG_BOUNDS
+    lowest = bounds[0] if entry.low is None else entry.low
+    highest = bounds[1] if entry.high is None else entry.high
+    allowed = f"Allowed: {lowest} to {highest}."
     if not _INTEGER.fullmatch(text):
-        raise ValueProblem("is no whole number", _range_text(entry))
-    number = int(text)
-    lowest, highest = _INT_BOUNDS if entry.type is ValueType.INT else _LONG_BOUNDS
+        raise ValueProblem("is no whole number", allowed)
+    number = entry.special.get(int(text), int(text))
     if not lowest <= number <= highest:
-        raise out_of_bounds(entry)
+        raise ValueProblem("is out of bounds", allowed)
     return number
-
-
-def out_of_bounds(entry: Property) -> ValueProblem:
-    """Return the problem of a number that is too small or too large for its property."""
-    return ValueProblem("is out of bounds", _range_text(entry))
-
-
-def _bounds(entry: Property) -> tuple[int, int]:
-    lowest, highest = _INT_BOUNDS if entry.type is ValueType.INT else _LONG_BOUNDS
-    return (
-        lowest if entry.low is None else entry.low,
-        highest if entry.high is None else entry.high,
-    )
-
-
-def _range_text(entry: Property) -> str:
-    lowest, highest = _bounds(entry)
-    return f"Allowed: {lowest} to {highest}."
 
 
 def _boolean(entry: Property, text: str) -> bool:
@@ -99,15 +70,15 @@ def _word(entry: Property, text: str) -> str:
     """Return the allowed word that a text means, in the table's spelling.
 
     Raises:
-        ValueProblem: no such word, or one that is not supported yet.
+        ValueProblem: no such word, or one of Gobblin's that is nothing here.
     """
     by_lower = {known.lower(): known for known in entry.words}
     wanted = current_name(text).lower()
     found = by_lower.get(wanted)
     if found is not None:
         return found
-    if wanted in {later.lower() for later in entry.later_words}:
-        raise ValueProblem("is not supported yet", f"Use one of: {', '.join(entry.words)}.")
+    if wanted in {later.lower() for later in entry.refused_words}:
+        raise ValueProblem("is not supported", f"Use one of: {', '.join(entry.words)}.")
     raise ValueProblem("", known_words(text, entry.words))
 
 
@@ -117,11 +88,13 @@ def _items(entry: Property, text: str) -> tuple[str, ...]:
 
 
 def _patterns(entry: Property, text: str) -> tuple[str, ...]:
-    from dil.text.joda import compile_pattern  # here and below: few jobs have any
+    from dil.text.joda import ISO, compile_pattern  # here and below: few jobs have any
     from dil.text.joda_mistakes import pattern_fix
 
-    patterns = _items(entry, text)
+    patterns = tuple(ISO if each.lower() == ISO else each for each in _items(entry, text))
     for pattern in patterns:
+        if pattern == ISO:
+            continue
         try:
             compile_pattern(pattern)
         except ValueError as error:
@@ -149,7 +122,7 @@ def _zone(entry: Property, text: str) -> str:
     try:
         return zone_of_text(text)
     except ValueError as error:
-        raise ValueProblem("is no known time zone", ZONE_FIX) from error
+        raise ValueProblem("is no known time zone", zone_fix(text)) from error
 
 
 def _charset(entry: Property, text: str) -> str:
@@ -232,5 +205,6 @@ _READERS: Mapping[ValueType, Callable[[Property, str], object]] = {
     ValueType.OCTAL: _octal,
     ValueType.FILE_SYSTEM: _file_system,
     ValueType.DURATION: _duration_ms,
+    ValueType.DURATION_OR_OBJECT: _duration_ms,
     ValueType.RATE: _rate,
 }

@@ -169,7 +169,7 @@ def _check_names(engine: str, schema: str, table: str, findings: Findings) -> No
 
 
 def _note_unused(values: Properties, findings: Findings) -> None:
-    """Say what has no effect without a database; one that could not be read was told before."""
+    """Say what has no effect without a database; one that could not be read was reported before."""
     section = values.section(WarehouseSection)
     if section.url is not None:
         return

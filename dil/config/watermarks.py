@@ -13,7 +13,6 @@ from typing import Annotated, TypeAlias
 
 from annotated_types import Ge, Le
 
-from dil.config.lenient_json import JsonError, parse
 from dil.model.job import PlanningSpec
 from dil.model.json import JsonValue, as_text, compact
 from dil.model.section import (
@@ -31,8 +30,9 @@ from dil.model.section import (
     prop,
 )
 from dil.model.suggestions import known_words, suggestion
-from dil.spi.reading import Finding, ShapeError, Surroundings, as_array, as_object, is_scalar
+from dil.sections.reading import Finding, ShapeError, Surroundings, as_array, as_object, is_scalar
 from dil.text.instants import INSTANT_FIX, Instant, InstantError, parse_instant
+from dil.text.lenient_json import JsonError, parse
 
 WATERMARK, PARTITION = "ms.watermark", "ms.work.unit.partition"
 WORDS = ("none", "hourly", "daily", "weekly", "monthly", "yearly")

@@ -11,13 +11,11 @@ from typing import Annotated, Literal
 
 from annotated_types import Ge, Le
 
-from dil.config.conversion import ConversionSection
 from dil.config.findings import Findings
 from dil.config.identity import DatasetSection
-from dil.config.preprocessing import dump_name, is_file_dump
-from dil.config.schema import SchemaSection
+from dil.config.preprocessing import dump_name
 from dil.config.tables import TablesSection, check_doubles, is_of_files
-from dil.config.timelabels_section import SCHEDULE, TimelabelsSection
+from dil.config.timelabels import SCHEDULE, TimelabelsSection
 from dil.model.destination import TableFormat
 from dil.model.job import Blocks, OutputFormat, PathType, WritingSpec
 from dil.model.properties import Properties
@@ -37,6 +35,9 @@ from dil.model.section import (
     prop,
 )
 from dil.model.suggestions import known_words, quote
+from dil.sections.conversion import ConversionSection
+from dil.sections.extraction import ExtractionSection
+from dil.sections.schema import SchemaSection
 from dil.storage.locations import is_local
 
 FORMAT, PATH_TYPE = "writer.output.format", "writer.file.path.type"
@@ -47,7 +48,7 @@ _KNOWN = ("_dil_run_id", "_dil_signature", "_dil_extracted_at", "_timelabel")
 _CHECKSUM_BYTES = 512
 _FormatWord = Annotated[
     Literal["AVRO", "PARQUET", "ORC", "JSON", "CSV", "OTHER"],
-    Written(ValueType.ENUM, later_words=("PROTOBUF", "TXT")),
+    Written(ValueType.ENUM, refused_words=("PROTOBUF", "TXT")),
 ]
 
 
@@ -166,10 +167,12 @@ class WritingSection(Section):
     )
     writer_partitioner_class: Text = prop(
         "writer.partitioner.class",
-        "Gobblin's row partitioner.",
+        "Gobblin's Java class that spreads rows over folders, which does not run here. Use "
+        "`ms.publish.layout=timelabel`, or `ms.table.partition.fields` of Delta and Iceberg "
+        "tables.",
         default="",
         scope=Scope.TASK,
-        support=Support.LATER,
+        support=Support.REFUSED,
     )
     writer_destination_type: Annotated[Literal["HDFS"], ONE_OF] = prop(
         "writer.destination.type",
@@ -275,7 +278,7 @@ def check_writing(values: Properties, final_dir: str, findings: Findings) -> Non
 def _check_format(section: WritingSection, values: Properties, findings: Findings) -> None:
     """Refuse files that the table cannot have which rows are published to."""
     table = values.section(TablesSection).format
-    if table is TableFormat.FILES or is_file_dump(values):
+    if table is TableFormat.FILES or values.section(ExtractionSection).is_file_dump:
         return
     if FORMAT in values.explicit and section.format is not OutputFormat.PARQUET:
         findings.problem(
@@ -293,7 +296,7 @@ def _check_format(section: WritingSection, values: Properties, findings: Finding
 
 def _check_system_columns(section: WritingSection, values: Properties, findings: Findings) -> None:
     names = section.system_columns
-    if names and is_file_dump(values):
+    if names and values.section(ExtractionSection).is_file_dump:
         findings.problem(
             _SYSTEM,
             "is about rows, and files are dumped as they are",
@@ -328,13 +331,10 @@ def _check_ownership(section: WritingSection, final_dir: str, findings: Findings
             "Leave it out.",
         )
         return
-    # Imported here: few jobs have either.
-    from grp import getgrnam
-    from pwd import getpwnam
+    from pwd import getpwnam  # imported here: few jobs have an owner
 
-    is_root = os.geteuid() == 0
     try:
-        if owner and getpwnam(owner).pw_uid != os.geteuid() and not is_root:
+        if owner and getpwnam(owner).pw_uid != os.geteuid() and os.geteuid() != 0:
             findings.problem(
                 _OWNER,
                 f"is {quote(owner)}, and only root may give files away",
@@ -342,14 +342,19 @@ def _check_ownership(section: WritingSection, final_dir: str, findings: Findings
             )
     except KeyError:
         findings.problem(_OWNER, f"is {quote(owner)}, who is no user here", "Name one that exists.")
+    if group and (found := group_problem(group)):
+        findings.problem(_GROUP, *found)
+
+
+def group_problem(group: str) -> tuple[str, str] | None:
+    """Return why files of this machine cannot be given to a group, and what to do."""
+    from grp import getgrnam
+
     try:
-        if group and getgrnam(group).gr_gid not in (*os.getgroups(), os.getegid()) and not is_root:
-            findings.problem(
-                _GROUP,
-                f"is {quote(group)}, which the user who runs the job is not in",
-                "Name a group of that user, or add the user to it.",
-            )
+        number = getgrnam(group).gr_gid
     except KeyError:
-        findings.problem(
-            _GROUP, f"is {quote(group)}, which is no group here", "Name one that exists."
-        )
+        return f"is {quote(group)}, which is no group here", "Name one that exists."
+    if os.geteuid() == 0 or number in {*os.getgroups(), os.getegid()}:
+        return None
+    what = f"is {quote(group)}, which the user who runs the job is not in"
+    return what, "Name a group of that user, or add the user to it."

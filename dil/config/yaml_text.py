@@ -12,10 +12,10 @@ import yaml
 
 from dil.config.entry import Entry
 from dil.config.findings import Findings
-from dil.config.lenient_json import JsonError, from_node
 from dil.config.table import TABLE, lookup
 from dil.errors import Origin
 from dil.model.json import as_text, compact
+from dil.text.lenient_json import JsonError, from_node
 
 _FIX = "Write one `key: value` per line, each key once; quote texts with special characters."
 # Aliases of aliases can stand for more than a machine has room for.
@@ -67,17 +67,14 @@ def _entries(prefix: str, node: yaml.MappingNode, path: str, findings: Findings)
     for name, value in node.value:
         origin = Origin(path, name.start_mark.line + 1)
         key = f"{prefix}{name.value}"
-        if isinstance(value, yaml.MappingNode) and _is_nested(key):
+        is_prefix = lookup(key) is None and any(name.startswith(f"{key}.") for name in TABLE)
+        if is_prefix and isinstance(value, yaml.MappingNode):
             yield from _entries(f"{key}.", value, path, findings)
             continue
         try:
             yield Entry(key, _text(key, value), origin)
         except JsonError as error:
             findings.problem(key, error.reason, _FIX, Origin(path, error.line + 1))
-
-
-def _is_nested(key: str) -> bool:
-    return lookup(key) is None and any(name.startswith(f"{key}.") for name in TABLE)
 
 
 def _text(key: str, node: yaml.Node) -> str:

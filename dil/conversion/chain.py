@@ -20,9 +20,10 @@ from dil.conversion.ranges import RangeGenerator
 from dil.conversion.typed_rows import TypedRows
 from dil.errors import DilError, PluginFailureError
 from dil.model.job import ClassRef
+from dil.model.path import MISSING
 from dil.spi.converter import Converter, ConverterContext, PageFacts
-from dil.spi.extractor import MISSING, Page
-from dil.spi.messages import shortened
+from dil.spi.extractor import Page
+from dil.spi.plugin_failures import plugin_failure
 from dil.spi.rejects import NoRejects, Rejects
 
 _NO_PAGE = PageFacts(Page(iter(()), lambda _path: MISSING), {})
@@ -152,7 +153,4 @@ def _guarded(
 
 
 def _failure(name: str, error: Exception) -> PluginFailureError:
-    return PluginFailureError(
-        f"converter {name} failed: {type(error).__name__}: {shortened(str(error))}",
-        "Run again with -v to see where; the converter's author can tell what it means.",
-    )
+    return plugin_failure(f"converter {name} failed", error)

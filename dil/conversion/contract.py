@@ -194,21 +194,33 @@ def dataset_contract(context: ConverterContext) -> Converter | None:
 def extraction_of(job: Job, known_schema: str = "") -> ExtractionSpec:
     """Return how an extractor is to read the rows of a job; ``known_schema`` is RunContext's.
 
-    Under a contract JSON is read without the given schema: only so is every member seen and can
-    one unfit value be told from the rows around it. ``source_contract`` brings the types back.
+    Under a contract JSON is read without the given schema: only so is every member seen, and one
+    unfit value kept apart from the rows around it. ``source_contract`` brings the types back.
 
     Columns that the dataset has as text are read as the text of the source: as numbers first,
-    ``1e0`` would come as ``1``. With converters between, nobody knows which column is which.
+    ``1e0`` would come as ``1``. Keys are: whether a number came beside texts, or in a run before
+    there were any, its row is the same. With converters between, nobody knows which column is
+    which.
     """
+    extraction = replace(job.extraction, key_columns=_key_columns(job))
     if not _reads_freely(job):
-        if job.extraction.output_schema or job.conversion.converters:
-            return job.extraction
+        if extraction.output_schema or job.conversion.converters:
+            return extraction
         known = _known_fields(known_schema)
         texts = frozenset(each.name for each in known if pa.types.is_string(each.type))
         made_up = {field.name.lower() for field in job.conversion.derived_fields}
         names = frozenset(each.name for each in known if each.name.lower() not in made_up)
-        return replace(job.extraction, text_columns=texts, known_columns=names)
-    return replace(job.extraction, output_schema=None)
+        return replace(extraction, text_columns=texts, known_columns=names)
+    return replace(extraction, output_schema=None)
+
+
+def _key_columns(job: Job) -> frozenset[str] | None:
+    """Return the columns of the source that rows are told apart by, None where it may be any."""
+    keys = frozenset(job.extraction.primary_keys)
+    if keys and job.conversion.converters:
+        return None
+    made = (each for each in job.conversion.derived_fields if each.name in keys)
+    return keys.union(each.formula.source for each in made)
 
 
 def _known_fields(known_schema: str) -> tuple[pa.Field, ...]:

@@ -19,9 +19,9 @@ from dil.conversion.texts import text_of
 from dil.errors import ConfigError
 from dil.model.arrow import TYPE_KEY
 from dil.model.json import JsonValue, as_text
+from dil.model.path import Missing
 from dil.model.settings import DerivedField
 from dil.spi.converter import Converter, ConverterContext, PageFacts
-from dil.spi.extractor import Missing
 from dil.text.instants import InstantError, parse_instant
 
 _KEY = "ms.derived.fields"

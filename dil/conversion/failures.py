@@ -16,26 +16,13 @@ from dil.conversion.containers import positions
 from dil.errors import ConversionError
 from dil.spi.rejects import RejectedRow
 
-_HINT_LENGTH = 29
+_HINT_LENGTH = 35
 _FIX = "Correct the source or the column's type in ms.output.schema."
 _DROP = "To put such rows aside instead, raise converter.avro.max.conversion.failures."
 # Shapes of text that can mean only one thing, and the pattern that reads it.
-_PATTERNS = {
-    "9999-99-99": "yyyy-MM-dd",
-    "99999999": "yyyyMMdd",
-    "9999-99-99 99:99": "yyyy-MM-dd HH:mm",
-    "9999-99-99 99:99:99": "yyyy-MM-dd HH:mm:ss",
-    "9999-99-99a99:99:99": "yyyy-MM-dd'T'HH:mm:ss",
-    "9999-99-99a99:99:99.999": "yyyy-MM-dd'T'HH:mm:ss.SSS",
-    "9999-99-99a99:99:99a": "yyyy-MM-dd'T'HH:mm:ssZZ",
-    "9999-99-99a99:99:99.999a": "yyyy-MM-dd'T'HH:mm:ss.SSSZZ",
-    "9999-99-99a99:99:99+99:99": "yyyy-MM-dd'T'HH:mm:ssZZ",
-    "9999-99-99a99:99:99-99:99": "yyyy-MM-dd'T'HH:mm:ssZZ",
-    "9999-99-99a99:99:99.999+99:99": "yyyy-MM-dd'T'HH:mm:ss.SSSZZ",
-    "9999-99-99a99:99:99.999-99:99": "yyyy-MM-dd'T'HH:mm:ss.SSSZZ",
-    "99:99": "HH:mm",
-    "99:99:99": "HH:mm:ss",
-}
+_PATTERNS = {"9999-99-99": "yyyy-MM-dd", "99999999": "yyyyMMdd"}
+_ISO_SHAPE = re.compile(r"(?:9999-99-99([a ]))?99:99(:99(?:\.(9+))?)?(a|[+-]99(?::?99)?)?")
+_MILLI_DIGITS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +30,14 @@ class Reason:
     """Why values could not be converted.
 
     ``pattern_property`` is the property that says how such text is read, if there is one, and
-    ``tried`` the patterns that it holds.
+    ``tried`` the patterns that it holds. ``exact`` are the shapes of texts that were read without
+    any pattern.
     """
 
     text: str
     pattern_property: str = ""
     tried: tuple[str, ...] = ()
+    exact: re.Pattern[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,11 +128,33 @@ class RowFailures:
 def _fix(reason: Reason, shape: str) -> str:
     if not reason.pattern_property:
         return _FIX
-    if _PATTERNS.get(shape) in reason.tried:
+    iso = _ISO_SHAPE.fullmatch(shape)
+    pattern = _pattern_of(iso) if iso else _PATTERNS.get(shape)
+    if pattern is None:
+        return (
+            f"Set {reason.pattern_property} to the pattern of the source's text, in Joda letters."
+        )
+    if pattern in reason.tried or (reason.exact and reason.exact.fullmatch(shape)):
         return _FIX  # it is of the right form and names no date or time that exists
-    if shape in _PATTERNS:
-        return f"Set {reason.pattern_property}={_PATTERNS[shape]}."
-    return f"Set {reason.pattern_property} to the pattern of the source's text, in Joda letters."
+    loss = _loss_of(iso, reason.pattern_property) if iso else ""
+    return f"Set {reason.pattern_property}={pattern}{loss}."
+
+
+def _pattern_of(iso: re.Match[str]) -> str:
+    """Return the pattern that reads texts of a shape of ISO 8601."""
+    between, seconds, fraction, offset = iso.groups()
+    day = {"a": "yyyy-MM-dd'T'", " ": "yyyy-MM-dd ", None: ""}[between]
+    digits = f".{'S' * len(fraction)}" if fraction else ""
+    return f"{day}HH:mm{':ss' if seconds else ''}{digits}{'ZZ' if offset else ''}"
+
+
+def _loss_of(iso: re.Match[str], pattern_property: str) -> str:
+    """Return what the pattern cuts off, and how to keep it."""
+    if pattern_property.endswith(".date.format"):
+        return ", which cuts the time off, or declare the column as timestamp"
+    if len(iso[3] or "") > _MILLI_DIGITS:
+        return ", which cuts the digits after the milliseconds, or declare the column as string"
+    return ""
 
 
 class FailureBudget:

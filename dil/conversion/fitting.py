@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from dil.conversion.failures import Reason, RowFailures
 from dil.model.exact_decimals import exact_cast
+from dil.model.number_texts import texts_of_numbers
 from dil.model.widening import is_number
 
 _INTEGER_TEXT = r"^-?(0|[1-9][0-9]*)$"
@@ -31,7 +32,7 @@ class Fitting:
     ``declared`` says that a person wrote the known types: numbers may be rounded into float and
     double, and a text may be any form of its number. ``keys`` are columns by which rows are told
     apart: there a text never becomes a number, since rows of two texts would become one.
-    ``unknown`` is told of members of records that are not in the schema and hold values.
+    ``unknown`` is called with members of records that are not in the schema and hold values.
     """
 
     def __init__(
@@ -137,7 +138,7 @@ def fit_leaf(array: pa.Array, target: pa.DataType, *, declared: bool = False) ->
     if source == target:
         return array
     if pa.types.is_string(target):
-        return _cast(array, target)
+        return texts_of_numbers(array) if is_number(source) else _cast(array, target)
     if is_number(source) and is_number(target):
         return _numbers(array, target, rounds=declared)
     if pa.types.is_string(source):
@@ -171,7 +172,7 @@ def _from_text(array: pa.Array, target: pa.DataType, *, declared: bool) -> pa.Ar
     numbers = _cast(pc.if_else(pc.match_substring_regex(array, pattern), array, None), target)
     if declared:
         return numbers
-    is_same = pc.equal(_cast(numbers, pa.string()), array)
+    is_same = pc.equal(texts_of_numbers(numbers), array)
     return pc.if_else(pc.fill_null(is_same, fill_value=False), numbers, None)
 
 

@@ -19,7 +19,7 @@ from dil.errors import ConversionError
 from dil.model.arrow import TYPE_KEY
 from dil.model.widening import widened_word, wider_flat
 
-Part = tuple[pa.Field, pa.Array]
+FieldArray = tuple[pa.Field, pa.Array]
 
 
 def joined(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
@@ -38,7 +38,7 @@ def joined(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
     return pa.RecordBatch.from_struct_array(array)
 
 
-def _joined(parts: Sequence[Part], path: str) -> Part:
+def _joined(parts: Sequence[FieldArray], path: str) -> FieldArray:
     """Return the parts of one column as one."""
     telling = [part for part in parts if part[1].null_count < len(part[1])] or list(parts[:1])
     field = telling[0][0].with_nullable(any(field.nullable for field, _ in parts))
@@ -62,7 +62,7 @@ def _as(array: pa.Array, kind: pa.DataType) -> pa.Array:
     return array if array.type == kind else pa.nulls(len(array), kind)
 
 
-def _is_record(part: Part) -> bool:
+def _is_record(part: FieldArray) -> bool:
     """Return whether a part holds records; ``{}`` alone is taken for a map without entries."""
     _, array = part
     if pa.types.is_map(array.type):
@@ -70,7 +70,7 @@ def _is_record(part: Part) -> bool:
     return bool(pa.types.is_struct(array.type))
 
 
-def _joined_records(parts: Sequence[Part], path: str) -> pa.Array:
+def _joined_records(parts: Sequence[FieldArray], path: str) -> pa.Array:
     members = [members_of(array) if pa.types.is_struct(array.type) else {} for _, array in parts]
     columns: list[pa.Array] = []
     fields: list[pa.Field] = []
@@ -85,14 +85,14 @@ def _joined_records(parts: Sequence[Part], path: str) -> pa.Array:
     return records(columns, fields, _nulls(parts))
 
 
-def _joined_lists(parts: Sequence[Part], path: str) -> pa.Array:
+def _joined_lists(parts: Sequence[FieldArray], path: str) -> pa.Array:
     field, items = _joined([_items(array) for _, array in parts], f"{path}[]")
     return pa.ListArray.from_arrays(
         _offsets(parts), items, type=pa.list_(field.with_name("item")), mask=_nulls(parts)
     )
 
 
-def _joined_maps(parts: Sequence[Part], path: str) -> pa.Array:
+def _joined_maps(parts: Sequence[FieldArray], path: str) -> pa.Array:
     field, items = _joined([_items(array) for _, array in parts], f"{path}.*")
     keys = [keys_of(array) for _, array in parts if pa.types.is_map(array.type)]
     return pa.MapArray.from_arrays(
@@ -104,7 +104,7 @@ def _joined_maps(parts: Sequence[Part], path: str) -> pa.Array:
     )
 
 
-def _items(array: pa.Array) -> Part:
+def _items(array: pa.Array) -> FieldArray:
     """Return the items of lists or maps; of an array of another type, all null, there are none."""
     if pa.types.is_map(array.type):
         return array.type.item_field, items_of(array)
@@ -113,7 +113,7 @@ def _items(array: pa.Array) -> Part:
     return pa.field("item", pa.null()), pa.nulls(0)
 
 
-def _offsets(parts: Sequence[Part]) -> pa.Array:
+def _offsets(parts: Sequence[FieldArray]) -> pa.Array:
     lengths = pa.concat_arrays(
         [pa.array([0], pa.int32()), *(_lengths(array) for _, array in parts)]
     )
@@ -126,11 +126,13 @@ def _lengths(array: pa.Array) -> pa.Array:
     return pa.repeat(pa.scalar(0, pa.int32()), len(array))
 
 
-def _nulls(parts: Sequence[Part]) -> pa.Array:
+def _nulls(parts: Sequence[FieldArray]) -> pa.Array:
     return pa.concat_arrays([array.is_null() for _, array in parts])
 
 
-def _joined_flat(parts: Sequence[Part], telling: Sequence[Part], path: str) -> Part:
+def _joined_flat(
+    parts: Sequence[FieldArray], telling: Sequence[FieldArray], path: str
+) -> FieldArray:
     if any(pa.types.is_nested(array.type) for _, array in telling):
         raise ConversionError(
             f'column "{path}" holds records or lists in some rows and plain values in others',

@@ -13,10 +13,10 @@ import pyarrow as pa
 from dil.conversion.containers import records
 from dil.conversion.grouping import Grouping, Groups
 from dil.conversion.nesting import as_lists, as_maps, conformed
-from dil.conversion.section import NormalizerSection
 from dil.errors import ConversionError
 from dil.model.arrow import raw_schema
 from dil.model.schema import ArrayType, Column, MapType, RecordType, Schema
+from dil.sections.conversion import NormalizerSection
 from dil.spi.converter import Converter, ConverterContext, PageFacts
 
 _TARGET = "ms.target.schema"

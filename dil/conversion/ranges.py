@@ -9,10 +9,10 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from dil.conversion.section import RangesSection
 from dil.conversion.texts import text_of
 from dil.model.arrow import raw_schema
 from dil.model.schema import Schema
+from dil.sections.conversion import RangesSection
 from dil.spi.converter import Converter, ConverterContext, PageFacts
 
 

@@ -10,8 +10,7 @@ import pyarrow.compute as pc
 from dil.conversion.texts import text_of
 from dil.errors import SourceContractError
 from dil.model.json import JsonValue, as_text, read_number
-from dil.model.path import Path, Step, is_jsonpath
-from dil.spi.extractor import Missing
+from dil.model.path import Missing, Path, Step, is_jsonpath
 from dil.text.paths import compile_path, find
 
 

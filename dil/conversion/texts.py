@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from datetime import time, timedelta
 from typing import Any
 
 import msgspec
@@ -69,6 +70,13 @@ def parse_pattern(texts: pa.Array, pattern: JodaPattern, zone: str) -> pa.Array:
     return _with_fallback(texts, _strptime(texts, pattern.strptime, zone), parse)
 
 
+def parse_plain_pattern(texts: pa.Array, pattern: JodaPattern, zone: str) -> pa.Array:
+    """Return the same of texts that fit letter by letter, without any work per value."""
+    if pattern.strptime is None:
+        return pa.nulls(len(texts), pa.int64())
+    return _strptime(texts, pattern.strptime, zone)
+
+
 def parse_iso(texts: pa.Array, zone: str) -> pa.Array:
     """Return epoch milliseconds of the text forms of B3.2; ``zone`` where a text names none.
 
@@ -81,6 +89,26 @@ def parse_iso(texts: pa.Array, zone: str) -> pa.Array:
         return _instant(text[:_DATE_LENGTH], zone) if whole is None else whole
 
     return _with_fallback(texts, _iso(texts, zone), parse)
+
+
+def parse_whole_iso(texts: pa.Array, zone: str) -> pa.Array:
+    """Return the same of texts that fit as a whole; any other is null."""
+    return _with_fallback(texts, _iso(texts, zone), lambda text: _instant(text, zone))
+
+
+def parse_iso_time(texts: pa.Array) -> pa.Array:
+    """Return the milliseconds of the day of ISO 8601 times without a zone; any other is null."""
+
+    def parse(text: str) -> int | None:
+        try:
+            found = time.fromisoformat(text)
+        except ValueError:
+            return None
+        since = timedelta(hours=found.hour, minutes=found.minute, seconds=found.second)
+        is_local = found.tzinfo is None
+        return since // timedelta(milliseconds=1) + found.microsecond // 1000 if is_local else None
+
+    return per_unique(texts, parse, pa.int64())
 
 
 def _with_fallback(

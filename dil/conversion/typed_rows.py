@@ -10,6 +10,7 @@ Source: behaviour.md B11.3, B11.3.1; spec README 36.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from operator import is_
 
 import pyarrow as pa
 
@@ -20,6 +21,36 @@ from dil.model.arrow import type_word, typed_schema
 from dil.model.contract import ContractMode
 from dil.model.schema import Column
 from dil.spi.converter import Converter, ConverterContext, PageFacts
+
+
+class _Newest:
+    """The targets that were made last in this process; the attempts of a task make the same ones.
+
+    They hold for the very same sections of a job, which all attempts of a task have.
+    """
+
+    def __init__(self) -> None:
+        self._kept: tuple[tuple[object, ...], tuple[pa.Schema, list[Target]]] | None = None
+
+    def of(self, context: ConverterContext) -> tuple[pa.Schema, list[Target]] | None:
+        """Return the raw schema and the targets, None where they are of another job."""
+        kept = self._kept
+        if kept is None:
+            return None
+        is_same = all(map(is_, kept[0], _origins(context)))
+        return kept[1] if is_same else None
+
+    def keep(self, context: ConverterContext, found: tuple[pa.Schema, list[Target]]) -> None:
+        """Take them in place of those before."""
+        self._kept = (_origins(context), found)
+
+
+_newest = _Newest()
+
+
+def _origins(context: ConverterContext) -> tuple[object, ...]:
+    job = context.job
+    return job.extraction.output_schema, job.conversion, job.writing.format
 
 
 class TypedRows(Converter):
@@ -39,7 +70,7 @@ class TypedRows(Converter):
         is_open = self._mode in {ContractMode.DISCARD_ROW, ContractMode.DISCARD_VALUE}
         self._budget = FailureBudget(None if is_open else spec.max_failures)
         self._rows = 0
-        self._known: tuple[pa.Schema, list[Target]] | None = None
+        self._known: tuple[pa.Schema, list[Target]] | None = _newest.of(context)
 
     @property
     def dropped(self) -> int:
@@ -85,6 +116,7 @@ class TypedRows(Converter):
                 column_target(field, self._declaration(field), self._values) for field in schema
             ]
             self._known = (schema, targets)
+            _newest.keep(self.context, self._known)
         return self._known[1]
 
     def _declaration(self, field: pa.Field) -> Column | None:

@@ -5,21 +5,35 @@ Source: behaviour.md B11.3, B11.3.1; spec README 36.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from dil.conversion.failures import Reason
 from dil.conversion.fitting import fit_leaf
+from dil.conversion.iso_texts import exact_dates, exact_instants, exact_shapes, exact_times
 from dil.conversion.native_types import INSTANT, typed_form
-from dil.conversion.texts import parse_pattern, per_unique, text_of
+from dil.conversion.texts import (
+    parse_iso_time,
+    parse_pattern,
+    parse_plain_pattern,
+    parse_whole_iso,
+    per_unique,
+    text_of,
+)
 from dil.model.exact_decimals import exact_cast
 from dil.model.job import ConversionSpec, OutputFormat
 from dil.model.schema import DataType, Primitive
-from dil.text.joda import JodaPattern, compile_pattern
+from dil.text.joda import ISO, JodaPattern, compile_pattern
 
 _MILLIS = pa.timestamp("ms", tz="UTC")
+_US_PER_MS = 1000
+_MILLI_DIGITS, _MICRO_DIGITS = 3, 6
+# What fits one of these is read the same as ISO 8601, which is faster than value by value.
+_ISO_FORMS = frozenset({"yyyy-MM-dd", "yyyy-MM-dd HH:mm:ss", "yyyy-MM-dd'T'HH:mm:ss", "HH:mm:ss"})
 _TEMPORAL = {"date": pa.date32(), "time": pa.time64("us"), "timestamp": INSTANT}
 _PATTERN_PROPERTIES = {
     "date": "converter.avro.date.format",
@@ -37,6 +51,9 @@ _FLAT = {
     "bytes": pa.binary(),
 }
 
+_Reading: TypeAlias = Callable[[pa.Array], pa.Array]
+_Parse: TypeAlias = Callable[[pa.Array, JodaPattern, str], pa.Array]
+
 
 class Values:
     """Conversion of flat values by one job's formats, zone and charset.
@@ -49,10 +66,11 @@ class Values:
     def __init__(self, spec: ConversionSpec, output_format: OutputFormat) -> None:
         self._spec = spec
         self._keeps_instants = output_format is OutputFormat.AVRO
-        self._patterns: dict[str, tuple[JodaPattern, ...]] = {
-            "date": tuple(map(compile_pattern, spec.date_formats)),
-            "time": tuple(map(compile_pattern, spec.time_formats)),
-            "timestamp": tuple(map(compile_pattern, spec.timestamp_formats)),
+        self._digits = _MILLI_DIGITS if self._keeps_instants else _MICRO_DIGITS
+        self._patterns: dict[str, tuple[JodaPattern | None, ...]] = {
+            "date": tuple(map(_compiled, spec.date_formats)),
+            "time": tuple(map(_compiled, spec.time_formats)),
+            "timestamp": tuple(map(_compiled, spec.timestamp_formats)),
         }
 
     def leaf_type(
@@ -81,9 +99,11 @@ class Values:
         """Return the values in type ``target``, null where that failed, and why it failed."""
         is_text = pa.types.is_string(array.type)
         if is_text and word in self._patterns and pa.types.is_temporal(target):
-            tried = tuple(pattern.pattern for pattern in self._patterns[word])
+            tried = tuple(pattern.pattern if pattern else ISO for pattern in self._patterns[word])
             formats = " or ".join(f'"{pattern}"' for pattern in tried)
-            reason = Reason(f"the text does not fit {formats}", _PATTERN_PROPERTIES[word], tried)
+            exact = exact_shapes(word, self._digits) if _ISO_FORMS.issuperset(tried) else None
+            what = f"the text does not fit {formats}"
+            reason = Reason(what, _PATTERN_PROPERTIES[word], tried, exact)
             return self._parse(array, word, target), reason
         if is_text and pa.types.is_binary(target):
             charset = self._spec.binary_charset
@@ -98,29 +118,85 @@ class Values:
         return _cast(array, target, self._spec.zone), reason
 
     def _parse(self, texts: pa.Array, word: str, target: pa.DataType) -> pa.Array:
-        parsed = pa.nulls(len(texts), pa.int64())
-        for pattern in self._patterns[word]:
-            left = pc.if_else(parsed.is_null(), texts, None)
+        micros = pa.nulls(len(texts), pa.int64())
+        for read in self._readings(word, target):
+            left = pc.if_else(micros.is_null(), texts, None)
             if left.null_count == len(left):
                 break
-            parsed = pc.coalesce(parsed, self._parse_by(left, pattern, target))
+            micros = pc.coalesce(micros, read(left))
         if pa.types.is_time(target):
-            return pc.multiply(parsed, 1000).cast(target)
-        return parsed.cast(_MILLIS).cast(target)
+            return micros.cast(target)
+        return micros.cast(INSTANT).cast(target)
 
-    def _parse_by(self, texts: pa.Array, pattern: JodaPattern, target: pa.DataType) -> pa.Array:
-        """Return milliseconds: of the instant, of the date at midnight, or of the day so far."""
+    def _readings(self, word: str, target: pa.DataType) -> Iterator[_Reading]:
+        """Yield ways to read texts as microseconds; each is for what those before it left.
+
+        Whole texts of ISO 8601 are read beside the patterns, unless one of them says that such
+        texts mean something else; a text that has the form of a pattern and fits none is no date.
+        """
+        patterns = self._patterns[word]
+        named = [pattern for pattern in patterns if pattern is not None]
+        exact = partial(self._parse_exact, word=word, target=target)
+        if all(pattern.pattern in _ISO_FORMS for pattern in named):
+            for each in named:
+                yield partial(self._parse_by, each, target, parse_plain_pattern)
+            yield exact
+        for pattern in patterns:
+            if pattern is None:
+                yield exact
+                yield partial(self._parse_iso, target=target)
+            else:
+                yield partial(self._parse_by, pattern, target, parse_pattern)
+        if all(pattern.agrees_with_iso(self._spec.zone) for pattern in named):
+            yield lambda texts: exact(_without_forms(texts, named))
+
+    def _parse_by(
+        self, pattern: JodaPattern, target: pa.DataType, parse: _Parse, texts: pa.Array
+    ) -> pa.Array:
+        """Return microseconds: of the instant, of the date at midnight, or of the day so far."""
         if pa.types.is_timestamp(target):
-            return parse_pattern(texts, pattern, self._spec.zone)
+            return pc.multiply(parse(texts, pattern, self._spec.zone), _US_PER_MS)
         # The date or time as it is written, unless the text has a zone of its own.
-        local = parse_pattern(texts, pattern, "UTC")
+        local = parse(texts, pattern, "UTC")
         if pattern.reads_zone:
             placed = local.cast(pa.timestamp("ms", tz=self._spec.zone))
             local = pc.local_timestamp(placed).cast(pa.int64())
         if pa.types.is_date(target):
-            return local
+            return pc.multiply(local, _US_PER_MS)
         days = pc.floor_temporal(local.cast(pa.timestamp("ms")), unit="day").cast(pa.int64())
-        return pc.subtract(local, days)
+        return pc.multiply(pc.subtract(local, days), _US_PER_MS)
+
+    def _parse_exact(self, texts: pa.Array, *, word: str, target: pa.DataType) -> pa.Array:
+        """Return the same of texts of ISO 8601 of which the type holds everything."""
+        if pa.types.is_date(target):
+            return exact_dates(texts, self._spec.zone)
+        if word != "time":
+            return exact_instants(texts, self._spec.zone, self._digits)
+        zone = "UTC" if pa.types.is_time(target) else self._spec.zone
+        return exact_times(texts, zone, self._digits)
+
+    def _parse_iso(self, texts: pa.Array, *, target: pa.DataType) -> pa.Array:
+        """Return the same of all texts of ISO 8601, cut to what the type holds."""
+        if pa.types.is_time(target):
+            return pc.multiply(parse_iso_time(texts), _US_PER_MS)
+        instants = parse_whole_iso(texts, self._spec.zone)
+        if not pa.types.is_timestamp(target):
+            placed = instants.cast(pa.timestamp("ms", tz=self._spec.zone))
+            instants = pc.floor_temporal(pc.local_timestamp(placed), unit="day").cast(pa.int64())
+        return pc.multiply(instants, _US_PER_MS)
+
+
+def _without_forms(texts: pa.Array, patterns: Sequence[JodaPattern]) -> pa.Array:
+    """Return texts that have the form of no pattern; others become null."""
+    has_form = per_unique(
+        texts, lambda text: any(pattern.has_form(text) for pattern in patterns), pa.bool_()
+    )
+    return pc.if_else(has_form, None, texts)
+
+
+def _compiled(pattern: str) -> JodaPattern | None:
+    """Return a pattern, None for the texts of ISO 8601."""
+    return None if pattern == ISO else compile_pattern(pattern)
 
 
 def plain_storage(data_type: pa.DataType) -> pa.DataType:

@@ -1,6 +1,6 @@
 """What the tasks of one run share through the driver: a rate, a budget, tokens, progress.
 
-The driver opens a desk behind a port of its own for the time of the stages; each task asks over
+The driver has its services behind a port of its own for the time of the stages; each task asks over
 one connection. Light to import: every task does, and few jobs share anything.
 """
 
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
 
-from dil.coordination.desk import Desk, Limits
+from dil.coordination.services import Limits, RunServices
 from dil.coordination.waiting import TaskCoordinator
 from dil.model.job import Job
 from dil.model.task import RunContext
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
     from dil.coordination.client import DriverServices
     from dil.coordination.server import Server
 
-__all__ = ["desk_of", "in_turn", "is_spent", "joined", "local", "served"]
+__all__ = ["in_turn", "is_spent", "joined", "local", "served", "services_of"]
 
 
-def desk_of(job: Job) -> Desk | None:
-    """Return the desk of a run, None when its tasks share nothing; runs on the driver."""
+def services_of(job: Job) -> RunServices | None:
+    """Return the services of a run, None when its tasks share nothing; runs on the driver."""
     limits, connector = Limits.of(job), load(job.source.connector)
     source = connector.credentials(job) if issubclass(connector, Connector) else None
-    return Desk(limits, source) if limits or source is not None else None
+    return RunServices(limits, source) if limits or source is not None else None
 
 
 def in_turn(job: Job, units: Sequence[WorkUnit]) -> Sequence[WorkUnit]:
@@ -41,24 +41,24 @@ def in_turn(job: Job, units: Sequence[WorkUnit]) -> Sequence[WorkUnit]:
     With a budget of requests those that are read again begin last: a grace period that uses up
     the whole budget in each run would else never let a new work unit have its turn.
     """
-    if not Limits.of(job).requests:
+    if not Limits.of(job).most_requests:
         return units
     return sorted(units, key=lambda unit: unit.reason is Reason.INCREMENTAL)
 
 
 def local(job: Job, sleep: Callable[[float], None] = time.sleep) -> Coordinator:
     """Return a coordinator for a job whose requests are sent by this process alone."""
-    desk = desk_of(job)
-    return Uncoordinated() if desk is None else TaskCoordinator(desk, sleep)
+    services = services_of(job)
+    return Uncoordinated() if services is None else TaskCoordinator(services, sleep)
 
 
-def served(desk: Desk, host: str, told: str = "", tasks: int = 1) -> Server:
-    """Open a desk for tasks of other processes; a context manager.
+def served(services: RunServices, host: str, reached_at: str = "", tasks: int = 1) -> Server:
+    """Open the services to tasks of other processes; a context manager.
 
     Args:
-        desk: What answers.
+        services: What answers.
         host: Address of this machine to listen at; a free port is taken.
-        told: Host under which the tasks reach it; the same one when left out.
+        reached_at: Host under which the tasks reach it; the same one when left out.
         tasks: How many tasks run at once.
 
     Raises:
@@ -66,7 +66,7 @@ def served(desk: Desk, host: str, told: str = "", tasks: int = 1) -> Server:
     """
     from dil.coordination.server import Server
 
-    return Server(desk, host, told, tasks)
+    return Server(services, host, reached_at, tasks)
 
 
 @contextmanager

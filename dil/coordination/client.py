@@ -12,13 +12,13 @@ from multiprocessing.connection import Connection
 import msgspec
 
 from dil.coordination import wire
-from dil.coordination.desk import Desk, Limits
 from dil.coordination.pace import Ticket
+from dil.coordination.services import Limits, RunServices
 from dil.errors import TransientSourceError
 from dil.model.secret import Secret
 from dil.model.task import CoordinatorAddress
 from dil.secrets import learn
-from dil.spi.http import BUDGET
+from dil.sections.http import BUDGET
 
 _LOG = logging.getLogger(__name__)
 _CONNECT_S = 10.0
@@ -43,7 +43,7 @@ class DriverServices:
         self._address = address
         self._limits = limits
         share = Limits(limits.interval_s * address.tasks)
-        self._alone = Desk(share, clock=time.monotonic)
+        self._alone = RunServices(share, clock=time.monotonic)
         self._connection: Connection | None = None
         self.is_lost = False
         self._lock = threading.Lock()
@@ -64,7 +64,7 @@ class DriverServices:
         answer = self._asked(wire.AskTicket(earlier))
         if isinstance(answer, wire.GiveTicket):
             return answer.ticket
-        if self._limits.requests:
+        if self._limits.most_requests:
             raise self._unreachable(f"{BUDGET} cannot be kept")
         # A ticket of the driver's tells the time of its clock, which is not this machine's.
         return self._alone.ticket(earlier if was_lost else None)

@@ -1,4 +1,4 @@
-"""The desk behind a port of the driver, one thread for each task that asks."""
+"""The services behind a port of the driver, one thread for each task that asks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Self
 import msgspec
 
 from dil.coordination import wire
-from dil.coordination.desk import Desk
+from dil.coordination.services import RunServices
 from dil.errors import DilError, ExecutionError
 from dil.model.task import CoordinatorAddress
 
@@ -28,24 +28,26 @@ class Server:
     """Listens from its making until it is closed; runs on the driver.
 
     Args:
-        desk: What answers.
+        services: What answers.
         host: Address to listen at, a free port is taken.
-        told: Host name under which tasks reach it; the same one when left out.
+        reached_at: Host name under which tasks reach it; the same one when left out.
         tasks: How many tasks run at once.
 
     Raises:
         ExecutionError: nothing can listen there.
     """
 
-    def __init__(self, desk: Desk, host: str, told: str = "", tasks: int = 1) -> None:
-        self._desk = desk
+    def __init__(
+        self, services: RunServices, host: str, reached_at: str = "", tasks: int = 1
+    ) -> None:
+        self._services = services
         self._key = secrets.token_bytes(_KEY_BYTES)
         self._open: set[Connection] = set()
         self._lock = threading.Lock()
         self._closing = threading.Event()
         self._listener = _listening(host)
         self.address = CoordinatorAddress(
-            told or host, self._listener.getsockname()[1], self._key, max(1, tasks)
+            reached_at or host, self._listener.getsockname()[1], self._key, max(1, tasks)
         )
         self._acceptor = threading.Thread(target=self._accept, daemon=True, name="dil-coordinator")
         self._acceptor.start()
@@ -120,18 +122,20 @@ class Server:
     def _answer(self, question: wire.Question) -> wire.Answer:
         match question:
             case wire.AskTicket(earlier):
-                return wire.GiveTicket(self._desk.ticket(earlier))
+                return wire.GiveTicket(self._services.ticket(earlier))
             case wire.AskSpent():
-                return wire.GiveSpent(self._desk.spent())
+                return wire.GiveSpent(self._services.spent())
             case wire.AskCredential(sealed):
                 rejected = None if sealed is None else wire.unseal(sealed, self._key)
-                return wire.GiveCredential(wire.seal(self._desk.credential(rejected), self._key))
+                return wire.GiveCredential(
+                    wire.seal(self._services.credential(rejected), self._key)
+                )
             case wire.TellSlowDown(seconds):
-                self._desk.slow_down(seconds)
+                self._services.slow_down(seconds)
             case wire.TellQuotaSpent(why):
-                self._desk.quota_spent(why)
+                self._services.quota_spent(why)
             case wire.TellProgress(requests, rows, size):
-                self._desk.progress(requests, rows, size)
+                self._services.progress(requests, rows, size)
         return wire.Done()
 
 

@@ -10,13 +10,13 @@ from collections.abc import Callable
 from dil.errors import (
     AuthenticationError,
     DilError,
-    PluginFailureError,
     SourceError,
     TransientSourceError,
 )
 from dil.model.secret import Secret
 from dil.secrets import learn
 from dil.spi.coordination import Credential, CredentialSource
+from dil.spi.plugin_failures import plugin_failure
 
 _LOG = logging.getLogger(__name__)
 _MARGIN_SHARE = 0.1
@@ -100,7 +100,7 @@ class TokenKeeper:
             raise
         except Exception as error:
             name = type(self._source).__qualname__
-            raise PluginFailureError(f"{name}: {type(error).__name__}: {error}") from error
+            raise plugin_failure(name, error) from error
         learn(credential.token)
         if _mark(credential.token) in self._rejected:
             raise AuthenticationError(

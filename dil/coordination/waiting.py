@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from dil.coordination.desk import Services
+from dil.coordination.services import Services
 from dil.model.secret import Secret
 
 # A task that waits hours for its slot still hears within a minute that the quota is spent.
@@ -53,5 +53,5 @@ class TaskCoordinator:
         return self._services.credential(rejected)
 
     def progress(self, *, requests: int, rows: int, size: int) -> None:
-        """Tell what this task did since it last told; ``size`` in bytes."""
+        """Report what this task did since the last report; ``size`` in bytes."""
         self._services.progress(requests, rows, size)

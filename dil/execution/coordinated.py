@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from dil import coordination
-from dil.coordination.desk import Desk
+from dil.coordination.services import RunServices
 from dil.errors import QuotaError
 from dil.model.task import Failure, RunContext
 from dil.observe.progress import counted, human_bytes
@@ -23,30 +23,30 @@ LOOPBACK = "127.0.0.1"
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where the driver listens, the host that tasks ask for, and how many run at once."""
+    """Where the driver listens, the host at which tasks reach it, and how many run at once."""
 
     host: str = LOOPBACK
-    told: str = LOOPBACK
+    reached_at: str = LOOPBACK
     tasks: int = 1
 
 
 @dataclass(frozen=True, slots=True)
 class Coordinated:
-    """A run whose tasks know their coordinator; ``desk`` is None when they share nothing."""
+    """A run whose tasks know their coordinator; ``services`` is None when they share nothing."""
 
     run: RunContext
-    desk: Desk | None = None
+    services: RunServices | None = None
 
     def spent(self) -> Failure | None:
         """Return why no further work unit begins, None while they do."""
-        why = "" if self.desk is None else self.desk.spent()
+        why = "" if self.services is None else self.services.spent()
         return quota_spent(why) if why else None
 
     def ends_by_itself(self, stopped: Failure) -> bool:
         """Return whether a stopped run may finish what is under way, as nothing more begins."""
-        if self.desk is None or stopped.code != QuotaError.code:
+        if self.services is None or stopped.code != QuotaError.code:
             return False
-        self.desk.quota_spent(stopped.error)
+        self.services.quota_spent(stopped.error)
         return True
 
 
@@ -57,17 +57,17 @@ def coordinated(run: RunContext, place: Place) -> Iterator[Coordinated]:
     Raises:
         ExecutionError: the driver cannot listen.
     """
-    desk = coordination.desk_of(run.job)
-    if desk is None:
+    services = coordination.services_of(run.job)
+    if services is None:
         yield Coordinated(run)
         return
-    with coordination.served(desk, place.host, place.told, place.tasks) as server:
+    with coordination.served(services, place.host, place.reached_at, place.tasks) as server:
         connector: type[Connector] = load(run.job.source.connector)
-        told_run = replace(run, job=connector.for_tasks(run.job), coordinator=server.address)
-        yield Coordinated(told_run, desk)
-    told = desk.totals
+        coordinated = replace(run, job=connector.for_tasks(run.job), coordinator=server.address)
+        yield Coordinated(coordinated, services)
+    totals = services.totals
     log.info(
         "the tasks shared %s, for %s and %s",
-        counted(desk.granted, "request"), counted(told.rows, "row"), human_bytes(told.size),
+        counted(services.granted, "request"), counted(totals.rows, "row"), human_bytes(totals.size),
         extra={"event": "coordinator.totals"},
     )  # fmt: skip

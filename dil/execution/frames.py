@@ -25,8 +25,9 @@ from dil.execution.executor import Execution, Watch
 from dil.execution.jdbc_columns import refuse_lossy
 from dil.execution.jdbc_drivers import add_jars, driver_for
 from dil.execution.jvm_errors import source_errors
+from dil.execution.memory import workers_at_once
 from dil.execution.overseer import Overseer
-from dil.extraction.paging.values import initial_values
+from dil.extraction.paging.position import initial_values
 from dil.extraction.parameters import Scope, evaluate
 from dil.model.task import Counters, RunContext, TaskReport
 from dil.model.work_unit import WorkUnit
@@ -58,6 +59,7 @@ class Frames:
         self._reader = reader
         add_jars(context, reader.jars)
         self._context = context
+        self._workers = workers_at_once(context)
         self._session = _session(context)
         self._reports: list[TaskReport] = []
         self._overseer = Overseer(context, shared, watch, lambda: tuple(self._reports))
@@ -102,12 +104,12 @@ class Frames:
         self._go_on()
         begun = time.monotonic()
         try:
-            return self._report(self._read(unit), _Body(self._run, unit, number))
+            return self._report(self._read(unit), _Body(self._run, unit, number, self._workers))
         except _NotRunError:
             raise
         except Exception as error:  # noqa: BLE001 - failures travel as data
             self._go_on()  # where the job was cancelled, that is the error
-            failure = failure_of(error, self._run.job.source.connector.qualname, self._clean)
+            failure = failure_of(error, self._run.job, self._clean)
         return TaskReport(
             unit.signature,
             unit.low,
@@ -177,14 +179,15 @@ class _Body:
     run: RunContext
     unit: WorkUnit
     attempt: int
+    workers: int
     names: tuple[str, ...] = ()
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        worker.begin(self.run)
-        if coordination.is_spent(self.run):
-            return
-        rows = unmarked(batches, self.names)
-        report = run_attempt_over(rows, self.run, self.unit, self.attempt)
+        with worker.begun(self.run, self.workers) as run:
+            if coordination.is_spent(run):
+                return
+            rows = unmarked(batches, self.names)
+            report = run_attempt_over(rows, run, self.unit, self.attempt)
         yield pa.RecordBatch.from_pydict({_REPORT: [pickle.dumps(report)]})
 
 

@@ -1,4 +1,4 @@
-"""A Hive metastore, told by SQL of a Spark session with Hive support.
+"""A Hive metastore, changed by SQL of a Spark session with Hive support.
 
 Source: Spark SQL reference, "CREATE HIVEFORMAT TABLE", "ALTER TABLE"; timelabels.md 5.7.
 """

@@ -28,9 +28,9 @@ def refuse_lossy(fields: Iterable[Mapping[str, Any]]) -> None:
     """
     for field in fields:
         name, kind, metadata = str(field["name"]), _item(field["type"]), field["metadata"]
-        told = metadata.get("scale")
+        scale = metadata.get("scale")
         decimal = _DECIMAL.fullmatch(kind)
-        if decimal and told is not None and int(decimal[1]) != told:
+        if decimal and scale is not None and int(decimal[1]) != scale:
             raise _lossy(
                 name,
                 f"its numbers have no scale that Spark keeps: it would round them to {kind}",
@@ -43,7 +43,7 @@ def refuse_lossy(fields: Iterable[Mapping[str, Any]]) -> None:
                 "Spark would cut its times of day to milliseconds",
                 f"CAST({name} AS VARCHAR(18)) AS {name}",
             )
-        if kind.startswith("timestamp") and told is not None and told > _MICROSECONDS:
+        if kind.startswith("timestamp") and scale is not None and scale > _MICROSECONDS:
             raise _lossy(
                 name,
                 "Spark would cut its times to microseconds",

@@ -35,6 +35,8 @@ class StartingJvm:
         self._process = subprocess.Popen(  # noqa: S603 - of the pyspark that is installed
             [f"{spark_home()}/bin/spark-submit", *settings, "pyspark-shell"],
             env={
+                # The address of a host name that no DNS knows would end the JVM.
+                "SPARK_LOCAL_IP": "127.0.0.1",
                 **environ,
                 "SPARK_CONNECT_MODE": "0",
                 "_PYSPARK_DRIVER_CONN_INFO_PATH": str(self._answer),
@@ -73,11 +75,11 @@ class StartingJvm:
                         f"It may have printed why. The Java in use is {self._java}.",
                     )
                 time.sleep(_GLANCE_S)
-            told = self._answer.read_bytes()
+            answer = self._answer.read_bytes()
         # Two numbers of four bytes, the port and the length of the secret, and the secret.
         door = {
-            "PYSPARK_GATEWAY_PORT": str(int.from_bytes(told[:4])),
-            "PYSPARK_GATEWAY_SECRET": told[8:].decode(),
+            "PYSPARK_GATEWAY_PORT": str(int.from_bytes(answer[:4])),
+            "PYSPARK_GATEWAY_SECRET": answer[8:].decode(),
         }
         os.environ.update(door)  # noqa: TID251 - pyspark knows no other way
         try:

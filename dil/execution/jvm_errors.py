@@ -52,7 +52,7 @@ def last_line(error: BaseException) -> str:
     return (caused or lines or [type(error).__name__])[0][:500]
 
 
-def told(error: Exception) -> DilError:
+def stopping_error(error: Exception) -> DilError:
     """Return what stopped a job of Spark's: our own error as it is, Spark's, or another's by name.
 
     Of a task in Python that broke outside of its work unit, the exception there is the cause.
@@ -116,11 +116,11 @@ def source_errors(location: str) -> Iterator[None]:
     except (Py4JError, PySparkException, ConnectionError) as error:
         found = None
         with suppress(Py4JError, ConnectionError):  # the JVM itself may be gone
-            found = _told_by_java(error, location)
+            found = _java_error(error, location)
         raise found or ExecutionError(f"Spark failed: {last_line(error)}") from error
 
 
-def _told_by_java(error: Exception, location: str) -> DilError | None:
+def _java_error(error: Exception, location: str) -> DilError | None:
     """Return what the exceptions behind an error mean; those of the driver tell most."""
     causes = [(_ancestry(cause), cause) for cause in _causes(error)]
     for names, cause in reversed(causes):

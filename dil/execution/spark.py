@@ -15,7 +15,8 @@ from dil.execution import worker
 from dil.execution.coordinated import Coordinated, Place, coordinated
 from dil.execution.executor import Execution, Watch
 from dil.execution.hive import require_metastore
-from dil.execution.jvm_errors import told
+from dil.execution.jvm_errors import stopping_error
+from dil.execution.memory import workers_at_once
 from dil.execution.overseer import Overseer
 from dil.execution.session import SparkSettings, spark_context
 from dil.execution.shares import lanes_of, share_out
@@ -65,9 +66,7 @@ class SparkExecutor:
                 return Frames(context, shared, watch, reader).execute(units)
             stages = _Stages(context, shared, watch, lanes_of(run.job, len(units), slots))
             stopped = stages.run(units, slots)
-        order = {unit.signature: number for number, unit in enumerate(units)}
-        reports = sorted(stages.reports, key=lambda report: order[report.signature])
-        return Execution(tuple(reports), stopped)
+        return Execution(in_order(stages.reports, units), stopped)
 
     def map(self, function: Callable[[T], R], items: Sequence[T]) -> list[R]:
         """Call a function for each item in a task of its own, in the session that is open.
@@ -90,6 +89,8 @@ class SparkExecutor:
 
     def _session(self, settings: SparkSettings) -> Any:  # noqa: ANN401 - a SparkContext
         if self._context is None:
+            if settings.given is None:
+                log.info("starting Spark", extra={"event": "spark.start"})
             self._context = self._sessions.enter_context(spark_context(settings))
         return self._context
 
@@ -124,7 +125,7 @@ def _cancelled_on_error(context: Any, group: str) -> Iterator[None]:  # noqa: AN
             context.cancelJobGroup(group)
         if isinstance(error, RunInterruptedError) or not isinstance(error, Exception):
             raise
-        raise told(error) from error
+        raise stopping_error(error) from error
 
 
 class _Stages:
@@ -144,7 +145,7 @@ class _Stages:
         self._context = context
         self._run = shared.run
         self._lanes = lanes
-        self._arrived = context.accumulator([], _reports_parameter())
+        self._arrived = context.accumulator([], reports_parameter())
         self._overseer = Overseer(context, shared, watch, lambda: self.reports)
 
     @property
@@ -164,7 +165,7 @@ class _Stages:
         except Exception as error:
             if overseer.stopped is None:
                 log.debug("the tasks broke off", exc_info=error)
-                overseer.stopped = Failure.of(told(error))
+                overseer.stopped = Failure.of(stopping_error(error))
         return overseer.conclude(len(units))
 
     def _run_jobs(self, units: Sequence[WorkUnit], slots: int) -> None:
@@ -175,7 +176,7 @@ class _Stages:
             before = len(self.reports)
             self._overseer.take_in()
             shares = list(islice(share_out(left, slots, self._lanes, seconds_each), STAGE_TASKS))
-            body = _Body(self._run, self._arrived, self._lanes)
+            body = _Body(self._run, self._arrived, self._lanes, workers_at_once(self._context))
             self._context.parallelize(shares, len(shares)).foreachPartition(body)
             done = self.reports[before:]
             if not done:  # the quota is spent
@@ -188,10 +189,11 @@ class _Stages:
 class _Body:
     """The task body; the run's context travels with it once, not with each work unit."""
 
-    def __init__(self, run: RunContext, arrived: Any, lanes: int) -> None:  # noqa: ANN401
+    def __init__(self, run: RunContext, arrived: Any, lanes: int, workers: int) -> None:  # noqa: ANN401
         self._run = run
         self._arrived = arrived
         self._lanes = lanes
+        self._workers = workers
 
     def __call__(self, shares: Iterable[Sequence[WorkUnit]]) -> Iterable[object]:
         # Imported here: the driver, which others wait for, runs no task.
@@ -199,12 +201,19 @@ class _Body:
 
         from dil.task.group import run_group
 
-        worker.begin(self._run)
         spark = TaskContext.get()
         is_repeated = spark is not None and spark.attemptNumber() > 0
-        for units in shares:
-            self._arrived.add(run_group(self._run, units, self._lanes, is_repeated=is_repeated))
+        with worker.begun(self._run, self._workers) as run:
+            for units in shares:
+                self._arrived.add(run_group(run, units, self._lanes, is_repeated=is_repeated))
         return ()
+
+
+def in_order(reports: Sequence[TaskReport], units: Sequence[WorkUnit]) -> tuple[TaskReport, ...]:
+    """Return reports in the order of the work units, with their signatures and not copies."""
+    places = {unit.signature: (number, unit.signature) for number, unit in enumerate(units)}
+    found = (replace(each, signature=places[each.signature][1]) for each in reports)
+    return tuple(sorted(found, key=lambda report: places[report.signature][0]))
 
 
 def _reader(job: Job) -> SparkReader | None:
@@ -217,11 +226,12 @@ def _place(context: Any) -> Place:  # noqa: ANN401 - a SparkContext
     if context.master == "local" or context.master.startswith("local["):
         return Place(tasks=context.defaultParallelism)
     conf = context.getConf()
-    told = conf.get("spark.driver.host")
-    return Place(conf.get("spark.driver.bindAddress", told), told, context.defaultParallelism)
+    host = conf.get("spark.driver.host")
+    return Place(conf.get("spark.driver.bindAddress", host), host, context.defaultParallelism)
 
 
-def _reports_parameter() -> Any:  # noqa: ANN401 - its base class comes with pyspark
+def reports_parameter() -> Any:  # noqa: ANN401 - its base class comes with pyspark
+    """Return the AccumulatorParam that gathers reports, each task's in one list."""
     from pyspark.accumulators import AccumulatorParam
 
     class Reports(AccumulatorParam[list[TaskReport]]):

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 
+from dil.execution.memory import memory_limited
 from dil.model.task import RunContext
 from dil.observe import logs
 from dil.observe.redaction import secrets_of
 from dil.spi.registry import join_import_path
 
 
-def begin(run: RunContext) -> None:
-    """Let a worker log as the run does, and find the job's own plug-ins."""
+@contextmanager
+def begun(run: RunContext, workers: int) -> Iterator[RunContext]:
+    """Let a worker log as the run does, find the job's own plug-ins, and keep to its memory.
+
+    Yields what the task is to work with: the run, with the limit of this worker's memory. So many
+    ``workers`` run at a time on this machine, 0 for one on each core.
+    """
     logs.configure(
         level=run.log_level,
         json_lines=run.log_json,
@@ -19,3 +28,5 @@ def begin(run: RunContext) -> None:
         secrets=(*secrets_of(run.job), *run.secondary.secrets),
     )
     join_import_path(run.job.running.plugin_path)
+    with memory_limited(run.job, workers) as job:
+        yield replace(run, job=job)

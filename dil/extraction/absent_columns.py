@@ -11,12 +11,12 @@ import difflib
 from collections.abc import Callable, Collection, Iterable
 
 from dil.errors import SourceContractError
-from dil.spi.messages import shortened
+from dil.model.messages import shortened
 
 MORE = "more columns of ms.output.schema were in none of the first rows, and are null there"
 _SHOWN = 10
 _CHARACTERS = 40
-_FIX = "Correct the names in ms.output.schema, or ms.data.field, which leads to the rows."
+WRONG_NAMES = "Correct the names in ms.output.schema, or ms.data.field, which leads to the rows."
 
 
 class AbsentColumns:
@@ -35,7 +35,7 @@ class AbsentColumns:
         self.notes: tuple[str, ...] = ()
 
     def compare(
-        self, known: Collection[str], names: Callable[[], Collection[str]], fix: str = _FIX
+        self, known: Collection[str], names: Callable[[], Collection[str]], fix: str = WRONG_NAMES
     ) -> None:
         """Compare the columns with the first rows; later calls do nothing.
 
@@ -80,7 +80,7 @@ def _none_of(columns: list[str], others: list[str], fix: str) -> SourceContractE
     near = next(filter(None, (_nearest(name, others) for name in columns)), "")
     meant = f'Did you mean "{_shown(near)}"? ' if near else ""
     return SourceContractError(
-        f"the rows have none of the columns of ms.output.schema ({_listed(columns)}), but"
+        f"the rows have none of the columns of ms.output.schema ({_listed(columns)}); they have"
         f" {_listed(others)}",
         f"{meant}{fix}",
     )

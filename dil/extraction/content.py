@@ -10,6 +10,10 @@ from dil.errors import SourceContractError
 from dil.extraction.excerpt import glimpse
 from dil.spi.connector import Response
 
+# A note of extractors; where paging is strict it fails the work unit.
+NO_DATA_FIELD = (
+    "a later page had no ms.data.field and was taken as empty; it may have been an error document"
+)
 _UTF8 = {"utf-8", "ascii"}
 _HTML = ("text/html", "application/xhtml+xml")
 _CSV = ("text/csv", "application/csv")
@@ -42,12 +46,12 @@ def _fix(kind: str) -> str:
     """Return what to do about a media type that is not accepted."""
     if kind in _HTML:
         return "A login or error page? Check the address and the credentials."
-    accepted = f'if it is right: ms.http.response.type={{"Content-Type": "{kind}"}}'
+    accepted = f'If the type is right, write ms.http.response.type={{"Content-Type": "{kind}"}}'
     if kind.endswith(("/xml", "+xml")):
-        return f"For XML write ms.extractor.class=xml; {accepted}"
+        return f"For XML write ms.extractor.class=xml. {accepted}"
     if kind in _CSV:
-        return f"For CSV write ms.extractor.class=csv; {accepted}"
-    return f"I{accepted[1:]}"
+        return f"For CSV write ms.extractor.class=csv. {accepted}"
+    return accepted
 
 
 def is_utf8(charset: str) -> bool:

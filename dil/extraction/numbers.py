@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
+from decimal import Decimal
 
 EXACT_IN_DOUBLE = 2**53  # no integer up to here is without a double of its own
 _SHORT = 16  # a number text of at most 15 digits, a point included, survives a double
-_EXACT = Context(prec=2000, Emax=MAX_EMAX, Emin=MIN_EMIN)
 
 
 class NumberText(str):
@@ -29,8 +28,3 @@ def exact_number(text: str) -> float | Decimal:
         return value
     exact = Decimal(text)
     return value if Decimal(shortest) == exact else exact
-
-
-def plain(number: Decimal) -> Decimal:
-    """Return the number without trailing zeros, all its digits kept (up to 2000)."""
-    return number.normalize(_EXACT)

@@ -5,7 +5,7 @@ Values are looked at column by column, all rows of a page. A shape only ever wid
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from itertools import chain
@@ -14,7 +14,9 @@ from typing import Any, TypeVar
 
 from dil.errors import SourceContractError
 from dil.extraction.names import below
-from dil.extraction.numbers import EXACT_IN_DOUBLE, plain
+from dil.extraction.numbers import EXACT_IN_DOUBLE
+from dil.extraction.sizes import Width
+from dil.model.number_texts import plain
 from dil.model.schema import (
     TYPE_SYNONYMS,
     ArrayType,
@@ -105,15 +107,23 @@ class Numbers:
 
 @dataclass(slots=True)
 class Shape:
-    """What is known of one column; a column that was only ever null has no kinds."""
+    """What is known of one column; a column that was only ever null has no kinds.
+
+    ``width`` counts the columns of all shapes that belong together.
+    """
 
     kinds: set[str] = field(default_factory=set)
     numbers: Numbers = field(default_factory=Numbers)
     members: dict[str, Shape] = field(default_factory=dict)
     items: Shape | None = None
+    width: Width = field(default_factory=lambda: Width(most=0), compare=False, repr=False)
 
     def observe(self, values: Sequence[Any]) -> None:
-        """Look at all values of the column; fractions are float or Decimal (exact_number)."""
+        """Look at all values of the column; fractions are float or Decimal (exact_number).
+
+        Raises:
+            SourceContractError: there are too many columns.
+        """
         kinds = set(map(type, values))
         kinds.discard(type(None))
         self.kinds.update(_WORDS[kind] for kind in kinds)
@@ -122,18 +132,23 @@ class Shape:
         if dict in kinds:
             self._observe_objects([value for value in values if type(value) is dict])
         if list in kinds:
-            self.items = self.items or Shape()
+            self.items = self.items or Shape(width=self.width)
             arrays = (value for value in values if type(value) is list)
             self.items.observe(list(chain.from_iterable(arrays)))
 
     def widen(self, other: Shape) -> None:
-        """Take over what another page says; new members come last."""
+        """Take over what another page says; new members come last.
+
+        Raises:
+            SourceContractError: there are too many columns.
+        """
         self.kinds |= other.kinds
         self.numbers.widen(other.numbers)
+        self._add_members(other.members)
         for name, shape in other.members.items():
-            self.members.setdefault(name, Shape()).widen(shape)
+            self.members[name].widen(shape)
         if other.items is not None:
-            self.items = self.items or Shape()
+            self.items = self.items or Shape(width=self.width)
             self.items.widen(other.items)
 
     def holds_decimals(self) -> bool:
@@ -213,9 +228,14 @@ class Shape:
 
     def _observe_objects(self, objects: list[dict[str, Any]]) -> None:
         names = dict.fromkeys(chain.from_iterable(objects))
+        self._add_members(names)
         for name in names:
-            member = self.members.setdefault(name, Shape())
-            member.observe(member_values(objects, name))
+            self.members[name].observe(member_values(objects, name))
+
+    def _add_members(self, names: Iterable[str]) -> None:
+        new = [name for name in names if name not in self.members]
+        self.width.add(len(new))
+        self.members.update((name, Shape(width=self.width)) for name in new)
 
 
 _WORDS: dict[type, str] = {

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import tempfile
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import BinaryIO
 
-from dil.errors import WriteError
+from dil.errors import SourceContractError, WriteError
 
 _CHUNK = 1024 * 1024
 
 
 class ReadStream(io.RawIOBase):
-    """A binary stream that is all told by ``read``; subclasses close what they own.
+    """A binary stream that only needs ``read``; subclasses close what they own.
 
     Everything that takes a binary file reads from it, ``io.BufferedReader`` as well.
     """
@@ -52,6 +53,17 @@ def read_up_to(stream: BinaryIO, size: int) -> bytes:
 
 
 @contextmanager
+def located_errors(where: str) -> Iterator[None]:
+    """Put where an answer came from in front of errors about it."""
+    try:
+        yield
+    except SourceContractError as error:
+        located = SourceContractError(f"{where}{error.message}", error.fix)
+        located.retryable = error.retryable
+        raise located from error.__cause__
+
+
+@contextmanager
 def temporary_file_errors(what: str) -> Iterator[None]:
     """Translate what a folder of temporary files refuses; ``what`` is too long for memory.
 
@@ -66,3 +78,30 @@ def temporary_file_errors(what: str) -> Iterator[None]:
             f" {error.strerror or error}",
             "Make room there, or name another folder in the environment variable TMPDIR.",
         ) from None
+
+
+class MeasuredBody(ReadStream):
+    """Passes on a stream that it owns; ``count`` gets the number of bytes of every read."""
+
+    def __init__(self, stream: BinaryIO, count: Callable[[int], None], *, hashes: bool) -> None:
+        self._stream = stream
+        self._count = count
+        self._hash = hashlib.sha256() if hashes else None
+
+    def read(self, size: int = -1, /) -> bytes:
+        """Return up to ``size`` bytes, all that is left with -1."""
+        data = self._stream.read(size)
+        self._count(len(data))
+        if self._hash is not None:
+            self._hash.update(data)
+        return data
+
+    def close(self) -> None:
+        """Close the stream."""
+        self._stream.close()
+        super().close()
+
+    @property
+    def content(self) -> bytes | None:
+        """Return the hash of what was read so far, None where none was asked for."""
+        return None if self._hash is None else self._hash.digest()

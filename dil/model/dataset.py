@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 
 import msgspec
 
+from dil.model.books import BookKeeping
+from dil.model.json import JsonObject
+
 OPEN_STATUSES = ("running", "failed", "interrupted")
+COMPACTION = "compact"
+EXPIRY = "expire"
 
 
 def source_name(job: str) -> str:
@@ -14,11 +20,33 @@ def source_name(job: str) -> str:
     return f"dil/{job}"
 
 
+def is_compaction(act: str) -> bool:
+    """Return whether an act puts small files together; ``act`` is its verb, or its id.
+
+    The id begins with the verb: it is the run id of its commit and of the files that it wrote.
+    """
+    return act.partition("-")[0] == COMPACTION
+
+
+class UnitRows(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """Rows of one work unit in a shared file: ``rows`` of them from row ``start`` on, from 0.
+
+    In JSON it is an array of the three.
+    """
+
+    signature: str
+    start: int
+    rows: int
+
+
 class PublishedFile(msgspec.Struct, frozen=True, omit_defaults=True):
     """One live file of a dataset. ``uri`` is absolute (``file:///...``).
 
-    ``timelabel`` is that of its work unit, where the job has timelabels (timelabels.md 3.5).
-    ``is_dump`` tells that the source or the job named it: a later file of that name replaces it.
+    ``signature`` is that of its work unit, empty where it holds rows of several. ``timelabel`` is
+    that of its work unit, where the job has timelabels (timelabels.md 3.5). ``is_dump`` tells that
+    the source or the job named it: a later file of that name replaces it. ``units`` say which rows
+    are whose in a shared file, which is one of several work units: all of them and in their order;
+    empty where nobody knows.
     """
 
     uri: str
@@ -29,11 +57,45 @@ class PublishedFile(msgspec.Struct, frozen=True, omit_defaults=True):
     run_id: str
     timelabel: str | None = None
     is_dump: bool = False
+    units: tuple[UnitRows, ...] = ()
 
     @property
     def format(self) -> str:
         """Return what its name ends with, such as ``parquet``; of a dump this may be anything."""
         return self.uri.rpartition(".")[2].lower()
+
+    @property
+    def unit_rows(self) -> tuple[UnitRows, ...]:
+        """Return which rows are whose, also of one work unit; empty where nobody knows."""
+        if self.units or not self.signature:
+            return self.units
+        return (UnitRows(self.signature, 0, self.rows),)
+
+    @property
+    def is_shared(self) -> bool:
+        """Return whether it is a shared file that says which rows are whose."""
+        return bool(self.units)
+
+    @property
+    def has_unknown_units(self) -> bool:
+        """Return whether it is a shared file, written by us, of which nobody knows whose rows.
+
+        A merge wrote it, or an earlier release put it together.
+        """
+        return bool(self.run_id) and not self.unit_rows
+
+    @property
+    def signatures(self) -> frozenset[str]:
+        """Return the signatures of the work units whose rows it holds, as far as is known."""
+        return frozenset(each.signature for each in self.unit_rows)
+
+    def narrowed(self, signatures: Collection[str]) -> PublishedFile:
+        """Return the file as if it had the rows of these work units alone."""
+        units = tuple(each for each in self.units if each.signature in signatures)
+        if len(units) == len(self.units):
+            return self
+        rows = sum(each.rows for each in units)
+        return msgspec.structs.replace(self, rows=rows, units=units)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +192,8 @@ class Commit:
     text, empty when nothing was written. ``horizon`` is the latest instant that a watermark may
     name: max(real clock, --now). ``quarantine`` are files of rows that were put aside, which are
     not live files; ``quarantine_removes`` are the URIs of older ones that go with what is replaced.
+    ``checkpoints`` are members of checkpoints of the job, by kind, that are set together with it.
+    ``books`` says which timelabels it closes and reopens, None where the job keeps no books.
     """
 
     run_id: str
@@ -144,6 +208,13 @@ class Commit:
     act: OperatorAct | None = None
     quarantine: tuple[Move, ...] = ()
     quarantine_removes: tuple[str, ...] = ()
+    checkpoints: Mapping[str, JsonObject] = field(default_factory=dict)
+    books: BookKeeping | None = None
+
+    @property
+    def is_compaction(self) -> bool:
+        """Return whether it puts small files together: then it is all of it, or nothing."""
+        return self.act is not None and is_compaction(self.act.verb)
 
     @property
     def all_moves(self) -> tuple[Move, ...]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
+
+from dil.model.interval import Interval
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,23 @@ class Coverage:
     covered_to: int
     max_high: int
     open_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class UnitStretches:
+    """What is recorded of one unit, as stretches of time: ascending, none touches its next.
+
+    ``read`` was read and published, ``failed`` is what failed records did not reach, ``skipped``
+    is left out for good. They may overlap one another, where the partitions of a job have changed.
+    ``newest`` is the success with the largest high, from its partition's start up to that high;
+    None without one, and where its work unit failed since.
+    """
+
+    unit_key: str
+    read: Sequence[Interval] = ()
+    failed: Sequence[Interval] = ()
+    skipped: Sequence[Interval] = ()
+    newest: Interval | None = None
 
 
 @dataclass(frozen=True, slots=True)

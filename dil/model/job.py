@@ -12,6 +12,8 @@ from dil.model.csv_settings import CsvSpec
 from dil.model.database_address import DatabaseAddress
 from dil.model.destination import Layout, MergeSpec, TableFormat, TableSpec, WarehouseSpec
 from dil.model.egress import AuditSpec, EgressSpec
+from dil.model.event_time import EventTimeSpec
+from dil.model.grace import GraceSpec
 from dil.model.properties import Properties
 from dil.model.schema import Schema
 from dil.model.secondary import SecondarySpec
@@ -91,7 +93,10 @@ class PlanningSpec:
     written and is empty for a plain partition. ``limit`` is the parallelism maximum, None for none.
     ``delay_ms`` is how far the range ends before now. ``zone`` is the zone of texts that name
     none. ``of_source`` tells that the source itself names the units, and ``once`` how they
-    are told apart where each of them is read once: by ``version`` or ``path``.
+    are told apart where each of them is read once: by ``version`` or ``path``. ``is_dated`` says
+    that the job has a range of time; else all windows are the same one, and nobody asked for it.
+    ``grace_ms`` is the grace period of runs, or where ``grace`` says that it is measured, the one
+    until enough is measured.
     """
 
     datetime_name: str = "datetime"
@@ -118,6 +123,15 @@ class PlanningSpec:
     of_source: bool = False
     once: str = ""
     timelabel: TimelabelSpec | None = None
+    is_dated: bool = False
+    grace: GraceSpec = field(default_factory=GraceSpec)
+
+    @property
+    def grace_range_ms(self) -> tuple[int, int]:
+        """Return the shortest and the longest grace period that a run may have."""
+        if not self.grace.is_measured:
+            return self.grace_ms, self.grace_ms
+        return min(self.grace.low_ms, self.grace_ms), max(self.grace.high_ms, self.grace_ms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +153,22 @@ class PreprocessorSpec:
     parameters: Mapping[str, str | Secret] = field(default_factory=dict)
 
 
+@dataclass(slots=True)
+class Plugins:
+    """The classes of a job; None where one could not be found."""
+
+    connector: ClassRef | None = None
+    extractor: ClassRef | None = None
+    converters: tuple[ClassRef, ...] = ()
+    preprocessors: tuple[PreprocessorSpec, ...] = ()
+
+    @property
+    def refs(self) -> tuple[ClassRef, ...]:
+        """Return all classes that were found."""
+        found = (self.connector, self.extractor, *self.converters)
+        return (*filter(None, found), *(spec.filter for spec in self.preprocessors))
+
+
 @dataclass(frozen=True, slots=True)
 class ExpansionSpec:
     """How much preprocessors may make of what was received; None is no limit.
@@ -156,8 +186,12 @@ class ExtractionSpec:
     """How responses become rows, and how pages are walked.
 
     ``text_columns`` are columns of the dataset that hold text: where columns are inferred, numbers
-    in these are kept as the source writes them. ``known_columns`` are all columns that the dataset
-    has from the source, empty where they are not known or the job describes them.
+    in these are kept as the source writes them, but for ``key_columns``: rows are told apart by
+    these, so a number has one text there (None: any column may be one). ``known_columns`` are all
+    columns that the dataset has from the source, empty where they are not known or the job
+    describes them. ``memory_bytes`` is what the process that reads may take, 0 for no limit; None
+    is its share of the machine, which that process finds out. ``most_columns`` is how wide rows may
+    be whose columns nobody names, members of records counted; 0 is no limit.
     """
 
     extractor: ClassRef
@@ -181,7 +215,10 @@ class ExtractionSpec:
     egress: EgressSpec = field(default_factory=EgressSpec)
     preprocessors: tuple[PreprocessorSpec, ...] = ()
     expansion: ExpansionSpec = field(default_factory=ExpansionSpec)
+    memory_bytes: int | None = None
+    most_columns: int = 20_000
     text_columns: frozenset[str] = frozenset()
+    key_columns: frozenset[str] | None = frozenset()
     known_columns: frozenset[str] = frozenset()
 
 
@@ -253,9 +290,11 @@ class PublishingSpec:
 
     ``final_dir`` is an absolute path or URI. ``dataset_path`` is the dataset's folder below it,
     ``run_folder`` tells that each run has a folder of its own inside (path type default).
-    Permissions are mode bits, None for the file system's default. ``merge`` is there for the mode
+    Permissions are mode bits, None for the file system's default; ``group`` is that of folders and
+    files, empty for the file system's. ``merge`` is there for the mode
     of that name, ``warehouse`` where rows go into a database; staging is below ``final_dir`` then.
-    ``catalog`` is where the dataset's folder is registered as a table.
+    ``catalog`` is where the dataset's folder is registered as a table. ``shares_files`` tells that
+    small work units of a run share files. ``has_side_table`` tells that late rows go beside it.
     """
 
     final_dir: str
@@ -265,11 +304,14 @@ class PublishingSpec:
     extract_id_zone: str = "UTC"
     dir_mode: int | None = None
     file_mode: int | None = None
+    group: str = ""
     layout: Layout = Layout.DEFAULT
     merge: MergeSpec | None = None
     table: TableSpec = field(default_factory=TableSpec)
     warehouse: WarehouseSpec | None = None
     catalog: CatalogSpec | None = None
+    shares_files: bool = False
+    has_side_table: bool = False
 
     @property
     def relation(self) -> str:
@@ -344,6 +386,7 @@ class Job:
     is extracted and how it is written (not of run control such as threads, retries, state).
     ``known_digests`` are those under which this release or an earlier one may have recorded the
     same configuration, ``digest`` among them; without any, nothing recorded is taken over.
+    ``events`` is None for a job without event column.
     """
 
     name: str
@@ -362,6 +405,7 @@ class Job:
     audit: AuditSpec = field(default_factory=AuditSpec)
     secondary: SecondarySpec = field(default_factory=SecondarySpec)
     known_digests: tuple[str, ...] = ()
+    events: EventTimeSpec | None = None
 
     def has_input(self, category: str) -> bool:
         """Return whether the job has secondary input whose rows are of a category."""

@@ -34,6 +34,16 @@ class JsonPathError(ValueError):
         return f"{self.reason} at character {self.position}" if self.position else self.reason
 
 
+class Missing:
+    """The type of MISSING: a path that does not exist, which is not the same as null."""
+
+    def __repr__(self) -> str:
+        return "MISSING"
+
+
+MISSING = Missing()
+
+
 @dataclass(frozen=True, slots=True)
 class Path:
     """A compiled path.

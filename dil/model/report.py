@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from dil.errors import RunInterruptedError
 from dil.model.contract import DiscardCount, RejectCount
+from dil.model.event_report import EventSummary
 
 
 class RunStatus(StrEnum):
@@ -35,12 +37,34 @@ class UnitCounts:
 
 @dataclass(frozen=True, slots=True)
 class ReportedFailure:
-    """One failure; ``signature`` is None when it is not of one work unit."""
+    """One failure; ``signature`` is None when it is not of one work unit.
+
+    ``attempts`` and ``seconds`` are those of the work unit in this run.
+    """
 
     signature: str | None
     code: str
     error: str
     fix: str = ""
+    attempts: int = 0
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class UnitRun:
+    """How one work unit ended in a run; ``outcome`` is succeeded, failed or adopted.
+
+    ``attempts``, ``seconds`` and ``requests`` (all that were sent) are those of all its attempts;
+    ``code`` is that of its failure.
+    """
+
+    signature: str
+    outcome: str
+    attempts: int
+    seconds: float
+    rows: int
+    requests: int
+    code: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +96,23 @@ class RowsAside:
 
 
 @dataclass(frozen=True, slots=True)
+class MergedRows:
+    """What rows that were merged by key did to those of the dataset."""
+
+    inserted: int = 0
+    updated: int = 0
+    deleted: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ReplacedRows:
+    """Rows that left the dataset, as far as its records count them, and those in their place."""
+
+    before: int
+    after: int
+
+
+@dataclass(frozen=True, slots=True)
 class RunReport:
     """One run: printed on every exit of ``dil run``, returned by ``dil.api.run``.
 
@@ -87,19 +128,26 @@ class RunReport:
         seconds: How long the run took.
         dataset_dir: Folder or URI of the dataset.
         relation: Table or view of a database that has the rows, empty for files.
+        database: The database's address, without user and password, empty for files.
         is_backfill: Whether the rows were kept beside the dataset.
         left: Work units that are due beyond the limit of one run.
         recovered: Run ids of earlier runs that this one finished or adopted first.
         notes: Sentences for people: warnings, zero rows where rows were usual.
-        requests: Requests that were sent to the source.
+        requests: Requests that were sent to the source by all attempts, those sent again too.
         rows_read: Rows that the source gave.
         rows_dropped: Rows that conversion left out.
         is_validation: Whether the job validates rows and writes none.
-        retries: Attempts beyond the first of each work unit.
+        retries: How often something was tried again after a failure: attempts of work units beyond
+            their first, and requests that a session sent again.
         peak_rss_bytes: Largest memory of a worker process.
         forced_exit_code: Exit code that a signal or an error decides, else None.
         aside: Rows and values that a schema contract or a receiver refused.
         drift: Columns that changed against what was published before.
+        unit_runs: How work units ended: failed ones first, then the slowest; bounded in number.
+        merged: What a merge did, None for other publish modes and where nobody counted.
+        replaced: What the modes that replace did, None for others.
+        events: What became of event time, None for a job without event column and where nothing
+            was published.
     """
 
     job: str
@@ -113,6 +161,7 @@ class RunReport:
     seconds: float = 0.0
     dataset_dir: str = ""
     relation: str = ""
+    database: str = ""
     is_backfill: bool = False
     left: int = 0
     recovered: tuple[str, ...] = ()
@@ -126,6 +175,15 @@ class RunReport:
     forced_exit_code: int | None = None
     aside: RowsAside = RowsAside()
     drift: tuple[SchemaDrift, ...] = ()
+    unit_runs: tuple[UnitRun, ...] = ()
+    merged: MergedRows | None = None
+    replaced: ReplacedRows | None = None
+    events: EventSummary | None = None
+
+    @property
+    def is_interrupted(self) -> bool:
+        """Return whether a signal ended the run."""
+        return any(one.code == RunInterruptedError.code for one in self.failures)
 
     @property
     def exit_code(self) -> int:

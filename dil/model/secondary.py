@@ -43,6 +43,12 @@ class SecondaryVariables:
         """Return everything that must not be printed."""
         return (*self.authentication.values(), *self.unit_secrets.values())
 
+    def used_by(self, unit: JsonObject) -> tuple[Secret, ...]:
+        """Return what must not be printed of the requests of one unit."""
+        given = [(name, value) for name, value in unit.items() if isinstance(value, str)]
+        opened = (self.unit_secrets[each] for each in given if each in self.unit_secrets)
+        return (*self.authentication.values(), *opened)
+
     def over(self, unit: JsonObject) -> dict[str, JsonValue]:
         """Return the variables of a unit: its members, and authentication fields over them (B6.1).
 

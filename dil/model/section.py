@@ -51,6 +51,7 @@ class ValueType(StrEnum):
     FILE_SYSTEM = "file system URI"
     PATH = "path"
     DURATION = "duration-iso"
+    DURATION_OR_OBJECT = "duration-iso or json-object"
     DATE_PATTERNS = "comma list of Joda patterns"
     ZONE = "zone id"
     CHARSET = "character set"
@@ -60,12 +61,17 @@ class ValueType(StrEnum):
     @property
     def spans_lines(self) -> bool:
         """Return whether a value may go on over lines until its brackets balance."""
-        return self in {ValueType.JSON_OBJECT, ValueType.JSON_ARRAY, ValueType.WORD_OR_OBJECT}
+        return self.is_json or self.may_be_object
 
     @property
     def is_json(self) -> bool:
         """Return whether the value always is JSON."""
         return self in {ValueType.JSON_OBJECT, ValueType.JSON_ARRAY}
+
+    @property
+    def may_be_object(self) -> bool:
+        """Return whether a value that begins with a brace is JSON."""
+        return self in {ValueType.WORD_OR_OBJECT, ValueType.DURATION_OR_OBJECT}
 
 
 class Scope(StrEnum):
@@ -79,13 +85,14 @@ class Scope(StrEnum):
 class Support(StrEnum):
     """What this version does with a property.
 
-    WORKS: it has its effect. NO_EFFECT: accepted, changes nothing (spec README 16). LATER: a value
-    other than the default is a "not supported yet" error. INTERNAL: set by planning only.
+    WORKS: it has its effect. NO_EFFECT: accepted, changes nothing, and a run that sets it says so.
+    REFUSED: a value other than the default is an error; the meaning says what to use in its place.
+    INTERNAL: set by planning only.
     """
 
     WORKS = "works"
     NO_EFFECT = "accepted, no effect"
-    LATER = "not supported yet"
+    REFUSED = "refused"
     INTERNAL = "set by planning"
 
 
@@ -105,16 +112,17 @@ class Written:
     """Marks how a property is written; the type that it annotates is what is read from that.
 
     The words of an enum are those of its type, a Literal or an enum of texts, or ``words``; they
-    are read in any letter case. ``later_words`` are valid and not supported yet. ``secret`` says
-    that the whole value is a secret. ``read`` makes the value from what is read so far, of a JSON
-    property the JSON, and the surroundings of the job; without it that is the value. An empty array
-    or object is read only where ``reads_empty`` says so, else it counts as blank. ``members`` says
-    what stands inside JSON that is read without a model.
+    are read in any letter case. ``refused_words`` are those of Gobblin that are nothing here.
+    ``secret`` says that the whole value is a secret. ``read`` makes the value from what is read so
+    far, of a JSON property the JSON, and the surroundings of the job; without it that is the value,
+    or the model that is the type of the field. An empty array or object is read only where
+    ``reads_empty`` says so, else it counts as blank. ``members`` says what stands inside JSON that
+    is read without a model.
     """
 
     kind: ValueType
     words: tuple[str, ...] = ()
-    later_words: tuple[str, ...] = ()
+    refused_words: tuple[str, ...] = ()
     secret: bool = False
     read: Callable[..., object] | None = None
     reads_empty: bool = False
@@ -138,20 +146,9 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class StandsFor:
-    """Marks numbers that stand for others, as 0 stands for a default."""
+    """Marks numbers that stand for others, as 0 stands for a default; bounds are of those."""
 
     numbers: Mapping[int, int]
-
-    def __get_pydantic_core_schema__(
-        self, source: object, handler: GetCoreSchemaHandler
-    ) -> CoreSchema:
-        from pydantic_core import core_schema
-
-        return core_schema.no_info_after_validator_function(self.meant, handler(source))
-
-    def meant(self, number: int) -> int:
-        """Return the number that one stands for, most often itself."""
-        return self.numbers.get(number, number)
 
 
 ONE_OF = Written(ValueType.ENUM)

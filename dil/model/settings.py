@@ -1,6 +1,6 @@
 """Frozen models of the JSON properties: parsed once from outside, then passed around as values.
 
-Members keep DIL's spelling in JSON and have Python names here. ``dil.spi.reading`` reads them:
+Members keep DIL's spelling in JSON and have Python names here. ``dil.sections.reading`` reads them:
 what code makes itself is not checked again.
 """
 
@@ -120,7 +120,7 @@ class Pagination(Setting):
         default=None,
     )
     max_rows: Annotated[Whole, Ge(1)] | None = member(
-        "Rows after which no further page is asked for; told like `maxPages`.",
+        "Rows after which no further page is asked for; reported as `maxPages` is.",
         name="maxRows",
         default=None,
     )
@@ -137,7 +137,7 @@ class Pagination(Setting):
     equal_pages: Flag = member(
         "Whether two pages in a row may be the same, byte for byte; else they show that the "
         "source ignores the page parameter, and the work unit fails. Where cursors or "
-        "addresses lead on, a page with the rows of the one before is else told.",
+        "addresses lead on, the report names a page with the rows of the one before.",
         name="allowEqualPages",
         default=False,
     )

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from msgspec import UNSET, UnsetType
+
 from dil.errors import DilError
 from dil.model.contract import DiscardCount, RejectCount
 from dil.model.egress import AnswerCount
+from dil.model.event_tally import EventContext, EventTally
 from dil.model.job import Job
 from dil.model.secondary import SecondaryVariables
 
@@ -35,7 +38,8 @@ class RunContext:
     tells where the driver answers, None when the tasks share nothing. ``known_schema`` is the
     dataset's schema as published so far, one line a column, empty when there is none.
     ``resume_from`` are folders of earlier attempts by signature; their pages are not read again.
-    Empty text stands for pages that are too old to be gone on from.
+    Empty text stands for pages that are too old to be gone on from. ``events`` is what judges rows
+    by their event time, None for a job without event column.
     """
 
     job: Job
@@ -49,6 +53,7 @@ class RunContext:
     coordinator: CoordinatorAddress | None = None
     known_schema: str = ""
     resume_from: Mapping[str, str] = field(default_factory=dict)
+    events: EventContext | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +108,11 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Counters:
-    """What one attempt did; bytes are as received, seconds_waited is pacing, interval and retry."""
+    """What one attempt did; bytes are as received, seconds_waited is pacing, interval and retry.
+
+    ``requests`` are all that were sent, ``resent`` those of them that repeat an earlier one because
+    it failed: unset for none, so that it is left out of stored results, as before there was one.
+    """
 
     requests: int = 0
     pages: int = 0
@@ -115,6 +124,12 @@ class Counters:
     seconds: float = 0.0
     seconds_waited: float = 0.0
     peak_rss_bytes: int = 0
+    resent: int | UnsetType = UNSET
+
+    @property
+    def requests_resent(self) -> int:
+        """Return ``resent`` as a number."""
+        return self.resent or 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +139,8 @@ class TaskReport:
     ``quarantined`` are the staged files of rows that were put aside, ``rejects`` why they were,
     ``discarded`` the values that were left out of rows that were kept. ``refused`` are the staged
     files of payload rows that the receiver refused, ``answers`` the rows that it did not just take.
+    ``events`` is the tally of event times, ``late`` are the staged files of late rows, which go
+    beside the dataset; unset for a job without them, so that they are left out of stored results.
     """
 
     signature: str
@@ -141,6 +158,8 @@ class TaskReport:
     discarded: tuple[DiscardCount, ...] = ()
     refused: tuple[StagedFile, ...] = ()
     answers: tuple[AnswerCount, ...] = ()
+    events: EventTally | UnsetType = UNSET
+    late: tuple[StagedFile, ...] | UnsetType = UNSET
 
     @property
     def rows(self) -> int:

@@ -23,6 +23,33 @@ class LabelUnit(StrEnum):
     MONTH = "month"
 
 
+class Closing(StrEnum):
+    """``ms.timelabel.close``: who closes the books of a timelabel (timelabels.md 8)."""
+
+    NEVER = "never"
+    AUTO = "auto"
+    MANUAL = "manual"
+
+
+class AfterClose(StrEnum):
+    """``ms.late.after.close``: what becomes of rows for a closed timelabel (event-time.md 7.11)."""
+
+    SIDE_TABLE = "side_table"
+    REOPEN = "reopen"
+    REJECT = "reject"
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierSchedule:
+    """What cut time into windows until an instant, where its last window ended, epoch ms UTC."""
+
+    schedule: str = ""
+    every_ms: int = 0
+    unit: LabelUnit | None = None
+    zone: str = "UTC"
+    until: int = 0
+
+
 @dataclass(frozen=True, slots=True)
 class TimelabelSpec:
     """What ``ms.timelabel.*`` says; one of ``schedule``, ``every_ms`` and ``unit`` is set.
@@ -32,7 +59,9 @@ class TimelabelSpec:
     ``is_dated`` tells that work units have a time; without one all have the label of their run.
     ``column`` is the one by whose time each row is labelled, empty where none is named.
     ``splits`` cuts work units where windows end. ``catches_up`` False leaves out windows that no
-    run was there for, ``first_period`` what is older than the first run's window.
+    run was there for, ``first_period`` what is older than the first run's window. ``closing`` says
+    who closes labels, ``after_close`` what becomes of rows for a closed one. ``earlier``
+    are the schedules before this one, oldest first: it counts from where the last of them ended.
     """
 
     schedule: str = ""
@@ -44,6 +73,14 @@ class TimelabelSpec:
     splits: bool = False
     catches_up: bool = True
     first_period: bool = False
+    closing: Closing = Closing.NEVER
+    after_close: AfterClose = AfterClose.SIDE_TABLE
+    earlier: tuple[EarlierSchedule, ...] = ()
+
+    @property
+    def closes(self) -> bool:
+        """Return whether the job keeps books of its labels."""
+        return self.closing is not Closing.NEVER
 
     @property
     def leaves_out(self) -> bool:

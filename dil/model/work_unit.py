@@ -98,6 +98,19 @@ class Skip:
 
 
 @dataclass(frozen=True, slots=True)
+class PlannedBooks:
+    """What a run does about closed timelabels (event-time.md 7.11).
+
+    ``left`` counts the work units among the skipped that are left as they are, ``left_labels`` are
+    their timelabels. ``reopens`` are the closed timelabels that the run reopens.
+    """
+
+    left: int = 0
+    left_labels: tuple[str, ...] = ()
+    reopens: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """What one run will do, in execution order; all times epoch ms UTC.
 
@@ -108,7 +121,9 @@ class Plan:
     the range, ``skips`` is None unless an explanation was asked for. ``missed`` are work units
     among the skipped that no run reads, because none was there in their time; the run records them.
     ``before_first`` counts those among the skipped that are older than the first run's period;
-    their partitions are not among ``partitions``.
+    their partitions are not among ``partitions``. ``books`` is unset where no work unit is of a
+    closed timelabel, so that it is left out of stored plans. ``grace_why`` says why
+    this run reads back as far as it does, unset where that is just configured.
     """
 
     now: int
@@ -125,3 +140,5 @@ class Plan:
     partitions: int = 0
     missed: tuple[WorkUnit, ...] = ()
     before_first: int = 0
+    books: PlannedBooks | msgspec.UnsetType = msgspec.UNSET
+    grace_why: str | msgspec.UnsetType = msgspec.UNSET

@@ -131,7 +131,8 @@ def _layers(text: str) -> Iterator[str]:
     if "+" in text:
         yield text.replace("+", " ")
     for _ in range(_LAYERS):
-        meant = _meant(text)
+        *halfway, meant = (text, *_meanings(text))
+        yield from halfway[1:]
         if meant == text:
             meant = _decoded(text)
         if not meant:
@@ -145,14 +146,24 @@ def _layers(text: str) -> Iterator[str]:
 
 def _meant(text: str) -> str:
     """Return a text with one layer of escapes undone."""
+    *_, meant = (text, *_meanings(text))
+    return meant
+
+
+def _meanings(text: str) -> Iterator[str]:
+    """Yield a text with one layer of escapes undone, each kind after the others.
+
+    What stands between two kinds may be the secret: its own backslash is no escape.
+    """
     if "%" in text:
         text = unquote(text, errors="replace")
+        yield text
     if "&" in text:
         text = html.unescape(text)
+        yield text
     if "\\" in text:
         text = _BACKSLASHED.sub(_character, text)
-        text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return text
+        yield text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _as_utf8(found: re.Match[str]) -> str:

@@ -7,10 +7,13 @@ Works on the driver and in executors alike: whoever starts a process calls ``con
 from __future__ import annotations
 
 import contextlib
+import copy
+import functools
 import json
 import logging
 import re
 import sys
+import sysconfig
 import threading
 import time
 from collections.abc import Iterable, Iterator
@@ -30,6 +33,8 @@ OUR_LOGGERS = ("dil", "connectors")
 _CHATTY = ("pyspark", "urllib3", "botocore", "paramiko", "azure", "google", "msal")
 # Logs, with a traceback, every error that it raises as well, and Ctrl-C.
 _SILENT = ("py4j",)
+_DIGITS = re.compile(r"[0-9]+(?:[.][0-9]+)?")
+_COMPARED, _REMEMBERED = 500, 1_000
 _SILENT_FOLDERS = frozenset(_SILENT)
 # Text from a source must not move the cursor, forge a line or colour the terminal.
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
@@ -81,9 +86,9 @@ def configure(
     """Send the log of this process to ``stream``; a second call replaces the first.
 
     Args:
-        level: DEBUG, INFO, WARNING or ERROR, for this project's own loggers; libraries log from
-            INFO or above. What py4j logs on the root logger is written with DEBUG alone: whoever
-            catches the error tells it.
+        level: DEBUG, INFO, WARNING or ERROR, for this project's own loggers and those of plug-ins
+            from INFO on. What installed libraries say below ERROR, and what py4j logs on the root
+            logger, is written with DEBUG alone: whoever catches the error tells it.
         json_lines: One JSON object a line (``ts level run_id job unit attempt event msg``) in
             place of text.
         stream: Where lines go; ``sys.stderr`` is looked up anew for each line, so that a progress
@@ -94,7 +99,7 @@ def configure(
         ValueError: the level is unknown.
     """
     formatter = _JsonFormatter(secrets) if json_lines else _TextFormatter(secrets)
-    handler = _Handler(stream, formatter, drops_silent=level.upper() != "DEBUG")
+    handler = _Handler(stream, formatter, is_brief=level.upper() != "DEBUG")
     root = logging.getLogger()
     for old in [known for known in root.handlers if isinstance(known, _Handler)]:
         root.removeHandler(old)
@@ -183,20 +188,53 @@ class _JsonFormatter(_Formatter):
         return None if text is None else self.redact(text)
 
 
-class _Handler(logging.Handler):
-    """Writes to a stream; a record that cannot be formatted costs one line, not a leak."""
+class _Repeats:
+    """Counts warnings that differ in numbers only: the first, the tenth, the hundredth are said.
 
-    def __init__(self, stream: TextIO, formatter: _Formatter, *, drops_silent: bool) -> None:
+    Hundreds of work units may meet the same dead server, several times each.
+    """
+
+    def __init__(self) -> None:
+        self._counts: dict[tuple[str, int, str], int] = {}
+
+    def seen(self, record: logging.LogRecord) -> int:
+        """Return how often this process has seen such a record, this time included."""
+        message = _DIGITS.sub("0", record.getMessage())[:_COMPARED]
+        key = (record.name, record.levelno, message)
+        count = self._counts.pop(key, 0) + 1
+        self._counts[key] = count  # the newest at the end
+        if len(self._counts) > _REMEMBERED:
+            del self._counts[next(iter(self._counts))]
+        return count
+
+
+class _Handler(logging.Handler):
+    """Writes to a stream; a record that cannot be formatted costs one line, not a leak.
+
+    A brief one leaves out what py4j says, what libraries say below ERROR, and warnings of ours that
+    only repeat themselves.
+    """
+
+    def __init__(self, stream: TextIO, formatter: _Formatter, *, is_brief: bool) -> None:
         super().__init__()
         self.setFormatter(formatter)
         self._stream = None if stream is sys.stderr else stream
         self._redact = formatter.redact
-        self._drops_silent = drops_silent
+        self._is_brief = is_brief
+        self._repeats = _Repeats()
 
     def emit(self, record: logging.LogRecord) -> None:
-        if self._drops_silent and not _SILENT_FOLDERS.isdisjoint(Path(record.pathname).parts):
+        if self._is_brief and (
+            not _SILENT_FOLDERS.isdisjoint(Path(record.pathname).parts) or _is_of_library(record)
+        ):
             return
         try:
+            if self._is_brief and record.levelno == logging.WARNING and _is_ours(record.name):
+                count = self._repeats.seen(record)
+                if count != 10 ** (len(str(count)) - 1):
+                    return
+                if count > 1:
+                    record = _counted_again(record, count)
             line = self.format(record)
         except Exception as error:  # noqa: BLE001 - arguments may be of any class and raise anything
             # The standard library would print the raw arguments here.
@@ -209,6 +247,52 @@ class _Handler(logging.Handler):
         with contextlib.suppress(OSError, ValueError):
             stream.write(line + "\n")
             stream.flush()
+
+
+def _is_of_library(record: logging.LogRecord) -> bool:
+    """Return whether an installed package or Python itself speaks, and not loud enough.
+
+    Our errors say what a user has to know. Packages with plug-ins speak for themselves.
+    """
+    if record.levelno >= logging.ERROR or _is_ours(record.name):
+        return False
+    # A warning of Python's begins with the file that gave it.
+    place = record.getMessage() if record.name == "py.warnings" else record.pathname
+    if not place.startswith(_installed_folders()):
+        return False
+    return record.name.partition(".")[0] not in _plugin_packages()
+
+
+@functools.cache
+def _installed_folders() -> tuple[str, ...]:
+    paths = sysconfig.get_paths()
+    return tuple({f"{paths[name]}/" for name in ("stdlib", "platstdlib", "purelib", "platlib")})
+
+
+@functools.cache
+def _plugin_packages() -> frozenset[str]:
+    """Return the packages that offer plug-ins."""
+    import importlib.metadata
+
+    from dil.spi.registry import PluginKind
+
+    return frozenset(
+        entry.value.partition(":")[0].partition(".")[0]
+        for kind in PluginKind
+        for entry in importlib.metadata.entry_points(group=kind.group)
+    )
+
+
+def _is_ours(logger: str) -> bool:
+    return logger.partition(".")[0] in OUR_LOGGERS
+
+
+def _counted_again(record: logging.LogRecord, count: int) -> logging.LogRecord:
+    """Return a record that says how often its like came; other handlers keep theirs."""
+    found = copy.copy(record)
+    found.msg = f"{record.getMessage()} (seen {count:,} times here; -v shows each)"
+    found.args = None
+    return found
 
 
 def one_line(text: str) -> str:

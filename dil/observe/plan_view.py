@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import unicodedata
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from datetime import UTC, tzinfo
+from datetime import tzinfo
 from typing import TYPE_CHECKING
 
+from msgspec import UnsetType
+
 from dil.model.json import compact
-from dil.model.work_unit import Plan, Skip, WorkUnit, read_unit
+from dil.model.work_unit import Plan, PlannedBooks, Skip, WorkUnit, read_unit
 from dil.observe.logs import one_line
 from dil.observe.progress import counted
-from dil.text.zones import find_zone, moment, to_local
+from dil.text.zones import find_zone, iso, moment
 
 if TYPE_CHECKING:
     from dil.model.job import Job
@@ -22,25 +25,37 @@ _GAP = 2
 
 
 def plan_json(plan: Plan, job: Job) -> dict[str, object]:
-    """Return the plan as JSON members; every time is epoch milliseconds UTC.
+    """Return the plan as JSON members; times are epoch milliseconds UTC, and ISO 8601 beside them.
 
     ``skips`` is there only when the plan was made with a full explanation, and then always;
-    ``skipped_timelabels`` and ``before_first`` only where the run leaves out periods.
+    ``skipped_timelabels`` and ``before_first`` only where the run leaves out periods,
+    ``closed_timelabels`` where it leaves closed ones, ``reopened_timelabels`` where it reopens any,
+    ``grace_ms`` and ``grace_why`` where the grace period is not just configured.
     """
     members: dict[str, object] = {
         "job": job.name,
         "now": plan.now,
+        "now_iso": iso(plan.now),
         "zone": plan.zone,
         "full_extract": plan.full_extract,
         "cutoff": plan.cutoff,
+        "cutoff_iso": iso(plan.cutoff),
         "work_units": [_unit_json(work_unit) for work_unit in plan.work_units],
         "skipped": plan.skipped,
         "left": plan.left,
     }
+    if plan.grace_why:
+        members["grace_ms"] = plan.grace_ms
+        members["grace_why"] = plan.grace_why
     if plan.missed:
         members["skipped_timelabels"] = labels_of(plan.missed)
     if plan.before_first:
         members["before_first"] = plan.before_first
+    books = _books(plan)
+    if books.left:
+        members["closed_timelabels"] = list(books.left_labels)
+    if books.reopens:
+        members["reopened_timelabels"] = list(books.reopens)
     if plan.skips is not None:
         members["skips"] = [
             {
@@ -62,6 +77,8 @@ def _unit_json(work_unit: WorkUnit) -> dict[str, object]:
         "signature": work_unit.signature,
         "low": work_unit.low,
         "high": work_unit.high,
+        "low_iso": iso(work_unit.low),
+        "high_iso": iso(work_unit.high),
         "partition": {"low": work_unit.partition.low, "high": work_unit.partition.high},
         "unit": work_unit.unit,
         "timelabel": work_unit.timelabel,
@@ -80,8 +97,10 @@ def plan_text(
     arithmetic: Callable[[WorkUnit], str],
     skip_reason: Callable[[Skip], str],
     everything: bool = False,
+    signatures: bool = False,
+    notes: Sequence[str] = (),
 ) -> str:
-    """Return the plan for people: a table of windows in the job's zone, and why each is due.
+    """Return the plan for people: how much is due, then each window in the job's zone, and why.
 
     Args:
         plan: What is due.
@@ -89,34 +108,45 @@ def plan_text(
         arithmetic: The calculation that led to a work unit's window, in lines.
         skip_reason: Why a candidate is not due, in one line.
         everything: Show every work unit and every skip, not the first 50.
+        signatures: Show the signature of each work unit, by which commands name it.
+        notes: Sentences after the number of what is due.
     """
-    lines = [*_head(plan, job), *_due(plan, job, arithmetic, everything=everything)]
+    lines = [*_head(plan, job, notes)]
+    if plan.work_units:
+        shown = plan.work_units if everything else plan.work_units[:_SHOWN]
+        lines += ["", *_table(shown, job, find_zone(plan.zone), arithmetic, signatures=signatures)]
+        if len(shown) < len(plan.work_units):
+            more = len(plan.work_units) - len(shown)
+            lines.append(f"... and {counted(more, 'more work unit')}; --all shows them")
     if everything:
         lines += [_skip_line(skip, plan, skip_reason) for skip in plan.skips or ()]
     return "\n".join(lines) + "\n"
 
 
-def _head(plan: Plan, job: Job) -> Iterator[str]:
+def summary_text(plan: Plan, job: Job, notes: Sequence[str] = ()) -> str:
+    """Return how much is due and why, without its windows."""
+    return "\n".join(_head(plan, job, notes)) + "\n"
+
+
+def _head(plan: Plan, job: Job, notes: Sequence[str]) -> Iterator[str]:
     zone = find_zone(plan.zone)
-    kind = "full extract" if plan.full_extract else "incremental"
-    yield f"{job.name}  plan at {moment(plan.now, zone)}, times in {plan.zone}, {kind}"
+    yield f"{job.name}  plan at {moment(plan.now, zone)}, times in {plan.zone}, {_kind(job)}"
     if plan.cutoff is not None:
         yield f"  cutoff {moment(plan.cutoff, zone)}: partitions that end after it are due"
-
-
-def _due(
-    plan: Plan, job: Job, arithmetic: Callable[[WorkUnit], str], *, everything: bool
-) -> Iterator[str]:
-    if plan.work_units:
-        shown = plan.work_units if everything else plan.work_units[:_SHOWN]
-        yield ""
-        yield from _table(shown, find_zone(plan.zone), arithmetic)
-        if len(shown) < len(plan.work_units):
-            more = len(plan.work_units) - len(shown)
-            yield f"... and {counted(more, 'more work unit')}; --all shows them"
-        yield ""
+    if plan.grace_why:
+        yield f"  {plan.grace_why}"
     yield f"  {_sentence(plan, job)}"
     yield from (f"  {text}." for text in left_out_of(plan))
+    yield from (f"  {text}" for text in notes)
+
+
+def _kind(job: Job) -> str:
+    """Return whether what was read before counts; the word "full" of DIL says only what is sent."""
+    if job.planning.backfill:
+        return "backfill: reads its range anew"
+    if job.planning.ignore_history:
+        return "every run reads everything anew and replaces what is there"
+    return "incremental" if job.state.enabled else "no state is kept, so every run reads everything"
 
 
 def left_out_of(plan: Plan) -> tuple[str, ...]:
@@ -124,13 +154,12 @@ def left_out_of(plan: Plan) -> tuple[str, ...]:
     found = []
     if plan.missed:
         labels = labels_of(plan.missed)
-        listed = labels if len(labels) <= _LABELS_SHOWN else [labels[0], "...", labels[-1]]
         low, high = plan.missed[0].partition.low, plan.missed[-1].partition.high
         found.append(
             f"skipped, for no run was there in their time (ms.timelabel.catchup=false): "
-            f"{counted(len(labels), 'timelabel')}, {' '.join(listed)}, "
+            f"{counted(len(labels), 'timelabel')}, {' '.join(_few(labels))}, "
             f"{counted(len(plan.missed), 'work unit')}; once the run has published, `dil backfill "
-            f"JOB.conf --from {_argument(low)} --to {_argument(high)}` reads them"
+            f"JOB.conf --from {iso(low)} --to {iso(high)}` reads them"
         )
     if plan.before_first:
         found.append(
@@ -138,16 +167,39 @@ def left_out_of(plan: Plan) -> tuple[str, ...]:
             f"(ms.timelabel.first.run=period): {counted(plan.before_first, 'work unit')}; "
             "ms.timelabel.first.run=history reads them"
         )
-    return tuple(found)
+    return (*found, *closed_labels_of(plan))
+
+
+def closed_labels_of(plan: Plan) -> Iterator[str]:
+    """Yield what a run does about closed timelabels, without a full stop."""
+    books = _books(plan)
+    if books.left:
+        labels = books.left_labels
+        yield (
+            "left as they are, for their timelabels are closed (ms.late.after.close=reject): "
+            f"{counted(len(labels), 'timelabel')}, {' '.join(_few(labels))}, "
+            f"{counted(books.left, 'work unit')}; `dil timelabels reopen JOB.conf "
+            f"{labels[0]}` lets the next run read them"
+        )
+    if books.reopens:
+        yield (
+            "closed timelabels that are read again are reopened, published and closed again "
+            f"(ms.late.after.close=reopen): {counted(len(books.reopens), 'timelabel')}, "
+            f"{' '.join(_few(books.reopens))}"
+        )
+
+
+def _books(plan: Plan) -> PlannedBooks:
+    return PlannedBooks() if isinstance(plan.books, UnsetType) else plan.books
+
+
+def _few(labels: Sequence[str]) -> Sequence[str]:
+    return labels if len(labels) <= _LABELS_SHOWN else [labels[0], "...", labels[-1]]
 
 
 def labels_of(work_units: Sequence[WorkUnit]) -> list[str]:
     """Return the timelabels of work units, each once, in order of time."""
     return sorted({unit.timelabel for unit in work_units if unit.timelabel})
-
-
-def _argument(ms: int) -> str:
-    return f"{to_local(ms, UTC).replace(tzinfo=None).isoformat()}Z"
 
 
 def _skip_line(skip: Skip, plan: Plan, skip_reason: Callable[[Skip], str]) -> str:
@@ -163,8 +215,10 @@ def _sentence(plan: Plan, job: Job) -> str:
             where = "the source" if spec.of_source else "the activation input"
             return f"Nothing is due: {where} has no units."
         return f"Nothing is due: the range is empty, from {spec.start} is not before to {spec.end}."
-    due = f"{len(plan.work_units):,} due" if plan.work_units else "Nothing is due"
-    not_due = plan.skipped - len(plan.missed) - plan.before_first
+    reasons = Counter(work_unit.reason.value for work_unit in plan.work_units)
+    why = ", ".join(f"{count:,} {reason}" for reason, count in sorted(reasons.items()))
+    due = f"{len(plan.work_units):,} due ({why})" if plan.work_units else "Nothing is due"
+    not_due = plan.skipped - len(plan.missed) - plan.before_first - _books(plan).left
     parts = [due, f"{not_due:,} not due (already done, or not yet)"]
     if plan.left:
         parts.append(f"{plan.left:,} more due beyond ms.work.unit.parallelism.max, left for later")
@@ -172,22 +226,26 @@ def _sentence(plan: Plan, job: Job) -> str:
 
 
 def _table(
-    work_units: Sequence[WorkUnit], zone: tzinfo, arithmetic: Callable[[WorkUnit], str]
+    work_units: Sequence[WorkUnit],
+    job: Job,
+    zone: tzinfo,
+    arithmetic: Callable[[WorkUnit], str],
+    *,
+    signatures: bool,
 ) -> Iterator[str]:
-    has_labels = any(work_unit.timelabel for work_unit in work_units)
-    names = ["#", "reason", "from", "to (exclusive)", "unit", "why this window"]
-    names[4:4] = ["timelabel"] if has_labels else []
-    rows = [names]
+    columns: dict[str, Callable[[WorkUnit], str]] = {"reason": lambda unit: unit.reason.value}
+    if job.planning.is_dated:
+        columns["from"] = lambda unit: moment(unit.low, zone)
+        columns["to (exclusive)"] = lambda unit: moment(unit.high, zone)
+    if any(work_unit.timelabel for work_unit in work_units):
+        columns["timelabel"] = lambda unit: unit.timelabel or ""
+    columns["unit"] = lambda unit: _unit_text(unit.unit_json)
+    if signatures:
+        columns["signature"] = lambda unit: one_line(unit.signature)
+    rows = [["#", *columns, "why this window"]]
     for number, work_unit in enumerate(work_units, 1):
         first, *more = arithmetic(work_unit).splitlines() or [""]
-        cells = [
-            str(number),
-            work_unit.reason.value,
-            moment(work_unit.low, zone),
-            moment(work_unit.high, zone),
-            *([work_unit.timelabel or ""] if has_labels else []),
-            _unit_text(work_unit.unit_json),
-        ]
+        cells = [str(number), *(text(work_unit) for text in columns.values())]
         rows.append([*cells, one_line(first)])
         rows += [[*[""] * len(cells), one_line(line)] for line in more]
     yield from _aligned(rows)

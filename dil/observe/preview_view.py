@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -9,8 +10,8 @@ import pyarrow as pa
 
 from dil.model.arrow import type_word, word_of
 from dil.model.json import JsonObject, JsonValue
+from dil.model.messages import shortened
 from dil.observe.logs import one_line
-from dil.spi.messages import shortened
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -50,11 +51,12 @@ def rows_text(rows: pa.Table) -> str:
     return "\n".join(line.rstrip() for line in capture.get().splitlines()) + "\n"
 
 
-def schema_text(rows: pa.Table) -> str:
+def schema_text(rows: pa.Table, words: Mapping[str, str]) -> str:
     """Return ``ms.output.schema`` as it can be pasted into a job file.
 
     Columns and members without any value in the rows are left out where their type is no more
-    than a guess; a comment names them.
+    than a guess; a comment names them. ``words`` are the types of columns whose texts are read as
+    something better, such as timestamps; another comment names those.
     """
     left_out: list[str] = []
     seen = [
@@ -62,9 +64,13 @@ def schema_text(rows: pa.Table) -> str:
         for each, column in zip(rows.schema, rows.columns, strict=True)
         if (field := _seen(each, _one_array(column), "", left_out)) is not None
     ]
-    columns = (msgspec.json.encode(column).decode() for column in columns_json(pa.schema(seen)))
-    lines = ",\n".join(f"  {column}" for column in columns)
+    read = [each.name for each in seen if each.name in words]
+    better = {name: {"dataType": {"type": word}} for name, word in words.items()}
+    columns = ({**_column(each), **better.get(each.name, {})} for each in seen)
+    lines = ",\n".join(f"  {msgspec.json.encode(column).decode()}" for column in columns)
     text = f"ms.output.schema=[\n{lines}]\n"
+    if read:
+        text += f"# their texts are ISO 8601; string keeps them as they are: {', '.join(read)}\n"
     if left_out:
         text += f"# left out, because no row shown had a value: {', '.join(left_out)}\n"
     return text

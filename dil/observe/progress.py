@@ -132,8 +132,8 @@ class RichProgress:
         self._task: TaskID | None = None
 
     def start(self, total: int) -> None:
-        """Show the bar."""
-        self._task = self._bar.add_task("", total=total, detail="")
+        """Show the bar; until the first numbers come Spark is on its way."""
+        self._task = self._bar.add_task("", total=total, detail="starting Spark")
         self._bar.start()
 
     def update(self, *, done: int, failed: int, running: int, rows: int, bytes: int) -> None:  # noqa: A002

@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 from urllib.parse import quote, quote_plus, unquote, urlsplit
 
+from dil.model.messages import shortened
 from dil.model.secret import MASK, Secret, SecretUrl
 from dil.observe.disguises import base64_pieces, without_beginnings, without_disguised
+from dil.observe.own_words import is_word, outside_own_words
 from dil.secrets import learned
-from dil.spi.messages import shortened
 
 __all__ = ["redactor", "secrets_of", "shortened"]
 
@@ -81,6 +82,18 @@ class _Known:
     forms: set[str]
     pattern: re.Pattern[str] | None
 
+    @classmethod
+    def of(cls, texts: Iterable[str]) -> _Known:
+        """Return what is searched for some texts."""
+        found = tuple(dict.fromkeys(texts))
+        forms = {form for text in found for form in _forms(text)}
+        return cls(found, forms, _pattern(forms))
+
+    def masked(self, text: str) -> str:
+        """Return a text in which no form of these secrets stands."""
+        found = text if self.pattern is None else self.pattern.sub(MASK, text)
+        return without_beginnings(without_disguised(found, self.texts), self.forms)
+
 
 def redactor(secrets: Iterable[Secret]) -> Callable[[str], str]:
     """Return a function that masks the secrets in a text, however they were encoded.
@@ -92,25 +105,27 @@ def redactor(secrets: Iterable[Secret]) -> Callable[[str], str]:
     What this process learns later (``dil.secrets.learn``), such as fetched tokens, is masked too.
 
     Then the text is searched by what it means, escapes of all kinds undone (``disguises``), and
-    beginnings of secrets before a cut are masked; a text that still holds one is withheld.
+    beginnings of secrets before a cut are masked; a text that still holds one is withheld. A
+    secret that is a single word stays where our own texts have that word (``own_words``).
     """
     known = tuple(secrets)
     # Compiled anew only when this process has learned another secret.
-    compiled: list[tuple[tuple[Secret, ...], _Known]] = []
+    compiled: list[tuple[tuple[Secret, ...], _Known, _Known]] = []
 
-    def current() -> _Known:
+    def current() -> tuple[tuple[Secret, ...], _Known, _Known]:
         more = learned()
         if not compiled or compiled[0][0] is not more:
             texts = [part for secret in (*known, *more) for part in _parts(secret.reveal())]
-            forms = {form for secret in (*known, *more) for form in _forms(secret.reveal())}
-            compiled[:] = [(more, _Known(tuple(dict.fromkeys(texts)), forms, _pattern(forms)))]
-        return compiled[0][1]
+            words = _Known.of(text for text in texts if is_word(text))
+            others = _Known.of(text for text in texts if not is_word(text))
+            compiled[:] = [(more, words, others)]
+        return compiled[0]
 
     def redact(text: str) -> str:
-        found = current()
-        masked = text if found.pattern is None else found.pattern.sub(MASK, text)
-        masked = without_disguised(masked, found.texts)
-        masked = without_beginnings(masked, found.forms)
+        _, words, others = current()
+        masked = others.masked(text)
+        if words.texts:
+            masked = outside_own_words(masked, words.masked)
         for well_known in _WELL_KNOWN:
             masked = well_known.sub(rf"\g<head>{MASK}", masked)
         return masked
@@ -131,16 +146,15 @@ def _alternative(form: str) -> str:
     return escaped if len(form) >= _SHORT else rf"(?<!\w){escaped}(?!\w)"
 
 
-def _forms(secret: str) -> Iterator[str]:
-    for text in _parts(secret):
-        yield text
-        yield text.strip()
-        yield from (json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1])
-        yield repr(text)[1:-1]
-        yield from _url_forms(text)
-        if len(text) >= _SHORT:
-            for fragment in _base64_forms(text.encode()):
-                yield from (fragment, quote(fragment, safe=""))
+def _forms(text: str) -> Iterator[str]:
+    yield text
+    yield text.strip()
+    yield from (json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1])
+    yield repr(text)[1:-1]
+    yield from _url_forms(text)
+    if len(text) >= _SHORT:
+        for fragment in _base64_forms(text.encode()):
+            yield from (fragment, quote(fragment, safe=""))
 
 
 def _parts(secret: str) -> Iterator[str]:

@@ -5,18 +5,21 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TypeAlias
 
 from dil.model.report import ReportedFailure, RunReport, RunStatus
-from dil.observe import drift_view
+from dil.observe import drift_view, event_view
 from dil.observe.progress import counted, human_bytes, human_seconds
 
 ReportJson: TypeAlias = dict[str, object]
 
+# Notes that nobody may overlook begin with capitals: NO ROWS, MIXED, ROWS MAY BE MISSING.
+_LOUD = re.compile(r"[A-Z]{3,}(?: [A-Z]{2,})*(?::| [0-9])")
 _SHOWN_FAILURES = 10
 _SHOWN_SIGNATURES = 3
 _WORDS = {
@@ -69,6 +72,7 @@ def report_json(report: RunReport) -> ReportJson:
         "run_id": report.run_id,
         "status": report.status.value,
         "exit_code": report.exit_code,
+        "interrupted": report.is_interrupted,
         "work_units": {
             "planned": units.planned,
             "succeeded": units.succeeded,
@@ -79,13 +83,14 @@ def report_json(report: RunReport) -> ReportJson:
         "rows": report.rows,
         "bytes": report.bytes,
         "files": list(report.files),
-        "failures": [
-            {"signature": one.signature, "code": one.code, "error": one.error, "fix": one.fix}
-            for one in report.failures
-        ],
+        "failures": [failure_json(one) for one in report.failures],
         "seconds": round(report.seconds, 3),
         "dataset_dir": report.dataset_dir,
         **({"relation": report.relation} if report.relation else {}),
+        **({"database": report.database} if report.database else {}),
+        **({"merged": asdict(report.merged)} if report.merged else {}),
+        **({"replaced": asdict(report.replaced)} if report.replaced else {}),
+        **({"events": event_view.events_json(report.events)} if report.events else {}),
         "left": report.left,
         "recovered": list(report.recovered),
         "notes": list(report.notes),
@@ -96,6 +101,16 @@ def report_json(report: RunReport) -> ReportJson:
         "peak_rss_bytes": report.peak_rss_bytes,
         **drift_view.members(report),
     }
+
+
+def failure_json(one: ReportedFailure) -> ReportJson:
+    """Return a failure; that of a work unit says how often and how long it was tried."""
+    members: ReportJson = {
+        "signature": one.signature, "code": one.code, "error": one.error, "fix": one.fix
+    }  # fmt: skip
+    if one.attempts:
+        members |= {"attempts": one.attempts, "seconds": one.seconds}
+    return members
 
 
 def write_report(path: Path, report: RunReport) -> None:
@@ -151,7 +166,7 @@ def report_text(report: RunReport) -> str:
 
 def _lines(report: RunReport) -> Iterator[str]:
     run = f"  run {report.run_id}" if report.run_id else ""
-    status = _WORDS[report.status]
+    status = "INTERRUPTED" if report.is_interrupted else _WORDS[report.status]
     yield f"{report.job}  {status} in {human_seconds(report.seconds)}{run}"
     if report.recovered:
         yield _row("recovered", f"finished first: {', '.join(report.recovered)}")
@@ -161,10 +176,15 @@ def _lines(report: RunReport) -> Iterator[str]:
         yield from _result(report)
     yield from _failures(report.failures)
     for note in report.notes:
-        yield _row("note", _indented(note))
+        yield _row(note_label(note), _indented(note))
     step = _next_step(report)
     if step:
         yield _row("next", step)
+
+
+def note_label(note: str) -> str:
+    """Return what to call a note for people: those that nobody may overlook are warnings."""
+    return "warning" if _LOUD.match(note) else "note"
 
 
 def _result(report: RunReport) -> Iterator[str]:
@@ -179,10 +199,13 @@ def _result(report: RunReport) -> Iterator[str]:
         read += [f"{report.retries:,} tried again"] if report.retries else []
         yield _row("read", ", ".join(read))
     yield _row("kept aside" if report.is_backfill else "published", _published(report))
+    yield from _changed(report)
     if report.relation and report.rows:
-        yield _row("where", report.relation)
+        yield _row("where", " in ".join(filter(None, (report.relation, report.database))))
     elif report.files and report.dataset_dir:
         yield _row("where", report.dataset_dir)
+    for label, text in event_view.lines(report.events) if report.events else ():
+        yield _row(label, text)
     for label, text in drift_view.lines(report):
         yield _row(label, _indented(text))
     if report.left:
@@ -204,6 +227,19 @@ def _published(report: RunReport) -> str:
         return "nothing: the job only validates"
     # Said loudly: a job that quietly stops delivering is the costliest failure there is.
     return "ZERO ROWS: every work unit that succeeded was empty"
+
+
+def _changed(report: RunReport) -> Iterator[str]:
+    """Say what became of the dataset's own rows."""
+    merged, replaced = report.merged, report.replaced
+    if merged is not None:
+        counts = [f"{merged.inserted:,} inserted", f"{merged.updated:,} updated"]
+        counts += [f"{merged.deleted:,} deleted"] if merged.deleted else []
+        yield _row("merged", ", ".join(counts))
+    if replaced is not None and replaced.before:
+        more = replaced.after - replaced.before
+        net = f"{abs(more):,} {'more' if more > 0 else 'fewer'}" if more else "as many"
+        yield _row("replaced", f"{counted(replaced.before, 'row')} by {replaced.after:,}, {net}")
 
 
 def _failures(failures: tuple[ReportedFailure, ...]) -> Iterator[str]:

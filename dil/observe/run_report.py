@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import heapq
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from urllib.parse import unquote
 
 from dil.model.dataset import Commit, PublishedFile
-from dil.model.job import Job
-from dil.model.report import ReportedFailure, RunStatus, UnitCounts
+from dil.model.job import Job, PublishMode
+from dil.model.report import ReplacedRows, ReportedFailure, RunStatus, UnitCounts, UnitRun
 from dil.model.task import Failure, TaskReport
 from dil.model.work_unit import Plan, Reason, WorkUnit
 from dil.observe.plan_view import left_out_of
 from dil.observe.progress import counted
 
+_UNIT_RUNS = 1_000
 _ONE = "Run once with ms.publish.mode=replace to have one, or set back what changed."
 
 
@@ -34,7 +36,12 @@ def failures(reports: Iterable[TaskReport], stopped: Failure | None) -> tuple[Re
     """Return each failed work unit's failure, and at the end why the others never finished."""
     found = [
         ReportedFailure(
-            report.signature, report.failure.code, report.failure.error, report.failure.fix
+            report.signature,
+            report.failure.code,
+            report.failure.error,
+            report.failure.fix,
+            report.attempts,
+            round(report.counters.seconds, 3),
         )
         for report in reports
         if report.failure is not None
@@ -42,6 +49,25 @@ def failures(reports: Iterable[TaskReport], stopped: Failure | None) -> tuple[Re
     if stopped is not None:
         found.append(ReportedFailure(None, stopped.code, stopped.error, stopped.fix))
     return tuple(found)
+
+
+def unit_runs(reports: Iterable[TaskReport]) -> tuple[UnitRun, ...]:
+    """Return how work units ended: those that failed first, then the slowest; 1,000 at most."""
+    chosen = heapq.nlargest(
+        _UNIT_RUNS, reports, key=lambda each: (each.failure is not None, each.counters.seconds)
+    )
+    return tuple(
+        UnitRun(
+            each.signature,
+            _kind(each),
+            each.attempts,
+            round(each.counters.seconds, 3),
+            each.rows,
+            each.counters.requests,
+            "" if each.failure is None else each.failure.code,
+        )
+        for each in chosen
+    )
 
 
 def zero_rows(status: RunStatus, rows: int, usual: int | None) -> tuple[str, ...]:
@@ -69,12 +95,30 @@ def nothing_due(plan: Plan, job: Job) -> str:
 def left_out(plan: Plan, *, is_recorded: bool) -> tuple[str, ...]:
     """Return notes for the periods that a run leaves out: which they are, and how to have them.
 
-    Those before the first run's are told by runs that no success came before.
+    Those before the first run's are named by runs that no success came before.
     """
     found = left_out_of(plan if plan.cutoff is None else replace(plan, before_first=0))
     if found and plan.missed and not is_recorded:
         return (*found, "nothing was published, so what is skipped is not recorded as skipped yet")
     return found
+
+
+def replaced_rows(commit: Commit, mode: PublishMode) -> ReplacedRows | None:
+    """Return how many rows took the place of how many; None under modes that replace none.
+
+    Of files with rows of several work units only those count that were read again.
+    """
+    if mode not in (PublishMode.WINDOW_REPLACE, PublishMode.REPLACE):
+        return None
+    read = {each.signature for each in commit.run.outcomes if each.succeeded}
+
+    def rows(files: Iterable[PublishedFile]) -> int:
+        if mode is PublishMode.REPLACE:
+            return sum(file.rows for file in files)
+        units = (each for file in files for each in file.unit_rows)
+        return sum(each.rows for each in units if each.signature in read)
+
+    return ReplacedRows(rows(commit.removes), rows(move.target for move in commit.moves))
 
 
 def no_progress(plan: Plan) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from dil.model.dataset import Lease, OperatorAct, PublishedFile
 from dil.model.job import Job, PublishMode
 from dil.planning.partitions import partition
 from dil.run.lease import leased
+from dil.run.schedules import with_schedules
 from dil.spi.state_store import StateStore
 from dil.state.amendments.last_act import watermark_at
 from dil.storage import Filesystem, filesystem_for
@@ -121,6 +122,7 @@ def open_session(
             "There is no state to change.",
             job.properties.origin("state.store.enabled"),
         )
+    job = with_schedules(job, store)
     if is_dry_run and store.head() is None:
         yield OperatorSession(job, store, now_ms, clock, None)
         return

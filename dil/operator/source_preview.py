@@ -7,21 +7,25 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from contextlib import closing, suppress
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from dil import planning, publishing
 from dil.conversion.chain import ConversionChain, build_chain
 from dil.coordination import local
 from dil.errors import ConfigError
+from dil.execution.memory import memory_limited
+from dil.extraction.paging.notes import emphasized
+from dil.extraction.paging.position import Position
+from dil.extraction.paging.rules import PagingRules
 from dil.extraction.paging.walk import Walk, WalkCounters
-from dil.extraction.parameters import Scope
 from dil.extraction.secondary import read_secondary_inputs
 from dil.model.job import Job
 from dil.model.secondary import SecondaryRows
 from dil.model.work_unit import WorkUnit
-from dil.planning import BareHistory
+from dil.observe.progress import counted
+from dil.operator.previewed_units import RUN_ID, ChosenUnits, choose_units, scope_of
 from dil.run import plan_builder
 from dil.spi.connector import (
     ByteSession,
@@ -33,9 +37,11 @@ from dil.spi.connector import (
 )
 from dil.spi.converter import ConverterContext, PageFacts
 from dil.spi.extractor import Page
+from dil.spi.plugin_failures import translated_plugin_errors
 from dil.spi.registry import load
-from dil.state import open_store
+from dil.spi.request_view import RequestView
 from dil.task.attempt import pages_of
+from dil.task.memory import out_of_memory, ran_out_of_memory
 from dil.task.secondary_inputs import (
     authentication_reader,
     secondary_access,
@@ -43,14 +49,13 @@ from dil.task.secondary_inputs import (
 )
 from dil.writing.widening import Widening, conform
 
-RUN_ID = "preview"
-
 
 @dataclass(frozen=True, slots=True)
 class SourceAnswer:
     """The answer to one request; ``seconds`` until its headers, or its first rows, came.
 
-    ``location`` names the source, without secrets.
+    ``location`` names the source, without secrets. ``request`` is what was asked, None where the
+    connector does not say it; its secrets are not masked yet.
     """
 
     location: str
@@ -58,16 +63,26 @@ class SourceAnswer:
     content_type: str
     seconds: float
     warning: str = ""
+    request: RequestView | None = None
+
+
+def _ignore(view: RequestView) -> None:
+    del view
 
 
 @dataclass(frozen=True, slots=True)
-class _ChosenUnit:
-    """The work unit to read, None where there is none, and what a run would know of it."""
+class LookRules:
+    """What a look at a source may do.
 
-    work_unit: WorkUnit | None
-    is_due: bool
-    full_extract: bool
-    known_schema: str
+    Attributes:
+        may_send: Whether requests may be sent that may change something at the source.
+        skips_empty: Whether the next due work units are tried where the first has no rows.
+        on_request: Called with each request before it is sent, its secrets not masked.
+    """
+
+    may_send: bool = False
+    skips_empty: bool = False
+    on_request: Callable[[RequestView], None] = _ignore
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +109,7 @@ def preview_source(
     rows: int,
     signature: str | None = None,
     clock: Callable[[], int] | None = None,
-    may_send: bool = False,
+    rules: LookRules = LookRules(),
 ) -> SourcePreview:
     """Read the first rows of one work unit; change nothing.
 
@@ -104,40 +119,108 @@ def preview_source(
         rows: Stop once so many are read; whole pages are requested.
         signature: The work unit to read; by default the first one due, else the newest one.
         clock: The real clock of the state store, epoch ms UTC; ``now_ms`` by default.
-        may_send: Whether requests may be sent that may change something at the source.
+        rules: What may be asked for, and who hears of it.
 
     Raises:
-        ConfigError: the job has no such signature, or it sends and ``may_send`` is off.
-        SourceError: the source refuses, or its answer is not what the job says.
+        ConfigError: the job has no such signature, or it sends and the rules forbid it.
+        SourceError: the source refuses, or its answer is not what the job says or needs more memory
+            than a worker may take.
         ConversionError: the rows are not what the job says.
     """
-    _refuse_sending(job, may_send=may_send)
+    _refuse_sending(job, may_send=rules.may_send)
     secondary = read_secondary_inputs(job.secondary, secondary_access(job))
-    chosen = _chosen(job, secondary, now_ms, signature, clock)
-    work_unit = chosen.work_unit
-    if work_unit is None:
+    chosen = choose_units(job, secondary, now_ms, signature, clock)
+    if not chosen.work_units:
         notes = (*secondary.notes, plan_builder.nothing_listed(job))
         return SourcePreview(
             None, is_due=False, answers=(), rows=pa.table({}), dropped=0, notes=notes
         )
-    chain = build_chain(
-        ConverterContext(
-            job,
-            now_ms,
-            validation_rows=validation_reader(job),
-            known_schema=chosen.known_schema,
+    reading = _Reading(job, now_ms, rows, chosen, secondary, rules.on_request)
+    first = found = reading.of(chosen.work_units[0])
+    if rules.skips_empty and not first.rows.num_rows:
+        for number, unit in enumerate(chosen.work_units[1:], start=2):
+            found = reading.of(unit)
+            if found.rows.num_rows:
+                note = f"the first {counted(number - 1, 'due work unit')} had no rows: this is the"
+                return replace(found, notes=(*found.notes, f"{note} next one with some"))
+        tried = len(chosen.work_units)
+        if tried > 1:
+            note = f"the first {counted(tried, 'due work unit')} had no rows; this is the first"
+            return replace(first, notes=(*first.notes, note))
+    return first
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """How work units are read for a look."""
+
+    job: Job
+    now_ms: int
+    rows: int
+    chosen: ChosenUnits
+    secondary: SecondaryRows
+    on_request: Callable[[RequestView], None]
+
+    def of(self, work_unit: WorkUnit) -> SourcePreview:
+        """Return the first rows of a work unit, read in no more memory than a worker may take."""
+        job = self.job
+        try:
+            with memory_limited(self.job) as job:
+                return self._read(job, work_unit)
+        except Exception as error:
+            if ran_out_of_memory(error):
+                raise out_of_memory(job) from error
+            raise
+
+    def _read(self, job: Job, work_unit: WorkUnit) -> SourcePreview:
+        chosen = self.chosen
+        chain = build_chain(
+            ConverterContext(
+                job,
+                self.now_ms,
+                validation_rows=validation_reader(job),
+                known_schema=chosen.known_schema,
+            )
         )
-    )
-    counters, answers = WalkCounters(), list[SourceAnswer]()
-    scope = Scope.of(work_unit, full_extract=chosen.full_extract, secondary=secondary.variables)
-    walk = Walk(job.extraction, scope, time, counters=counters)
-    renewed = authentication_reader(job)
-    context = SessionContext(job, work_unit, RUN_ID, now_ms, 1, local(job), renewed)
-    with load(job.source.connector)().open(context) as session:
-        pages = pages_of(_recording(session, answers), job, walk, chosen.known_schema)
-        table = _first(_batches(pages, walk, chain), rows)
-    notes = (*secondary.notes, *counters.notes)
-    return SourcePreview(work_unit, chosen.is_due, tuple(answers), table, chain.dropped, notes)
+        counters, recorder = WalkCounters(), _Recorder(self.on_request)
+        variables = self.secondary.variables
+        scope = scope_of(work_unit, variables, full_extract=chosen.full_extract)
+        gate = _PageGate()
+        walk = Walk(job.extraction, scope, time, counters=counters, on_page=gate.let_through)
+        renewed = authentication_reader(job)
+        context = SessionContext(job, work_unit, RUN_ID, self.now_ms, 1, local(job), renewed)
+        with (
+            translated_plugin_errors(job.source.connector.qualname),
+            load(job.source.connector)().open(context) as session,
+            closing(
+                pages_of(_recording(session, recorder), job, walk, chosen.known_schema)
+            ) as pages,
+        ):
+            table = _first(_batches(pages, walk, chain), self.rows)
+            if isinstance(session, ByteSession) and PagingRules.of(job.extraction).names_pages:
+                gate.is_closed = True
+                with suppress(_GateClosedError):
+                    next(pages, None)  # whether the answer names another page shows at its end
+        notes = (*self.secondary.notes, *map(emphasized, counters.notes))
+        answers = tuple(recorder.answers)
+        return SourcePreview(work_unit, chosen.is_due, answers, table, chain.dropped, notes)
+
+
+class _GateClosedError(Exception):
+    """Ends a walk between two pages."""
+
+
+@dataclass(slots=True)
+class _PageGate:
+    """Stands between two pages of a walk; closed, no further page is asked for."""
+
+    is_closed: bool = False
+
+    def let_through(self, position: Position) -> None:
+        """Let the walk go on to its next page, or end it."""
+        del position
+        if self.is_closed:
+            raise _GateClosedError
 
 
 def _refuse_sending(job: Job, *, may_send: bool) -> None:
@@ -145,58 +228,16 @@ def _refuse_sending(job: Job, *, may_send: bool) -> None:
         raise ConfigError.single(
             "ms.secondary.input",
             "has payload rows, which a look would send",
-            "`dil run` sends them; -D ms.audit.enabled=true shows each request.",
+            "`dil plan --show-request` shows the first request and sends nothing; `dil run` sends.",
             job.properties.origin("ms.secondary.input"),
         )
     if may_send:
         return
     connector = load(job.source.connector)
-    problem = connector.changes(job) if issubclass(connector, Connector) else None
+    with translated_plugin_errors(job.source.connector.qualname):
+        problem = connector.changes(job) if issubclass(connector, Connector) else None
     if problem is not None:
         raise ConfigError([replace(problem, fix="Give --send when that is harmless.")])
-
-
-def _chosen(
-    job: Job,
-    secondary: SecondaryRows,
-    now_ms: int,
-    signature: str | None,
-    clock: Callable[[], int] | None,
-) -> _ChosenUnit:
-    """Return the work unit to read, and whether the next run would take it."""
-    units = plan_builder.listed_units(job, now_ms, secondary.activation)
-    with open_store(job.state, job.name, clock=clock or (lambda: now_ms)) as store:
-        due = plan_builder.due(job, store, now_ms, units)
-        known_schema = publishing.recorded_schema(store)
-
-    def chosen(unit: WorkUnit | None, *, is_due: bool) -> _ChosenUnit:
-        return _ChosenUnit(unit, is_due, due.full_extract, known_schema)
-
-    for unit in due.work_units:
-        if signature in (None, unit.signature):
-            return chosen(unit, is_due=True)
-    anew = replace(job.planning, ignore_history=True, backfill=False, limit=None)
-    every = planning.plan_on_demand(
-        anew, now_ms=now_ms, history=BareHistory({}), activation=units
-    ).work_units
-    if signature is None and every:
-        return chosen(every[-1], is_due=False)
-    if signature is None and job.planning.of_source and not units:
-        return chosen(None, is_due=False)
-    found = next((unit for unit in every if unit.signature == signature), None)
-    if found is None:
-        raise _no_such_unit(job, signature)
-    return chosen(found, is_due=False)
-
-
-def _no_such_unit(job: Job, signature: str | None) -> ConfigError:
-    if signature is None:
-        return ConfigError.single(
-            "", f"{job.name} has no work unit at all", "`dil plan --all` tells why."
-        )
-    return ConfigError.single(
-        "--signature", f"{signature} is no work unit of {job.name}", "`dil plan --all` names them."
-    )
 
 
 def _batches(
@@ -225,29 +266,45 @@ def _first(batches: Iterator[pa.RecordBatch], rows: int) -> pa.Table:
     return pa.Table.from_batches(alike, widening.schema).slice(0, rows)
 
 
-def _recording(
-    session: ByteSession | RowSession, answers: list[SourceAnswer]
-) -> ByteSession | RowSession:
+@dataclass(frozen=True, slots=True)
+class _Recorder:
+    """Takes the answers of a session; ``on_request`` is called before each request."""
+
+    on_request: Callable[[RequestView], None]
+    answers: list[SourceAnswer] = field(default_factory=list)
+
+    def asked(self, session: ByteSession | RowSession, values: RequestValues) -> RequestView | None:
+        """Return the request that is about to be sent."""
+        view = session.describe(values)
+        if view is not None:
+            self.on_request(view)
+        return view
+
+
+def _recording(session: ByteSession | RowSession, recorder: _Recorder) -> ByteSession | RowSession:
     """Return a session that records the answers of this one."""
     if isinstance(session, ByteSession):
-        return _RecordingByteSession(session, answers)
-    return _RecordingRowSession(session, answers)
+        return _RecordingByteSession(session, recorder)
+    return _RecordingRowSession(session, recorder)
 
 
 class _RecordingByteSession(ByteSession):
     """Passes requests on and records answers; whoever opened the inner session closes it."""
 
-    def __init__(self, session: ByteSession, answers: list[SourceAnswer]) -> None:
+    def __init__(self, session: ByteSession, recorder: _Recorder) -> None:
         self._session = session
-        self._answers = answers
+        self._recorder = recorder
 
     def fetch(self, values: RequestValues) -> Response:
         """Send one request and record the answer."""
+        view = self._recorder.asked(self._session, values)
         begun = time.monotonic()
         found = self._session.fetch(values)
         seconds = time.monotonic() - begun
-        self._answers.append(
-            SourceAnswer(found.location, found.status, found.content_type, seconds, found.warning)
+        self._recorder.answers.append(
+            SourceAnswer(
+                found.location, found.status, found.content_type, seconds, found.warning, view
+            )
         )
         return found
 
@@ -255,18 +312,20 @@ class _RecordingByteSession(ByteSession):
 class _RecordingRowSession(RowSession):
     """Passes requests on and records answers where the inner session has a ``location``."""
 
-    def __init__(self, session: RowSession, answers: list[SourceAnswer]) -> None:
+    def __init__(self, session: RowSession, recorder: _Recorder) -> None:
         self._session = session
-        self._answers = answers
+        self._recorder = recorder
 
     def read(self, values: RequestValues) -> Iterator[pa.RecordBatch]:
         """Send one request and record the answer."""
+        view = self._recorder.asked(self._session, values)
         begun = time.monotonic()
         batches = iter(self._session.read(values))
         first = next(batches, None)
         location = self._session.location
         if location:
-            self._answers.append(SourceAnswer(location, 0, "", time.monotonic() - begun))
+            seconds = time.monotonic() - begun
+            self._recorder.answers.append(SourceAnswer(location, 0, "", seconds, request=view))
         if first is not None:
             yield first
             yield from batches

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from dil.model.history import UnitRecord
 from dil.model.interval import Interval
+from dil.model.job import PlanningSpec
 from dil.model.work_unit import Reason
 
 
@@ -38,6 +39,13 @@ class CutoffRule:
     shift_ms: int
     from_partition_start: bool = False
     once: bool = False
+
+    @classmethod
+    def of(cls, spec: PlanningSpec) -> CutoffRule:
+        """Return the rule of a job."""
+        once = bool(spec.once)
+        shift_ms = spec.abstinent_ms - spec.grace_ms
+        return cls(shift_ms, spec.read_from_partition_start or once, once)
 
     def decide(
         self, partition: Interval, record: UnitRecord | None, overall: int | None

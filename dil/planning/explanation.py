@@ -18,7 +18,7 @@ def arithmetic(work_unit: WorkUnit, plan: Plan) -> str:
 
     Dates are in the zone that partitions are cut in, with their offsets. Where the whole partition
     is read for want of a success, its bounds are the window's and are not repeated. The unit's
-    overall cutoff is told where it is the larger one, so that it decided.
+    overall cutoff is named where it is the larger one, so that it decided.
     """
     zone = find_zone(plan.zone)
     if work_unit.last_high is None or work_unit.cutoff is None:

@@ -104,6 +104,20 @@ def partition(spec: PlanningSpec, *, now_ms: int) -> Partitions:
     return _by_window(spec, Partitions(starts, ends, start.zone))
 
 
+def watermark_range(spec: PlanningSpec, *, now_ms: int) -> Interval:
+    """Return the watermark's from and to, before any delay; of sub-ranges what they span.
+
+    Raises:
+        ConfigError: a text is no point in time, or a partition word is unknown.
+    """
+    low = _instant(spec.start, WATERMARK_KEY, spec.zone, now_ms=now_ms, end=False).ms
+    high = _instant(spec.end, WATERMARK_KEY, spec.zone, now_ms=now_ms, end=True).ms
+    if spec.composite:
+        ranges = _sub_ranges(spec, now_ms)
+        low, high = max(low, ranges[0][1].ms), min(high, ranges[-1][2])
+    return Interval(low, high)
+
+
 def _by_window(spec: PlanningSpec, whole: Partitions) -> Partitions:
     """Return partitions that each lie in one window, where timelabels split work units."""
     windows = splitting_windows(spec)

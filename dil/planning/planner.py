@@ -7,19 +7,23 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from msgspec import UNSET
+
 from dil.errors import PlanningError
 from dil.model.history import Attendance, History
 from dil.model.job import PlanningSpec, TableType
+from dil.model.on_demand import OnDemand
 from dil.model.work_unit import Plan, Reason, WorkUnit
 from dil.planning.bare_history import BareHistory
 from dil.planning.cutoff import CutoffRule
 from dil.planning.matrix import Candidate, Matrix
-from dil.planning.on_demand import OnDemand
 from dil.planning.partitions import Partitions, partition
 from dil.planning.unit_history import Unit, UnitHistory, look_up, weigh, without_history
 
 if TYPE_CHECKING:
+    from dil.model.books import Books
     from dil.planning.attendance import Absence
+    from dil.planning.closed_labels import ClosedLabels
 
 ACTIVATION_NAME = "activation"
 
@@ -32,6 +36,7 @@ def plan(
     activation: Sequence[str] | None = None,
     explain: bool = False,
     attendance: Attendance | None = None,
+    books: Books | None = None,
 ) -> Plan:
     """Return what a run has to do; pure: no clock, no files, no state but ``history``.
 
@@ -46,6 +51,7 @@ def plan(
         explain: Whether the plan also lists each candidate that is not due.
         attendance: For which instants runs planned, None where that is not known: then those are
             taken to have been there that history has a record of.
+        books: Which timelabels are closed, None where nobody closes any.
 
     Raises:
         ConfigError: the watermark or the partition type cannot be understood.
@@ -59,6 +65,7 @@ def plan(
         activation=activation,
         explain=explain,
         attendance=attendance,
+        books=books,
     )
     return replace(made, work_units=tuple(made.work_units))
 
@@ -71,15 +78,12 @@ def plan_on_demand(
     activation: Sequence[str] | None = None,
     explain: bool = False,
     attendance: Attendance | None = None,
+    books: Books | None = None,
 ) -> Plan:
     """Return the same plan, whose work units are made when they are looked at."""
     partitions = partition(spec, now_ms=now_ms)
     units = _units(spec, activation)
-    rule = CutoffRule(
-        spec.abstinent_ms - spec.grace_ms,
-        spec.read_from_partition_start or bool(spec.once),
-        bool(spec.once),
-    )
+    rule = CutoffRule.of(spec)
     ignored = spec.backfill or spec.ignore_history
     away = None if ignored else _absence(spec, partitions, now_ms, attendance)
     before_first = 0
@@ -96,6 +100,8 @@ def plan_on_demand(
     else:
         views = [look_up(history, unit, partitions, rule, fully=explain) for unit in units]
     views, missed = (views, []) if away is None else away.without_missed(views, rule.shift_ms)
+    shut = None if books is None else _closed_labels(spec, books, now_ms)
+    views, closed = (views, []) if shut is None else shut.without_closed(views, partitions)
     fresh_reason = Reason.BACKFILL if spec.backfill else Reason.NEW
     label_of = None
     if spec.timelabel is not None:
@@ -124,6 +130,9 @@ def plan_on_demand(
         partitions=len(partitions),
         missed=tuple(matrix.work_unit(candidate, 0) for candidate in missed),
         before_first=before_first,
+        books=UNSET
+        if shut is None
+        else shut.planned(partitions, closed, (each // len(units) for each in choice.taken)),
     )
 
 
@@ -137,6 +146,16 @@ def _absence(
     from dil.planning.attendance import absence  # few jobs leave anything out
 
     return absence(spec, labels, partitions, now_ms, attendance)
+
+
+def _closed_labels(spec: PlanningSpec, books: Books, now_ms: int) -> ClosedLabels | None:
+    """Return what tells which partitions are of closed labels, None where nothing is closed."""
+    if spec.timelabel is None or not (spec.timelabel.closes and books.closed):
+        return None
+    from dil.planning.closed_labels import ClosedLabels
+    from dil.planning.timelabels import Labels, windows_of
+
+    return ClosedLabels(books, Labels(spec.timelabel, windows_of(spec.timelabel), now_ms))
 
 
 def _lowest(

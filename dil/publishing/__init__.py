@@ -1,19 +1,44 @@
 """Staged files to a visible dataset."""
 
+from dil.publishing.books import (
+    LabelMark,
+    keep_books,
+    keeps_registry,
+    mark_labels,
+    waits_for_events,
+    window_of,
+)
 from dil.publishing.bounds import own_runs, split_runs
-from dil.publishing.compacted import refuse_window_replace
-from dil.publishing.decision import Finished, Shaped, Target, decide, unchanged_labels
+from dil.publishing.decision import (
+    Finished,
+    Shaped,
+    SharedFile,
+    Target,
+    decide,
+    folder_of,
+    shared_moves,
+    unchanged_labels,
+)
 from dil.publishing.destination import (
     Destination,
+    MergingDestination,
     OwnedDestination,
     VersionedDestination,
     destination_for,
 )
 from dil.publishing.dumps import check_places, folds_names, without_clashes, without_seizures
-from dil.publishing.landed import newer_dataset, refuse_older_state, refuse_other_place
+from dil.publishing.landed import (
+    is_newest_state,
+    newer_dataset,
+    refuse_lost_state,
+    refuse_older_state,
+    refuse_other_place,
+)
 from dil.publishing.layout import (
+    META,
     audit_dir,
     dataset_dir,
+    late_dir,
     output_dir,
     quarantine_dir,
     refused_dir,
@@ -21,15 +46,18 @@ from dil.publishing.layout import (
 )
 from dil.publishing.manifest import live_files, live_paths
 from dil.publishing.metadata import write_metadata
-from dil.publishing.owner import Owner, claim, owning_jobs
+from dil.publishing.owner import Owner, claim, owning_jobs, refuse_other_owners
 from dil.publishing.page_log import drop_logs, keep_logs
 from dil.publishing.publisher import (
     append_block,
     finish_pending,
+    is_hidden,
     lost_moves,
     make_visible,
     publish,
     quarantined_files,
+    refuse_other_destination,
+    refuse_unpublishable,
     sweep,
     untracked_files,
 )
@@ -44,6 +72,8 @@ from dil.publishing.recovery import (
     staged_work,
     unfinished_units,
 )
+from dil.publishing.rewritten import left_behind, refuse_rewritten, rewritten_units
+from dil.publishing.shared_files import refuse_unlisted, refuse_window_replace
 from dil.publishing.staged import (
     StagedPlan,
     StagedResult,
@@ -54,14 +84,18 @@ from dil.publishing.staged import (
 )
 
 __all__ = [
+    "META",
     "Adoptable",
     "Destination",
     "Finished",
+    "LabelMark",
+    "MergingDestination",
     "OwnedDestination",
     "Owner",
     "ReusePolicy",
     "SentResults",
     "Shaped",
+    "SharedFile",
     "StagedPlan",
     "StagedResult",
     "Target",
@@ -77,12 +111,20 @@ __all__ = [
     "drop_logs",
     "finish_pending",
     "finished",
+    "folder_of",
     "folds_names",
+    "is_hidden",
+    "is_newest_state",
+    "keep_books",
     "keep_logs",
+    "keeps_registry",
+    "late_dir",
+    "left_behind",
     "live_files",
     "live_paths",
     "lost_moves",
     "make_visible",
+    "mark_labels",
     "newer_dataset",
     "output_dir",
     "own_runs",
@@ -93,18 +135,28 @@ __all__ = [
     "read_plan",
     "read_results",
     "recorded_schema",
+    "refuse_lost_state",
     "refuse_older_state",
+    "refuse_other_destination",
+    "refuse_other_owners",
     "refuse_other_place",
+    "refuse_rewritten",
+    "refuse_unlisted",
+    "refuse_unpublishable",
     "refuse_window_replace",
     "refused_dir",
     "resumable",
+    "rewritten_units",
     "run_staging_dir",
+    "shared_moves",
     "split_runs",
     "staged_work",
     "sweep",
     "unchanged_labels",
     "unfinished_units",
     "untracked_files",
+    "waits_for_events",
+    "window_of",
     "without_clashes",
     "without_seizures",
     "write_metadata",

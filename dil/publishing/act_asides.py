@@ -32,9 +32,9 @@ def exchanged(
         WriteError: a folder cannot be listed.
     """
     moves = []
-    for place in (layout.quarantine_dir(spec), layout.refused_dir(spec)):
+    for place in layout.aside_dirs(spec):
         name = place.rpartition("/")[2]
-        gone, kept = f"{_folder(spec, act_id)}/{name}", f"{_folder(spec, undone)}/{name}"
+        gone, kept = f"{act_folder(spec, act_id)}/{name}", f"{act_folder(spec, undone)}/{name}"
         moves += [
             _move(filesystem, file, f"{gone}/{_name(file)}", act_id)
             for file in _files(filesystem, place)
@@ -71,7 +71,8 @@ def _move(filesystem: Filesystem, file: FileInfo, path: str, act_id: str) -> Mov
     return Move(file.path, target)
 
 
-def _folder(spec: PublishingSpec, act_id: str) -> str:
+def act_folder(spec: PublishingSpec, act_id: str) -> str:
+    """Return the folder of the rows that an act took away."""
     return f"{layout.dataset_dir(spec)}/{layout.META}/{_FOLDER}/{act_id}"
 
 

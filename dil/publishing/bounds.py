@@ -16,10 +16,10 @@ from dil.model.job import PublishingSpec
 from dil.publishing.layout import (
     META,
     STAGING,
+    aside_dirs,
+    backfills_dir,
     dataset_dir,
     join,
-    quarantine_dir,
-    refused_dir,
     run_staging_dir,
 )
 from dil.storage import Filesystem
@@ -126,6 +126,13 @@ def refuse_strange_intent(
         )
 
 
+def stray_files(
+    files: Sequence[PublishedFile], spec: PublishingSpec, job_name: str, filesystem: Filesystem
+) -> tuple[Stray, ...]:
+    """Return those of some published files that are not in the job's dataset."""
+    return tuple(_Limits(spec, job_name, filesystem).targets(files))
+
+
 def is_inside(path: str, folder: str, filesystem: Filesystem) -> bool:
     """Return whether a path is below a folder, whatever links and ``..`` it goes through.
 
@@ -146,22 +153,23 @@ class _Limits:
         self._filesystem = filesystem
         self._dataset = dataset_dir(spec)
         self._staging = run_staging_dir(spec, job_name, "").rstrip("/")
-        self._asides = (quarantine_dir(spec), refused_dir(spec), f"{self._dataset}/{META}/aside")
+        self._asides = (*aside_dirs(spec), f"{self._dataset}/{META}/aside")
         # What an act takes back was put away by another one, and a backfill has its own folder.
         self._sources = (
             self._staging,
             f"{self._dataset}/{META}/withdrawn",
-            join(spec.final_dir, "_backfill"),
+            backfills_dir(spec),
             *self._asides,
         )
         self._real: dict[str, str] = {}
+        self._staged: dict[str, bool] = {}
 
     def source(self, move: Move) -> Iterator[Stray]:
         """Yield a staged file that is not below the job's staging, or is a link."""
-        root = next(filter(lambda root: self._is_below(move.source, root), self._sources), None)
-        if root is None or not _is_where_it_says(root, self._spec.final_dir, self._filesystem):
+        folder, _, name = move.source.rpartition("/")
+        if name in {"", ".", ".."} or "\0" in name or not self._is_staging(folder):
             yield Stray(move.source, f"is not in {self._staging}, where the job stages")
-        elif self._filesystem.real_path(move.source).rpartition("/")[2] != _name(move.source):
+        elif self._filesystem.is_link(move.source):
             yield Stray(move.source, "is a link")
 
     def targets(self, files: Sequence[PublishedFile], *, is_new: bool = False) -> Iterator[Stray]:
@@ -211,6 +219,16 @@ class _Limits:
         parent, real = self._resolved(path.rpartition("/")[0]), self._resolved(root)
         return parent == real or parent.startswith(f"{real}/")
 
+    def _is_staging(self, folder: str) -> bool:
+        """Return whether a folder is one that files are published from, without a link to it."""
+        if folder not in self._staged:
+            file = f"{folder}/file"
+            root = next((root for root in self._sources if self._is_below(file, root)), None)
+            self._staged[folder] = root is not None and _is_where_it_says(
+                root, self._spec.final_dir, self._filesystem
+            )
+        return self._staged[folder]
+
     def _resolved(self, folder: str) -> str:
         if folder not in self._real:
             self._real[folder] = self._filesystem.real_path(folder)
@@ -228,7 +246,3 @@ def _up_to(folder: str, roots: set[str]) -> Iterator[str]:
     while folder and folder not in roots:
         yield folder
         folder = folder.rpartition("/")[0]
-
-
-def _name(path: str) -> str:
-    return path.rpartition("/")[2]

@@ -6,13 +6,24 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from msgspec import UNSET
+
 from dil.errors import ConversionError
-from dil.model.dataset import Commit, Move, PublishedFile, RunWork, WorkUnitOutcome, source_name
+from dil.model.dataset import (
+    Commit,
+    Move,
+    PublishedFile,
+    RunWork,
+    UnitRows,
+    WorkUnitOutcome,
+    source_name,
+)
 from dil.model.destination import Layout
 from dil.model.job import Job, PublishingSpec, PublishMode
+from dil.model.report import MergedRows
 from dil.model.task import RunContext, StagedFile, TaskReport
 from dil.model.timelabels import label_folder
-from dil.model.work_unit import WorkUnit
+from dil.model.work_unit import WorkUnit, unit_hash
 from dil.publishing.destination import (
     Destination,
     DetectingDestination,
@@ -22,9 +33,11 @@ from dil.publishing.destination import (
 )
 from dil.publishing.layout import (
     MERGED,
+    SHARED,
     dump_path,
     final_name,
     join,
+    late_dir,
     output_dir,
     quarantine_dir,
     refused_dir,
@@ -43,16 +56,32 @@ class Finished:
 
 
 @dataclass(frozen=True, slots=True)
+class SharedFile:
+    """A staged file with rows of several others (pieces), and the absolute folder that it goes to.
+
+    ``units`` say which rows are whose, all of them and in their order; empty where nobody knows.
+    """
+
+    file: StagedFile
+    folder: str
+    units: tuple[UnitRows, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Shaped:
     """A run's results in the form in which they are published.
 
     ``rewritten`` are staged files that hold the rows of live files which stay, and ``replaced`` are
-    those live files: both are there only where rows are merged, or live files get other types.
+    live files that go: where rows are merged, where live files get other types, and where some of
+    their rows are replaced. ``shared`` are files that work units share: what they staged is not
+    among the files of ``finished`` any more. ``merged`` counts what a merge did to rows.
     """
 
     finished: Sequence[Finished]
     rewritten: Sequence[StagedFile] = ()
     replaced: Sequence[PublishedFile] = ()
+    shared: Sequence[SharedFile] = ()
+    merged: MergedRows | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +121,9 @@ def decide(job: Job, target: Target, shaped: Shaped, filesystem: Filesystem) -> 
     moves = (
         *(move for each in good for move in _moves(job, target, each, uri)),
         *_rewritten_moves(job, target, shaped.rewritten, uri),
+        *shared_moves(job, target.run_id, shaped.shared, uri),
     )
+    keys: dict[str, str] = {}
     commit = Commit(
         run_id=target.run_id,
         config_digest=job.digest,
@@ -113,7 +144,7 @@ def decide(job: Job, target: Target, shaped: Shaped, filesystem: Filesystem) -> 
         system_time=target.system_time,
         horizon=target.horizon,
         run=RunWork(
-            outcomes=tuple(_outcome(each) for each in finished),
+            outcomes=tuple(_outcome(each, keys) for each in finished),
             skipped=tuple(map(_skipped, target.missed)),
             left_low=target.left_low,
             watermarks=job.state.enabled,
@@ -171,14 +202,16 @@ def _schema(mode: PublishMode, target: Target, good: Sequence[Finished]) -> str:
 def _quarantine_moves(
     job: Job, target: Target, each: Finished, filesystem: Filesystem
 ) -> Iterable[Move]:
-    """Move rows that broke the contract, and rows that the receiver refused."""
+    """Move rows that broke the contract, that the receiver refused, or that came late."""
     for folder, files in (
         (quarantine_dir(job.publishing), each.report.quarantined),
         (refused_dir(job.publishing), each.report.refused),
+        (late_dir(job.publishing), () if each.report.late is UNSET else each.report.late),
     ):
         for number, file in enumerate(files):
+            extension = file.path.rpartition(".")[2]
             name = final_name(
-                target.run_id, each.work_unit.hash, number, rows=None, extension="json"
+                target.run_id, each.work_unit.hash, number, rows=None, extension=extension
             )
             yield _move(file, filesystem.uri(f"{folder}/{name}"), target, each.work_unit)
 
@@ -223,8 +256,13 @@ def check_paths(
 
 
 def _path(job: Job, run_id: str, output: str, unit: WorkUnit, number: int, file: StagedFile) -> str:
-    folder = file.folder or _label_folder(job, file.timelabel or unit.timelabel)
-    return join(output, folder, _name(job, run_id, unit.hash, number, file))
+    folder = folder_of(job, output, unit, file)
+    return join(folder, _name(job, run_id, unit.hash, number, file))
+
+
+def folder_of(job: Job, output: str, unit: WorkUnit, file: StagedFile) -> str:
+    """Return the absolute folder that a file of rows of a work unit goes to."""
+    return join(output, file.folder or _label_folder(job, file.timelabel or unit.timelabel))
 
 
 def _rewritten_moves(
@@ -235,6 +273,35 @@ def _rewritten_moves(
         name = _name(job, target.run_id, MERGED, number, file)
         path = join(target.output_dir, file.folder, name)
         yield _move(file, uri(path), target, None)
+
+
+def shared_moves(
+    job: Job, publisher_id: str, files: Iterable[SharedFile], uri: Callable[[str], str]
+) -> Iterable[Move]:
+    """Move files that hold rows of several others.
+
+    Args:
+        job: The job.
+        publisher_id: The run or act that publishes them.
+        files: The files, in an order that is the same each time.
+        uri: How the destination names a file at a path.
+    """
+    for number, shared in enumerate(files):
+        signatures = {each.signature for each in shared.units}
+        signature = signatures.pop() if len(signatures) == 1 else ""
+        word = unit_hash(signature) if signature else SHARED if shared.units else MERGED
+        file = shared.file
+        target = PublishedFile(
+            uri=uri(join(shared.folder, _name(job, publisher_id, word, number, file))),
+            signature=signature,
+            rows=file.rows,
+            bytes=file.bytes,
+            sha256=file.sha256,
+            run_id=publisher_id,
+            timelabel=file.timelabel or None,
+            units=() if signature else shared.units,
+        )
+        yield Move(file.path, target)
 
 
 def _label_folder(job: Job, label: str | None) -> str:
@@ -318,11 +385,12 @@ def _names_one(uri: str, hashes: tuple[str, ...]) -> bool:
     return any(each in name for each in hashes)
 
 
-def _outcome(each: Finished) -> WorkUnitOutcome:
+def _outcome(each: Finished, keys: dict[str, str]) -> WorkUnitOutcome:
+    """Return what state remembers; ``keys`` are texts that the outcomes of a unit share."""
     unit, report = each.work_unit, each.report
     return WorkUnitOutcome(
         signature=unit.signature,
-        unit_key=unit.unit_key,
+        unit_key=keys.setdefault(unit.unit_key, unit.unit_key),
         low=unit.partition.low,
         expected_high=unit.high,
         high=unit.high if report.failure is None else None,

@@ -14,7 +14,6 @@ from deltalake import Schema
 from deltalake.transaction import AddAction, RemoveAction
 
 from dil.model.dataset import Commit, PublishedFile
-from dil.publishing.compacted import is_compaction
 from dil.publishing.table_files import unfit
 
 
@@ -34,7 +33,7 @@ def add_action(
         size=file.bytes,
         partition_values=values,
         modification_time=commit.system_time,
-        data_change=not is_compaction(commit),
+        data_change=not commit.is_compaction,
         stats=stats,
     )
 
@@ -42,7 +41,7 @@ def add_action(
 def remove_action(path: str, commit: Commit) -> RemoveAction:
     """Return the action that takes a file out of the table; it stays on disk."""
     return RemoveAction(
-        path, data_change=not is_compaction(commit), deletion_timestamp=commit.system_time
+        path, data_change=not commit.is_compaction, deletion_timestamp=commit.system_time
     )
 
 

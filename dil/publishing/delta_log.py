@@ -9,7 +9,7 @@ come they are null.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
@@ -20,8 +20,10 @@ from deltalake.transaction import AddAction, CommitProperties, RemoveAction, Tra
 from dil.errors import CommitUnknownError, ConfigError, StateError, WriteError
 from dil.model.dataset import Commit, Intent, Move
 from dil.model.job import PublishingSpec, PublishMode
+from dil.model.json import JsonObject
 from dil.publishing import layout
 from dil.publishing.delta_store import NewestTable
+from dil.publishing.manifest import given_up_name
 from dil.publishing.table_files import (
     ATTEMPTS,
     FORMAT_KEY,
@@ -30,6 +32,8 @@ from dil.publishing.table_files import (
     make_durable,
     partition_texts,
     refuse_doubling,
+    refuse_marked,
+    refuse_marked_since,
     replaces_everything,
     unfit,
     uris,
@@ -42,7 +46,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_TOLD = ("path", "num_records", "size_bytes")
+_COLUMNS = ("path", "num_records", "size_bytes")
 
 
 class DeltaLog:
@@ -81,17 +85,51 @@ class DeltaLog:
     def has(self, intent: Intent) -> bool:
         """Return whether the table has the application transaction of an intent."""
         table = self._table()
-        return table is not None and _has(table, intent)
+        return table is not None and _has(table, intent) and not _is_given_up(table, intent)
+
+    def fence(self, intent: Intent) -> None:
+        """Take the application transaction of an intent, and say that it was given up."""
+        for _ in range(ATTEMPTS):
+            table = self._table()
+            if table is None or _has(table, intent):
+                return
+            try:
+                table.create_write_transaction(
+                    [],
+                    "append",
+                    table.schema(),
+                    list(self._spec.table.partition_fields),
+                    commit_properties=_properties(intent.commit, intent.sequence, gives_up=True),
+                )
+            except CommitFailedError as error:
+                log.info("another writer changed the Delta table: %s", words(error))
+            except (DeltaError, OSError) as error:
+                raise WriteError(
+                    f"the Delta table at {self._folder} refused a commit: {words(error)}",
+                    "Nothing was given up. Try again.",
+                ) from error
+        raise gave_up(self._spec)
+
+    def is_given_up(self, intent: Intent) -> bool:
+        """Return whether the table says that an intent was given up."""
+        table = self._table()
+        return table is not None and _is_given_up(table, intent)
 
     def require_fit(self, commit: Commit, live: frozenset[str]) -> None:
         """Refuse staged files whose columns or partition values the table cannot take."""
         from dil.publishing import delta_columns as columns
 
         table = self._table()
+        if table is not None and not replaces_everything(self._spec, commit):
+            self._refuse_append_only(table, commit)
+            refuse_marked(self._spec, self._stuck(table, commit))
         after = self._schema_after(None if table is None else table.schema(), commit, live)
+        fitting: list[pa.Schema] = []  # mostly the files of a run have one
         for move in commit.moves:
             file = self._columns(move.source)
-            columns.refuse_unfit(after, file, self._spec.table.partition_fields)
+            if not any(file.equals(each) for each in fitting):
+                columns.refuse_unfit(after, file, self._spec.table.partition_fields)
+                fitting.append(file)
             self._values(after, move)
 
     def commit(self, intent: Intent) -> None:
@@ -124,6 +162,19 @@ class DeltaLog:
 
         table = self._table()
         return table is not None and marks_deleted_rows(table)
+
+    def marked_files(self) -> frozenset[str]:
+        """Return the URIs of files with a deletion vector."""
+        table = self._table()
+        return frozenset() if table is None else self._marked(table)
+
+    def unremovable(self, files: Collection[str]) -> frozenset[str]:
+        """Return those that have a deletion vector which cannot be found, or be taken out."""
+        table = self._table()
+        if table is None:
+            return frozenset()
+        marked = self._marked(table).intersection(files)
+        return marked.difference(self._removable(table, marked))
 
     def vacuum(self, hours: int, now_ms: int, *, is_look: bool) -> tuple[str, ...]:
         """Delete what only old versions need; the library has a clock of its own."""
@@ -170,6 +221,9 @@ class DeltaLog:
         everything = replaces_everything(self._spec, commit)
         if gone and not everything:
             refuse_doubling(self._spec, gone, f"version {table.version()}")
+        if commit.removes and not everything:
+            stuck = self._stuck(table, commit)
+            refuse_marked_since(self._spec, stuck, f"version {table.version()}")
         known = table.schema()
         after = self._schema_after(known, commit, live)
         if columns.retyped(known, after) is not None:
@@ -177,6 +231,8 @@ class DeltaLog:
         elif added := columns.new_columns(known, after):
             table.alter.add_columns(added, commit_properties=_properties(commit))
             return False
+        elif not everything and uris(commit.removes) & self._marked(table):
+            self._write_removal(table, intent)
         else:
             self._write(table, "overwrite" if everything else "append", known, intent)
         return True
@@ -211,6 +267,12 @@ class DeltaLog:
             list(self._spec.table.partition_fields),
             commit_properties=_properties(commit, intent.sequence),
         )
+
+    def _write_removal(self, table: DeltaTable, intent: Intent) -> None:
+        from dil.publishing.delta_removal import write_removal
+
+        adds = self._removable(table, uris(intent.commit.removes)).values()
+        write_removal(table, self._folder, self._filesystem, adds, intent)
 
     def _explain(self, intent: Intent, error: Exception) -> None:
         """Say what became of a commit that failed, and not because another writer was first.
@@ -290,13 +352,51 @@ class DeltaLog:
         state, files = self._listed
         if state != self._newest.state:
             actions = table.get_add_actions()
-            told = (actions.column(each).to_pylist() for each in _TOLD)
+            columns = (actions.column(each).to_pylist() for each in _COLUMNS)
             files = tuple(
                 TableFile(self._uri(unquote(path)), rows or 0, size)
-                for path, rows, size in zip(*told, strict=True)
+                for path, rows, size in zip(*columns, strict=True)
             )
             self._listed = (self._newest.state, files)
         return files
+
+    def _marked(self, table: DeltaTable) -> frozenset[str]:
+        from dil.publishing.delta_vacuum import marked_names, marks_deleted_rows
+
+        if not marks_deleted_rows(table):
+            return frozenset()
+        every = frozenset(file.uri for file in self._files(table))
+        names = marked_names(table)
+        if names is None:
+            return every
+        return frozenset(uri for uri in every if uri.rpartition("/")[2] in names)
+
+    def _stuck(self, table: DeltaTable, commit: Commit) -> frozenset[str]:
+        """Return the files of a commit that have a deletion vector and cannot be taken out.
+
+        The library cannot, and a transaction that is made without it only takes files out.
+        """
+        removed = uris(commit.removes)
+        marked = removed & self._marked(table)
+        if commit.moves or not marked:
+            return marked
+        return removed.difference(self._removable(table, removed))
+
+    def _removable(self, table: DeltaTable, files: Collection[str]) -> Mapping[str, JsonObject]:
+        if not files:
+            return {}
+        from dil.publishing.delta_removal import removable
+
+        return removable(table, self._folder, self._filesystem, files, self._uri)
+
+    def _refuse_append_only(self, table: DeltaTable, commit: Commit) -> None:
+        is_taken_out = bool(commit.removes) and not commit.is_compaction
+        if is_taken_out and table.metadata().configuration.get("delta.appendOnly") == "true":
+            raise StateError(
+                f"the Delta table at {self._folder} has the property delta.appendOnly=true, so that"
+                " no rows may leave it",
+                "Nothing was published. Drop the property, or leave these rows alone.",
+            )
 
     def _uri(self, path: str) -> str:
         """Return the URI of a file that the log names; what lies elsewhere has one already."""
@@ -311,13 +411,22 @@ def _has(table: DeltaTable, intent: Intent) -> bool:
     return landed is not None and landed >= intent.sequence
 
 
-def _properties(commit: Commit, sequence: int | None = None) -> CommitProperties:
+def _is_given_up(table: DeltaTable, intent: Intent) -> bool:
+    name = given_up_name(intent.commit.source_name)
+    return table.transaction_version(name) == intent.sequence
+
+
+def _properties(
+    commit: Commit, sequence: int | None = None, *, gives_up: bool = False
+) -> CommitProperties:
     """Return what the log says of us.
 
     The library does not try again by itself: in between another driver may have finished the same
     intent, so the table is looked at anew.
     """
     done = [] if sequence is None else [Transaction(commit.source_name, sequence)]
+    if gives_up and sequence is not None:
+        done.append(Transaction(given_up_name(commit.source_name), sequence))
     return CommitProperties(
         custom_metadata={"dil.run": commit.run_id, "dil.source": commit.source_name},
         max_commit_retries=0,

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 _LONGEST_TEXT = 64
+_FEW_ROWS = 65_536
 _LAST_CHARACTER = "\U0010ffff"
 _EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - the format's text has the zone
 _DAY_MS = 86_400_000
@@ -79,7 +80,9 @@ def _has_nan(file: pq.ParquetFile, names: Sequence[str]) -> bool:
     """
     if not names:
         return False
-    batches = file.iter_batches(columns=list(names))
+    # Threads take longer to begin than few rows to read.
+    use_threads = file.metadata.num_rows > _FEW_ROWS
+    batches = file.iter_batches(columns=list(names), use_threads=use_threads)
     return any(pc.any(pc.is_nan(batch[name])).as_py() for batch in batches for name in names)
 
 

@@ -45,7 +45,7 @@ class NewestTable:
             self._table = self._opened(options)
             self._options = options
         else:
-            with _told(self._folder):
+            with _translated_errors(self._folder):
                 self._table.update_incremental()
         self._version = -1 if self._table is None else self._table.version()
         self._beginning = self._transaction()
@@ -68,7 +68,7 @@ class NewestTable:
             return None
 
     def _opened(self, options: dict[str, str]) -> DeltaTable | None:
-        with _told(self._folder):
+        with _translated_errors(self._folder):
             try:
                 return DeltaTable(self._filesystem.uri(self._folder), storage_options=options)
             except TableNotFoundError:
@@ -76,7 +76,7 @@ class NewestTable:
 
 
 @contextmanager
-def _told(folder: str) -> Iterator[None]:
+def _translated_errors(folder: str) -> Iterator[None]:
     try:
         yield
     except (DeltaError, OSError) as error:

@@ -1,9 +1,11 @@
-"""Vacuum of a Delta table: files that only versions need which were replaced long ago."""
+"""Files of a Delta table that only replaced versions need, and those with deleted rows."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from urllib.parse import unquote
 
+import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
@@ -15,6 +17,15 @@ from dil.storage import Filesystem
 def marks_deleted_rows(table: DeltaTable) -> bool:
     """Return whether files may be beside those of rows that say which rows are deleted."""
     return "deletionVectors" in (table.protocol().reader_features or ())
+
+
+def marked_names(table: DeltaTable) -> frozenset[str] | None:
+    """Return the names of files with a deletion vector; None where the library cannot tell."""
+    if not hasattr(table, "deletion_vectors"):  # of an earlier release
+        return None
+    reader = pa.RecordBatchReader.from_stream(table.deletion_vectors())
+    paths = (path for batch in reader for path in batch.column("filepath").to_pylist())
+    return frozenset(unquote(path).rpartition("/")[2] for path in paths)
 
 
 def vacuum(

@@ -6,7 +6,7 @@ nothing (spec README 27).
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from importlib import import_module
 from typing import Protocol, cast, runtime_checkable
 from urllib.parse import urlsplit
@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from dil.model.dataset import Commit, Intent, Move, PublishedFile
 from dil.model.destination import TableFormat, TableKind
 from dil.model.job import PublishingSpec
+from dil.model.report import MergedRows
 from dil.model.secret import SecretUrl
 from dil.publishing import layout
 from dil.publishing.owner import Owner
@@ -54,6 +55,9 @@ class Destination(Protocol):
     def lost(self, intent: Intent) -> tuple[Move, ...]:
         """Return the moves that can be neither carried out nor are carried out already."""
 
+    def has_landed(self, intent: Intent) -> bool:
+        """Return whether readers have the commit of an intent, as its own records say."""
+
     def carry_out(self, intent: Intent) -> None:
         """Make the moves and removes of an intent visible, all at once where readers can tell.
 
@@ -74,6 +78,21 @@ class ParticularDestination(Destination, Protocol):
             WriteError: a staged file does not fit.
             CommitConflictError: a file to be replaced is not live any more.
         """
+
+
+@runtime_checkable
+class FencingDestination(Destination, Protocol):
+    """A destination that can keep a driver which wakes up late from carrying out an intent."""
+
+    def fence(self, intent: Intent) -> None:
+        """Let an intent land no more, unless it has; ``has_landed`` says which.
+
+        Raises:
+            WriteError: the store refused.
+        """
+
+    def is_given_up(self, intent: Intent) -> bool:
+        """Return whether ``fence`` came before the intent could land."""
 
 
 @runtime_checkable
@@ -105,6 +124,16 @@ class DetectingDestination(Destination, Protocol):
 
 
 @runtime_checkable
+class MergingDestination(Destination, Protocol):
+    """A destination that merges rows itself.
+
+    ``merged`` counts what the last commit did, None where that was done before.
+    """
+
+    merged: MergedRows | None
+
+
+@runtime_checkable
 class SparingDestination(Destination, Protocol):
     """A destination that leaves alone what it has already."""
 
@@ -121,6 +150,13 @@ class VersionedDestination(Destination, Protocol):
 
         Raises:
             StateError: written anew, the rows would be there again.
+        """
+
+    def unremovable(self, files: Collection[str]) -> frozenset[str]:
+        """Return those of some live files, by URI, that no commit can take out as a whole.
+
+        Raises:
+            StateError: the table cannot be read.
         """
 
     def vacuum(self, *, hours: int, now_ms: int, is_look: bool) -> tuple[str, ...]:
@@ -182,11 +218,27 @@ def place(moves: Collection[Move], spec: PublishingSpec, filesystem: Filesystem)
     folders = {path.rpartition("/")[0] for _, path in targets}
     for folder in sorted(folders):
         filesystem.make_folder(folder, mode=spec.dir_mode)
+    if spec.group:
+        for folder in sorted(_between(layout.dataset_dir(spec), folders)):
+            filesystem.set_group(folder, spec.group)
 
     def put(target: tuple[Move, str]) -> None:
         move, path = target
         put = filesystem.replace if move.target.is_dump else filesystem.move
         put(move.source, path, mode=spec.file_mode)
+        if spec.group:
+            filesystem.set_group(path, spec.group)
 
     call_each(filesystem, put, targets)
     filesystem.sync_folders(folders)
+
+
+def _between(dataset_dir: str, folders: Iterable[str]) -> set[str]:
+    """Return folders below a dataset's own, with those on the way to them."""
+    found: set[str] = set()
+    for lowest in folders:
+        folder = lowest
+        while folder not in found and folder.startswith(f"{dataset_dir}/"):
+            found.add(folder)
+            folder = folder.rpartition("/")[0]
+    return found

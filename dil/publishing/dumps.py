@@ -142,20 +142,29 @@ def _clashing(report: TaskReport, name: str, owner: str) -> TaskReport:
 
 
 def without_seizures(
-    job: Job, reports: Sequence[TaskReport], listed: Sequence[str], filesystem: Filesystem
+    job: Job,
+    reports: Sequence[TaskReport],
+    listed: Sequence[str],
+    filesystem: Filesystem,
+    *,
+    folds_names: bool = False,
 ) -> tuple[TaskReport, ...]:
-    """Return the reports of a run; dumps under names of other work units' live files are told.
+    """Return the reports of a run; dumps under names of other work units' live files are checked.
 
     A name that belongs to another file which the source still lists makes the work unit a failure:
     each of them would take the place of the other. Files of any other work unit are replaced, with
-    one note for all.
+    one note for all. With ``folds_names`` a name that is a live file's but for letter case makes
+    it a failure, too: the store would put the one in the place of the other.
 
     Args:
         job: Whose run it is.
         reports: Without clashes among themselves.
         listed: The units that the source lists, as JSON, where each of its files is read once.
         filesystem: Where the dataset is.
+        folds_names: As in ``without_clashes``.
     """
+    if folds_names:
+        reports = without_case_clashes(job.publishing, reports, filesystem)
     owners = _owners(job, reports, filesystem)
     others = {
         place: found
@@ -165,13 +174,13 @@ def without_seizures(
     if not others:
         return tuple(reports)
     at_source = {_identity(unit) for unit in listed}
-    told = list(reports)
+    checked = list(reports)
     replaced: list[tuple[int, str]] = []
     for place, names in others.items():
         refused = [name for name in names if _identity(_unit_key(owners[name])) in at_source]
         if refused:
             owner = f"{owners[refused[0]]}, whose file is still at the source"
-            told[place] = _clashing(told[place], refused[0], owner)
+            checked[place] = _clashing(checked[place], refused[0], owner)
         else:
             replaced += [(place, name) for name in names]
     if replaced:
@@ -180,8 +189,31 @@ def without_seizures(
             "dumped under names of other work units' files, which the publish replaces: "
             f'{len(replaced):,}, for example "{name}" of {owners[name]}'
         )
-        told[place] = replace(told[place], notes=(*told[place].notes, note))
-    return tuple(told)
+        checked[place] = replace(checked[place], notes=(*checked[place].notes, note))
+    return tuple(checked)
+
+
+def without_case_clashes(
+    spec: PublishingSpec, reports: Sequence[TaskReport], filesystem: Filesystem
+) -> Sequence[TaskReport]:
+    """Return the reports; one whose file would replace a live one of another spelling failed."""
+    if not any(map(_names, reports)):
+        return reports
+    root = dump_path(spec, "")
+    live = live_files(filesystem, dataset_dir(spec))
+    paths = (filesystem.path_of(file.uri) for file in live if file.is_dump)
+    known = {_folded(path): path for path in paths}
+    checked = list(reports)
+    for place, report in enumerate(reports):
+        for name in _names(report):
+            other = known.get(_folded(dump_path(spec, name)), "")
+            if other and other != dump_path(spec, name):
+                checked[place] = _clashing(
+                    report, name, f"that published {other.removeprefix(root)}: the store takes both"
+                    " names for one",
+                )  # fmt: skip
+                break
+    return checked
 
 
 def _owners(job: Job, reports: Sequence[TaskReport], filesystem: Filesystem) -> Mapping[str, str]:

@@ -67,6 +67,20 @@ class FileDestination:
         """Return the moves whose file is neither staged nor at its name."""
         return lost_moves(intent.commit.moves, self._filesystem)
 
+    def has_landed(self, intent: Intent) -> bool:
+        """Return whether a manifest has the commit."""
+        found = manifest.newest(self._filesystem, self._folder)
+        landed = found.landed.get(intent.commit.source_name, -1)
+        return landed >= intent.sequence and not found.is_given_up(intent)
+
+    def fence(self, intent: Intent) -> None:
+        """Let the intent land no more, unless a manifest has it."""
+        manifest.fence(self._filesystem, intent)
+
+    def is_given_up(self, intent: Intent) -> bool:
+        """Return whether ``fence`` came before the commit."""
+        return manifest.newest(self._filesystem, self._folder).is_given_up(intent)
+
     def carry_out(self, intent: Intent) -> None:
         """Move files in, switch the manifest, take files away."""
         commit = intent.commit

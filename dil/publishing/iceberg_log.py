@@ -8,7 +8,7 @@ snapshots are expired one day, the property stays (spec README 39).
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain, compress
 
@@ -42,14 +42,17 @@ from dil.publishing.iceberg_columns import (
     undated_column,
 )
 from dil.publishing.iceberg_io import location_of, path_of, uri_of
-from dil.publishing.iceberg_vacuum import IcebergVacuum, marks_deleted_rows
+from dil.publishing.iceberg_vacuum import IcebergVacuum, marked_files, marks_deleted_rows
+from dil.publishing.manifest import given_up_name
 from dil.publishing.table_files import (
     ATTEMPTS,
     TableFile,
     gave_up,
     make_durable,
     refuse_doubling,
+    refuse_marked_since,
     replaces_everything,
+    taken_apart,
     unfit,
     uris,
     words,
@@ -97,7 +100,43 @@ class IcebergLog:
     def has(self, intent: Intent) -> bool:
         """Return whether the table has the commit of an intent."""
         table = self._table()
-        return table is not None and _has(table, intent)
+        return table is not None and _has(table, intent) and not _is_given_up(table, intent)
+
+    def fence(self, intent: Intent) -> None:
+        """Take the number of an intent, and say that it was given up.
+
+        In an empty snapshot: of changed properties alone a driver that read the table before would
+        not learn, as commits to a table only compare its snapshots.
+        """
+        commit, sequence = intent.commit, str(intent.sequence)
+        source = commit.source_name
+        for _ in range(ATTEMPTS):
+            table = self._table()
+            if table is None or _has(table, intent):
+                return
+            transaction = _never_repeated(table).transaction()
+            transaction.set_properties(
+                {f"{_SEQUENCE}{source}": sequence, _given_up_property(source): sequence}
+            )
+            words_of_us = {"dil.run": commit.run_id, "dil.source": source}
+            try:
+                with transaction.update_snapshot(words_of_us).merge_append():
+                    pass
+                transaction.commit_transaction()
+            except CommitFailedException as error:
+                log.info("another writer changed the Iceberg table: %s", error)
+            except Exception as error:  # catalogs raise what their libraries do
+                raise WriteError(
+                    f"the Iceberg table {'.'.join(self._name)} refused a commit:"
+                    f" {type(error).__name__}: {words(error)}",
+                    "Nothing was given up. Try again.",
+                ) from error
+        raise gave_up(self._spec)
+
+    def is_given_up(self, intent: Intent) -> bool:
+        """Return whether the table says that an intent was given up."""
+        table = self._table()
+        return table is not None and _is_given_up(table, intent)
 
     def require_fit(self, commit: Commit, live: frozenset[str]) -> None:
         """Refuse staged files whose columns the table cannot read."""
@@ -140,6 +179,16 @@ class IcebergLog:
         table = self._table()
         return table is not None and marks_deleted_rows(table)
 
+    def marked_files(self) -> frozenset[str]:
+        """Return the URIs of files with rows that files of deletes name."""
+        table = self._table()
+        return frozenset() if table is None else self._marked(table)
+
+    def unremovable(self, files: Collection[str]) -> frozenset[str]:
+        """Return none: files of deletes are of no effect once what they name is gone."""
+        del files
+        return frozenset()
+
     def vacuum(self, hours: int, now_ms: int, *, is_look: bool) -> tuple[str, ...]:
         """Let old snapshots go, and delete what only they need."""
         table = self._table()
@@ -175,6 +224,10 @@ class IcebergLog:
             elif gone := removed - known:
                 snapshot = table.current_snapshot()
                 refuse_doubling(self._spec, gone, f"snapshot {snapshot and snapshot.snapshot_id}")
+            elif apart := taken_apart(self._spec, commit):
+                snapshot = table.current_snapshot()
+                version = f"snapshot {snapshot and snapshot.snapshot_id}"
+                refuse_marked_since(self._spec, apart & self._marked(table), version)
         self._write(table, intent, self._data_files(table, removed))
         return True
 
@@ -358,6 +411,12 @@ class IcebergLog:
         self._listed = {one.manifest_path: listed[one.manifest_path] for one in manifests}
         return tuple(chain.from_iterable(self._listed.values()))
 
+    def _marked(self, table: Table) -> frozenset[str]:
+        marked = marked_files(table)
+        if marked is None:
+            return frozenset(file.uri for file in self._files(table))
+        return frozenset(map(uri_of, marked))
+
     def _data_files(self, table: Table, wanted: frozenset[str]) -> list[DataFile]:
         """Return all that the table knows of some of its files, once ``_files`` was asked."""
         found: list[DataFile] = []
@@ -399,6 +458,15 @@ def _table_files(manifest: ManifestFile, table: Table) -> tuple[TableFile, ...]:
 def _has(table: Table, intent: Intent) -> bool:
     landed = table.properties.get(f"{_SEQUENCE}{intent.commit.source_name}")
     return landed is not None and int(landed) >= intent.sequence
+
+
+def _is_given_up(table: Table, intent: Intent) -> bool:
+    known = table.properties.get(_given_up_property(intent.commit.source_name))
+    return known == str(intent.sequence)
+
+
+def _given_up_property(source: str) -> str:
+    return f"dil.{given_up_name(source)}"
 
 
 def _never_repeated(table: Table) -> Table:

@@ -30,6 +30,17 @@ def marks_deleted_rows(table: Table) -> bool:
     )
 
 
+def marked_files(table: Table) -> frozenset[str] | None:
+    """Return the paths of files that have rows which are marked as deleted; None for any file."""
+    if not marks_deleted_rows(table):
+        return frozenset()
+    try:
+        tasks = list(table.scan().plan_files())
+    except (ValueError, NotImplementedError):  # deletes by values, which the library does not read
+        return None
+    return frozenset(task.file.file_path for task in tasks if task.delete_files)
+
+
 class IcebergVacuum:
     """One vacuum of an Iceberg table.
 

@@ -2,12 +2,14 @@
 
 With each intent, and in its transaction, the state store keeps the number that the publish gets and
 where it goes. A dataset that has a later commit of the same job was published to from a newer
-state: this one is an older copy. It would read the rows of those commits again.
+state: this one is an older copy. It would read the rows of those commits again. A state that knows
+of no publish at all was lost, or is a copy from before the first one.
 """
 
 from __future__ import annotations
 
 import logging
+from itertools import chain
 from typing import Protocol, runtime_checkable
 
 from dil.errors import ConfigError, StateError
@@ -37,10 +39,50 @@ def newer_dataset(
 ) -> str:
     """Return what is wrong where the dataset has commits that the state does not know, else "".
 
-    A dataset elsewhere is none of the state's; ``refuse_other_place`` looks at that.
     ``destination`` is that of ``spec``, where the caller has it.
     """
     destination = destination or destination_for(spec, filesystem)
+    older = _older_copy(job, store, spec, filesystem, destination)
+    return older or lost_state(job, store, spec, filesystem, destination)
+
+
+def lost_state(
+    job: str,
+    store: StateStore,
+    spec: PublishingSpec,
+    filesystem: Filesystem,
+    destination: Destination,
+) -> str:
+    """Return what is wrong where the dataset has rows of a job whose state knows of no publish.
+
+    Nothing is wrong where an operator has set the state since, as an import of watermarks does.
+    """
+    if store.checkpoint(LAST_PUBLISH) or not isinstance(destination, CountingDestination):
+        return ""
+    known = chain.from_iterable(map(store.blocks_of_kind, ("SetDataSchema", "ResetState")))
+    if next(known, None) is not None:
+        return ""
+    landed = destination.landed(source_name(job))
+    if landed is None or landed < 0 or not destination.live():
+        return ""
+    return (
+        f"the dataset at {_place(described(spec, filesystem))} has rows that {job} published, up to"
+        f" commit {landed}, and its state knows of no publish: it was lost, or is a copy from"
+        " before the first one"
+    )
+
+
+def _older_copy(
+    job: str,
+    store: StateStore,
+    spec: PublishingSpec,
+    filesystem: Filesystem,
+    destination: Destination,
+) -> str:
+    """Return what is wrong where the state is a copy that misses later publishes.
+
+    A dataset elsewhere is none of the state's; ``refuse_other_place`` looks at that.
+    """
     known = store.checkpoint(LAST_PUBLISH)
     number = known.get("sequence")
     if not isinstance(number, int) or not isinstance(destination, CountingDestination):
@@ -57,6 +99,23 @@ def newer_dataset(
     )
 
 
+def is_newest_state(
+    job: str,
+    store: StateStore,
+    spec: PublishingSpec,
+    filesystem: Filesystem,
+    destination: Destination,
+) -> bool:
+    """Return whether the state has the last commit of the job that the dataset has."""
+    known = store.checkpoint(LAST_PUBLISH)
+    if not isinstance(destination, CountingDestination):
+        return False
+    if _place(str(known.get("destination"))) != _place(described(spec, filesystem)):
+        return False
+    landed = destination.landed(source_name(job))
+    return landed is not None and landed == known.get("sequence")
+
+
 def refuse_older_state(
     job: str,
     store: StateStore,
@@ -69,7 +128,8 @@ def refuse_older_state(
     Raises:
         StateError: rows that are published would be read and appended once more.
     """
-    problem = newer_dataset(job, store, spec, filesystem, destination)
+    destination = destination or destination_for(spec, filesystem)
+    problem = _older_copy(job, store, spec, filesystem, destination)
     if not problem:
         return
     if spec.mode is not PublishMode.APPEND:
@@ -77,9 +137,39 @@ def refuse_older_state(
         return
     raise StateError(
         f"{problem}. Rows that were published since would be read and appended once more",
-        "Nothing was changed. Restore the newest copy of the state. Where there is none, run once"
-        " with -D ms.publish.mode=window_replace, under which work units that are read again"
-        " replace their rows, or with -D ms.publish.mode=replace, which reads everything anew.",
+        _ways_out(),
+    )
+
+
+def refuse_lost_state(
+    job: str,
+    store: StateStore,
+    spec: PublishingSpec,
+    filesystem: Filesystem,
+    destination: Destination,
+) -> None:
+    """Refuse to append from a state that knows of no publish, where the job's rows are there.
+
+    Raises:
+        StateError: all rows would be read and appended once more.
+    """
+    problem = lost_state(job, store, spec, filesystem, destination)
+    if problem and spec.mode is PublishMode.APPEND:
+        raise StateError(
+            f"{problem}. All rows would be read and appended once more",
+            f"{_ways_out()} To append all the same: dil run JOB.conf --accept-new-signatures.",
+        )
+
+
+def _ways_out() -> str:
+    """Return how to bring state and dataset together.
+
+    A window_replace is none: what one run of it leaves, the next run would append.
+    """
+    return (
+        "Nothing was changed. Restore the newest copy of the state: dil state restore JOB.conf"
+        " FILE. Where there is none, run once with -D ms.publish.mode=replace, which reads"
+        " everything anew."
     )
 
 

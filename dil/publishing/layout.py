@@ -17,8 +17,13 @@ STAGING = "_staging"
 META = "_dil"
 QUARANTINE = "_quarantine"
 REFUSED = "_failed"
+LATE = "_late"
 AUDIT = "_audit"
 SENDING = "_sending"
+BACKFILL = "_backfill"
+# In names of files with rows of several work units, in place of one's hash: of files whose manifest
+# says which rows are whose, and of others.
+SHARED = "shared"
 MERGED = "merged"
 
 
@@ -37,9 +42,25 @@ def sending_dir(spec: PublishingSpec, job_name: str) -> str:
     return join(spec.final_dir, STAGING, job_name, SENDING)
 
 
+def backfills_dir(spec: PublishingSpec) -> str:
+    """Return the folder with a folder for each backfill, where it is read to."""
+    return join(spec.final_dir, BACKFILL)
+
+
 def quarantine_dir(spec: PublishingSpec) -> str:
     """Return the folder of rows that were put aside; it is no part of the dataset's data."""
     return join(dataset_dir(spec), QUARANTINE)
+
+
+def late_dir(spec: PublishingSpec) -> str:
+    """Return the folder of late rows, beside that of the dataset."""
+    return f"{dataset_dir(spec).rstrip('/')}{LATE}"
+
+
+def aside_dirs(spec: PublishingSpec) -> tuple[str, ...]:
+    """Return the folders of rows that a run publishes beside those of the dataset."""
+    late = (late_dir(spec),) if spec.has_side_table else ()
+    return (quarantine_dir(spec), refused_dir(spec), *late)
 
 
 def refused_dir(spec: PublishingSpec) -> str:

@@ -10,26 +10,30 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import msgspec
 
 from dil.errors import WriteError
-from dil.model.dataset import Commit, PublishedFile
+from dil.model.dataset import Commit, Intent, PublishedFile
 from dil.publishing.documents import decoded
 from dil.publishing.layout import META
 from dil.storage import Filesystem
 
-FORMAT = 1
+# Since 2 a manifest says which rows are whose in a file of several work units.
+FORMAT = 2
+_WITHOUT_UNITS = 1
 _KEPT = 20
 _NAME = re.compile(r"manifest-(\d+)\.json")
+_GIVEN_UP = "given-up/"
 
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
     """All live files of a dataset after one run.
 
-    ``landed`` is the largest sequence of an intent that each job's commits have brought here.
+    ``landed`` is the largest sequence of an intent that each job's commits have brought here, and,
+    under the name of ``given_up_name``, that of one which was given up instead.
     """
 
     format: int
@@ -38,6 +42,10 @@ class Manifest:
     files: tuple[PublishedFile, ...]
     landed: Mapping[str, int] = field(default_factory=dict)
 
+    def is_given_up(self, intent: Intent) -> bool:
+        """Return whether an intent was given up, so that it can land no more."""
+        return self.landed.get(given_up_name(intent.commit.source_name)) == intent.sequence
+
 
 @dataclass(frozen=True, slots=True)
 class _Hint:
@@ -45,7 +53,12 @@ class _Hint:
     manifest: str
 
 
-EMPTY = Manifest(FORMAT, -1, "", ())
+def given_up_name(source: str) -> str:
+    """Return the name under which records keep the last intent of a source that was given up."""
+    return f"{_GIVEN_UP}{source}"
+
+
+EMPTY = Manifest(_WITHOUT_UNITS, -1, "", ())
 
 
 def newest(filesystem: Filesystem, dataset_dir: str) -> Manifest:
@@ -57,16 +70,24 @@ def newest(filesystem: Filesystem, dataset_dir: str) -> Manifest:
         StateError: a newer version wrote one, or it is damaged.
         WriteError: its files are on a cluster or in a bucket of another name than the folder.
     """
-    hint = _content(filesystem, f"{_meta(dataset_dir)}/current.json")
-    sequence = -1 if hint is None else msgspec.json.decode(hint, type=_Hint).sequence
+    sequence = _hinted(filesystem, dataset_dir)
     found = _at(filesystem, dataset_dir, sequence)
     if found is None:
-        sequence = _largest(filesystem, dataset_dir)
-        found = _at(filesystem, dataset_dir, sequence)
-    while (later := _at(filesystem, dataset_dir, sequence + 1)) is not None:
-        found, sequence = later, sequence + 1
-    if found is None:
-        return EMPTY
+        found = _at(filesystem, dataset_dir, _largest(filesystem, dataset_dir))
+    return _last_from(found or EMPTY, filesystem, dataset_dir)
+
+
+def _hinted(filesystem: Filesystem, dataset_dir: str) -> int:
+    """Return a number that no manifest of later ones is far behind, -1 where nothing says one."""
+    hint = _content(filesystem, f"{_meta(dataset_dir)}/current.json")
+    return -1 if hint is None else msgspec.json.decode(hint, type=_Hint).sequence
+
+
+def _last_from(known: Manifest, filesystem: Filesystem, dataset_dir: str) -> Manifest:
+    """Return the last manifest of those that follow a known one without a gap."""
+    found = known
+    while (later := _at(filesystem, dataset_dir, found.sequence + 1)) is not None:
+        found = later
     _require_one_address(found, dataset_dir)
     return found
 
@@ -108,7 +129,23 @@ def live_paths(filesystem: Filesystem, dataset_dir: str) -> tuple[str, ...] | No
     return tuple(filesystem.path_of(file.uri) for file in manifest.files)
 
 
-def advance(filesystem: Filesystem, dataset_dir: str, commit: Commit, first: int) -> None:
+def fence(filesystem: Filesystem, intent: Intent) -> None:
+    """Let an intent land no more, unless it has; done again, change nothing.
+
+    The manifest takes its number, and says that it was given up.
+    """
+    commit = replace(intent.commit, moves=(), removes=())
+    advance(filesystem, intent.dataset_dir, commit, intent.sequence, gives_up=True)
+
+
+def advance(
+    filesystem: Filesystem,
+    dataset_dir: str,
+    commit: Commit,
+    first: int,
+    *,
+    gives_up: bool = False,
+) -> None:
     """Write the manifest of a commit, numbered ``first`` or later; done again, change nothing.
 
     Losing the race for a number to another job that appends to the same dataset means trying the
@@ -117,10 +154,13 @@ def advance(filesystem: Filesystem, dataset_dir: str, commit: Commit, first: int
     """
     before = newest(filesystem, dataset_dir)
     while before.landed.get(commit.source_name, -1) < first:
-        after = _after(before, commit, first)
+        after = _after(before, commit, first, gives_up=gives_up)
         path = _path(dataset_dir, after.sequence)
         is_written = filesystem.put_if_absent(path, msgspec.json.encode(after))
-        before = newest(filesystem, dataset_dir)
+        if is_written and _hinted(filesystem, dataset_dir) <= after.sequence:
+            before = _last_from(after, filesystem, dataset_dir)  # without reading its files again
+        else:
+            before = newest(filesystem, dataset_dir)
         if is_written and before.sequence - after.sequence >= _KEPT:
             # We slept, and the number was free because others took it and dropped it long ago.
             filesystem.delete_file(path)
@@ -130,10 +170,14 @@ def advance(filesystem: Filesystem, dataset_dir: str, commit: Commit, first: int
     filesystem.delete_file(_path(dataset_dir, before.sequence - _KEPT))
 
 
-def _after(before: Manifest, commit: Commit, first: int) -> Manifest:
+def _after(before: Manifest, commit: Commit, first: int, *, gives_up: bool) -> Manifest:
     landed = {**before.landed, commit.source_name: first}
+    if gives_up:
+        landed[given_up_name(commit.source_name)] = first
     files = _files_after(before, commit)
-    return Manifest(FORMAT, before.sequence + 1, commit.run_id, files, landed)
+    # A manifest that says nothing new can be read by earlier releases.
+    number = FORMAT if any(file.is_shared for file in files) else _WITHOUT_UNITS
+    return Manifest(number, before.sequence + 1, commit.run_id, files, landed)
 
 
 def _files_after(before: Manifest, commit: Commit) -> tuple[PublishedFile, ...]:

@@ -7,6 +7,7 @@ come at the same moment at least one sees the other, however long it was stopped
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 
@@ -50,19 +51,49 @@ _Entries = dict[tuple[str, str], _Entry]
 
 
 def claim(
-    filesystem: Filesystem, dataset_dir: str, owner: Owner, *, dir_mode: int | None = None
+    filesystem: Filesystem,
+    dataset_dir: str,
+    owner: Owner,
+    *,
+    dir_mode: int | None = None,
+    group: str = "",
+    is_newest_state: Callable[[], bool] = lambda: False,
 ) -> None:
     """Enter a job as an owner of the dataset; a folder that is made for it gets ``dir_mode``.
+
+    With ``group`` the dataset's folder is given to it, made before or not. A job whose state was
+    copied to another store takes the place of what it was entered as, where ``is_newest_state``.
 
     Only the run that holds the job's lease may call it.
 
     Raises:
         ConfigError: another job owns it, and not both of them only append.
         StateError: a newer version wrote who owns it, or the file is damaged.
+        WriteError: the folder cannot be made, or not be given to the group.
     """
     meta = f"{dataset_dir}/{META}"
     filesystem.make_folder(dataset_dir, mode=dir_mode)
+    if group:
+        _give(filesystem, dataset_dir, group)
     before = _entries(filesystem, meta)
+    copied = _in_other_stores(before, owner)
+    taken_over = copied if copied and is_newest_state() else []
+    replaced = [path for key in taken_over for path in before.pop(key).paths]
+    _enter(filesystem, dataset_dir, owner, before, taken_over)
+    # Last, so that a dataset is never without an owner.
+    for path in replaced:
+        filesystem.delete_file(path)
+
+
+def _enter(
+    filesystem: Filesystem,
+    dataset_dir: str,
+    owner: Owner,
+    before: _Entries,
+    taken_over: Sequence[tuple[str, str]],
+) -> None:
+    """Write the entry of an owner, where those that it does not take over let it."""
+    meta = f"{dataset_dir}/{META}"
     _refuse_others(before, owner, dataset_dir)
     known = before.get((owner.job, owner.store))
     if known is not None and known.owner == owner:
@@ -72,13 +103,39 @@ def claim(
         path = _own_path(meta, owner)
         filesystem.put(path, _document(owner))
     try:
-        _refuse_others(_entries(filesystem, meta), owner, dataset_dir)
+        now = _entries(filesystem, meta)
+        others = {key: entry for key, entry in now.items() if key not in taken_over}
+        _refuse_others(others, owner, dataset_dir)
     except ConfigError:
         if known is None:
             filesystem.delete_file(path)
         else:
             filesystem.put(path, _document(known.owner))
         raise
+
+
+def refuse_other_owners(
+    filesystem: Filesystem,
+    dataset_dir: str,
+    owner: Owner,
+    is_newest_state: Callable[[], bool] = lambda: False,
+) -> None:
+    """Refuse as ``claim`` does, and enter nobody.
+
+    Raises:
+        ConfigError: another job owns it, and not both of them only append.
+        StateError: a newer version wrote who owns it, or the file is damaged.
+    """
+    entries = _entries(filesystem, f"{dataset_dir}/{META}")
+    copied = _in_other_stores(entries, owner)
+    if copied and is_newest_state():
+        entries = {key: entry for key, entry in entries.items() if key not in copied}
+    _refuse_others(entries, owner, dataset_dir)
+
+
+def _in_other_stores(entries: _Entries, owner: Owner) -> list[tuple[str, str]]:
+    """Return the entries of the same job with its state elsewhere."""
+    return [key for key in entries if key[0] == owner.job and key[1] != owner.store]
 
 
 def owning_jobs(filesystem: Filesystem, dataset_dir: str) -> frozenset[str]:
@@ -88,6 +145,18 @@ def owning_jobs(filesystem: Filesystem, dataset_dir: str) -> frozenset[str]:
         StateError: a newer version wrote who owns it, or the file is damaged.
     """
     return frozenset(job for job, _ in _entries(filesystem, f"{dataset_dir}/{META}"))
+
+
+def _give(filesystem: Filesystem, dataset_dir: str, group: str) -> None:
+    """Give the dataset's folder to a group, before anything is read that could not be published."""
+    try:
+        filesystem.set_group(dataset_dir, group)
+    except WriteError as error:
+        raise WriteError(
+            f"{dataset_dir} cannot be given to data.publisher.final.dir.group={group}:"
+            f" {error.message}",
+            "Name a group that the user of the job is in, or leave the property out.",
+        ) from error
 
 
 def _refuse_others(entries: _Entries, owner: Owner, dataset_dir: str) -> None:

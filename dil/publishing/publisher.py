@@ -19,6 +19,7 @@ from dil.model.json import JsonObject
 from dil.publishing import bounds, dumps, layout, start_marker
 from dil.publishing.destination import (
     Destination,
+    FencingDestination,
     ParticularDestination,
     described,
     destination_for,
@@ -48,7 +49,8 @@ def publish(
     """
     refuse_older_state(lease.job, store, spec, filesystem, destination)
     make_visible(store, lease, commit, spec, filesystem, destination)
-    return append_block(store, lease, commit, spec, filesystem)
+    sequence = append_block(store, lease, commit, spec, filesystem)
+    return None if sequence is None else store.head()
 
 
 def make_visible(
@@ -69,20 +71,52 @@ def make_visible(
         WriteError: a file could not be moved, and the next run finishes the rest; or one does not
             fit where it was to be published, or its path is too long, and nothing was decided.
         CommitConflictError: another program changed what is published; nothing was decided.
+        StateError: the state is older than the dataset, or rows that another program marked as
+            deleted would be back; nothing was decided.
     """
     if not (commit.all_moves or commit.removes or commit.quarantine_removes):
         return
     destination = destination or destination_for(spec, filesystem)
+    _refuse_unfit(commit, spec, lease.job, filesystem, destination)
+    sequence = destination.next_sequence()
+    folder = layout.dataset_dir(spec)
+    intent = Intent(commit, lease.token, folder, sequence, described(spec, filesystem))
+    if commit.act is not None or commit.run.watermarks:
+        # A run with another copy of the state may have published since this one began.
+        refuse_older_state(lease.job, store, spec, filesystem, destination)
+    store.record_intent(lease, intent)
+    carry_out(intent, spec, filesystem, destination)
+
+
+def refuse_unpublishable(
+    job: str, store: StateStore, commit: Commit, spec: PublishingSpec, filesystem: Filesystem
+) -> None:
+    """Raise what ``make_visible`` raises while nothing is decided; for previews.
+
+    Raises:
+        WriteError: a file does not fit, or is not the job's to touch.
+        CommitConflictError: another program changed what is published.
+        StateError: the state is older than the dataset, or rows that another program marked as
+            deleted would be back.
+    """
+    destination = destination_for(spec, filesystem)
+    refuse_older_state(job, store, spec, filesystem, destination)
+    if commit.all_moves or commit.removes or commit.quarantine_removes:
+        _refuse_unfit(commit, spec, job, filesystem, destination)
+
+
+def _refuse_unfit(
+    commit: Commit,
+    spec: PublishingSpec,
+    job: str,
+    filesystem: Filesystem,
+    destination: Destination,
+) -> None:
     if isinstance(destination, ParticularDestination):
         destination.require_fit(commit)
     if spec.warehouse is None:
         _refuse_unfit_names(commit, filesystem)
-    bounds.refuse_strays(commit, spec, lease.job, filesystem)
-    sequence = destination.next_sequence()
-    folder = layout.dataset_dir(spec)
-    intent = Intent(commit, lease.token, folder, sequence, described(spec, filesystem))
-    store.record_intent(lease, intent)
-    carry_out(intent, spec, filesystem, destination)
+    bounds.refuse_strays(commit, spec, job, filesystem)
 
 
 def _refuse_unfit_names(commit: Commit, filesystem: Filesystem) -> None:
@@ -108,16 +142,16 @@ def _refuse_unfit_names(commit: Commit, filesystem: Filesystem) -> None:
 
 def append_block(
     store: StateStore, lease: Lease, commit: Commit, spec: PublishingSpec, filesystem: Filesystem
-) -> JsonObject | None:
-    """Remember a commit that is visible; return the new block, None when none was due.
+) -> int | None:
+    """Remember a commit that is visible; return its block's sequence, None when none was due.
 
     Raises:
         LeaseLostError: another run took over; the next one finishes what was begun.
         CommitConflictError: the head of the chain moved, and the plan does not hold any more.
     """
-    block = store.commit(lease, commit)
+    sequence = store.commit(lease, commit)
     start_marker.forget(filesystem, layout.sending_dir(spec, lease.job), commit)
-    return block
+    return sequence
 
 
 def finish_pending(
@@ -134,10 +168,27 @@ def finish_pending(
     log.info("finishing the publish of run %s", intent.commit.run_id)
     refuse_other_destination(intent, spec, filesystem)
     bounds.refuse_strange_intent(intent, spec, lease.job, filesystem)
+    refuse_given_up(intent, destination_for(spec, filesystem))
     _refuse_lost_files(intent, spec, filesystem)
     carry_out(intent, spec, filesystem)
     append_block(store, lease, intent.commit, spec, filesystem)
     return intent.commit
+
+
+def refuse_given_up(intent: Intent, destination: Destination) -> None:
+    """Refuse to finish a publish that was being given up: it can land no more.
+
+    Raises:
+        CommitUnknownError: it was; nothing was touched.
+    """
+    has_files = bool(intent.commit.moves or intent.commit.removes)
+    if not (has_files and isinstance(destination, FencingDestination)):
+        return
+    if destination.is_given_up(intent):
+        raise CommitUnknownError(
+            f"the publish of run {intent.commit.run_id} was being given up, and that was cut off",
+            "Give it up to the end: dil runs abandon JOB.conf --yes",
+        )
 
 
 def lost_moves(intent: Intent, spec: PublishingSpec, filesystem: Filesystem) -> tuple[Move, ...]:
@@ -198,11 +249,11 @@ def carry_out(
 def quarantined_files(spec: PublishingSpec, filesystem: Filesystem) -> tuple[str, ...]:
     """Return the URIs of the rows put aside so far, where a run may take such files away.
 
-    Those that broke the contract and those that the receiver refused.
+    Those that broke the contract, those that the receiver refused, and those that came late.
     """
     if spec.mode is PublishMode.APPEND:
         return ()
-    folders = (layout.quarantine_dir(spec), layout.refused_dir(spec))
+    folders = layout.aside_dirs(spec)
     return tuple(
         filesystem.uri(file.path)
         for folder in folders
@@ -224,7 +275,7 @@ def untracked_files(
         return ()
     if spec.table.format is not TableFormat.FILES:
         is_searched = spec.mode is PublishMode.WINDOW_REPLACE
-        return tuple(file for file in live if not file.signature) if is_searched else ()
+        return tuple(file for file in live if not file.unit_rows) if is_searched else ()
     base = layout.dataset_dir(spec)
     known = {file.uri for file in live}
     found = _without_links(filesystem.files(base), base, filesystem)
@@ -236,7 +287,7 @@ def untracked_files(
     return tuple(
         PublishedFile(filesystem.uri(file.path), "", 0, file.size, "", "")
         for file in found
-        if not _is_hidden(file.path[len(base) :])
+        if not is_hidden(file.path[len(base) :])
         and not any(file.path.startswith(f"{root}/") for root in nested)
         and filesystem.uri(file.path) not in known
     )
@@ -269,5 +320,6 @@ def sweep(filesystem: Filesystem, staging_dir: str) -> bool:
     return True
 
 
-def _is_hidden(relative: str) -> bool:
+def is_hidden(relative: str) -> bool:
+    """Return whether a path in the dataset's folder is of no published data."""
     return any(part.startswith(("_", ".")) for part in relative.split("/") if part)

@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 
 from dil.errors import RunInterruptedError
 from dil.model.dataset import RunRecord
+from dil.model.job import PublishingSpec
 from dil.model.task import Failure, TaskReport
 from dil.model.work_unit import Plan, Reason, WorkUnit
 from dil.publishing.decision import Finished
-from dil.publishing.dumps import without_clashes
+from dil.publishing.dumps import folds_names, without_case_clashes, without_clashes
 from dil.publishing.page_log import PageLog, page_logs
 from dil.publishing.staged import StagedPlan, StagedResult, read_results
 from dil.storage import Filesystem
@@ -22,16 +23,23 @@ def staged_work(filesystem: Filesystem, run: RunRecord) -> tuple[StagedResult, .
 
 
 def finished(
-    results: Iterable[StagedResult], plan: StagedPlan, *, folds_names: bool = False
+    results: Iterable[StagedResult],
+    plan: StagedPlan,
+    spec: PublishingSpec,
+    filesystem: Filesystem,
 ) -> tuple[Finished, ...]:
     """Return staged results in the form that publishing decides on, in the order of their plan.
 
-    Of rows of one key a merge keeps the one that comes last. ``folds_names`` as in
-    ``without_clashes``.
+    Of rows of one key a merge keeps the one that comes last. Work units whose files would replace
+    others by their names are failures.
     """
     places = {unit.signature: place for place, unit in enumerate(plan.work_units)}
     kept = sorted(results, key=lambda each: places.get(each.work_unit.signature, -1))
-    reports = without_clashes([each.report for each in kept], folds_names=folds_names)
+    folds = folds_names(spec, filesystem)
+    reports: Sequence[TaskReport] = [each.report for each in kept]
+    reports = without_clashes(reports, folds_names=folds)
+    if folds:
+        reports = without_case_clashes(spec, reports, filesystem)
     return tuple(
         Finished(each.work_unit, report) for each, report in zip(kept, reports, strict=True)
     )

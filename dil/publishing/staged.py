@@ -79,7 +79,8 @@ def delete_result(filesystem: Filesystem, report: TaskReport) -> None:
 
 def staged_files(report: TaskReport) -> tuple[StagedFile, ...]:
     """Return all files that a report names."""
-    return (*report.files, *report.quarantined, *report.refused)
+    late = () if report.late is msgspec.UNSET else report.late
+    return (*report.files, *report.quarantined, *report.refused, *late)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,43 +114,56 @@ def read_plan(filesystem: Filesystem, run_staging: str) -> StagedPlan:
         return StagedPlan()
 
 
-def read_results(filesystem: Filesystem, run_staging: str) -> Iterator[StagedResult]:
+def read_results(
+    filesystem: Filesystem, run_staging: str, *, published: bool = False
+) -> Iterator[StagedResult]:
     """Yield one complete attempt per work unit of a run: the last one where there are two.
 
-    Only a task that Spark ran twice leaves two: any of them holds all rows.
+    Only a task that Spark ran twice leaves two: any of them holds all rows. ``published`` takes
+    those whose files were moved to their names, too.
     """
     found: dict[str, StagedResult] = {}
     for name in filesystem.folders(run_staging):
         folder = f"{run_staging}/{name}"
         read = _results_of_task if name.startswith(TASK) else _results_of_unit
-        found.update((each.work_unit.signature, each) for each in read(filesystem, folder))
+        results = read(filesystem, folder, published=published)
+        found.update((each.work_unit.signature, each) for each in results)
     yield from found.values()
 
 
-def _results_of_unit(filesystem: Filesystem, folder: str) -> Iterator[StagedResult]:
+def _results_of_unit(
+    filesystem: Filesystem, folder: str, *, published: bool
+) -> Iterator[StagedResult]:
     for attempt in sorted(filesystem.folders(folder), key=_attempt_number):
-        result = read_result(filesystem, f"{folder}/{attempt}")
+        result = read_result(filesystem, f"{folder}/{attempt}", published=published)
         if result is not None:
             yield result
 
 
-def _results_of_task(filesystem: Filesystem, folder: str) -> Iterator[StagedResult]:
+def _results_of_task(
+    filesystem: Filesystem, folder: str, *, published: bool
+) -> Iterator[StagedResult]:
     sizes = {file.path: file.size for file in filesystem.files(folder)}
     for path in sizes:
         if path.rpartition("/")[2].startswith(_LOG):
             for line in _content(filesystem, path).splitlines():
-                result = _decoded(line, sizes)
+                result = _decoded(line, None if published else sizes)
                 if result is not None:
                     yield result
 
 
-def read_result(filesystem: Filesystem, folder: str) -> StagedResult | None:
-    """Return the result of an attempt, None unless it is complete and its files are there."""
+def read_result(
+    filesystem: Filesystem, folder: str, *, published: bool = False
+) -> StagedResult | None:
+    """Return the result of an attempt, None unless it is complete and its files are there.
+
+    ``published`` as in ``read_results``.
+    """
     path = f"{folder}/{RESULT_NAME}"
     if not filesystem.exists(path):
         return None
-    data = _content(filesystem, path)
-    return _decoded(data, {file.path: file.size for file in filesystem.files(folder)})
+    sizes = {file.path: file.size for file in filesystem.files(folder)}
+    return _decoded(_content(filesystem, path), None if published else sizes)
 
 
 def _content(filesystem: Filesystem, path: str) -> bytes:
@@ -157,13 +171,15 @@ def _content(filesystem: Filesystem, path: str) -> bytes:
         return stream.read()
 
 
-def _decoded(data: bytes, sizes: Mapping[str, int]) -> StagedResult | None:
-    """Return a result, None unless all of its files are there."""
+def _decoded(data: bytes, sizes: Mapping[str, int] | None) -> StagedResult | None:
+    """Return a result, None unless all of its files are there; ``sizes`` None asks for none."""
     try:
         result = msgspec.json.decode(data, type=StagedResult)
     except msgspec.MsgspecError:
         return None  # of another version of dil: extract again
-    is_whole = all(sizes.get(file.path) == file.bytes for file in staged_files(result.report))
+    is_whole = sizes is None or all(
+        sizes.get(file.path) == file.bytes for file in staged_files(result.report)
+    )
     return result if result.format == FORMAT and is_whole else None
 
 

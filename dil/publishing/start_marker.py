@@ -165,7 +165,7 @@ class StartMarker:
 
 
 def forget(filesystem: Filesystem, folder: str, commit: Commit) -> None:
-    """Delete the markers of work units whose answers are published; trouble is only told.
+    """Delete the markers of work units whose answers are published; trouble is only logged.
 
     A task that was killed after its result was staged left a marker that says BEGUN, and the run
     that adopts the result knows better. ``folder`` is ``layout.sending_dir``.

@@ -7,23 +7,25 @@ of the log adds them and takes others out. Then the manifest learns whose files 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import AbstractContextManager, closing
 from functools import cached_property
 from typing import Protocol
 
 from dil.errors import StateError
 from dil.model.dataset import Commit, Intent, Move, PublishedFile
-from dil.model.job import PublishingSpec
+from dil.model.job import PublishingSpec, PublishMode
 from dil.publishing import dumps, layout, manifest
 from dil.publishing.table_files import (
     TableFile,
     put_in_place,
     record_owners,
     refuse_gone,
+    refuse_marked,
     refuse_other_partitions,
     refuse_plain_files,
     replaces_everything,
+    taken_apart,
     uris,
     with_owners,
 )
@@ -60,6 +62,16 @@ class TableLog(Protocol):
             WriteError: a column does not fit; nothing was changed.
         """
 
+    def fence(self, intent: Intent) -> None:
+        """Let the commit of an intent come no more, unless the table has it.
+
+        Raises:
+            WriteError: the table refused.
+        """
+
+    def is_given_up(self, intent: Intent) -> bool:
+        """Return whether ``fence`` came before the commit of an intent."""
+
     def commit(self, intent: Intent) -> None:
         """Add and take out files in one transaction, at most once however often it is called.
 
@@ -72,7 +84,13 @@ class TableLog(Protocol):
         """Return when a power cut can no longer take away what was written since the intent."""
 
     def marks_deleted_rows(self) -> bool:
-        """Return whether another program marked rows as deleted beside the files that hold them."""
+        """Return whether another program may mark rows as deleted beside the files of them."""
+
+    def marked_files(self) -> frozenset[str]:
+        """Return the URIs of live files that have rows which another program marked as deleted."""
+
+    def unremovable(self, files: Collection[str]) -> frozenset[str]:
+        """Return those of some live files, by URI, that no transaction of ours can take out."""
 
     def vacuum(self, hours: int, now_ms: int, *, is_look: bool) -> tuple[str, ...]:
         """Delete the files of versions that were replaced so long ago; return their paths.
@@ -109,9 +127,11 @@ class TableDestination(ABC):
 
         Raises:
             ConfigError: the dataset is another one than the job says.
+            StateError: rows are to be merged with some that are marked as deleted.
         """
         with self._log() as log:
             found = log.partition_fields()
+            self._refuse_merge(log)
         if found is None:
             refuse_plain_files(self._filesystem, self._spec)
         else:
@@ -143,18 +163,43 @@ class TableDestination(ABC):
                 return ()
         return dumps.lost_moves(intent.commit.moves, self._filesystem)
 
+    def has_landed(self, intent: Intent) -> bool:
+        """Return whether the table has the commit, whatever others did to its files since."""
+        with self._log() as log:
+            return log.has(intent)
+
+    def fence(self, intent: Intent) -> None:
+        """Let the intent land no more, unless the table has its commit."""
+        with self._log() as log:
+            log.fence(intent)
+            log.make_durable(intent)
+
+    def is_given_up(self, intent: Intent) -> bool:
+        """Return whether ``fence`` came before the commit."""
+        with self._log() as log:
+            return log.is_given_up(intent)
+
     def require_fit(self, commit: Commit) -> None:
         """Refuse what the table cannot take, while nothing is decided.
 
         Raises:
             WriteError: a column does not fit.
             CommitConflictError: a file to be replaced is not in the table any more.
+            StateError: a file to be replaced has rows that are marked as deleted.
         """
         with self._log() as log:
             live = frozenset(file.uri for file in log.files())
             if not replaces_everything(self._spec, commit):
                 refuse_gone(self._spec, uris(commit.removes) - live)
+                if apart := taken_apart(self._spec, commit):
+                    refuse_marked(self._spec, apart & log.marked_files())
+            self._refuse_merge(log)
             log.require_fit(commit, live)
+
+    def _refuse_merge(self, log: TableLog) -> None:
+        """Refuse to merge into rows that are marked as deleted: by their keys they would count."""
+        if self._spec.mode is PublishMode.MERGE:
+            refuse_marked(self._spec, log.marked_files())
 
     def carry_out(self, intent: Intent) -> None:
         """Move files in, switch the table, and let the manifest follow."""
@@ -171,7 +216,7 @@ class TableDestination(ABC):
         record_owners(self._filesystem, intent, known, live)
 
     def refuse_deleted_rows(self) -> None:
-        """Refuse a table whose files hold rows that another program marked as deleted.
+        """Refuse a table whose files may hold rows that another program marked as deleted.
 
         Raises:
             StateError: written anew, the rows would be there again.
@@ -185,6 +230,11 @@ class TableDestination(ABC):
                 " anew they would be back",
                 "Let that program rewrite the table without such marks, then try again.",
             )
+
+    def unremovable(self, files: Collection[str]) -> frozenset[str]:
+        """Return those of some live files, by URI, that cannot be taken out as a whole."""
+        with self._log() as log:
+            return log.unremovable(files)
 
     def vacuum(self, *, hours: int, now_ms: int, is_look: bool) -> tuple[str, ...]:
         """Delete the files of versions that were replaced more than ``hours`` ago."""

@@ -16,8 +16,15 @@ from itertools import compress
 from pathlib import Path, PurePosixPath
 from urllib.parse import unquote
 
-from dil.errors import CommitConflictError, CommitUnknownError, ConfigError, WriteError
-from dil.model.dataset import Commit, Intent, Move, PublishedFile
+from dil.errors import (
+    CommitConflictError,
+    CommitUnknownError,
+    ConfigError,
+    StateError,
+    WriteError,
+)
+from dil.model.dataset import EXPIRY, Commit, Intent, Move, PublishedFile
+from dil.model.destination import TableFormat
 from dil.model.job import PublishingSpec, PublishMode
 from dil.publishing import layout, manifest
 from dil.publishing.destination import place
@@ -28,6 +35,10 @@ FORMAT_KEY = "ms.table.format"
 PARTITION_KEY = "ms.table.partition.fields"
 ATTEMPTS = 20
 _PIECE = 1 << 20
+_PURGES = {
+    TableFormat.DELTA: "REORG TABLE ... APPLY (PURGE)",
+    TableFormat.ICEBERG: "rewrite_data_files with delete-file-threshold=1",
+}
 _NULL = "__HIVE_DEFAULT_PARTITION__"
 _MOST_WORDS = 500
 _COLOURS = re.compile("\x1b\\[[0-9;]*m")
@@ -165,6 +176,56 @@ def refuse_doubling(spec: PublishingSpec, gone: Collection[str], version: object
         " there twice. Roll the table back to the version before, then run again: the publish is"
         " finished first.",
     )
+
+
+def taken_apart(spec: PublishingSpec, commit: Commit) -> frozenset[str]:
+    """Return the URIs of removed files whose rows may be in other files then, now or by undo.
+
+    Rows that a run has read again whole, in place of a file, are none of them, and what expires is
+    in no file any more.
+    """
+    if commit.act is not None and commit.act.verb == EXPIRY:
+        return frozenset()
+    again: set[str] = set()
+    if commit.act is None and spec.mode is PublishMode.WINDOW_REPLACE:
+        again.update(each.signature for each in commit.run.outcomes if each.succeeded)
+    return frozenset(
+        file.uri for file in commit.removes if not file.signatures or file.signatures - again
+    )
+
+
+def refuse_marked(spec: PublishingSpec, marked: Collection[str]) -> None:
+    """Refuse, before anything is decided, to take files apart that have rows marked as deleted.
+
+    Raises:
+        StateError: written anew, the rows would be there again.
+    """
+    if not marked:
+        return
+    how = f"Let that program write the rows anew without such marks ({_PURGES[spec.table.format]})"
+    if spec.mode is not PublishMode.MERGE:  # which finds the rows in any file
+        how = "Read everything anew once with ms.publish.mode=replace, or leave these rows alone"
+    raise StateError(
+        f"another program marked rows of {min(marked)} as deleted, in the {spec.table.format} table"
+        f" at {layout.dataset_dir(spec)}: they would be back",
+        f"Nothing was published. {how}.",
+    )
+
+
+def refuse_marked_since(spec: PublishingSpec, marked: Collection[str], version: object) -> None:
+    """Stop a publish that was decided, because rows of its files were marked as deleted since.
+
+    Raises:
+        CommitUnknownError: they would be back.
+    """
+    if marked:
+        raise CommitUnknownError(
+            f"another program marked rows of {min(marked)} as deleted since this publish was"
+            f" decided, in the {spec.table.format} table, which is at {version} now: they would be"
+            " back",
+            "Nothing was published. Roll the table back to the version before, then run again: the"
+            " publish is finished first.",
+        )
 
 
 def gave_up(spec: PublishingSpec) -> WriteError:

@@ -8,14 +8,17 @@ before the intent leaves copies that nobody reads; after it, the next run finish
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
 
 from dil.errors import StateError, WriteError
 from dil.model.dataset import Move, PublishedFile
+from dil.model.destination import TableFormat
 from dil.model.job import PublishingSpec
+from dil.publishing.dumps import is_in_place, is_lost
 from dil.publishing.layout import META, dataset_dir
 from dil.spi.state_store import StateStore
 from dil.storage import Filesystem
@@ -50,13 +53,13 @@ def withdraw(
     Raises:
         StateError: a file is not what was published.
     """
-    folder = _folder(spec, act_id)
+    folder = act_folder(spec, act_id)
     copies = []
     for number, file in enumerate(files):
         path = f"{folder}/{number}-{file.uri.rpartition('/')[2]}"
         _copy(filesystem, file, path)
         copies.append(_Copy(path, file))
-    filesystem.put(f"{folder}/files.json", msgspec.json.encode(copies))
+    _list(filesystem, folder, copies)
 
 
 def bring_back(
@@ -67,7 +70,7 @@ def bring_back(
     Raises:
         StateError: a copy is gone, or a later dumped file has taken the name of one.
     """
-    folder = _folder(spec, act_id)
+    folder = act_folder(spec, act_id)
     moves = tuple(move for move in _kept(filesystem, folder) if move.target.uri in uris)
     if len(moves) != len(uris):
         raise StateError(
@@ -92,13 +95,84 @@ def copies(
     """Return, by URI, the moves that bring files back which any act withdrew."""
     if not uris:
         return {}
-    root = _folder(spec, "").rstrip("/")
+    root = act_folder(spec, "").rstrip("/")
     return {
         move.target.uri: move
         for act_id in filesystem.folders(root)
         for move in _kept(filesystem, f"{root}/{act_id}")
         if move.target.uri in uris and not _is_taken(filesystem, move)
     }
+
+
+def keep_copies(
+    filesystem: Filesystem, spec: PublishingSpec, moves: Iterable[Move]
+) -> tuple[Move, ...]:
+    """Let an undo that is given up be asked again; return the moves that bring back no copy.
+
+    Copies that were moved into the dataset return to their folder. All get other names there, so
+    that a driver that decided these moves and wakes up later finds none of them. What a table has
+    in its folder stays there, because its earlier versions may list it. May be done again.
+
+    Raises:
+        WriteError: the store refused.
+    """
+    root = act_folder(spec, "")
+    others: list[Move] = []
+    by_folder: dict[str, list[Move]] = defaultdict(list)
+    for move in moves:
+        folder = move.source.rpartition("/")[0]
+        (by_folder[folder] if folder.startswith(root) else others).append(move)
+    is_table = spec.table.format is not TableFormat.FILES
+    for folder, found in by_folder.items():
+        _rename_copies(filesystem, folder, found, is_table=is_table)
+    return tuple(others)
+
+
+def _rename_copies(
+    filesystem: Filesystem, folder: str, moves: Sequence[Move], *, is_table: bool
+) -> None:
+    known = _listed(filesystem, folder)
+    sources = {move.source for move in moves}
+    renamed = {
+        copy.file.uri for copy in known if copy.path not in sources and filesystem.exists(copy.path)
+    }
+    left = [
+        move for move in moves if move.target.uri not in renamed and not is_lost(move, filesystem)
+    ]
+    last = max((_number(copy.path) for copy in known), default=-1)
+    copies = [
+        _Copy(f"{folder}/{number}-{_name(move.source)}", move.target)
+        for number, move in enumerate(left, start=last + 1)
+    ]
+    pairs = list(zip(left, copies, strict=True))
+    for move, copy in pairs:
+        if is_table and not filesystem.exists(move.source):
+            filesystem.delete_file(copy.path)  # a part, where this was cut off before
+            _copy(filesystem, move.target, copy.path)
+    # Under both names: cut off from here on, each copy is listed.
+    _list(filesystem, folder, [*known, *copies])
+    for move, copy in pairs:
+        if filesystem.exists(move.source):
+            filesystem.move(move.source, copy.path)
+        elif not is_table:
+            filesystem.move(filesystem.path_of(move.target.uri), copy.path)
+    filesystem.sync_folders([folder])
+    for move in moves:
+        filesystem.delete_file(move.source)
+        if not is_table and (not move.target.is_dump or is_in_place(move, filesystem)):
+            filesystem.delete_file(filesystem.path_of(move.target.uri))
+    here = [copy for copy in (*known, *copies) if filesystem.exists(copy.path)]
+    _list(filesystem, folder, here)
+
+
+def _number(path: str) -> int:
+    """Return the number that a copy's name begins with."""
+    return int(path.rpartition("/")[2].partition("-")[0])
+
+
+def _name(path: str) -> str:
+    """Return the name of the file that a copy is of."""
+    return path.rpartition("/")[2].partition("-")[2]
 
 
 def sweep(filesystem: Filesystem, moves: Sequence[Move]) -> None:
@@ -110,12 +184,20 @@ def sweep(filesystem: Filesystem, moves: Sequence[Move]) -> None:
 
 def _kept(filesystem: Filesystem, folder: str) -> tuple[Move, ...]:
     """Return the moves that bring back the copies that are still in an act's folder."""
+    known = _listed(filesystem, folder)
+    return tuple(Move(copy.path, copy.file) for copy in known if filesystem.exists(copy.path))
+
+
+def _listed(filesystem: Filesystem, folder: str) -> list[_Copy]:
     try:
         with filesystem.open_input(f"{folder}/files.json") as stream:
-            known = msgspec.json.decode(stream.read(), type=list[_Copy])
+            return msgspec.json.decode(stream.read(), type=list[_Copy])
     except FileNotFoundError:
-        return ()
-    return tuple(Move(copy.path, copy.file) for copy in known if filesystem.exists(copy.path))
+        return []
+
+
+def _list(filesystem: Filesystem, folder: str, copies: Sequence[_Copy]) -> None:
+    filesystem.put(f"{folder}/files.json", msgspec.json.encode(copies))
 
 
 def _is_taken(filesystem: Filesystem, move: Move) -> bool:
@@ -123,7 +205,8 @@ def _is_taken(filesystem: Filesystem, move: Move) -> bool:
     return move.target.is_dump and filesystem.exists(filesystem.path_of(move.target.uri))
 
 
-def _folder(spec: PublishingSpec, act_id: str) -> str:
+def act_folder(spec: PublishingSpec, act_id: str) -> str:
+    """Return the folder of what an act withdrew."""
     return f"{dataset_dir(spec)}/{META}/withdrawn/{act_id}"
 
 

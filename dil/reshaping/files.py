@@ -142,7 +142,7 @@ def _of_groups(
 
 @contextmanager
 def opened(filesystem: Filesystem, path: str) -> Iterator[BinaryIO]:
-    """Open a file; whatever goes wrong inside is told as trouble with this file.
+    """Open a file; whatever goes wrong inside is reported as trouble with this file.
 
     Raises:
         WriteError: it is gone, or damaged.

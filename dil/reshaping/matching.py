@@ -72,11 +72,16 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a candidate; ``drops`` are staged rows that are older than its own."""
+    """What became of a candidate; ``drops`` are staged rows that are older than its own.
+
+    ``updated`` of its rows went for newer ones, ``deleted`` without, or are marked.
+    """
 
     is_changed: bool
     rewritten: tuple[StagedFile, ...] = ()
     drops: Drops | None = None
+    updated: int = 0
+    deleted: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +101,8 @@ class _Found:
     lost: list[pa.Table] = field(default_factory=list)
     missing: int = 0
     rows: int = 0
+    updated: int = 0
+    deleted: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +139,13 @@ class Matching:
             made = self.workshop.write(f"live-{item.number}", self._rows(item, found), model)
         except ConversionError as error:
             return ConversionError(f"{item.file.uri}: {error.message}", error.fix)
-        return Outcome(is_changed=True, rewritten=made, drops=drops)
+        return Outcome(
+            is_changed=True,
+            rewritten=made,
+            drops=drops,
+            updated=found.updated,
+            deleted=found.deleted,
+        )
 
     def _rows(self, item: Candidate, found: _Found) -> Iterator[pa.RecordBatch]:
         gone, marked = joined(found.gone), joined(found.marked)
@@ -206,7 +219,9 @@ class Matching:
         if lost.num_rows:
             found.lost.append(lost.select(DROPS.names))
         hit = pairs.filter(pc.invert(is_newer))
-        self._take(hit.filter(pc.invert(hit["is_delete"])), found.gone)
+        updated = hit.filter(pc.invert(hit["is_delete"]))
+        found.updated += updated.num_rows
+        self._take(updated, found.gone)
         self._delete(hit.filter(hit["is_delete"]), found)
         if self.detects_missing:
             has_key = reduce(pc.and_, (live[name].is_valid() for name in self.keyed.keys))
@@ -216,10 +231,10 @@ class Matching:
             self._delete(missing, found)
 
     def _delete(self, rows: pa.Table, found: _Found) -> None:
-        if not self.keyed.spec.is_soft:
-            self._take(rows, found.gone)
-        else:
-            self._take(rows.filter(pc.invert(rows["is_marked"])), found.marked)
+        is_soft = self.keyed.spec.is_soft
+        deleted = rows.filter(pc.invert(rows["is_marked"])) if is_soft else rows
+        found.deleted += deleted.num_rows
+        self._take(deleted, found.marked if is_soft else found.gone)
 
     @staticmethod
     def _take(rows: pa.Table, into: list[pa.ChunkedArray]) -> None:
@@ -312,20 +327,20 @@ class Search:
         """
         buckets: list[list[int]] = [[] for _ in files]
         groups: list[set[int]] = [set() for _ in files]
-        untold = [
+        unbounded = [
             at
             for at, item in enumerate(files)
             if bounds[at] is None and self.keyed.has_keys(item.source.schema)
         ]
-        told = self._together(bounds)
+        bounded = self._together(bounds)
         for number, bucket in enumerate(self.changes.buckets):
             if not bucket.keys:
                 continue
             keys = read_table(self.workshop, bucket.path).select(self.keyed.keys)
-            hits = told.take(may_hold(told, keys))
+            hits = bounded.take(may_hold(bounded, keys))
             for at, group in zip(hits["file"].to_pylist(), hits["group"].to_pylist(), strict=True):
                 groups[at].add(group)
-            for at in {*untold, *hits["file"].to_pylist()}:
+            for at in {*unbounded, *hits["file"].to_pylist()}:
                 buckets[at].append(number)
         narrowed = (
             replace(

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dil.errors import ConversionError, SourceContractError
+from dil.model.report import MergedRows
 from dil.model.task import StagedFile
 from dil.publishing import Finished, Shaped
 from dil.reshaping.changes import Drops, StagedRows, changes_of
@@ -76,11 +77,20 @@ def merge(
     log.info("merging rewrites %d of %d files", len(changed), len(work.live))
     drops = [bucket.drops for bucket in changes.buckets] + [each.drops for each in outcomes]
     thinned = _thinned(staged, [each for each in drops if each is not None], work, workshop)
+    results = tuple(_with_files(each, thinned) for each in finished)
     return Shaped(
-        tuple(_with_files(each, thinned) for each in finished),
+        results,
         rewritten=tuple(file for _, outcome in changed for file in outcome.rewritten),
         replaced=tuple(item.file for item, _ in changed),
+        merged=_counted(results, outcomes),
     )
+
+
+def _counted(finished: Sequence[Finished], outcomes: Sequence[Outcome]) -> MergedRows:
+    rows = sum(each.report.rows for each in rows_of(finished))
+    # Rows of one key may be several where other modes published before.
+    updated = min(sum(each.updated for each in outcomes), rows)
+    return MergedRows(rows - updated, updated, sum(each.deleted for each in outcomes))
 
 
 @dataclass(frozen=True, slots=True)

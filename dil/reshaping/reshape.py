@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dil.publishing import Finished, Shaped
-from dil.reshaping.reshaping import Reshaping, fits_as_it_is
+from dil.reshaping.reshaping import Reshaping, are_files_shared, fits_as_it_is
 from dil.storage import Filesystem
 
 
 def reshape(work: Reshaping, finished: Sequence[Finished], filesystem: Filesystem) -> Shaped:
-    """Return results whose files have one schema, and that are merged where the job says so.
+    """Return results whose files have one schema, merged or put together where the job says so.
 
     Raises:
         ConversionError: columns of unlike kinds, values that their type does not hold, keys that
@@ -20,8 +20,13 @@ def reshape(work: Reshaping, finished: Sequence[Finished], filesystem: Filesyste
         SourceContractError: more rows are missing at the source than may be deleted.
         WriteError: files cannot be written.
     """
-    if fits_as_it_is(work, finished):
-        return Shaped(finished)
-    from dil.reshaping.steps import carry_out
+    shaped = Shaped(finished)
+    if not fits_as_it_is(work, finished):
+        from dil.reshaping.steps import carry_out
 
-    return carry_out(work, finished, filesystem)
+        shaped = carry_out(work, finished, filesystem)
+    if are_files_shared(work, shaped.finished):
+        from dil.reshaping.sharing import share
+
+        shaped = share(work, shaped, filesystem)
+    return shaped

@@ -19,6 +19,7 @@ log = logging.getLogger(__name__)
 # A million keys take some 100 MB while they are sorted and joined.
 BUCKET_ROWS = 1_000_000
 RESHAPED = "_reshaped"
+SHARED = "_shared"
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -56,8 +57,16 @@ class Reshaping:
     @property
     def folder(self) -> str:
         """Return where rewritten files are staged."""
-        spec = self.job.publishing
-        return f"{run_staging_dir(spec, self.job.name, self.target.run_id)}/{RESHAPED}"
+        return f"{self._staging}/{RESHAPED}"
+
+    @property
+    def shared_folder(self) -> str:
+        """Return where files are staged that work units share."""
+        return f"{self._staging}/{SHARED}"
+
+    @property
+    def _staging(self) -> str:
+        return run_staging_dir(self.job.publishing, self.job.name, self.target.run_id)
 
     @property
     def live(self) -> Sequence[PublishedFile]:
@@ -97,6 +106,26 @@ def rows_of(finished: Sequence[Finished]) -> list[Finished]:
         for each in finished
         if each.report.failure is None and each.report.schema and each.report.files
     ]
+
+
+def replaced_units(finished: Sequence[Finished]) -> frozenset[str]:
+    """Return the signatures of work units whose rows take the place of earlier ones."""
+    return frozenset(each.work_unit.signature for each in finished if each.report.failure is None)
+
+
+def replaced_in_part(work: Reshaping, finished: Sequence[Finished]) -> list[PublishedFile]:
+    """Return the live files with rows of several work units of which some are replaced."""
+    if work.job.publishing.mode is not PublishMode.WINDOW_REPLACE:
+        return []
+    again = replaced_units(finished)
+    return [file for file in work.live if file.is_shared and not again.isdisjoint(file.signatures)]
+
+
+def are_files_shared(work: Reshaping, finished: Sequence[Finished]) -> bool:
+    """Return whether work units share files, or rows of one leave a file of several."""
+    if work.job.publishing.shares_files and len(rows_of(finished)) > 1:
+        return True
+    return bool(replaced_in_part(work, finished))
 
 
 def _refuse_unknown_op(work: Reshaping, finished: Sequence[Finished]) -> None:

@@ -31,7 +31,7 @@ _FIX = (
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class UnitRowFiles:
     """What one work unit staged, and the schema of its rows.
 
     A column by which rows are kept apart may stand in the folder's name alone.
@@ -52,28 +52,30 @@ class MisfitError(Exception):
         self.errors: dict[str, ConversionError] = {}
         for work, error in misfits:
             signature = work.work_unit.signature
-            told = ConversionError(f"work unit {signature}: {error.message}", error.fix)
-            self.errors.setdefault(signature, told)
+            named = ConversionError(f"work unit {signature}: {error.message}", error.fix)
+            self.errors.setdefault(signature, named)
         super().__init__(self.errors)
 
 
-def parts_of(finished: Sequence[Finished], workshop: Workshop) -> list[Part]:
+def parts_of(finished: Sequence[Finished], workshop: Workshop) -> list[UnitRowFiles]:
     """Return the staged files of rows with their schemas, in plan order."""
     parts = []
     for each in rows_of(finished):
-        told = parse_schema(each.report.schema)
-        files = tuple(row_file(workshop.filesystem, file.path, told) for file in each.report.files)
-        parts.append(Part(each, files, _described(told, files[0].schema)))
+        declared = parse_schema(each.report.schema)
+        files = tuple(
+            row_file(workshop.filesystem, file.path, declared) for file in each.report.files
+        )
+        parts.append(UnitRowFiles(each, files, _described(declared, files[0].schema)))
     return parts
 
 
-def _described(told: pa.Schema, found: pa.Schema) -> pa.Schema:
+def _described(declared: pa.Schema, found: pa.Schema) -> pa.Schema:
     """Return a schema with the declared type words that a file of it may keep."""
     words = {field.name: field.metadata for field in found}
-    return pa.schema([field.with_metadata(words.get(field.name)) for field in told])
+    return pa.schema([field.with_metadata(words.get(field.name)) for field in declared])
 
 
-def target_schema(known: pa.Schema, parts: Sequence[Part], workshop: Workshop) -> pa.Schema:
+def target_schema(known: pa.Schema, parts: Sequence[UnitRowFiles], workshop: Workshop) -> pa.Schema:
     """Return the schema of the dataset after the run, its columns in order of appearance.
 
     Raises:
@@ -92,7 +94,9 @@ def target_schema(known: pa.Schema, parts: Sequence[Part], workshop: Workshop) -
     return pa.schema(fields)
 
 
-def _settled(name: str, known: pa.Schema, parts: Sequence[Part], workshop: Workshop) -> pa.Field:
+def _settled(
+    name: str, known: pa.Schema, parts: Sequence[UnitRowFiles], workshop: Workshop
+) -> pa.Field:
     """Return a column of unlike types in the type that holds all its values."""
     all_seen = Widening()
     if name in known.names:
@@ -120,7 +124,7 @@ def _settled(name: str, known: pa.Schema, parts: Sequence[Part], workshop: Works
     return settled
 
 
-def _with_column(name: str, part: Part, workshop: Workshop) -> Iterator[pa.RecordBatch]:
+def _with_column(name: str, part: UnitRowFiles, workshop: Workshop) -> Iterator[pa.RecordBatch]:
     """Yield one column of a work unit's rows; without values where files do not have it."""
     for file in part.files:
         if name in file.schema.names:
@@ -179,7 +183,7 @@ def has_other_types(schema: pa.Schema, target: pa.Schema) -> bool:
 @dataclass(frozen=True, slots=True)
 class _Staged:
     number: int
-    part: Part
+    part: UnitRowFiles
     source: RowFile
     file: StagedFile
     target: pa.Schema
@@ -205,7 +209,7 @@ class _InSchema:
 
 def unified(
     finished: Sequence[Finished],
-    parts: Sequence[Part],
+    parts: Sequence[UnitRowFiles],
     target: pa.Schema,
     workshop: Workshop,
     stage: Stage,

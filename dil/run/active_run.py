@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from dil import publishing
 from dil.execution.stages import Executors
 from dil.model.dataset import Lease, RunRecord
 from dil.model.job import Job
+from dil.model.task import TaskReport
 from dil.run.lease import take_lease
 from dil.run.options import RunOptions
+from dil.run.schedules import with_schedules
 from dil.spi.state_store import StateStore
 from dil.state import LeaseKeeper, open_store
 from dil.storage import Filesystem, filesystem_for
@@ -32,6 +34,7 @@ class ActiveRun:
         files: Where rows are staged, and published as files.
         destination: Where rows are published.
         staging: Folder of what this run stages.
+        arrived: What tasks have reported so far.
     """
 
     job: Job
@@ -44,6 +47,7 @@ class ActiveRun:
     files: Filesystem
     destination: publishing.Destination
     staging: str
+    arrived: list[TaskReport] = field(default_factory=list)
 
     def unswept_runs(self) -> list[RunRecord]:
         """Return the runs, this one too, that may have left something where the job stages."""
@@ -60,6 +64,7 @@ def active_run(job: Job, options: RunOptions, run_id: str) -> Iterator[ActiveRun
     """
     with open_store(job.state, job.name, clock=options.clock) as store:
         lease = take_lease(store, run_id, job.running.lease_s, options.wait_lease_s)
+        job = with_schedules(job, store)
         with (
             LeaseKeeper(store, lease, job.running.lease_s) as keeper,
             closing(_executors(job, options)) as executors,

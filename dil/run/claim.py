@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from dil import publishing
-from dil.model.dataset import RunRecord
+from dil.model.dataset import PublishedFile, RunRecord
+from dil.model.destination import TableFormat
+from dil.model.job import Job
 from dil.run import plan_checks, preflight
 from dil.run.active_run import ActiveRun
+from dil.run.options import RunOptions
 from dil.run.plan import PlannedRun
+from dil.spi.state_store import StateStore
+from dil.state import open_store
+from dil.storage import Filesystem, filesystem_for
 
 
 def claim(run: ActiveRun, planned: PlannedRun) -> None:
@@ -15,23 +21,35 @@ def claim(run: ActiveRun, planned: PlannedRun) -> None:
     Raises:
         ConfigError: the dataset belongs to another job, does not take rows as they would be, or is
             another one than the rows so far are in.
-        StateError: the state is older than the dataset.
+        StateError: the state is older than the dataset, or was lost.
         WriteError: the dataset's folder, or what is staged, cannot be written.
     """
     job = run.job
-    if job.state.enabled:
-        spec = job.publishing
-        publishing.refuse_other_place(job, run.store, run.files)
-        publishing.refuse_older_state(job.name, run.store, spec, run.files, run.destination)
-    if planned.plan.work_units:  # libraries of tables take their time to load
-        _check_destination(run, planned)
-    owner = publishing.Owner(job.name, job.state.place, job.publishing.mode)
-    dataset = publishing.dataset_dir(job.publishing)
-    publishing.claim(run.files, dataset, owner, dir_mode=job.publishing.dir_mode)
-    if not planned.plan.work_units:
+    spec = job.publishing
+    _check_state(job, run.store, run.files, run.destination)
+    is_due = bool(planned.plan.work_units)  # libraries of tables take their time to load
+    live = _checked_destination(run, planned) if is_due else ()
+    owner = _owner(job)
+    if spec.warehouse is None:  # which has no dataset of files
+        dataset = publishing.dataset_dir(spec)
+        publishing.claim(
+            run.files,
+            dataset,
+            owner,
+            dir_mode=spec.dir_mode,
+            group=spec.group,
+            is_newest_state=lambda: publishing.is_newest_state(
+                job.name, run.store, spec, run.files, run.destination
+            ),
+        )
+    if not is_due:
         return
     if isinstance(run.destination, publishing.OwnedDestination):
         run.destination.claim(owner)
+    # Only now: where the state is another one than the owner's, that is what is wrong.
+    if not run.options.accept_new_signatures:
+        _refuse_lost_state(job, run.store, run.files, run.destination)
+    plan_checks.warn_of_lost_state(job, run.store, planned.history, live)
     run.store.begin_run(
         run.lease,
         RunRecord(
@@ -48,11 +66,61 @@ def claim(run: ActiveRun, planned: PlannedRun) -> None:
     publishing.write_plan(run.files, run.staging, planned.staged_plan)
 
 
-def _check_destination(run: ActiveRun, planned: PlannedRun) -> None:
-    """Refuse before a row is read what could not be published."""
+def look(job: Job, options: RunOptions) -> None:
+    """Refuse what ``claim`` refuses of a dataset and its state, and enter or record nothing.
+
+    Raises:
+        ConfigError: the dataset belongs to another job, or is another one than the rows so far are
+            in; or the watermark would find no record.
+        StateError: the state is older than the dataset, or was lost.
+    """
+    spec, files = job.publishing, filesystem_for(job.publishing.final_dir)
+    # Looking at the others may make a file, or takes a catalog.
+    is_file_based = spec.warehouse is None and spec.table.format is not TableFormat.ICEBERG
+    with open_store(job.state, job.name, clock=options.clock) as store:
+        problem = plan_checks.changed_shape(job, store, options.now_ms)
+        if problem is not None:
+            raise problem
+        is_newest = False
+        destination = publishing.destination_for(spec, files) if is_file_based else None
+        if destination is not None:
+            _check_state(job, store, files, destination)
+            is_newest = publishing.is_newest_state(job.name, store, spec, files, destination)
+        if spec.warehouse is None:
+            dataset = publishing.dataset_dir(spec)
+            publishing.refuse_other_owners(files, dataset, _owner(job), lambda: is_newest)
+        if destination is not None:
+            _refuse_lost_state(job, store, files, destination)
+
+
+def _check_state(
+    job: Job, store: StateStore, files: Filesystem, destination: publishing.Destination
+) -> None:
+    if job.state.enabled:
+        publishing.refuse_other_place(job, store, files)
+        publishing.refuse_older_state(job.name, store, job.publishing, files, destination)
+
+
+def _refuse_lost_state(
+    job: Job, store: StateStore, files: Filesystem, destination: publishing.Destination
+) -> None:
+    # A backfill in the job's own run reads its range again, whatever is there.
+    if job.state.enabled and not job.planning.backfill:
+        publishing.refuse_lost_state(job.name, store, job.publishing, files, destination)
+
+
+def _owner(job: Job) -> publishing.Owner:
+    return publishing.Owner(job.name, job.state.place, job.publishing.mode)
+
+
+def _checked_destination(run: ActiveRun, planned: PlannedRun) -> tuple[PublishedFile, ...]:
+    """Refuse before a row is read what could not be published; return the live files."""
     job = run.job
     run.destination.check()
     live = run.destination.live()
     preflight.require_catalog(job, live)
     publishing.refuse_window_replace(job.publishing, live)
-    plan_checks.warn_of_lost_state(job, run.store, planned.history, live)
+    signatures = (unit.signature for unit in planned.plan.work_units)
+    spec, files = job.publishing, run.files
+    publishing.refuse_rewritten(job.name, run.store, spec, files, live, signatures)
+    return live

@@ -7,7 +7,9 @@ from collections.abc import Collection
 
 from dil import publishing
 from dil.errors import DilError, LeaseLostError
+from dil.model.dataset import is_compaction
 from dil.run.active_run import ActiveRun
+from dil.run.books import settle_registry
 from dil.run.plan import PlannedRun
 from dil.run.publish import Published, Visible
 
@@ -42,6 +44,8 @@ def append(run: ActiveRun, visible: Visible) -> None:
     """Append the block and the new watermarks of visible results, all in one transaction."""
     spec, results = run.job.publishing, visible.results
     publishing.append_block(run.store, run.lease, visible.commit, spec, run.files)
+    if visible.commit.books is not None:
+        settle_registry(run.job, run.store, run.lease, run.files)
     has_rows = any(not move.target.is_dump for move in visible.commit.moves)
     if has_rows and spec.warehouse is None:
         publishing.write_metadata(
@@ -79,10 +83,16 @@ def sweep(run: ActiveRun, unfinished: Collection[str] = ()) -> None:
 
 
 def _sweep_again(run: ActiveRun) -> None:
-    """Delete folders of runs that were swept: a driver that slept may have staged once more."""
+    """Delete folders of runs that were swept: a driver that slept may have staged once more.
+
+    What a killed compaction staged goes, too: its intent, if it had one, is finished by now.
+    """
     root = run.staging.rpartition("/")[0]
     left = {name for name in run.files.folders(root) if not name.startswith("_")}
     left -= {each.run_id for each in run.store.unfinished_runs()}
+    for name in [each for each in left if is_compaction(each)]:
+        publishing.sweep(run.files, f"{root}/{name}")
+        left.discard(name)
     if left:
         for earlier in run.store.runs():
             if earlier.run_id in left and earlier.staging_dir == f"{root}/{earlier.run_id}":

@@ -4,41 +4,64 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
+from typing import Literal
 
 from dil import publishing
-from dil.errors import ConfigError, DilError, RunInterruptedError
+from dil.errors import ConfigError, DilError, LeaseLostError, RunInterruptedError
 from dil.execution.executor import Execution
-from dil.model.report import ReportedFailure, RunReport, RunStatus
+from dil.model.dataset import RunRecord
+from dil.model.report import RunReport, RunStatus
 from dil.model.task import Failure, TaskReport
 from dil.observe import run_report
 from dil.observe.progress import counted
+from dil.observe.property_places import located_failures
 from dil.run.active_run import ActiveRun
 from dil.run.commit import record_end
+from dil.run.kept_report import keep_report
 from dil.run.plan import PlannedRun
 from dil.run.report import summary
+from dil.state.databases.outage import without_waiting
 
 log = logging.getLogger(__name__)
+
+_STOPPED = "the run was stopped by a signal"
+_PROGRESS = {
+    "begun": "the signal came while rows were being published; the next run finishes that",
+    "committed": "the signal came when the rows were published and recorded: nothing is left to do",
+}
 
 
 def interrupted(run: ActiveRun, planned: PlannedRun, signal: BaseException) -> RunReport:
     """Return the report of a run stopped by a signal; what is staged waits for the next run."""
-    stopped = ReportedFailure(None, RunInterruptedError.code, "the run was stopped by a signal")
+    stopped = Failure(RunInterruptedError.code, _STOPPED)
     plan, exit_code = planned.plan, getattr(signal, "exit_code", 130)
-    if _is_publish_begun(run):
-        note = "the signal came while rows were being published; the next run finishes that"
-        report = summary(run, RunStatus.FAILED, plan, failures=(stopped,))
+    progress = _publish_progress(run)
+    if progress != "committed":
+        record_end(run, "interrupted")
+    failures = tuple(each for each in run.arrived if _has_failed(each))
+    if progress:
+        note = _PROGRESS[progress]
+        found = run_report.failures(failures, stopped)
+        report = summary(run, RunStatus.FAILED, plan, failures, found)
         return replace(report, notes=(note,), forced_exit_code=exit_code)
-    record_end(run, "interrupted")
     own = tuple(each.report for each in publishing.read_results(run.files, run.staging))
     staged = (*planned.adopted, *own)
+    complete = {each.signature for each in staged}
+    failures = tuple(each for each in failures if each.signature not in complete)
     note = (
         f"{len(staged)} of {counted(len(plan.work_units), 'work unit')} staged; "
         "the next run goes on from them"
         if staged
         else "no work unit was complete"
     )
-    report = summary(run, RunStatus.FAILED, plan, staged, (stopped,))
+    found = run_report.failures(failures, stopped)
+    report = summary(run, RunStatus.FAILED, plan, (*staged, *failures), found)
     return replace(report, notes=(note,), forced_exit_code=exit_code)
+
+
+def _has_failed(report: TaskReport) -> bool:
+    """Return whether a work unit failed for a reason of its own, and not by the signal."""
+    return report.failure is not None and report.failure.code != RunInterruptedError.code
 
 
 def failed(run: ActiveRun, planned: PlannedRun, executed: Execution, error: DilError) -> RunReport:
@@ -54,6 +77,38 @@ def failed(run: ActiveRun, planned: PlannedRun, executed: Execution, error: DilE
     return summary(run, RunStatus.FAILED, planned.plan, _known(run, executed), failures)
 
 
+def keep_unplanned(run: ActiveRun, error: DilError | KeyboardInterrupt, seconds: float) -> None:
+    """Record a run that ended before its tasks began, with its failure and how long it took.
+
+    One that was refused by the configuration has done nothing, and is not recorded.
+    """
+    if isinstance(error, KeyboardInterrupt):
+        error = RunInterruptedError(_STOPPED)
+    if isinstance(error, ConfigError | LeaseLostError):
+        return
+    record = RunRecord(
+        run_id=run.run_id,
+        job=run.job.name,
+        started=run.options.clock() - round(seconds * 1000),
+        now=run.options.now_ms,
+        policy=run.job.running.commit_policy.value,
+        digest=run.job.digest,
+        staging_dir=run.staging,
+        status="interrupted" if isinstance(error, RunInterruptedError) else "failed",
+    )
+    found = run_report.failures((), Failure.of(error))
+    failures = located_failures(found, run.job.properties.origin)
+    try:
+        with without_waiting():
+            run.store.begin_run(run.lease, record)
+            if publishing.sweep(run.files, run.staging):
+                run.store.mark_swept(run.lease, run.run_id)
+    except DilError as refusal:
+        log.warning("the failed run could not be recorded: %s", refusal.message)
+        return
+    keep_report(run, replace(summary(run, RunStatus.FAILED, failures=failures), seconds=seconds))
+
+
 def _known(run: ActiveRun, executed: Execution) -> tuple[TaskReport, ...]:
     """Return the reports that the driver received, and those that are only in staging."""
     received = {report.signature for report in executed.reports}
@@ -66,14 +121,14 @@ def _known(run: ActiveRun, executed: Execution) -> tuple[TaskReport, ...]:
     return (*executed.reports, *own)
 
 
-def _is_publish_begun(run: ActiveRun) -> bool:
-    """Return whether this run's publish was begun or is even committed, as far as is known."""
+def _publish_progress(run: ActiveRun) -> Literal["", "begun", "committed"]:
+    """Return how far this run's publish came, as far as is known."""
     try:
+        known = next((each for each in run.store.runs() if each.run_id == run.run_id), None)
+        if known is not None and known.committed:
+            return "committed"
         pending = run.store.pending_intent()
-        if pending is not None and pending.commit.run_id == run.run_id:
-            return True
-        runs = run.store.unfinished_runs()
     except DilError as error:
         log.warning("how far the publish came is not known: %s", error.message)
-        return False
-    return any(each.committed for each in runs if each.run_id == run.run_id)
+        return ""
+    return "begun" if pending is not None and pending.commit.run_id == run.run_id else ""

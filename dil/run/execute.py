@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from dil import publishing
 from dil.coordination import in_turn
@@ -27,14 +28,21 @@ def execute(run: ActiveRun, planned: PlannedRun) -> Execution:
 
 def refuse_taken_names(run: ActiveRun, planned: PlannedRun, executed: Execution) -> Execution:
     """Fail work units whose dumped files would replace those of other files at the source."""
-    reports = publishing.without_seizures(run.job, executed.reports, planned.listed, run.files)
+    reports = publishing.without_seizures(
+        run.job,
+        executed.reports,
+        planned.listed,
+        run.files,
+        folds_names=publishing.folds_names(run.job.publishing, run.files),
+    )
     return replace(executed, reports=reports)
 
 
 def _run_tasks(run: ActiveRun, planned: PlannedRun) -> Execution:
     job, options, units = run.job, run.options, planned.fresh
     context = RunContext(
-        job=job.for_tasks(),
+        # Executors run in folders of their own.
+        job=replace(job.for_tasks(), path=str(Path(job.path).absolute())),
         run_id=run.run_id,
         run_now=planned.plan.now,
         full_extract=planned.plan.full_extract,
@@ -44,6 +52,7 @@ def _run_tasks(run: ActiveRun, planned: PlannedRun) -> Execution:
         log_json=options.log_json,
         resume_from=_resumable(run, planned),
         known_schema=planned.known_schema,
+        events=planned.events,
     )
     executor = run.executors.for_units(len(units))
     options.progress.start(len(units))
@@ -71,15 +80,16 @@ def _watch(run: ActiveRun, units: int) -> Callable[[Sequence[TaskReport]], Failu
     """Return what shows progress, and stops a run that lost its lease or has no hope."""
     threads = run.job.running.threads
     outlook = Outlook()
-    done = failed = rows = size = 0
+    failed = rows = size = 0
 
     def watch(reports: Sequence[TaskReport]) -> Failure | None:
-        nonlocal done, failed, rows, size
-        for report in reports[done:]:
-            done += 1
+        nonlocal failed, rows, size
+        for report in reports[len(run.arrived) :]:
+            run.arrived.append(report)
             failed += report.failure is not None
             rows += report.rows
             size += report.bytes
+        done = len(run.arrived)
         run.options.progress.update(
             done=done, failed=failed, running=min(threads, units - done), rows=rows, bytes=size
         )

@@ -13,12 +13,13 @@ from dil.errors import DilError, RunInterruptedError
 from dil.execution.executor import Execution
 from dil.model.job import Job
 from dil.model.report import RunReport
+from dil.observe.property_places import located_failures
 from dil.run import preflight
 from dil.run.active_run import ActiveRun, active_run
 from dil.run.catalog_sync import sync_catalog
 from dil.run.claim import claim
 from dil.run.commit import commit, sweep
-from dil.run.ending import failed, interrupted
+from dil.run.ending import failed, interrupted, keep_unplanned
 from dil.run.execute import execute, refuse_taken_names
 from dil.run.kept_report import keep_report
 from dil.run.lease import new_run_id
@@ -44,17 +45,27 @@ def run_job(job: Job, options: RunOptions) -> RunReport:
     preflight.refuse_lost_state(job, options.environ)
     preflight.make_ready(job)
     with active_run(job, options, run_id) as run:
-        done = sync_catalog(job, run.store, _run_under_lease(run), run.executors)
+        try:
+            done = _run_under_lease(run, started)
+        except DilError as error:
+            keep_unplanned(run, error, time.monotonic() - started)
+            raise
+        done = replace(done, failures=located_failures(done.failures, job.properties.origin))
+        done = sync_catalog(job, run.store, done, run.executors)
         done = replace(done, seconds=round(time.monotonic() - started, 3))
         keep_report(run, done)
     return replace(done, seconds=round(time.monotonic() - started, 3))
 
 
-def _run_under_lease(run: ActiveRun) -> RunReport:
-    recovered = recover(run)
-    refuse_new_shape(run)
-    planned = plan(run)
-    claim(run, planned)
+def _run_under_lease(run: ActiveRun, started: float) -> RunReport:
+    try:
+        recovered = recover(run)
+        refuse_new_shape(run)
+        planned = plan(run)
+        claim(run, planned)
+    except KeyboardInterrupt as signal:
+        keep_unplanned(run, signal, time.monotonic() - started)
+        raise
     if planned.plan.work_units:
         done = _execute_and_publish(run, planned)
     else:

@@ -1,43 +1,287 @@
-"""The report of a run, kept beside its row in the state store, so that it can be read later."""
+"""What is kept of a run beside its row in the state store, so that it can be read later.
+
+Three documents: ``outcome`` is small, for lists of runs; ``report`` is the JSON report; of
+``work_units`` each row is one work unit. All are bounded in size and go with the run's row.
+"""
 
 from __future__ import annotations
 
-import json
 import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from decimal import Decimal
+from itertools import islice
 from typing import cast
 
 from dil.errors import DilError
-from dil.model.json import JsonObject
-from dil.model.report import RunReport, RunStatus
-from dil.observe.redaction import redactor, secrets_of
+from dil.model.json import JsonObject, JsonValue
+from dil.model.report import ReportedFailure, RunReport, RunStatus, UnitRun
+from dil.observe.redaction import redactor, secrets_of, shortened
 from dil.observe.report import redacted, report_json
 from dil.run.active_run import ActiveRun
 from dil.spi.state_store import StateStore
 from dil.state.databases.outage import without_waiting
 
-KIND = "report"
+OUTCOME, REPORT, WORK_UNITS = "outcome", "report", "work_units"
+
+_FAILURES = 1_000
+_CAUSES = 100
+_CHARACTERS = 2_000
+_NOTES = 100
+# Beyond these runs, a failure that nothing followed is no news.
+_RUNS_LOOKED_AT = 50
+_COLUMNS = ("signature", "outcome", "attempts", "seconds", "rows", "requests", "code")
+_OTHER_CAUSE = "one of the causes that are not kept: there were too many different ones"
 
 log = logging.getLogger(__name__)
 
 
 def keep_report(run: ActiveRun, report: RunReport) -> None:
-    """Keep a report without its files, which the chain names; secrets in its texts are masked.
+    """Keep what a run did, without its files, which the chain names; secrets are masked.
 
     A run that found nothing due has no row, and keeps none. What the run did is done: a store that
     refuses is a warning.
     """
     if report.status is RunStatus.NOTHING_DUE:
         return
-    clean = redacted(report, redactor(secrets_of(run.job)))
-    members = {name: value for name, value in report_json(clean).items() if name != "files"}
-    document = cast("JsonObject", json.loads(json.dumps(members)))
+    documents = run_documents(report, redactor(secrets_of(run.job)))
     try:
         with without_waiting():
-            run.store.keep_run_detail(run.lease, run.run_id, KIND, document)
+            run.store.keep_run_details(run.lease, run.run_id, documents)
     except DilError as error:
         log.warning("the report was not kept in the state store: %s", error.message)
 
 
-def kept_report(store: StateStore, run_id: str) -> JsonObject | None:
-    """Return the report of a run, None where none was kept."""
-    return store.run_detail(run_id, KIND)
+@dataclass(frozen=True, slots=True)
+class KeptOutcome:
+    """What lists of runs show: seconds and number of failures, None where they were not kept."""
+
+    seconds: float | None = None
+    failures: int | None = None
+    codes: tuple[str, ...] = ()
+
+    @classmethod
+    def from_document(cls, document: JsonObject) -> KeptOutcome:
+        """Return what an ``outcome`` document holds."""
+        seconds, failures = document.get("seconds"), document.get("failures")
+        return cls(
+            None if seconds is None else _number(seconds),
+            failures if isinstance(failures, int) else None,
+            tuple(str(code) for code in _items(document.get("codes"))),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class KeptReport:
+    """The report of a run; ``failures`` are all that were kept.
+
+    ``members`` are those of the JSON report, ``failures`` among them: what ``--json`` prints.
+    """
+
+    seconds: float
+    requests: int
+    retries: int
+    failures: tuple[ReportedFailure, ...]
+    notes: tuple[str, ...]
+    members: JsonObject
+
+    @classmethod
+    def from_document(cls, document: JsonObject) -> KeptReport:
+        """Return what a ``report`` document holds, of an earlier release as well."""
+        members = _with_failures(document)
+        return cls(
+            _number(members.get("seconds")),
+            _count(members.get("requests")),
+            _count(members.get("retries")),
+            tuple(_failure(each) for each in _objects(members.get("failures"))),
+            tuple(str(note) for note in _items(members.get("notes"))),
+            members,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class KeptUnitRuns:
+    """How the work units of a run ended, failed ones first; ``left_out`` counts those not kept."""
+
+    units: tuple[UnitRun, ...] = ()
+    left_out: int = 0
+
+    @classmethod
+    def from_document(cls, document: JsonObject) -> KeptUnitRuns:
+        """Return what a ``work_units`` document holds."""
+        columns = [str(name) for name in _items(document.get("columns"))]
+        rows = (
+            dict(zip(columns, _items(row), strict=True)) for row in _items(document.get("rows"))
+        )
+        return cls(tuple(_unit_run(row) for row in rows), _count(document.get("left_out")))
+
+    def members(self) -> list[dict[str, object]]:
+        """Return the work units as JSON."""
+        return [asdict(each) for each in self.units]
+
+
+def kept_report(store: StateStore, run_id: str) -> KeptReport | None:
+    """Return the report of a run; None where none was kept."""
+    document = store.run_detail(run_id, REPORT)
+    return None if document is None else KeptReport.from_document(document)
+
+
+def kept_unit_runs(store: StateStore, run_id: str) -> KeptUnitRuns:
+    """Return how the work units of a run ended; none where they were not kept."""
+    return KeptUnitRuns.from_document(store.run_detail(run_id, WORK_UNITS) or {})
+
+
+def kept_outcomes(store: StateStore) -> dict[str, KeptOutcome]:
+    """Return the outcomes of runs that kept one, by run id."""
+    return {
+        run_id: KeptOutcome.from_document(document)
+        for run_id, document in store.run_details(OUTCOME)
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class StandingFailure:
+    """The failure of a work unit that no kept run has read successfully since.
+
+    ``attempts`` and ``seconds`` are those of the work unit in the run.
+    """
+
+    signature: str
+    run_id: str
+    code: str
+    error: str
+    fix: str
+    attempts: int
+    seconds: float
+
+
+def standing_failures(store: StateStore) -> tuple[StandingFailure, ...]:
+    """Return by signature the failures of recent runs that stand, under every commit policy."""
+    reports = {
+        run_id: KeptReport.from_document(document)
+        for run_id, document in store.run_details(REPORT, limit=_RUNS_LOOKED_AT)
+    }
+    found: dict[str, StandingFailure] = {}
+    settled: set[str] = set()
+    for run_id, document in store.run_details(WORK_UNITS, limit=_RUNS_LOOKED_AT):
+        for each in reports[run_id].failures if run_id in reports else ():
+            if each.signature is not None and each.signature not in settled:
+                found.setdefault(each.signature, _standing(run_id, each.signature, each))
+        kept = KeptUnitRuns.from_document(document)
+        settled |= {each.signature for each in kept.units}
+        if kept.left_out:
+            break  # what became of the others is not known, so what came before proves nothing
+    return tuple(found[signature] for signature in sorted(found))
+
+
+def _standing(run_id: str, signature: str, one: ReportedFailure) -> StandingFailure:
+    return StandingFailure(
+        signature, run_id, one.code, one.error, one.fix, one.attempts, one.seconds
+    )
+
+
+def run_documents(report: RunReport, redact: Callable[[str], str]) -> dict[str, JsonObject]:
+    """Return the documents of a run by kind."""
+
+    def clean(text: str) -> str:
+        return shortened(_storable(redact(text)), _CHARACTERS)
+
+    failures = report.failures[:_FAILURES]
+    causes = dict.fromkeys((one.code, one.error, one.fix) for one in failures)
+    kept = list(islice(causes, _CAUSES))
+    numbers = {cause: number for number, cause in enumerate(kept)}
+    members = report_json(redacted(replace(report, failures=(), notes=()), redact))
+    members["notes"] = [clean(note) for note in report.notes[:_NOTES]]
+    members["causes"] = [[code, clean(error), clean(fix)] for code, error, fix in kept]
+    members["failed"] = [_failed_row(one, numbers) for one in failures]
+    members["failures_left_out"] = len(report.failures) - len(failures)
+    del members["files"], members["failures"]
+    units = report.units
+    done = units.succeeded + units.failed + units.adopted
+    outcome = {
+        "seconds": round(report.seconds, 3),
+        "failures": len(report.failures),
+        "codes": sorted({one.code for one in report.failures}),
+    }
+    table = {
+        "columns": _COLUMNS,
+        "rows": [_unit_row(each) for each in report.unit_runs],
+        "left_out": max(done - len(report.unit_runs), 0),
+    }
+    documents = {OUTCOME: outcome, REPORT: members, WORK_UNITS: table}
+    return cast("dict[str, JsonObject]", documents)
+
+
+def _failed_row(one: ReportedFailure, numbers: Mapping[tuple[str, str, str], int]) -> list[object]:
+    cause = numbers.get((one.code, one.error, one.fix))
+    return [one.signature, one.code, cause, one.attempts, one.seconds]
+
+
+def _unit_row(one: UnitRun) -> list[object]:
+    return [getattr(one, name) for name in _COLUMNS]
+
+
+def _with_failures(document: JsonObject) -> JsonObject:
+    """Return a kept report with ``failures`` as a run prints them."""
+    if "failed" not in document:
+        return document  # none, or of a release that kept them as they are
+    causes = [cast("Sequence[str]", each) for each in _items(document["causes"])]
+    failures = [
+        _with_cause(cast("Sequence[JsonValue]", row), causes) for row in _items(document["failed"])
+    ]
+    others = {name: value for name, value in document.items() if name not in {"failed", "causes"}}
+    return {**others, "failures": failures}
+
+
+def _with_cause(row: Sequence[JsonValue], causes: Sequence[Sequence[str]]) -> JsonObject:
+    signature, code, number, attempts, seconds = row
+    error, fix = causes[number][1:] if isinstance(number, int) else (_OTHER_CAUSE, "")
+    spent = {"attempts": attempts, "seconds": seconds} if attempts else {}
+    return {"signature": signature, "code": code, "error": error, "fix": fix, **spent}
+
+
+def _failure(members: JsonObject) -> ReportedFailure:
+    signature = members.get("signature")
+    return ReportedFailure(
+        None if signature is None else str(signature),
+        str(members["code"]),
+        str(members["error"]),
+        str(members.get("fix") or ""),
+        _count(members.get("attempts")),
+        _number(members.get("seconds")),
+    )
+
+
+def _unit_run(row: JsonObject) -> UnitRun:
+    return UnitRun(
+        str(row["signature"]),
+        str(row["outcome"]),
+        _count(row.get("attempts")),
+        _number(row.get("seconds")),
+        _count(row.get("rows")),
+        _count(row.get("requests")),
+        str(row.get("code") or ""),
+    )
+
+
+def _items(value: JsonValue) -> Sequence[JsonValue]:
+    return value if isinstance(value, list) else []
+
+
+def _objects(value: JsonValue) -> Iterator[JsonObject]:
+    for each in _items(value):
+        if isinstance(each, Mapping):
+            yield each
+
+
+def _count(value: JsonValue) -> int:
+    return value if isinstance(value, int) else 0
+
+
+def _number(value: JsonValue) -> float:
+    return float(value) if isinstance(value, int | float | Decimal) else 0.0
+
+
+def _storable(text: str) -> str:
+    """Return a text that every database takes: no half of a character."""
+    return text.encode("utf-8", "replace").decode()

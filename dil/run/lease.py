@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -14,6 +15,8 @@ from dil.model.job import Job
 from dil.spi.state_store import StateStore
 from dil.state import LeaseKeeper
 from dil.text.zones import EPOCH
+
+log = logging.getLogger(__name__)
 
 _RETRY_S = 0.5
 
@@ -30,13 +33,17 @@ def take_lease(store: StateStore, run_id: str, lease_s: int, wait_s: float) -> L
     A state store that an earlier release left is upgraded with it.
     """
     deadline = time.monotonic() + wait_s
+    is_waiting = False
     while True:
         try:
             return store.acquire_lease(run_id, lease_s=lease_s, upgrade=True)
-        except LeaseHeldError:
+        except LeaseHeldError as error:
             left = deadline - time.monotonic()
             if left <= 0:
                 raise
+            if not is_waiting:
+                log.info("waiting for the lease, at most %g s: %s", wait_s, error.message)
+                is_waiting = True
             time.sleep(min(_RETRY_S, left))
 
 

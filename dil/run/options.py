@@ -23,7 +23,8 @@ class RunOptions:
         clock: The real clock, epoch ms UTC.
         progress: Where progress is shown.
         wait_lease_s: How long to wait for another run of the job to end.
-        accept_new_signatures: Run although the shape of the watermark changed.
+        accept_new_signatures: Run although the shape of the watermark changed, or the state was
+            lost.
         plan: Run this in place of what is due now: a saved plan as it is, of a bare plan what has
             not succeeded yet.
         known_schema: Schema of the dataset before its first run.

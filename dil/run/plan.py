@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 from dil import planning, publishing
 from dil.extraction.secondary import read_secondary_inputs
+from dil.model.event_tally import EventContext
 from dil.model.history import History
 from dil.model.job import Job
 from dil.model.secondary import SecondaryRows
@@ -17,6 +18,8 @@ from dil.model.task import TaskReport
 from dil.model.work_unit import Plan, Reason, WorkUnit
 from dil.run import plan_builder, plan_checks
 from dil.run.active_run import ActiveRun
+from dil.run.event_time import event_context, judged_alike
+from dil.run.schedules import record_schedule
 from dil.spi.state_store import StateStore
 from dil.state.work_units.signatures import parts_of_signature
 from dil.task.secondary_inputs import secondary_access
@@ -37,6 +40,7 @@ class PlannedRun:
         fresh: The work units that have to be extracted.
         known_schema: Recorded schema of the dataset, empty without one.
         usual_rows: Rows of the last run that published any, None if none did.
+        events: What judges rows by their event time, None for a job without event column.
     """
 
     plan: Plan
@@ -49,6 +53,7 @@ class PlannedRun:
     fresh: tuple[WorkUnit, ...] = ()
     known_schema: str = ""
     usual_rows: int | None = None
+    events: EventContext | None = None
 
     @property
     def staged_plan(self) -> publishing.StagedPlan:
@@ -79,6 +84,7 @@ def plan(run: ActiveRun) -> PlannedRun:
         history = store.history()
         due = plan_builder.approved(job, store, now, saved)
         _record_shape(run)
+    record_schedule(job, store, run.lease)
     plan_checks.refuse_shorter_windows(job, due, history)
     found = PlannedRun(
         due,
@@ -99,6 +105,7 @@ def plan(run: ActiveRun) -> PlannedRun:
         fresh=fresh,
         known_schema=publishing.recorded_schema(store) or run.options.known_schema,
         usual_rows=store.last_rows(),
+        events=event_context(run, due, history),
     )
 
 
@@ -145,7 +152,9 @@ def _adopt(run: ActiveRun, plan: Plan) -> tuple[tuple[TaskReport, ...], tuple[Wo
     pool = (
         publishing.SentResults(staged, job.known_digests)
         if is_sent
-        else publishing.Adoptable(staged, job.known_digests, reuse_policy(job, plan))
+        else publishing.Adoptable(
+            judged_alike(job, run.store, staged), job.known_digests, reuse_policy(job, plan)
+        )
     )
     adopted, fresh = [], []
     for unit in plan.work_units:

@@ -6,19 +6,23 @@ import logging
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from msgspec import structs
 
 from dil import planning
 from dil.errors import ConfigError
+from dil.model.grace import GraceMode
 from dil.model.history import Attendance, History
 from dil.model.job import Job
 from dil.model.work_unit import Plan, WorkUnit
 from dil.planning import SavedPlan
 from dil.planning.plan_file import decode_plan
 from dil.run import plan_checks
-from dil.spi.source import FilesSection
+from dil.run.books import kept_books
+from dil.run.schedules import with_schedules
+from dil.sections.source import FilesSection
 from dil.spi.state_store import StateStore
 from dil.state import open_store
 
@@ -38,18 +42,23 @@ def plan_job(
     given to a run.
     """
     with open_store(job.state, job.name, clock=clock or (lambda: now_ms)) as store:
-        problem = plan_checks.changed_shape(job, store, now_ms)
-        if problem is not None:
-            log.warning("a run would refuse this plan: %s", " ".join(problem.message.split()))
-        head = store.head()  # before the plan: one that is older than the plan refuses too much
-        units = units_of(job, now_ms, activation_of(job))
-        plan = due(job, store, now_ms, units, explain=explain)
+        return plan_with(job, store, now_ms=now_ms, explain=explain)
+
+
+def plan_with(job: Job, store: StateStore, *, now_ms: int, explain: bool = False) -> SavedPlan:
+    """Do as ``plan_job`` with a store that is open."""
+    job = with_schedules(job, store)
+    problem = plan_checks.changed_shape(job, store, now_ms)
+    if problem is not None:
+        log.warning("a run would refuse this plan: %s", " ".join(problem.message.split()))
+    head = store.head()  # before the plan: one that is older than the plan refuses too much
+    units = units_of(job, now_ms, activation_of(job))
     return SavedPlan(
         job=job.name,
         digest=job.digest,
         backfill=job.planning.backfill,
         head=None if head is None else str(head["hash"]),
-        plan=plan,
+        plan=due(job, store, now_ms, units, explain=explain),
     )
 
 
@@ -63,14 +72,22 @@ def due(
 ) -> Plan:
     """Return what is due at ``now_ms`` (epoch ms UTC) with these units (``units_of``)."""
     history = store.history() if job.state.enabled else planning.BareHistory({})
-    return planning.plan(
-        job.planning,
+    planned = partial(
+        planning.plan,
         now_ms=now_ms,
         history=history,
         activation=units,
         explain=explain,
         attendance=_attendance(job, store),
+        books=kept_books(job, store),
     )
+    if job.planning.grace.mode is GraceMode.FIXED:
+        return planned(job.planning)
+    # Imported here: few jobs measure it.
+    from dil.planning.grace import plan_by_measure
+    from dil.run.grace_measure import grace_measure
+
+    return plan_by_measure(job.planning, grace_measure(job, store), planned)
 
 
 def _attendance(job: Job, store: StateStore) -> Attendance | None:
@@ -114,10 +131,12 @@ def listed_units(
     # Imported here: other jobs plan without their connector.
     from dil.model.json import compact
     from dil.spi.connector import Connector
+    from dil.spi.plugin_failures import translated_plugin_errors
     from dil.spi.registry import load
 
     connector: type[Connector] = load(job.source.connector)
-    return tuple(compact(unit) for unit in connector.units(job, now_ms))
+    with translated_plugin_errors(job.source.connector.qualname):
+        return tuple(compact(unit) for unit in connector.units(job, now_ms))
 
 
 def nothing_listed(job: Job) -> str:

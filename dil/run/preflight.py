@@ -52,8 +52,11 @@ def make_ready(job: Job) -> None:
 
     Raises:
         WriteError: names each folder with its property.
+        ConfigError: late rows would go into the folder of another dataset.
     """
     _refuse(_unfit_folders(job))
+    if job.publishing.has_side_table:
+        _refuse_side_table_of_others(job)
     final = job.publishing.final_dir
     filesystem = filesystem_for(final)
     if not isinstance(filesystem, LocalFilesystem):
@@ -63,6 +66,18 @@ def make_ready(job: Job) -> None:
     except WriteError as error:
         # Mounts may refuse what the permissions of their folders allow.
         _refuse([_problem(job, FINAL, final, f"which cannot be made: {error.message}")])
+
+
+def _refuse_side_table_of_others(job: Job) -> None:
+    """Refuse to put late rows to files of a dataset that happens to have the name."""
+    folder = publishing.late_dir(job.publishing)
+    filesystem = filesystem_for(job.publishing.final_dir)
+    if any(filesystem.exists(f"{folder}/{name}") for name in (publishing.META, "_delta_log")):
+        raise ConfigError.single(
+            "ms.late.action",
+            f"is side_table, and {folder}, where late rows go, is the folder of another dataset",
+            "Rename that dataset or this one, or set ms.late.action=flag.",
+        )
 
 
 def require_catalog(job: Job, live: Iterable[PublishedFile] = ()) -> None:

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from msgspec import UNSET
 
 from dil import publishing
 from dil.execution.executor import Execution
 from dil.execution.stages import Stages
-from dil.model.dataset import Commit
+from dil.model.dataset import Commit, PublishedFile
+from dil.model.event_report import EventSummary
 from dil.model.job import CommitPolicy, Job, PublishMode
-from dil.model.report import RunStatus
+from dil.model.report import MergedRows, RunStatus
 from dil.model.task import TaskReport
 from dil.model.work_unit import Plan
 from dil.observe import run_report
 from dil.observe.progress import counted
 from dil.reshaping import Reshaping, reshape
+from dil.run import event_time
 from dil.run.active_run import ActiveRun
+from dil.run.books import rejected_notes, with_books
 from dil.run.plan import PlannedRun
 
 log = logging.getLogger(__name__)
@@ -34,6 +39,7 @@ class Results:
         finished: The work units that ran or were adopted.
         unfinished: The others of its plan.
         is_whole: Whether it has all rows that the source has.
+        grace_ms: How far back the next run reads what was read; None for as far as the job says.
     """
 
     run_id: str
@@ -42,6 +48,7 @@ class Results:
     finished: Sequence[publishing.Finished]
     unfinished: publishing.UnfinishedUnits
     is_whole: bool = False
+    grace_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +62,8 @@ class Visible:
         files: URIs of the new files; none for rows of a database (spec README 32).
         failed: Reports by signature of work units whose rows did not fit the dataset.
         notes: Sentences for people.
+        merged: What a merge did, None where nobody counted.
+        events: What became of event time, None for a job without event column.
     """
 
     results: Results
@@ -63,6 +72,8 @@ class Visible:
     files: tuple[str, ...]
     failed: Mapping[str, TaskReport]
     notes: tuple[str, ...]
+    merged: MergedRows | None = None
+    events: EventSummary | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,25 +118,28 @@ def publish(run: ActiveRun, planned: PlannedRun, executed: Execution) -> Publish
     status = _verdict(job, plan, reports)
     if status is RunStatus.FAILED and not _publishes_beside_failures(job):
         return Published(status, reports)
-    by_signature = {report.signature: report for report in reports}
-    why = "the run was stopped before this work unit began"
-    visible = publish_results(
-        run,
-        Results(
-            run.run_id,
-            plan.now,
-            plan.full_extract,
-            tuple(
-                publishing.Finished(unit, by_signature[unit.signature])
-                for unit in plan.work_units
-                if unit.signature in by_signature
-            ),
-            publishing.unfinished_units(planned.staged_plan, by_signature, why),
-            is_whole=run.options.plan is None and _is_whole(job, plan, reports),
-        ),
-    )
+    visible = publish_results(run, _results(run, planned, reports))
     settled = tuple(visible.failed.get(report.signature, report) for report in reports)
     return Published(_verdict(job, plan, settled), settled, visible)
+
+
+def _results(run: ActiveRun, planned: PlannedRun, reports: Sequence[TaskReport]) -> Results:
+    plan, by_signature = planned.plan, {report.signature: report for report in reports}
+    return Results(
+        run.run_id,
+        plan.now,
+        plan.full_extract,
+        tuple(
+            publishing.Finished(unit, by_signature[unit.signature])
+            for unit in plan.work_units
+            if unit.signature in by_signature
+        ),
+        publishing.unfinished_units(
+            planned.staged_plan, by_signature, "the run was stopped before this work unit began"
+        ),
+        is_whole=run.options.plan is None and _is_whole(run.job, plan, reports),
+        grace_ms=plan.grace_ms,
+    )
 
 
 def publish_results(run: ActiveRun, results: Results) -> Visible:
@@ -148,7 +162,12 @@ def publish_results(run: ActiveRun, results: Results) -> Visible:
         (*results.finished, *results.unfinished.failed),
         run.files,
     )
+    good = [each.report for each in shaped.finished if each.report.failure is None]
+    events = event_time.step(job, run.store, results.now, good)
     commit = publishing.decide(job, target, shaped, run.files)
+    commit = replace(commit, checkpoints=events.checkpoints)
+    grace = job.planning.grace_ms if results.grace_ms is None else results.grace_ms
+    commit, rejected = with_books(job, run.store, shaped, commit, grace)
     publishing.make_visible(run.store, run.lease, commit, spec, run.files, run.destination)
     reports = [each.report for each in shaped.finished]
     return Visible(
@@ -159,15 +178,31 @@ def publish_results(run: ActiveRun, results: Results) -> Visible:
         {report.signature: report for report in reports if report.failure is not None},
         (
             *run_report.unchanged_labels(publishing.unchanged_labels(shaped.finished, commit)),
+            *rejected_notes(rejected),
             *_file_notes(run, target, commit),
         ),
+        _merged(run, shaped, commit),
+        events.summary,
     )
+
+
+def _merged(run: ActiveRun, shaped: publishing.Shaped, commit: Commit) -> MergedRows | None:
+    """Return what a merge did, here or in a database."""
+    if not isinstance(run.destination, publishing.MergingDestination):
+        return shaped.merged
+    return run.destination.merged if commit.moves or commit.removes else None
 
 
 def _target(run: ActiveRun, results: Results) -> publishing.Target:
     """Return where results go, and what is there now."""
     spec, files = run.job.publishing, run.files
     live = run.destination.live()
+    untracked = publishing.untracked_files(spec, live, files)
+    publishing.refuse_unlisted(spec, untracked)
+    read = (each.work_unit.signature for each in results.finished if each.report.failure is None)
+    publishing.refuse_rewritten(run.job.name, run.store, spec, files, (*live, *untracked), read)
+    if spec.mode is PublishMode.REPLACE:
+        untracked = (*untracked, *_left_behind(run, live))
     system_time = run.options.clock()
     return publishing.Target(
         run_id=results.run_id,
@@ -178,7 +213,7 @@ def _target(run: ActiveRun, results: Results) -> publishing.Target:
             taken=frozenset(files.folders(publishing.dataset_dir(spec))),
         ),
         live=live,
-        untracked=publishing.untracked_files(spec, live, files),
+        untracked=untracked,
         system_time=system_time,
         horizon=max(system_time, results.now),
         left_low=results.unfinished.low,
@@ -187,6 +222,20 @@ def _target(run: ActiveRun, results: Results) -> publishing.Target:
         is_whole=results.is_whole,
         missed=results.unfinished.missed,
     )
+
+
+def _left_behind(run: ActiveRun, live: Sequence[PublishedFile]) -> Iterator[PublishedFile]:
+    """Yield the files that another program took out: the chain learns that their rows went, too."""
+    gone = publishing.left_behind(run.store, run.job.publishing, run.files, live)
+    if not gone:
+        return
+    from dil.state.blocks.canonical import SHA2_256
+    from dil.state.blocks.verification import live_parts
+
+    known = live_parts(run.store)
+    for part in (known[uri] for uri in gone if uri in known):
+        digest = part.physical_hash.removeprefix(SHA2_256)
+        yield PublishedFile(part.path, "", part.rows, part.size, digest, "unknown", part.timelabel)
 
 
 def _file_notes(run: ActiveRun, target: publishing.Target, commit: Commit) -> tuple[str, ...]:
@@ -225,6 +274,7 @@ def _is_whole(job: Job, plan: Plan, reports: Sequence[TaskReport]) -> bool:
     if plan.left or plan.skipped or good < len(plan.work_units):
         return False
     dropped = sum(report.counters.rows_dropped for report in reports)
+    dropped += sum(report.events.beside for report in reports if report.events is not UNSET)
     merge = job.publishing.merge
     if dropped and merge is not None and merge.deletes_missing:
         log.warning(

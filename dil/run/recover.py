@@ -8,10 +8,12 @@ from dataclasses import dataclass
 
 from dil import publishing
 from dil.model.dataset import RunRecord
+from dil.model.event_time import Strategy
 from dil.model.job import CommitPolicy, Job
 from dil.observe.progress import counted
 from dil.publishing import layout, start_marker
 from dil.run.active_run import ActiveRun
+from dil.run.books import settle_registry
 from dil.run.commit import append
 from dil.run.publish import Results, publish_results
 
@@ -36,6 +38,7 @@ def recover(run: ActiveRun) -> Recovered:
     spec = run.job.publishing
     pending = publishing.finish_pending(run.store, run.lease, spec, run.files)
     finished = () if pending is None else (pending.run_id,)
+    settle_registry(run.job, run.store, run.lease, run.files)
     earlier, strange = publishing.split_runs(
         run.store.unfinished_runs(), spec, run.job.name, run.files
     )
@@ -61,7 +64,9 @@ def _is_usable(crashed: RunRecord, job: Job) -> bool:
     """Return whether a crashed run's completed work units are to be published as they are.
 
     Not under another configuration: their rows would not be what this one describes. Not where
-    history is ignored either: the plan would take them once more, and adopts them instead.
+    history is ignored either: the plan would take them once more, and adopts them instead. Nor
+    where rows move an event watermark: the rows that are left would be judged by another one than
+    if the run had not crashed.
     """
     is_read_again = job.planning.backfill or job.planning.ignore_history or not job.state.enabled
     return (
@@ -69,6 +74,7 @@ def _is_usable(crashed: RunRecord, job: Job) -> bool:
         and crashed.policy == CommitPolicy.SUCCESSFUL.value
         and crashed.digest in job.known_digests
         and not is_read_again
+        and (job.events is None or job.events.strategy is Strategy.NONE)
     )
 
 
@@ -85,11 +91,7 @@ def _publish_successes(
             crashed.run_id,
             crashed.now,
             staged[0].full_extract,
-            publishing.finished(
-                staged,
-                plan,
-                folds_names=publishing.folds_names(run.job.publishing, run.files),
-            ),
+            publishing.finished(staged, plan, run.job.publishing, run.files),
             publishing.unfinished_units(plan, done, "the run ended before this work unit did"),
         ),
     )

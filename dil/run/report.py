@@ -16,9 +16,11 @@ from dil.model.work_unit import Plan
 from dil.observe import run_report
 from dil.observe.answers import answer_notes
 from dil.observe.drift import drift, rows_aside
+from dil.observe.property_places import with_places
 from dil.run.active_run import ActiveRun
 from dil.run.plan import PlannedRun
 from dil.run.publish import Published
+from dil.text.warehouse_url import read_warehouse_url
 
 log = logging.getLogger(__name__)
 
@@ -47,26 +49,37 @@ def report(
     plan, status, spec = planned.plan, published.status, run.job.publishing
     visible, good, tasks = published.visible, published.good, published.reports
     is_recorded = visible is not None
+    notes = (
+        *run_report.zero_rows(status, published.rows, planned.usual_rows),
+        *run_report.no_progress(plan),
+        *run_report.left_out(plan, is_recorded=is_recorded),
+        *run_report.remainders(planned.remainders if is_recorded else ()),
+        *run_report.failed_and_gone(planned.gone),
+        *(() if visible is None else visible.notes),
+        *run_report.task_notes(tasks),
+        *answer_notes(good, publishing.refused_dir(spec)),
+        *planned.secondary.notes,
+    )
     return replace(
         summary(run, status, plan, tasks),
         rows=published.rows,
-        bytes=sum(task.bytes for task in good),
+        bytes=_visible_bytes(run, published),
         files=published.files,
         failures=run_report.failures(tasks, executed.stopped),
-        notes=(
-            *run_report.zero_rows(status, published.rows, planned.usual_rows),
-            *run_report.no_progress(plan),
-            *run_report.left_out(plan, is_recorded=is_recorded),
-            *run_report.remainders(planned.remainders if is_recorded else ()),
-            *run_report.failed_and_gone(planned.gone),
-            *(() if visible is None else visible.notes),
-            *run_report.task_notes(tasks),
-            *answer_notes(good, publishing.refused_dir(spec)),
-            *planned.secondary.notes,
-        ),
+        notes=tuple(with_places(note, run.job.properties.origin) for note in notes),
         aside=rows_aside(good, publishing.quarantine_dir(spec)),
         drift=_drift(run, planned, good),
+        merged=None if visible is None else visible.merged,
+        events=None if visible is None else visible.events,
+        replaced=None if visible is None else run_report.replaced_rows(visible.commit, spec.mode),
     )
+
+
+def _visible_bytes(run: ActiveRun, published: Published) -> int:
+    """Return the bytes of new files; files that are shared have fewer than what was staged."""
+    if published.visible is not None and run.job.publishing.shares_files:
+        return sum(move.target.bytes for move in published.visible.commit.moves)
+    return sum(task.bytes for task in published.good)
 
 
 def summary(
@@ -86,13 +99,15 @@ def summary(
         failures=failures,
         dataset_dir=publishing.dataset_dir(job.publishing),
         relation=job.publishing.relation,
+        database=_database(job),
         left=plan.left if plan else 0,
         requests=sum(task.counters.requests for task in own),
         rows_read=sum(task.counters.rows_read for task in own),
         is_validation=_only_validates(job),
         rows_dropped=sum(task.counters.rows_dropped for task in own),
-        retries=sum(max(task.attempts - 1, 0) for task in own),
+        retries=sum(max(task.attempts - 1, 0) + task.counters.requests_resent for task in own),
         peak_rss_bytes=max((task.counters.peak_rss_bytes for task in own), default=0),
+        unit_runs=run_report.unit_runs(tasks),
     )
 
 
@@ -108,6 +123,12 @@ def _drift(
         log.warning("the dataset's schema cannot be compared: %s", error.message)
         return ()
     return drift(run.job, planned.known_schema, after, published)
+
+
+def _database(job: Job) -> str:
+    """Return the address of the database that rows go to, empty where they go to files."""
+    warehouse = job.publishing.warehouse
+    return "" if warehouse is None else str(read_warehouse_url(warehouse.url.reveal()))
 
 
 def _only_validates(job: Job) -> bool:

@@ -12,6 +12,7 @@ from dil.model.dataset import Intent, Lease, LeaseHolder, Move, RunRecord
 from dil.model.job import CommitPolicy, Job, PublishMode
 from dil.publishing import salvage
 from dil.publishing.layout import SENDING
+from dil.run.rebuilt_intent import rebuilt_intent
 from dil.spi.state_store import StateStore
 from dil.storage import Filesystem, filesystem_for
 
@@ -119,10 +120,14 @@ def clean(job: Job, store: StateStore, lease: Lease, wanted: Sequence[Leftover])
 
 @dataclass(frozen=True, slots=True)
 class BegunPublish:
-    """A publish that was begun and not finished; ``lost`` names files that are gone."""
+    """A publish that was begun and not finished; ``lost`` names files that are gone.
+
+    ``left_out`` is what it would be finished without, None where nothing is lost.
+    """
 
     intent: Intent
     lost: tuple[Move, ...]
+    left_out: salvage.LeftOut | None = None
 
     @property
     def lost_work_units(self) -> tuple[str, ...]:
@@ -131,12 +136,18 @@ class BegunPublish:
 
 
 def begun_publish(job: Job, store: StateStore) -> BegunPublish | None:
-    """Return the publish that the next run has to finish first, None without one."""
+    """Return the publish that the next run has to finish first, None without one.
+
+    Raises:
+        CommitUnknownError: the job publishes elsewhere now, so that nobody can tell what is lost.
+    """
     intent = store.pending_intent()
     if intent is None:
         return None
-    files = filesystem_for(job.publishing.final_dir)
-    return BegunPublish(intent, publishing.lost_moves(intent, job.publishing, files))
+    spec, files = job.publishing, filesystem_for(job.publishing.final_dir)
+    lost = publishing.lost_moves(intent, spec, files)
+    left_out = salvage.left_out(intent, lost, spec, files) if lost else None
+    return BegunPublish(intent, lost, left_out)
 
 
 def finish_publish(job: Job, store: StateStore, lease: Lease, found: BegunPublish) -> Intent:
@@ -145,10 +156,46 @@ def finish_publish(job: Job, store: StateStore, lease: Lease, found: BegunPublis
     return salvage.finish_without_lost(store, lease, found.intent, job.publishing, files)
 
 
-def abandon_publish(job: Job, store: StateStore, lease: Lease, intent: Intent) -> Intent:
+@dataclass(frozen=True, slots=True)
+class DoubtfulPublish:
+    """A publish that was begun and may be given up.
+
+    ``problem`` is why its record cannot be read; then ``intent`` is what could be found out.
+    ``has_landed``: readers see its rows, which stay.
+    """
+
+    intent: Intent
+    has_landed: bool
+    problem: str = ""
+
+
+def doubtful_publish(job: Job, store: StateStore, now_ms: int) -> DoubtfulPublish | None:
+    """Return the publish that was begun, None without one; ``now_ms`` is the real clock's.
+
+    Raises:
+        CommitUnknownError: its record cannot be read, and giving it up would double rows; or the
+            job publishes elsewhere now.
+    """
+    run_id, problem = store.begun_publish(), ""
+    if run_id is None:
+        return None
+    try:
+        intent = store.pending_intent()
+    except StateError as error:
+        problem = error.message
+        intent = rebuilt_intent(job, store, run_id, now_ms)
+    if intent is None:
+        return None
+    files = filesystem_for(job.publishing.final_dir)
+    publishing.refuse_other_destination(intent, job.publishing, files)
+    destination = publishing.destination_for(job.publishing, files)
+    return DoubtfulPublish(intent, destination.has_landed(intent), problem)
+
+
+def abandon_publish(job: Job, store: StateStore, lease: Lease, found: DoubtfulPublish) -> Intent:
     """Give up a publish under the job's lease; return what is left of it."""
     files = filesystem_for(job.publishing.final_dir)
-    return salvage.abandon(store, lease, intent, job.publishing, files)
+    return salvage.abandon(store, lease, found.intent, job.publishing, files)
 
 
 def _leftover(

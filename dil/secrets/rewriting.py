@@ -27,7 +27,7 @@ def reencrypt(text: str, resolver: SecretResolver, encryptor: Encryptor) -> Rewr
     Comment lines stay as they are, and so does what each text was encrypted for.
 
     Raises:
-        SecretError: a text cannot be decrypted; its line is told.
+        SecretError: a text cannot be decrypted; the error names its line.
     """
     lines = text.splitlines(keepends=True)
     changed: list[int] = []

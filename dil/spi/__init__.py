@@ -1,1 +1,37 @@
-"""What a plug-in author inherits."""
+"""What a plug-in author inherits; and, by its name, a section of a job: ``dil.spi.PagingSection``.
+
+The sections are in ``dil.sections``, which imports more than a contract may. So each is imported
+when a plug-in asks for it here, and by its name only.
+"""
+
+from importlib import import_module
+from typing import Any
+
+SECTIONS = {
+    "ContentTypesSection": "http",
+    "ConversionSection": "conversion",
+    "CsvSection": "extraction",
+    "DatabaseSection": "source",
+    "DerivedSection": "conversion",
+    "DumpSection": "extraction",
+    "EncryptionSection": "conversion",
+    "ExtractionSection": "extraction",
+    "FileSystemsSection": "file_systems",
+    "FilesSection": "source",
+    "LimitsSection": "http",
+    "NormalizerSection": "conversion",
+    "PagingSection": "paging",
+    "ParametersSection": "parameters",
+    "RangesSection": "conversion",
+    "SchemaSection": "schema",
+    "SecondarySection": "secondary",
+    "SendingSection": "http",
+    "SourceSection": "source",
+    "ValidationSection": "conversion",
+}
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401 - a class, which one only the name says
+    if name not in SECTIONS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"dil.sections.{SECTIONS[name]}"), name)

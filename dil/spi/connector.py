@@ -7,6 +7,7 @@ lives in ``dil.extraction`` and calls the session once per page (spec README 35)
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -22,6 +23,7 @@ from dil.model.section import Section
 from dil.model.work_unit import WorkUnit
 from dil.spi.audit import AuditTrail, NoAudit
 from dil.spi.coordination import Coordinator, CredentialSource, Uncoordinated
+from dil.spi.request_view import RequestView
 from dil.spi.shared import Shared
 
 if TYPE_CHECKING:
@@ -125,12 +127,21 @@ class Session(ABC):  # noqa: B024 - close has a default, a plain session is no s
 
     ``seconds_waited`` is how long the session itself has held requests back so far, before
     retries or for a source's rate limit; the run's counters tell it. A session that waits sets it.
+    ``retries`` is how often it has sent a request again by itself, because it failed; one that does
+    so counts it, and the report adds it to the requests that were made of the session.
     ``audits`` tells that it records each of its requests in the context's ``audit``, repeated ones
     too; for others the task records one for each call.
     """
 
     audits: ClassVar[bool] = False
     seconds_waited: float = 0.0
+    retries: int = 0
+
+    def wait_to_retry(self, seconds: float, sleep: Callable[[float], None] = time.sleep) -> None:
+        """Hold back a request that is to be sent again, and count both."""
+        sleep(seconds)
+        self.seconds_waited += seconds
+        self.retries += 1
 
     def __enter__(self) -> Self:
         return self
@@ -142,6 +153,14 @@ class Session(ABC):  # noqa: B024 - close has a default, a plain session is no s
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+    def describe(self, values: RequestValues) -> RequestView | None:
+        """Return the request that these values make; sends nothing. None where that is not known.
+
+        `dil preview`, `dil plan --show-request` and the log of `dil run -v` show it, masked.
+        """
+        del values
+        return None
 
     def close(self) -> None:  # noqa: B027 - many sessions have nothing to close
         """Release what the session holds; called once."""

@@ -39,7 +39,10 @@ class Coordinator(Protocol):
         """
 
     def progress(self, *, requests: int, rows: int, size: int) -> None:
-        """Tell what this task did since it last told; ``size`` in bytes."""
+        """Report what this task did since the last report; ``size`` in bytes.
+
+        ``requests`` are those made of its sessions, without those sent again.
+        """
 
 
 class CredentialSource(ABC):

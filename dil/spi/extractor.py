@@ -10,22 +10,13 @@ from typing import TYPE_CHECKING, ClassVar
 from dil.errors import Problem
 from dil.model.job import ExtractionSpec
 from dil.model.json import JsonValue
+from dil.model.path import MISSING, Missing
 from dil.model.properties import Properties
 from dil.model.section import Section
 from dil.spi.connector import PluginProperty, Response
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-
-class Missing:
-    """The type of MISSING: a path that does not exist, which is not the same as null."""
-
-    def __repr__(self) -> str:
-        return "MISSING"
-
-
-MISSING = Missing()
 
 
 def nothing_found(path: str) -> JsonValue | Missing:

@@ -11,6 +11,7 @@ import importlib
 import importlib.util
 import sys
 from collections.abc import Iterable
+from contextlib import suppress
 from enum import StrEnum
 
 from dil.errors import PluginError, Problem
@@ -111,32 +112,48 @@ JAVA_NAMES: dict[PluginKind, dict[str, str]] = {
 }
 # The properties that built-in classes bring along, by the part of the reference they are in.
 SECTIONS: dict[str, tuple[str, ...]] = {
-    "conversion": (
-        "dil.conversion.section:NormalizerSection",
-        "dil.conversion.section:ValidationSection",
-        "dil.conversion.section:RangesSection",
-    ),
     "source": (
         "connectors.sftp.section:SftpSection",
         "connectors.hdfs.section:HdfsSection",
-        "dil.spi.source:FilesSection",
-        "dil.spi.source:DatabaseSection",
+        "dil.sections.source:FilesSection",
+        "dil.sections.source:DatabaseSection",
         "connectors.jdbc.section:JdbcSection",
         "connectors.s3.section:S3Section",
     ),
     "http": (
-        "dil.spi.http:SendingSection",
+        "dil.sections.http:SendingSection",
         "connectors.http.section:HttpSection",
-        "dil.spi.http:ContentTypesSection",
-        "dil.spi.http:LimitsSection",
+        "dil.sections.http:ContentTypesSection",
+        "dil.sections.http:LimitsSection",
     ),
 }
 JAVA_PACKAGES = ("com.linkedin.cdi.", "org.apache.gobblin.")
+# Where their classes were before these packages were renamed.
+_OLD_PACKAGES = {"com.linkedin.dil.": "com.linkedin.cdi.", "gobblin.": "org.apache.gobblin."}
+
+
+def current_name(text: str) -> str:
+    """Return a Java class name of an old package under that of today, any other text as it is."""
+    for old, new in _OLD_PACKAGES.items():
+        if text.startswith(old):
+            return new + text.removeprefix(old)
+    return text
 
 
 def simple_name(text: str) -> str:
     """Return a Java class name without its DIL or Gobblin package, any other text as it is."""
     return text.rpartition(".")[2] if text.startswith(JAVA_PACKAGES) else text
+
+
+def known_name(kind: PluginKind, text: str) -> str:
+    """Return the short name of the built-in class that a job file means, any other text plain."""
+    name = simple_name(current_name(text))
+    return JAVA_NAMES[kind].get(name, name)
+
+
+def short_name(kind: PluginKind, ref: ClassRef | None) -> str:
+    """Return the short name of a built-in class, else its full name."""
+    return next((name for name, text in BUILT_IN[kind].items() if text == str(ref)), str(ref))
 
 
 def names(kind: PluginKind) -> tuple[str, ...]:
@@ -146,6 +163,17 @@ def names(kind: PluginKind) -> tuple[str, ...]:
 
     installed = (entry.name for entry in importlib.metadata.entry_points(group=kind.group))
     return tuple(sorted({*BUILT_IN[kind], *installed}))
+
+
+def installed_classes(kind: PluginKind) -> tuple[type, ...]:
+    """Return the classes that installed packages offer; those that cannot be imported are left."""
+    import importlib.metadata
+
+    found = []
+    for entry in importlib.metadata.entry_points(group=kind.group):
+        with suppress(PluginError):
+            found.append(load(_split(entry.value)))
+    return tuple(found)
 
 
 def built_in_sections(group: str) -> tuple[type[Section], ...]:
@@ -177,7 +205,8 @@ def resolve(kind: PluginKind, text: str, base: type) -> ClassRef:
         return _split(BUILT_IN[kind][short])
     ref = _installed(kind, short)
     if java != text:
-        raise _problem(f'"{text}" has no counterpart here', _supported(kind))
+        known = f"Supported now: {', '.join(names(kind))}."
+        raise _problem(f'"{text}" has no counterpart here', known)
     ref = ref or _dotted(kind, short)
     found = _load_as(kind, ref)
     if not issubclass(found, base):
@@ -241,9 +270,10 @@ def _split(text: str) -> ClassRef:
 
 
 def _import_error(kind: PluginKind | None, ref: ClassRef, error: Exception) -> PluginError:
-    if isinstance(error, ModuleNotFoundError) and _is_part_of(error.name, ref.module):
+    missing = error.name if isinstance(error, ModuleNotFoundError) else None
+    if missing is not None and f"{ref.module}.".startswith(f"{missing}."):
         return _problem(
-            f'"{ref}" cannot be imported (no module named {error.name!r})',
+            f'"{ref}" cannot be imported (no module named {missing!r})',
             f"{_near(kind, ref)}Modules are looked for in the installed packages, in the folder "
             "of the job file and in ms.plugin.path.",
         )
@@ -253,15 +283,6 @@ def _import_error(kind: PluginKind | None, ref: ClassRef, error: Exception) -> P
         f'"{ref}" was found, but its own import failed ({type(error).__name__}: {error})',
         "Install what it needs, or fix the module.",
     )
-
-
-def _supported(kind: PluginKind) -> str:
-    known = names(kind)
-    return f"Supported now: {', '.join(known)}." if known else "Leave it out."
-
-
-def _is_part_of(missing: str | None, module: str) -> bool:
-    return missing is not None and (module == missing or module.startswith(f"{missing}."))
 
 
 def _near(kind: PluginKind | None, ref: ClassRef) -> str:

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from dil.model.dataset import (
     Commit,
@@ -21,7 +21,7 @@ from dil.model.dataset import (
     RunRecord,
     UnitEntry,
 )
-from dil.model.history import History
+from dil.model.history import History, UnitStretches
 from dil.model.json import JsonObject
 
 
@@ -146,13 +146,18 @@ class StateStore(ABC):
     def pending_intent(self) -> Intent | None:
         """Return the intent that was recorded and not yet committed."""
 
+    def begun_publish(self) -> str | None:
+        """Return the id of the run whose intent is kept, whether or not it can be read."""
+        intent = self.pending_intent()
+        return None if intent is None else intent.commit.run_id
+
     @abstractmethod
-    def commit(self, lease: Lease, commit: Commit) -> JsonObject | None:
+    def commit(self, lease: Lease, commit: Commit) -> int | None:
         """Append the block, update work units and coverage, drop the intent: one act.
 
-        Idempotent by run id: a run that is already committed changes nothing. Returns the new
-        block, None when there was nothing to record (no block for a no-op, V23). An operator's
-        act (``commit.act``) may take several blocks; the last one is returned.
+        Idempotent by run id: a run that is already committed changes nothing. Returns the
+        sequence of the new block, None when there was nothing to record (no block for a no-op,
+        V23). An operator's act (``commit.act``) may take several blocks; the last one counts.
 
         Raises:
             LeaseLostError: a newer token exists.
@@ -170,8 +175,19 @@ class StateStore(ABC):
         """Return what was kept of a run under a kind, None when nothing was."""
 
     @abstractmethod
-    def keep_run_detail(self, lease: Lease, run_id: str, kind: str, document: JsonObject) -> None:
-        """Keep a document of a run under a kind, in place of an earlier one.
+    def run_details(
+        self, kind: str, *, limit: int | None = None
+    ) -> Iterator[tuple[str, JsonObject]]:
+        """Yield run ids with what was kept of them under a kind, newest run first.
+
+        Runs that have no such document are left out; ``limit`` counts documents.
+        """
+
+    @abstractmethod
+    def keep_run_details(
+        self, lease: Lease, run_id: str, documents: Mapping[str, JsonObject]
+    ) -> None:
+        """Keep documents of a run by their kind, in place of earlier ones; all or none.
 
         Raises:
             LeaseLostError: a newer token exists.
@@ -214,6 +230,23 @@ class StateStore(ABC):
         Jobs that append to one dataset share its manifest, which does not tell whose a file is.
         """
 
+    def live_uris(self, *, until: int | None = None) -> Iterator[str]:
+        """Yield the URIs of the files that blocks added and none took away.
+
+        Args:
+            until: The sequence of a block: the files that it, or one before it, added. One without
+                rows may be left out where no rows came since.
+        """
+        settled: set[str] = set()
+        for block in self.blocks():
+            event: Any = block["event"]
+            data = event.get("newData") or {}
+            added = [str(part["path"]) for part in data.get("parts") or ()]
+            if until is None or int(str(block["sequenceNumber"])) <= until:
+                yield from (uri for uri in added if uri not in settled)
+            settled.update(added)
+            settled.update(str(part["path"]) for part in data.get("removes") or ())
+
     @abstractmethod
     def unit_states(self) -> Iterator[UnitState]:
         """Yield the work-unit index, ordered by partition start, then signature."""
@@ -226,6 +259,13 @@ class StateStore(ABC):
 
         Raises:
             StateError: the chain is damaged.
+        """
+
+    @abstractmethod
+    def unit_stretches(self) -> Iterator[UnitStretches]:
+        """Yield for each unit with a record which stretches of time were read; in any order.
+
+        A pending record counts as none.
         """
 
     @abstractmethod

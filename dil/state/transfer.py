@@ -6,6 +6,7 @@ lease is of its store and is not copied; but its token, which only grows, is exc
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -95,13 +96,19 @@ def replace_job(source: Transaction, target: Transaction, job: str, lease: Lease
 
 
 def _rows(tx: Transaction, table: JobTable, job: str) -> Iterator[Row]:
-    """Yield the rows of a job in the order of their key, with what no server keeps left out."""
+    """Yield the rows of a job in the order of their key, in the form that every store takes."""
     columns, key = ", ".join(table.columns), ", ".join(table.key)
     statement = f"SELECT {columns} FROM {table.name} WHERE dataset_id = ? ORDER BY {key}"  # noqa: S608
+    is_text = [column not in table.blobs for column in table.columns]
     for row in tx.rows(statement, job):
-        yield tuple(_kept(value) for value in row)
+        yield tuple(map(_portable, row, is_text))
 
 
-def _kept(value: object) -> object:
+def _portable(value: object, is_text: bool) -> object:  # noqa: FBT001 - a column of flags
+    """Return a value as servers keep it that know the type of their columns."""
+    if is_text and isinstance(value, bytes):
+        # SQLite keeps a long text as a BLOB. One that is damaged is copied as it is, or refused.
+        with contextlib.suppress(UnicodeDecodeError):
+            value = value.decode()
     # PostgreSQL keeps no NUL in texts (of messages, which quote what a source said).
     return value.replace("\0", "\N{REPLACEMENT CHARACTER}") if isinstance(value, str) else value

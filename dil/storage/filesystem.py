@@ -85,9 +85,22 @@ class Filesystem(ABC):
     def real_path(self, path: str) -> str:
         """Return a path without links in it; what does not exist is taken as it is."""
 
+    def is_link(self, path: str) -> bool:
+        """Return whether a path is a link by itself; most stores have none."""
+        del path
+        return False
+
     @abstractmethod
     def make_folder(self, path: str, *, mode: int | None = None) -> None:
         """Create a folder and its missing parents, with these permission bits."""
+
+    @abstractmethod
+    def set_group(self, path: str, group: str) -> None:
+        """Give a file or folder to a group; stores that know none leave it as it is.
+
+        Raises:
+            WriteError: the group is unknown, or the user of this process is not in it.
+        """
 
     @abstractmethod
     def delete_file(self, path: str) -> None:
@@ -144,7 +157,7 @@ class Filesystem(ABC):
         """
 
     def options_of(self, path: str) -> Mapping[str, str]:
-        """Return what Rust's object_store has to be told to reach a path as we do.
+        """Return what Rust's object_store needs to reach a path as we do.
 
         The values may be secret, and are good for some minutes.
         """

@@ -24,6 +24,9 @@ _MOST_PATH_BYTES = 4095
 _MOST_LEVELS = 400
 # Zero, and halves of surrogate pairs, which have no bytes.
 _UNUSABLE = re.compile("[\0\ud800-\udfff]")
+# Of work units by the thousand most are: their URI is their path.
+_PLAIN_PATH = re.compile(r"(?:/(?!\.(?:/|\Z))[A-Za-z0-9_.~-]+)+")
+_PLAIN_URI = re.compile(rf"file://({_PLAIN_PATH.pattern})")
 _NAMES = "Choose another ms.extractor.target.file.name or data.publisher.final.dir."
 # Folders of what is for the job's user alone (dil.publishing.layout).
 _PRIVATE = frozenset({"_staging", "_audit", "_failed"})
@@ -57,9 +60,13 @@ class LocalFilesystem(Filesystem):
 
     def open_output(self, path: str) -> BinaryIO:
         """Return a stream that is fsynced when it is closed."""
+        mode = _PRIVATE_FILE if self._is_private(path) else _ANY_FILE
         with _as_write_error(path):
-            self._make_parent(Path(path))
-            file = _SyncedFile(path, _PRIVATE_FILE if self._is_private(path) else _ANY_FILE)
+            try:
+                file = _SyncedFile(path, mode)
+            except FileNotFoundError:
+                self._make_parent(Path(path))
+                file = _SyncedFile(path, mode)
             return io.BufferedWriter(file, buffer_size=1 << 20)
 
     def open_input(self, path: str) -> BinaryIO:
@@ -105,7 +112,7 @@ class LocalFilesystem(Filesystem):
     def move(self, source: str, target: str, *, mode: int | None = None) -> None:
         """Link to the target, then drop the source: unlike rename, never over a file."""
         with _as_write_error(target):
-            if Path(source).exists():
+            with suppress(FileNotFoundError):
                 self._open_up(source, target, mode)
             try:
                 os.link(source, target)
@@ -125,7 +132,7 @@ class LocalFilesystem(Filesystem):
                     raise
                 Path(source).rename(target)
                 return
-            Path(source).unlink()
+            os.unlink(source)
 
     def replace(self, source: str, target: str, *, mode: int | None = None) -> None:
         """Rename over the target; unlike ``move``, which never does."""
@@ -144,7 +151,11 @@ class LocalFilesystem(Filesystem):
     def real_path(self, path: str) -> str:
         """Return a path without links in it; what does not exist is taken as it is."""
         with _as_write_error(path):
-            return str(Path(path).resolve())
+            return os.path.realpath(path)
+
+    def is_link(self, path: str) -> bool:
+        """Return whether a path is a link by itself; False for what does not exist."""
+        return os.path.islink(path)
 
     def make_folder(self, path: str, *, mode: int | None = None) -> None:
         """Create what is missing of a path; existing folders keep their permissions."""
@@ -161,6 +172,16 @@ class LocalFilesystem(Filesystem):
                 if mode is not None:
                     folder.chmod(mode)
             self.sync_folders(str(folder.parent) for folder in missing)
+
+    def set_group(self, path: str, group: str) -> None:
+        """Give a file or folder to a group of this machine."""
+        try:
+            with _as_write_error(path):
+                shutil.chown(path, group=group)
+        except LookupError as error:
+            raise WriteError(
+                f"{path}: {group} is no group here", "Name one that exists."
+            ) from error
 
     def delete_file(self, path: str) -> None:
         """Delete a file; a missing one is fine."""
@@ -189,7 +210,7 @@ class LocalFilesystem(Filesystem):
 
     def deferring(self) -> LocalFilesystem:
         """Return the same files without an fsync for each that is closed."""
-        return _DeferringFilesystem()
+        return _DeferringFilesystem(is_private=self._is_all_private)
 
     def sync_files(self, paths: Iterable[str]) -> None:
         """Fsync files, some at a time: the journal takes those together that wait together."""
@@ -211,6 +232,8 @@ class LocalFilesystem(Filesystem):
 
     def uri(self, path: str) -> str:
         """Return a ``file:///`` URI."""
+        if _PLAIN_PATH.fullmatch(path):
+            return f"file://{path}"
         return Path(path).as_uri()
 
     def path_of(self, uri: str) -> str:
@@ -219,6 +242,8 @@ class LocalFilesystem(Filesystem):
         Raises:
             WriteError: it is of another store.
         """
+        if (plain := _PLAIN_URI.fullmatch(uri)) is not None:
+            return plain[1]
         parts = urlsplit(uri)
         if parts.scheme != "file":
             raise WriteError(
@@ -286,7 +311,7 @@ class LocalFilesystem(Filesystem):
         if mode is None and self._is_private(source) and not self._is_private(target):
             mode = _ANY_FILE & ~_UMASK
         if mode is not None:
-            Path(source).chmod(mode)
+            os.chmod(source, mode)
 
     def _make_parent(self, path: Path) -> None:
         """Create the folder of a file, such that a power cut takes neither away."""
@@ -299,9 +324,14 @@ class _DeferringFilesystem(LocalFilesystem):
 
     def open_output(self, path: str) -> BinaryIO:
         """Return a stream that leaves its file to ``sync_files``."""
+        mode = _PRIVATE_FILE if self._is_private(path) else _ANY_FILE
         with _as_write_error(path):
-            self._make_parent(Path(path))
-            return Path(path).open("xb")
+            try:
+                file = _new_file(path, mode)
+            except FileNotFoundError:
+                self._make_parent(Path(path))
+                file = _new_file(path, mode)
+            return io.BufferedWriter(file)
 
 
 class _Disk:
@@ -317,6 +347,11 @@ def _sync_file(path: str) -> None:
             os.fsync(handle)
         finally:
             os.close(handle)
+
+
+def _new_file(path: str, mode: int) -> io.FileIO:
+    """Return a new file, open to be written; ``mode`` is what the umask may take from."""
+    return io.FileIO(path, "xb", opener=lambda name, flags: os.open(name, flags, mode))
 
 
 class _SyncedFile(io.FileIO):

@@ -11,7 +11,10 @@ import sys
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
+from traceback import clear_frames
 from typing import TYPE_CHECKING
+
+from msgspec import UNSET
 
 from dil.conversion.chain import ConversionChain, build_chain
 from dil.conversion.contract import extraction_of
@@ -19,37 +22,34 @@ from dil.coordination import joined
 from dil.errors import (
     ConversionError,
     DilError,
-    PluginFailureError,
     SourceContractError,
     UnknownOutcomeError,
 )
-from dil.extraction.paging.walk import (
-    ResumeRefusedError,
-    Walk,
-    WalkCounters,
-    walk_pages,
-    walk_rows,
-)
+from dil.extraction.paging.notes import emphasized
+from dil.extraction.paging.walk import ResumeRefusedError, Walk, WalkCounters, walk_pages, walk_rows
 from dil.extraction.preprocessing.chain import preprocessed
 from dil.model.job import Job
 from dil.model.task import Counters, Failure, TaskReport
 from dil.observe.memory import peak_rss_bytes
 from dil.observe.progress import counted
-from dil.observe.redaction import shortened
 from dil.publishing.staged import FORMAT, StagedResult, write_result
 from dil.spi.connector import ByteSession, RequestValues, RowSession, SessionContext
 from dil.spi.converter import ConverterContext, PageFacts
 from dil.spi.coordination import Coordinator
 from dil.spi.extractor import Page
+from dil.spi.plugin_failures import plugin_failure
 from dil.spi.registry import load
 from dil.task.checkpoints import Checkpoints, ResumeFrom
 from dil.task.context import AttemptContext
 from dil.task.delivery import Delivery, must_not_repeat
+from dil.task.memory import out_of_memory, ran_out_of_memory
 from dil.task.outputs import Outputs
 from dil.task.secondary_inputs import authentication_reader, validation_reader
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from dil.task.event_time import EventRows
 
 log = logging.getLogger(__name__)
 
@@ -68,7 +68,7 @@ def run_attempt(attempt: AttemptContext, resume_from: ResumeFrom) -> TaskReport:
     checkpoints: Checkpoints | None = None
     blank = TaskReport(unit.signature, unit.low, unit.high, attempt.id.number)
     try:
-        chain = _conversion_chain(attempt, outputs)
+        chain, events = _conversion_chain(attempt, outputs), _event_rows(attempt, outputs)
         checkpoints = Checkpoints(attempt, outputs.staged, chain, counters, delivery.refused)
         start = checkpoints.resume(resume_from)
         walk = Walk(
@@ -81,12 +81,13 @@ def run_attempt(attempt: AttemptContext, resume_from: ResumeFrom) -> TaskReport:
             refused=delivery.refused,
             refused_before=checkpoints.refused_before,
             on_page=checkpoints.page_done,
+            clean=attempt.task.clean,
         )
         with (
             _translate_resume_errors(job, checkpoints),
             closing(_converted_rows(attempt, chain, walk, delivery)) as rows,
         ):
-            for batch in rows:
+            for batch in rows if events is None else events.judged(rows):
                 outputs.write(batch)
             _refuse_too_few_rows(counters, job.extraction.min_records)
             report = replace(
@@ -99,9 +100,12 @@ def run_attempt(attempt: AttemptContext, resume_from: ResumeFrom) -> TaskReport:
                 discarded=outputs.quarantine.discarded(),
                 refused=delivery.finish(),
                 answers=delivery.answers(counters.warned),
+                events=UNSET if events is None else events.tally(),
+                late=UNSET if outputs.late is None else outputs.finish_late(),
             )
         seconds = attempt.clocks.monotonic() - started
-        report = replace(report, counters=_counters(counters, seconds, report.rows, chain.dropped))
+        put_aside = chain.dropped + (0 if events is None else events.put_aside)
+        report = replace(report, counters=_counters(counters, seconds, report.rows, put_aside))
         result = StagedResult(
             FORMAT, run.run_id, checkpoints.read_since, run.full_extract, job.digest, unit, report
         )
@@ -112,6 +116,9 @@ def run_attempt(attempt: AttemptContext, resume_from: ResumeFrom) -> TaskReport:
         delivery.complete()
         checkpoints.close()
     except BaseException as error:
+        if ran_out_of_memory(error):
+            attempt.task.cramped.add(unit.signature)
+            clear_frames(error.__traceback__)  # what it had read, so that there is room to end
         outputs.close()
         delivery.close()
         if isinstance(error, ResumeRefusedError):
@@ -121,7 +128,7 @@ def run_attempt(attempt: AttemptContext, resume_from: ResumeFrom) -> TaskReport:
             outputs.discard()
         if not isinstance(error, Exception):
             raise
-        failure = failure_of(error, job.source.connector.qualname, attempt.clean)
+        failure = failure_of(error, job, attempt.clean)
         return replace(
             blank,
             failure=delivery.fail(failure),
@@ -141,6 +148,24 @@ def _conversion_chain(attempt: AttemptContext, outputs: Outputs) -> ConversionCh
             rejects=outputs.quarantine,
             known_schema=run.known_schema,
         )
+    )
+
+
+def _event_rows(attempt: AttemptContext, outputs: Outputs) -> EventRows | None:
+    """Return what judges rows by their event time, None where the job has no event column."""
+    run, spec = attempt.run, attempt.job.events
+    if spec is None or run.events is None:
+        return None
+    from dil.task.event_time import EventRows  # few jobs have event time
+
+    return EventRows(
+        spec,
+        run.events,
+        attempt.unit,
+        run.run_now,
+        outputs.quarantine,
+        run.known_schema,
+        outputs.late,
     )
 
 
@@ -164,9 +189,11 @@ def _converted_rows(
             shared=attempt.task.shared,
         )
         progress = _Progress(coordinator, walk.counters.rows)
-        with connector.open(context) as session:
+        with (
+            connector.open(context) as session,
+            closing(pages_of(delivery.record(session), job, walk, run.known_schema)) as pages,
+        ):
             try:
-                pages = pages_of(delivery.record(session), job, walk, run.known_schema)
                 for page, values in pages:
                     facts = PageFacts(page, values.variables, walk.counters.pages)
                     with closing(page):
@@ -175,15 +202,16 @@ def _converted_rows(
                     progress.report(walk.counters, page.rows)
             finally:
                 walk.counters.seconds_waited += session.seconds_waited
+                walk.counters.resent += session.retries
     yield from chain.finish()
 
 
 def pages_of(
     session: ByteSession | RowSession, job: Job, walk: Walk, known_schema: str = ""
-) -> Iterator[tuple[Page, RequestValues]]:
+) -> Generator[tuple[Page, RequestValues], None, None]:
     """Yield the pages of a session with the values of their requests; bytes are unpacked first.
 
-    ``known_schema`` is RunContext's.
+    Close it: preprocessors hold processes and folders until then. ``known_schema`` is RunContext's.
     """
     if not isinstance(session, ByteSession):
         yield from walk_rows(session, walk)
@@ -199,18 +227,18 @@ class _Progress:
 
     coordinator: Coordinator
     rows: int
-    requests: int = 0
+    asked: int = 0
     bytes: int = 0
 
     def report(self, counters: WalkCounters, rows_of_page: int) -> None:
         """Report what came since the last time; the page's own rows are not counted yet."""
-        requests, rows = counters.requests, counters.rows + rows_of_page
+        asked, rows = counters.asked, counters.rows + rows_of_page
         self.coordinator.progress(
-            requests=requests - self.requests,
+            requests=asked - self.asked,
             rows=rows - self.rows,
             size=counters.bytes - self.bytes,
         )
-        self.requests, self.rows, self.bytes = requests, rows, counters.bytes
+        self.asked, self.rows, self.bytes = asked, rows, counters.bytes
 
 
 @contextmanager
@@ -254,20 +282,21 @@ def _refuse_too_few_rows(counters: WalkCounters, least: int) -> None:
         )
 
 
-def failure_of(error: Exception, connector: str, clean: Callable[[str], str]) -> Failure:
+def failure_of(error: Exception, job: Job, clean: Callable[[str], str]) -> Failure:
     """Return why an attempt failed, without secrets; failures travel as data."""
-    if isinstance(error, DilError):
+    connector = job.source.connector.qualname
+    if ran_out_of_memory(error):
+        failure = Failure.of(out_of_memory(job))
+    elif isinstance(error, DilError):
         failure = Failure.of(error)
     else:
         log.error("unexpected failure in %s or behind it", connector, exc_info=error)
-        # The text of a foreign exception may hold a whole payload.
-        reason = shortened(clean(f"{type(error).__name__}: {error}"))
-        failure = Failure.of(PluginFailureError(f"{connector}: {reason}"))
+        failure = Failure.of(plugin_failure(connector, error, clean))
     return replace(failure, error=clean(failure.error), fix=clean(failure.fix))
 
 
 def _notes(counters: WalkCounters, fallen_back: int = 0) -> tuple[str, ...]:
-    notes = list(counters.notes)
+    notes = list(map(emphasized, counters.notes))
     if counters.warnings:
         notes.append(
             "the source answered with a status that is only a warning; those answers gave no rows"
@@ -282,7 +311,8 @@ def _counters(
 ) -> Counters:
     """Return the counters of an attempt; conversion put rows aside besides those of the walk."""
     return Counters(
-        requests=walked.requests,
+        requests=walked.asked + walked.resent,
+        resent=walked.resent or UNSET,
         pages=walked.pages,
         rows_read=walked.rows,
         rows_written=rows_written,

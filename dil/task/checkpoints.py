@@ -10,6 +10,7 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
+from functools import cached_property
 
 from dil.conversion.chain import ConversionChain
 from dil.errors import RefusedAnswer, WriteError
@@ -113,13 +114,16 @@ class Checkpoints:
         self._chain = chain
         self._counters = counters
         self._refused = refused
-        self._owner = _log_owner(attempt)
         self._interval_s = attempt.job.running.page_commit_s
         self._last_page: _PageEnd | None = None
         self._saved_at = attempt.clocks.monotonic()
         self._saved_checkpoints = 0
         self._saved_files = 0
         self._saved_refusals = 0
+
+    @cached_property
+    def _owner(self) -> LogOwner:
+        return _log_owner(self._attempt)
 
     def resume(self, resume_from: ResumeFrom) -> Position | None:
         """Begin with what an earlier attempt left; return where it stopped, None without one.

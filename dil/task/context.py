@@ -41,7 +41,7 @@ class TaskContext:
 
     ``clean`` masks the job's secrets in a text. ``shared`` keeps what their sessions share.
     ``filesystem`` is that of the staging folder. ``results`` is where their results go, None where
-    each attempt writes its own.
+    each attempt writes its own. ``cramped`` are signatures of work units that ran out of memory.
     """
 
     def __init__(
@@ -52,6 +52,7 @@ class TaskContext:
         self.clean = redactor((*secrets_of(run.job), *run.secondary.secrets))
         self.shared = Shared()
         self.filesystem = filesystem_for(run.staging_dir, run.job.writing.blocks)
+        self.cramped: set[str] = set()
         self.results = ResultLog(run, self.filesystem) if has_log else None
 
     def close(self) -> None:

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from dil.errors import DilError, UnknownOutcomeError, WriteError
 from dil.extraction.batched_rows import batched_rows
-from dil.extraction.paging.payload_rows import PayloadRows
-from dil.extraction.paging.values import initial_values
+from dil.extraction.paging.position import initial_values
 from dil.extraction.parameters import evaluate
+from dil.extraction.payload_rows import PayloadRows
 from dil.extraction.secondary import read_payload
 from dil.model.egress import AnswerCount
 from dil.model.job import Job
+from dil.model.json import JsonObject, JsonValue
 from dil.model.task import Failure, RunContext, StagedFile, TaskReport
 from dil.model.work_unit import WorkUnit
 from dil.observe.progress import counted
@@ -55,7 +57,7 @@ def sent_before(run: RunContext, unit: WorkUnit) -> TaskReport | None:
     """Return the report of a work unit that was sent or may have been, None to send it now.
 
     What a lost execution of this run completed counts as it is. What another execution may have
-    sent is a failure, unless the job is told to send again (spec README 30).
+    sent is a failure, unless the job asks to send again (spec README 30).
     """
     marker = _start_marker(run, unit)
     if marker is None:
@@ -67,6 +69,18 @@ def sent_before(run: RunContext, unit: WorkUnit) -> TaskReport | None:
     except DilError as error:
         return TaskReport(unit.signature, unit.low, unit.high, 0, failure=Failure.of(error))
     return done
+
+
+def payload_batches(job: Job, variables: Mapping[str, JsonValue]) -> Iterator[JsonObject]:
+    """Yield what each request sends of the payload input, whose paths may use the variables.
+
+    Raises:
+        SourceError: a file is not there or cannot be read.
+        SourceContractError: a variable of a path has no value, or the data is unfit.
+    """
+    egress = job.extraction.egress
+    read = read_payload(job.secondary, secondary_access(job), variables)
+    return batched_rows(read, egress.batch_rows, egress.batch_field)
 
 
 class Delivery:
@@ -109,8 +123,7 @@ class Delivery:
             return None
         spec = job.extraction
         first = evaluate(spec.parameters, attempt.scope, initial_values(spec))
-        read = read_payload(job.secondary, secondary_access(job), first.variables)
-        batches = batched_rows(read, spec.egress.batch_rows, spec.egress.batch_field)
+        batches = payload_batches(job, first.variables)
         rows = PayloadRows(batches, job.name, attempt.unit.signature)
         self._sends_rows = True
         if rows.left and self._marker is not None:

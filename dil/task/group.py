@@ -6,11 +6,14 @@ keeps its own attempts, failure and report (spec README 50).
 
 from __future__ import annotations
 
+import gc
+import logging
 import threading
 from collections import deque
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
+from traceback import clear_frames
 
 from dil import coordination
 from dil.model.job import Job
@@ -18,8 +21,11 @@ from dil.model.task import Failure, RunContext, TaskReport
 from dil.model.work_unit import WorkUnit
 from dil.publishing.staged import read_results
 from dil.task.context import Clocks, TaskContext
+from dil.task.memory import out_of_memory
 from dil.task.outlook import Outlook
 from dil.task.work_unit import run_in_task
+
+log = logging.getLogger(__name__)
 
 SLICE_S = 15.0
 
@@ -41,8 +47,10 @@ def run_group(
     has_log = len(units) > 1 and _may_share_a_folder(run.job)
     with closing(TaskContext(run, clocks, has_log=has_log)) as task:
         done = _completed(task, units) if is_repeated and has_log else {}
-        group = _Group(task, [unit for unit in units if unit.signature not in done])
-        if lanes == 1 or len(units) == 1:
+        has_lanes = lanes > 1 and len(units) > 1
+        left = [unit for unit in units if unit.signature not in done]
+        group = _Group(task, left, has_lanes=has_lanes)
+        if not has_lanes:
             group.work()
         else:
             threads = [
@@ -53,6 +61,8 @@ def run_group(
                 thread.start()
             for thread in threads:
                 thread.join()
+            if group.broken is None:
+                group.run_alone()
     if group.broken is not None:
         raise group.broken
     reports = [*done.values(), *group.reports]
@@ -91,11 +101,15 @@ def _may_share_a_folder(job: Job) -> bool:
 class _Group:
     """Work units that wait for a lane; ``broken`` is what should not have come out of one."""
 
-    def __init__(self, task: TaskContext, units: Sequence[WorkUnit]) -> None:
+    def __init__(
+        self, task: TaskContext, units: Sequence[WorkUnit], *, has_lanes: bool = False
+    ) -> None:
         self.reports: list[TaskReport] = []
         self.broken: BaseException | None = None
         self._task = task
         self._waiting = deque(units)
+        self._cramped: list[WorkUnit] = []
+        self._may_repeat = has_lanes and not task.run.job.has_input("payload")
         self._outlook = Outlook()
         self._ends_at = task.clocks.monotonic() + SLICE_S
         self._lock = threading.Lock()
@@ -106,11 +120,30 @@ class _Group:
             has_begun = False
             while (unit := self._next(has_begun=has_begun)) is not None:
                 has_begun = True
-                report = run_in_task(self._task, unit)
+                report = self._run(unit)
                 with self._lock:
-                    self.reports.append(report)
+                    if self._may_repeat and unit.signature in self._task.cramped:
+                        self._cramped.append(unit)
+                    else:
+                        self.reports.append(report)
         except BaseException as error:  # noqa: BLE001 - what a thread raises reaches nobody
             self.broken = self.broken or error
+
+    def run_alone(self) -> None:
+        """Run once more, one by one, those that ran out of memory while others took of it, too."""
+        for unit in self._cramped:
+            gc.collect()
+            log.warning("%s: it ran out of memory beside others; once more, alone", unit.signature)
+            self.reports.append(self._run(unit))
+
+    def _run(self, unit: WorkUnit) -> TaskReport:
+        try:
+            return run_in_task(self._task, unit)
+        except MemoryError as error:  # between two attempts, because of others
+            clear_frames(error.__traceback__)
+            self._task.cramped.add(unit.signature)
+            failure = Failure.of(out_of_memory(self._task.run.job))
+            return TaskReport(unit.signature, unit.low, unit.high, 1, failure=failure)
 
     def _next(self, *, has_begun: bool) -> WorkUnit | None:
         """Take the next work unit; each lane gets one, however long the others took."""

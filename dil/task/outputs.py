@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -17,11 +18,14 @@ from dil.publishing.staged import RESULT_NAME
 from dil.task.context import AttemptContext
 from dil.writing.dump import DumpWriter
 from dil.writing.formats import writer_for
-from dil.writing.output import OutputWriter, output_writer
+from dil.writing.output import OutputWriter, late_rows, output_writer
 from dil.writing.ownership import give
 from dil.writing.quarantine import QuarantineWriter
 from dil.writing.rolling import OutputFolder
 from dil.writing.staging import StagedWriter
+
+if TYPE_CHECKING:
+    from dil.writing.late_rows import LateRows
 
 log = logging.getLogger(__name__)
 
@@ -40,6 +44,7 @@ class Outputs:
         self.quarantine = QuarantineWriter(
             folder, job.conversion.quarantine, attempt.id, job.writing.target_bytes
         )
+        self.late: LateRows | None = None
         self._sink: StagedWriter | DumpWriter | OutputWriter
         if job.writing.file_name:
             self._sink = DumpWriter(folder)
@@ -53,6 +58,14 @@ class Outputs:
                 label_at=_label_at(job),
             )
             self._sink = extended or self.staged
+        if job.publishing.has_side_table:
+            self.late = late_rows(
+                attempt.run,
+                attempt.unit,
+                output,
+                extracted_ms=attempt.clocks.now_ms(),
+                label_at=_label_at(job),
+            )
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Append converted rows, or pieces of files.
@@ -80,6 +93,17 @@ class Outputs:
         give(files, job.writing.owner, job.writing.group)
         return files
 
+    def finish_late(self) -> tuple[StagedFile, ...]:
+        """Finish and return the files of late rows, which go beside the dataset.
+
+        Raises:
+            WriteError: the file system refused, or a file could not be where it has to be.
+            ConversionError: rows do not fit each other.
+        """
+        files = () if self.late is None else self.late.finish()
+        give(files, self._attempt.job.writing.owner, self._attempt.job.writing.group)
+        return files
+
     @property
     def schema_text(self) -> str:
         """Return the schema of the rows as text, empty without a row."""
@@ -99,6 +123,8 @@ class Outputs:
             if folder.prefix:
                 self._sink.abort()
                 self.quarantine.delete()
+                if self.late is not None:
+                    self.late.abort()
                 return
             folder.filesystem.delete_file(folder.file(RESULT_NAME))
             self._sink.abort()

@@ -21,6 +21,7 @@ from dil.errors import (
 from dil.model.job import Job
 from dil.spi.audit import AuditedRequest, AuditTrail
 from dil.spi.connector import ByteSession, RequestValues, Response, RowSession
+from dil.spi.request_view import RequestView
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -149,6 +150,10 @@ class RecordedByteSession(ByteSession):
         self._session = session
         self._recorder = recorder
 
+    def describe(self, values: RequestValues) -> RequestView | None:
+        """Return what the session says of the request."""
+        return self._session.describe(values)
+
     def fetch(self, values: RequestValues) -> Response:
         """Send the request."""
         with self._recorder.recording(values) as call:
@@ -165,6 +170,10 @@ class RecordedRowSession(RowSession):
     def __init__(self, session: RowSession, recorder: Recorder) -> None:
         self._session = session
         self._recorder = recorder
+
+    def describe(self, values: RequestValues) -> RequestView | None:
+        """Return what the session says of the request."""
+        return self._session.describe(values)
 
     def read(self, values: RequestValues) -> Iterator[pa.RecordBatch]:
         """Send the request and yield its rows."""

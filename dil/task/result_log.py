@@ -50,7 +50,9 @@ class ResultLog:
             if not self._waiting:
                 self._due_at = time.monotonic() + LONGEST_S
             self._waiting.append(result)
-            self._changed.notify()
+            # Between the first one and the last there is nothing to do but to wait.
+            if len(self._waiting) in {1, MOST_UNITS}:
+                self._changed.notify()
 
     def close(self) -> None:
         """Write what is left."""

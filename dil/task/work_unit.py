@@ -8,9 +8,11 @@ from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from dil.errors import ConversionError
+from msgspec import UNSET
+
+from dil.errors import ConversionError, PluginFailureError, SourceContractError
 from dil.extraction.paging.walk import ResumeRefusedError
-from dil.model.task import Counters, RunContext, TaskReport
+from dil.model.task import Counters, Failure, RunContext, TaskReport
 from dil.model.work_unit import WorkUnit
 from dil.observe.logs import bind
 from dil.task.attempt import run_attempt
@@ -20,6 +22,9 @@ from dil.task.delivery import sent_before
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+# What the same source and the same code bring about again; a server may recover meanwhile.
+_REPEATED_ALIKE = {SourceContractError.code, PluginFailureError.code}
 
 log = logging.getLogger(__name__)
 
@@ -78,6 +83,7 @@ def repeat_attempts(
     """
     spent = Counters(seconds_waited=_wait_for_start(unit, clocks))
     report = TaskReport(unit.signature, unit.low, unit.high, 0)
+    before: Failure | None = None
     for number in range(1, run.job.running.max_retries + 2):
         with bind(job=run.job.name, run_id=run.run_id, unit=unit.signature, attempt=number):
             report = attempt(number)
@@ -86,12 +92,23 @@ def repeat_attempts(
             if report.failure is None:
                 return report
             log.warning("attempt %d failed: %s", number, report.failure.error)
-            if not report.failure.retryable:
+            # Too few rows are waited for: there may be more of them in a while.
+            is_short = report.counters.rows_read < run.job.extraction.min_records
+            is_lasting = not is_short and _is_lasting(report.failure, before)
+            if not report.failure.retryable or is_lasting:
                 return report
+            before = report.failure
         if number <= run.job.running.max_retries:
             waited = _wait_for_retry(run, number, clocks)
             spent = replace(spent, seconds_waited=spent.seconds_waited + waited)
     return report
+
+
+def _is_lasting(failure: Failure, before: Failure | None) -> bool:
+    """Return whether an attempt failed just as the one before, in a way that waiting mends not."""
+    if before is None or failure.code not in _REPEATED_ALIKE:
+        return False
+    return (failure.code, failure.error) == (before.code, before.error)
 
 
 def _wait_for_start(unit: WorkUnit, clocks: Clocks) -> float:
@@ -125,6 +142,7 @@ def _add(before: Counters, last: Counters) -> Counters:
     return replace(
         last,
         requests=before.requests + last.requests,
+        resent=before.requests_resent + last.requests_resent or UNSET,
         pages=before.pages + last.pages,
         bytes_read=before.bytes_read + last.bytes_read,
         warnings=before.warnings + last.warnings,

@@ -170,7 +170,7 @@ class SourceContract:
         """The message says what to do, and the next run reads what this one could not."""
         properties = source.fill(ROWS)
         job = trial.job({**properties, **source.gone()})
-        _check_told(job, source, SourceError)
+        _check_error(job, source, SourceError)
         assert trial.failure(job).startswith(SourceError.code)
         _check_nothing_counts(trial, job)
 
@@ -180,7 +180,7 @@ class SourceContract:
         """``AuthenticationError``: no other attempt is made, which might lock the account."""
         properties = source.fill(ROWS)
         job = trial.job({**properties, **source.refusing()}, task__maxretries="2")
-        _check_told(job, source, AuthenticationError)
+        _check_error(job, source, AuthenticationError)
         assert trial.failure(job) == AuthenticationError.code
         _check_nothing_counts(trial, job)
 
@@ -198,7 +198,7 @@ class SourceContract:
         """An answer that ends early is an error, not an end."""
         job = trial.job(source.fill(ROWS))
         source.cut(1000)
-        _check_told(job, source, SourceError)
+        _check_error(job, source, SourceError)
         assert trial.failure(job).startswith(SourceError.code)
         _check_nothing_counts(trial, job)
         source.cut(0)
@@ -280,7 +280,7 @@ def _check_nothing_counts(trial: Trial, job: Job) -> None:
     assert trial.state(job)[0] is None, "the work unit counts as done"
 
 
-def _check_told(job: Job, source: SourceHarness, kind: type[DilError]) -> None:
+def _check_error(job: Job, source: SourceHarness, kind: type[DilError]) -> None:
     """Read all and check the error, as the session raises it: in a run secrets are masked."""
     with pytest.raises(kind) as caught:
         preview_source(job, now_ms=NOW_MS, rows=_ALL)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Generator, Iterator, Mapping
+from contextlib import closing
 from pathlib import Path
 
 import pyarrow as pa
@@ -121,8 +122,9 @@ def opened(job: Job) -> tuple[ByteSession | RowSession, Generator[pa.RecordBatch
 
 
 def _batches(session: ByteSession | RowSession, job: Job, walk: Walk) -> Generator[pa.RecordBatch]:
-    for page, _ in pages_of(session, job, walk):
-        yield from page.batches
+    with closing(pages_of(session, job, walk)) as pages:
+        for page, _ in pages:
+            yield from page.batches
 
 
 def _no_wait(seconds: float) -> None:

@@ -13,6 +13,7 @@ from dil.text.zones import (
     offset_ms,
     to_local,
     to_ms,
+    zone_fix,
     zone_of_text,
 )
 
@@ -77,8 +78,8 @@ def _written(text: str, default_zone: str) -> Instant:
     if match is None:
         raise InstantError(f'"{text}" is no date, time or duration. {_FORMS}')
     day, time, fraction, zone_text = match.groups()
+    zone_name = _zone_named(text, zone_text) if zone_text else default_zone
     try:
-        zone_name = zone_of_text(zone_text) if zone_text else default_zone
         zone = find_zone(zone_name)
         local = datetime.fromisoformat(f"{day}T{time or '00:00:00'}")
         gap = gap_at(local, zone)
@@ -92,10 +93,17 @@ def _written(text: str, default_zone: str) -> Instant:
     return Instant(to_ms(local, zone) + int((fraction or "0")[:3].ljust(3, "0")), zone_name)
 
 
+def _zone_named(text: str, name: str) -> str:
+    try:
+        return zone_of_text(name)
+    except ValueError as error:
+        raise InstantError(f'"{text}": {error}. {zone_fix(name)}') from error
+
+
 def _before_now(text: str, now_ms: int, default_zone: str) -> Instant:
     days, hours, minutes, zone_text = _duration_parts(text)
     try:
-        zone = default_zone if zone_text is None else zone_of_text(zone_text)
+        zone = default_zone if zone_text is None else _zone_named(text, zone_text)
         return Instant(_counted_back(now_ms, find_zone(zone), days, hours, minutes), zone)
     except OverflowError as error:
         raise InstantError(f'"{text}" reaches back before the year 1') from error

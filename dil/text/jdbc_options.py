@@ -1,7 +1,7 @@
 """Options of JDBC URLs in the words of other drivers.
 
 What has to do with TLS is translated or refused, never dropped in silence; tuning of the Java
-driver means nothing here and is told as ignored. Sources: MySQL Connector/J 8 "Security" and
+driver means nothing here and is reported as ignored. Sources: MySQL Connector/J 8 "Security" and
 "Connection" properties, MariaDB Connector/J "TLS parameters", pgJDBC "Connection parameters".
 """
 

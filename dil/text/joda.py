@@ -5,6 +5,7 @@ Source: Joda-Time 2, DateTimeFormat; names are English.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import lru_cache
 
@@ -13,6 +14,10 @@ from dil.text.joda_tokens import Token, tokenize
 from dil.text.joda_writing import write_field
 from dil.text.zones import find_zone, to_local
 
+# Stands for a pattern where texts of ISO 8601 are meant.
+ISO = "iso"
+# Letters but the T between date and time, or an offset.
+_LITERAL_ZONE = re.compile(r"[A-SU-Za-su-z]|[+-]\d")
 _STRPTIME = {"yyyy": "%Y", "MM": "%m", "dd": "%d", "HH": "%H", "mm": "%M", "ss": "%S"}
 
 
@@ -55,6 +60,25 @@ class JodaPattern:
             write_field(token, local, zone) if token.letter else token.text
             for token in self._tokens
         )
+
+    def has_form(self, text: str) -> bool:
+        """Return whether the whole text has the pattern's form, with a real date or without."""
+        return self._reader is not None and self._reader.fullmatch(text) is not None
+
+    def agrees_with_iso(self, zone: str) -> bool:
+        """Return whether texts of ISO 8601 beside this pattern can mean nothing else in ``zone``.
+
+        Not so where days stand between years and months, where hours are missing, of twelve or not
+        the first of a time, or where an offset is literal text, such as 'Z', and the time is taken
+        for one of another zone.
+        """
+        letters = [token.letter for token in self._tokens]
+        order = "".join(each for each in letters if each in ("y", "Y", "M", "d"))
+        literals = (token.text for token in self._tokens if not token.letter)
+        names_zone = any(_LITERAL_ZONE.search(text) for text in literals)
+        time = "".join(each for each in letters if each in tuple("HhKkmsS"))
+        is_usual = order.lower() != "ydm" and "HmsS".startswith(time)
+        return is_usual and (zone == "UTC" or not names_zone)
 
     def parse(self, text: str, zone: str) -> int:
         """Return the epoch milliseconds that the whole text names, as Joda would.

@@ -8,8 +8,7 @@ from functools import lru_cache
 
 from dil.errors import SourceContractError
 from dil.model.json import JsonValue, compact
-from dil.model.path import Path, Step, Steps, is_jsonpath, number
-from dil.spi.extractor import MISSING, Missing
+from dil.model.path import MISSING, Missing, Path, Step, Steps, is_jsonpath, number
 
 
 @lru_cache(maxsize=1024)

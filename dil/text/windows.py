@@ -16,7 +16,7 @@ from typing import Protocol
 from dil.errors import PlanningError
 from dil.model.interval import Interval
 from dil.model.job import DAY_MS
-from dil.model.timelabels import LabelUnit, TimelabelSpec
+from dil.model.timelabels import EarlierSchedule, LabelUnit, TimelabelSpec
 from dil.text.cron import Cron, Level, first_instant, parse_cron
 from dil.text.instants import MINUTE_MS
 from dil.text.zones import EPOCH, MILLISECOND, find_zone, moment
@@ -101,7 +101,16 @@ class Windows(Protocol):
 
 
 def windows_of(spec: TimelabelSpec) -> Windows:
-    """Return the windows of a schedule, an interval or a unit."""
+    """Return the windows of a schedule, an interval or a unit, and of what was before it."""
+    last = _windows(spec)
+    if not spec.earlier:
+        return last
+    return ChangedWindows(
+        tuple(each.until for each in spec.earlier), (*map(_windows, spec.earlier), last)
+    )
+
+
+def _windows(spec: TimelabelSpec | EarlierSchedule) -> Windows:
     if spec.every_ms:
         return IntervalWindows(spec.every_ms)
     schedule = spec.schedule if spec.unit is None else _UNITS[spec.unit]
@@ -124,6 +133,37 @@ class IntervalWindows:
     def of_run(self, now_ms: int) -> Interval:
         """Return the last window that is over."""
         return self.at(now_ms - self.length_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedWindows:
+    """Windows of one schedule after the other (2.13): ``ends`` are where all but the last end.
+
+    The first window after a change begins where the last one before it ended, so that windows
+    follow each other across changes, too.
+    """
+
+    ends: Sequence[int]
+    parts: Sequence[Windows]
+
+    def at(self, ms: int) -> Interval:
+        """Return the window that an instant lies in."""
+        place = bisect_right(self.ends, ms)
+        window = self.parts[place].at(ms)
+        low, high = window.low, window.high
+        if place > 0:
+            low = max(low, self.ends[place - 1])
+        if place < len(self.ends):
+            high = min(high, self.ends[place])
+        return Interval(low, high)
+
+    def of_run(self, now_ms: int) -> Interval:
+        """Return the window that the latest fire at or before now loads.
+
+        Until the present schedule has fired for its first window it is the last one before it.
+        """
+        end = self.parts[-1].of_run(now_ms).high
+        return self.at(max(end, self.ends[-1]) - 1)
 
 
 @dataclass(frozen=True, slots=True)

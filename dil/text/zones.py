@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from functools import lru_cache
-from zoneinfo import ZoneInfo
+from zoneinfo import ZoneInfo, available_timezones
+
+from dil.model.suggestions import ZONE_FIX, nearest_word
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 LOCAL_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - local times are naive on purpose
@@ -51,6 +53,17 @@ def find_zone(name: str) -> tzinfo:
     raise ValueError(f'unknown time zone "{name}"')
 
 
+def zone_fix(name: str) -> str:
+    """Return what to write in place of an unknown zone: the nearest region id, if one is near."""
+    regions = available_timezones()
+    near = nearest_word(name.strip().replace(" ", "_"), regions)
+    if not near:  # a city alone
+        cities = {each.rpartition("/")[2]: each for each in sorted(regions, reverse=True)}
+        near = cities.get(nearest_word(name.strip().replace(" ", "_"), cities), "")
+    hint = f'Did you mean "{near}"? ' if near else ""
+    return f"{hint}{ZONE_FIX}"
+
+
 def zone_of_text(name: str) -> str:
     """Return the zone that a name in a watermark means, in a form ``find_zone`` accepts.
 
@@ -82,10 +95,26 @@ def to_local(ms: int, zone: tzinfo) -> datetime:
         raise ValueError(f"{ms} ms is outside the years 1 to 9999") from error
 
 
+def iso(ms: int | None) -> str | None:
+    """Return an instant in epoch milliseconds as ISO 8601 in UTC, None for none of the calendar.
+
+    >>> iso(1_500)
+    '1970-01-01T00:00:01.500Z'
+    """
+    if ms is None:
+        return None
+    try:
+        local = to_local(ms, UTC)
+    except ValueError:
+        return None
+    fine = "milliseconds" if local.microsecond else "seconds"
+    return f"{local.replace(tzinfo=None).isoformat(timespec=fine)}Z"
+
+
 def moment(ms: int, zone: tzinfo) -> str:
     """Return an instant in epoch milliseconds as local time with offset, no finer than needed.
 
-    Outside the years 1 to 9999 it is told as its number.
+    Outside the years 1 to 9999 it is shown as its number.
 
     >>> moment(1_000, find_zone("+05:30"))
     '1970-01-01 05:30:01+05:30'

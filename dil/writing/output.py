@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -16,6 +17,9 @@ from dil.writing.rolling import OutputFolder
 from dil.writing.row_labels import RowLabels
 from dil.writing.staging import StagedWriter
 from dil.writing.system_columns import RUN_ID, SIGNATURE, TIMELABEL, SystemColumns
+
+if TYPE_CHECKING:
+    from dil.writing.late_rows import LateRows
 
 
 class OutputWriter:
@@ -86,10 +90,7 @@ def output_writer(
     labels = None if label_at is None else _row_labels(job, unit, label_at)
     if not names and not fields and labels is None:
         return None
-    system = None
-    if names:
-        texts = {RUN_ID: run.run_id, SIGNATURE: unit.signature, TIMELABEL: unit.timelabel or ""}
-        system = SystemColumns(names, texts, extracted_ms)
+    system = _system_columns(run, unit, extracted_ms)
     if not fields and labels is None:
         return OutputWriter(writer, system, None)
     is_by_label = job.publishing.layout is Layout.TIMELABEL
@@ -101,6 +102,28 @@ def output_writer(
         most_open=job.writing.most_open_files,
     )
     return OutputWriter(PartitionedWriter(output, by), system, labels)
+
+
+def late_rows(
+    run: RunContext,
+    unit: WorkUnit,
+    output: OutputFolder,
+    *,
+    extracted_ms: int,
+    label_at: Callable[[int], str] | None,
+) -> LateRows:
+    """Return what writes the late rows of an attempt; arguments as for ``output_writer``."""
+    from dil.writing.late_rows import LateRows  # few jobs have them
+
+    return LateRows(output, run, unit, _system_columns(run, unit, extracted_ms), label_at)
+
+
+def _system_columns(run: RunContext, unit: WorkUnit, extracted_ms: int) -> SystemColumns | None:
+    names = run.job.writing.system_columns
+    if not names:
+        return None
+    texts = {RUN_ID: run.run_id, SIGNATURE: unit.signature, TIMELABEL: unit.timelabel or ""}
+    return SystemColumns(names, texts, extracted_ms)
 
 
 def _row_labels(job: Job, unit: WorkUnit, label_at: Callable[[int], str]) -> RowLabels | None:

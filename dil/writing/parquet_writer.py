@@ -18,6 +18,8 @@ _BUFFER_BYTES = 64 * 1024 * 1024
 # Batches of fewer rows are put together by so many: each one alone costs more than its rows.
 _FEW_ROWS = 1024
 _FEW_BATCHES = 128
+# To look for columns that repeat their values takes longer than to write fewer rows than that.
+_LEAST_WITH_DICTIONARIES = 64
 
 
 class ParquetFileWriter(FileWriter):
@@ -67,18 +69,22 @@ class ParquetFileWriter(FileWriter):
 
     def _put_together(self) -> None:
         if self._few:
-            self._held.append(pa.concat_batches(self._few))
+            is_one = len(self._few) == 1
+            self._held.append(self._few[0] if is_one else pa.concat_batches(self._few))
             self._few = []
 
     def _write_row_group(self) -> pq.ParquetWriter:
         self._put_together()
         table = pa.Table.from_batches(self._held, schema=self._physical)
         if self._writer is None:
+            has_few = table.num_rows < _LEAST_WITH_DICTIONARIES
             self._writer = pq.ParquetWriter(
                 self.sink,
                 self._physical,
                 compression=_CODECS[self.spec.codec.upper()],
-                use_dictionary=dictionary_columns(table, self.spec.row_group_rows),
+                use_dictionary=[]
+                if has_few
+                else dictionary_columns(table, self.spec.row_group_rows),
             )
         if table.num_rows:
             self._writer.write_table(table, row_group_size=table.num_rows)

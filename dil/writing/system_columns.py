@@ -39,7 +39,7 @@ class SystemColumns:
         Raises:
             ConversionError: the source has a column of such a name, with values in it.
         """
-        batch = self._without_own(batch)
+        batch = without_own(batch, self._names, "is one of ms.output.system.columns")
         arrays, fields = [], []
         for name in self._names:
             values = self._values(name, batch.num_rows, labels)
@@ -56,18 +56,22 @@ class SystemColumns:
             return labels
         return pa.repeat(pa.scalar(self._texts[name], pa.string()), rows)
 
-    def _without_own(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Take away columns of these names that a schema contract filled with null.
 
-        The dataset's recorded schema has them, the source has not.
-        """
-        own = [name for name in batch.schema.names if name.lower() in self._names]
-        for name in own:
-            column = batch.column(name)
-            if column.null_count < len(column):
-                raise ConversionError(
-                    f'the source has a column "{name}", which is one of ms.output.system.columns',
-                    "Leave it out of ms.output.system.columns, or rename the source's column with"
-                    " ms.schema.cleansing.",
-                )
-        return batch.drop_columns(own) if own else batch
+def without_own(batch: pa.RecordBatch, names: Sequence[str], whose: str) -> pa.RecordBatch:
+    """Take away columns of these names, all lower case, that a schema contract filled with null.
+
+    The dataset's recorded schema has them, the source has not.
+
+    Raises:
+        ConversionError: the source has such a column with values in it; ``whose`` says why it may
+            not, going on after "which".
+    """
+    own = [name for name in batch.schema.names if name.lower() in names]
+    for name in own:
+        column = batch.column(name)
+        if column.null_count < len(column):
+            raise ConversionError(
+                f'the source has a column "{name}", which {whose}',
+                "Leave it out there, or rename the source's column with ms.schema.cleansing.",
+            )
+    return batch.drop_columns(own) if own else batch

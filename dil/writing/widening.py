@@ -13,7 +13,8 @@ import pyarrow.compute as pc
 from dil.errors import ConversionError
 from dil.model.arrow import TYPE_KEY
 from dil.model.exact_decimals import exact_cast
-from dil.model.widening import widened_word, wider_flat
+from dil.model.number_texts import texts_of_numbers
+from dil.model.widening import is_number, widened_word, wider_flat
 from dil.writing.nested import items_of, rebuild_batch
 
 
@@ -181,6 +182,8 @@ def _union(a: pa.DataType, b: pa.DataType) -> pa.DataType:
 def _widen_values(array: pa.Array, target: pa.DataType) -> pa.Array:
     if pa.types.is_map(array.type) and pa.types.is_struct(target):
         return _members(array, target)
+    if pa.types.is_string(target) and is_number(array.type):
+        return texts_of_numbers(array)
     return exact_cast(array, target)
 
 

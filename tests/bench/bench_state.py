@@ -1,4 +1,4 @@
-"""What state costs when there is much of it: plan and commit beside a million work units.
+"""What state costs when there is much of it: plan, commit, gaps beside a million work units.
 
     python tests/bench/bench_state.py [rounds]
 
@@ -9,6 +9,7 @@ CPU time to it. Stores are made by direct inserts, which is not measured.
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import sys
 import tempfile
@@ -24,11 +25,14 @@ from dil.model.dataset import Commit, RunWork, WorkUnitOutcome
 from dil.model.job import PlanningSpec, StateSpec, TableType
 from dil.model.work_unit import Plan
 from dil.planning import plan
+from dil.planning.gaps import gaps
+from dil.planning.partitions import watermark_range
 from dil.planning.unit_history import Unit
 from dil.state import open_store
 from dil.state.blocks.canonical import key_hash
 from dil.state.databases import sql
 from dil.state.derived.planning import plan_query
+from dil.text.zones import EPOCH, MILLISECOND
 from tests.bench.processes import measure
 from tests.jobs import DAY_MS, DIL, write_job
 from tests.unit.state.derived_store import Store, counting
@@ -101,6 +105,34 @@ def _million_units(folder: Path, rounds: int) -> Iterator[Figure]:
         name = f"commit of 1 in {UNITS * PARTITIONS:,}, to the disk"
         yield _best(name, 5, 4 * rounds, committed)
 
+        def looked() -> None:
+            window = watermark_range(SPEC, now_ms=NOW)
+            assert len(gaps(SPEC, window, store.unit_stretches(), now_ms=NOW)) == UNITS
+
+        yield _best(f"gaps of {UNITS * PARTITIONS:,} units", 2000, rounds, looked)
+    yield _gaps_command(folder, rounds, "read but for the due ones")
+    with closing(sqlite3.connect(folder / "state.db")) as connection, connection:
+        connection.execute(
+            "UPDATE work_unit SET status = 'FAILED', high = NULL WHERE low / ? % 10 = 0", (DAY_MS,)
+        )
+    yield _gaps_command(folder, rounds, "each tenth day failed")
+
+
+def _gaps_command(folder: Path, rounds: int, note: str) -> Figure:
+    """Measure ``dil state gaps --json`` as a whole process, on the store in the folder."""
+    units = [json.loads(unit) for unit in SPEC.units or ()]
+    watermarks = [
+        {"name": SPEC.datetime_name, "type": "datetime", "range": {"from": SPEC.start, "to": "-"}},
+        {"name": SPEC.unit_name, "type": "unit", "units": units},
+    ]
+    changes = {"ms__watermark": json.dumps(watermarks), "state__store__dir": str(folder)}
+    job = write_job(folder / "job", "http://127.0.0.1:9", **changes)
+    now = EPOCH + NOW * MILLISECOND
+    return _of_command(
+        "dil state gaps --json, whole process", 2000, rounds,
+        ["state", "gaps", str(job), "--json", "--now", now.isoformat()], note,
+    )  # fmt: skip
+
 
 def _outcome(unit: Unit, index: int, *, ok: bool = True) -> WorkUnitOutcome:
     low = FIRST + index * DAY_MS
@@ -135,8 +167,8 @@ def _insert_units(path: Path) -> None:
 
 def _ends() -> Iterator[tuple[Unit, int]]:
     """Yield each unit with the number of partitions that it has read."""
-    for number, json in enumerate(SPEC.units or ()):
-        unit = Unit.of(json, SPEC.unit_name, SPEC.datetime_name)
+    for number, text in enumerate(SPEC.units or ()):
+        unit = Unit.of(text, SPEC.unit_name, SPEC.datetime_name)
         yield unit, PARTITIONS + (number < UNITS - DUE)
 
 
@@ -178,15 +210,21 @@ def _million_blocks(folder: Path, rounds: int) -> Figure:
 
 def _whole_command(folder: Path, rounds: int) -> Figure:
     job = write_job(folder, "http://127.0.0.1:9")
-    usages = [
-        measure([*DIL, "plan", str(job), "--now", "2020-01-05T00:00:00Z"]) for _ in range(rounds)
-    ]
+    arguments = ["plan", str(job), "--now", "2020-01-05T00:00:00Z"]
+    return _of_command("dil plan, a small job, whole process", 500, rounds, arguments)
+
+
+def _of_command(
+    name: str, goal: float, rounds: int, arguments: list[str], note: str = ""
+) -> Figure:
+    usages = [measure([*DIL, *arguments]) for _ in range(rounds)]
     for usage in usages:
         if usage.exit_code:
-            raise SystemExit(f"dil plan failed:\n{usage.stdout}\n{usage.stderr}")
+            raise SystemExit(f"dil {arguments[0]} failed:\n{usage.stdout}\n{usage.stderr}")
     wall = min(usage.wall_s for usage in usages) * 1000
-    return Figure("dil plan, a small job, whole process", 500, wall,
-                  min(usage.cpu_s for usage in usages) * 1000)  # fmt: skip
+    cpu = min(usage.cpu_s for usage in usages) * 1000
+    peak = max(usage.root_peak_kb for usage in usages) / 1024
+    return Figure(name, goal, wall, cpu, f"{note}{', ' if note else ''}{peak:.0f} MB")
 
 
 def _best(name: str, goal: float, rounds: int, act: Callable[[], object]) -> Figure:

@@ -1,8 +1,9 @@
 """Many small work units: units x days of ten rows each, beside a plain loop over the same requests.
 
-    python tests/bench/bench_tiny_units.py [work units ...]
+    python tests/bench/bench_tiny_units.py [--shared] [work units ...]
 
-Each work unit is one request on loopback and one Parquet file. The plain loop has requests,
+Each work unit is one request on loopback and one Parquet file; with ``--shared`` the work units of
+a run share files (ms.output.file.per.work.unit=false). The plain loop has requests,
 msgspec and pyarrow, four threads with a session each, and neither fsync nor state. Whole processes,
 one after the other, so Spark's start counts for dil; it is measured by itself, too. The driver's
 memory is the peak of the process that plans and publishes.
@@ -48,7 +49,7 @@ with ThreadPoolExecutor(4) as threads:
 """
 
 
-def main(counts: list[int]) -> None:
+def main(counts: list[int], *, is_shared: bool) -> None:
     """Measure and print."""
     with tempfile.TemporaryDirectory() as temporary, json_server() as url:
         folder = Path(temporary)
@@ -57,10 +58,13 @@ def main(counts: list[int]) -> None:
         before: tuple[int, Usage] | None = None
         for units in counts:
             loop = _loop(folder / f"loop-{units}", f"{url}/pages/1", units)
-            ours = _ours(folder / f"dil-{units}", f"{url}/pages/1", units)
+            ours, files = _ours(
+                folder / f"dil-{units}", f"{url}/pages/1", units, is_shared=is_shared
+            )
             print(
-                f"{units:,} work units: dil {ours.wall_s:.1f} s, {ours.cpu_s:.1f} CPU s, driver"
-                f" {_peak_mb(ours):.0f} MB; loop {loop.wall_s:.1f} s, {loop.cpu_s:.1f} CPU s;"
+                f"{units:,} work units, {files:,} files: dil {ours.wall_s:.1f} s,"
+                f" {ours.cpu_s:.1f} CPU s, driver {_peak_mb(ours):.0f} MB; loop"
+                f" {loop.wall_s:.1f} s, {loop.cpu_s:.1f} CPU s;"
                 f" {ours.wall_s / loop.wall_s:.1f} times the loop,"
                 f" {(ours.wall_s - start.wall_s) / loop.wall_s:.1f} without Spark's start"
             )
@@ -87,7 +91,8 @@ def _loop(folder: Path, url: str, units: int) -> Usage:
     return usage
 
 
-def _ours(folder: Path, uri: str, units: int) -> Usage:
+def _ours(folder: Path, uri: str, units: int, *, is_shared: bool) -> tuple[Usage, int]:
+    """Return what a run took, and how many files it made."""
     days = min(units, DAYS)
     names = ",".join(f"u{number}" for number in range(units // days))
     window = {"from": "2020-01-01", "to": "P0D"}
@@ -107,14 +112,16 @@ def _ours(folder: Path, uri: str, units: int) -> Usage:
         ms__session__key__field="",
         ms__output__schema=json.dumps(output_schema()),
         ms__work__unit__parallelism__max="-1",
+        ms__output__file__per__work__unit="false" if is_shared else "true",
     )
     now = f"{date(2020, 1, 1) + timedelta(days)}T00:00:00Z"
     usage = measure([*DIL, "run", str(job), "--now", now, "--json"])
     if usage.exit_code or json.loads(usage.stdout)["rows"] != units * ROWS:
         raise SystemExit(f"dil run failed:\n{usage.stdout}\n{usage.stderr}")
-    if len(visible_files(folder)) != units:
-        raise SystemExit(f"{len(visible_files(folder))} files of {units} work units")
-    return usage
+    files = len(visible_files(folder))
+    if not is_shared and files != units:
+        raise SystemExit(f"{files} files of {units} work units")
+    return usage, files
 
 
 def _peak_mb(usage: Usage) -> float:
@@ -122,4 +129,5 @@ def _peak_mb(usage: Usage) -> float:
 
 
 if __name__ == "__main__":
-    main([int(text) for text in sys.argv[1:]] or list(COUNTS))
+    words = [word for word in sys.argv[1:] if word != "--shared"]
+    main(list(map(int, words)) or list(COUNTS), is_shared="--shared" in sys.argv)

@@ -12,8 +12,17 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 
 from dil.model.database_address import DatabaseAddress
-from dil.model.dataset import Commit, Move, PublishedFile, RunRecord, RunWork, WorkUnitOutcome
+from dil.model.dataset import (
+    Commit,
+    Lease,
+    Move,
+    PublishedFile,
+    RunRecord,
+    RunWork,
+    WorkUnitOutcome,
+)
 from dil.model.job import StateSpec
+from dil.model.json import JsonObject
 from dil.model.secret import Secret
 from dil.spi.state_store import StateStore
 from dil.state import open_store
@@ -144,6 +153,14 @@ def file(name: str, *, day: int = 0, rows: int = 10, run: str = "r1") -> Publish
 
 
 _OF_RUN = frozenset(field.name for field in fields(RunWork))
+
+
+def committed(store: StateStore, lease: Lease, commit: Commit) -> JsonObject:
+    """Commit what has a block, and return that."""
+    sequence, block = store.commit(lease, commit), store.head()
+    assert block is not None
+    assert block["sequenceNumber"] == sequence
+    return block
 
 
 def commit_of(run: str, *outcomes: WorkUnitOutcome, **changes: object) -> Commit:

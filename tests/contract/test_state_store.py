@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from dil.errors import LeaseHeldError, LeaseLostError, StateError
+from dil.errors import CommitConflictError, LeaseHeldError, LeaseLostError, StateError
 from dil.model.dataset import Intent
 from dil.spi.state_store import StateStore
 from dil.state.blocks.verification import verify_chain
@@ -203,6 +203,14 @@ def test_ending_a_run_that_was_never_begun_is_an_error(store: StateStore) -> Non
         store.end_run(lease, "r1", "success", rows=0, files=0)
 
 
+def test_a_run_that_is_begun_again_starts_over(store: StateStore) -> None:
+    lease = store.acquire_lease("r1", lease_s=60)
+    store.begin_run(lease, run_record("r1"))
+    again = run_record("r1", policy="successful", staging_dir="/elsewhere")
+    store.begin_run(lease, again)
+    assert store.unfinished_runs() == [again]
+
+
 # Intent
 
 
@@ -246,6 +254,29 @@ def test_a_second_intent_or_a_commit_of_another_run_waits_for_the_first(
     with pytest.raises(StateError):
         store.commit(lease, commit_of("r2", outcome(1)))
     assert store.pending_intent() == intent
+
+
+def test_a_run_that_is_committed_has_no_intent_any_more(store: StateStore) -> None:
+    lease = store.acquire_lease("r1", lease_s=60)
+    commit = commit_of("r1", outcome(0))
+    store.commit(lease, commit)
+    with pytest.raises(CommitConflictError):
+        store.record_intent(lease, Intent(commit, lease.token, "/data", 0))
+    assert store.pending_intent() is None
+
+
+def test_an_intent_takes_the_place_of_one_of_the_same_run_alone(store: StateStore) -> None:
+    lease = store.acquire_lease("r1", lease_s=60)
+    whole = Intent(commit_of("r1", outcome(0), outcome(1)), lease.token, "/data", 0)
+    rest = replace(whole, commit=commit_of("r1", outcome(0)))
+    with pytest.raises(StateError, match="no publish to finish"):
+        store.replace_intent(lease, rest)
+    store.record_intent(lease, whole)
+    with pytest.raises(StateError, match="no publish to finish"):
+        store.replace_intent(lease, replace(rest, commit=commit_of("r2", outcome(0))))
+    assert store.pending_intent() == whole
+    store.replace_intent(lease, rest)
+    assert store.pending_intent() == rest
 
 
 def test_an_impossible_success_is_refused_before_the_intent(store: StateStore) -> None:

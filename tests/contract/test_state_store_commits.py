@@ -16,6 +16,7 @@ from tests.contract.state_stores import (
     START,
     Place,
     commit_of,
+    committed,
     file,
     moves,
     outcome,
@@ -27,7 +28,8 @@ from tests.contract.state_stores import (
 
 def test_the_first_commit_writes_seed_config_schema_and_data(store: StateStore) -> None:
     lease = store.acquire_lease("r1", lease_s=60)
-    block = store.commit(
+    block = committed(
+        store,
         lease,
         commit_of("r1", outcome(0), moves=moves(file("a"), file("b", rows=5)), schema="s1"),
     )
@@ -94,11 +96,11 @@ def test_config_and_schema_blocks_are_written_only_when_they_change(store: State
 def test_offsets_watermark_and_state_carry_over_commits_without_data(store: StateStore) -> None:
     lease = store.acquire_lease("r1", lease_s=60)
     store.commit(lease, commit_of("r1", outcome(0), moves=moves(file("a")), schema="s"))
-    failed = store.commit(lease, commit_of("r2", outcome(1, ok=False)))
+    failed = committed(store, lease, commit_of("r2", outcome(1, ok=False)))
     assert failed["event"]["newData"] is None
     assert failed["event"]["prevOffset"] == 9
     assert failed["event"]["newWatermark"] == "2024-01-02T00:00:00.000Z"
-    again = store.commit(lease, commit_of("r3", outcome(1), moves=moves(file("b")), schema="s"))
+    again = committed(store, lease, commit_of("r3", outcome(1), moves=moves(file("b")), schema="s"))
     assert again["event"]["prevOffset"] == 9
     assert again["event"]["newData"]["offsetInterval"] == {"start": 10, "end": 19}
     assert again["event"]["newWatermark"] == "2024-01-03T00:00:00.000Z"
@@ -107,7 +109,7 @@ def test_offsets_watermark_and_state_carry_over_commits_without_data(store: Stat
 def test_source_state_tells_counts_marks_and_the_change_alone(store: StateStore) -> None:
     lease = store.acquire_lease("r1", lease_s=60)
     store.commit(lease, commit_of("r1", *(outcome(day) for day in range(5))))
-    block = store.commit(lease, commit_of("r2", outcome(5, ok=False, attempts=3)))
+    block = committed(store, lease, commit_of("r2", outcome(5, ok=False, attempts=3)))
     state = block["event"]["newSourceState"]
     assert state["sourceName"] == "dil/orders"
     assert state["kind"] == "dil/work-units+v1"
@@ -136,7 +138,7 @@ def test_committing_a_run_twice_changes_nothing(store: StateStore, place: Place)
     with place.open() as other:
         assert other.commit(lease, commit) == first
     assert store.commit(lease, commit_of("r1", outcome(7))) == first
-    assert store.head() == first
+    assert first == store.head()["sequenceNumber"]
     assert list(store.unit_states()) == [
         UnitState(signature(0), START, START + DAY, "COMMITTED", 1)
     ]
@@ -146,7 +148,7 @@ def test_a_commit_that_changes_nothing_writes_no_block_but_drops_the_intent(
     store: StateStore,
 ) -> None:
     lease = store.acquire_lease("r1", lease_s=60)
-    head = store.commit(lease, commit_of("r1", outcome(0)))
+    head = committed(store, lease, commit_of("r1", outcome(0)))
     nothing = commit_of("r2", config_digest="other")
     store.record_intent(lease, Intent(nothing, lease.token, "/data", 1))
     assert store.commit(lease, nothing) is None
@@ -156,13 +158,13 @@ def test_a_commit_that_changes_nothing_writes_no_block_but_drops_the_intent(
 
 def test_a_success_that_is_repeated_without_data_writes_no_block(store: StateStore) -> None:
     lease = store.acquire_lease("r1", lease_s=60)
-    head = store.commit(lease, commit_of("r1", outcome(0), moves=moves(file("a"))))
+    head = committed(store, lease, commit_of("r1", outcome(0), moves=moves(file("a"))))
     assert store.commit(lease, commit_of("r2", outcome(0))) is None
     assert store.head() == head
 
-    failed = store.commit(lease, commit_of("r3", replace(outcome(0), high=None)))
+    failed = committed(store, lease, commit_of("r3", replace(outcome(0), high=None)))
     assert failed is not None
-    again = store.commit(lease, commit_of("r4", outcome(0)))
+    again = committed(store, lease, commit_of("r4", outcome(0)))
     assert again is not None
     assert [each.attempts for each in store.unit_states()] == [3]
 
@@ -192,7 +194,7 @@ def test_a_commit_of_other_work_units_goes_behind_what_was_committed_since(
     store.history()
     with place.open() as other:
         other.commit(lease, commit_of("r1", outcome(0), moves=moves(file("a")), schema="s"))
-    block = store.commit(lease, commit_of("r2", outcome(1), moves=moves(file("b")), schema="s"))
+    block = committed(store, lease, commit_of("r2", outcome(1), moves=moves(file("b")), schema="s"))
     assert block["event"]["newData"]["offsetInterval"] == {"start": 20, "end": 29}
     assert verify_chain(store).problems == ()
 
@@ -207,7 +209,7 @@ def test_a_recorded_intent_is_committed_whatever_the_head_is(
     with place.open() as other:
         other.history()
         assert other.commit(lease, commit) is not None
-    assert store.commit(lease, commit) == store.head()
+    assert store.commit(lease, commit) == store.head()["sequenceNumber"]
 
 
 def test_removed_files_are_named_with_their_offsets_and_are_expected_no_more(
@@ -216,8 +218,8 @@ def test_removed_files_are_named_with_their_offsets_and_are_expected_no_more(
     lease = store.acquire_lease("r1", lease_s=60)
     one, two, three = file("a", day=0), file("b", day=1, rows=3), file("c", day=1, run="r2")
     store.commit(lease, commit_of("r1", outcome(0), moves=moves(one, two), schema="s"))
-    block = store.commit(
-        lease, commit_of("r2", outcome(1), moves=moves(three), removes=(two,), schema="s")
+    block = committed(
+        store, lease, commit_of("r2", outcome(1), moves=moves(three), removes=(two,), schema="s")
     )
     assert block["event"]["newData"]["removes"] == [
         {
@@ -236,13 +238,15 @@ def test_removed_files_are_named_with_their_offsets_and_are_expected_no_more(
 def test_a_replace_that_leaves_no_row_still_tells_what_it_took_away(store: StateStore) -> None:
     lease = store.acquire_lease("r1", lease_s=60)
     store.commit(lease, commit_of("r1", outcome(0), moves=moves(file("a")), schema="s"))
-    block = store.commit(lease, commit_of("r2", outcome(0), removes=(file("a"),)))
+    block = committed(store, lease, commit_of("r2", outcome(0), removes=(file("a"),)))
     new_data = block["event"]["newData"]
     assert new_data["offsetInterval"] is None
     assert new_data["parts"] == []
     assert [part["start"] for part in new_data["removes"]] == [0]
-    after = store.commit(
-        lease, commit_of("r3", outcome(1), moves=moves(file("z"), file("y", rows=0)), schema="s")
+    after = committed(
+        store,
+        lease,
+        commit_of("r3", outcome(1), moves=moves(file("z"), file("y", rows=0)), schema="s"),
     )
     assert after["event"]["newData"]["offsetInterval"] == {"start": 10, "end": 19}
     assert store.last_rows() == 10
@@ -264,7 +268,8 @@ def test_without_watermarks_only_runs_are_kept(store: StateStore) -> None:
 def test_the_chain_begins_when_watermarks_are_turned_on(store: StateStore) -> None:
     lease = store.acquire_lease("r1", lease_s=60)
     store.commit(lease, commit_of("r1", moves=moves(file("a")), watermarks=False))
-    block = store.commit(
+    block = committed(
+        store,
         lease,
         commit_of("r2", outcome(0), moves=moves(file("b")), removes=(file("a"),), schema="s"),
     )
@@ -289,7 +294,8 @@ def test_the_watermark_stops_at_the_first_open_work_unit_and_never_moves_back(
     lease = store.acquire_lease("r1", lease_s=60)
 
     def watermark(run: str, *outcomes: WorkUnitOutcome, **changes: object) -> str:
-        return store.commit(lease, commit_of(run, *outcomes, **changes))["event"]["newWatermark"]
+        block = committed(store, lease, commit_of(run, *outcomes, **changes))
+        return block["event"]["newWatermark"]
 
     assert watermark("r1", outcome(0), outcome(1, ok=False), outcome(2)).startswith("2024-01-02")
     assert watermark("r2", outcome(1)).startswith("2024-01-04")
@@ -302,14 +308,14 @@ def test_a_partition_that_ends_in_the_future_does_not_carry_the_watermark_there(
     store: StateStore,
 ) -> None:
     lease = store.acquire_lease("r1", lease_s=60)
-    block = store.commit(lease, commit_of("r1", outcome(0, days=4000)))
+    block = committed(store, lease, commit_of("r1", outcome(0, days=4000)))
     assert block["event"]["newWatermark"] == "2025-02-04T00:00:00.000Z"
 
 
 def test_system_time_never_runs_backwards(store: StateStore) -> None:
     lease = store.acquire_lease("r1", lease_s=60)
-    first = store.commit(lease, commit_of("r1", outcome(0)))
-    second = store.commit(lease, commit_of("r2", outcome(1), system_time=NOW - DAY))
+    first = committed(store, lease, commit_of("r1", outcome(0)))
+    second = committed(store, lease, commit_of("r2", outcome(1), system_time=NOW - DAY))
     assert second["systemTime"] == first["systemTime"] == "2025-02-04T00:00:00.000000Z"
 
 
@@ -447,7 +453,9 @@ def test_history_with_skipped_work_units_equals_a_scan(store: StateStore) -> Non
 def test_skipped_work_units_are_recorded_covered_and_never_open(store: StateStore) -> None:
     lease = store.acquire_lease("r1", lease_s=60)
     store.commit(lease, commit_of("r1", outcome(0)))
-    block = store.commit(lease, commit_of("r2", outcome(3), skipped=(_left_out(1), _left_out(2))))
+    block = committed(
+        store, lease, commit_of("r2", outcome(3), skipped=(_left_out(1), _left_out(2)))
+    )
     key, history = outcome(0).unit_key, store.history()
 
     assert block["event"]["newWatermark"] == "2024-01-05T00:00:00.000Z"
@@ -492,3 +500,22 @@ def test_an_intent_that_skips_is_finished_by_anyone(store: StateStore, place: Pl
 
 def test_a_store_without_work_units_has_no_lowest(store: StateStore) -> None:
     assert store.history().lowest() is None
+
+
+def test_checkpoints_of_a_commit_are_set_with_it_once(store: StateStore) -> None:
+    lease = store.acquire_lease("r1", lease_s=60)
+    store.change_checkpoint(lease, "event_time", {"kept": "x", "watermark": 1})
+    commit = replace(
+        commit_of("r1", outcome(0), moves=moves(file("a"))),
+        checkpoints={"event_time": {"watermark": 2}, "lateness": {"rows": 7}},
+    )
+    store.record_intent(lease, Intent(commit, lease.token, "/data", 0))
+    assert store.checkpoint("event_time")["watermark"] == 1
+    pending = store.pending_intent()
+    assert pending is not None
+    store.commit(lease, pending.commit)
+    assert store.checkpoint("event_time") == {"kept": "x", "watermark": 2}
+    assert store.checkpoint("lateness") == {"rows": 7}
+    store.change_checkpoint(lease, "event_time", {"watermark": 3})
+    store.commit(lease, pending.commit)
+    assert store.checkpoint("event_time")["watermark"] == 3

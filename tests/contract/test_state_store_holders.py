@@ -42,3 +42,29 @@ def test_a_file_stays_own_when_the_row_of_its_run_is_pruned(store: StateStore) -
 
     assert [run.run_id for run in store.runs()] == ["r2"]
     assert store.own_files([old, gone]) == {old.uri}
+
+
+def test_live_files_are_found_by_the_block_that_brought_them(store: StateStore) -> None:
+    """Also where one left and came again, and where a block took files away alone."""
+    first, second, third = (file(name, day=day) for day, name in enumerate("abc"))
+    assert set(store.live_uris(until=0)) == set()
+    lease = store.acquire_lease("r", lease_s=60)
+    blocks = [
+        store.commit(lease, commit_of(run, outcome(day), moves=moves(*new), removes=gone))
+        for day, (run, new, gone) in enumerate(
+            [
+                ("r1", (first, second), ()),
+                ("r2", (), (first,)),
+                ("r3", (third,), ()),
+                ("r4", (first,), ()),
+            ]
+        )
+    ]
+
+    found = [{*store.live_uris(until=block)} for block in blocks]
+
+    old = {second.uri}
+    assert found == [old, old, {*old, third.uri}, {*old, third.uri, first.uri}]
+    assert set(store.live_uris()) == found[-1]
+    assert set(store.live_uris(until=0)) == set(), "the seed brought none"
+    assert found == [{*StateStore.live_uris(store, until=block)} for block in blocks]

@@ -11,6 +11,7 @@ from tests.contract.state_stores import (
     START,
     Place,
     commit_of,
+    committed,
     file,
     moves,
     outcome,
@@ -106,7 +107,7 @@ def test_texts_come_back_as_they_were(place: Place) -> None:
     with place.open() as store:
         assert store.recorded_shape() == text
         assert store.pending_intent() == intent
-        block = store.commit(lease, commit)
+        block = committed(store, lease, commit)
         assert block["event"]["newData"]["parts"][0]["path"] == published.uri
         assert verify_chain(store).problems == ()
 

@@ -59,10 +59,27 @@ def test_documents_of_runs_without_a_row_go_with_the_rest(store: StateStore) -> 
     begin(store, "a", "b")
     lease = store.acquire_lease("r", lease_s=60)
     for name in ("a", "b", "without a row"):
-        store.keep_run_detail(lease, name, "report", {"run": name})
+        store.keep_run_details(lease, name, {"report": {"run": name}})
     store.release_lease(lease)
 
     prune(store, NOW)
     assert store.run_detail("without a row", "report") is None
     assert store.run_detail("a", "report") == {"run": "a"}
     assert store.run_detail("b", "report") == {"run": "b"}
+
+
+def test_documents_of_a_kind_come_newest_run_first_and_go_with_its_row(store: StateStore) -> None:
+    begin(store, "a", "b", "c")
+    lease = store.acquire_lease("r", lease_s=60)
+    for name in ("b", "c", "a", "without a row"):
+        store.keep_run_details(lease, name, {"outcome": {"run": name}, "report": {}})
+    store.keep_run_details(lease, "b", {"outcome": {"run": "b again"}})
+    store.release_lease(lease)
+
+    found = [(run_id, document["run"]) for run_id, document in store.run_details("outcome")]
+    assert found == [("c", "c"), ("b", "b again"), ("a", "a")]
+    assert [run_id for run_id, _ in store.run_details("report", limit=2)] == ["c", "b"]
+    assert list(store.run_details("other")) == []
+    sweep(store, "a", "b", "c")
+    prune(store, LATER)
+    assert [run_id for run_id, _ in store.run_details("outcome")] == ["c"]

@@ -12,12 +12,14 @@ from typing import Any
 import pytest
 
 from dil.errors import ConfigError, LeaseHeldError
+from dil.model.dataset import Intent
 from dil.model.job import StateSpec
 from dil.operator import state_stores
 from dil.spi.state_store import StateStore
 from dil.state.blocks.verification import verify_chain
-from dil.state.databases import tables
+from dil.state.databases import sqlite_database, tables
 from dil.state.opening import open_database
+from dil.state.runs.intent_codec import encode_intent
 from dil.storage import LocalFilesystem
 from tests.contract.older_stores import KINDS, LATER, OlderStore, older_store
 from tests.contract.state_stores import Clock, commit_of, file, moves, outcome
@@ -89,7 +91,7 @@ def test_a_job_goes_on_in_the_store_that_it_was_copied_to(
     source, target = older(kind), emptied(older(other))
     with source.place.open() as store:
         lease = store.acquire_lease("r0", lease_s=60, upgrade=True)
-        store.keep_run_detail(lease, "r1", "report", {"rows": 17})
+        store.keep_run_details(lease, "r1", {"report": {"rows": 17}})
         store.change_checkpoint(lease, "cursors", {"é": [1, None]})
         store.release_lease(lease)
     before, neighbours = rows(source, "orders"), rows(target, "customers")
@@ -111,6 +113,35 @@ def test_a_job_goes_on_in_the_store_that_it_was_copied_to(
         assert store.checkpoint("cursors") == {"é": [1, None]}
         assert store.acquire_lease("look", lease_s=0).token > lease.token
         go_on(store)
+
+
+@pytest.mark.parametrize(("kind", "other"), PAIRS, ids=[f"{a} to {b}" for a, b in PAIRS])
+def test_a_long_publish_that_was_begun_is_finished_in_any_other_store(
+    kind: str, other: str, older, job, tmp_path: Path
+) -> None:
+    """SQLite keeps a text of this size as a BLOB, and servers have columns of text."""
+    source, target, again = older(kind), emptied(older(other)), emptied(older(kind))
+    name = "é" * (sqlite_database.LARGE_BYTES // 2)
+    commit = commit_of("r4", outcome(5), moves=moves(file(name, day=5, run="r4")), schema="s")
+    with source.place.open() as store:
+        lease = store.acquire_lease("r4", lease_s=60, upgrade=True)
+        store.commit(lease, store.pending_intent().commit)
+        intent = Intent(commit, lease.token, "/lake/orders", 4, "file:///lake/orders")
+        store.record_intent(lease, intent)
+        store.release_lease(lease)
+    assert len(encode_intent(intent).encode()) > sqlite_database.LARGE_BYTES
+    mine, theirs, back = (job(each.place.spec) for each in (source, target, again))
+
+    state_stores.copy(mine, theirs, CLOCK)
+    state_stores.back_up(theirs, tmp_path / "backup.db", CLOCK)
+    state_stores.restore(back, tmp_path / "backup.db", CLOCK)
+
+    for place in (target.place, again.place):
+        with place.open() as store:
+            assert store.pending_intent() == intent
+            lease = store.acquire_lease("r4", lease_s=60)
+            assert store.commit(lease, intent.commit) is not None
+            assert verify_chain(store).problems == ()
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -76,7 +76,7 @@ def test_what_operators_do_leaves_the_format_as_it_is(older: OlderStore) -> None
         lease = store.acquire_lease("forget-1", lease_s=60)
         store.record_shape(lease, "2023-01-01|UTC|daily")
         with pytest.raises(StateError, match="format 1, which keeps no documents"):
-            store.keep_run_detail(lease, "r1", "report", {})
+            store.keep_run_details(lease, "r1", {"report": {}})
         with pytest.raises(StateError, match="dil state upgrade"):
             store.change_checkpoint(lease, "cursors", {})
         store.release_lease(lease)
@@ -103,7 +103,7 @@ def test_a_run_upgrades_under_its_lease_and_goes_on(
         store.history()
         store.record_intent(lease, Intent(commit, lease.token, "/data", 1))
         assert store.commit(lease, commit) is not None
-        store.keep_run_detail(lease, "r4", "report", {"rows": 10})
+        store.keep_run_details(lease, "r4", {"report": {"rows": 10}})
         store.change_checkpoint(lease, "cursors", {"a": 1, "b": 2.50})
         store.change_checkpoint(lease, "cursors", {"a": "x"})
         store.release_lease(lease)

@@ -9,6 +9,7 @@ import pytest
 from tests.integration.s3_places import OrderlyMoto
 from tests.servers.azurite import Azurite
 from tests.servers.gcs import GcsServer
+from tests.torture.kills import KillServer
 
 
 @pytest.fixture(scope="session")
@@ -20,6 +21,13 @@ def moto() -> Iterator[OrderlyMoto]:
 @pytest.fixture(scope="session")
 def azurite() -> Iterator[Azurite]:
     with Azurite() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def kills() -> Iterator[KillServer]:
+    """Start what runs and kills jobs; where it needs an environment a module starts its own."""
+    with KillServer() as server:
         yield server
 
 

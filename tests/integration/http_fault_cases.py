@@ -33,7 +33,7 @@ class Failed:
 
 
 @dataclass(frozen=True)
-class Told:
+class Reported:
     """The run succeeds, and its report says in these words that rows may be missing or doubled.
 
     ``lost`` and ``doubled`` are numbers of rows.
@@ -44,7 +44,7 @@ class Told:
     doubled: int = 0
 
 
-Outcome = Healed | Failed | Told
+Outcome = Healed | Failed | Reported
 
 
 @dataclass(frozen=True)
@@ -186,7 +186,7 @@ REFUSALS = (
     Case(
         "204 where a page should be",
         acts.refuses(204, b""),
-        *always(Told("only a warning", lost=15)),
+        *always(Reported("only a warning", lost=15)),
     ),
     Case(
         "204 where a page should be, 204 being an error",
@@ -236,15 +236,15 @@ BODIES = (
     Case("an HTML page", acts.instead(acts.MAINTENANCE, "text/html"), *wrong("text/html")),
     Case("an HTML page as JSON", acts.instead(acts.MAINTENANCE), *wrong("Down for maintenance")),
     Case("JSON as text/plain", acts.body(bytes, "text/plain"), *wrong("text/plain")),
-    Case("no body", acts.instead(b""), *always(Told("had no content", lost=15))),
-    Case("null", acts.instead(b"null"), *always(Told("had no content", lost=15))),
+    Case("no body", acts.instead(b""), *always(Reported("had no content", lost=15))),
+    Case("null", acts.instead(b"null"), *always(Reported("had no content", lost=15))),
     Case(
         "an error document, first page", acts.instead(b'{"error":"x"}'), *wrong('no "data"'), page=1
     ),
     Case(
         "an error document, later page",
         acts.instead(b'{"error":"x"}'),
-        *always(Told("had no ms.data.field", lost=15)),
+        *always(Reported("had no ms.data.field", lost=15)),
     ),
     Case("rows that are no objects", acts.members(data=[1, 2]), *wrong("object")),
     Case("text instead of rows", acts.members(data="none"), *wrong('"data" is neither')),
@@ -286,7 +286,7 @@ PAGING = (
     Case(
         "the rows of the page before",
         acts.again,
-        *always(Told("two pages in a row had the same rows", lost=5, doubled=5)),
+        *always(Reported("two pages in a row had the same rows", lost=5, doubled=5)),
     ),
     Case(
         "its own cursor again",
@@ -345,19 +345,19 @@ PAGING = (
     Case(
         "a page without rows that names a cursor",
         acts.sends_no_rows_yet,
-        *always(Told("still named a next session key", lost=15)),
+        *always(Reported("still named a next session key", lost=15)),
     ),
     Case("a short page", acts.is_short, *always(HEALED)),
     Case(
         "a short page by offset",
         acts.is_short,
-        *always(Told("the source may cap its pages", lost=3)),
+        *always(Reported("the source may cap its pages", lost=3)),
         job=OFFSET,
     ),
     Case(
         "a short page by offset, with a total",
         acts.is_short,
-        *always(Told("as many rows had come as ms.total.count.field tells", lost=3)),
+        *always(Reported("as many rows had come as ms.total.count.field tells", lost=3)),
         job={**OFFSET, **TOTAL},
     ),
     Case(
@@ -370,7 +370,7 @@ PAGING = (
     Case(
         "a total that is too low",
         acts.members(total=7),
-        *always(Told("more rows came than ms.total.count.field tells", lost=10)),
+        *always(Reported("more rows came than ms.total.count.field tells", lost=10)),
         job=TOTAL,
     ),
     Case("a total that is text", acts.members(total="many"), *wrong("total count"), job=TOTAL),

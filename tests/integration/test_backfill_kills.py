@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from dil.operator.compaction import CompactionRequest, compact
 from tests.backfills import Backfills, correct, late_row, notes_of, source_notes
 from tests.jobs import manifest_files, visible_files
 from tests.servers.http_server import HttpServer
@@ -23,8 +24,11 @@ from tests.torture.kills import KillServer, restore, steps
 SERVER = Path(__file__).parents[1] / "torture" / "backfill_kill_server.py"
 # The short form kills at this many steps of each act; the long form (make torture) at all.
 KILLS = int(os.environ.get("DIL_KILLS", "3"))
+WINDOW = "window_replace"
+SHARED = "window_replace, shared files"
 MODES = {
-    "window_replace": {"ms__publish__mode": "window_replace"},
+    WINDOW: {"ms__publish__mode": "window_replace"},
+    SHARED: {"ms__publish__mode": "window_replace"},
     "merge": {
         "ms__publish__mode": "merge",
         "extract__table__type": "SNAPSHOT_APPEND",
@@ -50,10 +54,13 @@ def source():
 class Scene:
     """A job that ran for four days, and a backfill of two of them; rows were corrected since."""
 
-    def __init__(self, folder: Path, source: HttpServer, kills: KillServer, **changes: str) -> None:
+    def __init__(self, folder: Path, source: HttpServer, kills: KillServer, mode: str) -> None:
         self.live, self.base = folder / "job", folder / "before"
-        self.story = Story(self.live, source, **changes)
+        self.story = Story(self.live, source, **MODES[mode])
         self.story.run(day(4))
+        if mode == SHARED:
+            compact(self.story.job(), CompactionRequest(clock=lambda: self.story.clock))
+            assert len(visible_files(self.live)) == 3
         self.before = notes_of(self.story)
         correct(source, "a", 5)
         late_row(source, "b", 2, 900)
@@ -91,7 +98,7 @@ class Scene:
 
 
 def test_reading_goes_on_where_it_was_killed(tmp_path, source, kills):
-    scene = Scene(tmp_path, source, kills, **MODES["window_replace"])
+    scene = Scene(tmp_path, source, kills, WINDOW)
 
     for _, step in scene.killed("read"):
         assert scene.live_rows() == scene.before, step
@@ -103,7 +110,7 @@ def test_reading_goes_on_where_it_was_killed(tmp_path, source, kills):
 
 @pytest.mark.parametrize("mode", MODES)
 def test_a_publish_that_was_killed_is_finished_by_whoever_comes_next(mode, tmp_path, source, kills):
-    scene = Scene(tmp_path, source, kills, **MODES[mode])
+    scene = Scene(tmp_path, source, kills, mode)
     states = scene.story.states()
     scene.do("read")
 
@@ -120,7 +127,7 @@ def test_a_publish_that_was_killed_is_finished_by_whoever_comes_next(mode, tmp_p
 
 @pytest.mark.parametrize("mode", MODES)
 def test_an_undo_that_was_killed_is_finished_by_whoever_comes_next(mode, tmp_path, source, kills):
-    scene = Scene(tmp_path, source, kills, **MODES[mode])
+    scene = Scene(tmp_path, source, kills, mode)
     states = scene.story.states()
     scene.do("read")
     scene.do("publish")
@@ -135,7 +142,7 @@ def test_an_undo_that_was_killed_is_finished_by_whoever_comes_next(mode, tmp_pat
 
 
 def test_a_drop_that_was_killed_can_be_done_again(tmp_path, source, kills):
-    scene = Scene(tmp_path, source, kills, **MODES["window_replace"])
+    scene = Scene(tmp_path, source, kills, WINDOW)
     scene.do("read")
 
     for _, step in scene.killed("drop"):

@@ -15,8 +15,8 @@ from click.testing import CliRunner
 from dil.cli.compact import compact as compact_command
 from dil.errors import ConfigError, ConversionError, LeaseHeldError, StateError
 from dil.operator.compaction import CompactionRequest, compact
-from dil.publishing.compacted import is_of_many, refuse_window_replace
 from dil.publishing.manifest import live_files
+from dil.publishing.shared_files import refuse_window_replace
 from dil.state.blocks.verification import verify_chain
 from dil.storage import LocalFilesystem
 from tests.jobs import dataset, properties, visible_files
@@ -54,7 +54,9 @@ def test_small_files_of_a_dataset_become_one_with_every_row_in_its_order(tmp_pat
     assert pq.read_table(file).to_pylist() == before
     assert story.rows() == ids_of("a", "b", days=range(4))
     assert (len(outcome.added), outcome.removed) == (1, 8)
-    assert is_of_many(live(story)[0])
+    assert [each.signature for each in live(story)[0].units] == [
+        work_unit(number, unit) for number in range(4) for unit in "ab"
+    ]
     assert story.staged() == []
 
 
@@ -77,7 +79,7 @@ def test_the_chain_says_what_was_taken_out_and_added_and_nothing_becomes_due(tmp
     assert story.rows() == ids_of("a", "b", days=range(5))
 
 
-def test_under_window_replace_only_files_of_one_work_unit_are_put_together(tmp_path, source):
+def test_work_units_that_window_replace_reads_again_keep_files_of_their_own(tmp_path, source):
     story = Story(
         tmp_path,
         source,
@@ -93,14 +95,14 @@ def test_under_window_replace_only_files_of_one_work_unit_are_put_together(tmp_p
     job = story.job()
     cut = replace(job, writing=replace(job.writing, row_group_rows=1, target_bytes=100))
     story.run(day(4), cut)
-    before = {file.signature for file in live(story)}
     many = len(live(story))
 
     compacted(story)
 
     assert len(live(story)) < many
-    assert {file.signature for file in live(story)} == before
-    assert not any(map(is_of_many, live(story)))
+    again = {work_unit(number, unit) for number in (1, 2, 3) for unit in "ab"}
+    assert {file.signature for file in live(story)} == {"", *again}
+    assert not any(file.has_unknown_units for file in live(story))
     # The work units are read again, and their files are found.
     story.run(day(5))
     assert story.rows() == ids_of("a", "b", days=range(5))
@@ -286,8 +288,10 @@ def test_a_mode_that_looks_for_work_units_is_refused_where_rows_are_mixed(tmp_pa
     story.run(day(3))
     compacted(story)
     spec = story.job().publishing
-    refuse_window_replace(spec, live(story))
     window = story.job(ms__publish__mode="window_replace").publishing
+    refuse_window_replace(window, live(story))
+    story.drop_units()
+    refuse_window_replace(spec, live(story))
     with pytest.raises(ConfigError, match="several work units"):
         refuse_window_replace(window, live(story))
 

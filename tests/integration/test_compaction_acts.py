@@ -58,6 +58,7 @@ def forgetting(number, decision):
 def test_rows_among_others_are_not_read_again_unless_that_is_fine(story):
     story.run(day(2))
     compact(story)
+    story.drop_units()
     story.run(day(3))
     for decision in (FileDecision.UNDECIDED, FileDecision.WITHDRAW):
         with pytest.raises(StateError, match="put together"):
@@ -69,6 +70,34 @@ def test_rows_among_others_are_not_read_again_unless_that_is_fine(story):
     story.run(day(3))
     assert story.rows() == ids_of("a", "b", days=range(3))
     acting(story, forgetting(0, FileDecision.KEEP))
+
+
+def test_rows_among_others_are_withdrawn_and_read_again(story):
+    story.run(day(2))
+    compact(story)
+    story.run(day(3))
+    acting(story, forgetting(0, FileDecision.WITHDRAW))
+    assert story.rows() == ids_of("a", "b", days=range(3)) - ids_of("a", days=range(1))
+    story.run(day(3))
+    assert story.rows() == ids_of("a", "b", days=range(3))
+
+
+def test_a_rewind_over_a_compaction_is_refused_unless_doubled_rows_are_fine(story):
+    story.run(day(2))
+    compact(story)
+    compacted = int(story.head()["sequenceNumber"])
+    story.run(day(3))
+    with pytest.raises(StateError, match="which rows came before it") as caught:
+        acting(story, lambda session: propose_rewind(session, 0))
+    assert f"Rewind to block {compacted} or later" in caught.value.fix
+    # Of the work units that came after it nothing was put together.
+    for sequence in (compacted, compacted - 2):
+        acting(
+            story, lambda session, to=sequence: propose_rewind(session, to, FileDecision.WITHDRAW)
+        )
+        assert story.rows() == ids_of("a", "b", days=range(2))
+        story.run(day(3))
+        assert story.rows() == ids_of("a", "b", days=range(3))
 
 
 def test_a_compaction_is_nothing_to_be_undone(story):
@@ -116,6 +145,7 @@ def test_a_compaction_that_lost_a_staged_file_is_given_up_as_a_whole(story, mode
 def test_another_mode_is_refused_where_rows_are_mixed(story):
     story.run(day(2))
     compact(story)
+    story.drop_units()
     with pytest.raises(ConfigError, match="several work units"):
         story.run(day(3), story.job(ms__publish__mode="window_replace"))
 

@@ -28,6 +28,8 @@ KILLS = int(os.environ.get("DIL_KILLS", "3"))
 PATHS = {
     "files": ("files", {}),
     "files apart": ("files", {"ms__table__partition__fields": "unit"}),
+    "shared files": ("files", {"ms__output__file__per__work__unit": "false"}),
+    "windows": ("files", {"ms__publish__mode": "window_replace"}),
     "delta": ("delta", {"ms__publish__mode": "append"}),
     "iceberg": ("iceberg", {"ms__publish__mode": "append", "ms__table__partition__fields": "unit"}),
 }
@@ -49,6 +51,7 @@ class Job:
     def __init__(self, path, folder, url):
         self.kind, settings = PATHS[path]
         self.folder = folder
+        self.staging = folder / "lake" / "_staging"
         self.is_apart = self.kind == "files" and "ms__table__partition__fields" in settings
         self.file = write_job(folder, url, ms__table__format=self.kind, **settings)
         vacuum = None if self.kind == "files" else 0
@@ -107,5 +110,6 @@ def test_a_compaction_killed_at_any_step_keeps_every_row_once(path, tmp_path, ki
             assert kills.order(**again, at=-1)["exit"] == 0, step
             assert job.rows() == source_ids(6 if is_run else 5), step
             assert job.listed() == job.files(), step
+            assert [path for path in job.staging.rglob("*") if path.is_file()] == [], step
             # Files that the killed one put in place may be small enough to be put together again.
             assert is_run or len(job.files()) <= after, step

@@ -24,10 +24,10 @@ AFTER = {"a": b"second a, longer", "in/b": b"2nd b", "new/c": b"c" * 100_000}
 
 @pytest.mark.parametrize("policy", ["full", "successful"])
 def test_a_dump_killed_at_any_step_and_run_again_holds_exactly_the_files_of_the_source(
-    policy: str, tmp_path: Path
+    policy: str, tmp_path: Path, kills: KillServer
 ) -> None:
     base, live = tmp_path / "before", tmp_path / "job"
-    with KillServer() as kills, HttpServer(Dataset.generate(1)) as source:
+    with HttpServer(Dataset.generate(1)) as source:
         dump_story(live, source, *AFTER, job__commit__policy=policy).job()
         job = live / "orders.conf"
         for name, body in {**AFTER, **BEFORE}.items():

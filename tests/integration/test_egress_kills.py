@@ -10,7 +10,7 @@ import json
 import os
 import shutil
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -23,12 +23,6 @@ from tests.torture.kills import KillServer, steps
 IDS = list(range(1, 6))
 NOW = START_MS + 10 * DAY_MS
 KILLS = int(os.environ.get("DIL_KILLS", "20")) // 4
-
-
-@pytest.fixture(scope="module")
-def kills() -> Iterator[KillServer]:
-    with KillServer() as server:
-        yield server
 
 
 class Story:

@@ -21,8 +21,8 @@ from dil.model.settings import (
     HttpStatusReasons,
     TlsSettings,
 )
+from dil.sections.reading import build
 from dil.spi.connector import RequestValues
-from dil.spi.reading import build
 from tests.servers.http_server import Fault, HttpServer, Reply
 from tests.servers.http_sessions import Session, values
 from tests.servers.rows import Dataset
@@ -323,13 +323,14 @@ def test_retries_end_with_their_number_or_their_seconds(server):
             assert session.waits == waits
 
 
-@pytest.mark.parametrize(("status", "made"), [(503, "2 retries"), (500, "0 retries")])
+@pytest.mark.parametrize(("status", "made"), [(503, " after 2 retries"), (500, " Error")])
 def test_a_failure_tells_how_often_the_request_was_really_sent_again(server, status, made):
     server.script("/x", Reply(status=status))
     session = Session(server.url + "/x", retry=RetryBudget(2, 120))
     with session, pytest.raises(TransientSourceError) as caught:
         session.get()
-    assert caught.value.message.endswith(f"after {made}")
+    assert caught.value.message.endswith(made)
+    assert "0 retries" not in caught.value.message
 
 
 def test_each_retry_says_why_and_a_passing_failure_is_told_by_its_error_alone(server, caplog):
@@ -363,7 +364,7 @@ def test_a_missing_answer_is_named_by_its_cause(server):
     server.script("/closed", Reply(raw=b""))
     server.script("/words", Reply(raw=b"hello there\r\n\r\n"))
     brief = TlsSettings(connect_timeout_s=1, socket_timeout_s=1)
-    assert "connection reset after 0 retries" in connection_error(server.url + "/reset")
+    assert "connection reset" in connection_error(server.url + "/reset")
     assert "closed without an answer" in connection_error(server.url + "/closed")
     assert "the answer is not HTTP" in connection_error(server.url + "/words")
     assert "timed out" in connection_error(server.url + "/slow", tls=brief)

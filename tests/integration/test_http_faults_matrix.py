@@ -7,6 +7,7 @@ none.
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -20,7 +21,7 @@ from tests.integration.http_fault_cases import (
     Failed,
     Healed,
     Outcome,
-    Told,
+    Reported,
 )
 from tests.integration.http_fault_jobs import JOB, ROWS, Rows, held, published, watermark
 from tests.jobs import ROOT
@@ -54,6 +55,10 @@ def runs(cases: Sequence[Case]) -> Iterator[object]:
             yield pytest.param(group, times, keeps, id="-".join((group[0].name, *words)))
 
 
+# Where the job file sets a property that a note names.
+_PLACE = re.compile(r" \([^()]+orders\.conf:\d+\)")
+
+
 def outcome(expected: Outcome, unit: str, report: RunReport, rows: Rows, all_rows: Rows) -> object:
     """Return what came of a unit, in the words of the table where they fit."""
     found, wanted = rows.get(unit, Counter()), all_rows[unit]
@@ -64,9 +69,10 @@ def outcome(expected: Outcome, unit: str, report: RunReport, rows: Rows, all_row
         is_told = words in failures[0].error
         return Failed(failures[0].code, words if is_told and words else failures[0].error)
     note = "" if isinstance(expected, Failed) else expected.note
-    told = note if note in " ".join(report.notes) else " ".join(report.notes)
+    notes = _PLACE.sub("", " ".join(report.notes))
+    told = note if note in notes else notes
     lost, doubled = (wanted - found).total(), (found - wanted).total()
-    return Told(told, lost, doubled) if lost or doubled else Healed(told)
+    return Reported(told, lost, doubled) if lost or doubled else Healed(told)
 
 
 @pytest.mark.parametrize(("cases", "times", "keeps"), list(runs(CASES)))
@@ -98,7 +104,7 @@ def test_a_fault_costs_no_row_and_doubles_none(
         rows = published(tmp_path)
         assert again.failures == ()
         for unit, case in units.items():
-            if not isinstance(expected[case.name], Told):
+            if not isinstance(expected[case.name], Reported):
                 assert rows[unit] == everything[unit], case.name
 
 
@@ -118,6 +124,6 @@ def shown(case: Case) -> tuple[str, str, str]:
             word = f"`{code}`"
         case found:
             word = type(found).__name__.lower()
-    told = [each for each in (case.once, case.stays) if isinstance(each, Told)]
+    told = [each for each in (case.once, case.stays) if isinstance(each, Reported)]
     lost, doubled = max(((each.lost, each.doubled) for each in told), default=(0, 0))
     return word, str(lost), str(doubled)

@@ -18,6 +18,7 @@ from connectors.jdbc.address import JdbcAddress
 from connectors.jdbc.dialects import Kind, dialect_of
 from connectors.jdbc.engine import Login
 from connectors.jdbc.engines.alchemy import AlchemyConnection
+from connectors.jdbc.engines.duckdb import DuckdbConnection
 from connectors.jdbc.session import JdbcSession
 from connectors.jdbc.settings import JdbcSettings
 from connectors.jdbc.statement import Statement
@@ -183,3 +184,20 @@ def test_sqlalchemy_serves_what_has_no_driver_of_its_own(tmp_path: Path) -> None
             list(connection.run(Statement("select * from nope", dialect_of(Kind.SQLSERVER)), {}))
     finally:
         connection.close()
+
+
+def test_duckdb_keeps_to_half_of_the_memory_of_its_worker() -> None:
+    login = Login(JdbcAddress(Kind.DUCKDB), memory_bytes=2 * 1024**3)
+    with closing(DuckdbConnection(login)) as connection:
+        sql = "SELECT current_setting('memory_limit') AS a"
+        (batch,) = connection.run(Statement(sql, connection.dialect), {})
+    assert batch.to_pylist() == [{"a": "1.0 GiB"}]
+
+
+def test_a_query_of_duckdb_that_needs_too_much_memory_says_so() -> None:
+    login = Login(JdbcAddress(Kind.DUCKDB), memory_bytes=64 * 1024**2)
+    with closing(DuckdbConnection(login)) as connection:
+        sql = "SELECT string_agg(repeat('x', 1000), ',') AS a FROM range(1000000)"
+        rows = connection.run(Statement(sql, connection.dialect), {})
+        with pytest.raises(MemoryError):
+            next(rows)

@@ -16,7 +16,7 @@ from connectors.jdbc.settings import JdbcSettings
 from dil.cli.main import main
 from dil.errors import AuthenticationError, ConfigError, SourceError, TransientSourceError
 from dil.model.secret import Secret
-from dil.spi.source import DatabaseSection
+from dil.sections.source import DatabaseSection
 from tests.integration.jdbc_jobs import DatabaseJob, jdbc, read
 from tests.integration.test_jdbc_files import duckdb_file, sqlite_file
 from tests.servers.databases import new_database
@@ -196,7 +196,7 @@ def test_a_look_names_the_database_without_its_password(
     for act in ("check", "preview"):
         assert main([act, path]) == 0
         printed = capsys.readouterr()
-        assert f"  {url}" in printed.out
+        assert f"  query {url}" in printed.out
         assert "not-shown" not in printed.out + printed.err
     assert main(["check", path, "--json"]) == 0
     (request,) = json.loads(capsys.readouterr().out)["requests"]

@@ -16,7 +16,7 @@ import pytest
 from tests.jobs import manifest_files, published_ids, visible_files, write_job
 from tests.servers.http_server import HttpServer
 from tests.servers.rows import DAY_MS, START_MS, Dataset, late_rows
-from tests.torture.kills import KillServer, restore, steps
+from tests.torture.kills import restore, steps
 
 FIRST = int(datetime(2020, 1, 4, tzinfo=UTC).timestamp() * 1000)
 SECOND = int(datetime(2020, 1, 6, tzinfo=UTC).timestamp() * 1000)
@@ -29,6 +29,15 @@ PATHS = {
     "append, all or nothing": {"ms__publish__mode": "append"},
     "append, keep successes": {
         "ms__publish__mode": "append",
+        "job__commit__policy": "successful",
+    },
+    "append, shared files": {
+        "ms__publish__mode": "append",
+        "ms__output__file__per__work__unit": "false",
+    },
+    "append, shared files, keep successes": {
+        "ms__publish__mode": "append",
+        "ms__output__file__per__work__unit": "false",
         "job__commit__policy": "successful",
     },
     "append, a folder for each run": {
@@ -45,13 +54,11 @@ PATHS = {
         "job__commit__policy": "successful",
     },
     "replace": {"ms__publish__mode": "replace"},
+    "replace, shared files": {
+        "ms__publish__mode": "replace",
+        "ms__output__file__per__work__unit": "false",
+    },
 }
-
-
-@pytest.fixture(scope="module")
-def kills():
-    with KillServer() as server:
-        yield server
 
 
 @pytest.mark.parametrize("path", PATHS)

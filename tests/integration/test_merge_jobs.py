@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from msgspec import Raw
 
 from dil import config
 from dil.cli.main import main
 from dil.errors import ConfigError
 from dil.execution.executor import Execution, Watch
-from dil.model.report import RunStatus
+from dil.model.report import MergedRows, RunStatus
 from dil.model.task import RunContext
 from dil.model.work_unit import WorkUnit
 from dil.task.group import run_group
@@ -51,6 +52,7 @@ def test_a_row_takes_the_place_of_the_earlier_one_of_its_key(shop: Shop) -> None
 
     assert report.status is RunStatus.SUCCESS
     assert shop.brief() == {1: "a", 2: "B", 3: "c", 4: "d"}
+    assert report.merged == MergedRows(inserted=1, updated=1)
 
 
 def test_an_older_change_that_comes_late_changes_nothing(shop: Shop) -> None:
@@ -59,9 +61,10 @@ def test_an_older_change_that_comes_late_changes_nothing(shop: Shop) -> None:
     files = shop.names()
     shop.source.days[day(1)] = [row(1, "late", 3)]
 
-    shop.run(2)
+    report = shop.run(2)
 
     assert shop.brief() == {1: "newest"}
+    assert report.merged == MergedRows()
     assert shop.names() == files
 
 
@@ -92,9 +95,10 @@ def test_rows_deleted_at_the_source_go(shop: Shop) -> None:
         row(1, "gone", 2, op="Delete"), row(2, "kept", 2, op="u"), row(9, "never", 1, op="d"),
     ]  # fmt: skip
 
-    shop.run(2, **OPS)
+    report = shop.run(2, **OPS)
 
     assert shop.brief() == {2: "kept", 3: "c"}
+    assert report.merged == MergedRows(inserted=0, updated=1, deleted=1)
 
 
 def test_soft_deletes_keep_the_row_with_the_time_and_an_upsert_brings_it_back(shop: Shop) -> None:
@@ -102,7 +106,7 @@ def test_soft_deletes_keep_the_row_with_the_time_and_an_upsert_brings_it_back(sh
     shop.source.days[day(0)][0]["op"] = "i"
     shop.run(1, **soft)
     shop.source.days[day(1)] = [row(1, "", 2, op="d")]
-    shop.run(2, **soft)
+    assert shop.run(2, **soft).merged == MergedRows(deleted=1)
 
     marks = {each["id"]: each["_dil_deleted_at"] for each in shop.rows()}
     assert marks == {1: dt.datetime(2020, 1, 3, tzinfo=dt.UTC), 2: None, 3: None}
@@ -120,9 +124,10 @@ def test_a_snapshot_takes_away_what_the_source_has_no_more(shop: Shop) -> None:
     shop.run(1, **WHOLE)
     shop.source.days[0] = [*rows[1:], row(30, "new")]
 
-    shop.run(2, **WHOLE)
+    report = shop.run(2, **WHOLE)
 
     assert sorted(shop.brief()) == [*range(1, 20), 30]
+    assert report.merged == MergedRows(inserted=1, updated=19, deleted=1)
 
 
 @pytest.mark.parametrize("left", [0, 17])
@@ -419,7 +424,7 @@ def test_orc_timestamps_that_cannot_be_read_back_fail_with_what_to_do(shop: Shop
     assert failure.code == "DIL-CONVERT"
     assert f"watermark.system.{day(0)}" in failure.error
     assert "after 2262-04-11 cannot be read back" in failure.error
-    assert "writer.output.format=PARQUET" in failure.fix
+    assert "writer.output.format=PARQUET (" in failure.fix
 
 
 def test_a_key_that_is_no_column_is_told(shop: Shop) -> None:
@@ -524,3 +529,48 @@ def test_texts_of_a_number_are_keys_of_their_own(
         ("id", "widened", "string")
     ]
     assert shop.brief() == {str(first): "a"} | {text: text for text in texts}
+
+
+def test_a_published_text_is_no_number_that_is_written_otherwise(
+    shop: Shop, source: DayRows
+) -> None:
+    """Nobody knows whether a text in the dataset was a number: as one they would be one row."""
+    source.days[day(0)] = [row("100.0", "text"), row("x", "other")]
+    shop.run(1)
+    source.days[day(1)] = [row(Raw(b"100.0"), "number", 2), row("100.00", "longer", 2)]
+    shop.run(2)
+
+    assert shop.brief() == {"100": "number", "100.0": "text", "100.00": "longer", "x": "other"}
+
+
+@pytest.mark.parametrize(
+    ("written", "again"),
+    [
+        ("100.0", "100"),
+        ("1e2", "100.0"),
+        ("-0.0", "0"),
+        ("1.50", "15E-1"),
+        ("1e-7", "0.00000010"),
+        ("9007199254740993", "9007199254740993.0"),
+        ("1e15", "1000000000000000"),
+        ("12345678901234567890.5", "12345678901234567890.50"),
+    ],
+)
+def test_a_number_in_a_key_of_texts_is_one_row_however_and_whenever_it_comes(
+    shop: Shop, source: DayRows, written: str, again: str
+) -> None:
+    """Alone in its work unit, beside texts, with the first run and when the column is text."""
+    source.days[day(0)] = [row(Raw(written.encode()), "alone"), row(Raw(b"0.25"), "b")]
+    source.days[day(1)] = [row("x", "text")]
+    shop.run(2)
+    for number, texts in enumerate(([], ["x"], ["y"]), 2):
+        source.days[day(number)] = [
+            row(Raw((again if number % 2 else written).encode()), "again", number),
+            row(Raw(b"0.25"), "b", number),
+            *(row(text, "text", number) for text in texts),
+        ]
+        shop.run(number + 1)
+
+    one = next(key for key, name in shop.brief().items() if name == "again")
+    assert shop.brief() == {one: "again", "0.25": "b", "x": "text", "y": "text"}
+    assert len(shop.rows()) == 4

@@ -30,12 +30,6 @@ PATHS = {
 }
 
 
-@pytest.fixture(scope="module")
-def kills():
-    with KillServer() as server:
-        yield server
-
-
 @pytest.mark.parametrize("path", PATHS)
 def test_a_merge_killed_at_any_step_and_run_again_gives_what_the_whole_run_gives(
     path: str, tmp_path: Path, kills: KillServer

@@ -8,7 +8,7 @@ import pytest
 
 from connectors.hdfs.opening import open_store
 from connectors.hdfs.place import Place
-from dil.errors import WriteError
+from dil.errors import SourceError, WriteError
 from dil.storage.hdfs.filesystem import HdfsFilesystem
 from dil.storage.hdfs.place import place_of
 from tests.integration import hdfs_places
@@ -64,6 +64,9 @@ def test_a_name_node_without_an_address_is_an_error_that_names_the_property(
     with pytest.raises(WriteError, match=r"lake\.nn1") as caught:
         place_of("hdfs://lake/x")
     assert "dfs.namenode.http-address.lake.nn1" in caught.value.fix
+    with pytest.raises(SourceError, match=r"lake\.nn1") as refused:
+        open_store(Place("webhdfs", "lake", "/t"))
+    assert refused.value.fix == caught.value.fix
 
 
 def test_a_standby_is_passed_over_by_who_writes_and_by_who_reads(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import gzip
 import io
 import os
@@ -77,7 +76,6 @@ def no_home_is_left(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     with tempfile.TemporaryDirectory() as folder:
         monkeypatch.setattr(tempfile, "tempdir", folder)
         yield
-        gc.collect()  # the traceback of a failed attempt may hold its streams
         assert list(Path(folder).glob("dil-gpg-*")) == []
 
 

@@ -36,6 +36,8 @@ KEPT: dict[str, tuple[int, ...]] = {"sqlite": (3,), "filelog": (), "postgresql":
 ROWS_PER_DAY = 3
 STEP_MS = DAY_MS // ROWS_PER_DAY
 LAST_DAY = 40
+# How many histories that append begin with files that work units share, and how often that changes.
+SHARING, CHANGED = 0.7, 0.1
 GRACE_DAYS = 2
 MODES = {
     "append": {"ms__publish__mode": "append"},
@@ -59,8 +61,11 @@ class History:
         self.now = START_MS + 2 * DAY_MS
         self.mode = self.random.choice(sorted(MODES))
         self.policy = self.random.choice(("full", "successful"))
+        # A choice of its own, so that a kept seed still gives the history that it was kept for.
+        self.sharing = Random(f"sharing {seed}") if self.mode == "append" else None
+        self.shares = self.sharing is not None and self.sharing.random() < SHARING
         self.store = store
-        self.told: list[str] = [f"seed {seed}, {self.mode}"]
+        self.told: list[str] = [f"seed {seed}, {self.mode}{', shared' if self.shares else ''}"]
         self.calls = 2000
         self.late = 0
         self.backups = 0
@@ -69,6 +74,8 @@ class History:
     def job(self) -> Path:
         """Write the job file anew and return its path."""
         given = {**MODES[self.mode], **self.store, "job__commit__policy": self.policy}
+        if self.shares:
+            given["ms__output__file__per__work__unit"] = "false"
         return write_job(self.folder, self.source.url, **given)
 
     def play(self, steps: int) -> None:
@@ -90,6 +97,9 @@ class History:
         for _ in range(steps):
             (act,) = self.random.choices(choices, weights)
             act()
+            if self.sharing is not None and self.sharing.random() < CHANGED:
+                self.shares = not self.shares
+                self.told.append("files shared" if self.shares else "a file per work unit")
 
     # The job
 
@@ -233,7 +243,7 @@ def test_each_row_is_published_once_whatever_happens(
     kind: str, tmp_path: Path, kills: KillServer, request: pytest.FixtureRequest
 ) -> None:
     first = 1000 * STORES.index(kind)
-    for seed in (*KEPT[kind], *range(first, first + HISTORIES)):
+    for seed in {*KEPT[kind], *range(first, first + HISTORIES)}:
         folder = tmp_path / str(seed)
         rows = Dataset.generate(LAST_DAY * ROWS_PER_DAY, units=("a", "b"), step_ms=STEP_MS)
         with HttpServer(rows) as source:

@@ -23,7 +23,7 @@ from dil.run.options import RunOptions
 from tests.jobs import ROOT, dataset, properties, visible_files, write_job
 from tests.servers.rows import DAY_MS, START_MS, generated_row
 from tests.stories import Story, day, executor, failing, ids_of
-from tests.torture.kills import KillServer, restore, steps
+from tests.torture.kills import restore, steps
 
 KILLS = int(os.environ.get("DIL_KILLS", "4"))
 HOURLY = {
@@ -242,12 +242,6 @@ PATHS = {
     ),
     "folders by column, append": ({"ms__table__partition__fields": "unit"}, by_unit),
 }
-
-
-@pytest.fixture(scope="module")
-def kills():
-    with KillServer() as server:
-        yield server
 
 
 @pytest.mark.parametrize("path", PATHS)

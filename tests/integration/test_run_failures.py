@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration.dil_processes import dil, report_of, started
-from tests.jobs import published_ids, visible_files, write_job
+from tests.jobs import complete_units, published_ids, visible_files, write_job
 from tests.servers.http_server import Fault, HttpServer
 from tests.servers.rows import DAY_MS, Dataset
 from tests.servers.waiting import wait_until
@@ -68,7 +68,7 @@ def test_a_jvm_that_dies_fails_the_run_and_keeps_what_was_done(tmp_path) -> None
         source.faults.append(Fault("slow", delay_s=1.0))
         job = write_job(tmp_path, source.url, taskexecutor__threadpool__size="1")
         with started("run", job, "--now", "2020-01-05T00:00:00Z", "--json") as process:
-            wait_until(lambda: source.count("/records") >= 4)
+            wait_until(lambda: len(complete_units(tmp_path)) >= 2)
             os.kill(jvm_of(process.pid), signal.SIGKILL)
             stdout, stderr = process.communicate(timeout=60)
         source.faults.clear()

@@ -66,6 +66,7 @@ def test_the_trap_works(trap, monkeypatch) -> None:
         ("validate", "--json"),
         ("state show", "--json"),
         ("state log", "--json"),
+        ("state gaps", f"--json --now {NOW}"),
     ],
 )
 def test_a_command_without_work_to_do_starts_no_java(verb, flags, trap, done_job) -> None:

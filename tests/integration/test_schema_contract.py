@@ -259,27 +259,26 @@ def test_a_window_read_again_replaces_its_own_rows_aside_only(
 
 
 def test_killed_at_any_step_and_run_again_every_row_is_published_or_aside_once(
-    tmp_path: Path, source: DayRows
+    tmp_path: Path, source: DayRows, kills: KillServer
 ) -> None:
     base, live = tmp_path / "before", tmp_path / "job"
     ledger = Ledger(live, source)
     facts = {"ms__schema__contract": "discard_row", "ms__publish__mode": "window_replace"}
-    with KillServer() as kills:
-        job = ledger.conf(**facts)
-        assert kills.run(job, day(1))["exit"] == 0
-        shutil.copytree(live, base)
-        source.days[day(1)] = MIXED
-        source.days[day(2)] = [{"id": "x", "name": "e"}, {"id": 4, "name": "f"}]
+    job = ledger.conf(**facts)
+    assert kills.run(job, day(1))["exit"] == 0
+    shutil.copytree(live, base)
+    source.days[day(1)] = MIXED
+    source.days[day(2)] = [{"id": "x", "name": "e"}, {"id": 4, "name": "f"}]
 
-        whole = kills.run(job, day(3))
-        assert whole["exit"] == 0
-        chosen = sorted(set(steps(whole["events"]).values()))
-        for at in chosen[:: max(1, len(chosen) // KILLS)]:
-            restore(base, live)
-            assert kills.run(job, day(3), at)["killed"]
-            for line in ledger.quarantined():
-                assert line["row"]["name"] in "cde", f"killed at {at}"
-            assert kills.run(job, day(3))["exit"] == 0
-            step = f"killed at {at}: {whole['events'][at]}"
-            assert [row["id"] for row in ledger.rows()] == [1, 2, 4], step
-            assert sorted(line["row"]["name"] for line in ledger.quarantined()) == list("cde"), step
+    whole = kills.run(job, day(3))
+    assert whole["exit"] == 0
+    chosen = sorted(set(steps(whole["events"]).values()))
+    for at in chosen[:: max(1, len(chosen) // KILLS)]:
+        restore(base, live)
+        assert kills.run(job, day(3), at)["killed"]
+        for line in ledger.quarantined():
+            assert line["row"]["name"] in "cde", f"killed at {at}"
+        assert kills.run(job, day(3))["exit"] == 0
+        step = f"killed at {at}: {whole['events'][at]}"
+        assert [row["id"] for row in ledger.rows()] == [1, 2, 4], step
+        assert sorted(line["row"]["name"] for line in ledger.quarantined()) == list("cde"), step

@@ -490,8 +490,9 @@ def test_a_password_lets_a_user_in_after_a_key_was_refused(sshd, tmp_path):
     assert "not it" not in str(report)
 
 
-def test_the_proxy_of_the_job_is_gone_through(sshd, files, tmp_path):
-    with ConnectProxy(sshd.port) as proxy:
+@pytest.mark.parametrize("in_one_packet", [True, False])
+def test_the_proxy_of_the_job_is_gone_through(in_one_packet, sshd, files, tmp_path):
+    with ConnectProxy(sshd.port, in_one_packet=in_one_packet) as proxy:
         job = listing(
             tmp_path, sshd, source__conn__use__proxy__url="http://127.0.0.1",
             source__conn__use__proxy__port=proxy.url.rpartition(":")[2],

@@ -20,36 +20,24 @@ pytestmark = pytest.mark.spark
 
 # The interpreter below the virtual environment: it has none of our packages.
 BARE_PYTHON = Path(sys.base_prefix) / "bin" / f"python3.{sys.version_info.minor}"
+EXAMPLE = ROOT / "conf" / "examples" / "custom_connector"
 CONNECTOR = '''
-import io, json
-from dil.spi.connector import ByteSession, Connector, RequestValues, Response
+from connectors.http.connector import HttpConnector
 
 
-class Numbers(Connector):
-    """Five numbers for each work unit."""
-
-    def open(self, context):
-        return NumbersSession(context.work_unit)
-
-
-class NumbersSession(ByteSession):
-    def __init__(self, unit):
-        self._unit = unit
-
-    def fetch(self, values: RequestValues) -> Response:
-        day = self._unit.low // 86_400_000
-        rows = [{"unit": self._unit.unit["unit"], "id": day * 10 + n} for n in range(5)]
-        return Response(io.BytesIO(json.dumps({"data": rows}).encode()))
+class Shop(HttpConnector):
+    """A source of the user's own; tasks find the class by its name."""
 '''
 
 
 @pytest.fixture(scope="module")
 def shipped(tmp_path_factory):
     folder = tmp_path_factory.mktemp("shipped")
-    modules = folder / "numbers_connector.py"
+    modules = folder / "shop_connector.py"
     modules.write_text(CONNECTOR)
     code, libraries = folder / "dil.zip", folder / "libraries.tgz"
     command = ["package", "--out", code, "--libraries", libraries, "--module", modules]
+    command += ["--module", EXAMPLE / "my_connector.py"]
     subprocess.run([*DIL, *map(str, command)], check=True, capture_output=True, cwd=ROOT)
     return code, libraries
 
@@ -60,7 +48,7 @@ def cluster(tmp_path_factory):
         yield running
 
 
-def submit(cluster, shipped, job, report, *flags):
+def submit(cluster, shipped, job, report, *flags, folder=None):
     code, libraries = shipped
     command = [
         SPARK_HOME / "bin" / "spark-submit", "--master", cluster.url,
@@ -77,6 +65,7 @@ def submit(cluster, shipped, job, report, *flags):
         text=True,
         timeout=300,
         check=False,
+        cwd=folder,
         env=cluster.environ(),
     )
 
@@ -85,12 +74,17 @@ def executors_used(cluster) -> list[Path]:
     return [path for path in cluster.folder.glob("work-*/app-*/*") if path.is_dir()]
 
 
-def test_a_submitted_job_runs_on_the_executors_and_publishes_each_row_once(
+def test_a_submitted_job_with_a_connector_of_the_users_own_publishes_each_row_once(
     cluster, shipped, tmp_path
 ):
     dataset = Dataset.generate(4 * 72, units=("a", "b"), step_ms=DAY_MS // 72)
     with HttpServer(dataset) as source:
-        job = write_job(tmp_path, source.url)
+        job = write_job(
+            tmp_path,
+            source.url,
+            source__class="shop_connector:Shop",
+            ms__plugin__path=str(shipped[0].parent),
+        )
         done = submit(cluster, shipped, job, tmp_path / "report.json")
     assert done.returncode == 0, done.stdout + done.stderr
     report = json.loads((tmp_path / "report.json").read_text())
@@ -102,16 +96,12 @@ def test_a_submitted_job_runs_on_the_executors_and_publishes_each_row_once(
     assert len(executors_used(cluster)) >= 2
 
 
-def test_a_connector_of_the_users_own_reaches_the_executors_in_the_zip(cluster, shipped, tmp_path):
-    job = write_job(
-        tmp_path,
-        "numbers://",
-        source__class="numbers_connector:Numbers",
-        ms__plugin__path=str(shipped[0].parent),
-        ms__session__key__field="{}",
-        ms__parameters="",
-        ms__output__schema="",
-    )
-    done = submit(cluster, shipped, job, tmp_path / "report.json")
+def test_the_documented_connector_finds_its_file_from_the_executors(cluster, shipped, tmp_path):
+    folders = [f"data.publisher.final.dir={tmp_path}/lake", f"state.store.dir={tmp_path}/state"]
+    flags = [part for each in folders for part in ("-D", each)]
+    flags += ["--now", "2013-01-04T12:00:00Z"]  # the last one counts
+    report = tmp_path / "report.json"
+    # As the example says it: the path of the job file is relative.
+    done = submit(cluster, shipped, "weather.conf", report, *flags, folder=EXAMPLE)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert sum(published_ids(visible_files(tmp_path)).values()) == 6 * 5
+    assert json.loads(report.read_text())["work_units"]["succeeded"] == 9

@@ -382,7 +382,7 @@ def test_a_server_that_is_no_name_node_is_told(hdfs, folder):
         ((403, "StandbyException", "Operation category READ is not supported in state standby"),
          "StandbyException (Operation category READ", "haadmin"),
         ((401, "AuthenticationException", "SIMPLE authentication is not enabled."),
-         "SIMPLE authentication is not enabled", "Kerberos is not spoken"),
+         "SIMPLE authentication is not enabled", "Take a ticket"),
     ],
 )  # fmt: skip
 def test_who_does_not_answer_us_is_told(answer, what, fix, tmp_path, monkeypatch):

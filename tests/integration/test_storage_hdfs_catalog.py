@@ -12,6 +12,7 @@ from dil.model.catalog import CatalogSpec, CatalogType
 from dil.model.report import RunStatus
 from dil.run.job_run import run_job
 from dil.run.options import RunOptions
+from dil.testing.in_process import InProcessExecutor
 from tests.integration.hdfs_places import Folder, use
 from tests.integration.places import on_place
 from tests.servers.hdfs import Hdfs
@@ -44,7 +45,13 @@ def test_a_table_s_location_is_the_folder_on_hdfs(folder, tmp_path):
                 taskexecutor__threadpool__size="1",
             ),
         )  # fmt: skip
-        options = RunOptions(now_ms=day(1), clock=lambda: day(1), environ=dict(os.environ))
+        # Spark's workers of this process have the user of whoever started them first.
+        options = RunOptions(
+            now_ms=day(1),
+            clock=lambda: day(1),
+            environ=dict(os.environ),
+            executor=InProcessExecutor(),
+        )
         report = run_job(story.job(), options)
     assert (report.status, report.failures) == (RunStatus.SUCCESS, ())
     spec = CatalogSpec(CatalogType.HIVE, "shop", "orders", str(metastore))

@@ -28,6 +28,29 @@ def test_published_files_and_folders_have_the_permissions_of_the_job(folder, sou
     assert folder.mode("lake/shop/orders") == "750"
 
 
+def test_published_files_and_folders_belong_to_the_group_of_the_job(hdfs, folder, source, tmp_path):
+    group = {"data__publisher__final__dir__group": "analysts"}
+    Story(tmp_path, source, **on_place(folder, **group)).run(day(2))
+
+    def group_of(key: str) -> str:
+        answer = hdfs.ask("GET", f"{folder.path}/{key}", "GETFILESTATUS")
+        return str(answer.json()["FileStatus"]["group"])
+
+    assert {group_of(key) for key in visible(folder)} == {"analysts"}
+    assert group_of("lake/shop/orders") == "analysts"
+
+
+def test_a_group_that_the_user_is_not_in_is_refused_before_anything_is_read(
+    hdfs, folder, source, tmp_path, monkeypatch
+):
+    hdfs.ask("PUT", folder.path, "SETPERMISSION", permission="777").raise_for_status()
+    use(monkeypatch, "ann")
+    place = on_place(folder, data__publisher__final__dir__group="analysts")
+    with pytest.raises(WriteError, match=r"cannot be given to .*group=analysts"):
+        Story(tmp_path, source, **place).run(day(1))
+    assert source.requests == []
+
+
 def test_no_folder_of_a_run_is_left_behind(folder, source, tmp_path):
     Story(tmp_path, source, **on_place(folder)).run(day(2))
     assert [path for path in folder.folders() if path.startswith("lake/_staging/")] == []

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from dil.cli.main import main
 from dil.errors import CommitUnknownError
 from dil.model.job import PublishMode
 from dil.model.report import RunStatus
@@ -250,3 +251,21 @@ def test_checking_and_planning_load_no_library_of_a_table(story: TableStory) -> 
     )
     path = str(story.folder / "orders.conf")
     subprocess.run([sys.executable, "-c", code, path], check=True, cwd=ROOT, stdout=subprocess.PIPE)
+
+
+def test_after_a_restore_and_a_run_relist_makes_the_state_sound(
+    tmp_path: Path, source: HttpServer, kind: str
+) -> None:
+    changes = {"ms__publish__mode": "window_replace", "ms__grace__period__days": "1"}
+    story = TableStory(tmp_path, source, kind, **changes)
+    story.run(day(2))
+    path, backup = str(story.folder / "orders.conf"), str(tmp_path / "early.db")
+    assert main(["state", "backup", path, backup, "--yes"]) == 0
+    story.run(day(3))
+    assert main(["state", "restore", path, backup, "--yes"]) == 0
+    story.run(day(4))
+    assert main(["compact", path, "--vacuum-hours", "0"]) == 0
+    assert main(["state", "verify", path]) == 1
+    assert main(["state", "relist", path, "--yes"]) == 0
+    assert main(["state", "verify", path]) == 0
+    assert story.rows() == ids_of("a", "b", days=range(4))

@@ -39,12 +39,6 @@ PATHS = {
 }
 
 
-@pytest.fixture(scope="module")
-def kills():
-    with KillServer() as server:
-        yield server
-
-
 @pytest.fixture
 def warehouse(request, tmp_path):
     (tmp_path / "job").mkdir()

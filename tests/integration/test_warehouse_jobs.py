@@ -10,9 +10,11 @@ from pathlib import Path
 import pytest
 
 from dil import config
-from dil.model.report import RunReport, RunStatus
+from dil.model.report import MergedRows, RunReport, RunStatus
+from dil.observe.report import report_text
 from dil.run.job_run import run_job
 from dil.run.options import RunOptions
+from dil.text.warehouse_url import read_warehouse_url
 from tests.integration.dil_processes import dil
 from tests.jobs import DAY_MS, ROOT, write_job
 from tests.servers.day_rows import DayRows
@@ -102,6 +104,55 @@ def test_a_replace_whose_reading_fails_leaves_the_table_as_it_was(
         source.days = {}
         assert run(job, 2).status is RunStatus.SUCCESS
         assert ids(warehouse) == []
+
+
+def test_an_upsert_tells_how_many_rows_it_inserted_updated_and_deleted(
+    warehouse: Warehouse, tmp_path: Path
+) -> None:
+    upsert = {
+        "ms__warehouse__operation": "upsert",
+        "extract__primary__key__fields": "id",
+        "extract__delta__fields": "updated_ms",
+        "ms__merge__op__field": "op",
+    }
+    first = [{**row(number, 0), "op": "u"} for number in (1, 2, 3)]
+    with DayRows({START_MS: first}) as source:
+        job = job_of_days(tmp_path / "job", source, warehouse, **upsert)
+        assert run(job, 1).merged == MergedRows(inserted=3)
+        source.days[START_MS + DAY_MS] = [
+            {**row(2, 1), "op": "u"},
+            {**row(3, -1), "op": "u"},
+            {**row(1, 1), "op": "d"},
+            {**row(7, 1), "op": "d"},
+            {**row(4, 1), "op": "u"},
+        ]
+        second = run(job, 2)
+        assert second.merged == MergedRows(inserted=1, updated=1, deleted=1)
+        assert ids(warehouse) == [2, 3, 4]
+    shown = report_text(second)
+    assert "  merged      1 inserted, 1 updated, 1 deleted\n" in shown
+    assert f"orders in {second.database}\n" in shown
+    assert second.database.startswith(f"{read_warehouse_url(warehouse.url).engine}://")
+    assert "password" not in second.database
+
+
+def test_an_upsert_counts_the_rows_that_the_source_has_no_more(
+    warehouse: Warehouse, tmp_path: Path
+) -> None:
+    upsert = {
+        "ms__warehouse__operation": "upsert",
+        "extract__primary__key__fields": "id",
+        "ms__merge__delete__missing": "true",
+        "ms__merge__delete__limit__percent": "100",
+        "ms__work__unit__partition": "none",
+        "ms__parameters": '[{"name": "since", "type": "primitive", "value": "0"}]',
+    }
+    with DayRows({0: [row(1, 0), row(2, 0), row(3, 0)]}) as source:
+        job = job_of_days(tmp_path / "job", source, warehouse, **upsert)
+        assert run(job, 1).merged == MergedRows(inserted=3)
+        source.days[0] = [row(3, 1), row(4, 1)]
+        assert run(job, 2).merged == MergedRows(inserted=1, updated=1, deleted=2)
+        assert ids(warehouse) == [3, 4]
 
 
 def test_a_window_that_has_no_rows_any_more_is_emptied(

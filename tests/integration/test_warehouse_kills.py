@@ -43,12 +43,6 @@ CASES = [
 ]
 
 
-@pytest.fixture(scope="module")
-def kills():
-    with KillServer() as server:
-        yield server
-
-
 @pytest.fixture
 def warehouse(request, tmp_path):
     (tmp_path / "job").mkdir()

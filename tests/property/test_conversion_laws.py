@@ -10,9 +10,9 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from dil.conversion.joining import joined
-from dil.conversion.section import RangesSection
 from dil.model.schema import ArrayType, Column, Primitive, RecordType, Schema
 from dil.secrets.authenticated import decrypt
+from dil.sections.conversion import RangesSection
 from tests.unit.conversion.conversion_jobs import chain, convert
 from tests.unit.conversion.converter_runs import Rows, converter, normalising, rows
 

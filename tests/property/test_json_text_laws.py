@@ -11,13 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dil.publishing.warehouse.json_texts import json_texts
+from dil.publishing.warehouse.json_texts import are_plain, json_texts
 
 ENCODER = msgspec.json.Encoder(decimal_format="number")
 SCALARS = [
     (pa.int64(), st.integers(-(2**63), 2**63 - 1)),
     (pa.uint64(), st.integers(0, 2**64 - 1)),
     (pa.string(), st.text()),
+    (pa.string(), st.text('a"\\\n\t\r\x01\x7fé\u2028')),
     (pa.bool_(), st.booleans()),
     (pa.float64(), st.floats()),
     (pa.decimal128(20, 4), st.decimals(-(10**10), 10**10, places=4)),
@@ -66,6 +67,23 @@ def test_a_column_is_written_as_its_values_are(data: st.DataObject) -> None:
         None if each is None else ENCODER.encode(each).decode()
         for each in array.to_pylist(maps_as_pydicts="strict")
     ]
+
+
+@given(st.data())
+def test_what_is_plain_has_json_without_rare_characters(data: st.DataObject) -> None:
+    kind, value = data.draw(columns(2))
+    array = pa.array(data.draw(st.lists(st.none() | value, max_size=6)), kind)
+
+    if are_plain(array):
+        texts = [text for text in json_texts(array).to_pylist() if text is not None]
+        assert "\\u" not in "".join(texts).replace("\\\\", "")
+
+
+def test_plain_is_what_most_columns_are() -> None:
+    rows = [{"name": 'a "b" \n', "tags": ["x", None]}, None]
+    assert are_plain(pa.array(rows))
+    for other in ({"name": "\0"}, {"\0": 1}, {"amount": 1.5}, {"day": dt.date(2020, 1, 1)}):
+        assert not are_plain(pa.array([other]))
 
 
 def test_a_key_that_is_there_twice_is_refused() -> None:

@@ -14,12 +14,14 @@ from tests.servers.in_thread import InThread
 class ConnectProxy(InThread):
     """Answers CONNECT with a tunnel to ``server_port``; ``asked`` are the targets asked for.
 
-    With a ``status`` other than 200 it refuses instead.
+    With a ``status`` other than 200 it refuses instead. With ``in_one_packet`` what the server says
+    first goes with the answer to CONNECT.
     """
 
-    def __init__(self, server_port: int, *, status: int = 200) -> None:
+    def __init__(self, server_port: int, *, status: int = 200, in_one_packet: bool = False) -> None:
         self.server_port = server_port
         self.status = status
+        self.in_one_packet = in_one_packet
         self.asked: list[str] = []
         self._server = _Server(("127.0.0.1", 0), _Tunnel)
         self._server.proxy = self
@@ -51,7 +53,8 @@ class _Tunnel(socketserver.StreamRequestHandler):
             self.wfile.write(f"HTTP/1.1 {status} Refused\r\nContent-Length: 0\r\n\r\n".encode())
             return
         with socket.create_connection(("127.0.0.1", proxy.server_port)) as there:
-            self.wfile.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
+            first = there.recv(65536) if proxy.in_one_packet else b""
+            self.wfile.write(b"HTTP/1.1 200 Connection established\r\n\r\n" + first)
             back = threading.Thread(target=_pass_on, args=(there, self.connection), daemon=True)
             back.start()
             _pass_on(self.connection, there)

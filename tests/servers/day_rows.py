@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
+
+import msgspec
 
 from tests.servers.in_thread import InThread
 
@@ -16,7 +17,8 @@ Rows = Sequence[Mapping[str, Any]]
 class DayRows(InThread):
     """Answers ``/records?since=<epoch ms>`` with ``{"data": rows}`` of the day that begins there.
 
-    ``days`` may be changed between requests; a day that is not in it has no rows.
+    ``days`` may be changed between requests; a day that is not in it has no rows. A value may be
+    ``msgspec.Raw``: JSON as it is to be written.
     """
 
     def __init__(self, days: Mapping[int, Rows] | None = None) -> None:
@@ -26,7 +28,7 @@ class DayRows(InThread):
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 since = int(parse_qs(urlsplit(self.path).query)["since"][0])
-                body = json.dumps({"data": list(source.days.get(since, ()))}).encode()
+                body = msgspec.json.encode({"data": list(source.days.get(since, ()))})
                 self.send_response(200)
                 self.send_header("Content-Type", "application/json")
                 self.send_header("Content-Length", str(len(body)))

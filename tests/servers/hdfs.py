@@ -11,7 +11,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 from urllib.parse import quote
@@ -41,8 +41,11 @@ MIB = 1 << 20
 class Hdfs:
     """One cluster, from ``with`` to its end; blocks have one copy and 1 MiB.
 
-    ``host`` is an address of this machine, ``port`` that of the name node's web server.
+    ``host`` is an address of this machine, ``port`` that of the name node's web server, ``options``
+    are those of Java.
     """
+
+    options: Sequence[str] = ()
 
     def __init__(self, host: str = "127.0.0.1", port: int = 0) -> None:
         self._java = shutil.which("java") or give_up(f"java is not installed. {HOW}")
@@ -155,7 +158,8 @@ class Hdfs:
         ours = [str(self.folder / "conf"), f"{self._jars}/*"]
         others = [str(jar) for name in _OF_SPARK for jar in spark.glob(f"{name}-[0-9]*.jar")]
         return [
-            self._java, "-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp",
+            self._java, *self.options, "-Xmx128m", "-XX:+UseSerialGC",
+            "-XX:TieredStopAtLevel=1", "-cp",
             os.pathsep.join([*ours, *others]), *words,
         ]  # fmt: skip
 
@@ -192,7 +196,12 @@ class Hdfs:
             "dfs.client.block.write.locateFollowingBlock.initial.delay.ms": "20",
         }
         for name, values in (("core", core), ("hdfs", hdfs)):
-            (conf / f"{name}-site.xml").write_text(site_xml(values))
+            (conf / f"{name}-site.xml").write_text(site_xml({**values, **self._more(name)}))
+
+    def _more(self, name: str) -> Mapping[str, str]:
+        """Return further properties of core-site.xml or hdfs-site.xml, by the name before ``-``."""
+        del name
+        return {}
 
 
 def site_xml(values: Mapping[str, Any]) -> str:

@@ -41,12 +41,14 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
+from urllib.request import urlopen
 
 if __name__ == "__main__":  # run as a script: make `tests.servers` importable
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from tests.servers.in_thread import InThread
 from tests.servers.rows import Dataset, UnitRows, encode
+from tests.servers.waiting import wait_until
 
 DEFAULT_LIMIT = 100
 
@@ -70,8 +72,8 @@ class Fault:
     ``at`` numbers the requests that match ``path`` and ``where`` (query members), from 1; empty
     means every one. Kinds: status (``status``, ``headers``), reset (before the answer),
     reset_body and short_body (half of the body, then a reset or a clean end), slow (``delay_s``
-    before the answer), content_type (``text``), body (``text`` instead of the rows),
-    repeat_cursor (``next`` is the cursor of the request).
+    before the answer), held (no answer until ``released`` is set), content_type (``text``), body
+    (``text`` instead of the rows), repeat_cursor (``next`` is the cursor of the request).
     """
 
     kind: str
@@ -82,6 +84,7 @@ class Fault:
     headers: tuple[tuple[str, str], ...] = ()
     text: str = "text/html"
     delay_s: float = 0.0
+    released: threading.Event = field(default_factory=threading.Event, compare=False)
 
 
 @dataclass(frozen=True)
@@ -109,6 +112,7 @@ class ServerState:
     scripts: dict[str, list[Reply]] = field(default_factory=dict)
     log: list[LoggedRequest] = field(default_factory=list)
     connections: int = 0
+    open_connections: int = 0
     matches: dict[Fault, int] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -140,8 +144,18 @@ class _Server(ThreadingHTTPServer):
 
     def process_request(self, request: socket.socket, client_address: object) -> None:  # type: ignore[override]
         """Count the connection, then answer it in a thread of its own."""
-        self.state.connections += 1
+        with self.state.lock:
+            self.state.connections += 1
+            self.state.open_connections += 1
         super().process_request(request, client_address)  # type: ignore[arg-type]
+
+    def process_request_thread(self, request: socket.socket, client_address: object) -> None:  # type: ignore[override]
+        """Answer what comes over a connection until it is closed."""
+        try:
+            super().process_request_thread(request, client_address)  # type: ignore[arg-type]
+        finally:
+            with self.state.lock:
+                self.state.open_connections -= 1
 
     def handle_error(self, request: object, client_address: object) -> None:
         """Say nothing: clients of these tests break connections on purpose."""
@@ -239,6 +253,8 @@ class _Handler(BaseHTTPRequestHandler):
         elif fault.kind in {"reset_body", "short_body"}:
             self._cut(reply, reset=fault.kind == "reset_body")
         else:
+            if fault.kind == "held":
+                fault.released.wait()
             time.sleep(fault.delay_s)
             self._send(changed(reply, fault, query))
 
@@ -332,6 +348,12 @@ class HttpServer(InThread):
         """Answer ``path`` with these replies in turn; the last one is repeated."""
         self.state.scripts[path] = list(replies)
 
+    def settle(self) -> None:
+        """Wait until the log has all requests of clients that are gone."""
+        with urlopen(f"{self.url}/log"):  # connections are taken in turn: this is the last one
+            pass
+        wait_until(lambda: self.state.open_connections == 0)
+
     def count(self, path: str, **query: str) -> int:
         """Return how many requests to ``path`` had these query members."""
         return sum(
@@ -367,7 +389,7 @@ def records_page(rows: UnitRows, query: Mapping[str, str]) -> bytes:
 def changed(reply: Reply, fault: Fault, query: Mapping[str, str]) -> Reply:
     """Return what is sent instead of a reply."""
     match fault.kind:
-        case "slow":
+        case "slow" | "held":
             return reply
         case "status":
             return Reply(b'{"error":"fault"}', fault.status, headers=fault.headers)

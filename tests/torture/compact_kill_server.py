@@ -18,8 +18,8 @@ import pyiceberg.catalog.sql
 import pyiceberg.io.pyarrow  # noqa: F401
 
 import dil.catalog.glue
-import dil.operator.compaction.rewriting
-import dil.publishing.delta_vacuum  # noqa: F401
+import dil.publishing.delta_vacuum
+import dil.reshaping.shared_files  # noqa: F401
 from dil import config
 from dil.errors import DilError
 from dil.execution.stages import Executors

@@ -2,13 +2,16 @@
 
 Reads one JSON line per order on stdin, {"job", "now", "at", "changes"} for a run and {"arguments",
 "at"} for a command of ``dil``; ``at`` is the number of the call or return at which the child gets
-SIGKILL, -1 for never. Answers with {"killed", "exit", "calls", "error"}.
+SIGKILL, -1 for never. Answers with {"killed", "exit", "calls", "error"}. With "stops" the child
+gets SIGSTOP in its place (``serve``), and calls of the state store do not count: it would sleep
+with a lock on the store. "ahead" is how many seconds its clock is ahead, 0 unless given.
 """
 
 from __future__ import annotations
 
 import contextlib
 import io
+import signal
 import sys
 import time
 from pathlib import Path
@@ -27,15 +30,27 @@ from tests.torture.forks import Answer, killed_at, serve
 WATCHED = ("run/", "state/", "publishing/", "operator/", "storage/")
 
 
+UNLOCKED = ("run/", "publishing/", "operator/", "storage/")
+
+
 def _do(order: Answer) -> Answer:
     said = io.StringIO()
+    if ahead := order.get("ahead"):
+        plain = time.time_ns
+        time.time_ns = lambda: plain() + ahead * 1_000_000_000
+    is_stop = order.get("stops", False)
     with (
         contextlib.redirect_stderr(said),
         contextlib.redirect_stdout(said),
-        killed_at(order["at"], WATCHED) as events,
+        killed_at(
+            order["at"],
+            UNLOCKED if is_stop else WATCHED,
+            by=signal.SIGSTOP if is_stop else signal.SIGKILL,
+        ) as events,
     ):
         exit_code = main(order["arguments"]) if "arguments" in order else _run(order)
-    return {"exit": exit_code, "calls": len(events), "error": said.getvalue()[-2000:]}
+    answer = {"exit": exit_code, "calls": len(events), "error": said.getvalue()[-2000:]}
+    return {**answer, "events": events} if is_stop and order["at"] == -1 else answer
 
 
 def _run(order: Answer) -> int:

@@ -84,7 +84,8 @@ class StateKills:
             pending = store.pending_intent()
             if pending is not None:
                 store.commit(lease, pending.commit)
-            assert verify_chain(store).problems == ()
+            problems = verify_chain(store).problems
+            assert not problems, problems
             added = published(store)
             assert len(added) == len(set(added)), "a file was added twice"
             missing = {f"file:///data/f{run[1:]}" for run in self.acknowledged} - set(added)

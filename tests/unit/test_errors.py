@@ -15,7 +15,9 @@ from dil.errors import (
     Origin,
     Problem,
     RunInterruptedError,
+    SourceContractError,
     TransientSourceError,
+    lasting,
 )
 from dil.run.failing import INTERNAL, code_of
 
@@ -68,6 +70,12 @@ def test_every_error_survives_pickling_with_all_it_says(kind: type[DilError]) ->
     assert type(copy) is kind
     assert vars(copy) == vars(error)
     assert (str(copy), copy.args, copy.code) == (str(error), error.args, error.code)
+
+
+def test_an_error_that_lasts_is_no_longer_retryable_on_the_other_side() -> None:
+    error = lasting(SourceContractError("two pages are the same"))
+    assert not pickle.loads(pickle.dumps(error)).retryable
+    assert SourceContractError("half a page").retryable
 
 
 def test_every_class_that_takes_more_than_message_and_fix_is_among_the_examples() -> None:

@@ -30,6 +30,7 @@ KINDS = [
     ("documents/page.json", Checkpoint),
     ("documents/start-marker.json", Mark),
     ("documents/withdrawn-files.json", list[withdrawal._Copy]),
+    ("documents/manifest-units.json", manifest.Manifest),
     ("documents/registration.json", Registration),
     ("documents/vacuum-files.json", list[str]),
     (f"{LEFT}/_staging/orders/run-2/*/*/result.json", StagedResult),

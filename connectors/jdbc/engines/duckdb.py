@@ -93,13 +93,18 @@ class DuckdbConnection(Connection):
                 self._login.address, "there is no such file",
                 "The file must exist where tasks run; see ms.source.uri.",
             )  # fmt: skip
-        self._connection = self._driver.connect(path, read_only=is_read_only, config=_SETTINGS)
+        config = dict(_SETTINGS)
+        if self._login.memory_bytes:  # beyond it DuckDB works on disk; the other half is for rows
+            config["memory_limit"] = f"{self._login.memory_bytes // 2 // 1024}KiB"
+        self._connection = self._driver.connect(path, read_only=is_read_only, config=config)
         self._connection.begin()
 
     @contextmanager
     def _translated(self) -> Iterator[None]:
         try:
             yield
+        except self._driver.OutOfMemoryException as error:
+            raise MemoryError(str(error)) from None
         except (self._driver.Error, OSError) as error:
             raise self._failure(error) from None
 

@@ -20,7 +20,7 @@ from connectors.jdbc.engines.postgresql_columns import ResultPlan
 from connectors.jdbc.statement import Statement
 from dil.errors import ConfigError, DilError
 from dil.model.json import JsonValue, as_text
-from dil.spi.source import STATEMENT
+from dil.sections.source import STATEMENT
 
 if TYPE_CHECKING:
     import pyarrow as pa

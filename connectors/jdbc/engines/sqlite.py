@@ -86,8 +86,9 @@ class SqliteConnection(Connection):
                 place = f"{self._login.path.absolute().as_uri()}?mode={mode}"
             else:
                 place = "file::memory:"
+            # Another thread may close it, when the task has ended.
             self._connection = sqlite3.connect(
-                place, uri=True, timeout=_BUSY_S, isolation_level=None
+                place, uri=True, timeout=_BUSY_S, isolation_level=None, check_same_thread=False
             )
         return self._connection
 

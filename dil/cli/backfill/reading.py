@@ -87,8 +87,8 @@ def start(  # noqa: PLR0913 - the options of the command
         found.append(known)
         return _read(call, job, known, now_ms, parallelism, pause_s)
 
-    report, is_told = report_of(call, begin)
-    return _deliver(call, report, found, is_told=is_told)
+    report, is_reported = report_of(call, begin)
+    return _deliver(call, report, found, is_reported=is_reported)
 
 
 @click.command(short_help="Go on with a backfill by its id.")
@@ -116,8 +116,8 @@ def resume(
         found.append(definition)
         return _read(call, job, definition, call.invocation.now(now), parallelism, pause_s)
 
-    report, is_told = report_of(call, go_on)
-    return _deliver(call, report, found, is_told=is_told)
+    report, is_reported = report_of(call, go_on)
+    return _deliver(call, report, found, is_reported=is_reported)
 
 
 def _plan(call: JobCall, now: str | None, bounds: tuple[str, str], units: tuple[str, ...]) -> int:
@@ -165,7 +165,7 @@ def _read(
 
 
 def _deliver(
-    call: JobCall, report: RunReport, found: list[BackfillDefinition], *, is_told: bool
+    call: JobCall, report: RunReport, found: list[BackfillDefinition], *, is_reported: bool
 ) -> int:
     """Print the report of a reading, as that of a run, with the backfill's id."""
     from dil.observe.report import redacted, report_json, report_text
@@ -174,6 +174,6 @@ def _deliver(
     name = found[0].id if found else None
     if call.as_json:
         emit_json(report_json(clean) | {"backfill": name})
-    elif not is_told:
+    elif not is_reported:
         emit(report_text(clean))
     return report.exit_code

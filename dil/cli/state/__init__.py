@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import click
 
-from dil.cli.groups import SuggestingGroup
-from dil.cli.state.amendments import forget, prune, rewind, undo
+from dil.cli.groups import JobGroup
+from dil.cli.state.amendments import expire, forget, prune, relist, rewind, undo
+from dil.cli.state.gaps import gaps
 from dil.cli.state.importing import import_highs
 from dil.cli.state.showing import log, show
 from dil.cli.state.stores import backup, copy_state, restore, upgrade
 from dil.cli.state.verifying import verify
+from dil.cli.state.watermark import watermark
 
 
-@click.group(cls=SuggestingGroup)
+@click.group(cls=JobGroup)
 def state() -> None:
     """Look at the state store of a job, and mend it.
 
-    Verbs that change it show what they would do, and do it with --yes; undo takes it back.
+    `dil state JOB.conf` is `show`. Verbs that change it show what they would do, and do it with
+    --yes; undo takes it back.
     """
 
 
-AMENDING = (forget, rewind, undo, import_highs, prune)
+AMENDING = (forget, rewind, undo, import_highs, prune, expire, relist)
 WHOLE = (upgrade, backup, restore, copy_state)
-for command in (show, log, verify, *AMENDING, *WHOLE):
+for command in (show, log, gaps, verify, watermark, *AMENDING, *WHOLE):
     state.add_command(command)

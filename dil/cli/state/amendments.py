@@ -1,4 +1,4 @@
-"""``dil state forget``, ``rewind``, ``undo`` and ``prune``."""
+"""``dil state forget``, ``rewind``, ``undo``, ``prune``, ``expire`` and ``relist``."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ _withdraw_option = click.option(
 @click.option("--unit", "units", metavar="JSON", multiple=True, help="All partitions of this unit.")
 @click.option("--from", "low", metavar="TIME", help="Partitions that start at or after this.")
 @click.option("--to", "high", metavar="TIME", help="Partitions that start before this.")
+@click.option("--failed", is_flag=True, help="Work units that failed, or of which a part is owed.")
 @click.option("--all", "everything", is_flag=True, help="Every work unit.")
 @_keep_option
 @_withdraw_option
@@ -36,6 +37,7 @@ def forget(  # noqa: PLR0913 - the options of the command
     units: tuple[str, ...],
     low: str | None,
     high: str | None,
+    failed: bool,
     everything: bool,
     keep: bool,
     withdraw: bool,
@@ -48,12 +50,12 @@ def forget(  # noqa: PLR0913 - the options of the command
     from dil.operator.amendments import Selection, propose_forget
     from dil.state.work_units.signatures import encoded
 
-    is_limited = bool(signatures or units or low or high)
+    is_limited = bool(signatures or units or low or high or failed)
     if is_limited == everything:
         raise ConfigError.single(
             "dil state forget",
             "needs to know which work units",
-            "Give --signature, --unit, --from, --to, or --all alone.",
+            "Give --signature, --unit, --from, --to, --failed, or --all alone.",
         )
     decision = _decision(keep=keep, withdraw=withdraw)
     with operator_session(request, "forget") as session:
@@ -62,6 +64,7 @@ def forget(  # noqa: PLR0913 - the options of the command
             units=frozenset(map(parse_unit, units)),
             low=None if low is None else instant(low, "--from", session.job),
             high=None if high is None else instant(high, "--to", session.job),
+            failed_only=failed,
         )
         return conclude(request, session, propose_forget(session, selection, decision))
 
@@ -95,12 +98,37 @@ def undo(request: Request) -> int:
 def prune(request: Request) -> int:
     """Delete records that are older than ms.retention's state.store and out of the job's range.
 
-    Records in the range stay, and so do failed ones and the chain. Rows of old runs go as well.
+    Records in the range stay, and so do failed ones and the chain. Rows of old runs go as well, and
+    with ms.retention's aside old copies of withdrawn files, rows that were put aside, and audits.
     """
     from dil.operator.amendments import propose_prune
 
     with operator_session(request, "prune") as session:
         return conclude(request, session, propose_prune(session))
+
+
+@act_command("expire", "Delete published files that are too old.")
+def expire(request: Request) -> int:
+    """Delete published files that are older than ms.retention's publish.dir, for good.
+
+    A file is as old as the commit that published it. Work units stay committed.
+    """
+    from dil.operator.amendments import propose_expiry
+
+    with operator_session(request, "expire") as session:
+        return conclude(request, session, propose_expiry(session))
+
+
+@act_command("relist", "Record the live files that the dataset has.")
+def relist(request: Request) -> int:
+    """Record which files are live, as the dataset's manifest lists them.
+
+    After a restore the chain does not know the files that runs published and replaced since.
+    """
+    from dil.operator.amendments import propose_relist
+
+    with operator_session(request, "relist") as session:
+        return conclude(request, session, propose_relist(session))
 
 
 def _decision(*, keep: bool, withdraw: bool) -> FileDecision:

@@ -32,10 +32,10 @@ def opened(call: JobCall) -> Iterator[tuple[Job, StateStore]]:
         yield job, store
 
 
-def instant(text: str, option: str, job: Job) -> int:
+def instant(text: str, option: str, job: Job, now_ms: int | None = None) -> int:
     """Return the epoch ms of a text such as 2024-03-05, 2024-03-05T06:00:00Z or P1D.
 
-    Without a zone it is of the job's zone. Durations count back from the real clock.
+    Without a zone it is of the job's zone. Durations count back from ``now_ms``, else the clock.
 
     Raises:
         ConfigError: it is none of these.
@@ -44,7 +44,8 @@ def instant(text: str, option: str, job: Job) -> int:
 
     try:
         zone = job.planning.zone
-        return parse_instant(text, now_ms=real_clock(), zone=zone, end=False).ms
+        now = real_clock() if now_ms is None else now_ms
+        return parse_instant(text, now_ms=now, zone=zone, end=False).ms
     except InstantError as error:
         fix = "For example 2024-03-05 or 2024-03-05T06:00:00Z."
         raise ConfigError.single(option, f"{error}", fix) from error
@@ -84,7 +85,7 @@ def block_line(block: JsonObject, job: Job, *, newer: JsonObject | None = None) 
 
     Args:
         block: The block.
-        job: In whose zone times are told.
+        job: In whose zone times are shown.
         newer: The block behind it, which says what an operator's act did to files.
     """
     event = member(block, "event")
@@ -92,7 +93,11 @@ def block_line(block: JsonObject, job: Job, *, newer: JsonObject | None = None) 
         f"{block.get('sequenceNumber'):>6}  {_moment(block.get('systemTime'), job)}",
         str(event.get("kind")),
     ]
-    parts += _act(event, newer) if "actId" in event else _data(event)
+    if "timelabel" in event:
+        parts.append(str(event["timelabel"]))
+        parts += [f"reason: {event['reason']}"] if event.get("reason") else []
+    else:
+        parts += _act(event, newer) if "actId" in event else _data(event)
     if event.get("newWatermark"):
         parts.append(f"watermark {_moment(event['newWatermark'], job)}")
     parts.append(str(block.get("hash", ""))[:_HASH_SHOWN])

@@ -26,7 +26,11 @@ def show(preview: Preview) -> None:
 
     job, proposal = preview.job, preview.proposal
     zone = find_zone(job.planning.zone)
-    title = f"{job.name}  {proposal.verb}  {counted(len(proposal.changes), 'work unit')}"
+    labels = (*proposal.closes, *proposal.reopens)
+    what = counted(len(labels), "timelabel") if labels else ""
+    if proposal.changes or not labels:
+        what = " and ".join(filter(None, (counted(len(proposal.changes), "work unit"), what)))
+    title = f"{job.name}  {proposal.verb}  {what}"
     emit(f"{title} would change, times in {job.planning.zone}\n")
     if proposal.changes:
         emit(_LINE.format("now", "done up to", "then", "done up to", "work unit"))
@@ -39,11 +43,16 @@ def show(preview: Preview) -> None:
             return
     if len(proposal.changes) > _ROWS_SHOWN:
         emit(f"  and {len(proposal.changes) - _ROWS_SHOWN:,} more (--json lists all)\n")
+    for window in labels:
+        word = "to be closed" if window in proposal.closes else "to be reopened"
+        period = f"{moment(window.low, zone)} to {moment(window.high, zone)}"
+        emit(f"  {window.label}  {period}  {word}\n")
     for note in _sentences(preview):
         emit(f"  {note}\n")
 
 
 def _sentences(preview: Preview) -> Iterator[str]:
+    from dil.observe.plan_view import closed_labels_of
     from dil.observe.progress import counted
 
     proposal = preview.proposal
@@ -53,13 +62,16 @@ def _sentences(preview: Preview) -> Iterator[str]:
     if proposal.runs:
         way_back = "undo keeps them gone" if preview.is_undoable else "this cannot be undone"
         yield f"{counted(proposal.runs, 'row')} of old runs would be deleted; {way_back}"
+    for each in preview.leftovers:
+        what = f"{counted(len(each.files), 'old file')} of {each.bytes:,} bytes in {each.folder}"
+        yield f"{what}: deleted for good"
     affected = preview.files.affected
     if affected:
         rows = sum(file.rows for file in affected)
         what = f"{counted(len(affected), 'published file')} with {counted(rows, 'row')}"
         yield f"{what}: {preview.files.fate}"
     back = [move.target for move in preview.files.moves]
-    if back:
+    if back and not preview.files.only_records:
         rows = sum(file.rows for file in back)
         yield f"{counted(len(back), 'file')} with {counted(rows, 'row')}: brought back"
     if preview.doubled_rows:
@@ -73,12 +85,21 @@ def _sentences(preview: Preview) -> Iterator[str]:
         due = len(preview.plan.work_units)
         left = f", {preview.plan.left:,} would be left for later" if preview.plan.left else ""
         yield f"the next run would take {counted(due, 'work unit')}{left}"
+        yield from closed_labels_of(preview.plan)
 
 
 def _watermark(proposal: Proposal) -> str:
     from dil.state.blocks.canonical import watermark_text
 
     return "none" if proposal.watermark is None else watermark_text(proposal.watermark)
+
+
+def _labels(proposal: Proposal) -> dict[str, object]:
+    """Return the timelabels that an amendment closes and reopens, nothing where there are none."""
+    found = {"closed": proposal.closes, "reopened": proposal.reopens}
+    if not any(found.values()):
+        return {}
+    return {"timelabels": {word: [each.label for each in labels] for word, labels in found.items()}}
 
 
 def show_json(preview: Preview, *, act_id: str | None, block: JsonObject | None) -> None:
@@ -98,9 +119,14 @@ def show_json(preview: Preview, *, act_id: str | None, block: JsonObject | None)
                 }
                 for each in proposal.changes
             ],
+            **_labels(proposal),
             "watermark": _watermark(proposal) if proposal.sets_watermark else "kept",
             "runs": proposal.runs,
             "files": _files(preview.files),
+            "leftovers": [
+                {"folder": each.folder, "files": len(each.files), "bytes": each.bytes}
+                for each in preview.leftovers
+            ],
             "needs": list(preview.files.needs),
             "doubled_rows": preview.doubled_rows,
             "next_run": None
@@ -119,6 +145,12 @@ def show_json(preview: Preview, *, act_id: str | None, block: JsonObject | None)
 
 
 def _files(change: FileChange) -> dict[str, object]:
+    if change.only_records:
+        return {
+            "fate": "recorded",
+            "listed": [move.target.uri for move in change.moves],
+            "no_longer_listed": [file.uri for file in change.withdrawn],
+        }
     back = [move.target for move in change.moves]
     is_back_alone = bool(back) and not change.affected
     files = back if is_back_alone else change.affected

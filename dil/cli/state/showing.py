@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 import click
@@ -13,14 +13,19 @@ import click
 from dil.cli.job_command import JobCall, job_command
 from dil.cli.state.opening import block_line, opened, sequence
 from dil.cli.stdout import emit, emit_json_array
+from dil.text.zones import iso
 
 if TYPE_CHECKING:
+    from dil.model.books import Books
     from dil.model.dataset import UnitEntry
+    from dil.model.event_report import EventSummary
     from dil.model.job import Job
     from dil.model.json import JsonObject
+    from dil.run.kept_report import StandingFailure
     from dil.spi.state_store import StateStore, UnitState
 
 _UNITS_SHOWN = 20
+_STRETCHES_SHOWN = 5
 
 as_of_option = click.option(
     "--as-of", "as_of", metavar="BLOCK|TIME", help="Show it as it was: 12, or 2024-03-05T06:00:00Z."
@@ -38,9 +43,9 @@ def show(call: JobCall, *, as_of: str | None, failed: bool, units: tuple[str, ..
     """Show the newest block and every work unit with its watermarks."""
     with opened(call) as (job, store):
         at = None if as_of is None else sequence(as_of, "--as-of", job, store)
-        view = _View(store, at, is_open_only=failed, units=_compacted(units))
+        view = _View(store, at, is_open_only=failed, units=_parsed(units))
         if call.as_json:
-            _show_json(view)
+            _show_json(job, view)
         else:
             _show_text(job, view)
     return 0
@@ -98,6 +103,21 @@ class _View:
             return self.store.head()
         return next(blocks_until(self.store.blocks(), self.at), None)
 
+    def failures(self) -> tuple[StandingFailure, ...]:
+        """Return the failures that stand now; an earlier block does not name them."""
+        from dil.run.kept_report import standing_failures
+        from dil.state.amendments.operations import Selection
+        from dil.state.work_units.signatures import parts_of_signature
+
+        selection = Selection(units=self.units)
+        found = standing_failures(self.store) if self.at is None else ()
+        lows = ((each, parts_of_signature(each.signature)) for each in found)
+        return tuple(
+            each
+            for each, parts in lows
+            if not self.units or (parts and selection.takes(each.signature, parts.low))
+        )
+
     def states(self) -> Iterator[UnitState | UnitEntry]:
         """Yield the work units that are shown, by partition start, then signature."""
         from dil.state.amendments.operations import Selection
@@ -114,15 +134,64 @@ class _View:
                 yield each
 
 
-def _compacted(units: tuple[str, ...]) -> frozenset[str]:
+def _parsed(units: tuple[str, ...]) -> frozenset[str]:
     from dil.cli.arguments import parse_unit
 
     return frozenset(parse_unit(text) for text in units)
 
 
-def _show_json(view: _View) -> None:
-    emit(f'{{\n  "head": {json.dumps(view.head())},\n  "work_units": ')
+def _events(job: Job, view: _View) -> EventSummary | None:
+    """Return the event watermark as it is now; an earlier block does not name it."""
+    if job.events is None or view.at is not None:
+        return None
+    from dil.run.event_time import current
+
+    return current(job, view.store)
+
+
+def _books(job: Job, view: _View) -> Books | None:
+    """Return which timelabels are closed now; an earlier block does not name them all."""
+    if view.at is not None:
+        return None
+    from dil.run.books import kept_books
+
+    return kept_books(job, view.store)
+
+
+def _books_json(books: Books) -> JsonObject:
+    return {
+        "closed": [{"from": each.low, "to": each.high} for each in books.closed],
+        "reopened": sorted(books.reopened),
+    }
+
+
+def _books_lines(books: Books) -> Iterator[str]:
+    """Yield which periods are closed, and which of them were reopened."""
+    from dil.text.zones import find_zone, moment
+
+    utc = find_zone("UTC")
+    if not books.closed:
+        yield "  no timelabel is closed"
+    for each in books.closed[-_STRETCHES_SHOWN:]:
+        yield f"  timelabels closed from {moment(each.low, utc)} to {moment(each.high, utc)}"
+    if books.reopened:
+        yield f"  timelabels open again: {' '.join(sorted(books.reopened)[:_UNITS_SHOWN])}"
+
+
+def _show_json(job: Job, view: _View) -> None:
+    emit(f'{{\n  "head": {json.dumps(view.head())},\n')
+    events = _events(job, view)
+    if events is not None:
+        from dil.observe.event_view import events_json
+
+        emit(f'  "events": {json.dumps(events_json(events))},\n')
+    books = _books(job, view)
+    if books is not None:
+        emit(f'  "timelabels": {json.dumps(_books_json(books))},\n')
+    emit('  "work_units": ')
     emit_json_array((_unit_json(one) for one in view.states()), indent="  ")
+    emit(',\n  "failures": ')
+    emit_json_array((asdict(each) for each in view.failures()), indent="  ")
     emit("\n}\n")
 
 
@@ -131,6 +200,8 @@ def _unit_json(one: UnitState | UnitEntry) -> dict[str, object]:
         "signature": one.signature,
         "low": one.low,
         "high": one.high,
+        "low_iso": iso(one.low),
+        "high_iso": iso(one.high),
         "status": one.status,
         "attempts": one.attempts,
     }
@@ -146,6 +217,15 @@ def _show_text(job: Job, view: _View) -> None:
     emit(
         f"  head  {block_line(head, job)}\n" if head else "  head  none: no run has committed yet\n"
     )
+    events = _events(job, view)
+    if events is not None:
+        from dil.observe.event_view import kept_lines
+
+        for text in kept_lines(events):
+            emit(f"{text}\n")
+    books = _books(job, view)
+    for text in () if books is None else _books_lines(books):
+        emit(f"{text}\n")
     for text in _summary(job, view):
         emit(text)
     line = "{:<10} {:>8}  {:<29} {:<29} {}\n"
@@ -155,6 +235,25 @@ def _show_text(job: Job, view: _View) -> None:
         row = (one.status, one.attempts, moment(one.low, zone), high, one_line(one.signature))
         if not emit(line.format(*row)):
             break
+    _show_failures(view.failures())
+
+
+def _show_failures(failures: Sequence[StandingFailure]) -> None:
+    """Print each failure that stands, with the run that met it last."""
+    from dil.observe.logs import one_line
+    from dil.observe.progress import counted, human_seconds
+
+    if not failures:
+        return
+    emit("\nfailed last, and not read since:\n")
+    for each in failures[:_UNITS_SHOWN]:
+        spent = f"{counted(each.attempts, 'attempt')} in {human_seconds(each.seconds)}"
+        emit(f"{one_line(each.signature)}\n  run {each.run_id}, {spent}\n")
+        emit(f"  {one_line(each.error)}  [{each.code}]\n")
+        if each.fix:
+            emit(f"  {one_line(each.fix)}\n")
+    if len(failures) > _UNITS_SHOWN:
+        emit(f"and {counted(len(failures) - _UNITS_SHOWN, 'more work unit')}; --json has them\n")
 
 
 @dataclass(slots=True)

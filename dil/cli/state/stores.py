@@ -74,7 +74,7 @@ def backup(call: JobCall, *, file: Path, yes: bool) -> int:
     look = state_stores.look_at_backup(job, file, real_clock)
     _show(call, job, "backup", look)
     is_done = _done_if_agreed(call, lambda: state_stores.back_up(job, file, real_clock), yes=yes)
-    return _tell(call, job, "backup", look, is_done=is_done)
+    return _show_outcome(call, job, "backup", look, is_done=is_done)
 
 
 @click.command(short_help="Replace the job's state by that of a file.")
@@ -95,7 +95,9 @@ def restore(call: JobCall, *, file: Path, yes: bool) -> int:
     is_done = _done_if_agreed(
         call, lambda: kept.append(state_stores.restore(job, file, real_clock)), yes=yes
     )
-    return _tell(call, job, "restore", look, is_done=is_done, kept=kept[0] if kept else None)
+    return _show_outcome(
+        call, job, "restore", look, is_done=is_done, kept=kept[0] if kept else None
+    )
 
 
 @click.command("copy", short_help="Copy the job's state to another store.")
@@ -126,7 +128,7 @@ def copy_state(call: JobCall, *, target: tuple[str, ...], yes: bool) -> int:
     _say(call, f"  {look.source} stays as it is, and the job goes on with it until its file names")
     _say(call, f"  {look.target}: a run before that makes the copy out of date")
     is_done = _done_if_agreed(call, lambda: state_stores.copy(job, other, real_clock), yes=yes)
-    return _tell(call, job, "copy", look, is_done=is_done)
+    return _show_outcome(call, job, "copy", look, is_done=is_done)
 
 
 def _job(call: JobCall) -> Job:
@@ -178,7 +180,7 @@ def _words(found: Holdings) -> str:
     return ", ".join(parts)
 
 
-def _tell(
+def _show_outcome(
     call: JobCall,
     job: Job,
     verb: str,

@@ -33,7 +33,7 @@ def verify(call: JobCall, *, full: bool) -> int:
     """Recheck the chain, the work units and the published files; exit code 1 when not sound.
 
     Of the files the sizes are compared, and with --full their content. The chain must know what
-    the dataset's manifest lists.
+    the dataset's manifest lists, and the manifest whose each row of a shared file is.
     """
     with opened(call) as (job, store):
         from dil.state.blocks.verification import verify_chain
@@ -47,7 +47,8 @@ def verify(call: JobCall, *, full: bool) -> int:
             hash_of=_hash_on(place) if is_of_files and full else None,
             listed=_listed(job) if is_of_files else None,
         )
-        report = replace(report, problems=(*_newer_dataset(job, store), *report.problems))
+        problems = (*_newer_dataset(job, store), *_misfits(job))
+        report = replace(report, problems=(*problems, *report.problems))
     if call.as_json:
         emit_json(
             {
@@ -75,6 +76,26 @@ def _newer_dataset(job: Job, store: StateStore) -> Iterator[str]:
         problem = f"the dataset cannot be looked at: {error.message}"
     if problem:
         yield problem
+
+
+def _misfits(job: Job) -> Iterator[str]:
+    """Yield the shared files of which the manifest does not say of each row once whose it is."""
+    from dil import publishing
+    from dil.publishing.layout import META
+    from dil.publishing.shared_files import misfit
+    from dil.storage import filesystem_for
+
+    if job.publishing.warehouse is not None:
+        return
+    folder = publishing.dataset_dir(job.publishing)
+    for file in publishing.live_files(filesystem_for(job.publishing.final_dir), folder):
+        wrong = misfit(file)
+        if wrong:
+            yield (
+                f"the dataset's manifest does not say whose each row of {file.uri} is: {wrong}."
+                f" Restore the newest manifest in {folder}/{META} from a copy, or read everything"
+                " anew once with ms.publish.mode=replace"
+            )
 
 
 def _size_on(place: str) -> Callable[[str], int | None]:
@@ -142,6 +163,8 @@ def _verify_text(job: Job, report: ChainReport) -> None:
         if not emit(f"  {one_line(problem)}\n"):
             return
     emit(
-        "  V20 concerns a published file: restore it. All else concerns the state store: keep it "
-        "as it is now,\n  and restore an earlier copy in its place.\n"
+        "  V20 concerns a published file: restore it. After a restore of the state, files that\n"
+        "  runs replaced since are no loss: run the job, then dil state relist.\n"
+        "  What is said of the manifest concerns the dataset's folder.\n"
+        "  All else concerns the state store: keep it as it is now, and restore an earlier copy.\n"
     )

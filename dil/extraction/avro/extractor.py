@@ -7,16 +7,18 @@ import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from importlib.util import find_spec
 from itertools import islice
 from typing import Any, BinaryIO, cast
 
 import pyarrow as pa
 
 from dil.errors import SourceContractError
+from dil.extraction.avro.container import PlainBlocks
+from dil.extraction.avro.empty_items import MOST_EMPTY, EmptyItems
 from dil.extraction.avro.types import AvroType, AvroTypes, Form
 from dil.extraction.json.document import collector_paused
-from dil.extraction.streams import ReadStream
+from dil.extraction.sizes import AVRO_BLOCK_BYTES, BATCH_BYTES, Width, longest, rows_at_once
+from dil.extraction.streams import ReadStream, located_errors
 from dil.model.arrow import raw_schema
 from dil.model.job import ExtractionSpec
 from dil.model.path import Steps, number
@@ -26,11 +28,6 @@ from dil.spi.extractor import Extractor, Page, nothing_found
 from dil.text.paths import index, one_place
 
 _BATCH_ROWS = 65_536
-_BATCH_BYTES = 16 * 1024 * 1024
-# Rows of a block that may take no byte each: nulls, and records without fields.
-_MOST_EMPTY = 1_000_000
-_PACKAGES = {"zstandard": "zstandard", "lz4": "lz4"}
-_CODECS = frozenset({"null", "deflate", "snappy", "bzip2", "xz"})
 # What libraries raise for bytes that they do not understand.
 _DAMAGED = (
     ValueError, LookupError, ArithmeticError, TypeError, EOFError, RuntimeError, OSError,
@@ -52,6 +49,7 @@ class AvroExtractor(Extractor):
         super().__init__(spec)
         self._given = spec.output_schema
         self._schema = raw_schema(spec.output_schema) if spec.output_schema is not None else None
+        self._longest = longest(spec, AVRO_BLOCK_BYTES)
         self._pages = 0
 
     @property
@@ -64,8 +62,8 @@ class AvroExtractor(Extractor):
 
         Raises:
             SourceContractError: (from the batches) the body is no container file of records, it
-                is cut off or damaged, its codec needs a package that is not installed, or it has
-                no ms.data.field.
+                is cut off or damaged, a block is too long, its codec is not known, or it has no
+                ms.data.field.
         """
         self._pages += 1
         page = Page(iter(()), nothing_found)
@@ -75,7 +73,8 @@ class AvroExtractor(Extractor):
 
     def _batches(self, body: BinaryIO, response: Response, page: Page) -> Iterator[pa.RecordBatch]:
         place = f"{response.location}, " if response.location else ""
-        with closing(body), _told(f"{place}page {self._pages}: "):
+        where = f"{place}page {self._pages}: "
+        with closing(body), located_errors(where), _translated_errors():
             buffered = io.BufferedReader(_Body(body))
             if not buffered.peek(1):
                 return
@@ -86,21 +85,29 @@ class AvroExtractor(Extractor):
     def _read(self, buffered: io.BufferedReader[_Body]) -> Iterator[pa.RecordBatch]:
         from fastavro import block_reader
 
-        reader = block_reader(cast("Any", _Positioned(buffered)))
-        _check_codec(reader.metadata.get("avro.codec", "null"))
-        rows_of = self._rows_of(reader.writer_schema)
+        plain = PlainBlocks(cast("BinaryIO", buffered), self._longest)
+        reader = block_reader(cast("Any", plain))
+        types = AvroTypes(reader.writer_schema)
+        width = Width(self.spec.most_columns)
+        types.count(reader.writer_schema, width)
+        at_once = rows_at_once(width.count)
+        rows_of = self._rows_of(types, reader.writer_schema)
+        empty_items = EmptyItems(reader.writer_schema)
+        has_empty_items = empty_items.may_be
         waiting: list[Any] = []
         size = 0
         for block in reader:
             found = cast("Any", block)  # its types leave out what is in it
             _check_rows(found.num_records, found.bytes_.getbuffer().nbytes)
+            if has_empty_items:
+                empty_items.check(found.bytes_.getbuffer(), found.num_records)
             records: Iterator[Any] = iter(found)
             size += block.size
             while True:
                 with collector_paused():
-                    waiting.extend(islice(records, _BATCH_ROWS))
-                is_full = len(waiting) >= _BATCH_ROWS
-                if is_full or size >= _BATCH_BYTES:
+                    waiting.extend(islice(records, at_once))
+                is_full = len(waiting) >= at_once
+                if is_full or size >= BATCH_BYTES // 2:
                     yield from rows_of.batches(waiting)
                     waiting, size = [], 0
                 if not is_full:
@@ -108,8 +115,7 @@ class AvroExtractor(Extractor):
         if waiting:
             yield from rows_of.batches(waiting)
 
-    def _rows_of(self, avro: AvroType) -> _Rows:
-        types = AvroTypes(avro)
+    def _rows_of(self, types: AvroTypes, avro: AvroType) -> _Rows:
         if not isinstance(avro, dict) or avro.get("type") != "record":
             raise SourceContractError("the file does not hold records", "Rows are records.")
         members = {member["name"]: member["type"] for member in avro["fields"]}
@@ -216,34 +222,30 @@ def _value_at(record: dict[str, Any], path: Steps) -> object:
 
 def _check_rows(rows: int, size: int) -> None:
     """Refuse a block of rows that take no bytes, of which a small body can hold any number."""
-    if rows > max(size, _MOST_EMPTY):
+    if rows > max(size, MOST_EMPTY):
         raise SourceContractError(
             f"a block of {size:,} bytes is said to hold {rows:,} rows",
             "The file was made to exhaust memory, or is damaged.",
         )
 
 
-def _check_codec(codec: str) -> None:
-    package = _PACKAGES.get(codec)
-    if codec in _CODECS or (package and find_spec(package)):
-        return
-    needed = f"the package {package}" if package else "a codec that is not known"
-    raise SourceContractError(
-        f"the file is packed with {codec}, which needs {needed}",
-        f"Install {package} where tasks run." if package else "Pack it with deflate or snappy.",
-    )
+def _schema_errors() -> tuple[type[Exception], ...]:
+    """Return what a schema that is none raises; looked up when something was raised."""
+    from fastavro.schema import SchemaParseException, UnknownType
+
+    return SchemaParseException, UnknownType
 
 
 @contextmanager
-def _told(where: str) -> Iterator[None]:
+def _translated_errors() -> Iterator[None]:
     """Translate what libraries raise; their texts may quote rows, so they are left out."""
     try:
         yield
-    except SourceContractError as error:
-        raise SourceContractError(f"{where}{error.message}", error.fix) from None
-    except _DAMAGED as error:
+    except MemoryError:  # Arrow's own is one of those below, too
+        raise
+    except (*_DAMAGED, *_schema_errors()) as error:
         raise SourceContractError(
-            f"{where}the body is no whole Avro container file ({type(error).__name__})",
+            f"the body is no whole Avro container file ({type(error).__name__})",
             "The answer may have been cut off, or be of another format.",
         ) from error
 
@@ -256,19 +258,3 @@ class _Body(ReadStream):
 
     def read(self, size: int = -1, /) -> bytes:
         return self._body.read(size)
-
-
-class _Positioned:
-    """What fastavro needs of a file: full reads, and the position where a block begins."""
-
-    def __init__(self, stream: io.BufferedReader[_Body]) -> None:
-        self._stream = stream
-        self._position = 0
-
-    def read(self, size: int) -> bytes:
-        data = self._stream.read(size)
-        self._position += len(data)
-        return data
-
-    def tell(self) -> int:
-        return self._position

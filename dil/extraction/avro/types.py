@@ -14,6 +14,7 @@ from uuid import UUID
 import pyarrow as pa
 
 from dil.errors import SourceContractError
+from dil.extraction.sizes import Width
 from dil.model.arrow import raw_schema
 from dil.model.json import JsonValue, as_text
 from dil.model.schema import ArrayType, Column, DataType, MapType, RecordType
@@ -75,6 +76,23 @@ class AvroTypes:
         if isinstance(avro, dict) and isinstance(avro["type"], dict | list):
             return self.resolved(avro["type"])
         return avro
+
+    def count(self, avro: AvroType, width: Width, inside: frozenset[str] = frozenset()) -> None:
+        """Add the columns of a type to a width; a named type may be used any number of times.
+
+        Raises:
+            SourceContractError: they are too many.
+        """
+        found = self.resolved(avro)
+        if isinstance(found, list):
+            for branch in found:
+                self.count(branch, width, inside)
+        elif isinstance(found, dict) and "fields" in found and found["name"] not in inside:
+            width.add(len(found["fields"]))
+            for member in found["fields"]:
+                self.count(member["type"], width, inside | {found["name"]})
+        elif isinstance(found, dict) and (inner := found.get("items") or found.get("values")):
+            self.count(inner, width, inside)
 
     def form(self, avro: AvroType, path: str, declared: DataType | None = None) -> Form:
         """Return the Arrow form of a type; of records only the ``declared`` members, all of them.

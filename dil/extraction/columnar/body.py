@@ -9,6 +9,7 @@ from typing import BinaryIO
 
 import pyarrow as pa
 
+from dil.extraction.arrow_input import arrow_file
 from dil.extraction.streams import read_up_to, temporary_file_errors
 
 _CHUNK = 1024 * 1024
@@ -28,7 +29,7 @@ def seekable_body(body: BinaryIO) -> tuple[pa.NativeFile, int]:
         begin = read_up_to(body, _IN_MEMORY)
         more = body.read(_CHUNK) if len(begin) == _IN_MEMORY else b""
         if not more:
-            return pa.BufferReader(begin), len(begin)
+            return arrow_file(begin), len(begin)
         with temporary_file_errors("a file"):
             file = tempfile.NamedTemporaryFile(buffering=0)  # noqa: SIM115 - closed below
         with closing(file):

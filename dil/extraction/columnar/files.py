@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from typing import BinaryIO, Protocol
 
 import pyarrow as pa
@@ -18,6 +17,8 @@ from dil.extraction.columnar.body import seekable_body
 from dil.extraction.columnar.shapes import RowShape, Shaping
 from dil.extraction.excerpt import glimpse
 from dil.extraction.names import NameCleansing
+from dil.extraction.sizes import BATCH_BYTES, Width, rows_at_once, width_of
+from dil.extraction.streams import located_errors
 from dil.model.arrow import raw_schema
 from dil.model.job import ExtractionSpec
 from dil.spi.connector import Response
@@ -25,7 +26,6 @@ from dil.spi.extractor import Page, nothing_found
 from dil.text.paths import one_place
 
 BATCH_ROWS = 65_536
-_BATCH_BYTES = 32 * 1024 * 1024
 # What the library raises for bytes that it does not understand.
 _DAMAGED = (pa.ArrowException, OSError, EOFError, ValueError, LookupError)
 
@@ -59,14 +59,14 @@ class Format(Protocol):
         """Read what the file says of itself; ``size`` are its bytes."""
 
 
-def batch_rows(size: int, rows: int) -> int:
+def batch_rows(size: int, rows: int, columns: int = 1) -> int:
     """Return how many rows of a file of ``size`` bytes, decoded, are read at once.
 
     >>> batch_rows(1000, 10), batch_rows(32 << 30, 32), batch_rows(0, 0)
     (65536, 1, 65536)
     """
     each = max(1, size // max(1, rows))
-    return max(1, min(BATCH_ROWS, _BATCH_BYTES // each))
+    return max(1, min(rows_at_once(columns), BATCH_BYTES // each))
 
 
 class ColumnarFiles:
@@ -94,13 +94,14 @@ class ColumnarFiles:
         page = Page(iter(()), nothing_found)
         if response.body is not None:
             place = f"{response.location}, " if response.location else ""
-            told = _Told(f"{place}page {self._pages}: ", self._format.name)
-            page.batches = self._batches(response.body, told, page)
+            where = f"{place}page {self._pages}: "
+            page.batches = self._batches(response.body, where, page)
         return page
 
-    def _batches(self, body: BinaryIO, told: _Told, page: Page) -> Iterator[pa.RecordBatch]:
+    def _batches(self, body: BinaryIO, where: str, page: Page) -> Iterator[pa.RecordBatch]:
         file, size = seekable_body(body)
-        with closing(file), told.problems():
+        errors = _translated_errors(self._format.name)
+        with closing(file), located_errors(where), errors:
             if not size and self._format.may_be_empty:
                 return
             self._check_begin(file, size)
@@ -129,6 +130,8 @@ class ColumnarFiles:
         found, path = opened.schema, tuple(map(str, one_place(field)))
         if path:
             found = pa.schema([pa.field(path[-1], _type_at(found, path))])
+        if self._spec.output_schema is None:
+            Width(self._spec.most_columns).add(width_of(found.types))
         shape = self._shaping.rows(found, self._spec.output_schema)
         self.schema = shape.schema
         if self._spec.output_schema is not None:
@@ -173,29 +176,21 @@ def _picked(batch: pa.RecordBatch, path: Sequence[str]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([found], names=[path[-1]])
 
 
-@dataclass(frozen=True, slots=True)
-class _Told:
-    """Where a file is, in messages."""
-
-    where: str
-    format: str
-
-    @contextmanager
-    def problems(self) -> Iterator[None]:
-        """Translate what the library raises; its texts may quote rows, so they are left out."""
-        try:
-            yield
-        except SourceContractError as error:
-            raise SourceContractError(f"{self.where}{error.message}", error.fix) from None
-        except _DAMAGED as error:
-            if "out of range for nanosecond" in str(error):
-                raise SourceContractError(
-                    f"{self.where}the file has timestamps outside of the years 1678 to 2261",
-                    f"The reader of {self.format} cannot hold them. Leave the column out of"
-                    " ms.output.schema, or write it as text or Parquet at the source.",
-                ) from None
+@contextmanager
+def _translated_errors(kind: str) -> Iterator[None]:
+    """Translate what the library of a format raises; its texts may quote rows, so they go."""
+    try:
+        yield
+    except MemoryError:  # Arrow's own is one of those below, too
+        raise
+    except _DAMAGED as error:
+        if "out of range for nanosecond" in str(error):
             raise SourceContractError(
-                f"{self.where}the body is no whole {self.format} file that can be read"
-                f" ({type(error).__name__})",
-                "It may have been cut off, be encrypted, or need a codec that is not there.",
-            ) from error
+                "the file has timestamps outside of the years 1678 to 2261",
+                f"The reader of {kind} cannot hold them. Leave the column out of"
+                " ms.output.schema, or write it as text or Parquet at the source.",
+            ) from None
+        raise SourceContractError(
+            f"the body is no whole {kind} file that can be read ({type(error).__name__})",
+            "It may have been cut off, be encrypted, or need a codec that is not there.",
+        ) from error

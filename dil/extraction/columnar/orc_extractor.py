@@ -9,11 +9,14 @@ from pyarrow import dataset, orc
 
 from dil.extraction.columnar.files import ColumnarFiles, OpenFile, batch_rows
 from dil.extraction.columnar.fronts import another_in_front, places
+from dil.extraction.columnar.orc_sizes import OrcTail, StripeSize
+from dil.extraction.sizes import ORC_TAIL_BYTES, longest, too_long
 from dil.model.job import ExtractionSpec
 from dil.spi.connector import Response
 from dil.spi.extractor import Extractor, Page
 
-_USUAL_COMPRESSION = 4
+# Of the memory of a worker, what a stripe may take whose longest row nobody knows.
+_STRIPE_SHARE = 4
 _MAGIC = b"ORC"
 # How a postscript ends, field 8000 of its message; a byte with its length is the file's last.
 _POSTSCRIPT_END = b"\x82\xf4\x03\x03" + _MAGIC
@@ -29,7 +32,7 @@ class OrcExtractor(Extractor):
 
     def __init__(self, spec: ExtractionSpec) -> None:
         super().__init__(spec)
-        self._files = ColumnarFiles(spec, _Orc())
+        self._files = ColumnarFiles(spec, _Orc(spec))
 
     @property
     def schema(self) -> pa.Schema | None:
@@ -46,14 +49,18 @@ class _Orc:
     magic = _MAGIC
     may_be_empty = True  # Hive writes such files for empty buckets
 
+    def __init__(self, spec: ExtractionSpec) -> None:
+        self._spec = spec
+
     def open(self, file: pa.NativeFile, size: int) -> OpenFile:
-        return _OrcFile(file, size)
+        return _OrcFile(file, size, self._spec)
 
 
 class _OrcFile:
-    def __init__(self, file: pa.NativeFile, size: int) -> None:
+    def __init__(self, file: pa.NativeFile, size: int, spec: ExtractionSpec) -> None:
         self._bytes = file
-        self._size = size
+        self._spec = spec
+        self._tail = OrcTail(file, size, longest(spec, ORC_TAIL_BYTES))
         self._file = orc.ORCFile(file)
         _check_is_one(file, size, self._file)
 
@@ -69,19 +76,36 @@ class _OrcFile:
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         if _has_dots(pa.struct(list(self.schema))):
             # The data set takes such names for paths, and finds nulls there.
+            self._refuse_long(self._tail.parts(self.schema.names), is_whole=True)
             for number in range(self._file.nstripes):
                 yield self._file.read_stripe(number)
             return
         # By way of a data set, which reads parts of a stripe; the file's own reader takes whole
         # stripes, of several hundred megabytes at times.
+        parts = self._tail.parts(columns)
+        self._refuse_long(parts, is_whole=False)
+        row_bytes = max((each.row_bytes for each in parts), default=1)
         fragment = dataset.OrcFileFormat().make_fragment(self._bytes)
         yield from fragment.scanner(
             columns=list(columns),
-            batch_size=batch_rows(self._size * _USUAL_COMPRESSION, self.rows),
+            batch_size=batch_rows(row_bytes, 1, len(columns)),
             batch_readahead=0,
             fragment_readahead=0,
             use_threads=False,
         ).to_batches()
+
+    def _refuse_long(self, parts: Sequence[StripeSize], *, is_whole: bool) -> None:
+        """Refuse rows for which the reader would need more memory than a worker may take.
+
+        ``is_whole`` tells that it reads stripes as a whole, else rows.
+        """
+        largest = (self._spec.memory_bytes or 0) // _STRIPE_SHARE
+        for part in parts if largest else ():
+            needed = part.bytes if is_whole else part.row_bytes
+            most = largest if is_whole else longest(self._spec, part.bytes)
+            if part.bytes > largest and needed > most:
+                what = "a stripe" if is_whole else "a row"
+                raise too_long(f"{what} has {needed:,} bytes, and {most:,} are read at once")
 
 
 def _has_dots(kind: pa.DataType) -> bool:

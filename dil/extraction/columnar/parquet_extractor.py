@@ -77,7 +77,9 @@ class _ParquetFile:
         groups = [self._file.metadata.row_group(k) for k in range(self._file.num_row_groups)]
         largest = max((_row_bytes(group) for group in groups), default=1)
         yield from self._file.iter_batches(
-            batch_size=batch_rows(largest, 1), columns=list(columns), use_threads=False
+            batch_size=batch_rows(largest, 1, len(columns)),
+            columns=list(columns),
+            use_threads=False,
         )
 
 

@@ -53,7 +53,7 @@ class RowShape:
 
 
 class Shaping:
-    """Makes the shapes of one job's files; names that become equal are told over all of them."""
+    """Makes the shapes of one job's files; names that become equal are noted over all of them."""
 
     def __init__(self, names: NameCleansing | None) -> None:
         self._names = names

@@ -16,8 +16,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 
+from dil.extraction.arrow_input import arrow_file
 from dil.extraction.csv.dialect import LITERAL_QUOTE, NO_TEXT, Dialect
 from dil.extraction.csv.records import Block
+from dil.extraction.sizes import MOST_COLUMNS, Width
 
 _NULLS = frozenset({"", *map("".join, product(*zip("null", "NULL", strict=True)))})
 _BLANK_LINES = (b"\n\n", b"\r\r", b"\n\r")
@@ -33,10 +35,16 @@ Pick = Callable[[int], Sequence[int]]
 
 
 class Cells:
-    """Reads blocks of one dialect; an empty cell is null, and so is ``null`` if not kept."""
+    """Reads blocks of one dialect; an empty cell is null, and so is ``null`` if not kept.
 
-    def __init__(self, dialect: Dialect, *, keeps_null_text: bool) -> None:
+    A record of more than ``most_columns`` cells is a SourceContractError; 0 is no limit.
+    """
+
+    def __init__(
+        self, dialect: Dialect, *, keeps_null_text: bool, most_columns: int = MOST_COLUMNS
+    ) -> None:
         self._dialect = dialect
+        self._most_columns = most_columns
         self._nulls = frozenset({""}) if keeps_null_text else _NULLS
         self._can_vectorise = not dialect.is_wide and "\0" not in dialect.separator
         taken = dialect.separator + dialect.quote
@@ -65,6 +73,7 @@ class Cells:
         if not text:
             return None
         width = width or self.width(text)
+        Width(self._most_columns).add(width)
         wanted = pick(width)
         found = self.columns(text, width, wanted, proves_end=proves_end)
         return None if found is None else dict(zip(wanted, found, strict=True))
@@ -82,7 +91,7 @@ class Cells:
             return None  # Arrow would drop a byte order mark, in every block
         has_literal = LITERAL_QUOTE in text
         kind = pa.binary() if has_literal else pa.string()
-        marked = text + self._end_record(width) if proves_end else text
+        marked = [text, self._end_record(width)] if proves_end else [text]
         try:
             columns = self._arrow(marked, width, wanted, kind)
         except pa.ArrowInvalid:
@@ -96,12 +105,14 @@ class Cells:
         return [self._with_quotes(column) for column in columns] if has_literal else columns
 
     def _arrow(
-        self, text: bytes, width: int, wanted: Sequence[int], kind: pa.DataType
+        self, parts: Sequence[bytes], width: int, wanted: Sequence[int], kind: pa.DataType
     ) -> list[pa.Array]:
         names = [str(position) for position in range(width)]
-        table = pacsv.read_csv(
-            pa.BufferReader(text),
-            pacsv.ReadOptions(use_threads=False, block_size=len(text) + 1, column_names=names),
+        size = sum(map(len, parts))
+        # Unlike read_csv this waits for no other thread, which takes longer than a small text.
+        reader = pacsv.open_csv(
+            arrow_file(*parts),
+            pacsv.ReadOptions(use_threads=False, block_size=size + 1, column_names=names),
             pacsv.ParseOptions(
                 delimiter=self._dialect.separator,
                 quote_char=self._dialect.quote or False,
@@ -118,7 +129,7 @@ class Cells:
                 quoted_strings_can_be_null=True,
             ),
         )
-        return [_single(column) for column in table.columns]
+        return [_single(column) for column in reader.read_all().columns]
 
     def _end_record(self, width: int) -> bytes:
         """Return a record to read behind a text.
@@ -142,6 +153,8 @@ class Cells:
         rows: list[Row] = []
         for record in self._reader(text):
             cells = record or [""]
+            if len(cells) > self._most_columns:
+                Width(self._most_columns).add(len(cells))
             if not is_plain:
                 cells = [self._dialect.restored(cell) for cell in cells]
             rows.append([None if cell in nulls else cell for cell in cells])
@@ -153,7 +166,8 @@ class Cells:
 
     def names(self, record: bytes) -> list[str]:
         """Return the cells of one record as text, for a header."""
-        return [cell or "" for cell in Cells(self._dialect, keeps_null_text=True).rows(record)[0]]
+        cells = Cells(self._dialect, keeps_null_text=True, most_columns=self._most_columns)
+        return [cell or "" for cell in cells.rows(record)[0]]
 
     def _reader(self, text: str) -> Iterator[list[str]]:
         if csv.field_size_limit() < _LIMIT:

@@ -78,7 +78,7 @@ class CsvColumns(ABC):
 
 
 class GivenColumns(CsvColumns):
-    """Exactly the columns of ``ms.output.schema``; which cell each takes is told by B9.7.
+    """Exactly the columns of ``ms.output.schema``; B9.7 says which cell each takes.
 
     1. ``columnProjection``: the cells of these positions, in this order.
     2. With a header: the cell under the column's name, in any letter case.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from typing import BinaryIO, ClassVar
+from typing import BinaryIO, ClassVar, cast
 
 import pyarrow as pa
 
@@ -19,7 +19,9 @@ from dil.extraction.csv.records import RecordBlocks
 from dil.extraction.names import NameCleansing
 from dil.extraction.packed import LONGEST, joined, refuse_packed
 from dil.extraction.preprocessing.compression import GunzipProcessor
-from dil.extraction.streams import read_up_to
+from dil.extraction.preprocessing.limits import CountedStream, LimitedStream, Received
+from dil.extraction.sizes import CSV_RECORD_BYTES, longest
+from dil.extraction.streams import located_errors, read_up_to
 from dil.model.job import ExtractionSpec
 from dil.spi.connector import Response
 from dil.spi.extractor import Extractor, Page, nothing_found
@@ -49,7 +51,11 @@ class CsvExtractor(Extractor):
         settings = spec.csv.settings
         self._accepted = {*self.content_types, *(t.lower() for t in spec.extra_content_types)}
         self._dialect = Dialect.of(settings)
-        self._cells = Cells(self._dialect, keeps_null_text=settings.keep_null_string)
+        self._cells = Cells(
+            self._dialect,
+            keeps_null_text=settings.keep_null_string,
+            most_columns=spec.most_columns if spec.output_schema is None else 0,
+        )
         self._failures = CsvFailures(settings.max_failures)
         cleansing = spec.cleansing
         names = NameCleansing(cleansing) if cleansing and cleansing.enabled else None
@@ -83,8 +89,14 @@ class CsvExtractor(Extractor):
         return page
 
     def _batches(self, body: BinaryIO, response: Response, page: Page) -> Iterator[pa.RecordBatch]:
-        with closing(body), self._told(response), _unpacked(body, response) as stream:
-            records = RecordBlocks(stream, self.spec.charset, self._dialect)
+        errors = self._translated_errors(response)
+        with closing(body), errors, self._unpacked(body, response) as stream:
+            records = RecordBlocks(
+                stream,
+                self.spec.charset,
+                self._dialect,
+                record_bytes=longest(self.spec, CSV_RECORD_BYTES),
+            )
             if not self._skip_lines(records):
                 return
             for block in records.blocks():
@@ -112,29 +124,29 @@ class CsvExtractor(Extractor):
             yield batch.slice(begin, _BATCH_ROWS)
 
     @contextmanager
-    def _told(self, response: Response) -> Iterator[None]:
-        """Say where the response came from in errors about it."""
+    def _translated_errors(self, response: Response) -> Iterator[None]:
+        """Say in errors about a response where it came from."""
         place = f"{response.location}, " if response.location else ""
-        where = f"{place}page {self._pages}: "
-        try:
-            yield
-        except SourceContractError as error:
-            raise SourceContractError(f"{where}{error.message}", error.fix) from None
-        except UnicodeDecodeError as error:
-            raise SourceContractError(
-                f"{where}the body is not {self.spec.charset} text: {error.reason}",
-                "Check ms.source.data.character.set.",
-            ) from None
+        with located_errors(f"{place}page {self._pages}: "):
+            try:
+                yield
+            except UnicodeDecodeError as error:
+                raise SourceContractError(
+                    f"the body is not {self.spec.charset} text: {error.reason}",
+                    "Check ms.source.data.character.set.",
+                ) from None
 
-
-@contextmanager
-def _unpacked(body: BinaryIO, response: Response) -> Iterator[BinaryIO]:
-    """Unpack a body that says that it is packed, and is: something may have unpacked it before."""
-    begin = read_up_to(body, LONGEST)
-    stream = joined(begin, body)
-    if response.content_type != _GZIP or not begin.startswith(_GZIP_MAGIC):
-        refuse_packed(begin, "")
-        yield stream
-        return
-    with closing(GunzipProcessor(PreprocessorContext("gunzip")).process(stream)) as unpacked:
-        yield unpacked
+    @contextmanager
+    def _unpacked(self, body: BinaryIO, response: Response) -> Iterator[BinaryIO]:
+        """Unpack a body that says that it is packed, and is: something may have done so before."""
+        begin = read_up_to(body, LONGEST)
+        stream = joined(begin, body)
+        if response.content_type != _GZIP or not begin.startswith(_GZIP_MAGIC):
+            refuse_packed(begin, "")
+            yield stream
+            return
+        received = Received()
+        packed = cast("BinaryIO", CountedStream(stream, received))
+        made = GunzipProcessor(PreprocessorContext("gunzip")).process(packed)
+        with closing(LimitedStream(made, "gunzip", received, self.spec.expansion)) as unpacked:
+            yield cast("BinaryIO", unpacked)

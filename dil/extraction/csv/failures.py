@@ -29,7 +29,7 @@ class BadRow:
     what: str
     fix: str
 
-    def told(self, place: Place) -> str:
+    def text(self, place: Place) -> str:
         """Return the words about a row of a block that begins at a place."""
         where = f"row {place.first_row + self.row} of page {place.page}: {self.what}"
         return f'column "{self.column}", {where}' if self.column else where
@@ -67,7 +67,7 @@ class CsvFailures:
             if self.dropped == self._limit:
                 counted = f" (failure {self._limit + 1}, {self._limit} are tolerated)"
                 raise ConversionError(
-                    f"{first[row].told(place)}{counted if self._limit else ''}",
+                    f"{first[row].text(place)}{counted if self._limit else ''}",
                     f"{first[row].fix} {_MORE}",
                 )
             self.dropped += 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from dil.errors import SourceContractError
+from dil.errors import SourceContractError, lasting
 from dil.extraction.excerpt import masked
 from dil.model.suggestions import nearest_word
 
@@ -25,7 +25,7 @@ def refuse_other_header(header: Sequence[str], known: Collection[str], whose: st
     if any(nearest_word(name, names) for name in known):
         return  # a column under a new or misspelled name
     form = masked(",".join(header)).strip(" ()")
-    raise SourceContractError(
+    error = SourceContractError(
         f"the header line has none of the columns of {whose}; it looks like {form} (9 stands for a"
         " digit, a for a letter)",
         "If the file came without its header line, ask for one, or leave columnHeaderIndex out of"
@@ -33,3 +33,4 @@ def refuse_other_header(header: Sequence[str], known: Collection[str], whose: st
         " columns in ms.output.schema; columnHeaderIndex and fieldSeparator of ms.csv say which"
         " line it is and how it is cut.",
     )
+    raise lasting(error)

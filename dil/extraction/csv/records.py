@@ -9,15 +9,15 @@ from typing import BinaryIO
 
 from dil.errors import SourceContractError
 from dil.extraction.csv.dialect import NO_TEXT, Dialect, record_patterns
+from dil.extraction.sizes import CSV_RECORD_BYTES
 
 _CHUNK_BYTES = 2 * 1024 * 1024
-_RECORD_BYTES = 64 * 1024 * 1024
 _UTF8 = {"utf-8", "ascii"}
 _BOM = "\ufeff"
 
 
 class Block:
-    """A stretch of text that begins with a record; where its last whole record ends is told late.
+    """A stretch of text that begins with a record; where its last whole record ends is known late.
 
     ``likely`` is the text up to its last line break. That may lie within quotes: who can tell that
     it does not calls ``settle``. Else ``records`` are the whole records, found with care, perhaps
@@ -70,7 +70,7 @@ class RecordBlocks:
         dialect: Dialect,
         *,
         chunk_bytes: int = _CHUNK_BYTES,
-        record_bytes: int = _RECORD_BYTES,
+        record_bytes: int = CSV_RECORD_BYTES,
     ) -> None:
         self._patterns = record_patterns(dialect)
         self._quote = dialect.quote_byte
@@ -134,7 +134,7 @@ class RecordBlocks:
     def _fill(self) -> None:
         if len(self._rest) > self._record_bytes:
             raise SourceContractError(
-                f"a record is longer than {self._record_bytes // 1024} KiB", _QUOTE_FIX
+                f"a record is longer than {self._record_bytes // 1024:,} KiB", _LONG_FIX
             )
         chunk = next(self._chunks, None)
         if chunk is None:
@@ -153,6 +153,11 @@ class RecordBlocks:
         return record
 
 
+_LONG_FIX = (
+    "A quote that is never closed makes one, or lines that end otherwise than in LF or CR: correct"
+    " quoteCharacter and escapeCharacter of ms.csv. A sound one may have a sixteenth of"
+    f" ms.task.memory.max.bytes, and {CSV_RECORD_BYTES >> 20} MiB at most."
+)
 _QUOTE_FIX = (
     "The answer may have been cut off; or correct quoteCharacter and escapeCharacter of ms.csv."
 )

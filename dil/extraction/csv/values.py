@@ -14,9 +14,10 @@ from decimal import Decimal
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dil.extraction.numbers import exact_number, plain
+from dil.extraction.numbers import exact_number
 from dil.extraction.shapes import Numbers, Shape
 from dil.model.exact_decimals import exact_cast
+from dil.model.number_texts import number_text, plain, texts_of_numbers
 
 _INTEGER = re.compile(r"-?[0-9]+")
 _NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
@@ -61,11 +62,11 @@ def are_own_texts(cells: pa.Array, shape: Shape, numbers: pa.Array | None) -> bo
     The texts of a key have to be: rows of ``7`` and ``007`` would else become one.
     """
     if numbers is not None:
-        return bool(pc.all(pc.equal(numbers.cast(pa.string()), cells), min_count=0).as_py())
+        return bool(pc.all(pc.equal(texts_of_numbers(numbers), cells), min_count=0).as_py())
     texts = cells.drop_null().unique().to_pylist()
     if "boolean" in shape.kinds:
         return set(texts) <= {"true", "false"}
-    return "number" not in shape.kinds or list(map(str, measured(cells))) == texts
+    return "number" not in shape.kinds or list(map(number_text, texts)) == texts
 
 
 def values_of(cells: pa.Array, kind: pa.DataType, *, cuts: bool) -> pa.Array:

@@ -7,17 +7,18 @@ are exact: see ``exact_number``.
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from typing import Any
 
 import msgspec
 
+from dil.extraction.json.scan import OversizeError
 from dil.extraction.numbers import NumberText, exact_number
+from dil.extraction.sizes import JSONPATH_FOUND_BYTES
 from dil.model.json import JsonValue
-from dil.model.path import Path, Reach, Step, Steps
-from dil.spi.extractor import MISSING, Missing
+from dil.model.path import MISSING, Missing, Path, Reach, Step, Steps
 from dil.text.paths import compile_path, index, only, places
 
 _NULL = b"null"
@@ -69,6 +70,11 @@ class Document:
         """Return whether the root is an object or an array."""
         return isinstance(self._root, dict | list)
 
+    @property
+    def members(self) -> Mapping[str, msgspec.Raw]:
+        """Return the members of a root that is an object, as they are written; else none."""
+        return self._root if isinstance(self._root, dict) else {}
+
     def rows(self, path: str) -> Sequence[msgspec.Raw] | msgspec.Raw | Missing:
         """Return the payload at a path: the elements of an array, or the one value there is.
 
@@ -84,7 +90,7 @@ class Document:
         if isinstance(found, Missing):
             return found
         if path.reach is Reach.SEARCH:
-            return list(self.each(path))
+            return list(self._found_within(path))
         takes_children = path.reach is Reach.CHILDREN
         if isinstance(found, msgspec.Raw) and (takes_children or not is_object(found)):
             found = _opened(found)
@@ -115,6 +121,17 @@ class Document:
         for step in steps:
             value = _child(_opened(value), step)
         return value
+
+    def _found_within(self, path: Path) -> Iterator[msgspec.Raw]:
+        """Yield what a path finds; a text inside of others is found with each of them."""
+        size = 0
+        for found in self.each(path):
+            size += len(memoryview(found))
+            if size > JSONPATH_FOUND_BYTES:
+                raise OversizeError(
+                    f"what ms.data.field finds has more than {JSONPATH_FOUND_BYTES:,} bytes"
+                )
+            yield found
 
     def each(self, path: Path) -> Iterator[msgspec.Raw]:
         """Yield what a path finds, as it is written."""

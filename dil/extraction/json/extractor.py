@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, TypeAlias
 
 import msgspec
@@ -12,9 +12,10 @@ import pyarrow as pa
 
 from dil.errors import SourceContractError
 from dil.extraction.coercion import Place
-from dil.extraction.content import refuse_other_types
+from dil.extraction.content import NO_DATA_FIELD, refuse_other_types
 from dil.extraction.excerpt import excerpt
 from dil.extraction.json.document import Document, collector_paused, is_null, is_object
+from dil.extraction.json.envelope import is_envelope, likely_rows, note_of
 from dil.extraction.json.large import LargeDocument, LargeLines, whole_document
 from dil.extraction.json.missing_field import missing_field
 from dil.extraction.json.rows import GivenColumns, InferredColumns, RowColumns
@@ -23,12 +24,12 @@ from dil.extraction.json.spool import Limits, Span, Spool, read_body
 from dil.extraction.json.windows import RowWindows
 from dil.extraction.names import NameCleansing
 from dil.extraction.packed import as_text
-from dil.extraction.paging.notes import NO_DATA_FIELD
+from dil.extraction.sizes import longest
 from dil.model.job import ExtractionSpec
 from dil.model.json import JsonValue
-from dil.model.path import Reach
+from dil.model.path import MISSING, Missing, Reach
 from dil.spi.connector import Response
-from dil.spi.extractor import MISSING, Extractor, Missing, Page, nothing_found
+from dil.spi.extractor import Extractor, Page, nothing_found
 from dil.text.paths import compile_path
 
 _AnyDocument: TypeAlias = Document | LargeDocument | LargeLines
@@ -47,13 +48,14 @@ class JsonExtractor(Extractor):
     bounded whatever its size; each window counts as a page for columns that are found.
     """
 
-    limits: ClassVar[Limits] = Limits()
+    limits: Limits = Limits()
 
     content_types: ClassVar[tuple[str, ...]] = ("application/json", *_LINES)
     sees_every_member: ClassVar[bool] = True
 
     def __init__(self, spec: ExtractionSpec) -> None:
         super().__init__(spec)
+        self.limits = replace(self.limits, value=longest(spec, self.limits.value))
         self._accepted = {*self.content_types, *(t.lower() for t in spec.extra_content_types)}
         self._named = frozenset(t.lower() for t in spec.extra_content_types)
         cleansing = spec.cleansing
@@ -92,8 +94,19 @@ class JsonExtractor(Extractor):
         page = Page(iter(()), source.looking_up(document), has_content=document.is_container)
         if windows is None:
             page.notes = (NO_DATA_FIELD,)
+        if isinstance(document, Document) and self._pages == 1 and not self.spec.data_field:
+            page.notes = self._look_for_rows(document)
         page.batches = self._batches(windows or (), page, source)
         return page
+
+    def _look_for_rows(self, document: Document) -> tuple[str, ...]:
+        """Look whether the answer is made to carry rows, and the job takes it for one."""
+        path = likely_rows(document.members)
+        self._columns.likely_rows = path
+        if not path or not is_envelope(document.members, path):
+            return ()
+        names = {column.name for column in self.spec.output_schema or ()}
+        return () if path.partition(".")[0] in names else (note_of(path),)
 
     def _is_lines(self, response: Response) -> bool:
         """Return whether a body is read line by line: its type says so, or the job does.
@@ -172,7 +185,8 @@ class _Source:
         except OversizeError as error:
             raise self.refusal(
                 f"a part of the response is too long: {error}",
-                "Let ms.data.field lead to the array of rows, or ask the source for smaller pages.",
+                "Let ms.data.field lead to the array of rows, or ask the source for smaller pages."
+                " A row may have a sixteenth of ms.task.memory.max.bytes, and 256 MiB at most.",
             ) from None
         except RecursionError:
             raise self.refusal(
@@ -182,7 +196,7 @@ class _Source:
             ) from None
 
     def looking_up(self, document: _AnyDocument) -> Callable[[str], JsonValue | Missing]:
-        """Return the look-up of a document, with its problems told in our words."""
+        """Return the look-up of a document, with its problems in our words."""
         if isinstance(document, Document):
             return document.lookup
 

@@ -17,13 +17,10 @@ from dil.extraction.json.document import Document, decode_elements, decode_lines
 from dil.extraction.json.scan import Cursor, OversizeError
 from dil.extraction.json.spool import Limits, Span, Spool
 from dil.extraction.json.windows import RowWindows, scan_elements
+from dil.extraction.sizes import JSONPATH_SEARCHED_BYTES
 from dil.model.json import JsonValue
-from dil.model.path import Step, Steps, number
-from dil.spi.extractor import MISSING, Missing
+from dil.model.path import MISSING, Missing, Step, Steps, number
 from dil.text.paths import compile_path, index
-
-# Decoding takes several times the memory of the text.
-_MOST_SEARCHED = 64 * 1024 * 1024
 
 Payload: TypeAlias = RowWindows | Sequence[msgspec.Raw] | msgspec.Raw | Missing
 
@@ -213,10 +210,10 @@ def whole_document(text: Spool, *, is_lines: bool = False) -> Document:
     Raises:
         OversizeError: it is too long for that.
     """
-    if text.size > _MOST_SEARCHED:
+    if text.size > JSONPATH_SEARCHED_BYTES:
         raise OversizeError(
             f"it has {text.size:,} bytes, and JSONPath that may find several places searches at"
-            f" most {_MOST_SEARCHED:,}"
+            f" most {JSONPATH_SEARCHED_BYTES:,}"
         )
     return Document(text.read(Span(0, text.size)), is_lines=is_lines)
 

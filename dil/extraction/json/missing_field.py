@@ -6,9 +6,8 @@ import difflib
 from collections.abc import Callable
 
 from dil.model.json import JsonValue
-from dil.model.path import Path, Step, Steps
-from dil.spi.extractor import Missing
-from dil.spi.messages import shortened
+from dil.model.messages import shortened
+from dil.model.path import Missing, Path, Step, Steps
 
 _SHOWN = 10
 _CHARACTERS = 40

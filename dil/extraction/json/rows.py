@@ -12,25 +12,31 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dil.errors import SourceContractError
-from dil.extraction.absent_columns import AbsentColumns
+from dil.extraction.absent_columns import WRONG_NAMES, AbsentColumns
 from dil.extraction.coercion import Place, coerced_batch
 from dil.extraction.excerpt import kind_of
 from dil.extraction.json.document import collector_paused, decode_rows, is_object, member_names
 from dil.extraction.json.familiar import FamiliarPages
 from dil.extraction.json.reader import joined, read_rows
 from dil.extraction.names import NameCleansing, suspicious_rows
+from dil.extraction.numbers import NumberText
 from dil.extraction.shapes import Shape
+from dil.extraction.sizes import BATCH_BYTES, Width, rows_at_once
 from dil.model.arrow import raw_schema
 from dil.model.job import ExtractionSpec
+from dil.model.number_texts import number_text
 from dil.model.schema import Column, Primitive, Schema
 
-_BATCH_ROWS = 65_536
 _SAMPLE_ROWS = 100
-_BATCH_BYTES = 32 * 1024 * 1024
 
 
 class RowColumns(ABC):
-    """The columns of one attempt; pages come one after another."""
+    """The columns of one attempt; pages come one after another.
+
+    ``likely_rows`` is where the first answer seems to have its rows, where the job does not say.
+    """
+
+    likely_rows: str = ""
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -79,14 +85,21 @@ class GivenColumns(RowColumns):
 
     def batches(self, rows: Sequence[msgspec.Raw], place: Place) -> Iterator[pa.RecordBatch]:
         """Yield batches of the given schema; members that are no columns are dropped."""
-        for begin, part in _parts(rows):
+        for begin, part in _parts(rows, self._schema):
             batch = self._read(part) if self._readable else None
             batch = batch or self._coerced(part, place.later(begin))
             if not self._absent.is_settled:
                 known = _with_values(batch)
                 looked_at = part[:_SAMPLE_ROWS] if len(known) == batch.num_columns else part
-                self._absent.compare(known, partial(self._names_in, looked_at))
+                names = partial(self._names_in, looked_at)
+                self._absent.compare(known, names, self._fix())
             yield batch
+
+    def _fix(self) -> str:
+        """Return what to do where the rows have no column at all."""
+        path = self.likely_rows
+        likely = f'The answer\'s "{path}" is an array of objects: write ms.data.field={path}. '
+        return f"{likely}{WRONG_NAMES}" if path else WRONG_NAMES
 
     def _names_in(self, rows: Sequence[msgspec.Raw]) -> list[str]:
         """Return the names of the members of all rows, cleansed as columns are."""
@@ -132,9 +145,11 @@ class InferredColumns(RowColumns):
         self._names = names
         self._defaults = dict(spec.default_types)
         self._texts = spec.text_columns
+        self._keys = spec.key_columns
         self._given = spec.output_schema or ()
         self._made_up = self._given or _made_up(spec)
-        self._shape = Shape()
+        self._most_columns = spec.most_columns
+        self._shape = Shape(width=Width(spec.most_columns))
         self._schema: pa.Schema | None = None
         self._familiar = FamiliarPages()
         self._is_renaming = False
@@ -149,7 +164,7 @@ class InferredColumns(RowColumns):
         """Yield batches of the schema as it is after this whole page."""
         if not rows:
             return
-        familiar = self._familiar.read([part for _, part in _parts(rows)])
+        familiar = self._familiar.read([part for _, part in _parts(rows, self._schema)])
         if familiar is not None:
             yield from familiar
             return
@@ -162,17 +177,17 @@ class InferredColumns(RowColumns):
             raise SourceContractError(
                 f"page {place.page}: the rows have no members", "Describe them in ms.output.schema."
             )
-        for begin, part in _parts(rows):
+        for begin, part in _parts(rows, self._schema):
             with collector_paused():
                 batch = self._native(objects[begin : begin + len(part)], self._schema)
             yield batch or self._coerced(part, place.later(begin), self._schema)
 
     def _widened_by(self, objects: list[Any]) -> list[Any]:
         """Let the shape learn from a page; return its rows with cleansed names."""
-        found = _shape_of(objects)
+        found = self._shape_of(objects)
         if self._names and self._names.register_levels(found.levels()):
             objects = self._names.renamed_rows(objects)
-            found = _shape_of(objects)
+            found = self._shape_of(objects)
             self._is_renaming = True
         self._shape.widen(found)
         if self._shape.holds_decimals():
@@ -187,6 +202,11 @@ class InferredColumns(RowColumns):
         else:
             self._familiar.learn(self._shape, self._schema)
         return objects
+
+    def _shape_of(self, objects: list[Any]) -> Shape:
+        shape = Shape(width=Width(self._most_columns))
+        shape.observe(objects)
+        return shape
 
     def _native(self, objects: list[Any], schema: pa.Schema) -> pa.RecordBatch | None:
         """Return the batch when all values are of their column's own type, else None.
@@ -209,13 +229,19 @@ class InferredColumns(RowColumns):
             objects: list[Any] = decode_rows(rows, texts=True)
             if self._names:
                 objects = self._names.renamed_rows(objects)
+            for field in schema:
+                is_key = self._keys is None or field.name in self._keys
+                if is_key and pa.types.is_string(field.type):
+                    _settle_numbers(objects, field.name)
             return coerced_batch(objects, schema, place)
 
 
-def _shape_of(objects: list[Any]) -> Shape:
-    shape = Shape()
-    shape.observe(objects)
-    return shape
+def _settle_numbers(objects: list[dict[str, Any]], name: str) -> None:
+    """Give every number of a column of texts the one text that it has."""
+    for row in objects:
+        value = row.get(name)
+        if type(value) is NumberText:
+            row[name] = number_text(value)
 
 
 def _made_up(spec: ExtractionSpec) -> Schema:
@@ -228,11 +254,13 @@ def _made_up(spec: ExtractionSpec) -> Schema:
     return (*keys, *deltas)
 
 
-def _parts(rows: Sequence[msgspec.Raw]) -> Iterator[tuple[int, Sequence[msgspec.Raw]]]:
-    """Yield stretches of rows for one batch each, with the number of rows before."""
+def _parts(
+    rows: Sequence[msgspec.Raw], schema: pa.Schema | None
+) -> Iterator[tuple[int, Sequence[msgspec.Raw]]]:
+    """Yield stretches of rows for one batch of a schema each, with the number of rows before."""
     size = len(joined(rows))
-    fitting = _BATCH_BYTES * len(rows) // max(size, 1)
-    step = max(1, min(_BATCH_ROWS, fitting))
+    fitting = BATCH_BYTES * len(rows) // max(size, 1)
+    step = max(1, min(rows_at_once(len(schema or ())), fitting))
     for begin in range(0, len(rows), step):
         yield begin, rows[begin : begin + step]
 

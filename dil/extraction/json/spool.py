@@ -17,6 +17,7 @@ from itertools import chain
 
 from dil.errors import SourceContractError
 from dil.extraction.content import is_utf8
+from dil.extraction.sizes import JSON_VALUE_BYTES
 from dil.extraction.streams import read_up_to, temporary_file_errors
 from dil.spi.connector import Response
 
@@ -35,7 +36,7 @@ class Limits:
 
     body: int = 16 * 1024 * 1024
     window: int = 4 * 1024 * 1024
-    value: int = 256 * 1024 * 1024
+    value: int = JSON_VALUE_BYTES
     members: int = 100_000
 
 

@@ -88,7 +88,7 @@ class PagingGuard:
             if kind not in self._rules.sent_values:
                 continue
             if before is not None and after is not None and after <= before:
-                raise SourceContractError(
+                raise _broken(
                     "the source leads in circles: the answer says that it is an earlier page than"
                     f" the one that was asked for, and the next one would be {after} after"
                     f" {before}",
@@ -98,7 +98,7 @@ class PagingGuard:
     def _refuse_seen(self, text: str, what: str) -> None:
         mark = hashlib.blake2b(text.encode(), digest_size=8).digest()
         if mark in self._seen:
-            raise SourceContractError(
+            raise _broken(
                 f"the source leads in circles: {what} came before in this work unit",
                 "The walk would never end. Check what the source expects of the next request, and "
                 "ms.pagination and ms.session.key.field.",
@@ -109,7 +109,7 @@ class PagingGuard:
 
     def _refuse_equal(self, content: bytes | None) -> None:
         if content is not None and content == self._content and self.reads_content:
-            raise SourceContractError(
+            raise _broken(
                 "two pages in a row are the same, byte for byte: the source ignores the parameter "
                 "that says which page is meant",
                 "Check its name in ms.parameters, and where it is sent. If such pages are right, "
@@ -120,7 +120,12 @@ class PagingGuard:
         is_led = decision.row in {_BY_ADDRESS, _BY_CURSOR, 18}
         self._empty = self._empty + 1 if is_led and not state.rows else 0
         if self._empty > _MOST_EMPTY:
-            raise SourceContractError(
+            raise _broken(
                 f"the source says that there is more, and {_MOST_EMPTY} pages in a row had no rows",
                 "Check `next` and `more` of ms.pagination, and ms.data.field.",
             )
+
+
+def _broken(what: str, fix: str) -> SourceContractError:
+    """Return the error of a walk that leads nowhere."""
+    return SourceContractError(what, fix)

@@ -7,6 +7,14 @@ report can count the work units that gave the same one.
 
 from __future__ import annotations
 
+import re
+import zlib
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qsl, urlsplit
+
+from dil.extraction.content import NO_DATA_FIELD
+from dil.extraction.paging.position import LastPage
 from dil.extraction.paging.rules import (
     CAP_ROW,
     Decision,
@@ -15,6 +23,12 @@ from dil.extraction.paging.rules import (
     total_exceeded,
     total_reached,
 )
+from dil.model.json import JsonValue, as_text
+from dil.spi.extractor import Page
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 
 TOTAL_NOT_REACHED = (
     "paging ended before as many rows had come as ms.total.count.field tells; rows may be missing"
@@ -27,8 +41,8 @@ NO_TOTAL = (
     "no response had ms.total.count.field, so nothing shows that all rows came; check its path"
 )
 NO_KEY = (
-    "no response had ms.session.key.field, so paging ended after the first page; check its path,"
-    " unless the source leaves it out on the last page"
+    "no response had ms.session.key.field, so paging ended after the first page; that is right only"
+    " where the source leaves it out on its last page: compare its path with an answer"
 )
 CAPPED = (
     "paging stopped at maxPages or maxRows of ms.pagination while the source had more; rows are"
@@ -42,9 +56,6 @@ NEXT_LEFT = (
     "paging ended at the total count although the answer named another page; rows may be missing"
     " if the total is only an estimate"
 )
-NO_DATA_FIELD = (
-    "a later page had no ms.data.field and was taken as empty; it may have been an error document"
-)
 NO_FLAG = "no response had the flag that `more` of ms.pagination names; check its path"
 NO_FLAG_LEFT = (
     "no response had the flag that `more` of ms.pagination names, so paging ended after the first"
@@ -53,6 +64,10 @@ NO_FLAG_LEFT = (
 NO_NEXT = (
     "no response had `next` of ms.pagination, so paging ended after the first page; check its path,"
     " unless the source leaves it out where all rows fit on one page"
+)
+LIKELY_LAST = (
+    "the first page named no page after it and had fewer rows than its request asks for, so it was"
+    " taken as the only one; see ms.session.key.field and `next` of ms.pagination"
 )
 NO_LINK = (
     "no response had a Link header, which `next` of ms.pagination names, so paging ended after the"
@@ -80,11 +95,40 @@ DOUBTS = frozenset(
     }
 )  # fmt: skip
 
+# Only a first page was read, and nothing shows that it was all; people have to look at it.
+_ONLY_ONE_PAGE = frozenset({NO_KEY, NO_LINK, NO_NEXT, NO_FLAG_LEFT})
+EMPHASIS = "ROWS MAY BE MISSING: "
+# Parameters of a request that say how many rows a page may have.
+_LIMIT = re.compile(
+    r"limit|size|per_?page|max_?results|^(?:\$?top|rows|count|first|take)$", re.IGNORECASE
+)
+
 _TOTAL_ROW, _NO_NEXT_ROW, _LAST_ROW = 6, 17, 15
+# Rows of the decision table by which the answer names the next page.
+_NAMING = frozenset({12, 17, 18})
+# Those by which the page values alone say where the next page begins.
+_BY_VALUES = frozenset({13, 18})
+
+
+def emphasized(note: str) -> str:
+    """Return a note, with a loud beginning where the first page may not have been the only one."""
+    return f"{EMPHASIS}{note}" if note in _ONLY_ONE_PAGE else note
+
+
+def asked_rows(values: Mapping[str, JsonValue], uri: str) -> int | None:
+    """Return how many rows a request asks for by its parameters or address, None if unknown."""
+    sent = [*values.items(), *parse_qsl(urlsplit(uri).query)]
+    texts = (as_text(value) for name, value in sent if _LIMIT.search(name))
+    return max((int(text) for text in texts if text.isdecimal()), default=None)
 
 
 def end_notes(
-    rules: PagingRules, state: PageState, decision: Decision, *, has_body: bool
+    rules: PagingRules,
+    state: PageState,
+    decision: Decision,
+    *,
+    has_body: bool,
+    asked: int | None = None,
 ) -> tuple[str, ...]:
     """Return what is odd about a walk that stopped.
 
@@ -93,6 +137,7 @@ def end_notes(
         state: What was known after the last page.
         decision: The row of the table that stopped it.
         has_body: Whether the last answer had a body, in which fields could have been.
+        asked: How many rows the last request asked for, None where that is not known.
     """
     found = {
         CAPPED: decision.row == CAP_ROW,
@@ -108,7 +153,9 @@ def end_notes(
             NEXT_LEFT: decision.row == _TOTAL_ROW and bool(state.next_uri or state.more),
             **_nothing_named(rules, state, decision),
         }
-    return tuple(note for note, applies in found.items() if applies)
+    notes = (note for note, applies in found.items() if applies)
+    is_short = asked is not None and state.rows < asked
+    return tuple(LIKELY_LAST if is_short and note in {NO_KEY, NO_LINK} else note for note in notes)
 
 
 def _names_another_page(rules: PagingRules, state: PageState) -> bool:
@@ -149,3 +196,64 @@ def _lacks_its_key(rules: PagingRules, state: PageState) -> bool:
     if not rules.has_session or rules.condition or state.key_was_there or state.more is False:
         return False
     return _may_have_another(state)
+
+
+class Doubts:
+    """Looks at one walk, page after page; of rows it keeps a checksum.
+
+    Args:
+        before: The page before the first one, where the walk was resumed.
+        compares: Whether two pages in a row with the same rows are odd; only then rows are read.
+    """
+
+    def __init__(self, before: LastPage, *, compares: bool) -> None:
+        self._is_named = before.names_next
+        self._compares = compares
+        self._was_short = before.is_short
+        self._rows_before, self._rows = 0, before.rows
+        self._number_before, self._number = 0, before.checksum
+
+    def watch(self, page: Page) -> None:
+        """Take the rows of a page into the checksum while they are read."""
+        self._rows_before, self._number_before = self._rows, self._number
+        self._rows = self._number = 0
+        if self._compares:
+            page.batches = self._reading(page.batches)
+
+    def about(self, page: Page) -> tuple[str, ...]:
+        """Return what is odd about the page that was watched; all its rows were read."""
+        if self._was_short and page.rows:
+            return (SHORT_PAGE,)
+        if not self._is_named:
+            return ()
+        if not page.has_content:
+            return (NO_CONTENT,)
+        is_same = (self._rows, self._number) == (self._rows_before, self._number_before)
+        return (SAME_ROWS,) if is_same and self._rows else ()
+
+    def go_on(self, decision: Decision, *, is_short: bool) -> None:
+        """Take note of why there is another page.
+
+        Args:
+            decision: The row of the table that asks for it.
+            is_short: Whether this page had fewer rows than the next one's start takes for granted.
+        """
+        self._is_named = decision.row in _NAMING
+        self._was_short = is_short and decision.row in _BY_VALUES
+
+    def last_page(self, content: bytes | None) -> LastPage:
+        """Return what a later attempt has to know of the last page; ``content`` is its hash."""
+        return LastPage(
+            content=(content or b"").hex(),
+            rows=self._rows,
+            checksum=self._number,
+            names_next=self._is_named,
+            is_short=self._was_short,
+        )
+
+    def _reading(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            self._rows += batch.num_rows
+            # Serialized, because the buffers of a slice are those of all rows it was cut from.
+            self._number = zlib.crc32(batch.serialize(), self._number)
+            yield batch

@@ -1,15 +1,18 @@
-"""Where a walk through pages goes on: all that the next request and the next decision need."""
+"""Where a walk goes on: page values from request to request (B8.5), and all that is known."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
 import msgspec
 
-from dil.extraction.paging.rules import PageState, SessionKey
+from dil.extraction.paging.answers import EchoedPage, SessionKey
+from dil.extraction.paging.rules import PageState
 from dil.extraction.parameters import PageValues
-from dil.model.json import JsonValue, as_text, read_number
+from dil.model.job import ExtractionSpec
+from dil.model.json import as_text, read_number
+from dil.model.settings import flat_parameters
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +37,7 @@ class Position:
     """The state between two pages; everything before it is read, nothing after it.
 
     ``number`` counts the requests so far. ``values`` and ``next_uri`` are what the next request
-    says about its page. The others are what earlier pages told: ``processed`` rows, rows that were
+    says about its page. The others are what earlier pages gave: ``processed`` rows, rows that were
     ``dropped``, the last session key, the total as text. ``sent_rows`` names the payload rows that
     were sent: a hash of all of them in order, empty without payload.
     """
@@ -54,6 +57,8 @@ class Position:
     @classmethod
     def after(cls, state: PageState, values: PageValues, last: LastPage) -> Position:
         """Return the position after a page, ``values`` being those of the next request."""
+        total = state.total
+        text = str(total) if isinstance(total, Decimal | float) else as_text(total)
         return cls(
             number=state.asked,
             values=values,
@@ -62,7 +67,7 @@ class Position:
             key=state.key,
             key_was_there=state.key_was_there,
             more_was_there=state.more_was_there,
-            total=None if state.total is None else _number_text(state.total),
+            total=None if total is None else text,
             last=last,
         )
 
@@ -92,5 +97,37 @@ class Position:
             return None
 
 
-def _number_text(total: JsonValue) -> str:
-    return str(total) if isinstance(total, Decimal | float) else as_text(total)
+def next_values(previous: PageValues, echoed: EchoedPage, rows: int, cursor: str) -> PageValues:
+    """Return the values of the next request (B8.5); an empty cursor is left out of it."""
+    size = previous.size if echoed.size is None else echoed.size
+    if echoed.start is not None and echoed.size is not None:
+        start = echoed.start + echoed.size
+    else:
+        start = (previous.start or 0) + (rows if size is None else size)
+    number = previous.number if echoed.number is None else echoed.number
+    return replace(
+        previous,
+        start=start,
+        size=size,
+        number=1 if number is None else number + 1,
+        session=cursor or None,
+    )
+
+
+def skips_rows(spec: ExtractionSpec, size: int | None, echoed: EchoedPage, rows: int) -> bool:
+    """Return whether the next start lies behind more rows than came, and nobody said so.
+
+    The start steps by ``size``, which was asked for (B8.5); a source that caps its pages gives
+    fewer.
+    """
+    is_echoed = echoed.start is not None or echoed.size is not None
+    if size is None or is_echoed or rows >= size:
+        return False
+    return any(each.type == "pagestart" for each in flat_parameters(spec.parameters))
+
+
+def initial_values(spec: ExtractionSpec) -> PageValues:
+    """Return the values of the first request: by position, a missing position has none."""
+    given: tuple[int | None, ...] = (*spec.pagination.initial_values, None, None, None)
+    session = spec.session.init_value if spec.session else None
+    return PageValues(given[0], given[1], given[2], session)

@@ -31,14 +31,11 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import Enum
 
-from dil.errors import SourceContractError
-from dil.extraction.excerpt import kind_of
-from dil.extraction.paging.next_page import HEADER, LINK
+from dil.extraction.paging.answers import LINK, SessionKey
 from dil.model.job import ExtractionSpec
-from dil.model.json import JsonValue, as_text
+from dil.model.json import JsonValue
+from dil.model.messages import shortened
 from dil.model.settings import SessionCondition, SessionKeyField, flat_parameters
-from dil.spi.extractor import Missing
-from dil.spi.messages import shortened
 
 GUARD_ROW = 0
 CAP_ROW = 20
@@ -58,31 +55,6 @@ class Decision:
 
     action: Action
     row: int
-
-
-@dataclass(frozen=True, slots=True)
-class SessionKey:
-    """The session key of one response (B8.4).
-
-    ``text`` is what the patterns see; JSON null is the text ``null`` there, but no cursor.
-    ``is_there`` tells that the response has the key at all, be it null or empty.
-    """
-
-    text: str = ""
-    is_null: bool = False
-    is_there: bool = field(default=False, compare=False)
-
-    @property
-    def cursor(self) -> str:
-        """Return what the next request may send, empty when there is nothing to send."""
-        return "" if self.is_null else self.text
-
-    @classmethod
-    def of(cls, value: JsonValue) -> SessionKey:
-        """Return the key that a JSON value stands for."""
-        if value is None:
-            return cls("null", is_null=True, is_there=True)
-        return cls(as_text(value), is_there=True)
 
 
 PAGE_VALUES = frozenset({"pagestart", "pageno"})
@@ -154,7 +126,7 @@ class PageState:
     """What is known after one page; rows are counted before converters.
 
     ``previous_key`` is the key of the page before, None for the first page. ``key_was_there`` tells
-    that this page or an earlier one had a key. ``total`` is None until a page has told it.
+    that this page or an earlier one had a key. ``total`` is None until a page has it.
     ``elapsed_s`` counts from the first request of the attempt. ``payload_left`` is None when the
     job has no payload. ``asked`` counts requests so far. ``page_size`` is how many rows a full page
     has, None where nobody says. ``files_left`` tells that the session has another answer of its
@@ -165,7 +137,7 @@ class PageState:
 
     rows: int = 0
     processed: int = 0
-    key: SessionKey = SessionKey()
+    key: SessionKey = field(default_factory=SessionKey)
     previous_key: SessionKey | None = None
     key_was_there: bool = False
     total: JsonValue = None
@@ -284,24 +256,6 @@ def total_reached(rules: PagingRules, state: PageState) -> bool | None:
 def total_exceeded(state: PageState) -> bool:
     """Return whether more rows came than the source itself says there are."""
     return isinstance(state.total, int | float | Decimal) and state.processed > state.total
-
-
-def total_count(found: JsonValue | Missing, previous: JsonValue, path: str) -> JsonValue:
-    """Return the expected number of rows after a page; a page without it keeps the previous one.
-
-    Raises:
-        SourceContractError: the value is there and is not a number (B8.3).
-    """
-    if isinstance(found, Missing):
-        return previous
-    if isinstance(found, str) and path.startswith(HEADER) and found.strip().isdecimal():
-        return int(found)
-    if isinstance(found, bool) or not isinstance(found, int | float | Decimal):
-        raise SourceContractError(
-            f'the total count at "{path}" is {kind_of(found)}, not a number',
-            "Check ms.total.count.field; leave it out if the source does not tell a total.",
-        )
-    return found
 
 
 def failure(

@@ -5,49 +5,48 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from typing import TYPE_CHECKING, BinaryIO, Protocol, cast
 
 from dil.errors import (
     AuthenticationError,
+    DilError,
     QuotaError,
     RefusedAnswer,
     SourceContractError,
     SourceError,
     TransientSourceError,
 )
-from dil.extraction.paging.doubts import Doubts
-from dil.extraction.paging.guard import PagingGuard
-from dil.extraction.paging.last_row import LastRow
-from dil.extraction.paging.measured_body import MeasuredBody
-from dil.extraction.paging.next_page import found_at, has_place, more_flag, next_address
-from dil.extraction.paging.notes import DOUBTS, end_notes
-from dil.extraction.paging.payload_rows import PayloadRows
-from dil.extraction.paging.position import LastPage, Position
-from dil.extraction.paging.rules import (
-    Action,
-    Decision,
-    PageState,
-    PagingRules,
+from dil.extraction.paging.answers import (
+    EchoedPage,
+    LastRow,
     SessionKey,
-    decide,
-    failure,
+    found_at,
+    has_place,
+    more_flag,
+    next_address,
+    page_integer,
+    session_key,
     total_count,
 )
-from dil.extraction.paging.session_keys import session_key
-from dil.extraction.paging.values import (
-    EchoedPage,
+from dil.extraction.paging.guard import PagingGuard
+from dil.extraction.paging.notes import DOUBTS, Doubts, asked_rows, end_notes
+from dil.extraction.paging.position import (
+    LastPage,
+    Position,
     initial_values,
     next_values,
-    page_integer,
     skips_rows,
 )
+from dil.extraction.paging.rules import Action, Decision, PageState, PagingRules, decide, failure
 from dil.extraction.parameters import PageValues, Scope, evaluate
+from dil.extraction.payload_rows import PayloadRows
+from dil.extraction.streams import MeasuredBody
 from dil.model.job import ExtractionSpec
 from dil.model.json import JsonObject, as_text
-from dil.spi.connector import ByteSession, RequestValues, Response, RowSession
+from dil.spi.connector import ByteSession, RequestValues, Response, RowSession, Session
 from dil.spi.egress import RefusedSink
 from dil.spi.extractor import Extractor, Page, nothing_found
 
@@ -62,20 +61,23 @@ class WalkCounters:
     """What a walk did so far; read by the task at any time.
 
     ``bytes`` are those that the extractor read, after transfer decoding. ``pages`` are answers
-    that were not warnings. ``by_status`` counts answers by the hundreds of their status (2 for
-    2xx), where the protocol has one, ``warned`` those that are only a warning by their status.
+    that were not warnings. ``asked`` are the requests that the walk made of its session, ``resent``
+    those that the session sent again by itself, besides. ``by_status`` counts answers by the
+    hundreds of their status (2 for 2xx), where the protocol has one, ``warned`` those that are only
+    a warning by their status.
     ``notes`` are fixed sentences for the run's report, each once: what was odd about the answers
     and about how the walk ended, without being a failure. ``is_void`` tells that what was read is
     good for nothing: from the same pages a later attempt would come to the same end.
     """
 
-    requests: int = 0
+    asked: int = 0
     pages: int = 0
     rows: int = 0
     dropped: int = 0
     bytes: int = 0
     warnings: int = 0
     seconds_waited: float = 0.0
+    resent: int = 0
     by_status: Counter[int] = field(default_factory=Counter)
     warned: Counter[int] = field(default_factory=Counter)
     notes: list[str] = field(default_factory=list)
@@ -117,6 +119,7 @@ class Walk:
     want; without it such a row ends the walk. ``refused_before`` are those that an earlier attempt
     put aside, by the number of their request: they are put aside once more. ``on_page`` is called
     between two pages, when all rows of the earlier one were taken, with where the walk goes on.
+    ``clean`` masks secrets in requests that are logged.
     """
 
     spec: ExtractionSpec
@@ -128,6 +131,7 @@ class Walk:
     refused: RefusedSink | None = None
     refused_before: Mapping[int, RefusedAnswer] = field(default_factory=dict)
     on_page: Callable[[Position], None] = _ignore
+    clean: Callable[[str], str] = str
 
 
 _Ask = Callable[[RequestValues], tuple[Page, Response]]
@@ -151,6 +155,7 @@ def walk_pages(
     hashes = _guard(walk).reads_content and walk.payload is None
 
     def ask(values: RequestValues) -> tuple[Page, Response]:
+        _log_request(session, values, walk.clean)
         response = session.fetch(values)
         _count(response, walk.counters)
         if response.body is None:
@@ -172,12 +177,22 @@ def walk_rows(session: RowSession, walk: Walk) -> Iterator[tuple[Page, RequestVa
         walk.counters.pages += 1
         last = LastRow()
         page = Page(iter(()), last.lookup)
+        _log_request(session, values, walk.clean)
         rows = session.read(values)
         begin = list(islice(rows, 1))  # what the session refuses shows here
         page.batches = _counted(chain(begin, rows), page, last)
         return page, Response(body=None)
 
     return _walk(ask, walk)
+
+
+def _log_request(session: Session, values: RequestValues, clean: Callable[[str], str]) -> None:
+    """Log the whole request, its secrets masked by ``clean``."""
+    if _LOG.isEnabledFor(logging.DEBUG):
+        with suppress(DilError):  # which sending it raises as well
+            view = session.describe(values)
+            if view is not None:
+                _LOG.debug("request: %s", clean(view.line))
 
 
 def _walk(ask: _Ask, walk: Walk) -> Iterator[tuple[Page, RequestValues]]:
@@ -193,7 +208,7 @@ def _walk(ask: _Ask, walk: Walk) -> Iterator[tuple[Page, RequestValues]]:
     while True:
         pace.before_request()
         request = _request(walk, values, state)
-        walk.counters.requests += 1
+        walk.counters.asked += 1
         page, response = _answered(ask, request, walk, state.asked)
         doubts.watch(page)
         yield page, request
@@ -201,7 +216,7 @@ def _walk(ask: _Ask, walk: Walk) -> Iterator[tuple[Page, RequestValues]]:
             pass
         walk.counters.rows += page.rows
         walk.counters.dropped += page.dropped
-        _tell(walk, *page.notes, *doubts.about(page))
+        _note(walk, *page.notes, *doubts.about(page))
         echoed = _echoed(walk.spec, page)
         state = replace(
             _state_after(walk, state, page, response),
@@ -209,12 +224,14 @@ def _walk(ask: _Ask, walk: Walk) -> Iterator[tuple[Page, RequestValues]]:
             elapsed_s=pace.elapsed_s(),
         )
         decision = decide(rules, state)
-        if _is_over(walk, rules, state, response, decision):
+        if _is_over(walk, rules, state, decision, (request, response)):
             return
         following = next_values(values, echoed, page.rows, state.key.cursor)
-        with _voiding(walk.counters):
-            guard.check(decision, state, _content(response))
-            guard.check_values(decision, values, following)
+        body: object = response.body
+        walk.counters.is_void = True  # what is refused here would be refused from every page
+        guard.check(decision, state, body.content if isinstance(body, MeasuredBody) else None)
+        guard.check_values(decision, values, following)
+        walk.counters.is_void = False
         doubts.go_on(decision, is_short=_is_short(walk, state, echoed, page))
         values = following
         walk.on_page(_position(walk, state, values, doubts.last_page(guard.content)))
@@ -230,9 +247,15 @@ def _position(walk: Walk, state: PageState, values: PageValues, last: LastPage) 
 
 
 def _is_over(
-    walk: Walk, rules: PagingRules, state: PageState, response: Response, decision: Decision
+    walk: Walk,
+    rules: PagingRules,
+    state: PageState,
+    decision: Decision,
+    last: tuple[RequestValues, Response],
 ) -> bool:
     """Return whether a decision ends the walk, and note what is odd about its end.
+
+    ``last`` are the last request and its answer.
 
     Raises:
         SourceContractError: the decision is that the walk fails.
@@ -245,7 +268,17 @@ def _is_over(
         )
     if decision.action is Action.NEXT:
         return False
-    _note_the_end(walk, rules, state, response, decision)
+    request, response = last
+    asked = asked_rows(request.parameters, response.uri)
+    has_body = response.body is not None
+    notes = end_notes(rules, state, decision, has_body=has_body, asked=asked)
+    for note in notes:
+        _LOG.warning(
+            "%s: %s (rows %d, total %s)",
+            response.location or "the source", note, state.processed,
+            "unknown" if state.total is None else as_text(state.total),
+        )  # fmt: skip
+    _note(walk, *notes)
     return True
 
 
@@ -261,20 +294,6 @@ def _guard(walk: Walk) -> PagingGuard:
         allows_equal_pages=walk.spec.pagination.equal_pages,
         content=bytes.fromhex(walk.start.last.content) or None if walk.start else None,
     )
-
-
-@contextmanager
-def _voiding(counters: WalkCounters) -> Iterator[None]:
-    """Mark the walk as void while a check runs whose refusal would come again from every page."""
-    counters.is_void = True
-    yield
-    counters.is_void = False
-
-
-def _content(response: Response) -> bytes | None:
-    """Return the hash of a body, None where it was not taken."""
-    body: object = response.body
-    return body.content if isinstance(body, MeasuredBody) else None
 
 
 def _request(walk: Walk, values: PageValues, state: PageState) -> RequestValues:
@@ -338,21 +357,7 @@ def _count(response: Response, counters: WalkCounters) -> None:
         counters.pages += 1
 
 
-def _note_the_end(
-    walk: Walk, rules: PagingRules, state: PageState, response: Response, decision: Decision
-) -> None:
-    """Keep what is odd about the end of a walk, and log it with its numbers."""
-    notes = end_notes(rules, state, decision, has_body=response.body is not None)
-    for note in notes:
-        _LOG.warning(
-            "%s: %s (rows %d, total %s)",
-            response.location or "the source", note, state.processed,
-            "unknown" if state.total is None else as_text(state.total),
-        )  # fmt: skip
-    _tell(walk, *notes)
-
-
-def _tell(walk: Walk, *notes: str) -> None:
+def _note(walk: Walk, *notes: str) -> None:
     """Note what is odd for the run's report.
 
     Nothing of a walk in doubt is kept for a later attempt, which would not see the same.
@@ -379,6 +384,7 @@ def _state_after(walk: Walk, before: PageState, page: Page, response: Response) 
         total = total_count(found, before.total, spec.total_count_field)
     key = session_key(spec.session.name, response, page.lookup) if spec.session else SessionKey()
     more = more_flag(paging.more, response, page.lookup) if paging.more else None
+    had_next = before.next_was_there or bool(before.next_uri)  # a resumed walk had the place, too
     return PageState(
         rows=page.rows,
         processed=before.processed + page.rows,
@@ -391,7 +397,8 @@ def _state_after(walk: Walk, before: PageState, page: Page, response: Response) 
         had_files=before.had_files or before.files_left,
         asked=before.asked + 1,
         next_uri=next_address(paging.next, response, page.lookup) if paging.next else "",
-        next_was_there=bool(paging.next) and _named_next(paging.next, before, page, response),
+        next_was_there=bool(paging.next)
+        and (had_next or has_place(paging.next, response, page.lookup)),
         more=more,
         more_was_there=before.more_was_there or more is not None,
     )
@@ -402,13 +409,6 @@ def _is_short(walk: Walk, state: PageState, echoed: EchoedPage, page: Page) -> b
     if state.total is not None or page.is_whole:
         return False
     return skips_rows(walk.spec, state.page_size, echoed, page.rows + page.dropped)
-
-
-def _named_next(place: str, before: PageState, page: Page, response: Response) -> bool:
-    """Return whether an answer so far had the place of the next address; a resumed walk had it."""
-    if before.next_was_there or before.next_uri:
-        return True
-    return has_place(place, response, page.lookup)
 
 
 def _echoed(spec: ExtractionSpec, page: Page) -> EchoedPage:

@@ -11,6 +11,7 @@ from dil.errors import SourceContractError
 from dil.extraction.excerpt import glimpse
 from dil.extraction.json.document import Document
 from dil.extraction.preprocessing.decoded import CHUNK, Pieces, PieceStream
+from dil.extraction.sizes import AGGREGATED_BODY_BYTES
 from dil.model.path import JsonPathError
 from dil.model.secret import Secret
 from dil.spi.preprocessor import Parameters, Preprocessor
@@ -18,8 +19,6 @@ from dil.text.paths import compile_path, index
 
 T = TypeVar("T")
 
-# The whole body is in memory while its rows are written.
-MOST_BYTES = 128 * 1024 * 1024
 _FIX = "Compare the parameters of the preprocessor with what the source answers."
 
 
@@ -120,9 +119,10 @@ def _document(stream: BinaryIO) -> msgspec.Raw:
     body = bytearray()
     while data := stream.read(CHUNK):
         body += data
-        if len(body) > MOST_BYTES:
+        if len(body) > AGGREGATED_BODY_BYTES:
             raise SourceContractError(
-                f"the body has more than {MOST_BYTES:,} bytes, too much to be turned into rows",
+                f"the body has more than {AGGREGATED_BODY_BYTES:,} bytes, too much to be turned"
+                " into rows",
                 "Ask for smaller pages.",
             )
     what = f'the body is no JSON; it begins: "{glimpse(bytes(body[:1024]))}"'

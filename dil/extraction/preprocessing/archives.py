@@ -26,6 +26,7 @@ from dil.extraction.preprocessing.decoded import (
     not_of,
     nothing,
 )
+from dil.extraction.sizes import TAR_HEADER_BYTES, ZIP_LIST_BYTES
 from dil.extraction.streams import ReadStream
 from dil.spi.preprocessor import Parameters, Preprocessor, without_suffix
 from dil.text.java_regex import compile_java
@@ -41,13 +42,13 @@ _MAGIC_AT = 257
 _END_RECORD = b"PK\x05\x06"
 _END_SIZE = 22
 _MOST_COMMENT = 65_535
-# The list of members is read into memory.
-_MOST_LIST = 64 * 1024 * 1024
 _IN_ZIP64 = 0xFFFFFFFF
 _ENCRYPTED = 1
 # In front of each member: signature, version, flags, method, time, date, checksum, both sizes, and
 # the lengths of name and extra field (4.3.7).
 _LOCAL_HEADER = struct.Struct("<4s5H3I2H")
+_LOCATOR = struct.Struct("<4sIQI")
+_END64 = struct.Struct("<4sQ2H2I4Q")
 _HAS_DESCRIPTOR = 8
 _SIZES_OF_ZIP64 = 1
 
@@ -118,11 +119,11 @@ def _is_data(path: str) -> bool:
     return parts[0] != "__MACOSX" and not parts[-1].startswith("._") and parts[-1] != ".DS_Store"
 
 
-def _only(word: str, found: list[str]) -> SourceContractError:
-    """Return the error of an archive that does not hold one file to read."""
+def _only(word: str, found: list[str], count: int) -> SourceContractError:
+    """Return the error of an archive that holds ``count`` files to read, the ``found`` first."""
     names = ", ".join(repr(name) for name in found[:_SHOWN])
-    more = "" if len(found) <= _SHOWN else f" and {len(found) - _SHOWN} more"
-    what = f"{len(found)} files to read: {names}{more}" if found else "no file to read"
+    more = "" if count <= _SHOWN else f" and {count - _SHOWN} more"
+    what = f"{count} files to read: {names}{more}" if found else "no file to read"
     return SourceContractError(
         f"the {word} archive holds {what}",
         f'Exactly one is needed; name it with the parameter "{_MEMBER}", a regular expression.',
@@ -141,7 +142,7 @@ def _unzipped(source: BinaryIO, wanted: Callable[[str], bool]) -> Pieces:
                     if not info.is_dir() and wanted(info.filename)
                 ]
                 if len(paths) != 1:
-                    raise _only("zip", [info.filename for info in paths])
+                    raise _only("zip", [info.filename for info in paths], len(paths))
                 yield from _member(archive, paths[0], kept)
         except (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError) as error:
             raise damaged("zip", str(error)) from error
@@ -247,40 +248,72 @@ def _check_ends(kept: IO[bytes]) -> None:
         raise cut("zip") if end > len(tail) else garbage("zip")
     length = int.from_bytes(record[12:16], "little")
     offset = int.from_bytes(record[16:20], "little")
-    if _IN_ZIP64 in (length, offset):
+    is_zip64 = _IN_ZIP64 in (length, offset)
+    longest = max(0 if is_zip64 else length, _list_of_zip64(kept, size - len(tail) + at))
+    if longest > ZIP_LIST_BYTES:
+        raise damaged("zip", f"its list of files has {longest:,} bytes")
+    if is_zip64:
         return
-    if length > _MOST_LIST:
-        raise damaged("zip", f"its list of files has {length:,} bytes")
     if offset + length != size - len(tail) + at:
         raise damaged("zip", "something that is no part of it stands before or in it")
+
+
+def _list_of_zip64(kept: IO[bytes], end: int) -> int:
+    """Return the length of the list of files by the record of ZIP64, 0 without one (4.3.14)."""
+    kept.seek(max(0, end - _LOCATOR.size))
+    locator = kept.read(_LOCATOR.size)
+    if len(locator) < _LOCATOR.size or not locator.startswith(b"PK\x06\x07"):
+        return 0
+    kept.seek(_LOCATOR.unpack(locator)[2])
+    record = kept.read(_END64.size)
+    return int(_END64.unpack(record)[8]) if len(record) == _END64.size else 0
 
 
 def _untarred(source: BinaryIO, wanted: Callable[[str], bool]) -> Pieces:
     watched = _WatchedStream(source)
     found: list[str] = []
+    count = 0
     try:
         with tarfile.open(fileobj=watched, mode="r|", bufsize=CHUNK) as archive:
-            for info in _members(archive):
+            for info in _members(archive, watched):
                 if not wanted(info.name):
                     continue
-                found.append(info.name)
-                if len(found) == 1:
+                count += 1
+                if count <= _SHOWN:
+                    found.append(info.name)
+                if count == 1:
                     yield from _pieces(archive, info)
             end = archive.offset
     except tarfile.TarError as error:
         raise _tar_error(watched, error) from error
+    except RecursionError as error:
+        raise damaged("tar", "a header follows a header, and so on") from error
     _check_tail(watched, end)
-    if len(found) != 1:
-        raise _only("tar", found)
+    if count != 1:
+        raise _only("tar", found, count)
 
 
-def _members(archive: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
-    """Yield the files of an archive."""
-    while (info := archive.next()) is not None:
+def _members(archive: tarfile.TarFile, watched: _WatchedStream) -> Iterator[tarfile.TarInfo]:
+    """Yield the files of an archive.
+
+    Raises:
+        SourceContractError: the headers of a member, or those for all members, are too long.
+    """
+    while True:
+        watched.expect_headers(archive.offset)
+        if (info := archive.next()) is None:
+            return
+        watched.end_of_headers = None
         # Else the library keeps every member that it saw.
         archive.members = []  # type: ignore[attr-defined]
+        if sum(map(len, archive.pax_headers.values())) > TAR_HEADER_BYTES:
+            raise _long_headers()
         if info.isfile():
             yield info
+
+
+def _long_headers() -> SourceContractError:
+    return damaged("tar", f"a header is longer than {TAR_HEADER_BYTES:,} bytes")
 
 
 def _check_tail(watched: _WatchedStream, end: int) -> None:
@@ -315,7 +348,11 @@ def _tar_error(watched: _WatchedStream, error: tarfile.TarError) -> SourceContra
 
 
 class _WatchedStream(ReadStream):
-    """Passes on a stream; knows where the last byte was that is not zero."""
+    """Passes on a stream; knows where the last byte was that is not zero.
+
+    The library reads headers whole, of any length; ``end_of_headers`` is where they have to end,
+    None while it reads a file.
+    """
 
     def __init__(self, source: BinaryIO) -> None:
         self._source = source
@@ -323,9 +360,17 @@ class _WatchedStream(ReadStream):
         self.size = 0
         self.data_end = 0
         self.is_at_end = False
+        self.end_of_headers: int | None = None
+        self.expect_headers(0)
+
+    def expect_headers(self, begin: int) -> None:
+        """Refuse to read on where the headers of the member from ``begin`` on are too long."""
+        self.end_of_headers = begin + TAR_HEADER_BYTES + CHUNK
 
     def read(self, size: int = -1, /) -> bytes:
         """Return ``size`` bytes, fewer only at the end: the library takes less for the end."""
+        if self.end_of_headers is not None and self.size > self.end_of_headers:
+            raise _long_headers()
         pieces, left = [], size
         while left and (data := self._source.read(left)):
             pieces.append(data)

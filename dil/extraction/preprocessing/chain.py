@@ -13,7 +13,7 @@ from dil.extraction.streams import ReadStream
 from dil.model.job import ExtractionSpec, PreprocessorSpec
 from dil.spi.connector import Response
 from dil.spi.extractor import Extractor, Page
-from dil.spi.messages import shortened
+from dil.spi.plugin_failures import plugin_failure
 from dil.spi.preprocessor import Preprocessor, PreprocessorContext
 from dil.spi.registry import load
 
@@ -201,10 +201,7 @@ class _Place:
             return SourceContractError(f"{self.name}: {error.message}", error.fix)
         if isinstance(error, DilError):
             return error
-        return PluginFailureError(
-            f"preprocessor {self.name} failed: {type(error).__name__}: {shortened(str(error))}",
-            "Run again with -v to see where; the preprocessor's author can tell what it means.",
-        )
+        return plugin_failure(f"preprocessor {self.name} failed", error)
 
 
 class _NamedStream(ReadStream):

@@ -23,11 +23,10 @@ from dil.extraction.preprocessing.decoded import (
     not_of,
     nothing,
 )
+from dil.extraction.sizes import XZ_MEMORY_BYTES
 from dil.extraction.streams import ReadStream, read_up_to
 from dil.spi.preprocessor import Preprocessor, without_suffix
 
-# What a file may ask for, so that a worker stays small; xz -9 asks for 65 MiB.
-_MOST_XZ_MEMORY = 128 * 1024 * 1024
 _ZSTD = b"\x28\xb5\x2f\xfd"
 _ZSTD_SKIPPED = b"\x2a\x4d\x18"  # behind a byte 0x50 to 0x5f
 
@@ -73,7 +72,7 @@ _GZIP = Format(
 _BZIP2 = Format("bzip2", bz2.BZ2Decompressor, (OSError, ValueError), b"BZh")
 _XZ = Format(
     "xz",
-    partial(lzma.LZMADecompressor, lzma.FORMAT_XZ, _MOST_XZ_MEMORY),
+    partial(lzma.LZMADecompressor, lzma.FORMAT_XZ, XZ_MEMORY_BYTES),
     (lzma.LZMAError,),
     b"\xfd7zXZ\0",
     padding=4,

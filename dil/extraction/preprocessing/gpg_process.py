@@ -98,8 +98,8 @@ class GpgHome:
 def reason_of(output: bytes) -> str:
     """Return what the program said, on one line and not too long."""
     lines = output.decode("utf-8", "replace").splitlines()
-    told = (line.removeprefix("gpg: ") for line in lines if not any(map(line.count, _CHATTER)))
-    text = "; ".join(line.strip() for line in told)
+    shown = (line.removeprefix("gpg: ") for line in lines if not any(map(line.count, _CHATTER)))
+    text = "; ".join(line.strip() for line in shown)
     return text[:_SHOWN] or "it did not say why"
 
 

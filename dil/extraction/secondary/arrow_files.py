@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
+from dil.extraction.arrow_input import arrow_stream
 from dil.extraction.secondary.columns import Open, Rows, check_columns, json_row
 
 _BATCH_ROWS = 8192
@@ -16,7 +17,10 @@ def read_parquet(opened: Open, columns: tuple[str, ...]) -> Rows:
     """Yield the rows, one batch in memory at a time."""
     from pyarrow.parquet import ParquetFile
 
-    with opened() as stream, ParquetFile(stream, coerce_int96_timestamp_unit="us") as file:
+    with (
+        arrow_stream(opened) as stream,
+        ParquetFile(stream, coerce_int96_timestamp_unit="us") as file,
+    ):
         schema = file.schema_arrow
         check_columns(columns, schema.names)
         batches = file.iter_batches(batch_size=_BATCH_ROWS, columns=list(columns))
@@ -27,7 +31,7 @@ def read_orc(opened: Open, columns: tuple[str, ...]) -> Rows:
     """Yield the rows, one stripe in memory at a time."""
     from pyarrow.orc import ORCFile
 
-    with opened() as stream:
+    with arrow_stream(opened) as stream:
         file = ORCFile(stream)
         check_columns(columns, file.schema.names)
         # Without any column a stripe would tell no number of rows.
@@ -45,7 +49,7 @@ def read_csv(opened: Open, columns: tuple[str, ...]) -> Rows:
             return
     names = _csv_header(opened)
     check_columns(columns, names)
-    with opened() as stream:
+    with arrow_stream(opened) as stream:
         reader = csv.open_csv(
             stream,
             csv.ReadOptions(block_size=_CSV_BLOCK_BYTES),
@@ -66,7 +70,7 @@ def _csv_header(opened: Open) -> list[str]:
     from pyarrow import csv
 
     with (
-        opened() as stream,
+        arrow_stream(opened) as stream,
         csv.open_csv(
             stream,
             csv.ReadOptions(block_size=_CSV_BLOCK_BYTES),

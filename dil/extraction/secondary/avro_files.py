@@ -5,17 +5,18 @@ Source: Apache Avro 1.11 specification, "Object Container Files".
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 from fastavro import block_reader
 
+from dil.extraction.avro.container import PlainBlocks
 from dil.extraction.secondary.columns import Open, Rows, UnfitError, check_columns, json_row
 
 
 def read_avro(opened: Open, columns: tuple[str, ...]) -> Rows:
     """Yield the rows, one block in memory at a time."""
     with opened() as stream:
-        reader = block_reader(stream)
+        reader = block_reader(cast("Any", PlainBlocks(stream)))
         schema: Any = reader.writer_schema
         if not isinstance(schema, dict) or schema.get("type") != "record":
             raise UnfitError("does not hold records")

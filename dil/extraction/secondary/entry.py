@@ -13,11 +13,10 @@ from dil.extraction.secondary.columns import exact_json
 from dil.extraction.secondary.formats import read_rows, unreadable
 from dil.extraction.secondary.places import LiveFiles, find_files
 from dil.model.json import JsonObject, JsonValue, compact
-from dil.model.path import is_jsonpath
+from dil.model.path import Missing, is_jsonpath
 from dil.model.secret import OpenedText, Secret
 from dil.model.settings import SecondaryInput
 from dil.secrets import SecretError, is_encrypted
-from dil.spi.extractor import Missing
 from dil.storage import Filesystem
 from dil.text.java_regex import compile_java
 from dil.text.paths import compile_path, find, name_of

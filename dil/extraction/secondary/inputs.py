@@ -14,7 +14,7 @@ from dil.extraction.secondary.places import NotThereError
 from dil.model.json import JsonValue, as_text, compact
 from dil.model.secondary import SecondaryRows, SecondarySpec, SecondaryVariables
 from dil.model.secret import Secret
-from dil.secrets import is_encrypted
+from dil.secrets import is_encrypted, learn
 from dil.text.origins import refuse_other_path
 from dil.text.variables import substitute
 
@@ -25,6 +25,8 @@ Wait: TypeAlias = Callable[[float], None]
 
 # Planning holds them all; far more than one run can work through.
 _MOST_UNITS = 1_000_000
+# A look at the source asks for the first units; workers know the secrets of all.
+_LEARNED = 100
 
 
 def read_secondary_inputs(
@@ -46,9 +48,13 @@ def read_secondary_inputs(
     """
     units = _read_units(secondary, access, wait)
     authentication = read_authentication(secondary, access, wait)
+    for secret in authentication.values():
+        learn(secret)  # no job file names it, and it must not be printed
     if units is None:
         return SecondaryRows(None, SecondaryVariables(authentication))
     opened = {key: entry.opened(*key) for key, entry in units.encrypted.items()}
+    for secret in islice(opened.values(), _LEARNED):
+        learn(secret)
     variables = SecondaryVariables(authentication, opened)
     return SecondaryRows(tuple(units.texts), variables, _notes(units))
 
@@ -90,7 +96,10 @@ def read_authentication(
             f"Let its job replace its output (ms.publish.mode=replace), or add filters to {KEY}.",
         )
     ((entry, row),) = found
-    return {name: _secret(entry, name, value) for name, value in row.items()}
+    fields = {name: _secret(entry, name, value) for name, value in row.items()}
+    for secret in fields.values():
+        learn(secret)  # requests are shown with them
+    return fields
 
 
 def read_payload(

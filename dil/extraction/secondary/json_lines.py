@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from dil.extraction.secondary.columns import Open, Rows, UnfitError, check_columns, exact_json
+from dil.extraction.sizes import INPUT_LINE_BYTES
 from dil.model.json import JsonObject
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -15,7 +18,9 @@ def read_json_lines(opened: Open, columns: tuple[str, ...]) -> Rows:
     """
     is_first = True
     with opened() as stream:
-        for number, line in enumerate(stream, 1):
+        for number, line in enumerate(iter(partial(stream.readline, INPUT_LINE_BYTES + 1), b""), 1):
+            if len(line) > INPUT_LINE_BYTES:
+                raise UnfitError(f"has in line {number} more than {INPUT_LINE_BYTES:,} bytes")
             text = line.removeprefix(_BYTE_ORDER_MARK) if number == 1 else line
             if not text.strip():
                 continue

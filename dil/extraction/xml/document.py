@@ -11,6 +11,7 @@ from typing import TypeAlias
 from xml.parsers import expat
 
 from dil.errors import SourceContractError
+from dil.extraction.sizes import XML_ROW_BYTES, XML_TAG_BYTES, too_long
 from dil.model.path import Steps
 
 XmlValue: TypeAlias = "str | dict[str, XmlValue] | list[XmlValue] | None"
@@ -19,6 +20,7 @@ _BLANKS = " \t\r\n"
 _NIL = "http://www.w3.org/2001/XMLSchema-instance nil"
 _MAX_DEPTH = 100
 _MAX_AROUND = 100_000
+_NO_MEMORY = 1  # XML_ERROR_NO_MEMORY of expat.h
 
 
 @dataclass(slots=True)
@@ -58,11 +60,20 @@ class XmlDocument:
 
     What is no row is kept for look-ups, up to 100,000 elements. An empty path makes the root
     element the one row. ``rows`` is taken by whoever feeds; ``has_place`` tells that the parent
-    of rows was there. ``text_name`` names the text of an element that has members too.
+    of rows was there. ``text_name`` names the text of an element that has members too. ``longest``
+    is how many bytes a row may have, or anything else that the parser keeps whole.
     """
 
-    def __init__(self, path: Steps, encoding: str | None, text_name: str) -> None:
+    def __init__(
+        self, path: Steps, encoding: str | None, text_name: str, longest: int = XML_ROW_BYTES
+    ) -> None:
         self._text_name = text_name
+        self._longest = longest
+        self._fed = 0
+        self._row_begin = 0
+        self._kept_characters = 0
+        self._has_defaults = False
+        self._attribute_characters = 0
         self._path = path
         self._open: list[_Element] = []
         self._locals = _LocalNames()
@@ -81,15 +92,24 @@ class XmlDocument:
         self._parser.CharacterDataHandler = self._text
         self._parser.EntityDeclHandler = _refuse_entity
         self._parser.SkippedEntityHandler = _refuse_skipped
+        self._parser.AttlistDeclHandler = self._default
 
     def feed(self, data: bytes) -> None:
         """Parse more of the document; ``finish`` ends it.
 
         Raises:
-            SourceContractError: it is no XML, declares entities, or is nested too deep.
+            SourceContractError: it is no XML, declares entities, is nested too deep, or has a row
+                that is too long.
         """
         self.has_begun = self.has_begun or bool(data.strip())
+        self._fed += len(data)
         self._parse(data, is_last=False)
+        if self._row_depth and self._fed - self._row_begin > self._longest:
+            raise too_long(f"a row has more than {self._longest:,} bytes")
+        # Of a tag that has not ended the parser holds all bytes, and reads them again each time.
+        longest = min(self._longest, XML_TAG_BYTES)
+        if self._fed - self._parser.CurrentByteIndex > longest:
+            raise too_long(f"a tag or a comment has more than {longest:,} bytes")
 
     def finish(self) -> None:
         """End the document; raises as ``feed`` does, for what is missing too."""
@@ -104,7 +124,8 @@ class XmlDocument:
         """
         if self._kept > _MAX_AROUND:
             raise SourceContractError(
-                f"more than {_MAX_AROUND} elements stand outside of the rows",
+                f"more than {_MAX_AROUND:,} elements, or {self._longest:,} bytes, stand outside of"
+                " the rows",
                 "Check ms.data.field; nothing can be looked up in such a document.",
             )
         if not self._open:
@@ -125,6 +146,8 @@ class XmlDocument:
         try:
             self._parser.Parse(data, is_last)
         except expat.ExpatError as error:
+            if error.code == _NO_MEMORY:
+                raise MemoryError from None
             raise SourceContractError(
                 f"the body is not XML: {expat.ErrorString(error.code)}, at line {error.lineno},"
                 f" column {error.offset + 1}",
@@ -143,6 +166,8 @@ class XmlDocument:
             element.is_nil = attributes.pop(_NIL, "") in {"true", "1"}
             for attribute, value in attributes.items():
                 element.add(f"@{self._locals[attribute]}", value)
+            if self._has_defaults or not self._row_depth:
+                self._count_attributes(sum(map(len, attributes.values())))
         if len(self._open) - self._row_depth > _MAX_DEPTH:
             raise SourceContractError(
                 f"elements are nested more than {_MAX_DEPTH} deep", "No table can hold that."
@@ -163,6 +188,7 @@ class XmlDocument:
         element.is_row = is_at_path or not (self._path or depth)
         if element.is_row:
             self._row_depth = depth + 1
+            self._row_begin = self._fed
         else:
             self._kept += 1
 
@@ -193,6 +219,24 @@ class XmlDocument:
         elif self._open and data.strip(_BLANKS) and self._kept <= _MAX_AROUND:
             self._kept += 1
             self._open[-1].texts.append(data)
+            self._count_kept(len(data))
+
+    def _default(self, *declared: object) -> None:
+        self._has_defaults = self._has_defaults or declared[3] is not None
+
+    def _count_attributes(self, characters: int) -> None:
+        """Count what attributes hold: defaults of a declaration stand nowhere in the elements."""
+        self._attribute_characters += characters
+        if self._attribute_characters > self._fed + self._longest:
+            raise too_long(f"defaults of attributes become more than {self._longest:,} bytes")
+        if not self._row_depth:
+            self._count_kept(characters)
+
+    def _count_kept(self, characters: int) -> None:
+        """Count what is kept around rows; when it is too much, nothing more is kept."""
+        self._kept_characters += characters
+        if self._kept_characters > self._longest:
+            self._kept = _MAX_AROUND + 1
 
 
 class _LocalNames(dict[str, str]):

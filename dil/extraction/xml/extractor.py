@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from typing import BinaryIO, ClassVar
 
 import pyarrow as pa
 
 from dil.errors import SourceContractError
 from dil.extraction.coercion import Place
-from dil.extraction.content import refuse_other_types
+from dil.extraction.content import NO_DATA_FIELD, refuse_other_types
 from dil.extraction.json.document import collector_paused
 from dil.extraction.names import NameCleansing
 from dil.extraction.packed import as_text
-from dil.extraction.paging.notes import NO_DATA_FIELD
+from dil.extraction.sizes import BATCH_BYTES, XML_ROW_BYTES, longest
+from dil.extraction.streams import located_errors
 from dil.extraction.xml.document import XmlDocument
 from dil.extraction.xml.rows import FoundColumns, GivenColumns, XmlColumns
 from dil.model.job import ExtractionSpec
 from dil.model.json import JsonValue
+from dil.model.path import Missing
 from dil.spi.connector import Response
-from dil.spi.extractor import Extractor, Missing, Page, nothing_found
+from dil.spi.extractor import Extractor, Page, nothing_found
 from dil.text.paths import find, one_place
 
 LOOKED_TOO_EARLY = (
@@ -30,7 +32,6 @@ LOOKED_TOO_EARLY = (
 )
 _TEXT = "#text"
 _CHUNK_BYTES = 1024 * 1024
-_BATCH_BYTES = 32 * 1024 * 1024
 _BATCH_ROWS = 65_536
 _UTF8 = {"utf-8", "ascii"}
 
@@ -92,7 +93,8 @@ class XmlExtractor(Extractor):
         if response.body is None:
             return Page(iter(()), nothing_found)
         encoding = None if self._is_own_charset else "utf-8"
-        document = XmlDocument(one_place(self.spec.data_field), encoding, self._text_name)
+        most = longest(self.spec, XML_ROW_BYTES)
+        document = XmlDocument(one_place(self.spec.data_field), encoding, self._text_name, most)
         page = Page(iter(()), nothing_found)
         page.lookup = self._lookup(document, page)
         page.batches = self._batches(response.body, response, document, page)
@@ -102,13 +104,13 @@ class XmlExtractor(Extractor):
         self, body: BinaryIO, response: Response, document: XmlDocument, page: Page
     ) -> Iterator[pa.RecordBatch]:
         place = f"{response.location}, " if response.location else ""
-        with closing(body), _told(f"{place}page {self._pages}: "):
+        with closing(body), located_errors(f"{place}page {self._pages}: "):
             fed = 0
             for chunk in self._chunks(body):
                 with collector_paused():
                     document.feed(chunk)
                 fed += len(chunk)
-                if fed >= _BATCH_BYTES:
+                if fed >= BATCH_BYTES:
                     yield from self._rows(document, page)
                     fed = 0
             if not document.has_begun:
@@ -162,12 +164,3 @@ class XmlExtractor(Extractor):
                 f"the body is not {self.spec.charset} text: {error.reason}",
                 "Check ms.source.data.character.set.",
             ) from None
-
-
-@contextmanager
-def _told(where: str) -> Iterator[None]:
-    """Say where a document came from in errors about it."""
-    try:
-        yield
-    except SourceContractError as error:
-        raise SourceContractError(f"{where}{error.message}", error.fix) from None

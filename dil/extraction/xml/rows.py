@@ -17,6 +17,7 @@ from dil.extraction.coercion import Place, coerced_batch
 from dil.extraction.json.rows import InferredColumns
 from dil.extraction.names import NameCleansing
 from dil.extraction.shapes import Shape
+from dil.extraction.sizes import Width
 from dil.extraction.xml.document import XmlValue
 from dil.model.arrow import raw_schema
 from dil.model.job import ExtractionSpec
@@ -84,7 +85,7 @@ class GivenColumns(XmlColumns):
             return self._plain(value, kind)
         members = {self._text: value} if isinstance(value, str) else value
         if not isinstance(members, dict):
-            return members  # an array where there is room for one: told by who makes the batch
+            return members  # an array where there is room for one: reported by who makes the batch
         if isinstance(kind, MapType):
             return {name: self._fit(each, kind.values) for name, each in members.items()}
         return {
@@ -109,7 +110,7 @@ class FoundColumns(XmlColumns):
         self._text = text_name
         self._defaults = dict(spec.default_types)
         self._made_up = InferredColumns(spec, None).schema(has_pages=True)
-        self._shape = Shape()
+        self._shape = Shape(width=Width(spec.most_columns))
         self._schema: pa.Schema | None = None
         self._arrays: set[str] = set()
         self._objects: set[str] = set()

@@ -4,6 +4,14 @@
 does it. Nothing changes before that.
 """
 
+from dil.operator.amendments.books import (
+    LabelListing,
+    closed_labels,
+    list_books,
+    propose_close,
+    propose_reopen,
+)
+from dil.operator.amendments.expiring import propose_expiry
 from dil.operator.amendments.files import FileChange, FileDecision
 from dil.operator.amendments.importing import propose_import
 from dil.operator.amendments.preview import Preview, apply
@@ -13,20 +21,28 @@ from dil.operator.amendments.proposing import (
     propose_rewind,
     propose_undo,
 )
+from dil.operator.amendments.relisting import propose_relist
 from dil.operator.session import OperatorSession, open_session
 from dil.state.amendments.operations import Selection
 
 __all__ = [
     "FileChange",
     "FileDecision",
+    "LabelListing",
     "OperatorSession",
     "Preview",
     "Selection",
     "apply",
+    "closed_labels",
+    "list_books",
     "open_session",
+    "propose_close",
+    "propose_expiry",
     "propose_forget",
     "propose_import",
     "propose_prune",
+    "propose_relist",
+    "propose_reopen",
     "propose_rewind",
     "propose_undo",
 ]

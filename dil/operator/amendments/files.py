@@ -30,9 +30,12 @@ class FileChange:
     """The published files that an amendment keeps and takes away.
 
     ``affected`` are the live files of its work units, and ``fate`` says what becomes of them.
-    ``withdrawn`` leave the dataset; ``moves`` bring back what an earlier act withdrew.
+    ``withdrawn`` leave the dataset; ``moves`` bring back what an earlier act withdrew. A file that
+    has rows of other work units, too, stands here as if it had the rows of these alone.
     ``quarantine`` moves files of quarantined rows, which are no files of the dataset. ``refusal``
-    is why the amendment is refused until the operator decides.
+    is why the amendment is refused until the operator decides. With ``only_records`` the files came
+    and went already, and the chain alone is to learn of it. With ``is_final`` no copy is kept of
+    what is withdrawn.
     """
 
     affected: tuple[PublishedFile, ...] = ()
@@ -41,6 +44,8 @@ class FileChange:
     moves: tuple[Move, ...] = ()
     quarantine: tuple[Move, ...] = ()
     refusal: StateError | None = None
+    only_records: bool = False
+    is_final: bool = False
 
     @property
     def is_empty(self) -> bool:
@@ -58,7 +63,10 @@ NO_FILES = FileChange()
 
 @dataclass(frozen=True, slots=True)
 class LiveFiles:
-    """The job's own live files of some work units; ``notes`` mention files of other jobs."""
+    """The job's own live files of some work units; ``notes`` mention files of other jobs.
+
+    A file that has rows of others, too, stands here as if it had the rows of these alone.
+    """
 
     files: tuple[PublishedFile, ...] = ()
     notes: tuple[str, ...] = ()
@@ -72,7 +80,13 @@ def live_files_of(session: OperatorSession, signatures: Collection[str]) -> Live
     if not signatures:
         return LiveFiles()
     wanted = frozenset(signatures)
-    found = [file for file in session.live_files() if file.signature in wanted]
+    found = [
+        file.narrowed(wanted)
+        for file in session.live_files()
+        if not wanted.isdisjoint(file.signatures)
+    ]
+    if session.job.publishing.mode is not PublishMode.APPEND:  # then no other job publishes here
+        return LiveFiles(tuple(found))
     own = session.store.own_files(found)
     others = [file for file in found if file.uri not in own]
     if not others:

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from dil import planning, publishing
 from dil.errors import DilError
-from dil.model.dataset import Commit, source_name
+from dil.model.books import BookKeeping, Books
+from dil.model.dataset import Commit, Move, PublishedFile, source_name
 from dil.model.job import Job, PublishMode
 from dil.model.json import JsonObject
 from dil.model.work_unit import Plan
 from dil.operator.amendments.files import KEPT, NO_FILES, FileChange
+from dil.operator.amendments.rests import staged_rests, whole_files
 from dil.operator.session import OperatorSession
-from dil.publishing import act_asides, withdrawal
+from dil.publishing import act_asides, leftovers, withdrawal
+from dil.publishing.leftovers import Leftovers
 from dil.run import plan_checks
+from dil.run.books import kept_books, settle_registry
 from dil.state.amendments.amended_history import AmendedHistory
 from dil.state.amendments.operations import Proposal
 
@@ -22,7 +27,8 @@ from dil.state.amendments.operations import Proposal
 class Preview:
     """A proposal with its consequences.
 
-    ``plan`` is what a run would do after the amendment; where it is None, ``no_plan`` says why.
+    ``leftovers`` would be deleted, which nothing brings back. ``plan`` is what a run would do after
+    the amendment; where it is None, ``no_plan`` says why.
     """
 
     job: Job
@@ -30,16 +36,25 @@ class Preview:
     files: FileChange = NO_FILES
     plan: Plan | None = None
     no_plan: str = ""
+    leftovers: tuple[Leftovers, ...] = ()
 
     @property
     def is_empty(self) -> bool:
         """Return whether nothing would change."""
+        return self.has_no_act and not self.leftovers
+
+    @property
+    def has_no_act(self) -> bool:
+        """Return whether neither the records nor the files of the dataset would change."""
         return self.proposal.is_empty and self.files.is_empty
 
     @property
     def is_undoable(self) -> bool:
         """Return whether the chain would record the amendment, so that undo can take it back."""
-        return bool(self.proposal.changes) or not self.files.is_empty
+        files = self.files
+        has_files = not (files.is_empty or files.only_records or files.is_final)
+        proposal = self.proposal
+        return bool(proposal.changes or proposal.closes or proposal.reopens) or has_files
 
     @property
     def doubled_rows(self) -> int:
@@ -70,13 +85,70 @@ def _next_plan(session: OperatorSession, proposal: Proposal) -> tuple[Plan | Non
             return None, f"it would be refused: {_on_one_line(refusal.message)}"
         if spec.units is None:
             return None, "the job's units come from its input or its source, which was not asked"
-        return planning.plan(spec, now_ms=session.now_ms, history=history), ""
+        books = _books_after(session, proposal)
+        return planning.plan(spec, now_ms=session.now_ms, history=history, books=books), ""
     except DilError as error:
         return None, _on_one_line(error.message)
 
 
+def _books_after(session: OperatorSession, proposal: Proposal) -> Books | None:
+    books = kept_books(session.job, session.store)
+    if books is None:
+        return None
+    for window in proposal.reopens:
+        books = books.with_reopened(window)
+    for window in proposal.closes:
+        books = books.with_closed(window)
+    return books
+
+
+def _book_keeping(session: OperatorSession, proposal: Proposal, reason: str) -> BookKeeping | None:
+    if not (proposal.closes or proposal.reopens):
+        return None
+    return BookKeeping(
+        reopens=proposal.reopens,
+        closes=proposal.closes,
+        forced=True,
+        marks=publishing.keeps_registry(session.job),
+        reason=reason,
+    )
+
+
 def _on_one_line(text: str) -> str:
     return " ".join(text.split())
+
+
+def require_applicable(session: OperatorSession, preview: Preview) -> None:
+    """Raise what ``apply`` would raise of files that leave for good, while nothing is decided.
+
+    Raises:
+        StateError: the chain or the dataset lets none of them leave.
+        WriteError: a file is not the job's to delete.
+        CommitConflictError: another program took one out.
+    """
+    if not preview.files.is_final:
+        return
+    withdrawal.require_recorded(session.store)
+    commit = _commit_of(session, preview, session.act_id or preview.proposal.verb, "")
+    place = (session.job.publishing, session.filesystem())
+    publishing.refuse_unpublishable(session.job.name, session.store, commit, *place)
+
+
+def _commit_of(session: OperatorSession, preview: Preview, act_id: str, reason: str) -> Commit:
+    now = session.clock()
+    return Commit(
+        run_id=act_id,
+        config_digest=session.job.digest,
+        source_name=source_name(session.job.name),
+        moves=preview.files.moves,
+        removes=preview.files.withdrawn,
+        schema="",
+        system_time=now,
+        horizon=max(now, session.now_ms),
+        act=preview.proposal.act(reason or preview.proposal.verb, session.partition_ends()),
+        quarantine=preview.files.quarantine,
+        books=_book_keeping(session, preview.proposal, reason or preview.proposal.verb),
+    )
 
 
 def apply(session: OperatorSession, preview: Preview, reason: str = "") -> JsonObject | None:
@@ -97,28 +169,36 @@ def apply(session: OperatorSession, preview: Preview, reason: str = "") -> JsonO
         LeaseLostError: the lease was taken over.
     """
     lease, job, files = session.require_lease(), session.job, preview.files
+    if preview.has_no_act:
+        leftovers.delete(session.filesystem(), job.publishing, preview.leftovers)
+        return None
     if files.refusal is not None:
         raise files.refusal
     act_id, filesystem = lease.holder.run_id, session.filesystem()
-    if files.withdrawn:
+    withdrawn: Sequence[PublishedFile] = files.withdrawn
+    rests: Sequence[Move] = ()
+    if files.withdrawn and not files.only_records:
         withdrawal.require_recorded(session.store)
-        withdrawal.withdraw(filesystem, job.publishing, act_id, files.withdrawn)
-    now = session.clock()
-    act = preview.proposal.act(reason or preview.proposal.verb, session.partition_ends())
-    commit = Commit(
-        run_id=act_id,
-        config_digest=job.digest,
-        source_name=source_name(job.name),
-        moves=files.moves,
-        removes=files.withdrawn,
-        schema="",
-        system_time=now,
-        horizon=max(now, session.now_ms),
-        act=act,
-        quarantine=files.quarantine,
-    )
-    block = publishing.publish(session.store, lease, commit, job.publishing, filesystem)
-    session.drop_page_logs(act)
-    withdrawal.sweep(filesystem, files.moves)
+        withdrawn = whole_files(session, files.withdrawn, is_final=files.is_final)
+        if not files.is_final:
+            withdrawal.withdraw(filesystem, job.publishing, act_id, withdrawn)
+        rests = staged_rests(session, act_id, files.withdrawn, withdrawn)
+    commit = _commit_of(session, preview, act_id, reason)
+    commit = replace(commit, moves=(*files.moves, *rests), removes=tuple(withdrawn))
+    place = (commit, job.publishing, filesystem)
+    if files.only_records:
+        sequence = publishing.append_block(session.store, lease, *place)
+        block = None if sequence is None else session.store.head()
+    else:
+        block = publishing.publish(session.store, lease, *place)
+    if commit.books is not None:
+        settle_registry(job, session.store, lease, filesystem)
+    if commit.act is not None:
+        session.drop_page_logs(commit.act)
+    for move in rests:
+        filesystem.delete_empty_folder(move.source.rpartition("/")[0])
+    if not files.only_records:
+        withdrawal.sweep(filesystem, files.moves)
     act_asides.sweep(filesystem, job.publishing, files.quarantine)
+    leftovers.delete(filesystem, job.publishing, preview.leftovers)
     return block

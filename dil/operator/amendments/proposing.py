@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dil.config.state import StateSection
+from dil import publishing
+from dil.config.state import ASIDE, LOG, STATE, StateSection
 from dil.errors import StateError
 from dil.model.dataset import Move
 from dil.observe.progress import counted
@@ -18,13 +19,16 @@ from dil.operator.amendments.files import (
 from dil.operator.amendments.preview import Preview, preview_of
 from dil.operator.amendments.refusals import (
     refuse_compacted_units,
+    refuse_rewind_over_compaction,
+    refuse_rewritten_units,
     refuse_superseded_undo,
-    refuse_undo_of_compaction,
+    refuse_undo_of_files,
 )
 from dil.operator.amendments.restoring import restore_rows
 from dil.operator.session import OperatorSession
 from dil.publishing import act_asides, withdrawal
 from dil.publishing.layout import META
+from dil.publishing.leftovers import Leftovers, Ownership, old_leftovers
 from dil.state.amendments import last_act, operations
 from dil.state.amendments.last_act import LastAct
 from dil.state.amendments.operations import Proposal, Selection
@@ -41,6 +45,7 @@ def propose_forget(
     """
     proposal = operations.forget(session.store.unit_entries(), selection)
     refuse_compacted_units(session, _signatures(proposal), decision)
+    refuse_rewritten_units(session, _signatures(proposal), decision)
     live = live_files_of(session, _signatures(proposal))
     files = file_change(session, live.files, decision)
     proposal = replace(proposal, notes=(*proposal.notes, *live.notes))
@@ -74,6 +79,8 @@ def propose_rewind(
         last_act.watermark_at(store.blocks(), sequence),
     )
     refuse_compacted_units(session, _signatures(proposal), decision)
+    refuse_rewritten_units(session, _signatures(proposal), decision)
+    refuse_rewind_over_compaction(session, _signatures(proposal), sequence, decision)
     since = last_act.files_since(store.blocks(), sequence)
     live = live_files_of(session, _signatures(proposal))
     proposal, files = restore_rows(session, proposal, live, since, decision)
@@ -93,13 +100,10 @@ def propose_undo(session: OperatorSession) -> Preview:
             f"there is nothing to undo: no operator changed the state of {session.job.name}",
             "What runs recorded is taken back by `dil state rewind`.",
         )
-    refuse_undo_of_compaction(last)
-    proposal = operations.undo(
-        last,
-        tuple(store.unit_entries()),
-        store.unit_entries(as_of=last.sequence - 1),
-        session.watermark(),
-    )
+    refuse_undo_of_files(last)
+    then = tuple(store.unit_entries(as_of=last.sequence - 1))
+    last = last.settled(then)
+    proposal = operations.undo(last, tuple(store.unit_entries()), then, session.watermark())
     title = f"takes back {last.verb} {last.act_id} (reason: {last.reason})"
     files = _undone_files(session, last, proposal)
     if files.refusal is None:
@@ -114,14 +118,16 @@ def propose_undo(session: OperatorSession) -> Preview:
 def propose_prune(session: OperatorSession) -> Preview:
     """Delete records that are older than ms.retention's state.store and out of the job's range.
 
-    Records in the range stay, and so do failed ones and the chain. The rows of old runs go as
-    well, except that of the newest run.
+    Records in the range stay, and so do failed ones and the chain. The rows of runs older than its
+    log go as well, except that of the newest run. With ``aside`` in ms.retention so does what acts
+    and runs put aside so long ago, unless undo asks for it.
 
     Raises:
         StateError: the job's range is not known.
     """
     store = session.store
-    before = session.now_ms - session.job.properties.section(StateSection).retention["state.store"]
+    retention = session.job.properties.section(StateSection).retention
+    before = session.now_ms - retention[STATE]
     partition_ends = session.partition_ends()
     if not partition_ends:
         raise StateError(
@@ -133,9 +139,28 @@ def propose_prune(session: OperatorSession) -> Preview:
     range_start, range_end = min(partition_ends), max(partition_ends.values())
     proposal = operations.prune(store.unit_entries(), young, range_start, range_end)
     newest = next(store.runs(limit=1), None)
-    runs_before = before if newest is None else min(before, newest.started)
+    runs_before = session.now_ms - retention.get(LOG, retention[STATE])
+    if newest is not None:
+        runs_before = min(runs_before, newest.started)
     runs = store.count_swept_runs(runs_before)
-    return preview_of(session, replace(proposal, runs_before=runs_before, runs=runs))
+    preview = preview_of(session, replace(proposal, runs_before=runs_before, runs=runs))
+    return replace(preview, leftovers=_old_leftovers(session, retention.get(ASIDE)))
+
+
+def _old_leftovers(session: OperatorSession, period: int | None) -> tuple[Leftovers, ...]:
+    """Return what was put aside longer ago than a period in ms, none where none is given."""
+    if period is None:
+        return ()
+    job, filesystem = session.job, session.filesystem()
+    acts = last_act.act_ids(session.store.blocks_of_kind("ResetState"))
+    others = publishing.owning_jobs(filesystem, publishing.dataset_dir(job.publishing))
+    owner = Ownership(
+        acts=frozenset(acts),
+        last_act=acts[0] if acts else "",
+        is_alone=others <= {job.name},
+        has_audit=not job.audit.directory,
+    )
+    return old_leftovers(filesystem, job.publishing, owner, session.now_ms - period)
 
 
 def _signatures(proposal: Proposal) -> frozenset[str]:
@@ -174,7 +199,8 @@ def _undone_files(session: OperatorSession, last: LastAct, proposal: Proposal) -
         gone = tuple(file for file in live if file.uri in last.added)
         spec = session.job.publishing
         moves = withdrawal.bring_back(session.filesystem(), spec, last.act_id, last.removed)
-        refuse_superseded_undo(session.job, last, live, {move.target.signature for move in moves})
+        returning = {signature for move in moves for signature in move.target.signatures}
+        refuse_superseded_undo(session.job, last, live, returning)
         return replace(withdrawal_of(gone), moves=moves)
     again = {
         each.signature for each in proposal.changes if each.after is None or each.after.high is None

@@ -10,14 +10,14 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from dil.errors import StateError
-from dil.model.dataset import PublishedFile
+from dil.model.dataset import EXPIRY, PublishedFile, is_compaction
 from dil.model.job import Job, PublishMode
 from dil.model.json import JsonObject
 from dil.model.work_unit import unit_hash
 from dil.operator.amendments.files import FileDecision
+from dil.operator.amendments.relisting import VERB as RELIST
+from dil.operator.rewritten import refusal_of_rewritten
 from dil.operator.session import OperatorSession
-from dil.publishing.compacted import VERB as COMPACT
-from dil.publishing.compacted import is_of_many
 from dil.publishing.layout import unit_hash_in
 from dil.state.amendments.last_act import LastAct
 
@@ -27,14 +27,15 @@ def refuse_compacted_units(
 ) -> None:
     """Refuse to read work units again whose rows lie in one file with those of others.
 
-    Only where a run appends: elsewhere the rows that are read again replace the earlier ones.
+    Only where nobody knows which rows are whose, and a run appends: elsewhere the rows that are
+    read again replace the earlier ones.
 
     Raises:
         StateError: rows would be doubled, and the operator did not accept that by KEEP.
     """
     if session.job.publishing.mode is not PublishMode.APPEND or decision is FileDecision.KEEP:
         return
-    if not signatures or not any(map(is_of_many, session.live_files())):
+    if not signatures or not any(file.has_unknown_units for file in session.live_files()):
         return
     compacted = _compacted_units(session.store.blocks())
     found = sorted(each for each in signatures if unit_hash(each) in compacted)
@@ -48,26 +49,88 @@ def refuse_compacted_units(
         )
 
 
+def refuse_rewritten_units(
+    session: OperatorSession, signatures: Collection[str], decision: FileDecision
+) -> None:
+    """Refuse to read work units again whose rows another program may have written elsewhere.
+
+    Only where a run appends: elsewhere the run itself looks.
+
+    Raises:
+        StateError: rows would be doubled, and the operator did not accept that by KEEP.
+    """
+    if session.job.publishing.mode is not PublishMode.APPEND or decision is FileDecision.KEEP:
+        return
+    refusal = refusal_of_rewritten(session, signatures) if signatures else None
+    if refusal is not None:
+        raise StateError(
+            refusal.message,
+            f"{refusal.fix} Give --keep-files if the rows are gone otherwise or doubled rows are"
+            " fine.",
+        )
+
+
+def refuse_rewind_over_compaction(
+    session: OperatorSession, signatures: Collection[str], sequence: int, decision: FileDecision
+) -> None:
+    """Refuse to go back to a block before a compaction that put rows of these work units together.
+
+    Only where a run appends: the new file does not tell which of its rows came before the block.
+
+    Raises:
+        StateError: there is one, and the operator did not accept doubled rows by KEEP.
+    """
+    if session.job.publishing.mode is not PublishMode.APPEND or decision is FileDecision.KEEP:
+        return
+    if not any(
+        file.is_shared and is_compaction(file.run_id) and not file.signatures.isdisjoint(signatures)
+        for file in session.live_files()
+    ):
+        return
+    for block in session.store.blocks_of_kind("ResetState"):
+        event: Any = block["event"]
+        number = int(str(block["sequenceNumber"]))
+        if number > sequence and is_compaction(str(event.get("act"))):
+            raise StateError(
+                f"`dil compact` put files together since block {sequence} (block {number}), and the"
+                " new ones do not tell which rows came before it",
+                f"Rewind to block {number + int(event['dataBlocks'])} or later, or let single work"
+                " units be read again by `dil state forget`. --keep-files is for rows that are gone"
+                " otherwise, or that may be doubled. Nothing was changed.",
+            )
+
+
 def _compacted_units(blocks: Iterable[JsonObject]) -> frozenset[str]:
     """Return the hashes of work units whose files were compacted; blocks come newest first."""
     found: set[str] = set()
     after: Mapping[str, Any] = {}
     for block in blocks:
         event: Any = block["event"]
-        if event["kind"] == "ResetState" and event.get("act") == COMPACT:
+        if event["kind"] == "ResetState" and is_compaction(str(event.get("act"))):
             removes = (after.get("newData") or {}).get("removes") or ()
             found.update(unit_hash_in(str(part["path"])) for part in removes)
         after = event
     return frozenset(found)
 
 
-def refuse_undo_of_compaction(last: LastAct) -> None:
-    """Refuse to undo a compaction: the files before it are deleted, and it lost no row.
+def refuse_undo_of_files(last: LastAct) -> None:
+    """Refuse to undo a compaction, or a list of files: those before it are gone, and no row is.
 
     Raises:
         StateError: the last act was one.
     """
-    if last.verb == COMPACT:
+    if last.verb == RELIST:
+        raise StateError(
+            f"the last act recorded which files are live ({last.act_id}): it changed no row",
+            "There is nothing to take back. `dil state rewind` goes back to a state.",
+        )
+    if last.verb == EXPIRY:
+        raise StateError(
+            f"the last act deleted published files that were too old ({last.act_id}), for good",
+            "There is nothing to take back. Acts before it cannot be undone any more; `dil state"
+            " rewind` goes back to a state.",
+        )
+    if is_compaction(last.verb):
         raise StateError(
             f"the last act put small files together ({last.act_id}), and the files before it are"
             " gone",
@@ -85,7 +148,7 @@ def refuse_superseded_undo(
 
     Args:
         job: The job.
-        last: The act.
+        last: The act, settled.
         live: The files that are live now.
         returning: The signatures of the files that would come back.
 
@@ -104,14 +167,12 @@ def refuse_superseded_undo(
     here = list(live)
     # Whatever the mode is now: runs may have replaced files before it was changed.
     gone = last.added.difference(file.uri for file in here)
-    newer = {
-        file.signature
-        for file in here
-        if mode in (PublishMode.WINDOW_REPLACE, PublishMode.REPLACE)
-        and file.uri not in last.added
-        and file.signature in returning
-        and file.signature not in last.signatures
-    }
+    newer: set[str] = set()
+    if mode in (PublishMode.WINDOW_REPLACE, PublishMode.REPLACE):
+        newer.update(last.read_since.intersection(returning))  # also where they found no row
+        for file in here:
+            if file.uri not in last.added:
+                newer |= file.signatures.intersection(returning) - last.signatures
     if gone or newer:
         example = min(newer or gone)
         raise StateError(

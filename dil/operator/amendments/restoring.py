@@ -9,7 +9,7 @@ work unit becomes PENDING and is read again.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from dil.model.dataset import Move, PublishedFile
@@ -19,7 +19,7 @@ from dil.observe.progress import counted
 from dil.operator.amendments.files import FileChange, FileDecision, LiveFiles, file_change
 from dil.operator.session import OperatorSession
 from dil.publishing import withdrawal
-from dil.publishing.layout import unit_hash_in
+from dil.publishing.layout import SHARED, unit_hash_in
 from dil.state.amendments.last_act import FilesSince
 from dil.state.amendments.operations import Proposal, RowChange, pending
 
@@ -55,23 +55,35 @@ def restore_rows(
         if again.before != again.after:
             changes.append(again)
     hashes = {unit_hash(change.signature) for change in unread}
-    affected = tuple(
-        file for file in live.files if file.uri in since.came or unit_hash(file.signature) in hashes
-    )
+    affected = tuple(_affected(live.files, since.came, hashes))
     file_moves = replace(file_change(session, affected, decision), moves=tuple(moves))
     proposal = replace(proposal, changes=tuple(changes), notes=(*proposal.notes, *live.notes))
     return _read_again(session, proposal, unread), file_moves
+
+
+def _affected(
+    files: Iterable[PublishedFile], came: Collection[str], hashes: Collection[str]
+) -> Iterator[PublishedFile]:
+    """Yield the files that came since, and the rows in others of work units that are read again."""
+    for file in files:
+        again = {each for each in file.signatures if unit_hash(each) in hashes}
+        if file.uri in came:
+            yield file
+        elif again:
+            yield file.narrowed(again)
 
 
 @dataclass(frozen=True, slots=True)
 class _UnitFiles:
     """Files by the work unit's hash in their names: live ones, and URIs that are ``gone``.
 
-    ``copies`` are what acts withdrew, by URI. ``came`` are URIs that came since.
+    ``shared`` are the work units that had rows in files of several which are gone, None where not
+    all are known. ``copies`` are what acts withdrew, by URI. ``came`` are URIs that came since.
     """
 
     live: Mapping[str, Sequence[PublishedFile]]
     gone: Mapping[str, Sequence[str]]
+    shared: frozenset[str] | None
     copies: Mapping[str, Move]
     came: frozenset[str]
     decision: FileDecision
@@ -83,16 +95,27 @@ class _UnitFiles:
     ) -> _UnitFiles:
         by_unit: dict[str, list[PublishedFile]] = defaultdict(list)
         for file in live.files:
-            by_unit[unit_hash(file.signature)].append(file)
+            for signature in file.signatures:
+                by_unit[unit_hash(signature)].append(file)
         left = since.left.difference(file.uri for file in live.files)
-        gone: dict[str, list[str]] = defaultdict(list)
-        for uri in sorted(left):
-            gone[unit_hash_in(uri)].append(uri)
         spec = session.job.publishing
+        copies = withdrawal.copies(session.filesystem(), spec, left)
+        gone: dict[str, list[str]] = defaultdict(list)
+        shared: set[str] = set()
+        is_known = True
+        for uri in sorted(left):
+            word = unit_hash_in(uri)
+            if word != SHARED:
+                gone[word].append(uri)
+            elif uri in copies:
+                shared.update(map(unit_hash, copies[uri].target.signatures))
+            else:
+                is_known = False
         return cls(
             live=by_unit,
             gone=gone,
-            copies=withdrawal.copies(session.filesystem(), spec, left),
+            shared=frozenset(shared) if is_known else None,
+            copies=copies,
             came=since.came,
             decision=decision,
             is_append=spec.mode is PublishMode.APPEND,
@@ -107,11 +130,14 @@ class _UnitFiles:
             return ()
         name = unit_hash(change.signature)
         gone = self.gone.get(name, ())
-        if not gone:
+        # What was among the rows of others does not come back as a file.
+        was_shared = self.shared is None or name in self.shared
+        if not gone and not was_shared:
             return ()
         has_newer = any(file.uri in self.came for file in self.live.get(name, ()))
         newer_stay = has_newer and self.decision is not FileDecision.WITHDRAW
-        if not newer_stay and all(uri in self.copies for uri in gone):
+        is_kept = not was_shared and all(uri in self.copies for uri in gone)
+        if not newer_stay and is_kept:
             return [self.copies[uri] for uri in gone]
         # A later run read rows in the place of those that are gone.
         is_replaced = newer_stay or not (has_newer or self.is_append)
@@ -134,7 +160,7 @@ def _read_again(
         return proposal
     note = (
         f"PENDING, to be read again: {counted(len(unread), 'work unit')} whose files left the "
-        "dataset since and are not all kept as copies"
+        "dataset since and are not all kept as copies of their own"
     )
     reached = session.watermark()
     wanted = proposal.watermark if proposal.sets_watermark else reached

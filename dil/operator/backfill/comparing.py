@@ -86,7 +86,7 @@ def compare(
 
     schemas = (publishing.recorded_schema(session.store), publication.status.schema)
     comparison = KeyComparison(session.job, schemas, keys)
-    if sides.is_mixed:
+    if sides.has_shared:
         total = comparison.merged(sides.live, publication.files)
         units = tuple(sides.difference(unit) for unit in planned)
         return Difference(publication, units, keys, total)
@@ -109,14 +109,18 @@ def compare(
 class _Sides:
     """The files of each work unit that are live, ``before``, and those of the backfill, ``after``.
 
-    Where live files are ``is_mixed``, they belong to no single work unit.
+    Where live files are shared (``has_shared``), they belong to no single work unit.
     """
 
     def __init__(self, session: OperatorSession, publication: Publication) -> None:
         self._status = publication.status
         self._stale = frozenset(publication.stale)
         self.live = session.own_live_files()
-        self.is_mixed = publication.mode is PublishMode.MERGE or bool(publication.mixed_file)
+        self.has_shared = (
+            publication.mode is PublishMode.MERGE
+            or bool(publication.shared_file)
+            or any(file.is_shared for file in self.live)
+        )
         self.before: dict[str, list[PublishedFile]] = defaultdict(list)
         for file in self.live:
             self.before[file.signature].append(file)
@@ -130,7 +134,7 @@ class _Sides:
 
     def difference(self, unit: WorkUnit, by_key: KeyCounts | None = None) -> UnitDifference:
         """Return the rows of a work unit on both sides."""
-        before = None if self.is_mixed else _rows(self.before.get(unit.signature, ()))
+        before = None if self.has_shared else _rows(self.before.get(unit.signature, ()))
         after = _rows(self.after.get(unit.signature, ())) if self.is_read(unit) else None
         return UnitDifference(unit, self._word(unit), before, after, by_key)
 

@@ -10,13 +10,14 @@ import msgspec
 
 from dil.errors import ConfigError
 from dil.model.destination import TableFormat
+from dil.model.grace import GraceSpec
 from dil.model.job import CommitPolicy, Job, PublishingSpec, PublishMode
+from dil.model.timelabels import Closing
 from dil.model.work_unit import Plan
 from dil.publishing.documents import read_known
-from dil.publishing.layout import join
+from dil.publishing.layout import backfills_dir, join
 from dil.storage import Filesystem, filesystem_for
 
-FOLDER = "_backfill"
 FORMAT = 1
 _NAME = "backfill.json"
 
@@ -49,7 +50,7 @@ def act_prefix(backfill_id: str) -> str:
 
 def folder_of(spec: PublishingSpec, backfill_id: str) -> str:
     """Return the folder of a backfill, which readers of the dataset skip."""
-    return join(spec.final_dir, FOLDER, backfill_id)
+    return join(backfills_dir(spec), backfill_id)
 
 
 def backfill_job(
@@ -66,6 +67,7 @@ def backfill_job(
         pause_s: Seconds between the starts of two work units; None means the job's own pacing.
     """
     spec, running = job.publishing, job.running
+    labels = job.planning.timelabel
     return replace(
         job,
         name=f"{job.name}#backfill-{backfill_id}",
@@ -74,6 +76,8 @@ def backfill_job(
             backfill=False,
             ignore_history=False,
             grace_ms=0,
+            grace=GraceSpec(),
+            timelabel=labels and replace(labels, closing=Closing.NEVER),
             pacing_s=job.planning.pacing_s if pause_s is None else pause_s,
         ),
         publishing=replace(
@@ -84,6 +88,7 @@ def backfill_job(
             merge=None,
             table=replace(spec.table, format=TableFormat.FILES),
             catalog=None,
+            shares_files=False,
         ),
         running=replace(
             running,
@@ -112,7 +117,7 @@ def save_definition(definition: BackfillDefinition, spec: PublishingSpec) -> Non
 def list_backfills(job: Job) -> Iterator[BackfillDefinition]:
     """Yield the backfills of a job, newest first."""
     filesystem = filesystem_for(job.publishing.final_dir)
-    root = join(job.publishing.final_dir, FOLDER)
+    root = backfills_dir(job.publishing)
     for name in sorted(filesystem.folders(root), reverse=True):
         definition = _read(filesystem, f"{root}/{name}/{_NAME}")
         if definition is not None and definition.job == job.name:

@@ -10,15 +10,15 @@ from typing import Any
 
 from dil import publishing
 from dil.errors import DilError, StateError
-from dil.model.dataset import PublishedFile, UnitEntry
+from dil.model.dataset import PublishedFile, UnitEntry, is_compaction
 from dil.model.job import Job, PublishMode
 from dil.model.json import JsonObject
 from dil.model.work_unit import WorkUnit, unit_hash
 from dil.observe.progress import counted
 from dil.operator.backfill.definition import BackfillDefinition, configuration_changed
 from dil.operator.backfill.status import BackfillStatus, Phase, read_status
+from dil.operator.rewritten import refusal_of_rewritten
 from dil.operator.session import OperatorSession
-from dil.publishing import compacted
 from dil.publishing.layout import unit_hash_in
 from dil.state.blocks.source_state import COMMITTED, FAILED, PENDING, SKIPPED
 
@@ -38,10 +38,12 @@ class Publication:
     """What publishing a backfill would change.
 
     ``work_units`` are published. ``stale`` ones are left out, because the job went on with them
-    since the backfill began. ``removed`` are the live files that leave as a whole; what a merge
-    rewrites is not known in advance. ``changed`` are rows of the job's index. ``mixed_file`` is
-    the URI of a live file with rows of several work units, empty without one. ``refusal`` is why
-    the backfill cannot be published so, and ``needs`` are the options of which one lifts that.
+    since the backfill began. ``removed`` are the live files that leave as a whole; not those that a
+    merge rewrites, or that keep rows of other work units. ``records`` are the rows that the job's
+    index shall have of ``work_units``, and ``changed`` are those which differ from what it has.
+    ``shared_file`` is the URI of a live shared file of which nobody knows whose rows it has, empty
+    without one. ``refusal`` is why the backfill cannot be published so, and ``needs`` are the
+    options of which one lifts that.
     """
 
     status: BackfillStatus
@@ -49,8 +51,9 @@ class Publication:
     work_units: tuple[WorkUnit, ...]
     stale: tuple[str, ...]
     removed: tuple[PublishedFile, ...]
+    records: tuple[UnitEntry, ...]
     changed: tuple[UnitEntry, ...]
-    mixed_file: str = ""
+    shared_file: str = ""
     refusal: DilError | None = None
     needs: tuple[str, ...] = ()
 
@@ -99,20 +102,27 @@ def propose_publication(
     stale = tuple(sorted(signatures - taken))
     mode = _publish_mode(job, decision)
     own_live = () if mode is PublishMode.APPEND else session.own_live_files()
-    mixed_file = next((file.uri for file in own_live if compacted.is_of_many(file)), "")
+    shared_file = next((file.uri for file in own_live if file.has_unknown_units), "")
     is_replacing = mode is PublishMode.WINDOW_REPLACE
     refusal = _refusal(job, status, stale, decision, is_partial=is_partial)
-    if refusal is None and mixed_file and is_replacing:
-        refusal = _mixed_rows(mixed_file)
-    as_read = [_as_read(entries[unit.signature], unit) for unit in fresh]
+    if refusal is None and is_replacing:
+        refusal = (
+            _unknown_rows(shared_file) if shared_file else refusal_of_rewritten(session, taken)
+        )
+    as_read = tuple(_as_read(entries[unit.signature], unit) for unit in fresh)
     return Publication(
         status,
         mode,
         fresh,
         stale,
-        removed=tuple(file for file in own_live if is_replacing and file.signature in taken),
+        removed=tuple(
+            file
+            for file in own_live
+            if is_replacing and file.signatures and file.signatures <= taken
+        ),
+        records=as_read,
         changed=tuple(entry for entry in as_read if entry != entries[entry.signature]),
-        mixed_file=mixed_file,
+        shared_file=shared_file,
         refusal=refusal,
         needs=("--append", "--replace") if _is_undecided(job, decision) else (),
     )
@@ -150,10 +160,10 @@ def _as_read(entry: UnitEntry, unit: WorkUnit) -> UnitEntry:
     return replace(entry, high=unit.high, expected_high=unit.high, status=COMMITTED)
 
 
-def _mixed_rows(uri: str) -> StateError:
+def _unknown_rows(uri: str) -> StateError:
     return StateError(
         f"{uri} holds rows of several work units, which `dil compact` or a merge put together: "
-        "the rows that a backfill is to replace cannot be told, and would be there twice",
+        "which of them the backfill would replace is unknown, and they would be there twice",
         "Read everything anew once with ms.publish.mode=replace; a job that appends can also take "
         "the rows as another version with --append.",
     )
@@ -203,7 +213,7 @@ def _refusal(
 def units_changed_since(blocks: Iterable[JsonObject], head: str) -> frozenset[str]:
     """Return the hashes of work units that were read anew, forgotten or published since a block.
 
-    Failed attempts changed no rows, and ``dil compact`` keeps all rows: neither counts.
+    Failed attempts of runs changed no rows, and ``dil compact`` keeps all rows: neither counts.
 
     Args:
         blocks: The blocks of the job's chain, newest first; read down to ``head``.
@@ -211,22 +221,33 @@ def units_changed_since(blocks: Iterable[JsonObject], head: str) -> frozenset[st
     """
     found: set[str] = set()
     after: set[str] = set()
+    failed: list[set[str]] = []
     for block in blocks:
         event: Any = block["event"]
-        if event["kind"] == "ResetState" and event.get("act") == compacted.VERB:
-            after = set()  # the data block behind this one is the compaction's
+        if event["kind"] == "ResetState":
+            if is_compaction(str(event.get("act"))):
+                after = set()  # the data block behind this one is the compaction's
+            elif count := int(event.get("dataBlocks", 0)):
+                found.update(*failed[-count:])  # an act names work units that it has changed
+            failed.clear()
         found |= after
         if block["hash"] == head:
             return frozenset(found)
-        after = _units_changed_in(event)
+        after, later = _units_changed_in(event)
+        if event["kind"] == "AddData":
+            failed.append(later)
     return frozenset(found | after)
 
 
-def _units_changed_in(event: Any) -> set[str]:  # noqa: ANN401 - the JSON edge
-    """Return the hashes of the work units in one block, without failed attempts."""
+def _units_changed_in(event: Any) -> tuple[set[str], set[str]]:  # noqa: ANN401 - the JSON edge
+    """Return the hashes of the work units in one block: of the others, and of those that failed."""
     state = event.get("newSourceState")
     delta = state["value"].get("delta", ()) if state else ()
-    found = {unit_hash(str(row["sig"])) for row in delta if row.get("status") != FAILED}
+    found: set[str] = set()
+    failed: set[str] = set()
+    for row in delta:
+        rows = failed if row.get("status") == FAILED else found
+        rows.add(unit_hash(str(row["sig"])))
     data = event.get("newData") or {}
     files = (*(data.get("parts") or ()), *(data.get("removes") or ()))
-    return found | {unit_hash_in(str(part["path"])) for part in files}
+    return found | {unit_hash_in(str(part["path"])) for part in files}, failed

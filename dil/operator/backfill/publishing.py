@@ -20,7 +20,6 @@ from dil.model.job import Job, PublishMode
 from dil.model.json import JsonObject
 from dil.model.task import StagedFile, TaskReport
 from dil.operator.backfill.definition import (
-    FOLDER,
     BackfillDefinition,
     act_prefix,
     backfill_job,
@@ -30,8 +29,9 @@ from dil.operator.backfill.publication import Publication
 from dil.operator.backfill.status import BackfillStatus
 from dil.operator.session import OperatorSession
 from dil.publishing import Finished, withdrawal
-from dil.publishing.layout import join, unit_hash_in
+from dil.publishing.layout import backfills_dir, unit_hash_in
 from dil.reshaping import Reshaping, reshape
+from dil.run.books import settle_registry, with_books
 from dil.run.lease import leased
 from dil.run.options import RunOptions
 from dil.spi.state_store import StateStore
@@ -105,7 +105,8 @@ def publish(
         raise publication.refusal
     lease, job, filesystem = session.require_lease(), session.job, session.filesystem()
     act_id, backfill_id = lease.holder.run_id, publication.status.definition.id
-    shaped_job = replace(job, publishing=replace(job.publishing, mode=publication.mode))
+    spec = replace(job.publishing, mode=publication.mode, shares_files=False)
+    shaped_job = replace(job, publishing=spec)
     target = _target(session, act_id, publication.mode, options)
     executors = Executors(job, options.environ, options.cache, options.executor)
     with contextlib.closing(executors):
@@ -113,6 +114,13 @@ def publish(
         work = Reshaping(shaped_job, target, session.now_ms, is_whole=False, stage=stage)
         shaped = reshape(work, _finished_units(job, publication), filesystem)
     decided = publishing.decide(shaped_job, target, shaped, filesystem)
+    decided, rejected = with_books(job, session.store, shaped, decided, job.planning.grace_ms)
+    if rejected:
+        raise StateError(
+            f"backfill {backfill_id} has {sum(rejected.values()):,} rows for closed timelabels: "
+            + " ".join(rejected),
+            "Reopen those labels and publish again, or set ms.late.after.close=reopen.",
+        )
     if decided.removes:
         withdrawal.require_recorded(session.store)
         withdrawal.withdraw(filesystem, job.publishing, act_id, decided.removes)
@@ -120,13 +128,17 @@ def publish(
     act = OperatorAct(
         VERB,
         reason or f"publishes backfill {backfill_id}",
+        # All of them: where rows leave a shared file, no name of a file tells of their work unit.
         changed=tuple(
             replace(entry, is_on_grid=partition_ends.get(entry.low) == entry.expected_high)
-            for entry in publication.changed
+            for entry in publication.records
         ),
     )
-    commit = replace(decided, run=RunWork(), quarantine_removes=(), act=act)
+    books = None if decided.books is None else replace(decided.books, sweeps=None)
+    commit = replace(decided, run=RunWork(), quarantine_removes=(), act=act, books=books)
     block = publishing.publish(session.store, lease, commit, job.publishing, filesystem)
+    if books is not None:
+        settle_registry(job, session.store, lease, filesystem)
     session.drop_page_logs(act)
     _sweep_staging(job, backfill_id, filesystem)
     return block
@@ -137,12 +149,15 @@ def _target(
 ) -> publishing.Target:
     spec, filesystem = session.job.publishing, session.filesystem()
     now, live = options.clock(), session.live_files()
+    replacing = replace(spec, mode=mode)
+    untracked = publishing.untracked_files(replacing, live, filesystem)
+    publishing.refuse_unlisted(replacing, untracked)
     folders = frozenset(filesystem.folders(publishing.dataset_dir(spec)))
     return publishing.Target(
         run_id=act_id,
         output_dir=publishing.output_dir(spec, now=session.now_ms, full=False, taken=folders),
         live=live if mode is PublishMode.APPEND else session.own_live_files(),
-        untracked=publishing.untracked_files(replace(spec, mode=mode), live, filesystem),
+        untracked=untracked,
         system_time=now,
         horizon=max(now, session.now_ms),
         known_schema=publishing.recorded_schema(session.store),
@@ -245,4 +260,4 @@ def drop(job: Job, definition: BackfillDefinition, clock: Callable[[], int]) -> 
         for name in filesystem.folders(folder):
             filesystem.delete_tree(f"{folder}/{name}")
         filesystem.delete_tree(folder)
-        filesystem.delete_empty_folder(join(job.publishing.final_dir, FOLDER))
+        filesystem.delete_empty_folder(backfills_dir(job.publishing))

@@ -14,6 +14,9 @@ from dil.model.interval import Interval
 from dil.model.job import Job
 from dil.model.report import RunReport
 from dil.model.work_unit import Plan
+from dil.observe.progress import counted
+from dil.operator import amendments
+from dil.operator.amendments import FileDecision, Selection
 from dil.operator.backfill.definition import (
     FORMAT,
     BackfillDefinition,
@@ -28,8 +31,10 @@ from dil.run import plan_builder
 from dil.run.job_run import run_job
 from dil.run.lease import new_run_id
 from dil.run.options import RunOptions
+from dil.run.schedules import with_schedules
 from dil.spi.state_store import StateStore
 from dil.state import open_store
+from dil.state.work_units.signatures import encoded
 from dil.storage import filesystem_for
 
 log = logging.getLogger(__name__)
@@ -53,6 +58,7 @@ def plan_backfill(
         SourceError: the source cannot be asked for its units.
     """
     _refuse_unfit(job)
+    job = with_schedules(job, store)
     listed = plan_builder.units_of(job, now_ms, plan_builder.activation_of(job))
     return plan_window(
         job.planning,
@@ -122,7 +128,8 @@ def read(
     _refuse_unfit(job)
     if definition.digest not in job.known_digests:
         raise configuration_changed(definition)
-    phase = read_status(job, definition, options.clock).phase
+    status = read_status(job, definition, options.clock)
+    phase = status.phase
     if phase in (Phase.PUBLISHED, Phase.UNDONE):
         raise ConfigError.single(
             "ID",
@@ -130,12 +137,29 @@ def read(
             "Begin a new backfill of the range with --new.",
         )
     publishing.destination_for(job.publishing, filesystem_for(job.publishing.final_dir)).check()
-    own = backfill_job(job, definition.id, parallelism=parallelism, pause_s=pause_s)
     with open_store(job.state, job.name, clock=options.clock) as store:
         known = publishing.recorded_schema(store)
+        job = with_schedules(job, store)
+    own = backfill_job(job, definition.id, parallelism=parallelism, pause_s=pause_s)
+    if status.lost:
+        _forget(own, status.lost, options)
     report = run_job(own, replace(options, plan=definition.plan, known_schema=known))
     notes = (*report.notes, *_next_step(job, read_status(job, definition, options.clock)))
     return replace(report, job=job.name, is_backfill=True, notes=notes)
+
+
+def _forget(own: Job, lost: Collection[str], options: RunOptions) -> None:
+    """Let work units of a backfill be read again, because files of theirs are gone."""
+    log.warning("%s of the backfill lost files: read again", counted(len(lost), "work unit"))
+    selection = Selection(signatures=frozenset(map(encoded, lost)))
+    with (
+        open_store(own.state, own.name, clock=options.clock) as store,
+        amendments.open_session(
+            own, store, "forget", now_ms=options.now_ms, clock=options.clock
+        ) as session,
+    ):
+        preview = amendments.propose_forget(session, selection, FileDecision.KEEP)
+        amendments.apply(session, preview, "files are gone")
 
 
 def _next_step(job: Job, status: BackfillStatus) -> tuple[str, ...]:

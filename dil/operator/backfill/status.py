@@ -15,7 +15,7 @@ from dil.model.json import JsonObject
 from dil.operator.backfill.definition import BackfillDefinition, act_prefix, backfill_job
 from dil.state import open_store
 from dil.state.blocks.source_state import COMMITTED, FAILED
-from dil.storage import filesystem_for
+from dil.storage import Filesystem, filesystem_for
 
 UNDO = "undo"
 
@@ -34,7 +34,8 @@ class Phase(StrEnum):
 class BackfillStatus:
     """A backfill as it is now.
 
-    ``done`` and ``failed`` are signatures of work units of its plan. ``files`` are what it holds,
+    ``done`` and ``failed`` are signatures of work units of its plan, ``lost`` are those that were
+    read and of which a file is gone. ``files`` are what it holds, those that are gone among them,
     and ``schema`` fits them all; with ``has_schemas`` some may have been written with an earlier
     one. ``holder`` is who is reading it. ``act_id`` is the act that published it, None before;
     ``is_undone`` says whether that was undone, ``is_last_act`` that no other act followed it.
@@ -50,6 +51,7 @@ class BackfillStatus:
     act_id: str | None = None
     is_undone: bool = False
     is_last_act: bool = False
+    lost: frozenset[str] = frozenset()
 
     @property
     def phase(self) -> Phase:
@@ -89,23 +91,44 @@ def read_status(
         schemas = sum(1 for _ in store.blocks_of_kind("SetDataSchema"))
     with open_store(job.state, job.name, clock=clock) as store:
         act = _publishing_act(store.blocks_of_kind("ResetState"), act_prefix(definition.id))
+        is_begun = (store.begun_publish() or "").startswith(f"{act_prefix(definition.id)}-")
     filesystem = filesystem_for(own.publishing.final_dir)
+    folder = publishing.dataset_dir(own.publishing)
+    files = publishing.live_files(filesystem, folder)
+    # Publishing moves them away.
+    is_whole = act.id is not None or is_begun
+    lost = frozenset() if is_whole else _units_of_lost(files, folder, filesystem)
     return BackfillStatus(
         definition,
         done=frozenset(
             each.signature
             for each in states
-            if each.status == COMMITTED and (each.high or 0) >= planned[each.signature]
+            if each.status == COMMITTED
+            and (each.high or 0) >= planned[each.signature]
+            and each.signature not in lost
         ),
         failed=frozenset(each.signature for each in states if each.status == FAILED),
-        files=publishing.live_files(filesystem, publishing.dataset_dir(own.publishing)),
+        files=files,
         schema=schema,
         has_schemas=schemas > 1,
         holder=holder,
         act_id=act.id,
         is_undone=act.is_undone,
         is_last_act=act.is_last,
+        lost=lost,
     )
+
+
+def _units_of_lost(
+    files: Iterable[PublishedFile], folder: str, filesystem: Filesystem
+) -> frozenset[str]:
+    """Return the signatures of the work units of which a file is not in the folder any more.
+
+    Names are compared, because a dataset may have been moved.
+    """
+    here = {file.path.rpartition("/")[2] for file in filesystem.files(folder)}
+    gone = (file for file in files if file.uri.rpartition("/")[2] not in here)
+    return frozenset(signature for file in gone for signature in file.signatures)
 
 
 @dataclass(frozen=True, slots=True)

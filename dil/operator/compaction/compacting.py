@@ -12,11 +12,17 @@ from dataclasses import dataclass
 
 from dil import publishing
 from dil.errors import ConfigError, StateError
-from dil.model.dataset import Commit, Lease, Move, OperatorAct, PublishedFile, source_name
+from dil.model.dataset import (
+    COMPACTION,
+    Commit,
+    Lease,
+    OperatorAct,
+    PublishedFile,
+    is_compaction,
+    source_name,
+)
 from dil.model.destination import TableFormat
 from dil.model.job import Job
-from dil.model.task import StagedFile
-from dil.model.work_unit import unit_hash
 from dil.operator.compaction.planning import (
     CompactionPlan,
     CompactionRequest,
@@ -25,8 +31,6 @@ from dil.operator.compaction.planning import (
     plan_compaction,
 )
 from dil.publishing import Destination, VersionedDestination
-from dil.publishing.compacted import VERB
-from dil.publishing.layout import MERGED, final_name
 from dil.publishing.page_log import page_logs
 from dil.run.lease import leased
 from dil.spi.state_store import StateStore
@@ -68,7 +72,7 @@ def compact(job: Job, request: CompactionRequest) -> CompactionResult:
     _refuse_unfit(job, request)
     with open_store(job.state, job.name, clock=request.clock) as store:
         if not request.is_dry_run:
-            with leased(job, store, VERB, request.clock) as lease:
+            with leased(job, store, COMPACTION, request.clock) as lease:
                 return _Compaction(job, request, store, lease).run()
         filesystem = filesystem_for(job.publishing.final_dir)
         destination = publishing.destination_for(job.publishing, filesystem)
@@ -183,53 +187,32 @@ class _Compaction:
         """Delete what killed compactions left in staging; nobody needs it."""
         root = self._staging.rpartition("/")[0]
         for name in self._files.folders(root):
-            if name.startswith(f"{VERB}-") and name != self._id:
+            if is_compaction(name) and name != self._id:
                 publishing.sweep(self._files, f"{root}/{name}")
 
     def _commit(self, act_id: str, groups: Sequence[FileGroup]) -> Commit:
         """Rewrite files in staging, and return the commit that puts them in place."""
-        from dil.operator.compaction.rewriting import Rewriter  # Arrow: a dry run needs none
+        # Arrow: a dry run needs none.
+        from dil.model.schema_text import parse_schema
+        from dil.reshaping.files import Workshop
+        from dil.reshaping.shared_files import SharedFileWriter, shared_file_of
 
-        schema = publishing.recorded_schema(self._store)
-        rewriter = Rewriter(self._job, self._files, self._staging, schema)
-        moves = tuple(
-            self._move(act_id, number, group, staged)
+        job, path_of = self._job, self._files.path_of
+        workshop = Workshop(job.publishing.final_dir, self._staging, job.writing)
+        write = SharedFileWriter(workshop, parse_schema(publishing.recorded_schema(self._store)))
+        shared = [
+            write(shared_file_of(group.files, f"{act_id}-{number}", path_of))
             for number, group in enumerate(groups)
-            for staged in rewriter.rewrite(f"{act_id}-{number}", group)
-        )
+        ]
         now = self._request.clock()
         return Commit(
             run_id=act_id,
-            config_digest=self._job.digest,
-            source_name=source_name(self._job.name),
-            moves=moves,
+            config_digest=job.digest,
+            source_name=source_name(job.name),
+            moves=tuple(publishing.shared_moves(job, act_id, shared, self._destination.uri)),
             removes=tuple(file for group in groups for file in group.files),
             schema="",
             system_time=now,
             horizon=now,
-            act=OperatorAct(VERB, "small files put together"),
-        )
-
-    def _move(self, act_id: str, number: int, group: FileGroup, staged: StagedFile) -> Move:
-        folder = self._files.path_of(group.files[0].uri).rpartition("/")[0]
-        owner = unit_hash(group.signature) if group.signature else MERGED
-        name = final_name(
-            act_id,
-            owner,
-            number,
-            rows=staged.rows if self._job.writing.record_count_in_names else None,
-            extension=staged.path.rpartition(".")[2],
-            prefix=self._job.writing.file_prefix,
-        )
-        return Move(
-            staged.path,
-            PublishedFile(
-                uri=self._destination.uri(f"{folder}/{name}"),
-                signature=group.signature,
-                rows=staged.rows,
-                bytes=staged.bytes,
-                sha256=staged.sha256,
-                run_id=act_id,
-                timelabel=group.files[0].timelabel,
-            ),
+            act=OperatorAct(COMPACTION, "small files put together"),
         )

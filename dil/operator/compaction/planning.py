@@ -10,11 +10,14 @@ from dil.model.dataset import PublishedFile
 from dil.model.job import Job, PublishMode
 from dil.observe.progress import counted
 from dil.publishing import Destination
+from dil.publishing.shared_files import is_small, packed
 from dil.spi.state_store import StateStore
+from dil.state.blocks.source_state import COMMITTED
 
 # One block of the chain names the files of one commit, and must not grow without bound.
 FILES_PER_COMMIT = 1_000
 BYTES_PER_COMMIT = 4 * 1024**3
+_UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,16 +88,17 @@ def plan_compaction(
     small = [
         file
         for file in live
-        if file.uri in own and not file.is_dump and 2 * file.bytes < target and file.rows
+        if file.uri in own and not file.is_dump and is_small(file, target) and file.rows
     ]
     ours = [file for file in small if file.uri.endswith(f".{job.writing.format}")]
     alike: dict[tuple[str, str, str], list[PublishedFile]] = defaultdict(list)
+    again = _units_read_again(job, store)
     for file in ours:
-        alike[_key(job, file)].append(file)
+        alike[_key(job, file, again)].append(file)
     groups = [
-        group
+        FileGroup(group)
         for files in alike.values()
-        for group in _groups(files, target, request.files_per_commit)
+        for group in packed(files, target, request.files_per_commit)
     ]
     taken = list(_within(groups, request.max_bytes))
     lone = len(ours) - sum(len(group.files) for group in groups)
@@ -105,31 +109,39 @@ def plan_compaction(
         left=len(groups) - len(taken),
         notes=(
             *_left_alone(job, alike, len(live) - len(own), len(small) - len(ours), lone),
-            *_mixed(job, taken),
+            *_unknown(job, taken),
         ),
     )
 
 
-def _key(job: Job, file: PublishedFile) -> tuple[str, str, str]:
+def _key(job: Job, file: PublishedFile, again: frozenset[str]) -> tuple[str, str, str]:
     """Return what files must have in common to become one."""
     folder = file.uri.rpartition("/")[0]
-    # A later window replace finds the files of a work unit by its signature.
-    is_by_unit = job.publishing.mode is PublishMode.WINDOW_REPLACE
-    return folder, file.timelabel or "", file.signature if is_by_unit else ""
+    whose = ""
+    if not again.isdisjoint(file.signatures):
+        whose = file.signature or file.uri
+    elif job.publishing.mode is PublishMode.APPEND and not file.unit_rows:
+        whose = _UNKNOWN  # among others they would make those unknown, too
+    return folder, file.timelabel or "", whose
 
 
-def _groups(files: Sequence[PublishedFile], target: int, most: int) -> Iterator[FileGroup]:
-    """Yield neighbours that are together about as large as a file should be, the last ones less."""
-    held: list[PublishedFile] = []
-    size = 0
-    for file in files:
-        if held and (size + file.bytes > target or len(held) == most):
-            yield from [FileGroup(tuple(held))] if len(held) > 1 else []
-            held, size = [], 0
-        held.append(file)
-        size += file.bytes
-    if len(held) > 1:
-        yield FileGroup(tuple(held))
+def _units_read_again(job: Job, store: StateStore) -> frozenset[str]:
+    """Return the work units that the next runs read again, if their rows are replaced then.
+
+    Their rows would leave a file of several work units at once, and the rest be written anew. A
+    unit that is behind the others is taken for as far as they are: this is about work, and no row
+    depends on it.
+    """
+    if job.publishing.mode is not PublishMode.WINDOW_REPLACE:
+        return frozenset()
+    entries = tuple(store.unit_entries())
+    reached = max((entry.high or 0 for entry in entries), default=0)
+    cutoff = reached + job.planning.abstinent_ms - job.planning.grace_range_ms[1]
+    return frozenset(
+        entry.signature
+        for entry in entries
+        if entry.status != COMMITTED or entry.expected_high >= cutoff
+    )
 
 
 def _within(groups: Sequence[FileGroup], budget: int | None) -> Iterator[FileGroup]:
@@ -157,11 +169,12 @@ def _left_alone(
         yield f"left as they are: {counted(others, 'file')} of other writers"
     if unlike:
         yield f"left as they are: {counted(unlike, 'small file')} of another format than the job's"
-    if lone and job.publishing.mode is PublishMode.WINDOW_REPLACE:
+    is_window = job.publishing.mode is PublishMode.WINDOW_REPLACE
+    if lone and is_window and any(whose for *_, whose in keys):
         yield (
             f"left as they are: {counted(lone, 'small file')}; ms.publish.mode is window_replace,"
-            " which finds the files of a work unit by its signature, so that only files of the same"
-            " one are put together"
+            " and of a work unit that the next runs may read again only files of the same one are"
+            " put together"
         )
     elif lone and any(label for _, label, _ in keys):
         yield (
@@ -170,12 +183,13 @@ def _left_alone(
         )
 
 
-def _mixed(job: Job, groups: Sequence[FileGroup]) -> Iterator[str]:
-    mixed = sum(not group.signature for group in groups)
-    if mixed and job.publishing.mode is PublishMode.APPEND:
+def _unknown(job: Job, groups: Sequence[FileGroup]) -> Iterator[str]:
+    unknown = sum(not all(file.unit_rows for file in group.files) for group in groups)
+    if unknown and job.publishing.mode is PublishMode.APPEND:
         yield (
-            f"{counted(mixed, 'new file')} with rows of several work units: `dil state forget` and"
-            " `rewind` cannot withdraw single ones of them any more"
+            f"{counted(unknown, 'new file')} with rows of which nobody knows whose they are,"
+            " because an earlier release put them together: `dil state forget` and `rewind` cannot"
+            " withdraw single work units from them"
         )
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
 from dil.errors import WriteError
 from dil.model.dataset import Commit, Intent, PublishedFile
 from dil.model.job import PublishingSpec
+from dil.publishing.books import LabelMark
 from dil.publishing.timeseries import in_steps, in_transaction
 from dil.publishing.timeseries.changes import without_equal, work_of
 from dil.publishing.timeseries.engines import (
@@ -89,7 +91,8 @@ class TimeseriesAccess(Access):
         self._attempts.run(self._check_own)
         known = {entry.label: entry for entry in self.labels()}
         work = work_of(commit, known, place.windows, place.spec.retention_ms)
-        for label in work.changes:
+        reopened = frozenset(each.label for each in commit.books.reopens) if commit.books else ()
+        for label in work.changes.keys() - reopened:
             why = _SHUT.get(known[label].state, "") if label in known else ""
             if why:
                 raise WriteError(
@@ -122,6 +125,10 @@ class TimeseriesAccess(Access):
         One that is reopened is as if it had not been loaded.
         """
         self._attempts.run(partial(self._set_state, labels=labels, state=state))
+
+    def mark(self, marks: Sequence[LabelMark]) -> None:
+        """Write down which labels were closed and reopened, in this order; may be done again."""
+        self._attempts.run(partial(self._mark, marks=marks))
 
     def drop_empty(self, labels: frozenset[str]) -> None:
         """Drop labels that have no live files."""
@@ -173,6 +180,25 @@ class TimeseriesAccess(Access):
             waits = state is LabelState.REOPENED
             after = replace(entry, loaded_at=None) if waits else entry
             self._place.registry.put(connection, after)
+        connection.commit()
+
+    def _mark(self, connection: Connection, *, marks: Sequence[LabelMark]) -> None:
+        registry = self._place.registry
+        registry.make(connection)
+        known = registry.entries(connection)
+        connection.begin()
+        for mark in marks:
+            state = LabelState(mark.state)
+            entry = known.get(mark.label) or LabelEntry(mark.label, mark.low, mark.high)
+            if entry.state is LabelState.DROPPED and not mark.waits:
+                continue  # its rows are gone, which closing it does not change
+            known[mark.label] = replace(
+                entry,
+                state=state,
+                closed_at=mark.at if state is LabelState.CLOSED else None,
+                loaded_at=None if mark.waits else entry.loaded_at,
+            )
+            registry.put(connection, known[mark.label])
         connection.commit()
 
 

@@ -142,7 +142,7 @@ class Tables(ABC):
         self.alter(connection, statements)
 
     def keep_to(self, connection: Connection, table: TableName, labels: Sequence[str]) -> None:
-        """Let an empty table hold rows of some labels only, where the database can be told so."""
+        """Let an empty table hold rows of some labels only, where the database can hold to that."""
         del connection, table, labels
 
     def copied(self, entry: LabelEntry, base: Table) -> list[str]:

@@ -151,7 +151,7 @@ class Place:
         self, entry: LabelEntry, name: TableName, base: Table, rows: int, intent: Intent
     ) -> LabelEntry:
         """Return the entry of a label whose table is to be ``name``."""
-        is_reopened = entry.state is LabelState.REOPENED
+        is_reopened = entry.state in {LabelState.REOPENED, LabelState.CLOSED}
         return replace(
             entry,
             state=LabelState.REOPENED if is_reopened else LabelState.LOADED,
@@ -160,6 +160,7 @@ class Place:
             attempt=entry.attempt + 1,
             seq=intent.sequence,
             loaded_at=intent.commit.system_time,
+            closed_at=None,
             columns={each.name: each.words for each in base.columns},
         )
 

@@ -24,7 +24,7 @@ from dil.publishing.warehouse.types import TEXT, Table, TableColumn
 _BASE = f"""
 SELECT c.oid FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE n.nspname = {MARK} AND c.relname = {MARK}"""  # noqa: S608
-# One in another schema is told with it, and is none of ours.
+# One in another schema is listed with it, and is none of ours.
 _PARTITIONS = f"""
 SELECT CASE WHEN p.relnamespace = b.relnamespace THEN '' ELSE n.nspname || '.' END || p.relname,
   pg_get_expr(p.relpartbound, p.oid) FROM pg_inherits i
@@ -166,7 +166,7 @@ class PartitionedTables(PostgresqlTables):
             return
         own, other = (f"ALTER TABLE {self.dialect.full(name)} " for name in (base, trial))
         if not all(each.startswith(own) for each in statements):
-            # Another driver has made the base since; that is told, and asked again.
+            # Another driver has made the base since; that is reported, and asked again.
             change_all(connection, statements)
             return
         self.like(connection, trial, found)

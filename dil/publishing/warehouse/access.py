@@ -5,8 +5,9 @@ from __future__ import annotations
 from functools import partial
 
 from dil.errors import ConfigError
-from dil.model.dataset import Commit, Intent, PublishedFile
+from dil.model.dataset import Commit, Intent, PublishedFile, source_name
 from dil.model.job import PublishingSpec, PublishMode
+from dil.model.report import MergedRows
 from dil.publishing.owner import Owner
 from dil.publishing.warehouse.attempts import Attempts
 from dil.publishing.warehouse.dialect import Connection, Dialect, TableName
@@ -59,7 +60,7 @@ class Access:
         self._attempts.run(partial(self._owners.claim, owner=owner, deletes_missing=deletes))
 
     def live(self) -> tuple[PublishedFile, ...]:
-        """Return the files whose rows are in the table, as commits told."""
+        """Return the files whose rows are in the table, as commits recorded them."""
         return self._attempts.run(self._live)
 
     def has_rows(self) -> bool:
@@ -74,18 +75,18 @@ class Access:
         """Return the number of the next commit; makes the tables that record commits."""
         return self._attempts.run(self._next_sequence)
 
-    def landed(self) -> int | None:
-        """Return the number of the last commit, 0 without one; None where several jobs load."""
-        return self._attempts.run(self._landed)
+    def landed(self, source: str) -> int | None:
+        """Return the number of the last commit, 0 without one; None where others load, too."""
+        return self._attempts.run(partial(self._landed, source=source))
 
     def require_fit(self, commit: Commit) -> None:
         """See ``WarehouseDestination.require_fit``."""
         self._attempts.run(partial(self._loading.require_fit, commit=commit))
         self._attempts.run(partial(self._loading.require_few_missing, commit=commit))
 
-    def carry_out(self, intent: Intent) -> None:
-        """See ``WarehouseDestination.carry_out``."""
-        self._attempts.run(partial(self._loading.carry_out, intent=intent))
+    def carry_out(self, intent: Intent) -> MergedRows | None:
+        """Do as ``WarehouseDestination.carry_out``; return what was merged."""
+        return self._attempts.run(partial(self._loading.carry_out, intent=intent))
 
     def _check(self, connection: Connection) -> None:
         table = self._dialect.table(connection, self._table)
@@ -132,10 +133,10 @@ class Access:
     def _has(self, connection: Connection, run_id: str) -> bool:
         return self._records.are_there(connection) and self._records.has(connection, run_id)
 
-    def _landed(self, connection: Connection) -> int | None:
+    def _landed(self, connection: Connection, source: str) -> int | None:
         if not self._records.are_there(connection):
             return 0
-        if self._owners.are_several(connection):
+        if set(map(source_name, self._owners.jobs(connection))) != {source}:
             return None
         return self._records.next_sequence(connection) - 1
 

@@ -12,6 +12,7 @@ from urllib.parse import quote
 from dil.errors import CommitUnknownError, ConfigError
 from dil.model.dataset import Commit, Intent, Move, PublishedFile
 from dil.model.job import PublishingSpec, PublishMode
+from dil.model.report import MergedRows
 from dil.storage import Filesystem
 from dil.text.warehouse_url import read_warehouse_url
 
@@ -34,6 +35,7 @@ class WarehouseDestination:
         warehouse = spec.warehouse
         if warehouse is None:
             raise TypeError("the job publishes to no warehouse")
+        self.merged: MergedRows | None = None
         self._spec = spec
         self._filesystem = filesystem
         self._address = read_warehouse_url(warehouse.url.reveal())
@@ -80,9 +82,8 @@ class WarehouseDestination:
         return self._access.next_sequence()
 
     def landed(self, source: str) -> int | None:
-        """Return the number of the last commit; None where several jobs load into the table."""
-        del source
-        return self._access.landed()
+        """Return the number of the last commit; None where other jobs load into the table."""
+        return self._access.landed(source)
 
     def uri(self, path: str) -> str:
         """Return how a file is named whose rows are loaded, by its name alone."""
@@ -99,6 +100,10 @@ class WarehouseDestination:
         moves = intent.commit.moves
         gone = tuple(move for move in moves if not self._filesystem.exists(move.source))
         return () if gone and self._access.has(intent.commit.run_id) else gone
+
+    def has_landed(self, intent: Intent) -> bool:
+        """Return whether the database has recorded the run."""
+        return self._access.has(intent.commit.run_id)
 
     def require_fit(self, commit: Commit) -> None:
         """Look whether a commit can be carried out; called before it is decided.
@@ -124,7 +129,7 @@ class WarehouseDestination:
         """
         if intent.commit.moves or intent.commit.removes:
             self._check_intent(intent.commit)
-            self._access.carry_out(intent)
+            self.merged = self._access.carry_out(intent)
 
     def _refuse_unsigned(self, commit: Commit) -> None:
         """Refuse to replace rows that were loaded without the work unit of each."""

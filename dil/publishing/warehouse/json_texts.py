@@ -1,10 +1,12 @@
 """Lists, maps and records as JSON text, a column at a time: no value becomes a Python object.
 
 Value by value is made only what JSON writes in a form of its own: fractions, decimals, times,
-bytes, texts with characters that JSON escapes, and maps, in which a key might be there twice.
+bytes, texts with rare control characters, and maps, in which a key might be there twice.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 import msgspec
 import pyarrow as pa
@@ -12,7 +14,10 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 _ENCODER = msgspec.json.Encoder(decimal_format="number")
-_ESCAPED = r'[\x00-\x1f\x7f"\\]'
+_RARE = bytes({*range(32), 0x7F} - {*b"\t\n"})
+_ESCAPED = bytes({*range(32), 0x7F, *b'"\\'})
+# What texts of people hold; the backslash comes first, or it would escape what others became.
+_ESCAPES = (("\\", "\\\\"), ('"', '\\"'), ("\n", "\\n"), ("\t", "\\t"))
 _NULL = "null"
 
 
@@ -27,6 +32,32 @@ def json_texts(values: pa.Array) -> pa.Array:
     return texts if not values.null_count else _nulled(texts, values)
 
 
+def are_plain(values: pa.Array) -> bool:
+    """Return whether each value has JSON, of which all but numbers is as it stands in the value.
+
+    So it is known without being made that no error, and no rare character, is in it.
+    """
+    kind = values.type
+    if pt.is_dictionary(kind):
+        return are_plain(values.dictionary)
+    if _is_record(kind):
+        names = pa.array([field.name for field in kind])
+        return not _has(_RARE, names) and all(map(are_plain, values.flatten()))
+    if pt.is_list(kind):
+        return are_plain(values.flatten())
+    if pt.is_string(kind):
+        return not _has(_RARE, values)
+    return bool(pt.is_null(kind) or pt.is_boolean(kind) or pt.is_integer(kind))
+
+
+def _is_record(kind: pa.DataType) -> bool:
+    """Return whether values are records whose members have a name each."""
+    if not pt.is_struct(kind):
+        return False
+    names = [field.name for field in kind]
+    return 0 < len(names) == len(set(names))
+
+
 def _texts(values: pa.Array) -> pa.Array:
     """Return the JSON of each value, the text ``null`` for null."""
     kind = values.type
@@ -34,14 +65,14 @@ def _texts(values: pa.Array) -> pa.Array:
         return _texts(values.dictionary_decode())
     if pt.is_null(kind):
         return pa.repeat(pa.scalar(_NULL), len(values))
-    if pt.is_struct(kind) and kind.num_fields and len({f.name for f in kind}) == kind.num_fields:
+    if _is_record(kind):
         texts = _records(values)
     elif pt.is_list(kind):
         texts = _lists(values)
     elif pt.is_boolean(kind) or pt.is_integer(kind):
         texts = values.cast(pa.string())
-    elif pt.is_string(kind) and not _escapes(values):
-        texts = pc.binary_join_element_wise('"', values, '"', "")
+    elif pt.is_string(kind) and (inside := _escaped(values)) is not None:
+        texts = pc.binary_join_element_wise('"', inside, '"', "")
     else:
         return _each(values)
     return pc.fill_null(_nulled(texts, values), _NULL) if values.null_count else texts
@@ -53,21 +84,67 @@ def _nulled(texts: pa.Array, values: pa.Array) -> pa.Array:
 
 
 def _records(values: pa.StructArray) -> pa.Array:
-    parts: list[str | pa.Array] = []
+    parts: list[str | pa.Array] = [""]
+    for part in _members(values):
+        if isinstance(part, str) and isinstance(parts[-1], str):
+            parts[-1] += part
+        else:
+            parts.append(part)
+    return pc.binary_join_element_wise(*parts, "")
+
+
+def _members(values: pa.StructArray) -> Iterator[str | pa.Array]:
+    """Yield what the JSON of each record is put together of; records in records are not made."""
+    begin = "{"
     for field, member in zip(values.type, values.flatten(), strict=True):
-        parts += [("," if parts else "{") + _one(field.name) + ":", _texts(member)]
-    return pc.binary_join_element_wise(*parts, "}", "")
+        yield f"{begin}{_one(field.name)}:"
+        if not member.null_count and _is_record(member.type):
+            yield from _members(member)
+        elif (inside := _inside_quotes(member)) is not None:
+            yield from ('"', inside, '"')
+        else:
+            yield _texts(member)
+        begin = ","
+    yield "}"
 
 
 def _lists(values: pa.ListArray) -> pa.Array:
     lengths = pc.fill_null(pc.list_value_length(values), 0).cast(pa.int32())
     offsets = pa.concat_arrays([pa.array([0], pa.int32()), pc.cumulative_sum(lengths)])
-    items = pa.ListArray.from_arrays(offsets, _texts(values.flatten()))
-    return pc.binary_join_element_wise("[", pc.binary_join(items, ","), "]", "")
+    items = values.flatten()
+    inside = _inside_quotes(items)
+    quote = "" if inside is None else '"'
+    texts = pa.ListArray.from_arrays(offsets, _texts(items) if inside is None else inside)
+    joined = pc.binary_join(texts, f"{quote},{quote}")
+    whole = pc.binary_join_element_wise(f"[{quote}", joined, f"{quote}]", "")
+    return pc.if_else(pc.equal(lengths, 0), "[]", whole) if quote else whole
 
 
-def _escapes(values: pa.Array) -> bool:
-    return bool(pc.any(pc.match_substring_regex(values, _ESCAPED)).as_py())
+def _inside_quotes(values: pa.Array) -> pa.Array | None:
+    """Return what stands between the quotes of each value's JSON, None where not all have some."""
+    return None if values.null_count or not pt.is_string(values.type) else _escaped(values)
+
+
+def _escaped(values: pa.StringArray) -> pa.StringArray | None:
+    """Return texts as JSON has them between quotes, None where one has a rare character."""
+    if not _has(_ESCAPED, values):
+        return values
+    if _has(_RARE, values):
+        return None
+    for character, escape in _ESCAPES:
+        values = pc.replace_substring(values, character, escape)
+    return values
+
+
+def _has(characters: bytes, values: pa.StringArray) -> bool:
+    """Return whether one of some ASCII characters is in a text; all texts are looked at at once."""
+    _, ends, data = values.buffers()
+    if data is None:
+        return False
+    places = memoryview(ends).cast("i")
+    begin, end = places[values.offset], places[values.offset + len(values)]
+    text = data.slice(begin, end - begin).to_pybytes()
+    return len(text.translate(None, characters)) < len(text)
 
 
 def _each(values: pa.Array) -> pa.Array:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
 from dil.errors import ConversionError, WriteError
 from dil.model.dataset import Commit, Intent
 from dil.model.job import PublishingSpec, PublishMode
+from dil.model.report import MergedRows
 from dil.publishing.warehouse.attempts import CommitLostError
 from dil.publishing.warehouse.dialect import Connection, Dialect, TableName
 from dil.publishing.warehouse.merging import Merge, check_fields
@@ -49,7 +50,7 @@ class Loading:
         rows = self._rows(commit)
         self.records.make(connection)
         shape = self._shape(connection, rows)
-        for batch in rows.batches(shape.columns):
+        for batch in rows.batches(shape.columns, to_check=True):
             self._check_values(batch, shape.columns)
         if shape.statements and self.dialect.ddl_in_transaction:
             connection.begin()
@@ -73,12 +74,16 @@ class Loading:
         missing.require_few(connection, self._rows(commit))
         connection.rollback()
 
-    def carry_out(self, connection: Connection, intent: Intent) -> None:
-        """Load the rows of an intent, unless they are there; done again, it changes nothing."""
+    def carry_out(self, connection: Connection, intent: Intent) -> MergedRows | None:
+        """Load the rows of an intent, unless they are there; done again, it changes nothing.
+
+        Returns:
+            What was merged; None where nothing is, or it was done before.
+        """
         commit = intent.commit
         self.records.make(connection)
         if self.records.has(connection, commit.run_id):
-            return
+            return None
         if self.dialect.ddl_in_transaction:
             connection.begin()
         rows = self._rows(commit)
@@ -89,15 +94,16 @@ class Loading:
             connection.begin()
         if self.spec.mode is not PublishMode.APPEND:
             self._lock(connection)
-        self._change(connection, rows, shape.columns, merge)
+        merged = self._change(connection, rows, shape.columns, merge)
         if not self.records.enter(connection, commit, intent.sequence):
             connection.rollback()
-            return
+            return None
         self.records.list_files(connection, (move.target for move in commit.moves))
         try:
             connection.commit()
         except self.dialect.errors() as error:
             raise CommitLostError(error) from error
+        return merged
 
     def _rows(self, commit: Commit) -> StagedRows:
         by_unit = self.spec.mode is PublishMode.WINDOW_REPLACE
@@ -153,25 +159,27 @@ class Loading:
         rows: StagedRows,
         columns: Sequence[TableColumn],
         merge: Merge | None,
-    ) -> None:
+    ) -> MergedRows | None:
         commit, mode = rows.commit, self.spec.mode
-        if takes_missing(commit):
-            self._take_missing(connection, commit)
+        missing = self._take_missing(connection, commit) if takes_missing(commit) else 0
         if merge is not None:
-            merge.carry_out(connection, columns)
-            return
+            merged = merge.carry_out(connection, columns)
+            return replace(merged, deleted=merged.deleted + missing)
         if mode is PublishMode.REPLACE:
             self._empty(connection)
         elif mode is PublishMode.WINDOW_REPLACE:
             self._empty_units(connection, commit)
         if commit.moves:
             connection.load(self.table, columns, rows.batches(columns))
+        return MergedRows(deleted=missing) if mode is PublishMode.MERGE else None
 
-    def _take_missing(self, connection: Connection, commit: Commit) -> None:
-        """Take away what was not read, while the winners are all that was."""
+    def _take_missing(self, connection: Connection, commit: Commit) -> int:
+        """Take away what was not read, while the winners are all that was; return how many rows."""
         table = self.dialect.table(connection, self.table)
-        if table is not None and self.spec.merge is not None:
-            Missing(self.dialect, self.table, table, self.spec.merge).take_away(connection, commit)
+        if table is None or self.spec.merge is None:
+            return 0
+        missing = Missing(self.dialect, self.table, table, self.spec.merge)
+        return missing.take_away(connection, commit)
 
     def _empty(self, connection: Connection) -> None:
         """Delete all rows; readers see them until the commit.

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from dil.errors import ConversionError
 from dil.model.destination import MergeSpec
+from dil.model.report import MergedRows
 from dil.publishing.warehouse.dialect import STAGE, WINNERS, Connection, Dialect, TableName
 from dil.publishing.warehouse.rows import GONE, ORDER, StagedRows
 from dil.publishing.warehouse.types import TEXT, TableColumn, column_type
@@ -62,8 +63,8 @@ class Merge:
         for statement in dialect.index_winners(self.spec.keys):
             connection.change(statement)
 
-    def carry_out(self, connection: Connection, columns: Sequence[TableColumn]) -> None:
-        """Change the table, whose writers are locked out."""
+    def carry_out(self, connection: Connection, columns: Sequence[TableColumn]) -> MergedRows:
+        """Change the table, whose writers are locked out; return how many rows."""
         dialect = self.dialect
         if self.spec.delta_fields:
             connection.change(
@@ -71,6 +72,7 @@ class Merge:
                 f"FROM {dialect.full(self.table)} t "
                 f"WHERE {self._equal_keys()} AND {self._is_newer()})"
             )
+        merged = self._counted(connection)
         gone = dialect.quote(GONE)
         kept = f"{gone} = 0"
         if self.spec.is_soft:
@@ -79,6 +81,24 @@ class Merge:
             connection.change(dialect.delete_matching(self.table, self.spec.keys, f"{gone} = 1"))
         names = [each.name for each in columns]
         connection.change(dialect.upsert(self.table, names, self.spec.keys, kept))
+        return merged
+
+    def _counted(self, connection: Connection) -> MergedRows:
+        """Return what the winners will do."""
+        full = self.dialect.full(self.table)
+        here = f"EXISTS (SELECT 1 FROM {full} t WHERE {self._equal_keys()})"  # noqa: S608
+        known = self._count(connection, f"WHERE {here}")
+        rows = self._count(connection, "").get(0, 0)
+        updated = known.get(0, 0)
+        return MergedRows(rows - updated, updated, known.get(1, 0))
+
+    def _count(self, connection: Connection, condition: str) -> dict[int, int]:
+        """Return how many winners there are, by whether they delete."""
+        gone = self.dialect.quote(GONE)
+        found = connection.rows(
+            f"SELECT {gone}, COUNT(*) FROM {WINNERS} {condition} GROUP BY {gone}"  # noqa: S608
+        )
+        return {int(str(is_gone)): int(str(count)) for is_gone, count in found}
 
     def _equal_keys(self) -> str:
         return " AND ".join(

@@ -57,9 +57,13 @@ class Missing:
                 "higher limit: -D ms.merge.delete.limit.percent=100",
             )
 
-    def take_away(self, connection: Connection, commit: Commit) -> None:
-        """Delete the rows, or mark them; the winners are those that were read, all of them."""
+    def take_away(self, connection: Connection, commit: Commit) -> int:
+        """Delete the rows, or mark them, and return how many.
+
+        The winners are those that were read, all of them.
+        """
         condition = self._is_missing(has_keys=bool(commit.moves))
+        missing = self._count(connection, condition)
         full = self.dialect.full(self.name)
         if self.spec.is_soft:
             time = self.dialect.instant(commit.system_time)
@@ -67,6 +71,7 @@ class Missing:
         else:
             change = f"DELETE FROM {full}"  # noqa: S608 - a quoted name
         connection.change(f"{change} WHERE {condition}")
+        return missing
 
     def _stage_keys(self, connection: Connection, rows: StagedRows) -> None:
         keys = self.spec.keys

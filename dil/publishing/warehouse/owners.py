@@ -57,10 +57,11 @@ class Owners:
             given = (self.dataset, last + 1, owner.job, owner.store, mode)
             is_entered = connection.change(statement, *given) == 1
 
-    def are_several(self, connection: Connection) -> bool:
-        """Return whether more than one job loads into the table."""
-        is_there = self.dialect.table(connection, self._table) is not None
-        return is_there and len(self._known(connection)[0]) > 1
+    def jobs(self, connection: Connection) -> frozenset[str]:
+        """Return the names of the jobs that load into the table."""
+        if self.dialect.table(connection, self._table) is None:
+            return frozenset()
+        return frozenset(job for job, _ in self._known(connection)[0])
 
     def _known(self, connection: Connection) -> tuple[dict[tuple[str, str], str], int]:
         """Return the last mode of each job and its state, and the last number."""

@@ -18,7 +18,7 @@ from dil.model.dataset import Commit, Move
 from dil.model.destination import MergeSpec
 from dil.model.exact_decimals import exact_cast
 from dil.model.schema_text import wider
-from dil.publishing.warehouse.json_texts import json_texts
+from dil.publishing.warehouse.json_texts import are_plain, json_texts
 from dil.publishing.warehouse.types import INSTANT, JSON, TableColumn
 from dil.storage import Filesystem
 
@@ -93,11 +93,14 @@ class StagedRows:
             types[DELETED_AT] = INSTANT
         return pa.schema(types.items())
 
-    def batches(self, columns: Sequence[TableColumn]) -> Iterator[pa.RecordBatch]:
+    def batches(
+        self, columns: Sequence[TableColumn], *, to_check: bool = False
+    ) -> Iterator[pa.RecordBatch]:
         """Yield batches of these columns, in their types; columns that a file lacks are null.
 
         ``_dil_order`` and ``_dil_gone`` may be among them: the place of a row in the commit, and 1
-        for one that the source deleted.
+        for one that the source deleted. ``to_check``: JSON that a database is known to take is
+        ``{}``.
 
         Raises:
             ConversionError: a value does not fit its column.
@@ -110,7 +113,8 @@ class StagedRows:
                 if self.merge is not None and self.merge.op_field in names:
                     wanted.append(self.merge.op_field)
                 for batch in file.iter_batches(_BATCH_ROWS, columns=list(dict.fromkeys(wanted))):
-                    yield self._fitted(batch, move, columns, read)
+                    shown = _unmade(batch) if to_check else batch
+                    yield self._fitted(shown, move, columns, read)
                     read += batch.num_rows
 
     def longest(self, names: Sequence[str]) -> Mapping[str, int]:
@@ -157,6 +161,17 @@ class StagedRows:
             return pa.repeat(pa.scalar(value=False), batch.num_rows)
         words = pc.utf8_lower(batch[merge.op_field].cast(pa.string()))
         return pc.is_in(words, pa.array(merge.delete_words, pa.string()))
+
+
+def _unmade(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return a batch with ``{}`` in place of what becomes JSON without a doubt."""
+    columns = [
+        pc.if_else(values.is_valid(), "{}", pa.scalar(None, pa.string()))
+        if pt.is_nested(values.type) and are_plain(values)
+        else values
+        for values in batch.columns
+    ]
+    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
 
 def _plain(data_type: pa.DataType) -> pa.DataType:

@@ -26,7 +26,7 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A table that rows are to be loaded into, with its keys, and the dialect it is told in.
+    """A table that rows are to be loaded into, with its keys, and the dialect of its statements.
 
     ``hidden`` is a column that is not filled from rows, whether they have one of that name or not.
     """

@@ -7,11 +7,15 @@ units, never with that of blocks.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from dil.model.books import LabelWindow
+from dil.model.dataset import UnitEntry
 from dil.model.json import JsonObject
 from dil.state.blocks.canonical import instant_of
+from dil.state.blocks.source_state import COMMITTED, is_removal
+from dil.text.windows import label_start
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,9 +23,12 @@ class LastAct:
     """What was done, and what happened to its work units since; times epoch ms UTC.
 
     ``sequence`` is that of its ResetState: the block before it is the state to go back to.
-    ``overwritten`` are its work units that runs committed since. ``added`` and ``removed`` are
-    URIs of files that it brought or took away. ``has_files_since`` says whether others came or
-    went since.
+    ``signatures`` are its work units, and ``rows`` what it wrote of each into the index, None for
+    one that left it. ``overwritten`` are those that runs committed or failed to read since. With
+    ``settled``, both are those alone whose row the act changed; ``named`` are the others, and
+    ``read_since`` those of them that runs committed since. ``added`` and ``removed`` are URIs of
+    files that it brought or took away. ``has_files_since`` says whether others came or went since.
+    ``closed`` and ``reopened`` are the timelabels whose books it closed and reopened.
     """
 
     verb: str
@@ -35,6 +42,29 @@ class LastAct:
     added: frozenset[str] = frozenset()
     removed: frozenset[str] = frozenset()
     has_files_since: bool = False
+    rows: Mapping[str, UnitEntry | None] = field(default_factory=dict)
+    named: frozenset[str] = frozenset()
+    read_since: frozenset[str] = frozenset()
+    closed: tuple[LabelWindow, ...] = ()
+    reopened: tuple[LabelWindow, ...] = ()
+
+    def settled(self, then: Iterable[UnitEntry]) -> LastAct:
+        """Return the act with what it did to the index told apart from what it only names.
+
+        Args:
+            then: All rows of the index as they were just before the act.
+        """
+        before = {entry.signature: entry for entry in then if entry.signature in self.signatures}
+        named = frozenset(
+            signature for signature, row in self.rows.items() if before.get(signature) == row
+        )
+        return replace(
+            self,
+            signatures=self.signatures - named,
+            overwritten=self.overwritten - named,
+            named=named,
+            read_since=self.read_since & named,
+        )
 
     def watermark_to_restore(self, now: int | None) -> int | None:
         """Return the watermark of before the act, unless runs carried it further since."""
@@ -57,6 +87,12 @@ def last_act(resets: Iterable[JsonObject], blocks: Iterable[JsonObject]) -> Last
     """
     act = next((block for block in resets if _is_act(block["event"])), None)
     return None if act is None else _act_of(act, blocks)
+
+
+def act_ids(resets: Iterable[JsonObject]) -> list[str]:
+    """Return the ids of operators' acts, from all blocks of kind ResetState, newest first."""
+    events: Iterable[Any] = (block["event"] for block in resets)
+    return [str(event["actId"]) for event in events if _is_act(event)]
 
 
 def watermark_at(blocks: Iterable[JsonObject], sequence: int) -> int | None:
@@ -111,7 +147,10 @@ def blocks_of_act(resets: Iterable[JsonObject], sequence: int) -> range | None:
 
 
 def changed_since(blocks: Iterable[JsonObject], instant_text: str) -> frozenset[str]:
-    """Return the signatures that blocks changed whose system time is after a text of that form."""
+    """Return the signatures that blocks changed whose system time is after a text of that form.
+
+    No block has an earlier time than the one before it, whatever the clock said (V05).
+    """
     found: set[str] = set()
     for block in blocks:
         if str(block["systemTime"]) <= instant_text:
@@ -126,7 +165,8 @@ def _act_of(act: JsonObject, blocks: Iterable[JsonObject]) -> LastAct:
     sequence = _sequence(act)
     last_own = sequence + int(reset["dataBlocks"])
     since: set[str] = set()
-    own: set[str] = set()
+    read_since: set[str] = set()
+    own: dict[str, UnitEntry | None] = {}
     first: Mapping[str, Any] = {}
     before = None
     has_files_since = False
@@ -136,9 +176,10 @@ def _act_of(act: JsonObject, blocks: Iterable[JsonObject]) -> LastAct:
             continue
         if _sequence(block) > last_own:
             since.update(_signatures(event))
+            read_since.update(_signatures(event, COMMITTED))
             has_files_since = has_files_since or bool(event.get("newData"))
         elif _sequence(block) > sequence:
-            own.update(_signatures(event))
+            own.update((str(row["sig"]), _entry(row)) for row in _delta(event))
             first = event
         else:
             before = _instant(event["newWatermark"])
@@ -149,12 +190,24 @@ def _act_of(act: JsonObject, blocks: Iterable[JsonObject]) -> LastAct:
         reason=str(reset["reason"]),
         sequence=sequence,
         signatures=frozenset(own),
-        overwritten=frozenset(since & own),
+        overwritten=frozenset(since & own.keys()),
         watermark_before=before,
-        watermark_after=_instant(first["newWatermark"]),
+        watermark_after=_instant(first["newWatermark"]) if first else before,
         added=frozenset(_paths(first, "parts")),
         removed=frozenset(_paths(first, "removes")),
         has_files_since=has_files_since,
+        rows=own,
+        read_since=frozenset(read_since & own.keys()),
+        closed=_windows(reset, "closed"),
+        reopened=_windows(reset, "reopened"),
+    )
+
+
+def _windows(reset: Mapping[str, Any], word: str) -> tuple[LabelWindow, ...]:
+    labels = reset.get("timelabels", {}).get(word, ())
+    return tuple(
+        LabelWindow(label_start(each["timelabel"]), each["windowEnd"], each["timelabel"])
+        for each in labels
     )
 
 
@@ -174,10 +227,22 @@ def _instant(text: str | None) -> int | None:
     return None if text is None else instant_of(text)
 
 
-def _signatures(event: Any) -> Sequence[str]:  # noqa: ANN401 - the JSON edge
+def _signatures(event: Any, status: str = "") -> Sequence[str]:  # noqa: ANN401 - the JSON edge
+    return [str(row["sig"]) for row in _delta(event) if status in ("", row.get("status"))]
+
+
+def _delta(event: Any) -> Sequence[Mapping[str, Any]]:  # noqa: ANN401 - the JSON edge
     state = event.get("newSourceState")
-    delta = state["value"].get("delta", ()) if state else ()
-    return [str(row["sig"]) for row in delta]
+    return state["value"].get("delta", ()) if state else ()
+
+
+def _entry(row: Mapping[str, Any]) -> UnitEntry | None:
+    """Return a row of the index as a delta shows it, None for one that leaves."""
+    if is_removal(row):
+        return None
+    names = ("low", "expectedHigh", "high", "status", "attempts")
+    values: tuple[Any, ...] = tuple(map(row.get, names))
+    return UnitEntry(str(row["sig"]), *values)
 
 
 def _paths(event: Any, member: str) -> Sequence[str]:  # noqa: ANN401 - the JSON edge

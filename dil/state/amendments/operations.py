@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from dil.errors import StateError
+from dil.model.books import LabelWindow
 from dil.model.dataset import OperatorAct, UnitEntry
 from dil.state.amendments.last_act import LastAct
 from dil.state.blocks.source_state import COMMITTED, FAILED, PENDING
@@ -33,7 +34,8 @@ class Proposal:
 
     ``watermark`` (epoch ms UTC or None) is to be the dataset's one if ``sets_watermark``.
     ``keeps_records`` says whether records are left for planning. ``runs`` rows of runs that began
-    before ``runs_before`` would go.
+    before ``runs_before`` would go. ``named`` are rows that stay as they are, of work units whose
+    files change. ``closes`` and ``reopens`` are timelabels whose books would be closed or reopened.
     """
 
     verb: str
@@ -44,11 +46,14 @@ class Proposal:
     keeps_records: bool = True
     runs_before: int | None = None
     runs: int = 0
+    named: tuple[UnitEntry, ...] = ()
+    closes: tuple[LabelWindow, ...] = ()
+    reopens: tuple[LabelWindow, ...] = ()
 
     @property
     def is_empty(self) -> bool:
         """Return whether nothing would change."""
-        return not self.changes and not self.runs
+        return not (self.changes or self.runs or self.closes or self.reopens)
 
     def act(self, reason: str, grid: Mapping[int, int]) -> OperatorAct:
         """Return the act; ``grid`` are the ends of the job's partitions by their starts."""
@@ -56,7 +61,9 @@ class Proposal:
             verb=self.verb,
             reason=reason,
             changed=tuple(
-                _on_grid(each.after, grid) for each in self.changes if each.after is not None
+                _on_grid(entry, grid)
+                for entry in (*(each.after for each in self.changes), *self.named)
+                if entry is not None
             ),
             removed=tuple(each.signature for each in self.changes if each.after is None),
             watermark=self.watermark,
@@ -70,13 +77,15 @@ class Selection:
     """Which work units are meant: those that fit every condition that is given.
 
     ``signatures`` are in stored form (``encoded``), ``units`` compact JSON. ``low`` and ``high``
-    bound the partition start, epoch ms UTC, half-open.
+    bound the partition start, epoch ms UTC, half-open. ``failed_only`` leaves those whose last
+    attempt failed, or of which a part is owed.
     """
 
     signatures: frozenset[str] = frozenset()
     units: frozenset[str] = frozenset()
     low: int | None = None
     high: int | None = None
+    failed_only: bool = False
 
     def takes(self, signature: str, low: int) -> bool:
         """Return whether a work unit is meant."""
@@ -108,7 +117,8 @@ def forget(entries: Iterable[UnitEntry], selection: Selection) -> Proposal:
         missing.discard(encoded(entry.signature))
         if selection.units:
             known_units.add(_unit_json(entry.signature))
-        if not selection.takes(entry.signature, entry.low):
+        is_meant = not selection.failed_only or entry.status == FAILED
+        if not (is_meant and selection.takes(entry.signature, entry.low)):
             keeps_records = keeps_records or entry.status != PENDING
         elif entry.status != PENDING:
             changes.append(RowChange(entry.signature, entry, pending(entry)))
@@ -156,7 +166,7 @@ def undo(
     """Take the last act back: its work units become as they were before it.
 
     Args:
-        last: The act.
+        last: The act, settled.
         now: All rows as they are.
         then: All rows as they were just before the act.
         watermark: The dataset's present watermark, epoch ms UTC.
@@ -182,6 +192,9 @@ def undo(
         watermark=restored,
         sets_watermark=restored != watermark,
         keeps_records=keeps_records or any(entry.status != PENDING for entry in others),
+        named=tuple(entry for entry in others if entry.signature in last.named),
+        closes=last.reopened,
+        reopens=last.closed,
     )
 
 

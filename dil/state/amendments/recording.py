@@ -1,8 +1,9 @@
 """Records an operator's act: one amendment of the work-unit index, appended, never rewritten.
 
 An act is a ResetState block, which names it, and data blocks behind it, whose deltas hold the rows
-that changed. A large act takes several data blocks, so that none grows beyond what a server
-accepts; all are written in one transaction.
+that changed; none where it only closes or reopens timelabels, by blocks of their own. A large act
+takes several data blocks, so that none grows beyond what a server accepts; all are written in one
+transaction.
 """
 
 from __future__ import annotations
@@ -10,10 +11,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from dil.model.books import LabelWindow
 from dil.model.dataset import Commit, OperatorAct, UnitEntry
-from dil.model.json import JsonObject
+from dil.model.json import JsonObject, JsonValue
 from dil.state.blocks.canonical import watermark_text
 from dil.state.blocks.events import ConfigEvent
+from dil.state.chain.bookkeeper import Bookkeeper
 from dil.state.chain.writer import ChainWriter
 from dil.state.databases import sql
 from dil.state.databases.database import Transaction
@@ -32,13 +35,14 @@ def record_act(tx: Transaction, job: str, commit: Commit, act: OperatorAct) -> i
     """
     if act.runs_before is not None:
         run_rows.drop_swept(tx, job, act.runs_before)
-    if not (act.changed or act.removed or commit.moves or commit.removes):
+    has_files = bool(commit.moves or commit.removes)
+    if not (act.changed or act.removed or has_files or commit.books):
         return None
     writer = ChainWriter(tx, job, commit.system_time, horizon=commit.horizon)
     writer.begin()
     if commit.schema not in ("", writer.schema):
         writer.set_schema(commit.schema)
-    chunks = _chunks(act)
+    chunks = _chunks(act) if act.changed or act.removed or has_files else []
     writer.draft(_reset(act, commit, len(chunks)))
     index = AmendedIndex(tx, job, run_rows.read_counters(tx, job).era)
     for number, chunk in enumerate(chunks, start=1):
@@ -54,6 +58,11 @@ def record_act(tx: Transaction, job: str, commit: Commit, act: OperatorAct) -> i
         state = summary.as_state(commit.source_name, list(changes.rows.values()), changes.removed)
         writer.draft(replace(event, new_source_state=state), replaced=changes.replaced)
         writer.write()
+    if commit.books is not None:
+        keeper = Bookkeeper(tx, job, commit, commit.books)
+        keeper.reopen(writer)
+        keeper.close(writer, writer.summary)
+        writer.write()
     # Crashed runs staged their work on what the act has just changed.
     tx.change(sql.SUPERSEDED_RUNS, job, commit.run_id)
     return writer.next_sequence - 1
@@ -68,7 +77,14 @@ def _reset(act: OperatorAct, commit: Commit, data_blocks: int) -> ConfigEvent:
         "actId": commit.run_id,
         "dataBlocks": data_blocks,
     }
+    if commit.books is not None and commit.books.forced:
+        closed, reopened = _shown(commit.books.closes), _shown(commit.books.reopens)
+        body = {**body, "timelabels": {"closed": closed, "reopened": reopened}}
     return ConfigEvent("ResetState", body)
+
+
+def _shown(windows: Sequence[LabelWindow]) -> list[JsonValue]:
+    return [{"timelabel": each.label, "windowEnd": each.high} for each in windows]
 
 
 def _chunks(act: OperatorAct) -> list[Sequence[UnitEntry | str]]:

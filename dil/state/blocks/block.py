@@ -7,13 +7,13 @@ Planning and appending need the head block and the nearest data event alone, nev
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from dil.model.json import JsonObject, JsonValue
-from dil.state.blocks.canonical import canonical, content_hash, system_time_text
+from dil.state.blocks.canonical import canonical_pieces, hash_of_pieces, system_time_text
 from dil.state.blocks.event_json import from_json, optional, required, to_json
 from dil.state.blocks.events import (
     SOURCE_KINDS,
@@ -37,15 +37,19 @@ class Block:
     event: Event
     version: int = FORMAT_VERSION
 
-    @cached_property
+    @property
     def content(self) -> bytes:
         """Return the canonical bytes that the hash is made of."""
-        return canonical(self.as_json())
+        return b"".join(self.pieces())
+
+    def pieces(self) -> Iterator[bytes]:
+        """Yield the content piece by piece: that of a large run is not in memory as a whole."""
+        return canonical_pieces(self.as_json())
 
     @cached_property
     def hash(self) -> str:
         """Return the block's own hash, which is not stored inside it."""
-        return content_hash(self.content)
+        return hash_of_pieces(self.pieces())
 
     def as_json(self) -> JsonObject:
         """Return the block without its hash."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
 from dil.model.json import JsonValue
@@ -18,6 +18,7 @@ SHA2_256 = "f1220"
 SHA3_256 = "f1620"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
+_ITEMS_OF_PIECE = 256
 _SECONDS = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d"
 _SYSTEM_TIME = re.compile(_SECONDS + r"\.\d{6}Z", re.ASCII)
 _WATERMARK = re.compile(_SECONDS + r"\.\d{3}Z", re.ASCII)
@@ -29,6 +30,34 @@ def canonical(value: JsonValue) -> bytes:
     Raises:
         TypeError: the value holds a float or a decimal, whose text form is not unique.
     """
+    return b"".join(canonical_pieces(value))
+
+
+def canonical_pieces(value: JsonValue) -> Iterator[bytes]:
+    """Yield the same bytes piece by piece, so that long lists may make their items on demand.
+
+    Lists are taken apart where only objects are around them.
+
+    Raises:
+        TypeError: as ``canonical`` does.
+    """
+    if isinstance(value, dict):
+        yield b"{"
+        for number, name in enumerate(sorted(value)):
+            yield b"," * (number > 0) + _content(name) + b":"
+            yield from canonical_pieces(value[name])
+        yield b"}"
+    elif isinstance(value, Sequence) and not isinstance(value, str):
+        yield b"["
+        for start in range(0, len(value), _ITEMS_OF_PIECE):
+            yield b"," * (start > 0)
+            yield _content(list(value[start : start + _ITEMS_OF_PIECE]))[1:-1]
+        yield b"]"
+    else:
+        yield _content(value)
+
+
+def _content(value: JsonValue) -> bytes:
     _refuse_fractions(value)
     text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return text.encode()
@@ -36,7 +65,15 @@ def canonical(value: JsonValue) -> bytes:
 
 def content_hash(content: bytes) -> str:
     """Return the sha2-256 multihash of some bytes."""
-    return SHA2_256 + hashlib.sha256(content).hexdigest()
+    return hash_of_pieces((content,))
+
+
+def hash_of_pieces(pieces: Iterable[bytes]) -> str:
+    """Return the sha2-256 multihash of the bytes that the pieces are together."""
+    digest = hashlib.sha256()
+    for piece in pieces:
+        digest.update(piece)
+    return SHA2_256 + digest.hexdigest()
 
 
 def is_hash_of(multihash: str, content: bytes) -> bool:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from dil.model.json import JsonObject, JsonValue
+from dil.model.on_demand import OnDemand
 from dil.state.blocks.events import (
     DATA_KINDS,
     Checkpoint,
@@ -18,9 +19,9 @@ from dil.state.blocks.events import (
     DataEvent,
     Event,
     InputSlice,
-    Part,
     Seed,
     Slice,
+    SliceFile,
     SourceState,
 )
 
@@ -114,13 +115,14 @@ def _slice_json(new_data: Slice) -> JsonObject:
         "size": new_data.size,
     }
     if new_data.parts is not None:
-        fields["parts"] = [_part_json(part) for part in new_data.parts]
+        parts = new_data.parts
+        fields["parts"] = OnDemand(lambda place: _part_json(parts[place]), range(len(parts)))
     if new_data.removes:
         fields["removes"] = [_part_json(part) for part in new_data.removes]
     return fields
 
 
-def _part_json(part: Part) -> JsonObject:
+def _part_json(part: SliceFile) -> JsonObject:
     fields: dict[str, JsonValue] = {
         "path": part.path,
         "rows": part.rows,
@@ -172,8 +174,8 @@ def _read_slice(fields: Mapping[str, Any] | None) -> Slice | None:
     )
 
 
-def _read_part(fields: Mapping[str, Any]) -> Part:
-    return Part(
+def _read_part(fields: Mapping[str, Any]) -> SliceFile:
+    return SliceFile(
         path=required(fields, "path", str),
         rows=required(fields, "rows", int),
         start=optional(fields, "start", int),

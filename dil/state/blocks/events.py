@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from dil.model.json import JsonObject
 
 DATA_KINDS = frozenset({"AddData", "ExecuteQuery"})
+CLOSE_BOOKS, REOPEN_BOOKS = "CloseBooks", "ReopenBooks"
 CONFIG_KINDS = frozenset(
     {
         "SetPollingSource", "AddPushSource", "DisablePollingSource", "DisablePushSource",
         "SetTransform", "SetDataSchema", "SetVocab", "SetInfo", "SetLicense", "SetAttachments",
-        "ResetState", "ArchiveSegment", "CloseBooks", "ReopenBooks",
+        "ResetState", "ArchiveSegment", CLOSE_BOOKS, REOPEN_BOOKS,
     }
 )  # fmt: skip
 SOURCE_KINDS = frozenset({"SetPollingSource", "SetTransform"})
@@ -20,7 +22,7 @@ EXTENSION_PREFIX = "ext."
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class SliceFile:
     """One file of a slice. Offsets ``start`` to ``end`` are closed; without rows end = start - 1.
 
     Both offsets are None for a file that was published while no chain was kept.
@@ -48,8 +50,8 @@ class Slice:
     start: int | None
     end: int | None
     size: int
-    parts: tuple[Part, ...] | None = None
-    removes: tuple[Part, ...] = ()
+    parts: Sequence[SliceFile] | None = None
+    removes: tuple[SliceFile, ...] = ()
 
     @property
     def rows(self) -> int:

@@ -10,11 +10,11 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from json.encoder import encode_basestring
 from typing import Any
 
 from dil.model.json import JsonObject
+from dil.model.on_demand import OnDemand
 from dil.state.blocks.canonical import canonical
 from dil.state.blocks.events import SourceState
 
@@ -28,7 +28,7 @@ NO_ROWS = "0" * 64
 _MODULUS = 1 << 256
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class UnitRow:
     """One work unit as the index keeps it; times are epoch ms UTC.
 
@@ -56,7 +56,7 @@ class UnitRow:
             "cursor": self.cursor,
         }
 
-    @cached_property
+    @property
     def hash(self) -> str:
         """Return 64 hex digits."""
         return row_hash(self.as_json())
@@ -161,12 +161,17 @@ class UnitSummary:
         self, source_name: str, delta: Sequence[UnitRow], removed: Sequence[str] = ()
     ) -> SourceState:
         """Return the source state to be written; rows of ``removed`` leave the index."""
+        kept = len(delta)
+
+        def change(place: int) -> JsonObject:
+            return delta[place].as_json() if place < kept else removal(removed[place - kept])
+
         value: JsonObject = {
             "stateVersion": self.version,
             "maxHigh": self.max_high,
             "frontier": self.frontier,
             "counts": dict(self.counts),
             "digest": self.digest,
-            "delta": [*(row.as_json() for row in delta), *map(removal, removed)],
+            "delta": OnDemand(change, range(kept + len(removed))),
         }
         return SourceState(source_name, KIND, value)

@@ -1,8 +1,9 @@
 """Rules that a new block must keep, from the new block and the chain's tip alone.
 
-Codes V01 to V23 are those of metadata-chain.md section 4 and are API. V06 (stored hash) and V22
-against the whole index belong to ``verification``; rules V30 to V40 for derived datasets are in
-``input_validation``. Each check costs O(1) in the length of the chain.
+Codes V01 to V23 are those of metadata-chain.md section 4 and are API; V24 is about the books of
+timelabels. V06 (stored hash), V22 against the whole index and V24 against the books belong to
+``verification``; rules V30 to V40 for derived datasets are in ``input_validation``. Each check
+costs O(1) in the length of the chain.
 """
 
 from __future__ import annotations
@@ -14,13 +15,15 @@ from dil.errors import StateError
 from dil.state.blocks.block import Block, Tip, listed
 from dil.state.blocks.canonical import instant_of, is_system_time, is_watermark, watermark_text
 from dil.state.blocks.events import (
+    CLOSE_BOOKS,
     CONFIG_KINDS,
     EXTENSION_PREFIX,
+    REOPEN_BOOKS,
     ConfigEvent,
     DataEvent,
-    Part,
     Seed,
     Slice,
+    SliceFile,
     SourceState,
 )
 from dil.state.blocks.source_state import KIND, UnitSummary, rolled_digest
@@ -166,6 +169,9 @@ def _config_rules(event: ConfigEvent) -> Iterator[Violation]:
             yield Violation("V39", f"inputs {inputs} hold one without a name")
     elif event.kind == "SetDataSchema" and not isinstance(event.body.get("schema"), str):
         yield Violation("V14", "SetDataSchema names no schema")
+    elif event.kind in (CLOSE_BOOKS, REOPEN_BOOKS):
+        if not isinstance(event.body.get("timelabel"), str):
+            yield Violation("V24", f"{event.kind} names no timelabel")
     elif event.kind == "ResetState":
         fields = frozenset(map(str, listed(event, "fields")))
         if not fields or not fields <= RESETTABLE:
@@ -221,7 +227,7 @@ def _part_rules(new_data: Slice, first: int) -> Iterator[Violation]:
         expected += part.rows
 
 
-def _part_fits(part: Part, start: int) -> bool:
+def _part_fits(part: SliceFile, start: int) -> bool:
     return part.rows >= 0 and part.start == start and part.end == start + part.rows - 1
 
 

@@ -16,14 +16,24 @@ from dataclasses import dataclass, field
 from typing import IO
 
 from dil.errors import StateError
+from dil.model.books import BOOKS, Books, LabelWindow
 from dil.model.dataset import PublishedFile, UnitEntry
 from dil.model.json import JsonObject
 from dil.spi.state_store import StateStore
 from dil.state.blocks.block import Block, Tip, advance, read_block
+from dil.state.blocks.books import books_of
 from dil.state.blocks.canonical import SHA2_256, canonical, is_hash_of
-from dil.state.blocks.events import DataEvent, Part
+from dil.state.blocks.events import (
+    CLOSE_BOOKS,
+    REOPEN_BOOKS,
+    ConfigEvent,
+    DataEvent,
+    Event,
+    SliceFile,
+)
 from dil.state.blocks.source_state import KIND, UnitSummary, is_removal, row_hash
 from dil.state.blocks.validation import Violation, violations
+from dil.text.windows import label_start
 
 _SPOOL_BYTES = 16 * 1024 * 1024
 _MAX_PROBLEMS = 100
@@ -80,6 +90,29 @@ def verify_chain(
     return report
 
 
+def live_parts(store: StateStore) -> dict[str, SliceFile]:
+    """Return the files that the chain has and no later block removed, by URI.
+
+    Raises:
+        StateError: a block cannot be read.
+    """
+    live: dict[str, SliceFile] = {}
+    settled: set[str] = set()
+    for fields in store.blocks():
+        try:
+            event = read_block({name: fields[name] for name in fields if name != "hash"}).event
+        except (KeyError, TypeError, ValueError) as error:
+            raise StateError(
+                f"block {fields.get('sequenceNumber')} of the chain cannot be read: {error!r}",
+                "`dil state verify` lists what is wrong.",
+            ) from error
+        if isinstance(event, DataEvent) and event.new_data is not None:
+            parts = event.new_data.parts or ()
+            live.update({part.path: part for part in parts if part.path not in settled})
+            settled.update(part.path for part in (*parts, *event.new_data.removes))
+    return live
+
+
 @dataclass(frozen=True, slots=True)
 class _Files:
     """What the dataset's folder holds, see ``verify_chain``."""
@@ -96,6 +129,7 @@ def _read(store: StateStore, head: JsonObject | None, files: _Files) -> ChainRep
     check.head(head)
     if check.blocks:
         check.index(store.unit_entries())
+        check.kept_books(books_of(store.checkpoint(BOOKS)))
     check.problems += store.problems({path: part.start for path, part in check.live.items()})
     if files.listed is not None and store.pending_intent() is None:
         check.manifest(files.listed, store)
@@ -110,7 +144,8 @@ class _Check:
     tip: Tip | None = None
     problems: list[str] = field(default_factory=list)
     units: dict[bytes, tuple[str, bytes]] = field(default_factory=dict)
-    live: dict[str, Part] = field(default_factory=dict)
+    live: dict[str, SliceFile] = field(default_factory=dict)
+    books: Books = field(default_factory=Books)
 
     def block(self, fields: JsonObject) -> None:
         """Check one block as the next one."""
@@ -130,6 +165,7 @@ class _Check:
         except (KeyError, TypeError, ValueError) as error:
             self.problems.append(f"V21: the state in block {sequence} cannot be read: {error!r}")
             found = []
+        found += self._keep_books(block.event)
         self.problems += [f"{each} (block {sequence})" for each in found]
         self.tip = advance(self.tip, block, stored_hash)
 
@@ -157,8 +193,31 @@ class _Check:
                 f"V22: work units of the chain that are not in the index: {len(unseen)}"
             )
 
+    def kept_books(self, kept: Books) -> None:
+        """Check that the books that are kept are those of the blocks."""
+        stated = (list(kept.closed), dict(kept.reopened))
+        if stated != (list(self.books.closed), dict(self.books.reopened)):
+            self.problems.append("V24: the books of timelabels differ between index and chain")
+
+    def _keep_books(self, event: Event) -> Iterator[Violation]:
+        """Follow what closes and reopens labels: each at most once after the other."""
+        if not isinstance(event, ConfigEvent) or event.kind not in (CLOSE_BOOKS, REOPEN_BOOKS):
+            return
+        try:
+            label = str(event.body["timelabel"])
+            window = LabelWindow(label_start(label), int(str(event.body["windowEnd"])), label)
+        except (KeyError, ValueError) as error:
+            yield Violation("V24", f"{event.kind} cannot be read: {error!r}")
+            return
+        is_closing = event.kind == CLOSE_BOOKS
+        if self.books.is_closed(window) == is_closing:
+            state = "closed" if is_closing else "open"
+            yield Violation("V24", f"{event.kind} of timelabel {label}, which is {state} already")
+        change = self.books.with_closed if is_closing else self.books.with_reopened
+        self.books = change(window)
+
     def manifest(self, listed: Mapping[str, PublishedFile], store: StateStore) -> None:
-        """Check that the chain knows the files that the dataset's manifest lists.
+        """Check that the chain knows the files that the dataset's manifest lists, and their rows.
 
         Files of runs that kept no state are in no block, and the store knows those runs.
         """
@@ -169,6 +228,14 @@ class _Check:
                 f"the dataset's manifest lists {len(unknown)} live files of which the chain knows"
                 f" nothing, for example {min(unknown)}: the chain was truncated, or begun anew"
             )
+
+        for uri, file in listed.items():
+            part = self.live.get(uri)
+            if part is not None and part.rows != file.rows:
+                self.problems.append(
+                    f"the dataset's manifest lists {uri} with {file.rows} rows, and the chain has"
+                    f" {part.rows}"
+                )
 
     def files(
         self, size_of: Callable[[str], int | None], hash_of: Callable[[str], str] | None

@@ -11,7 +11,7 @@ from dil.state.blocks.block import Block, Tip, listed, parse_block
 from dil.state.blocks.canonical import is_hash_of
 from dil.state.blocks.events import SOURCE_KINDS, ConfigEvent, DataEvent
 from dil.state.databases import sql
-from dil.state.databases.database import Row, Transaction
+from dil.state.databases.database import LongValue, Row, Transaction
 
 _SCHEMA_KINDS = frozenset({"SetDataSchema"})
 
@@ -139,10 +139,10 @@ def append(
     """
     for block in blocks:
         has_data = isinstance(block.event, DataEvent) and block.event.new_data is not None
-        tx.change(
+        tx.add(
             sql.ADD_BLOCK,
             job, block.sequence, block.hash, block.previous_hash, block.event.kind,
-            block.system_time, int(has_data), block.content,
+            block.system_time, int(has_data), long=LongValue(block.pieces),
         )  # fmt: skip
     place = (
         after.hash, after.head.sequence, after.data_sequence, after.source_sequence,

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from array import array
+from collections.abc import Iterable, Sequence
+from itertools import accumulate
 
 from dil.model.dataset import Commit, PublishedFile
-from dil.state.blocks.canonical import SHA2_256, content_hash, key_hash
-from dil.state.blocks.events import Part, Slice
+from dil.model.on_demand import OnDemand
+from dil.state.blocks.canonical import SHA2_256, hash_of_pieces, key_hash
+from dil.state.blocks.events import DataEvent, Slice, SliceFile
+from dil.state.chain.chain_rows import read_stored
 from dil.state.databases import sql
 from dil.state.databases.database import Transaction
 
@@ -19,13 +23,15 @@ def slice_of(tx: Transaction, job: str, commit: Commit, prev_offset: int | None)
     if not commit.moves and not commit.removes:
         return None
     start = 0 if prev_offset is None else prev_offset + 1
-    parts = tuple(_parts((move.target for move in commit.moves), start))
-    rows = sum(part.rows for part in parts)
+    moves = commit.moves
+    *starts, end = accumulate((move.target.rows for move in moves), initial=start)
+    offsets, rows = array("q", starts), end - start
+    parts = OnDemand(lambda place: _part(moves[place].target, offsets[place]), range(len(moves)))
     return Slice(
         logical_hash=None,
         physical_hash=_joint_hash(parts),
         start=start if rows else None,
-        end=start + rows - 1 if rows else None,
+        end=end - 1 if rows else None,
         size=sum(part.size for part in parts),
         parts=parts,
         removes=tuple(_removed(tx, job, file) for file in commit.removes),
@@ -63,27 +69,37 @@ def forget_offsets(tx: Transaction, job: str, uris: Iterable[str]) -> None:
         tx.change(sql.REMOVE_FILE, job, key_hash(uri))
 
 
-def _parts(files: Iterator[PublishedFile], start: int) -> Iterator[Part]:
-    offset = start
-    for file in files:
-        yield _part(file, offset)
-        offset += file.rows
+def last_offset_at(tx: Transaction, job: str, sequence: int) -> int:
+    """Return the last offset that the blocks up to one have taken, -1 where none has.
+
+    Raises:
+        StateError: the newest data block of these is damaged.
+    """
+    row = tx.row(sql.DATA_BLOCK_UP_TO, job, sequence)
+    if row is None:
+        return -1
+    event = read_stored(job, *row).event
+    last = event.last_offset if isinstance(event, DataEvent) else None
+    return -1 if last is None else last
 
 
-def _part(file: PublishedFile, start: int | None) -> Part:
+def _part(file: PublishedFile, start: int | None) -> SliceFile:
     end = None if start is None else start + file.rows - 1
-    return Part(file.uri, file.rows, start, end, SHA2_256 + file.sha256, file.bytes, file.timelabel)
+    return SliceFile(
+        file.uri, file.rows, start, end, SHA2_256 + file.sha256, file.bytes, file.timelabel
+    )
 
 
-def _removed(tx: Transaction, job: str, file: PublishedFile) -> Part:
+def _removed(tx: Transaction, job: str, file: PublishedFile) -> SliceFile:
     row = tx.row(sql.FILE_OFFSET, job, key_hash(file.uri))
     return _part(file, None if row is None else row[0])
 
 
-def _joint_hash(parts: Sequence[Part]) -> str | None:
+def _joint_hash(parts: Sequence[SliceFile]) -> str | None:
     """Return the only part's hash, else the hash of the parts' hashes, one a line."""
     if not parts:
         return None
     if len(parts) == 1:
         return parts[0].physical_hash
-    return content_hash("\n".join(part.physical_hash for part in parts).encode())
+    lines = (f"{chr(10) * (place > 0)}{part.physical_hash}" for place, part in enumerate(parts))
+    return hash_of_pieces(line.encode() for line in lines)

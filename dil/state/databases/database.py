@@ -3,13 +3,36 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 SqlValue: TypeAlias = int | str | bytes | None
 # The SQL edge: what a column holds is known by the statement, not by the type checker.
 Row: TypeAlias = tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LongValue:
+    """Bytes, or a text in UTF-8, that are made piece by piece; ``pieces`` may be called again.
+
+    What a run of 100,000 work units keeps is a hundred megabytes, and a driver copies a value
+    several times.
+    """
+
+    pieces: Callable[[], Iterable[bytes]]
+    is_text: bool = False
+
+    @property
+    def size(self) -> int:
+        """Return the number of bytes."""
+        return sum(map(len, self.pieces()))
+
+    def whole(self) -> str | bytes:
+        """Return the value in one piece."""
+        content = b"".join(self.pieces())
+        return content.decode() if self.is_text else content
 
 
 class Transaction(ABC):
@@ -18,6 +41,10 @@ class Transaction(ABC):
     @abstractmethod
     def change(self, statement: str, *values: SqlValue) -> int:
         """Run an INSERT, UPDATE or DELETE and return how many rows it matched."""
+
+    def add(self, statement: str, *values: SqlValue, long: LongValue) -> None:
+        """Run an INSERT of one row, whose last value is long."""
+        self.change(statement, *values, long.whole())
 
     @abstractmethod
     def rows(self, statement: str, *values: SqlValue) -> list[Row]:

@@ -41,6 +41,10 @@ BLOCKS_OF_KIND = (
 BLOCKS_SINCE = (
     "SELECT block_hash, payload FROM mc_block WHERE dataset_id = ? AND seq > ? ORDER BY seq"
 )
+DATA_BLOCK_UP_TO = (
+    "SELECT seq, block_hash, payload FROM mc_block WHERE dataset_id = ? AND event_kind = 'AddData'"
+    " AND seq <= ? ORDER BY seq DESC LIMIT 1"
+)
 RESETS = (
     "SELECT payload FROM mc_block WHERE dataset_id = ? AND event_kind = 'ResetState' AND seq > ?"
 )
@@ -74,6 +78,14 @@ ANY_UNIT = (
     " LIMIT 1"
 )
 LOWEST_OPEN = "SELECT low FROM work_unit WHERE dataset_id = ? AND status = ? ORDER BY low LIMIT 1"
+LAST_WITH_STATUS = (
+    "SELECT expected_high FROM work_unit WHERE dataset_id = ? AND status = ? AND low < ?"
+    " ORDER BY low DESC LIMIT 1"
+)
+LOWEST_OPEN_OUTSIDE = (
+    "SELECT low FROM work_unit WHERE dataset_id = ? AND status = ? AND low >= ?"
+    " AND expected_high > ? ORDER BY low LIMIT 1"
+)
 LOWEST = "SELECT low FROM work_unit WHERE dataset_id = ? ORDER BY low LIMIT 1"
 RECORDS = (
     "SELECT signature, low, high, status, attempts, expected_high FROM work_unit"
@@ -90,6 +102,11 @@ UNIT_STATES = (
 UNIT_ENTRIES = (
     "SELECT signature, low, expected_high, high, status, attempts FROM work_unit"
     " WHERE dataset_id = ? ORDER BY low, signature"
+)
+# By unit; rows that an operator made pending are as if they had never been.
+UNIT_RECORDS = (
+    "SELECT low, expected_high, high, status, unit_key, signature FROM work_unit"
+    " WHERE dataset_id = ? AND status <> 'PENDING' ORDER BY unit_key, low"
 )
 UNIT_CHECKS = (
     "SELECT unit_sha, unit_key, row_hash, era, signature, low, expected_high, high, status,"
@@ -125,7 +142,7 @@ CHANGE_COVERAGE = (
     " max_high = ?, lowest = ?, open_count = ? WHERE dataset_id = ? AND unit_key = ?"
 )
 
-# Live files: which files are live is told by the dataset's manifest. This table only remembers at
+# Live files: the dataset's manifest says which files are live. This table only remembers at
 # which offset each one begins, which newData.removes of a later block has to repeat.
 
 FILE_OFFSETS = "SELECT uri, first_offset FROM live_file WHERE dataset_id = ?"
@@ -219,6 +236,11 @@ ADD_COMMITTED = "INSERT INTO committed_run (dataset_id, run_id, seq) VALUES (?, 
 # Details of a run and checkpoints of a job, as JSON documents by their kind (format 2)
 
 RUN_DETAIL = "SELECT payload FROM run_detail WHERE dataset_id = ? AND run_id = ? AND kind = ?"
+RUN_DETAILS = (
+    "SELECT run_detail.run_id, payload FROM run_detail JOIN run ON run.dataset_id ="
+    " run_detail.dataset_id AND run.run_id = run_detail.run_id WHERE run_detail.dataset_id = ?"
+    " AND kind = ? ORDER BY started DESC, run_detail.run_id DESC"
+)
 ADD_RUN_DETAIL = "INSERT INTO run_detail (payload, dataset_id, run_id, kind) VALUES (?, ?, ?, ?)"
 CHANGE_RUN_DETAIL = (
     "UPDATE run_detail SET payload = ? WHERE dataset_id = ? AND run_id = ? AND kind = ?"

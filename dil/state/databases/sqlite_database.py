@@ -7,6 +7,7 @@ process cannot make a heartbeat late. Every commit is on disk when it returns.
 from __future__ import annotations
 
 import os
+import re
 import sqlite3
 import time
 from collections.abc import Iterator
@@ -16,10 +17,20 @@ from threading import RLock
 
 from dil.errors import CommitConflictError, StateError
 from dil.state.databases import sql, tables
-from dil.state.databases.database import Allow, Database, Row, Snapshot, SqlValue, Transaction
+from dil.state.databases.database import (
+    Allow,
+    Database,
+    LongValue,
+    Row,
+    Snapshot,
+    SqlValue,
+    Transaction,
+)
 from dil.state.databases.mounts import network_mount_of
 
 BUSY_S = 5.0
+LARGE_BYTES = 1024 * 1024
+_INSERTED = re.compile(r"INSERT INTO (\w+) .*?(\w+)\) VALUES")
 _WAL_ATTEMPTS = 50
 _WITHOUT_HISTORY = (
     "Without one, move the file away: the next run begins without history and reads everything "
@@ -39,6 +50,24 @@ class SqliteTransaction(Snapshot):
         """Run an INSERT, UPDATE or DELETE and return how many rows it matched."""
         with translated(self._path):
             return self._connection.execute(statement, values).rowcount
+
+    def add(self, statement: str, *values: SqlValue, long: LongValue) -> None:
+        """Run an INSERT of one row, whose last value is long.
+
+        SQLite would copy the value twice, and Python's module keep it until the statement is used
+        again. So a large one is written into the row; a text is a BLOB of UTF-8 then.
+        """
+        size = long.size
+        if size < LARGE_BYTES:
+            self.change(statement, *values, long.whole())
+            return
+        ((table, column),) = _INSERTED.findall(statement)
+        before, _, after = statement.rpartition("?")
+        with translated(self._path):
+            done = self._connection.execute(f"{before}zeroblob(?){after}", (*values, size))
+            with self._connection.blobopen(table, column, done.lastrowid or 0) as blob:
+                for piece in long.pieces():
+                    blob.write(piece)
 
     def rows(self, statement: str, *values: SqlValue) -> list[Row]:
         """Return all rows of a SELECT."""

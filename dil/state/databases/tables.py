@@ -163,11 +163,12 @@ def names(dialect: Dialect, *, number: int = FORMAT) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class JobTable:
-    """A table with rows of jobs, as every store of a format has it."""
+    """A table with rows of jobs, as every store of a format has it; ``blobs`` hold no text."""
 
     name: str
     columns: tuple[str, ...]
     key: tuple[str, ...]
+    blobs: frozenset[str]
 
 
 def job_tables(*, number: int = FORMAT) -> tuple[JobTable, ...]:
@@ -179,8 +180,10 @@ def job_tables(*, number: int = FORMAT) -> tuple[JobTable, ...]:
             " ".join(text.split()),
         )
         if match is not None and match[1] != "lease":
-            columns = tuple(column.split()[0] for column in match[2].split(", "))
-            found.append(JobTable(match[1], columns, tuple(match[3].split(", "))))
+            words = {name: kind for name, kind, *_ in map(str.split, match[2].split(", "))}
+            blobs = frozenset(name for name, kind in words.items() if kind == SQLITE.blob)
+            key = tuple(match[3].split(", "))
+            found.append(JobTable(match[1], tuple(words), key, blobs))
     return tuple(found)
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from dil.errors import StateError
 from dil.state.blocks.event_json import EXECUTE_TRANSFORM
-from dil.state.blocks.events import DataEvent, InputSlice, Part
+from dil.state.blocks.events import DataEvent, InputSlice, SliceFile
 from dil.state.blocks.input_validation import InputChain, require_known_interval
 from dil.state.chain.chain_rows import damaged, data_event_at, read_stored
 from dil.state.databases import sql
@@ -101,8 +101,8 @@ class SliceFiles:
     added and taken away inside it is in neither.
     """
 
-    added: tuple[Part, ...] = ()
-    removed: tuple[Part, ...] = ()
+    added: tuple[SliceFile, ...] = ()
+    removed: tuple[SliceFile, ...] = ()
 
 
 def open_input(tx: Transaction, dataset_id: str) -> StoredInput | None:
@@ -143,8 +143,8 @@ def slice_files(tx: Transaction, item: InputSlice) -> SliceFiles:
     last = chain.sequence_of(item.new_block_hash)
     if last is None:
         raise damaged(f"V34: input {item.dataset_id} has no block {item.new_block_hash}")
-    added: dict[str, Part] = {}
-    removed: list[Part] = []
+    added: dict[str, SliceFile] = {}
+    removed: list[SliceFile] = []
     for row in tx.rows(BLOCKS_WITH_DATA, item.dataset_id, first, last):
         event = read_stored(item.dataset_id, *row).event
         if isinstance(event, DataEvent) and event.new_data is not None:
@@ -154,7 +154,7 @@ def slice_files(tx: Transaction, item: InputSlice) -> SliceFiles:
     return SliceFiles(tuple(added.values()), tuple(removed))
 
 
-def _parts(dataset_id: str, event: DataEvent) -> Sequence[Part]:
+def _parts(dataset_id: str, event: DataEvent) -> Sequence[SliceFile]:
     new_data = event.new_data
     if new_data is None:
         return ()

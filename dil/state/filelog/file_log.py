@@ -161,7 +161,8 @@ class FileLogDatabase(Database):
         from dil.state.filelog.rechecking import log_problems
 
         with self._lock:
-            yield from log_problems(self._folder, self._caught_up(), self._job)
+            replica = self._caught_up()  # which says in what generation the log is
+            yield from log_problems(self._folder, replica, self._job)
 
     def close(self) -> None:
         """Release the tables; iterators and snapshots have their own."""

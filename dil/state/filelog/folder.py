@@ -162,15 +162,16 @@ class JobFolder:
         Args:
             now: Epoch ms; files that are being written are told from torn ones by their age.
         """
-        kept = sorted({each.number for each in self.snapshots()}, reverse=True)[:_KEPT_SNAPSHOTS]
-        floor = kept[-1] if len(kept) == _KEPT_SNAPSHOTS else 0
+        snapshots = self.snapshots()
+        floor = superfluous_until(snapshots)
         with _translated(self.path):
-            for number in sorted(self._entries()):
-                if number <= floor:
-                    self._files.delete_file(self.entry_path(number))
-            for snapshot in self.snapshots():
+            # Before the entries behind them, so that a crash leaves no snapshot without those.
+            for snapshot in snapshots:
                 if snapshot.number < floor:
                     self._files.delete_file(self.snapshot_path(snapshot))
+            for number in self.entries():
+                if number <= floor:
+                    self._files.delete_file(self.entry_path(number))
             for folder in (self._journal, self._snapshots):
                 self._sweep_torn(folder, now)
 
@@ -267,6 +268,16 @@ class JobFolder:
             is_torn = name.startswith(".") and name.endswith(".tmp")
             if is_torn and each.modified < now - _TORN_MS:
                 self._files.delete_file(each.path)
+
+
+def superfluous_until(snapshots: Iterable[SnapshotFile]) -> int:
+    """Return the number of the last entry that two snapshots make superfluous, 0 for none.
+
+    Entries up to it, and snapshots of earlier ones, may be gone or be there: sweeping deletes
+    them one by one, and a writer that slept may have created such an entry again.
+    """
+    kept = sorted({each.number for each in snapshots}, reverse=True)[:_KEPT_SNAPSHOTS]
+    return kept[-1] if len(kept) == _KEPT_SNAPSHOTS else 0
 
 
 def folder_name(job: str) -> str:

@@ -7,18 +7,22 @@ changed or taken away since.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from dil.errors import StateError
 from dil.state.databases import sql, tables
 from dil.state.filelog.entry import decode, entry_hash
-from dil.state.filelog.folder import JobFolder, SnapshotFile
+from dil.state.filelog.folder import JobFolder, SnapshotFile, superfluous_until
 from dil.state.filelog.replica import Replica
+
+_MAX_READINGS = 3
 
 
 def log_problems(folder: JobFolder, replica: Replica, job: str) -> Iterator[str]:
     """Yield what does not fit in a log.
+
+    A run that sweeps meanwhile takes away what is being compared: then it is compared again.
 
     Args:
         folder: The generation that the log is in.
@@ -28,19 +32,13 @@ def log_problems(folder: JobFolder, replica: Replica, job: str) -> Iterator[str]
     Raises:
         StateError: the folder cannot be read.
     """
-    snapshots = sorted(folder.snapshots())
-    # A writer that slept may have created an entry again that two snapshots made superfluous.
-    floor = snapshots[0].number if len(snapshots) > 1 else 0
-    for number in folder.entries():
-        if number <= floor:
-            continue
-        content, known = folder.entry(number), replica.hash_of(number)
-        if content is not None and known is not None and entry_hash(content) != known:
-            yield f"{folder.entry_path(number)} is not the entry that the snapshot was made of"
-    for older, newer in pairwise(snapshots):
-        problem = _difference(folder, older, newer, job)
-        if problem:
-            yield problem
+    problems: list[str] = []
+    for _ in range(_MAX_READINGS):
+        listed = folder.snapshots()
+        problems = list(_file_problems(folder, listed, replica, job))
+        if not problems or folder.snapshots() == listed:
+            break
+    yield from problems
     row = replica.begin().row(sql.LAST_BLOCK, job)
     replica.roll_back()
     last = -1 if row is None or row[0] is None else int(row[0])
@@ -49,6 +47,22 @@ def log_problems(folder: JobFolder, replica: Replica, job: str) -> Iterator[str]
             f"the chain's files go on to block {folder.last_block()} and the journal to block"
             f" {last}: entries were taken away, or an older copy was put in their place"
         )
+
+
+def _file_problems(
+    folder: JobFolder, listed: Sequence[SnapshotFile], replica: Replica, job: str
+) -> Iterator[str]:
+    floor = superfluous_until(listed)
+    for number in folder.entries():
+        if number <= floor:
+            continue
+        content, known = folder.entry(number), replica.hash_of(number)
+        if content is not None and known is not None and entry_hash(content) != known:
+            yield f"{folder.entry_path(number)} is not the entry that the snapshot was made of"
+    for older, newer in pairwise(sorted(each for each in listed if each.number >= floor)):
+        problem = _difference(folder, older, newer, job)
+        if problem:
+            yield problem
 
 
 def _difference(folder: JobFolder, older: SnapshotFile, newer: SnapshotFile, job: str) -> str:

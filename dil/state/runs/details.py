@@ -77,14 +77,17 @@ def drop_without_run(tx: Transaction, job: str) -> None:
         tx.change(sql.DROP_DETAILS_WITHOUT_RUN, job, job)
 
 
+def decoded(payload: str) -> JsonObject:
+    """Return the document of a payload, numbers exact."""
+    document: JsonObject = json.loads(payload, parse_float=read_number)
+    return document
+
+
 def _read(tx: Transaction, statement: str, *values: SqlValue) -> JsonObject | None:
     if not keeps_documents(tx):
         return None
     row = tx.row(statement, *values)
-    document: JsonObject | None = (
-        None if row is None else json.loads(row[0], parse_float=read_number)
-    )
-    return document
+    return None if row is None else decoded(row[0])
 
 
 def _require_format(tx: Transaction, job: str) -> None:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator, Mapping
 from dataclasses import fields
+from itertools import chain
+from typing import cast
 
 import msgspec
 
 from dil.errors import StateError
+from dil.model.books import BookKeeping
 from dil.model.dataset import (
     Commit,
     Intent,
@@ -16,10 +21,14 @@ from dil.model.dataset import (
     RunWork,
     WorkUnitOutcome,
 )
+from dil.model.json import JsonObject, compact, read_number
 
-# Since 2 an intent says what its destination is.
-_FORMATS = (1, 2)
-_LATER = ("act", "quarantine", "quarantine_removes", "skipped")
+# Since 2 an intent says what its destination is, since 3 which rows are whose in a file of several
+# work units, since 4 which checkpoints are set with the commit and what it does to the books of
+# timelabels: an older release would pass over them.
+_FORMATS = (1, 2, 3, 4)
+_ITEMS_OF_PIECE = 256
+_LATER = ("act", "quarantine", "quarantine_removes", "skipped", "checkpoints", "books")
 
 
 class _Envelope(msgspec.Struct):
@@ -44,19 +53,15 @@ class _StoredCommit(msgspec.Struct):
     quarantine: tuple[Move, ...] = ()
     quarantine_removes: tuple[str, ...] = ()
     skipped: tuple[WorkUnitOutcome, ...] = ()
-
-    @classmethod
-    def of(cls, commit: Commit) -> _StoredCommit:
-        run = commit.run
-        return cls(
-            **{name: getattr(commit, name) for name in _OF_COMMIT},
-            **{name: getattr(run, name) for name in _OF_RUN},
-        )
+    checkpoints: msgspec.Raw = msgspec.Raw(b"{}")
+    books: BookKeeping | None = None
 
     def commit(self) -> Commit:
         """Return the commit."""
         run = RunWork(**{name: getattr(self, name) for name in _OF_RUN})
-        return Commit(**{name: getattr(self, name) for name in _OF_COMMIT}, run=run)
+        found = {name: getattr(self, name) for name in _OF_COMMIT}
+        checkpoints = json.loads(bytes(self.checkpoints), parse_float=read_number)
+        return Commit(**{**found, "checkpoints": checkpoints}, run=run)
 
 
 _OF_RUN = tuple(field.name for field in fields(RunWork))
@@ -77,29 +82,50 @@ class _Document(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def encode_intent(intent: Intent) -> str:
-    """Return the intent as one line of JSON that names its format.
+    """Return the intent as one line of JSON that names its format."""
+    return b"".join(intent_pieces(intent)).decode()
+
+
+def intent_pieces(intent: Intent) -> Iterator[bytes]:
+    """Yield the same text piece by piece: that of a large run is not in memory as a whole.
 
     What came later is not mentioned where it says nothing, such as operators' acts in a run's
     intent, so that older versions can finish it.
     """
-    number = 2 if intent.destination else 1
-    stored = _StoredIntent(
-        _StoredCommit.of(intent.commit),
-        intent.token,
-        intent.dataset_dir,
-        intent.sequence,
-        intent.destination,
-    )
-    # Members stay what they are: as dicts, the thousands of a large run would take much memory.
-    commit = msgspec.structs.asdict(stored.commit)
-    commit = {name: value for name, value in commit.items() if value or name not in _LATER}
-    members = {**msgspec.structs.asdict(stored), "commit": commit}
-    if not intent.destination:
-        del members["destination"]
-    return msgspec.json.encode({"format": number, "intent": members}).decode()
+    commit, run = intent.commit, intent.commit.run
+    found = {
+        name: getattr(run if name in _OF_RUN else commit, name)
+        for name in _StoredCommit.__struct_fields__
+    }
+    files = chain((move.target for move in commit.moves), commit.removes)
+    number = 3 if any(file.is_shared for file in files) else 2 if intent.destination else 1
+    number = 4 if commit.checkpoints or commit.books else number
+    yield f'{{"format":{number},"intent":{{"commit":{{'.encode()
+    shown = [name for name, value in found.items() if value or name not in _LATER]
+    for place, name in enumerate(shown):
+        yield f'{"," * (place > 0)}"{name}":'.encode()
+        yield from _value_pieces(found[name])
+    yield b"}"
+    for name in _StoredIntent.__struct_fields__[1:]:
+        if name != "destination" or intent.destination:
+            yield f',"{name}":'.encode() + msgspec.json.encode(getattr(intent, name))
+    yield b"}}"
 
 
-def decode_intent(text: str) -> Intent:
+def _value_pieces(value: object) -> Iterator[bytes]:
+    if isinstance(value, Mapping):
+        yield compact(cast("JsonObject", value)).encode()
+        return
+    if not isinstance(value, tuple):
+        yield msgspec.json.encode(value)
+        return
+    yield b"["
+    for start in range(0, len(value), _ITEMS_OF_PIECE):
+        yield b"," * (start > 0) + msgspec.json.encode(value[start : start + _ITEMS_OF_PIECE])[1:-1]
+    yield b"]"
+
+
+def decode_intent(text: str | bytes) -> Intent:
     """Return the intent of a text that ``encode_intent`` made.
 
     Raises:
@@ -119,9 +145,11 @@ def decode_intent(text: str) -> Intent:
     except msgspec.MsgspecError as error:
         raise StateError(
             f"the recorded intent cannot be read: {error}",
-            "Restore the state store from a copy; delete no staged or published file before.",
+            "Restore the state store from a copy; delete no staged or published file before. Or"
+            " give the publish up: dil runs abandon JOB.conf shows what that does.",
         ) from error
     raise StateError(
         f"the recorded intent has format {found}, this dil reads formats up to {_FORMATS[-1]}",
-        "Finish the run with the dil version that began it.",
+        "Finish the run with the dil version that began it. Where that cannot be had, give the"
+        " publish up: dil runs abandon JOB.conf shows what that does.",
     )

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
+from functools import partial
 
 from dil.errors import CommitConflictError, StateError
 from dil.model.dataset import Intent, RunRecord
 from dil.state.databases import sql
-from dil.state.databases.database import Row, Transaction
+from dil.state.databases.database import LongValue, Row, Transaction
 from dil.state.runs import details
-from dil.state.runs.intent_codec import decode_intent, encode_intent
+from dil.state.runs.intent_codec import decode_intent, intent_pieces
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,12 +118,11 @@ def keep_intent(tx: Transaction, job: str, intent: Intent) -> None:
             f"run {run_id} of job {json.dumps(job)} is already committed",
             "Nothing was published again; run the job again to plan what is due.",
         )
-    text = encode_intent(intent)
-    pending = tx.row(sql.INTENT, job)
-    if pending is None:
-        tx.change(sql.ADD_INTENT, job, run_id, text)
-    elif pending[1] != text:
-        raise unfinished_intent(job, pending[0])
+    kept = tx.row(sql.INTENT, job)
+    if kept is None:
+        _add_intent(tx, job, intent)
+    elif decode_intent(kept[1]) != intent:
+        raise unfinished_intent(job, kept[0])
 
 
 def replace_intent(tx: Transaction, job: str, intent: Intent) -> None:
@@ -137,7 +137,12 @@ def replace_intent(tx: Transaction, job: str, intent: Intent) -> None:
             f"run {run_id} of job {json.dumps(job)} has no publish to finish",
             "Somebody finished it meanwhile: look with `dil runs list`.",
         )
-    tx.change(sql.ADD_INTENT, job, run_id, encode_intent(intent))
+    _add_intent(tx, job, intent)
+
+
+def _add_intent(tx: Transaction, job: str, intent: Intent) -> None:
+    text = LongValue(partial(intent_pieces, intent), is_text=True)
+    tx.add(sql.ADD_INTENT, job, intent.commit.run_id, long=text)
 
 
 def pending(tx: Transaction, job: str) -> Intent | None:

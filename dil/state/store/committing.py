@@ -11,16 +11,19 @@ from dataclasses import replace
 
 from dil.errors import StateError
 from dil.model.dataset import Commit
+from dil.model.event_tally import EVENT_TIME
 from dil.state.amendments.recording import record_act
 from dil.state.blocks.canonical import instant_of, watermark_text
 from dil.state.blocks.events import ConfigEvent
 from dil.state.blocks.source_state import UnitSummary
 from dil.state.chain import slices
+from dil.state.chain.bookkeeper import Bookkeeper
 from dil.state.chain.writer import ChainWriter
 from dil.state.databases import sql
 from dil.state.databases.database import Transaction
-from dil.state.runs import run_rows
+from dil.state.runs import details, run_rows
 from dil.state.work_units.unit_rows import UnitIndex
+from dil.text.zones import iso
 
 
 def check_commit(commit: Commit) -> None:
@@ -57,6 +60,8 @@ def record(tx: Transaction, job: str, commit: Commit) -> int | None:
         sequence = record_act(tx, job, commit, commit.act)
     else:
         sequence = _record_run(tx, job, commit)
+    for kind, members in commit.checkpoints.items():
+        details.change_checkpoint(tx, job, kind, members)
     tx.change(sql.ADD_COMMITTED, job, commit.run_id, sequence)
     return sequence
 
@@ -94,6 +99,9 @@ def _append_run(tx: Transaction, job: str, commit: Commit, index: UnitIndex) -> 
         writer.draft(ConfigEvent("SetPollingSource", body))
     if commit.moves and (writer.schema is None or commit.schema not in ("", writer.schema)):
         writer.set_schema(commit.schema)
+    keeper = None if commit.books is None else Bookkeeper(tx, job, commit, commit.books)
+    if keeper is not None:
+        keeper.reopen(writer)
     sequence = writer.next_sequence
     has_data = bool(commit.moves or commit.removes)
     changes = index.apply(commit.run.outcomes, sequence, has_data=has_data)
@@ -105,27 +113,40 @@ def _append_run(tx: Transaction, job: str, commit: Commit, index: UnitIndex) -> 
         new_watermark=_watermark(event.new_watermark, summary, commit),
         new_source_state=summary.as_state(commit.source_name, list(changes.rows.values())),
     )
-    if not writer.draft_if_changed(event, replaced=changes.replaced):
-        return None
-    writer.write()
-    return sequence
+    is_changed = writer.draft_if_changed(event, replaced=changes.replaced)
+    is_closed = keeper is not None and keeper.close(writer, summary)
+    if is_changed or is_closed:
+        writer.write()
+    return sequence if is_changed else None
 
 
 def _watermark(before: str | None, summary: UnitSummary, commit: Commit) -> str | None:
     """Return the time below which all is committed (8.8); it never moves back (C3).
 
-    Partitions may end in the future, but what a source will hold then is not committed, so the
+    Of a job with an event watermark not all is there below it, so that caps it, too. Partitions may
+    end in the future, but what a source will hold then is not committed, so the
     horizon caps it: V18 can never refuse a publish that is already visible.
     """
-    limits = [commit.horizon]
+    limits = [summary.frontier, commit.horizon, *_event_limit(commit)]
     if commit.run.left_low is not None:
         limits.append(commit.run.left_low)
-    if summary.frontier is None:
+    known = [limit for limit in limits if limit is not None]
+    if len(known) < len(limits):
         return before
-    reached = min(summary.frontier, *limits)
+    reached = min(known)
     if before is not None and instant_of(before) >= reached:
         return before
     return watermark_text(reached)
+
+
+def _event_limit(commit: Commit) -> tuple[int | None, ...]:
+    """Return the event watermark that holds the other one back; None for one that is not there."""
+    events = commit.checkpoints.get(EVENT_TIME)
+    if events is None or events.get("strategy") == "none":
+        return ()
+    watermark = events.get("watermark")
+    # Before the calendar there is none that can be written down.
+    return (watermark if isinstance(watermark, int) and iso(watermark) else None,)
 
 
 def _set_status(tx: Transaction, job: str, commit: Commit) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
+import math
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import groupby, islice
+from operator import itemgetter
 
 from dil.errors import CommitConflictError
 from dil.model.dataset import (
@@ -17,7 +19,7 @@ from dil.model.dataset import (
     RunRecord,
     UnitEntry,
 )
-from dil.model.history import History
+from dil.model.history import History, UnitStretches
 from dil.model.json import JsonObject
 from dil.spi.state_store import LAST_PUBLISH, StateStore, UnitState
 from dil.state.blocks.source_state import UnitRow
@@ -170,7 +172,13 @@ class SqlStateStore(StateStore):
         with self._database.read() as tx:
             return run_rows.pending(tx, self._job)
 
-    def commit(self, lease: Lease, commit: Commit) -> JsonObject | None:
+    def begun_publish(self) -> str | None:
+        """Return the id of the run whose intent is kept, whether or not it can be read."""
+        with self._database.read() as tx:
+            row = tx.row(sql.INTENT_OF, self._job)
+        return None if row is None else str(row[0])
+
+    def commit(self, lease: Lease, commit: Commit) -> int | None:
         """Record what a run published and learned, in one transaction; once, however often."""
         from dil.state.store import committing
 
@@ -182,11 +190,10 @@ class SqlStateStore(StateStore):
                     self._require_plan(tx, commit)
                 sequence = committing.record(tx, self._job, commit)
             after = planned_now(tx, self._job)
-            block = None if sequence is None else tx.row(sql.BLOCK, self._job, sequence)
         if not done:
             log.info("committed %s", committing.describe(self._job, commit))
             self._planned_on = self._planned_on and after
-        return None if block is None else chain_rows.shown(block)
+        return sequence
 
     def last_rows(self) -> int | None:
         """Return the rows published by the last run that published any."""
@@ -200,11 +207,25 @@ class SqlStateStore(StateStore):
         with self._database.read() as tx:
             return details.run_detail(tx, self._job, run_id, kind)
 
-    def keep_run_detail(self, lease: Lease, run_id: str, kind: str, document: JsonObject) -> None:
-        """Keep a document of a run under a kind, in place of an earlier one."""
+    def run_details(
+        self, kind: str, *, limit: int | None = None
+    ) -> Iterator[tuple[str, JsonObject]]:
+        """Yield run ids with their documents of a kind, newest run first; of one point in time."""
+        with self._database.read() as tx:
+            if not details.keeps_documents(tx):
+                return
+        rows = self._database.stream(sql.RUN_DETAILS, self._job, kind)
+        for run_id, payload in islice(rows, limit):
+            yield run_id, details.decoded(payload)
+
+    def keep_run_details(
+        self, lease: Lease, run_id: str, documents: Mapping[str, JsonObject]
+    ) -> None:
+        """Keep documents of a run by their kind, in place of earlier ones; all or none."""
         with self._database.write() as tx:
             leases.require_newest(tx, self._job, lease)
-            details.keep_run_detail(tx, self._job, run_id, kind, document)
+            for kind, document in documents.items():
+                details.keep_run_detail(tx, self._job, run_id, kind, document)
 
     def checkpoint(self, kind: str) -> JsonObject:
         """Return the members of the job's checkpoint of a kind; none when there is none."""
@@ -240,6 +261,16 @@ class SqlStateStore(StateStore):
         with self._database.read() as tx:
             return slices.own_of(tx, self._job, files)
 
+    def live_uris(self, *, until: int | None = None) -> Iterator[str]:
+        """Yield the URIs of the files that blocks added, up to a block, and none took away."""
+        last = math.inf
+        if until is not None:
+            with self._database.read() as tx:
+                last = slices.last_offset_at(tx, self._job, until)
+        for uri, first in self._database.stream(sql.FILE_OFFSETS, self._job):
+            if first <= last:
+                yield uri
+
     def unit_states(self) -> Iterator[UnitState]:
         """Yield the work-unit index, ordered by partition start, then signature."""
         for signature, low, high, status, attempts in self._database.stream(
@@ -261,6 +292,19 @@ class SqlStateStore(StateStore):
             sql.UNIT_ENTRIES, self._job
         ):
             yield UnitEntry(signature, low, expected_high, high, status, attempts)
+
+    def unit_stretches(self) -> Iterator[UnitStretches]:
+        """Yield which stretches of time were read of each unit, by the hash of its key."""
+        from dil.state.work_units.signatures import parts_of_signature
+        from dil.state.work_units.stretches import stretches_of
+
+        rows = self._database.stream(sql.UNIT_RECORDS, self._job)
+        for _, group in groupby(rows, itemgetter(4)):
+            records = list(group)
+            signature: str = records[0][5]
+            parts = parts_of_signature(signature)
+            key = signature if parts is None else parts.unit_key
+            yield stretches_of(key, records)
 
     def sequence_as_of(self, instant: int) -> int | None:
         """Return the sequence of the last block that was written until ``instant``."""

@@ -43,7 +43,10 @@ class AmendedIndex:
         self._units: set[str] = set()
 
     def apply(self, chunk: Sequence[UnitEntry | str], sequence: int) -> UnitChanges:
-        """Write rows as changed by the block ``sequence``; rows named by signature leave."""
+        """Write rows as changed by the block ``sequence``; rows named by signature leave.
+
+        A row that stays as it is names a work unit whose files the act changes.
+        """
         changes = UnitChanges()
         for each in chunk:
             if isinstance(each, str):
@@ -83,8 +86,6 @@ class AmendedIndex:
         )  # fmt: skip
         # A first import brings a million rows: it does not look for any of them.
         known = None if self._was_empty else read_row(self._tx, self._job, entry.signature)
-        if known is not None and known.row == row:
-            return
         changes.put(row, known)
         unit = known.unit_key if known else _unit_hash(entry.signature)
         self._units.add(unit)

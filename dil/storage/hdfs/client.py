@@ -10,8 +10,8 @@ import http
 import random
 import ssl
 import time
-from collections.abc import Callable, Container, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeVar
@@ -31,6 +31,8 @@ from dil.storage.hdfs.failures import (
     tls_reason,
     unreachable,
 )
+from dil.storage.hdfs.kerberos import asks_for_ticket, ticket_headers, uses_kerberos
+from dil.storage.hdfs.nameservices import HadoopSetupError
 from dil.storage.hdfs.place import Place, place_of
 from dil.storage.hdfs.session import new_session, tls_context, user_here
 
@@ -65,12 +67,14 @@ class FileState:
 class _Failure:
     """A request without success, which may have it a moment later if the failure passes.
 
-    ``is_here_only`` is whether another name node may answer.
+    ``is_here_only`` is whether another name node may answer, ``asks_for_ticket`` whether this one
+    may, who shows a ticket.
     """
 
     error: Exception
     passes: bool
     is_here_only: bool = False
+    asks_for_ticket: bool = False
 
 
 class WebHdfs:
@@ -87,15 +91,19 @@ class WebHdfs:
         kept = blocks or Blocks()
         asked = {"replication": kept.copies, "blocksize": kept.bytes}
         self._kept = {name: str(number) for name, number in asked.items() if number}
-        self.user = user_here()
+        with _as_write_errors():
+            self.user = user_here()
         self._session = new_session()
         # The name node that answered last, by what stands before the paths of its cluster.
         self._active: dict[str, str] = {}
+        # The clusters that asked for tickets, by the same.
+        self._secured: set[str] = set()
 
     @cached_property
     def tls(self) -> ssl.SSLContext:
         """Whom TLS trusts; where that cannot be read, nothing is asked over it."""
-        return tls_context()
+        with _as_write_errors():
+            return tls_context()
 
     def state(self, path: str) -> FileState | None:
         """Return the state of a file or folder, None without one."""
@@ -138,8 +146,12 @@ class WebHdfs:
         """Set permission bits."""
         self._asked("PUT", path, "SETPERMISSION", permission=f"{mode:o}").close()
 
+    def set_group(self, path: str, group: str) -> None:
+        """Give a file or folder to a group."""
+        self._asked("PUT", path, "SETOWNER", group=group).close()
+
     def rename(self, source: str, target: str, *, over: bool) -> None:
-        """Give a file another name, in the place of a file there only if told ``over``.
+        """Give a file another name, in the place of a file there only with ``over``.
 
         Without ``renameoptions`` a name node moves into a folder of that name, and says no more
         than false where it does nothing.
@@ -215,14 +227,13 @@ class WebHdfs:
     def _asked(self, method: str, path: str, operation: str, **query: str) -> requests.Response:
         """Return the name node's answer, which is no refusal."""
         place = place_of(path)
-        words = urlencode({"op": operation, "user.name": self.user, **query}, quote_via=quote)
 
         def attempt() -> requests.Response | _Failure:
             first = self._server(path)
             servers = (first, *(each for each in place.servers if each != first))
             failures = []
             for server in servers:
-                found = self._attempt(method, f"{server}{_quoted(place)}?{words}", path)
+                found = self._named(method, server, path, {"op": operation, **query})
                 if not isinstance(found, _Failure) or not found.is_here_only:
                     self._active[place.prefix] = server
                     return found
@@ -231,6 +242,33 @@ class WebHdfs:
 
         pauses = _PAUSES_S if len(place.servers) == 1 else _FAILOVER_PAUSES_S
         return _repeated(attempt, pauses)
+
+    def _named(
+        self, method: str, server: str, path: str, query: Mapping[str, str]
+    ) -> requests.Response | _Failure:
+        """Return the answer of one name node, asked by the user's name or with a Kerberos ticket.
+
+        A name node that asks for a ticket takes no user's name besides; data nodes take what it
+        writes into its redirects.
+        """
+        place = place_of(path)
+        address = f"{server}{_quoted(place)}?"
+        with _as_write_errors():
+            is_secured = place.prefix in self._secured or uses_kerberos()
+        if not is_secured:
+            words = urlencode({**query, "user.name": self.user}, quote_via=quote)
+            found = self._attempt(method, f"{address}{words}", path)
+            if not isinstance(found, _Failure) or not found.asks_for_ticket:
+                return found
+        self._secured.add(place.prefix)
+        try:
+            headers = ticket_headers(server)
+        except HadoopSetupError as error:
+            return _Failure(
+                WriteError(f"{path}: {error.message}", error.fix), passes=False, is_here_only=True
+            )
+        words = urlencode(query, quote_via=quote)
+        return self._attempt(method, f"{address}{words}", path, headers=headers)
 
     def _attempt(
         self,
@@ -257,13 +295,24 @@ class WebHdfs:
             return answer
         with answer:
             return _Failure(
-                refusal(answer, path, server), is_passing(answer), is_here_only=is_standby(answer)
+                refusal(answer, path, server),
+                is_passing(answer),
+                is_here_only=is_standby(answer),
+                asks_for_ticket=asks_for_ticket(answer),
             )
 
     def _server(self, path: str) -> str:
         """Return the name node to ask first: the one that answered last."""
         place = place_of(path)
         return self._active.get(place.prefix, place.servers[0])
+
+
+@contextmanager
+def _as_write_errors() -> Iterator[None]:
+    try:
+        yield
+    except HadoopSetupError as error:
+        raise WriteError(error.message, error.fix) from error
 
 
 def _of_all(failures: Sequence[_Failure]) -> _Failure:

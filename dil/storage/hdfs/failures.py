@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import requests
 
 from dil.errors import WriteError
-from dil.spi.messages import shortened
+from dil.model.messages import shortened
+from dil.storage.hdfs.kerberos import fix_of, ticket_refusal
 
 SERVER_FIX = (
     "Name the name node's web address (dfs.namenode.http-address, port 9870 in Hadoop 3):"
@@ -27,7 +28,8 @@ _RIGHTS_FIX = (
 LOG_FIX = "Look for it in the log of the name node, then run again: nothing was lost."
 TLS_FIX = "Where its authority is your own, REQUESTS_CA_BUNDLE names the authority's file (PEM)."
 _SECURE_FIX = (
-    "Kerberos is not spoken here. Publish to another file system, or to a gateway's mount (NFS)."
+    "Take a ticket of a principal that the cluster lets in (klist shows yours), and let"
+    " hadoop.security.authentication in core-site.xml under HADOOP_CONF_DIR be kerberos."
 )
 _FIXES = {
     "AccessControlException": _RIGHTS_FIX,
@@ -114,9 +116,7 @@ def refusal(answer: requests.Response, path: str, server: str) -> Exception:
     """
     found = remote_exception(answer)
     if found is None:
-        if answer.status_code == http.HTTPStatus.UNAUTHORIZED:
-            return WriteError(f"{path}: {server} asks who we are (HTTP status 401)", _SECURE_FIX)
-        return no_webhdfs(path, server, f"HTTP status {answer.status_code}")
+        return _wordless(answer, path, server)
     for kind, names in ((FileNotFoundError, _GONE), (TakenError, _TAKEN), (NotEmptyError, _FULL)):
         if found.kind in names:
             return kind(path)
@@ -126,6 +126,17 @@ def refusal(answer: requests.Response, path: str, server: str) -> Exception:
     if any(words in found.words for words in _NO_ROOM):
         return WriteError(what, _NO_ROOM_FIX)
     return WriteError(what, _FIXES.get(found.kind, LOG_FIX))
+
+
+def _wordless(answer: requests.Response, path: str, server: str) -> WriteError:
+    """Return our error for an answer that no name node gave, but what guards it."""
+    if (why := ticket_refusal(answer)) is not None:
+        return WriteError(f"{path}: {server} refused the Kerberos ticket ({why})", fix_of(why))
+    if answer.status_code == http.HTTPStatus.UNAUTHORIZED:
+        return WriteError(
+            f"{path}: {server} requires authentication (HTTP status 401)", _SECURE_FIX
+        )
+    return no_webhdfs(path, server, f"HTTP status {answer.status_code}")
 
 
 def no_webhdfs(path: str, server: str, why: str) -> WriteError:

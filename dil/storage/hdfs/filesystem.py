@@ -135,6 +135,10 @@ class HdfsFilesystem(Filesystem):
         for each in missing if mode is not None else ():
             self._client.set_mode(each, mode or 0)
 
+    def set_group(self, path: str, group: str) -> None:
+        """Give a file or folder to a group, which the user is in or the superuser gives."""
+        self._client.set_group(path, group)
+
     def delete_file(self, path: str) -> None:
         """Delete a file; a missing one is fine."""
         from dil.storage.hdfs.failures import NotEmptyError

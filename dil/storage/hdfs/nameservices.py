@@ -11,8 +11,6 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
-from dil.errors import WriteError
-
 CONF_DIR = "HADOOP_CONF_DIR"
 _EVERYWHERE = ("0.0.0.0", "")  # noqa: S104 - what a server listens on is no host to ask
 # By protocol: what names the web address of a name node, and its port where none is named.
@@ -22,16 +20,28 @@ _ADDRESSES = {
 }
 
 
+class HadoopSetupError(Exception):
+    """Something is missing on this machine to ask a cluster: ``message`` and ``fix`` say what.
+
+    It is no error of reading or of writing yet: who reads makes a SourceError of it, who writes a
+    WriteError.
+    """
+
+    def __init__(self, message: str, fix: str) -> None:
+        super().__init__(message, fix)
+        self.message = message
+        self.fix = fix
+
+
 def name_nodes(scheme: str, name: str) -> tuple[str, ...]:
     """Return the web addresses of a nameservice's name nodes; none for a name that is no such.
 
     ``hdfs:`` asks by the protocol that ``dfs.http.policy`` names.
 
     Raises:
-        WriteError: hdfs-site.xml cannot be read, or does not say where a name node is.
+        HadoopSetupError: hdfs-site.xml cannot be read, or does not say where a name node is.
     """
-    folder = os.environ.get(CONF_DIR)  # noqa: TID251 - as Hadoop's own clients do
-    site = _site(Path(folder)) if folder else {}
+    site = hadoop_site("hdfs-site.xml")
     services = {each.lower(): each for each in _words(site.get("dfs.nameservices", ""))}
     service = services.get(name.lower())
     if service is None:
@@ -52,7 +62,7 @@ def _address(site: Mapping[str, str], protocol: str, suffix: str) -> str:
     if host in _EVERYWHERE:
         host = site.get(f"dfs.namenode.rpc-address.{suffix}", "").rpartition(":")[0]
     if host in _EVERYWHERE:
-        raise WriteError(
+        raise HadoopSetupError(
             f"hdfs-site.xml does not say where the name node {suffix} is",
             f"Let {CONF_DIR} name the folder of the cluster's configuration, in which"
             f" {key}.{suffix} is host:port.",
@@ -64,19 +74,27 @@ def _words(text: str) -> list[str]:
     return [word.strip() for word in text.split(",") if word.strip()]
 
 
+def hadoop_site(name: str) -> Mapping[str, str]:
+    """Return the properties of a file under HADOOP_CONF_DIR, none without it.
+
+    Raises:
+        HadoopSetupError: it cannot be read.
+    """
+    folder = os.environ.get(CONF_DIR)  # noqa: TID251 - as Hadoop's own clients do
+    return _site(Path(folder) / name) if folder else {}
+
+
 @cache
-def _site(folder: Path) -> Mapping[str, str]:
-    """Return the properties of hdfs-site.xml, none without the file."""
+def _site(path: Path) -> Mapping[str, str]:
     # Imported here: most jobs name no cluster.
     from xml.etree import ElementTree as ET
 
-    path = folder / "hdfs-site.xml"
     try:
         root = ET.parse(path).getroot()  # noqa: S314 - the administrator's file
     except FileNotFoundError:
         return {}
     except (OSError, ET.ParseError) as error:
-        raise WriteError(
+        raise HadoopSetupError(
             f"{path} cannot be read: {error}", f"Correct it, or {CONF_DIR}, which names its folder."
         ) from error
     return {

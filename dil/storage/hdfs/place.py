@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from dil.errors import WriteError
-from dil.storage.hdfs.nameservices import name_nodes
+from dil.storage.hdfs.nameservices import HadoopSetupError, name_nodes
 
 # What a path has where it names no port. Source: hdfs-default.xml of Hadoop 3
 # (dfs.namenode.rpc-address, .http-address, .https-address).
@@ -62,17 +62,24 @@ def web_addresses(scheme: str, host: str, port: int | None = None) -> tuple[str,
     """Return the addresses of a cluster's name nodes; a name without a port may stand for several.
 
     Raises:
-        WriteError: Hadoop's configuration cannot be read.
+        HadoopSetupError: Hadoop's configuration cannot be read.
     """
     return (() if port else name_nodes(scheme, host)) or (web_address(scheme, host, port),)
 
 
 def found_place(path: str) -> Place | None:
-    """Return what a path means, None for one that is not of HDFS."""
+    """Return what a path means, None for one that is not of HDFS.
+
+    Raises:
+        WriteError: Hadoop's configuration cannot be read.
+    """
     match = _PATH.fullmatch(path)
     if match is None:
         return None
-    servers = web_addresses(match["scheme"], match["host"], int(match["port"] or 0))
+    try:
+        servers = web_addresses(match["scheme"], match["host"], int(match["port"] or 0))
+    except HadoopSetupError as error:
+        raise WriteError(error.message, error.fix) from error
     return Place(match["prefix"], servers, "/" + (match["path"] or "").strip("/"))
 
 

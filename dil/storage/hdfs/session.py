@@ -11,7 +11,7 @@ from pathlib import Path
 import requests
 from requests.utils import DEFAULT_CA_BUNDLE_PATH
 
-from dil.errors import WriteError
+from dil.storage.hdfs.nameservices import HadoopSetupError
 
 _BUNDLE = "REQUESTS_CA_BUNDLE"
 
@@ -33,13 +33,13 @@ def user_here() -> str:
     """Return whom name nodes take this process for, as Hadoop's own clients do without Kerberos.
 
     Raises:
-        WriteError: HADOOP_USER_NAME is not set, and the user of this process has no name.
+        HadoopSetupError: HADOOP_USER_NAME is not set, and the user of this process has no name.
     """
     try:
         environ = os.environ  # noqa: TID251 - as Hadoop's own clients do
         return environ.get("HADOOP_USER_NAME") or getpass.getuser()
     except (OSError, KeyError) as error:  # such as in a container of any number's user
-        raise WriteError(
+        raise HadoopSetupError(
             "the user of this process has no name, and HDFS asks for one",
             "Set HADOOP_USER_NAME, for executors as well.",
         ) from error
@@ -49,7 +49,7 @@ def tls_context() -> ssl.SSLContext:
     """Return whom TLS trusts, as the session does: a file of certificates, or a folder.
 
     Raises:
-        WriteError: REQUESTS_CA_BUNDLE names neither.
+        HadoopSetupError: REQUESTS_CA_BUNDLE names neither.
     """
     authorities = _authorities()
     try:
@@ -58,7 +58,7 @@ def tls_context() -> ssl.SSLContext:
         return ssl.create_default_context(cafile=authorities)
     except OSError as error:  # ssl.SSLError is one
         reason = error.strerror or type(error).__name__
-        raise WriteError(
+        raise HadoopSetupError(
             f"{_BUNDLE} names {authorities}, where no certificates can be read ({reason})",
             "Let it name a file of authorities (PEM), or a folder of them that openssl rehash"
             " prepared, here and for executors.",

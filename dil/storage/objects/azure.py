@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from dil.errors import WriteError
-from dil.storage.objects.azure_access import container_client, told
+from dil.storage.objects.azure_access import container_client, translated_errors
 from dil.storage.objects.bucket import Bucket, Entry, ObjectState, Piece, TakenError, Upload
 from dil.storage.objects.place import Place
 from dil.storage.objects.streams import PieceReader
@@ -53,7 +53,7 @@ class AzureContainer(Bucket):
         options: dict[str, Any] = {}
         if version:
             options = {"etag": version, "match_condition": MatchConditions.IfNotModified}
-        with self._told(key):
+        with self._translated_errors(key):
             try:
                 answer = self._client.download_blob(key, offset=start, length=size, **options)
                 data: bytes = answer.readall()
@@ -68,7 +68,7 @@ class AzureContainer(Bucket):
 
     def put(self, key: str, data: bytes) -> None:
         """Write a blob; what arrives is compared with its MD5."""
-        with self._told(key):
+        with self._translated_errors(key):
             self._blob(key).upload_blob(
                 data, length=len(data), overwrite=True, validate_content="md5"
             )
@@ -76,7 +76,7 @@ class AzureContainer(Bucket):
     def create(self, key: str, data: bytes) -> bool:
         """Write a blob by a conditional request, If-None-Match: *."""
         try:
-            with self._told(key):
+            with self._translated_errors(key):
                 self._blob(key).upload_blob(
                     data, length=len(data), overwrite=False, validate_content="md5"
                 )
@@ -93,7 +93,7 @@ class AzureContainer(Bucket):
         options: dict[str, Any] = {}
         if not over:
             options = {"match_condition": MatchConditions.IfMissing}
-        with self._told(source.key):
+        with self._translated_errors(source.key):
             answer = self._blob(target).start_copy_from_url(
                 self._blob(source.key).url,
                 metadata={_FROM: note},
@@ -110,7 +110,7 @@ class AzureContainer(Bucket):
     def delete(self, key: str) -> None:
         """Delete a blob."""
         try:
-            with self._told(key):
+            with self._translated_errors(key):
                 self._client.delete_blob(key, delete_snapshots="include")
         except FileNotFoundError:
             return
@@ -126,7 +126,7 @@ class AzureContainer(Bucket):
         """Yield the names of folders directly below."""
         from azure.storage.blob import BlobPrefix
 
-        with self._told(prefix):
+        with self._translated_errors(prefix):
             for each in self._client.walk_blobs(name_starts_with=prefix or None, delimiter="/"):
                 if isinstance(each, BlobPrefix):
                     yield str(each.name)[len(prefix) :].strip("/")
@@ -145,20 +145,20 @@ class AzureContainer(Bucket):
         yield from sorted(found, reverse=True)
         own = prefix.rstrip("/")
         if own and own not in found:
-            with self._told(own):
+            with self._translated_errors(own):
                 if _is_folder(self._properties(own)):
                     yield own
 
     def send_block(self, key: str, name: str, data: bytes) -> None:
         """Send a block, which nobody sees."""
-        with self._told(key):
+        with self._translated_errors(key):
             self._blob(key).stage_block(name, data, len(data), validate_content="md5")
 
     def commit_blocks(self, key: str, names: list[str]) -> None:
         """Make a blob of blocks."""
         from azure.storage.blob import BlobBlock
 
-        with self._told(key):
+        with self._translated_errors(key):
             self._blob(key).commit_block_list([BlobBlock(block_id=name) for name in names])
 
     def _found(self, key: str) -> BlobProperties | None:
@@ -177,7 +177,7 @@ class AzureContainer(Bucket):
         from azure.core import MatchConditions
         from azure.core.exceptions import ResourceModifiedError, ResourceNotFoundError
 
-        with self._told(key), suppress(ResourceModifiedError, ResourceNotFoundError):
+        with self._translated_errors(key), suppress(ResourceModifiedError, ResourceNotFoundError):
             self._client.delete_blob(
                 key, delete_snapshots="include", etag=version,
                 match_condition=MatchConditions.IfNotModified,
@@ -198,7 +198,7 @@ class AzureContainer(Bucket):
         """
         end, pause_s = time.monotonic() + _COPY_LIMIT_S, _FIRST_PAUSE_S
         while True:
-            with self._told(key):
+            with self._translated_errors(key):
                 found = self._properties(key)
             if found is None or found.copy.status != "pending":
                 return found
@@ -224,7 +224,7 @@ class AzureContainer(Bucket):
         return found
 
     def _listed(self, prefix: str, page_size: int | None = None) -> Iterator[BlobProperties]:
-        with self._told(prefix):
+        with self._translated_errors(prefix):
             yield from self._client.list_blobs(
                 name_starts_with=prefix or None, include=["metadata"], results_per_page=page_size
             )
@@ -232,8 +232,8 @@ class AzureContainer(Bucket):
     def _blob(self, key: str) -> Any:  # noqa: ANN401 - the library's types hide what it takes
         return self._client.get_blob_client(key)
 
-    def _told(self, key: str) -> Any:  # noqa: ANN401
-        return told(self._place.path(key), self._at)
+    def _translated_errors(self, key: str) -> Any:  # noqa: ANN401
+        return translated_errors(self._place.path(key), self._at)
 
 
 class _BlockUpload(Upload):

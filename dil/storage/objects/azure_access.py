@@ -87,7 +87,7 @@ def container_client(place: Place) -> ContainerClient:
 
 
 @contextmanager
-def told(path: str, at: str) -> Iterator[None]:
+def translated_errors(path: str, at: str) -> Iterator[None]:
     """Translate what the client library raises.
 
     Nothing is chained: the library's errors hold addresses, and these may hold a signature.

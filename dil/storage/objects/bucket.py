@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from dil.spi.messages import shortened
+from dil.model.messages import shortened
 from dil.storage.objects.place import Address, Place
 from dil.storage.side_by_side import call_each
 
@@ -159,7 +159,7 @@ class Bucket(ABC):
                 self.delete(marker)
 
     def options(self) -> Mapping[str, str]:
-        """Return what other libraries are told to reach the bucket; secret, and soon outdated.
+        """Return what other libraries need to reach the bucket; secret, and soon outdated.
 
         Raises:
             WriteError: the bucket cannot be reached.

@@ -100,6 +100,9 @@ class ObjectFilesystem(Filesystem):
         """Return the path as it is: there are no links."""
         return path
 
+    def set_group(self, path: str, group: str) -> None:
+        """Do nothing: objects belong to no group."""
+
     def make_folder(self, path: str, *, mode: int | None = None) -> None:
         """Do nothing: folders come with their first object."""
 
@@ -149,7 +152,7 @@ class ObjectFilesystem(Filesystem):
         self._address.place(path)
 
     def options_of(self, path: str) -> Mapping[str, str]:
-        """Return what other libraries are told to reach the objects."""
+        """Return what other libraries need to reach the objects."""
         return self._bucket(self._address.place(path)).options()
 
     def _bucket(self, place: Place) -> Bucket:

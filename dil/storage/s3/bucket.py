@@ -15,7 +15,7 @@ from dil.storage.objects.bucket import Bucket, Entry, ObjectState, TakenError, U
 from dil.storage.objects.place import Place
 from dil.storage.s3.client import connect, is_of_aws
 from dil.storage.s3.copying import COPY_BYTES, copy, names, noted
-from dil.storage.s3.failures import RacingError, UnknownConditionError, told
+from dil.storage.s3.failures import RacingError, UnknownConditionError, translated_errors
 from dil.storage.s3.options import object_store_options
 from dil.storage.s3.reading import ObjectReader
 
@@ -41,7 +41,7 @@ class S3Bucket(Bucket):
     def state(self, key: str) -> ObjectState | None:
         """Return an object's state, None without one."""
         try:
-            with self._told(key):
+            with self._translated_errors(key):
                 answer = self._client.head_object(**self._names(key))
         except FileNotFoundError:
             return None
@@ -70,7 +70,7 @@ class S3Bucket(Bucket):
 
     def delete(self, key: str) -> None:
         """Delete an object."""
-        with self._told(key):
+        with self._translated_errors(key):
             self._client.delete_object(**self._names(key))
 
     def delete_below(self, prefix: str) -> None:
@@ -79,7 +79,7 @@ class S3Bucket(Bucket):
         keys = [{"Key": each["Key"]} for each in self._listed(prefix)]
         for start in range(0, len(keys), _PER_DELETE):
             some = {"Objects": keys[start : start + _PER_DELETE], "Quiet": True}
-            with self._told(prefix):
+            with self._translated_errors(prefix):
                 answer = self._client.delete_objects(Bucket=self._place.bucket, Delete=some)
             for refused in answer.get("Errors", ()):
                 raise WriteError(
@@ -111,7 +111,7 @@ class S3Bucket(Bucket):
 
     def upload(self, key: str) -> Upload:
         """Begin a multipart upload."""
-        with self._told(key):
+        with self._translated_errors(key):
             answer = self._client.create_multipart_upload(**self._names(key))
         names = {**self._names(key), "UploadId": answer["UploadId"]}
         return _PartUpload(self._client, self._place.path(key), names)
@@ -121,7 +121,7 @@ class S3Bucket(Bucket):
         return bool(self._page(prefix, MaxKeys=1).get("Contents"))
 
     def _put(self, key: str, data: bytes, **condition: str) -> None:
-        with self._told(key):
+        with self._translated_errors(key):
             self._client.put_object(
                 **self._names(key), Body=data, ContentMD5=md5(data), **condition
             )
@@ -158,7 +158,7 @@ class S3Bucket(Bucket):
         try:
             obeys = self._created(probe, b"") and not self._created(probe, b"")
         finally:
-            with suppress(WriteError):  # what is wrong was told by then
+            with suppress(WriteError):  # what is wrong was reported by then
                 self.delete(probe)
         if not obeys:
             raise self._disobedience(key)
@@ -192,13 +192,13 @@ class S3Bucket(Bucket):
             token = {"ContinuationToken": following}
 
     def _page(self, prefix: str, **options: object) -> dict[str, Any]:
-        with self._told(prefix):
+        with self._translated_errors(prefix):
             page = self._client.list_objects_v2(Bucket=self._place.bucket, Prefix=prefix, **options)
         return cast("dict[str, Any]", page)
 
     def _abort_uploads(self, prefix: str) -> None:
         """Free what killed tasks had sent of files; not every service or key lets us look."""
-        with suppress(WriteError, OSError), self._told(prefix):
+        with suppress(WriteError, OSError), self._translated_errors(prefix):
             pages = self._client.get_paginator("list_multipart_uploads").paginate(
                 Bucket=self._place.bucket, Prefix=prefix
             )
@@ -213,8 +213,8 @@ class S3Bucket(Bucket):
     def _names(self, key: str) -> dict[str, Any]:
         return names(self._of(key))
 
-    def _told(self, key: str) -> Any:  # noqa: ANN401
-        return told(self._place.path(key), self._client)
+    def _translated_errors(self, key: str) -> Any:  # noqa: ANN401
+        return translated_errors(self._place.path(key), self._client)
 
 
 class _PartUpload(Upload):
@@ -229,7 +229,7 @@ class _PartUpload(Upload):
     def send(self, data: bytes) -> None:
         """Send a part; what arrives is compared with its MD5."""
         number = len(self._parts) + 1
-        with told(self._path, self._client):
+        with translated_errors(self._path, self._client):
             answer = self._client.upload_part(
                 **self._names, PartNumber=number, Body=data, ContentMD5=md5(data)
             )
@@ -238,12 +238,12 @@ class _PartUpload(Upload):
     def end(self, data: bytes) -> None:
         """Send the last part, and complete the upload."""
         self.send(data)
-        with told(self._path, self._client):
+        with translated_errors(self._path, self._client):
             self._client.complete_multipart_upload(
                 **self._names, MultipartUpload={"Parts": self._parts}
             )
 
     def drop(self) -> None:
         """Abort it."""
-        with told(self._path, self._client):
+        with translated_errors(self._path, self._client):
             self._client.abort_multipart_upload(**self._names)

@@ -8,7 +8,7 @@ from typing import Any
 from dil.errors import WriteError
 from dil.storage.objects.bucket import ObjectState
 from dil.storage.objects.place import Place
-from dil.storage.s3.failures import told
+from dil.storage.s3.failures import translated_errors
 
 COPY_BYTES = 512 << 20
 _FROM = "dil-moved-from"
@@ -45,7 +45,7 @@ def copy(
     if state.size > most_bytes:
         _copy_parts(client, source, state, target, note, most_bytes)
         return
-    with told(_path(source), client):
+    with translated_errors(_path(source), client):
         client.copy_object(
             **names(target), **_source(source, state), MetadataDirective="REPLACE",
             Metadata={_FROM: note},
@@ -65,23 +65,23 @@ def _copy_parts(
     note: str,
     most_bytes: int,
 ) -> None:
-    with told(_path(target), client):
+    with translated_errors(_path(target), client):
         upload = client.create_multipart_upload(**names(target), Metadata={_FROM: note})
     begun = {**names(target), "UploadId": upload["UploadId"]}
     try:
         parts = []
         for number, start in enumerate(range(0, state.size, most_bytes), 1):
             end = min(start + most_bytes, state.size) - 1
-            with told(_path(source), client):
+            with translated_errors(_path(source), client):
                 answer = client.upload_part_copy(
                     **begun, **_source(source, state), PartNumber=number,
                     CopySourceRange=f"bytes={start}-{end}",
                 )  # fmt: skip
             parts.append({"PartNumber": number, "ETag": answer["CopyPartResult"]["ETag"]})
-        with told(_path(target), client):
+        with translated_errors(_path(target), client):
             client.complete_multipart_upload(**begun, MultipartUpload={"Parts": parts})
     except BaseException:
-        with suppress(WriteError, OSError), told(_path(target), client):
+        with suppress(WriteError, OSError), translated_errors(_path(target), client):
             client.abort_multipart_upload(**begun)
         raise
 

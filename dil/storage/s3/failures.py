@@ -52,7 +52,7 @@ class UnknownConditionError(Exception):
 
 
 @contextmanager
-def told(path: str, client: Any) -> Iterator[None]:  # noqa: ANN401 - botocore has no types
+def translated_errors(path: str, client: Any) -> Iterator[None]:  # noqa: ANN401 - botocore has no types
     """Translate what the client library raises.
 
     Raises:

@@ -1,4 +1,4 @@
-"""What Rust's object_store is told, by which other libraries reach the objects that we do.
+"""What Rust's object_store is given, by which other libraries reach the objects that we do.
 
 Source: object_store, ``AmazonS3ConfigKey``.
 """
@@ -6,7 +6,7 @@ Source: object_store, ``AmazonS3ConfigKey``.
 from __future__ import annotations
 
 from dil.storage.s3.client import Connection, is_of_aws
-from dil.storage.s3.failures import told
+from dil.storage.s3.failures import translated_errors
 
 
 def object_store_options(connection: Connection, bucket: str) -> dict[str, str]:
@@ -16,7 +16,7 @@ def object_store_options(connection: Connection, bucket: str) -> dict[str, str]:
         WriteError: the bucket cannot be reached.
     """
     client = connection.client
-    with told(f"s3://{bucket}", client):
+    with translated_errors(f"s3://{bucket}", client):
         answer = client.head_bucket(Bucket=bucket)
     # The library does not follow a bucket to its region, as botocore does.
     region = answer["ResponseMetadata"]["HTTPHeaders"].get("x-amz-bucket-region", "")

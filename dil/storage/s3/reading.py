@@ -7,7 +7,7 @@ from typing import Any
 from dil.errors import WriteError
 from dil.storage.objects.bucket import TakenError
 from dil.storage.objects.place import Place
-from dil.storage.s3.failures import BROKEN, told
+from dil.storage.s3.failures import BROKEN, translated_errors
 from dil.storage.streams import Answers, RemoteReader
 
 
@@ -37,7 +37,7 @@ class ObjectReader(RemoteReader):
         if self._position:
             options["Range"] = f"bytes={self._position}-"
         try:
-            with told(self._path, self._client):
+            with translated_errors(self._path, self._client):
                 answer = self._client.get_object(
                     Bucket=self._place.bucket, Key=self._place.key, **options
                 )

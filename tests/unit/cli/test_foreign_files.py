@@ -104,7 +104,9 @@ def test_nothing_above_the_mark_of_a_project_is_inherited(attack: Attack, mark: 
 
 
 @as_root
-def test_a_mark_of_another_user_makes_no_project(attack: Attack) -> None:
+def test_a_mark_of_another_user_makes_no_project_and_is_named(
+    attack: Attack, capsys: pytest.CaptureFixture[str]
+) -> None:
     mark = attack.folder / ".dil-project"
     mark.touch()
     belongs_to_another(mark)
@@ -112,6 +114,8 @@ def test_a_mark_of_another_user_makes_no_project(attack: Attack) -> None:
 
     assert attack.validate() == 0
     assert not attack.trace.exists()
+    told = capsys.readouterr()
+    assert f"does not take {mark} for the root of its project: it belongs to" in told.out + told.err
 
 
 @as_root

@@ -172,3 +172,22 @@ def test_names_that_are_one_on_the_store_are_a_clash(
     assert {failure.code for failure in report.failures} == {"DIL-SRC-CONTRACT"}
     assert dumped(tmp_path) == {}
     assert CommitUnknownError.code not in {failure.code for failure in report.failures}
+
+
+def test_a_name_that_is_a_live_file_in_another_letter_case_fails_before_it_replaces_that(
+    tmp_path: Path, source: HttpServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source.script("/file", Reply(b"content", content_type="text/plain"))
+    uri = {"ms__source__uri": f"{source.url}/file"}
+    for module in ("dil.run.active_run", "dil.task.context"):
+        monkeypatch.setattr(f"{module}.filesystem_for", lambda *_: FoldingFilesystem())
+    assert dump_story(tmp_path, source, "A.txt", **uri).run(day(1)).status is RunStatus.SUCCESS
+    story = dump_story(tmp_path, source, "a.txt", "b.txt", **uri)
+
+    report = story.run(day(1), run_id="run-2")
+
+    (failure,) = report.failures
+    assert failure.code == "DIL-SRC-CONTRACT"
+    assert "A.txt" in failure.error
+    assert dumped(tmp_path) == {"A.txt": b"content"}
+    assert story.store().pending_intent() is None

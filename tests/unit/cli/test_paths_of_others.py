@@ -132,6 +132,14 @@ def moves_a_link(intent: dict, foreign: Path, story: Story) -> None:
     source.symlink_to(foreign / "precious.parquet")
 
 
+def moves_a_link_of_the_same_name(intent: dict, foreign: Path, story: Story) -> None:
+    source = Path(intent["commit"]["moves"][0]["source"])
+    other = story.folder / source.name
+    other.write_text("of somebody else")
+    source.unlink()
+    source.symlink_to(other)
+
+
 def publishes_outside(intent: dict, foreign: Path, story: Story) -> None:
     intent["commit"]["moves"][0]["target"]["uri"] = (foreign / "new.parquet").as_uri()
 
@@ -168,6 +176,7 @@ INTENTS = [
     moves_a_foreign_file,
     moves_by_dots,
     moves_a_link,
+    moves_a_link_of_the_same_name,
     publishes_outside,
     publishes_by_encoded_dots,
     removes_a_foreign_file,

@@ -212,10 +212,13 @@ def test_validate_as_json_tells_warnings_and_what_is_only_so_apart(
 
     answer = json.loads(capsys.readouterr().out)
     assert (answer["job"], answer["valid"], answer["problems"]) == ("orders", True, [])
-    (warning,) = answer["warnings"]
+    plain, warning = answer["warnings"]
+    assert plain["message"] == "holds a secret in plain text"
     assert (warning["property"], warning["line"]) == ("ms.encoding", 1)
     assert warning["value"] == "UTF-8"
-    assert [notice["message"] for notice in answer["notices"]] == [f"inherits {shared}"]
+    assert [notice["message"] for notice in answer["notices"]] == [
+        f"inherits {shared}",
+    ]
 
 
 def test_an_unknown_property_is_a_notice_when_lenient(
@@ -270,3 +273,18 @@ def test_commands_that_vouch_for_a_run_need_its_secrets(
 ) -> None:
     assert main([*command, conf, "-D", "source.conn.password=env:DIL_TEST_UNSET"]) == 2
     assert "DIL_TEST_UNSET" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("definition", "line"),
+    [
+        ("ms.timezon=UTC", "-D ms.timezon is no known property"),
+        ("ms.ssl=x", "-D ms.ssl is no JSON object"),
+        ("ms.timezone=Mars", '-D ms.timezone is "Mars", which is no known time zone'),
+    ],
+)
+def test_a_flag_that_is_wrong_names_its_property_once(
+    conf: str, capsys: pytest.CaptureFixture[str], definition: str, line: str
+) -> None:
+    assert main(["validate", conf, "-D", definition]) == 2
+    assert capsys.readouterr().err.splitlines()[0] == line

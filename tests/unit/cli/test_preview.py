@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 
 from dil.cli.main import main
+from dil.observe.report import report_text
 from tests.jobs import write_job
 from tests.servers.http_server import Fault, HttpServer
-from tests.servers.rows import Dataset
+from tests.servers.rows import DAY_MS, START_MS, Dataset
+from tests.stories import Story
 
 NOW = ("--now", "2020-01-03T00:00:00Z")
 
@@ -58,6 +60,31 @@ def test_inferred_columns_can_be_pasted_into_the_job(source, tmp_path, capsys):
     assert main(["validate", str(job)]) == 0
     assert main(["preview", str(job), *NOW]) == 0
     assert "ms.output.schema" not in capsys.readouterr().out
+
+
+def test_texts_of_iso_8601_are_proposed_as_timestamps_that_the_pasted_job_reads(tmp_path, capsys):
+    rows = "id,day,at\n2024-01-01,2024-03-05,2024-03-05T01:02:03.5Z\n2024-01-02,,\n"
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.csv").write_text(rows, encoding="utf-8")
+    job = tmp_path / "days.conf"
+    job.write_text(
+        "job.name=days\nextract.table.name=days\nsource.class=file\nms.source.uri=in\n"
+        'ms.extractor.class=csv\nms.csv={"columnHeaderIndex": 0}\n'
+        "extract.primary.key.fields=id\nwriter.output.format=PARQUET\n"
+        f"data.publisher.final.dir={tmp_path}/lake\n",
+        encoding="utf-8",
+    )
+    assert main(["preview", str(job)]) == 0
+    printed = capsys.readouterr().out
+    assert "# their texts are ISO 8601; string keeps them as they are: day, at" in printed
+
+    schema = printed[printed.index("ms.output.schema=") :]
+    job.write_text(job.read_text(encoding="utf-8") + "\n" + schema, encoding="utf-8")
+    assert main(["preview", str(job), "--json"]) == 0
+    shown = told(capsys)
+    types = {each["columnName"]: each["dataType"]["type"] for each in shown["schema"]}
+    assert types == {"id": "string", "day": "date", "at": "timestamp"}
+    assert shown["rows"][0]["at"].startswith("2024-03-05T01:02:03.5")
 
 
 def test_a_work_unit_that_is_not_due_can_be_looked_at(source, tmp_path, capsys):
@@ -109,3 +136,152 @@ def test_rows_to_send_are_never_sent_by_a_look(source, tmp_path, capsys):
     assert main(["preview", str(job), *NOW, "--send"]) == 2
     assert "payload" in capsys.readouterr().err
     assert source.count("/records") == 0
+
+
+PLUGIN = """
+from dil.spi.connector import ByteSession, Connector
+
+
+class Broken(Connector):
+    def open(self, context):
+        return Session()
+
+
+class Session(ByteSession):
+    def fetch(self, values):
+        return values.variables["nothing of this name"]
+"""
+
+
+def test_a_defect_of_a_plug_in_names_its_file_and_line(tmp_path, capsys):
+    (tmp_path / "broken_api.py").write_text(PLUGIN)
+    job = write_job(tmp_path, "http://127.0.0.1:9", source__class="broken_api:Broken")
+    assert main(["preview", str(job), *NOW]) == 1
+    shown = capsys.readouterr().err
+    assert f"KeyError: 'nothing of this name' ({tmp_path}/broken_api.py:12, in fetch)" in shown
+    assert "DIL-PLUGIN" in shown
+    assert "internal error" not in shown
+
+
+ASKED = """
+    @classmethod
+    def changes(cls, job):
+        return {}["x"]
+
+    def open("""
+
+
+def test_a_defect_in_what_the_driver_asks_a_plug_in_is_no_internal_error(tmp_path, capsys):
+    (tmp_path / "broken_question.py").write_text(PLUGIN.replace("    def open(", ASKED[1:]))
+    job = write_job(tmp_path, "http://127.0.0.1:9", source__class="broken_question:Broken")
+    assert main(["preview", str(job), *NOW]) == 1
+    shown = capsys.readouterr().err
+    assert f"KeyError: 'x' ({tmp_path}/broken_question.py:8, in changes)" in shown
+    assert "internal error" not in shown
+
+
+def test_a_defect_in_the_check_of_a_plug_in_is_a_finding_with_file_and_line(tmp_path, capsys):
+    check = ASKED[1:].replace("changes(cls, job)", "check(cls, properties)")
+    (tmp_path / "broken_check.py").write_text(PLUGIN.replace("    def open(", check))
+    job = write_job(tmp_path, "http://127.0.0.1:9", source__class="broken_check:Broken")
+    assert main(["validate", str(job)]) == 2
+    told_of = "".join(capsys.readouterr())
+    assert f"KeyError: 'x' ({tmp_path}/broken_check.py:8, in check)" in told_of
+
+
+def test_a_check_refuses_a_dataset_of_another_job_as_a_run_does(source, tmp_path, capsys):
+    story = Story(tmp_path / "first", source, data__publisher__final__dir=str(tmp_path / "lake"))
+    assert story.run(START_MS + DAY_MS).exit_code == 0
+    job = write_job(
+        tmp_path / "second",
+        source.url,
+        job__name="others",
+        ms__publish__mode="replace",
+        data__publisher__final__dir=str(tmp_path / "lake"),
+    )
+    assert main(["check", str(job), *NOW]) == 2
+    shown = capsys.readouterr().err
+    assert "belongs to job orders" in shown
+    assert f"{job}:" in shown
+
+
+def test_a_check_refuses_another_final_dir_than_the_rows_are_in(source, tmp_path, capsys):
+    story = Story(tmp_path, source)
+    assert story.run(START_MS + DAY_MS).exit_code == 0
+    job = write_job(tmp_path, source.url, data__publisher__final__dir=str(tmp_path / "elsewhere"))
+    assert main(["check", str(job), *NOW]) == 2
+    assert "rows that count as published would be missing here" in capsys.readouterr().err
+
+
+def test_a_check_refuses_partitions_that_would_read_everything_again(source, tmp_path, capsys):
+    story = Story(tmp_path, source)
+    assert story.run(START_MS + DAY_MS).exit_code == 0
+    job = write_job(tmp_path, source.url, ms__work__unit__partition="hourly")
+    assert main(["check", str(job), *NOW]) == 2
+    assert "earlier runs of orders had" in capsys.readouterr().err
+
+
+WRONG_KEY = {
+    "ms__session__key__field": '{"name": "paging.nxet"}',
+    "ms__parameters": '[{"name": "unit"}, {"name": "cursor", "type": "session"}, '
+    '{"name": "limit", "type": "primitive", "value": 20}]',
+}
+
+
+@pytest.mark.parametrize("command", ["preview", "check"])
+def test_a_look_says_where_the_key_of_the_next_page_is_not_found(source, tmp_path, capsys, command):
+    job = write_job(tmp_path, source.url, **WRONG_KEY)
+    assert main([command, str(job), *NOW]) == 0
+    shown = capsys.readouterr().out
+    lines = job.read_text().splitlines()
+    [line] = [n for n, text in enumerate(lines, 1) if text.startswith("ms.session.key.field=")]
+    assert "  warning: ROWS MAY BE MISSING: no response had ms.session.key.field" in shown
+    assert f"({job}:{line})" in shown
+    assert source.count("/records") == 1
+
+
+def test_a_look_at_a_page_that_names_the_next_one_asks_for_no_more(source, tmp_path, capsys):
+    right = {**WRONG_KEY, "ms__session__key__field": '{"name": "next"}'}
+    job = write_job(tmp_path, source.url, **right)
+    assert main(["preview", str(job), *NOW, "--json"]) == 0
+    assert "MISSING" not in str(told(capsys)["notes"])
+    assert source.count("/records") == 1
+
+
+def test_a_run_that_found_no_key_of_a_next_page_says_so_loudly(source, tmp_path):
+    report = Story(tmp_path, source, **WRONG_KEY).run(START_MS + DAY_MS)
+    [note] = [each for each in report.notes if "ms.session.key.field" in each]
+    assert note.startswith("ROWS MAY BE MISSING: ")
+    assert f"({tmp_path / 'orders.conf'}:" in note
+    [line] = [each for each in report_text(report).splitlines() if note in each]
+    assert line.split()[0] == "warning"
+
+
+@pytest.mark.parametrize("command", ["preview", "check"])
+@pytest.mark.parametrize("is_dated", [True, False])
+def test_a_look_shows_dates_only_where_the_job_has_a_range_of_time(
+    source, tmp_path, capsys, command, is_dated
+):
+    undated = {
+        "ms__watermark": '[{"name": "unit", "type": "unit", "units": "a,b"}]',
+        "ms__work__unit__partition": "none",
+        "ms__parameters": '[{"name": "unit"}, {"name": "cursor", "type": "session"}]',
+    }
+    job = write_job(tmp_path, source.url, **({} if is_dated else undated))
+    assert main([command, str(job), *NOW]) == 0
+    head = capsys.readouterr().out.splitlines()[1]
+    assert head == (
+        "  2020-01-01 00:00+00:00 .. 2020-01-02 00:00+00:00 UTC, due now"
+        if is_dated
+        else "  due now"
+    )
+
+
+def test_a_signature_without_a_request_to_show_names_the_flag_that_shows_signatures(
+    source, tmp_path, capsys
+):
+    job = write_job(tmp_path, source.url)
+    assert main(["plan", str(job), *NOW, "--signature", "foo"]) == 2
+    assert "--signatures" in capsys.readouterr().err
+    assert main(["plan", str(job), *NOW, "--signature", "foo", "--show-request"]) == 2
+    assert "`dil plan --all --signatures` names them" in capsys.readouterr().err

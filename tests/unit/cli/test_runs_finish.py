@@ -8,7 +8,9 @@ import pytest
 
 from dil.cli.main import main
 from dil.model.report import RunStatus
+from dil.model.work_unit import unit_hash
 from dil.publishing import publisher
+from dil.state.amendments.last_act import watermark_at
 from dil.storage.local import LocalFilesystem
 from tests.dumps import dump_story, dumped, listed
 from tests.jobs import dataset, manifest_files, visible_files
@@ -47,6 +49,28 @@ def test_an_undo_whose_copies_are_gone_is_finished_and_the_rows_stay_to_be_read(
     assert dil(story, "runs", "finish", "--without-lost") == 0
 
     assert story.states()[work_unit(1, "a")].status == "PENDING"
+    assert story.run(day(3)).status is RunStatus.SUCCESS
+    assert story.rows() == ids_of("a", "b", days=range(3))
+
+
+def test_an_undo_that_brings_back_a_part_leaves_the_watermark_before_the_rest(
+    story: Story, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    story.run(day(3))
+    units = ("--signature", work_unit(1, "a"), "--signature", work_unit(1, "b"))
+    assert dil(story, "state", "forget", *units, "--withdraw-files") == 0
+    with monkeypatch.context() as patch:
+        patch.setattr(publisher, "carry_out", die)
+        dil(story, "state", "undo")
+    copies = (dataset(story.folder) / "_dil/withdrawn").rglob("*.parquet")
+    next(path for path in copies if unit_hash(work_unit(1, "a")) in path.name).unlink()
+
+    assert dil(story, "runs", "finish", "--without-lost") == 0
+
+    assert story.rows() == ids_of("a", "b", days=range(3)) - ids_of("a", days=range(1, 2))
+    with story.store() as store:
+        head = int(str(store.head()["sequenceNumber"]))
+        assert watermark_at(store.blocks(), head) == day(1)
     assert story.run(day(3)).status is RunStatus.SUCCESS
     assert story.rows() == ids_of("a", "b", days=range(3))
 

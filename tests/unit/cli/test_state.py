@@ -13,6 +13,7 @@ from dil.cli.main import main
 from dil.model.dataset import Commit, Move, PublishedFile, RunWork, WorkUnitOutcome
 from dil.model.job import StateSpec
 from dil.state import open_store
+from dil.text.zones import iso
 
 if TYPE_CHECKING:
     from conftest import Loads
@@ -62,7 +63,7 @@ def test_a_job_that_never_ran_has_no_head_and_no_work_units(
 ) -> None:
     assert main(["state", "show", "orders.conf", "--json"]) == 0
 
-    assert json.loads(capsys.readouterr().out) == {"head": None, "work_units": []}
+    assert json.loads(capsys.readouterr().out) == {"head": None, "work_units": [], "failures": []}
     assert not Path(spec.directory).exists()
 
 
@@ -73,9 +74,9 @@ def test_show_as_json_keeps_the_contract(capsys: pytest.CaptureFixture[str]) -> 
     state = json.loads(capsys.readouterr().out)
     assert state["head"]["event"]["kind"] == "AddData"
     assert state["head"]["hash"].startswith("f1220")
-    assert [one.keys() for one in state["work_units"]] == [
-        {"signature", "low", "high", "status", "attempts"}
-    ] * 2
+    asked = {"signature", "low", "high", "status", "attempts"}
+    assert [one.keys() for one in state["work_units"]] == [asked | {"low_iso", "high_iso"}] * 2
+    assert state["work_units"][1]["high_iso"] == iso(HIGH)
     assert state["work_units"][1]["signature"] == signature("{}")
     assert state["work_units"][1]["high"] == HIGH
 

@@ -136,11 +136,11 @@ def test_an_unfinished_publish_is_finished_by_a_run_before_any_act(
     assert "began to publish and was not finished" in act.error
 
 
-@pytest.mark.parametrize("options", [(), ("--all", "--unit", "{}")])
+@pytest.mark.parametrize("options", [(), ("--all", "--unit", "{}"), ("--all", "--failed")])
 def test_forget_needs_to_know_what(story: Story, act: Act, options: tuple[str, ...]) -> None:
     story.job()
     act("forget", *options, code=2)
-    assert "--signature, --unit, --from, --to, or --all alone" in act.error
+    assert "--signature, --unit, --from, --to, --failed, or --all alone" in act.error
 
 
 # Forget
@@ -561,7 +561,9 @@ def test_show_and_log_tell_the_state_as_it_was(story: Story, act: Act) -> None:
     assert [each["signature"] for each in told["work_units"]] == [
         work_unit(0, "a"), work_unit(0, "b"),
     ]  # fmt: skip
-    assert told["work_units"][0].keys() == {"signature", "low", "high", "status", "attempts"}
+    assert told["work_units"][0].keys() == {
+        "signature", "low", "high", "low_iso", "high_iso", "status", "attempts",
+    }  # fmt: skip
     assert json.loads(act("log", "--json", "--as-of", at))[0] == head
     assert len(json.loads(act("log", "--json", "--limit", "2"))) == 2
 

@@ -123,6 +123,55 @@ def test_a_chain_that_was_truncated_with_all_its_tables_is_found_by_the_manifest
     assert "the chain was truncated" in " ".join(problems)
 
 
+EDITED_UNITS = {
+    "a work unit less": (lambda units: units[:-1], "have 4 rows, and it has 8"),
+    "a row too many": (lambda units: [units[0], [*units[1][:2], 5]], "have 9 rows, and it has 8"),
+    "a gap": (lambda units: [[*units[0][:2], 3], units[1]], "rows 3 to 3 are of no work unit"),
+    "a row twice": (lambda units: [[*units[0][:2], 5], units[1]], "row 4 is of two work units"),
+}
+
+
+@pytest.mark.parametrize("case", EDITED_UNITS)
+def test_a_shared_file_of_which_not_every_row_is_some_work_units_is_found_and_not_written_anew(
+    story: Story, capsys: pytest.CaptureFixture[str], case: str
+) -> None:
+    edit, words = EDITED_UNITS[case]
+    story.changes["ms__output__file__per__work__unit"] = "false"
+    story.run(day(1))
+    assert verified(story, capsys) == (True, [])
+    manifest = story.manifest()
+    (file,) = manifest["files"]
+    story.write_manifest({**manifest, "files": [{**file, "units": edit(file["units"])}]})
+    rows = story.rows()
+
+    sound, problems = verified(story, capsys)
+
+    assert not sound
+    (problem,) = problems
+    assert words in problem
+    assert file["uri"] in problem
+    assert "Restore the newest manifest" in problem
+    job, first = str(story.folder / "orders.conf"), file["units"][0][0]
+    forget = ["state", "forget", job, "--signature", first, "--withdraw-files", "--yes"]
+    assert main(forget) == 1
+    assert words in capsys.readouterr().err
+    assert story.rows() == rows
+
+
+def test_a_manifest_that_has_other_rows_than_the_chain_is_found(
+    story: Story, capsys: pytest.CaptureFixture[str]
+) -> None:
+    story.run(day(1))
+    manifest = story.manifest()
+    first, *others = manifest["files"]
+    story.write_manifest({**manifest, "files": [{**first, "rows": 3}, *others]})
+
+    sound, problems = verified(story, capsys)
+
+    assert not sound
+    assert "with 3 rows, and the chain has 4" in problems[0]
+
+
 def test_a_file_of_the_same_size_is_found_with_full(
     story: Story, capsys: pytest.CaptureFixture[str]
 ) -> None:

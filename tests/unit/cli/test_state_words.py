@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from dil.cli.main import main
+from dil.errors import StateError
 from tests.servers.http_server import HttpServer
 from tests.stories import Story, day, work_unit
 
@@ -95,8 +96,10 @@ def test_a_job_that_was_forgotten_on_purpose_is_not_warned_of_lost_state(
 
     story.changes["state__store__dir"] = str(story.folder / "elsewhere")
     (story.folder / "lake/shop/orders/_dil/owner.json").unlink()
-    with caplog.at_level(logging.WARNING):
+    with pytest.raises(StateError, match="knows of no publish"):
         story.run(day(1))
+    with caplog.at_level(logging.WARNING):
+        story.run(day(1), accept_new_signatures=True)
     assert "4 files that the state store knows of no run of this job to have published" in (
         caplog.text
     )

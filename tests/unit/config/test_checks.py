@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
 from dil.config import load
+from dil.errors import ConfigError
 from dil.model.secret import Secret
 
 SCHEMA = (
@@ -35,8 +37,13 @@ def test_a_watermark_parameter_names_the_datetime_watermark_or_none(job_file):
     job = {"ms.watermark": watermark()}
     assert job_file.notices({**job, "ms.parameters": parameter(watermark="system")}) == []
     assert job_file.notices({**job, "ms.parameters": parameter()}) == []
-    (found,) = job_file.problems({**job, "ms.parameters": parameter(watermark="systm")})
-    assert (found.key, found.fix) == ("ms.parameters", 'Did you mean "system"?')
+
+
+def test_a_name_of_no_watermark_selects_nothing_as_in_dil_and_a_notice_says_what_is_taken(job_file):
+    written = {"ms.watermark": watermark(), "ms.parameters": parameter(watermark="dateRange")}
+    (notice,) = job_file.load(written).notices
+    assert (notice.key, notice.fix) == ("ms.parameters", 'Write "watermark":"system".')
+    assert '"dateRange"' in notice.what
 
 
 def test_a_watermark_parameter_that_names_the_unit_watermark_is_told_to_use_the_variable(job_file):
@@ -294,3 +301,44 @@ def test_where_secrets_are_not_needed_one_that_cannot_be_read_is_empty_with_a_no
 @pytest.mark.parametrize("text", ["https://", "a/b", "*"])
 def test_what_is_no_host_is_told(job_file, text):
     job_file.problem("ms.source.uri.hosts", text)
+
+
+@pytest.mark.parametrize(
+    ("key", "text"),
+    [
+        ("ms.source.uri", "http://h/\\u0000x"),
+        ("ms.source.uri", "http://h/\\u0007x"),
+        ("data.publisher.final.dir", "la\\u0000ke"),
+        ("data.publisher.final.dir", "la\\u001bke"),
+        ("state.store.dir", "st\\u0000ate"),
+        ("source.conn.host", "a\\u0000b"),
+        ("source.conn.username", "a\\u0000b"),
+        ("ms.plugin.path", "a\\u0000b"),
+        ("encrypt.key.loc", "a\\u0000b"),
+        ("job.name", "or\\u0000ders"),
+        ("extract.primary.key.fields", "a\\u0000b"),
+        ("ms.extractor.target.file.name", "a\\u0000b"),
+        ("ms.secondary.input", '[{"path": "a\\\\u0000b", "category": "activation"}]'),
+    ],
+)
+def test_control_characters_are_refused_with_their_line(
+    tmp_path: Path, key: str, text: str
+) -> None:
+    facts = {"job.name": "orders", "ms.source.uri": "http://h/x", key: text}
+    path = tmp_path / "orders.conf"
+    path.write_text("".join(f"{name}={value}\n" for name, value in facts.items()))
+
+    with pytest.raises(ConfigError) as refused:
+        load(path, environ={})
+
+    line = list(facts).index(key) + 1
+    assert f"orders.conf:{line}: {key} holds " in str(refused.value)
+
+
+def test_a_separator_may_be_a_control_character(tmp_path: Path) -> None:
+    text = 'ms.csv={"fieldSeparator": "u0001"}\nms.source.uri=http://h/\\\\u0000\n'
+    path = tmp_path / "orders.conf"
+    path.write_text(f"job.name=orders\n{text}")
+    with pytest.raises(ConfigError) as refused:
+        load(path, environ={})
+    assert "holds" not in str(refused.value)

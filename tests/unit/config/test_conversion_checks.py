@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from dil.config.conversion_checks import check_conversion
+from dil.config.conversion import check_conversion
 from dil.config.findings import Findings
-from dil.config.secondary import SecondarySection
 from dil.model.properties import Properties
 from dil.model.schema import ArrayType, Column, MapType, Primitive, RecordType
 from dil.model.settings import SecondaryInput
 from dil.model.validation_attributes import ValidationAttributes
+from dil.sections.secondary import SecondarySection
 from dil.spi.converter import Converter
 from dil.spi.registry import PluginKind, resolve
 

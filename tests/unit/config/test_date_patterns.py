@@ -86,3 +86,10 @@ def test_patterns_of_derived_fields_are_looked_at(job_file):
     (found,) = job_file.problems(job)
     assert found.key == "ms.derived.fields"
     assert "dd.MM.yyyy" in found.fix
+
+
+@pytest.mark.parametrize("word", ["iso", "ISO", "dd.MM.yyyy, iso"])
+def test_iso_is_a_word_among_the_patterns_of_columns(job_file, word):
+    loaded = job_file.load({"converter.avro.timestamp.format": word})
+    assert loaded.job.conversion.timestamp_formats[-1] == "iso"
+    assert loaded.notices == ()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dil.config.delimited import check_csv
+from dil.config.extraction import check_csv
 from dil.config.findings import Findings
 from dil.model.csv_settings import CsvSettings, CsvSpec
 from dil.model.job import ClassRef

@@ -114,3 +114,10 @@ def test_an_empty_encryption_is_none_and_a_missing_one_is_an_error(job_file):
     assert blank == named
     (found,) = job_file.problems({"ms.authentication": '{"method": "custom", "token": "t"}'})
     assert found.fix == 'Add "encryption".'
+
+
+def test_a_file_dump_is_one_by_the_name_of_the_old_package_too(job_file):
+    name = "com.linkedin.dil.extractor.FileDumpExtractor"
+    given = {"ms.extractor.class": name, "ms.extractor.target.file.name": "x.zip"}
+
+    assert job_file.load(given).job.writing.file_name == "x.zip"

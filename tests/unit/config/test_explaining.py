@@ -6,11 +6,12 @@ import json
 
 import pytest
 
-from dil.config.deprecated import MISSPELLED
-from dil.config.explaining import explain, explained, groups_json, groups_text
-from dil.config.relations import example
+from dil.config.canonical import MISSPELLED
+from dil.config.explaining import example, explain, explained, groups_json, groups_text
+from dil.config.searching import elsewhere, search
 from dil.config.table import GROUPS, TABLE
 from dil.errors import ConfigError
+from dil.spi.connector import Connector, PluginProperty
 
 
 @pytest.mark.parametrize("name", TABLE)
@@ -88,3 +89,55 @@ def test_an_unknown_name_tells_the_nearest(name, fix):
         with pytest.raises(ConfigError) as caught:
             tell(name)
         assert fix in caught.value.problems[0].fix
+
+
+# What is not in the reference, and words
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("source.class", {"http", "jdbc", "s3", "sftp"}),
+        ("ms.extractor.class", {"json", "csv", "avro"}),
+        ("converter.classes", {"json-normalizer", "in-flow-validation"}),
+        ("ms.extract.preprocessors", {"gunzip", "zip"}),
+    ],
+)
+def test_a_property_of_classes_lists_their_short_names(name, words):
+    [line] = [each for each in explain(name).splitlines() if "short names: " in each]
+    assert words <= set(line.partition(": ")[2].split(", "))
+    assert words <= set(explained(name)["short_names"])
+    assert explained("ms.timezone")["short_names"] == ()
+
+
+def test_words_find_properties_by_their_texts_names_first():
+    found = [each.name for each in search("grace period")]
+    assert {"ms.grace.period", "ms.grace.period.days"} <= set(found)
+    assert search("Grace PERIOD") == search("grace period")
+    by_text = [each.name for each in search("dead server never heard of")]
+    assert by_text == []
+    assert "ms.authentication" in [each.name for each in search("fetches a token")]
+    named = [each.name for each in search("watermark")]
+    firsts = [index for index, name in enumerate(named) if "watermark" in name]
+    assert firsts == list(range(len(firsts)))
+
+
+class Bills(Connector):
+    properties = (
+        PluginProperty("ms.x.bills.region", "Where the bills are kept.", "eu"),
+        PluginProperty("ms.x.bills.pin", "The pin of the safe.", "1234", secret=True),
+    )
+
+    def open(self, context):
+        raise NotImplementedError
+
+
+def test_properties_of_a_jobs_own_classes_are_explained_and_found():
+    found = elsewhere("ms.x.bills.region", [Bills])
+    assert found is not None
+    assert "default: eu" in str(found)
+    assert "test_explaining:Bills" in str(found)
+    assert "1234" not in str(elsewhere("ms.x.bills.pin", [Bills]))
+    assert [each.name for each in search("bills kept", [Bills])] == ["ms.x.bills.region"]
+    with pytest.raises(ConfigError, match="--job JOB"):
+        elsewhere("ms.x.bills.region")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dil.config.secondary import SecondarySection
+from dil.sections.secondary import SecondarySection
 
 FINAL, STATE = "data.publisher.final.dir", "state.store.dir"
 LAKE = {"fs.uri": "hdfs://lake", FINAL: "/data/lake", STATE: "/data/state"}

@@ -9,11 +9,11 @@ import pytest
 from dil.config import planning_spec
 from dil.config.explaining import explain
 from dil.config.json_forms import form_of
-from dil.config.schema_columns import COLUMN_MEMBERS
 from dil.config.table import TABLE
 from dil.config.watermarks import MEMBERS
 from dil.model.section import Support
 from dil.model.settings import ParameterType
+from dil.sections.schema import COLUMN_MEMBERS
 
 FORMS = {entry.name: form for entry in TABLE.values() if (form := form_of(entry))}
 WORKING = [name for name in FORMS if TABLE[name].support is Support.WORKS]
@@ -46,6 +46,8 @@ def test_the_members_that_are_read_without_a_model_are_all_told():
 def test_all_examples_together_are_a_job(job_file):
     (job_file.folder / "key").write_text("master\n")
     job = {name: FORMS[name].example for name in WORKING} | {"encrypt.key.loc": "key"}
+    job |= {"ms.event.column": "seen_at", "ms.event.watermark": "bounded"}
+    job |= {"ms.event.partition.column": "site"}
     loaded = job_file.load({**job, "ms.total.count.field": "total"}, environ=ENVIRONMENT)
     assert loaded.notices == ()
     parameters = loaded.job.extraction.parameters

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from dil.errors import ConfigError
 from dil.model.schema import ArrayType, Column, EnumType, MapType, Primitive, RecordType
+from tests.unit.config.conftest import SMALLEST
 
 
 def parameters(job_file, text: str, **more: str | None):
@@ -234,7 +236,9 @@ def test_a_json_setting_that_breaks_its_form_is_a_problem(job_file, key, value):
 def test_a_session_may_start_with_any_scalar(job_file):
     def first(value: str):
         text = f'{{"name":"n","initValue":{value}}}'
-        return job_file.load({"ms.session.key.field": text}).job.extraction.session.init_value
+        sent = {"ms.parameters": '[{"name":"cursor","type":"session"}]'}
+        found = job_file.load({"ms.session.key.field": text, **sent})
+        return found.job.extraction.session.init_value
 
     assert [first('""'), first("5"), first("true"), first("null")] == ["", "5", "true", None]
 
@@ -244,3 +248,39 @@ def test_paging_that_names_no_page_is_noticed(job_file):
     assert job_file.notices(text) == ["ms.pagination"]
     declared = {**text, "ms.parameters": '[{"name":"o","type":"pagestart"}]'}
     assert job_file.notices(declared) == []
+
+
+# Backslashes and quotes
+
+
+def test_only_a_quote_inside_a_text_is_answered_with_how_to_write_one(load_text):
+    def fix(name: str, written: str) -> str:
+        with pytest.raises(ConfigError) as caught:
+            load_text(name, written)
+        [found] = [each for each in caught.value.problems if each.key == "ms.parameters"]
+        return found.fix
+
+    quoted = fix("a.conf", 'ms.parameters=[{"name":"x","value":"say \\"hello\\" now"}]\n')
+    assert 'Write \\\\" for it' in quoted
+    for wrong in ('[{"name" "x"}]', '[{"name":"x"}}', '[{"name":"x" "value":"y"}]', '{"a":}'):
+        assert "property file" not in fix("b.conf", f"ms.parameters={wrong}\n")
+    assert "property file" not in fix("a.yaml", 'ms.parameters: \'[{"name":"x"y"}]\'\n')
+
+
+@pytest.mark.parametrize(
+    ("written", "is_told"),
+    [
+        (r"C:\data\new", True),  # one each in the file: the property file takes them
+        (r"C:\\temp\\new", True),
+        (r"C:\\\\temp\\\\new", False),
+        ("C:/temp/new", False),
+        (r"line one\nline two", False),
+    ],
+)
+def test_a_path_whose_backslashes_became_line_breaks_is_noted(load_text, written, is_told):
+    lines = [f"{key}={value}" for key, value in SMALLEST.items()]
+    lines.append(f'ms.parameters=[{{"name":"file","value":"{written}"}}]')
+    notices = load_text("a.conf", "\n".join(lines) + "\n").notices
+    told = [each for each in notices if "backslashes were read as line breaks" in each.what]
+    assert bool(told) is is_told
+    assert all("paths may have /" in each.fix for each in told)

@@ -9,13 +9,13 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
-from dil.config.deprecated import DEPRECATED
+from dil.config.canonical import DEPRECATED
 from dil.config.findings import Findings
 from dil.config.json_forms import form_of
 from dil.config.json_schema import json_schema
-from dil.config.lenient_json import parse
 from dil.config.reader import read_job
 from dil.config.table import ALIASES, TABLE, lookup
+from dil.text.lenient_json import parse
 
 ROOT = Path(__file__).parents[3]
 JOBS = sorted((ROOT / "conf").rglob("*.conf"))

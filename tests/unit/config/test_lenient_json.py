@@ -10,9 +10,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from dil.config.brackets import balance
-from dil.config.lenient_json import JsonError, parse
 from dil.model.json import compact
+from dil.text.lenient_json import JsonError, balance, parse
 
 
 def test_strict_json_gives_no_notice_and_keeps_the_order_of_members():

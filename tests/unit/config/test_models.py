@@ -23,7 +23,7 @@ from dil.model.settings import (
     SessionKeyField,
 )
 from dil.model.validation_attributes import ValidationAttributes
-from dil.spi.reading import json_name, read_model
+from dil.sections.reading import json_name, read_model
 
 
 def read(model: type[Setting], members: dict[str, Any], where: str = "") -> Any:

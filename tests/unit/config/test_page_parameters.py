@@ -32,7 +32,7 @@ def test_a_parameter_that_no_page_gives_a_value_is_noticed(job_file, kind):
         ("pagestart", {PAGING: '{"initialvalues":[0]}'}),
         ("pagestart", {"ms.total.count.field": "total"}),
         ("pageno", {PAGING: '{"more":"more"}'}),
-        ("pageno", {SESSION: '{"name":"next"}'}),
+        ("pageno", {SESSION: '{"name":"state","condition":{"regexp":"done"}}'}),
         ("pagesize", {PAGING: '{"initialvalues":[0,9]}'}),
         ("pagesize", {PAGING: '{"fields":["","size"]}'}),
     ],

@@ -85,6 +85,55 @@ def test_a_page_parameter_that_nothing_sends_is_noticed(job_file):
     assert job_file.notices(used) == []
 
 
+def test_a_cursor_that_nothing_sends_is_refused(job_file):
+    found = job_file.problem("ms.session.key.field", '{"name":"next"}')
+    assert "no parameter sends it: only the first page would be read" in found.what
+    assert '"type": "session"' in found.fix
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        CURSOR,
+        {"ms.session.key.field": '{"name":"status","condition":{"regexp":"DONE"}}'},
+        {"ms.session.key.field": '{"name":"status","failCondition":{"regexp":"ERR"}}'},
+        {
+            "ms.session.key.field": '{"name":"next"}',
+            "ms.parameters": '[{"name":"page","type":"pageno"}]',
+            PAGING: '{"initialvalues":[0,9,1]}',
+        },
+        {"ms.session.key.field": '{"name":"next"}', PAGING: '{"next":"link"}'},
+    ],
+)
+def test_a_session_key_is_taken_where_something_uses_it(job_file, given):
+    assert job_file.load(given).job.extraction.session is not None
+
+
+def test_a_cursor_that_has_no_use_is_noticed_where_no_page_is_lost(job_file):
+    sftp = {
+        "source.class": "sftp",
+        "ms.source.uri": "/in/*.json",
+        "source.conn.host": "files.test",
+        "source.conn.username": "dil",
+        "source.conn.password": "env:P",
+        "ms.session.key.field": '{"name":"next"}',
+    }
+    assert "ms.session.key.field" in job_file.notices(sftp, environ={"P": "x"})
+
+
+def test_a_cursor_whose_parameter_nothing_sends_is_noticed(job_file):
+    hidden = {**CURSOR, "ms.parameters": '[{"name":"tmpCursor","type":"session"}]'}
+    assert job_file.notices(hidden) == ["ms.parameters"]
+
+
+def test_a_page_size_alone_does_not_lead_from_page_to_page(job_file):
+    sized = {
+        PAGING: '{"initialvalues":[0,9],"stopOnShortPage":true}',
+        "ms.parameters": '[{"name":"limit","type":"pagesize"}]',
+    }
+    assert job_file.notices(sized) == [PAGING]
+
+
 # Progress inside a work unit
 
 

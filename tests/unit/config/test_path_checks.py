@@ -57,7 +57,8 @@ def test_every_place_refuses_what_is_no_jsonpath_and_takes_what_is(job_file, key
     assert where in found[0].what
     assert '"$.a[", which is no JSONPath: it ends too early at character 4' in found[0].what
 
-    job_file.load({key: form.format("$.a['b'].c")})
+    sends = {"ms.parameters": '[{"name":"cursor","type":"session"}]'}
+    job_file.load({key: form.format("$.a['b'].c"), **sends})
 
 
 def test_encrypted_fields_are_checked_too(job_file):

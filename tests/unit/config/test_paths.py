@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import grp
+import os
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ from dil.storage.locations import PathError, any_path
 from tests.unit.config.conftest import JobFile
 
 FINAL, STATE = "data.publisher.final.dir", "state.store.dir"
+GROUP = "data.publisher.final.dir.group"
 
 
 @pytest.mark.parametrize(
@@ -144,3 +147,18 @@ def test_a_catalog_names_no_folder_that_spark_cannot_read(job_file: JobFile) -> 
     catalog = {"ms.catalog.type": "glue", "writer.file.path.type": "namespace_table"}
     found = job_file.problems({**catalog, FINAL: "webhdfs://nn/lake"})
     assert any(each.key == FINAL and "hdfs://host:8020/folder" in each.fix for each in found)
+
+
+@pytest.mark.parametrize(
+    ("place", "keys"),
+    [("out", []), ("hdfs://lake:8020/out", []), ("s3://bucket/out", [GROUP])],
+)
+def test_a_group_of_published_data_is_for_files_that_have_one(job_file, place, keys):
+    own = grp.getgrgid(os.getegid()).gr_name
+    loaded = job_file.load({FINAL: place, GROUP: own})
+    assert [notice.key for notice in loaded.notices if notice.key == GROUP] == keys
+    assert loaded.job.publishing.group == ("" if keys else own)
+
+
+def test_a_group_that_is_none_on_this_machine_is_a_problem(job_file):
+    assert "no group here" in job_file.problem(GROUP, "no-such-group").what

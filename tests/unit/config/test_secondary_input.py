@@ -8,9 +8,10 @@ import pytest
 
 from dil.config import planning_spec
 from dil.config.findings import Findings
-from dil.config.secondary import check_secondary_input, variables_given
+from dil.config.requests import check_secondary_input
 from dil.errors import ConfigError
 from dil.model.settings import SecondaryInput, SecondaryRetry
+from dil.sections.secondary import SecondarySection
 
 KEY = "ms.secondary.input"
 
@@ -118,5 +119,5 @@ def test_the_variables_of_activation_and_authentication_are_known_by_their_field
             )
         }
     )
-    assert variables_given(loaded.job.properties) == {"id", "n", "token"}
-    assert variables_given(job_file.load().job.properties) == frozenset()
+    assert loaded.job.properties.section(SecondarySection).variables == {"id", "n", "token"}
+    assert job_file.load().job.properties.section(SecondarySection).variables == frozenset()

@@ -131,7 +131,6 @@ SEEDS = [
     ('"name": "limit", ', "", "name"),
     ('"name": "limit", ', '"nam": "limit", ', "name"),
     ('"format": "datetime", "pattern": "yyyy-MM-dd"', '"format": "datetime"', "pattern", -1),
-    ('"watermark": "system"', '"watermark": "sytem"', "system"),
     ('"type": "long"', '"type": "lnog"', "long"),
     ('"isNullable": "false"', '"isNullable": "no"', "true or false"),
     ('"columnName": "ordered"', '"colunmName": "ordered"', "columnName"),

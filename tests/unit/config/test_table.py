@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
-from dil.config.canonical import canonical
-from dil.config.deprecated import DEPRECATED, MISSPELLED, OF_GOBBLIN
+from dil.config.canonical import DEPRECATED, MISSPELLED, OF_GOBBLIN, canonical
 from dil.config.docs import DEFAULT_TARGET, reference
-from dil.config.effective import read_section
 from dil.config.entry import Entry
 from dil.config.explaining import explain
 from dil.config.findings import Findings
-from dil.config.property import Property
-from dil.config.sections import properties_of
+from dil.config.property import Property, properties_of
+from dil.config.sections import read_section
 from dil.config.surroundings import Surroundings
 from dil.config.table import ALIASES, GROUPS, SECTIONS, TABLE
 from dil.errors import ConfigError, Origin
@@ -29,12 +28,18 @@ OTHER_THAN_DEFAULT = {
     ValueType.OCTAL: "700",
     ValueType.FILE_SYSTEM: "hdfs://lake",
 }
-LATER = [entry for entry in TABLE.values() if entry.support is Support.LATER]
+REFUSED = [entry for entry in TABLE.values() if entry.support is Support.REFUSED]
+WITHOUT_EFFECT = [entry for entry in TABLE.values() if entry.support is Support.NO_EFFECT]
+# Those that can be set to something else than their default.
+SETTABLE = [entry for entry in WITHOUT_EFFECT if entry.words != (entry.default,)]
+LABELS = {"job.description", "job.dir", "job.group"}
 
 
 def other_value(entry: Property) -> str:
     if entry.name == "ms.secondary.input":
         return '[{"path": "p"}]'
+    if entry.name.startswith("data.publisher."):
+        return "BaseDataPublisher"  # the other word is for file dumps
     if entry.type is ValueType.BOOL:
         return "false" if entry.default == "true" else "true"
     if entry.type is ValueType.ENUM:
@@ -62,15 +67,32 @@ def test_every_default_can_be_written_and_is_explained(kind):
     assert all(entry.meaning.endswith(".") for entry in properties_of(kind))
 
 
-@pytest.mark.parametrize("entry", LATER, ids=lambda entry: entry.name)
-def test_a_property_whose_feature_comes_later_is_refused_when_it_would_change_something(
-    job_file, entry
-):
+@pytest.mark.parametrize("entry", REFUSED, ids=lambda entry: entry.name)
+def test_what_would_do_something_else_here_is_refused_and_another_property_named(job_file, entry):
     found = job_file.problem(entry.name, other_value(entry))
-    assert "not supported yet" in found.what
+    used = re.search(r"Use .*`([a-z.]+)", found.fix)
+    assert used is not None, found.fix
+    assert used[1] in TABLE
 
 
-@pytest.mark.parametrize("entry", LATER, ids=lambda entry: entry.name)
+@pytest.mark.parametrize("entry", SETTABLE, ids=lambda entry: entry.name)
+def test_a_run_that_sets_what_has_no_effect_says_so(job_file, entry):
+    job = {entry.name: other_value(entry)}
+    if entry.name.startswith("state.store.db."):
+        job |= {"state.store.type": "mysql", "state.store.db.url": "mysql://db:3306/dil"}
+    told = [f"{notice.key} {notice.what}" for notice in job_file.load(job).notices]
+    is_told = any("effect" in text and entry.name in text for text in told)
+    assert is_told == (entry.name not in LABELS)
+
+
+def test_what_is_refused_or_has_no_effect_says_so_in_its_reference():
+    text = reference()
+    for entry in (*REFUSED, *WITHOUT_EFFECT):
+        (row,) = (line for line in text.splitlines() if f'<a id="{entry.name}">' in line)
+        assert f"**{entry.support.value.capitalize()}.**" in row
+
+
+@pytest.mark.parametrize("entry", REFUSED, ids=lambda entry: entry.name)
 def test_its_default_and_a_blank_are_accepted(job_file, entry):
     job_file.load({entry.name: entry.default})
     job_file.load({entry.name: ""})
@@ -78,10 +100,12 @@ def test_its_default_and_a_blank_are_accepted(job_file, entry):
 
 @pytest.mark.parametrize(
     ("key", "word"),
-    [(entry.name, word) for entry in TABLE.values() for word in entry.later_words],
+    [(entry.name, word) for entry in TABLE.values() for word in entry.refused_words],
 )
-def test_a_word_whose_feature_comes_later_is_refused(job_file, key, word):
-    assert "not supported yet" in job_file.problem(key, word).what
+def test_a_word_of_gobblins_that_is_nothing_here_is_refused(job_file, key, word):
+    found = job_file.problem(key, word)
+    assert "not supported" in found.what
+    assert found.fix.startswith("Use one of: ")
 
 
 @pytest.mark.parametrize(
@@ -93,8 +117,10 @@ def test_a_word_whose_feature_comes_later_is_refused(job_file, key, word):
         {"converter.classes": "org.apache.gobblin.converter.avro.JsonIntermediateToAvroConverter"},
     ],
 )
-def test_what_is_accepted_without_effect_gives_no_notice(job_file, properties):
-    assert job_file.notices(properties) == []
+def test_what_nobody_misses_without_its_effect_is_information_in_one_line(job_file, properties):
+    loaded = job_file.load(properties)
+    assert loaded.notices == loaded.infos
+    assert len(loaded.infos) <= 1
 
 
 def test_ignored_keys_that_would_be_missed_give_a_notice(job_file):
@@ -104,10 +130,9 @@ def test_ignored_keys_that_would_be_missed_give_a_notice(job_file):
     assert job_file.notices({"job.lock.enabled": "true"}) == []
 
 
-def test_what_is_not_supported_yet_names_its_default(job_file):
-    found = job_file.problem("writer.partitioner.class", "TimePartitioner")
-    assert found.what == "is not supported yet"
-    assert found.fix
+def test_a_property_that_a_reference_reads_has_that_effect(job_file):
+    job = {"writer.output.dir": "elsewhere", "data.publisher.final.dir": "${writer.output.dir}"}
+    assert job_file.load(job).notices == ()
 
 
 def test_an_alias_means_its_property(job_file):
@@ -244,4 +269,7 @@ def test_events_of_dil_stop_no_job_and_one_notice_says_where_they_are(job_file):
         "ms.kafka": '{"bootstrap.servers": "k:9092"}',
         "ms.kafka.events.topic.name": "events",
     }
-    assert job_file.notices(events) == ["ms.metrics.enabled"]
+    loaded = job_file.load(events)
+    (notice,) = (each for each in loaded.notices if each not in loaded.infos)
+    assert notice.key == "ms.metrics.enabled"
+    assert "dil plan --json" in notice.fix

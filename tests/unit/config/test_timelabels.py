@@ -9,7 +9,7 @@ import pytest
 from dil.config import load, planning_spec
 from dil.errors import ConfigError, Problem
 from dil.model.interval import Interval
-from dil.model.timelabels import LabelUnit, TimelabelSpec
+from dil.model.timelabels import AfterClose, Closing, LabelUnit, TimelabelSpec
 from dil.planning.timelabels import timelabels
 from tests.jobs import write_job
 
@@ -320,3 +320,46 @@ def test_the_example_labels_the_days_of_its_zone() -> None:
     label = timelabels(found, 0)(Interval(1_357_016_400_000, 1_357_102_800_000))
     assert label == "20130101050000"
     assert label in EXAMPLE.read_text(encoding="utf-8")
+
+
+CLOSING = {
+    "ms__timelabel__schedule": "@daily",
+    "ms__timelabel__close": "auto",
+    "ms__late__after__close": "reject",
+}
+
+
+def test_a_job_says_who_closes_labels_and_what_becomes_of_later_rows(tmp_path: Path) -> None:
+    labels = load(write_job(tmp_path, "http://h", **CLOSING), environ={}).job.planning.timelabel
+    assert labels is not None
+    assert (labels.closing, labels.after_close) == (Closing.AUTO, AfterClose.REJECT)
+    path = write_job(tmp_path, "http://h", ms__timelabel__schedule="@daily")
+    labels = load(path, environ={}).job.planning.timelabel
+    assert labels is not None
+    assert not labels.closes
+
+
+@pytest.mark.parametrize(
+    ("changes", "key", "fix"),
+    [
+        ({"ms__late__after__close": ""}, "ms.late.after.close", "reopen"),
+        ({"state__store__enabled": "false"}, "ms.timelabel.close", "Keep the state"),
+        ({"ms__publish__mode": "replace"}, "ms.timelabel.close", "window_replace"),
+        ({"ms__timelabel__schedule": ""}, "ms.timelabel.close", "ms.timelabel.schedule"),
+    ],
+)
+def test_a_job_that_cannot_close_labels_is_told_why(
+    tmp_path: Path, changes: dict[str, str], key: str, fix: str
+) -> None:
+    path = write_job(tmp_path, "http://h", **{**CLOSING, **changes})
+    with pytest.raises(ConfigError) as caught:
+        load(path, environ={})
+    [problem] = caught.value.problems
+    assert problem.key == key
+    assert fix in problem.fix
+
+
+def test_what_to_do_after_closing_has_no_effect_where_nothing_is_closed(tmp_path: Path) -> None:
+    path = write_job(tmp_path, "http://h", ms__late__after__close="reject")
+    notices = load(path, environ={}).notices
+    assert "ms.late.after.close" in [each.key for each in notices]

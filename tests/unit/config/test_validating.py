@@ -3,13 +3,29 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated
 
 import pytest
 from annotated_types import Ge, Le, MinLen
 
-from dil.config.sections import validate
-from dil.model.section import Blank, Int, Section, StandsFor, Text, Written, prop
+from dil.config.entry import Entry
+from dil.config.findings import Findings
+from dil.config.sections import read_section
+from dil.config.surroundings import Surroundings
+from dil.errors import Origin
+from dil.model.section import (
+    Int,
+    Section,
+    StandsFor,
+    Text,
+    Texts,
+    ValueType,
+    Written,
+    prop,
+)
+from dil.model.settings import SecondaryRetry
+from dil.secrets import SecretResolver
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,16 +34,19 @@ class Chosen(Section):
 
     count: Annotated[Int, StandsFor({0: 7}), Ge(1), Le(9)] = prop("count", "", default=3)
     name: Annotated[Text, MinLen(2)] = prop("name", "", default="none")
+    others: Texts = prop("others", "", default=())
+    pause: Annotated[SecondaryRetry, Written(ValueType.JSON_OBJECT)] = prop(
+        "pause", "", default=SecondaryRetry()
+    )
 
 
-class Texts:
-    """Reads a text as the number that it is, and an empty one as nothing written."""
-
-    def value(self, written: Written, type_: object, text: object) -> object:
-        del written
-        if text == "":
-            raise Blank
-        return int(str(text)) if type_ is int else text
+def read(written: dict[str, str]) -> tuple[Chosen, list[tuple[str, str]]]:
+    """Return the section, and keys and texts of the problems."""
+    findings = Findings()
+    around = Surroundings(SecretResolver({}, Path()), "UTC", lambda what, fix: None)
+    entries = {key: Entry(key, text, Origin("f", 1)) for key, text in written.items()}
+    found = read_section(Chosen, entries, around, findings)
+    return found, [(each.key, f"{each.what}. {each.fix}") for each in findings.problems]
 
 
 @pytest.mark.parametrize("other", [{}, {"name": "ab"}], ids=["plain", "by pydantic"])
@@ -37,7 +56,6 @@ class Texts:
         ("1", 1, False),
         ("9", 9, False),
         ("0", 7, False),
-        ("", 3, False),
         ("10", 3, True),
         ("-1", 3, True),
         ("x", 3, True),
@@ -46,12 +64,25 @@ class Texts:
 def test_a_number_is_what_its_type_says(
     other: dict[str, str], text: str, count: int, is_wrong: bool
 ) -> None:
-    found, wrong = validate(Chosen, {"count": text, **other}, Texts())
+    found, problems = read({"count": text, "others": "a, b", **other})
 
-    assert (found.count, [each["loc"] for each in wrong]) == (count, [("count",)] * is_wrong)
+    assert (found.count, found.others) == (count, ("a", "b"))
+    assert [key for key, _ in problems] == ["count"] * is_wrong
+    assert all("Allowed: 1 to 9." in text for _, text in problems)
 
 
 def test_a_type_may_have_constraints_that_only_pydantic_knows() -> None:
-    assert validate(Chosen, {"name": "ab"}, Texts())[0].name == "ab"
-    found, wrong = validate(Chosen, {"name": "a"}, Texts())
-    assert (found.name, [each["loc"] for each in wrong]) == ("none", [("name",)])
+    assert read({"name": "ab"})[0].name == "ab"
+    found, ((key, text),) = read({"name": "a", "count": "4"})
+
+    assert (found.name, found.count, key) == ("none", 4, "name")
+    assert text.startswith('is "a". ')
+    assert "at least 2" in text
+
+
+def test_json_is_read_as_the_model_of_its_field() -> None:
+    assert read({"pause": '{"delayInSec": "5"}'})[0].pause == SecondaryRetry(delay_s=5)
+    found, ((key, text),) = read({"pause": '{"delay": 5}'})
+
+    assert (found.pause, key) == (SecondaryRetry(), "pause")
+    assert 'unknown member "delay"' in text

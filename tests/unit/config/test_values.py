@@ -173,3 +173,20 @@ def test_a_regular_expression_that_cannot_be_used_is_shown_once_with_the_reason(
     assert found.what.count(".*[.csv") == 1
     assert found.what.endswith("expression that can be used: a character class is not closed")
     assert "JSON" not in found.fix
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"ms.timezone": "America/Los_Angelos"},
+        {"ms.watermark": '[{"name":"s","type":"datetime","range":{"from":"2024-01-01'
+         'T00:00:00America/Los_Angelos","to":"P0D"}}]'},
+        {"ms.parameters": '[{"name":"p","type":"watermark","value":"low","format":"datetime",'
+         '"timezone":"America/Los_Angelos"}]'},
+        {"ms.derived.fields": '[{"name":"d","formula":{"type":"epoc","source":"t",'
+         '"timezone":"America/Los_Angelos"}}]'},
+    ],
+)  # fmt: skip
+def test_an_unknown_zone_is_answered_with_the_nearest_wherever_it_stands(job_file, changes):
+    [found] = job_file.problems(changes)
+    assert 'Did you mean "America/Los_Angeles"?' in f"{found.what} {found.fix}"

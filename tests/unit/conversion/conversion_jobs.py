@@ -24,6 +24,7 @@ from dil.model.job import (
     WritingSpec,
 )
 from dil.model.json import JsonObject
+from dil.model.path import MISSING
 from dil.model.properties import Properties
 from dil.model.schema import Schema
 from dil.model.secondary import SecondarySpec
@@ -31,7 +32,7 @@ from dil.model.secret import Secret
 from dil.model.section import Section
 from dil.model.settings import DerivedField, Formula, SchemaCleansing, SecondaryInput
 from dil.spi.converter import ConverterContext, PageFacts
-from dil.spi.extractor import MISSING, Page
+from dil.spi.extractor import Page
 
 NOW = 1579084200000
 """2020-01-15T10:30:00Z."""

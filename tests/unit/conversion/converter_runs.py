@@ -8,9 +8,9 @@ from typing import Any
 import pyarrow as pa
 
 from dil.conversion.chain import ConversionChain
-from dil.conversion.section import NormalizerSection
 from dil.model.job import ClassRef
 from dil.model.schema import ArrayType, Column, MapType, Primitive, RecordType, Schema
+from dil.sections.conversion import NormalizerSection
 from dil.spi.registry import BUILT_IN, PluginKind
 from tests.unit.conversion.conversion_jobs import chain, facts
 

@@ -5,8 +5,9 @@ import pytest
 
 from dil.conversion.known_types import KnownTypes
 from dil.model.contract import ContractMode
+from dil.model.path import MISSING
 from dil.spi.converter import ConverterContext, PageFacts
-from dil.spi.extractor import MISSING, Page
+from dil.spi.extractor import Page
 from tests.unit.conversion.contracts import contracted_job
 
 FACTS = PageFacts(Page(iter(()), lambda path: MISSING), {})

@@ -47,3 +47,33 @@ def test_a_text_of_too_many_digits_is_no_decimal():
     target = pa.decimal128(38, 18)
     texts = pa.array(["1.5", "12345678901234567890123456789012345678"])
     assert fit_leaf(texts, target, declared=True).to_pylist() == [Decimal("1.5"), None]
+
+
+@pytest.mark.parametrize("output", [OutputFormat.PARQUET, OutputFormat.AVRO])
+def test_the_word_iso_takes_whole_texts_of_iso_8601_beside_other_patterns(output):
+    spec = ConversionSpec(
+        date_formats=("iso",), time_formats=("iso",), timestamp_formats=("dd.MM.yyyy", "iso"),
+        zone="Europe/Berlin",
+    )  # fmt: skip
+    values = Values(spec, output)
+    texts = pa.array(
+        ["2024-07-01", "2024-07-01T10:00:00", "2024-07-01T10:00:00.123456Z", "01.07.2024",
+         "2024-07-01T23:30:00-05:00", "2024-07-01 and more", "2024-13-01", None]
+    )  # fmt: skip
+    stamps, _ = values.convert(texts, "timestamp", pa.timestamp("us", "UTC"), ())
+    digits = "123" if output is OutputFormat.AVRO else "123456"
+    assert [each and each.isoformat() for each in stamps.to_pylist()] == [
+        "2024-06-30T22:00:00+00:00", "2024-07-01T08:00:00+00:00",
+        f"2024-07-01T10:00:00.{digits:<06}+00:00", "2024-06-30T22:00:00+00:00",
+        "2024-07-02T04:30:00+00:00", None, None, None,
+    ]  # fmt: skip
+    days, reason = values.convert(texts, "date", pa.date32(), ())
+    assert [each and each.isoformat() for each in days.to_pylist()] == [
+        "2024-07-01", "2024-07-01", "2024-07-01", None, "2024-07-02", None, None, None,
+    ]  # fmt: skip
+    assert "iso" in reason.text
+    clocks = pa.array(["08:30", "08:30:15.25", "8:30", "08:30Z", "24:61"])
+    times, _ = values.convert(clocks, "time", pa.time64("us"), ())
+    assert [each and each.isoformat() for each in times.to_pylist()] == [
+        "08:30:00", "08:30:15.250000", None, None, None,
+    ]  # fmt: skip

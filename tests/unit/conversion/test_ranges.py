@@ -4,8 +4,8 @@ import pyarrow as pa
 import pytest
 
 from dil.conversion.chain import ConversionChain
-from dil.conversion.section import RangesSection
 from dil.errors import ConversionError
+from dil.sections.conversion import RangesSection
 from tests.unit.conversion.conversion_jobs import chain
 from tests.unit.conversion.converter_runs import columns, converter, rows
 

@@ -28,6 +28,13 @@ def values(schema: Schema, texts: list[Any], **job: Any) -> list[Any]:
     return convert([{name: text} for text in texts], schema=schema, **job).column(name).to_pylist()
 
 
+def test_jobs_that_take_turns_have_their_own_types() -> None:
+    formats = [OutputFormat.PARQUET, OutputFormat.AVRO] * 2
+    rows = [{"c": "08:30"}]
+    found = [convert(rows, schema=column("time"), output_format=each)["c"].type for each in formats]
+    assert found == [pa.time64("us"), INSTANT] * 2
+
+
 def test_timestamps_are_parsed_in_the_jobs_zone_with_the_first_format_that_fits() -> None:
     formats = ["yyyy-MM-dd HH:mm:ss", "yyyy-MM-dd'T'HH:mm:ssZ"]
     texts = ["2020-01-01 00:00:00", "2020-01-01T00:00:00+0100", None]
@@ -42,33 +49,155 @@ def test_timestamps_are_parsed_in_the_jobs_zone_with_the_first_format_that_fits(
 @pytest.mark.parametrize("word", ["date", "timestamp"])
 def test_the_whole_text_must_fit_the_default_format(word: str) -> None:
     with pytest.raises(ConversionError) as caught:
-        values(column(word), ["2020-01-01 00:00:00", "2020-01-01"])
+        values(column(word), ["2020-01-01 00:00:00", "20200101"])
     assert caught.value.code == "DIL-CONVERT"
     assert 'column "c", row 2' in caught.value.message
-    assert "2020-01-01" not in caught.value.message
-    assert '"9999-99-99" (9 stands for a digit, a for a letter)' in caught.value.message
-    assert caught.value.fix.startswith(f"Set converter.avro.{word}.format=yyyy-MM-dd. ")
+    assert "20200101" not in caught.value.message
+    assert '"99999999" (9 stands for a digit, a for a letter)' in caught.value.message
+    assert caught.value.fix.startswith(f"Set converter.avro.{word}.format=yyyyMMdd. ")
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("text", "micros"),
     [
-        "2024-03-05T01:02:03",
-        "2024-03-05T01:02:03.123",
-        "2024-03-05T01:02:03Z",
-        "2024-03-05T01:02:03.123Z",
-        "2024-03-05T01:02:03+02:00",
-        "2024-03-05T01:02:03.123-02:00",
+        ("2024-03-05", 0),
+        ("2024-03-05T01:02", 3_720_000_000),
+        ("2024-03-05T01:02:03", 3_723_000_000),
+        ("2024-03-05 01:02:03.5", 3_723_500_000),
+        ("2024-03-05T01:02:03.123456", 3_723_123_456),
+        ("2024-03-05T01:02:03.123456000Z", 3_723_123_456),
+        ("2024-03-05T03:02:03+02", 3_723_000_000),
+        ("2024-03-04T23:02:03.123-0200", 3_723_123_000),
+        ("2024-03-05T01:02:03.123+00:00", 3_723_123_000),
     ],
 )
-def test_the_pattern_that_is_proposed_for_a_text_of_iso_8601_reads_it(text: str) -> None:
+@pytest.mark.parametrize("formats", ["yyyy-MM-dd HH:mm:ss", "dd/MM/yyyy"])
+def test_a_whole_text_of_iso_8601_is_a_timestamp_beside_any_pattern(
+    text: str, micros: int, formats: str
+) -> None:
+    wanted = dt.datetime(2024, 3, 5, tzinfo=UTC) + dt.timedelta(microseconds=micros)
+    assert values(column("timestamp"), [text, None], timestamp_formats=[formats]) == [wanted, None]
+
+
+@pytest.mark.parametrize(
+    ("word", "text", "advice"),
+    [
+        (
+            "timestamp",
+            "2024-03-05T01:02:03.1234567Z",
+            "timestamp.format=yyyy-MM-dd'T'HH:mm:ss.SSSSSSSZZ, which cuts the digits after the "
+            "milliseconds, or declare the column as string. ",
+        ),
+        (
+            "timestamp",
+            "2024-03-05 01:02:03.123456789+00:00",
+            "timestamp.format=yyyy-MM-dd HH:mm:ss.SSSSSSSSSZZ, which cuts the digits after the "
+            "milliseconds, or declare the column as string. ",
+        ),
+        (
+            "date",
+            "2024-03-05T01:02:03Z",
+            "date.format=yyyy-MM-dd'T'HH:mm:ssZZ, which cuts the time off, or declare the column "
+            "as timestamp. ",
+        ),
+        (
+            "time",
+            "01:02:03.1234567",
+            "time.format=HH:mm:ss.SSSSSSS, which cuts the digits after the milliseconds, or "
+            "declare the column as string. ",
+        ),
+    ],
+)
+def test_a_text_of_which_the_type_would_lose_a_part_fails_with_the_pattern_that_allows_it(
+    word: str, text: str, advice: str
+) -> None:
+    with pytest.raises(ConversionError) as caught:
+        values(column(word), [text])
+    assert caught.value.fix.startswith(f"Set converter.avro.{advice}")
+    pattern = advice.partition("=")[2].partition(", which")[0]
+    (read,) = values(column(word), [text], **{f"{word}_formats": [pattern]})
+    cut = text[: text.index(".") + 4] if "." in text else text
+    whole = dt.datetime.fromisoformat(cut if word != "time" else f"2024-03-05T{cut}")
+    parts = {"date": whole.date(), "time": whole.time(), "timestamp": whole.replace(tzinfo=UTC)}
+    assert read == parts[word]
+
+
+def test_digits_that_avro_does_not_hold_are_not_cut() -> None:
+    batch = convert(
+        [{"c": "2024-03-05T01:02:03.123000Z"}],
+        schema=column("timestamp"),
+        output_format=OutputFormat.AVRO,
+    )
+    assert batch.column("c")[0].as_py() == dt.datetime(2024, 3, 5, 1, 2, 3, 123_000, tzinfo=UTC)
+    with pytest.raises(ConversionError, match="does not fit"):
+        convert(
+            [{"c": "2024-03-05T01:02:03.123400Z"}],
+            schema=column("timestamp"),
+            output_format=OutputFormat.AVRO,
+        )
+
+
+def test_a_text_that_has_the_form_of_a_pattern_is_not_read_as_iso_8601() -> None:
+    texts = ["2024-05-06", "2024-05-13"]
+    assert values(column("date"), texts[:1], date_formats=["yyyy-dd-MM"]) == [dt.date(2024, 6, 5)]
+    with pytest.raises(ConversionError, match="row 2"):
+        values(column("date"), texts, date_formats=["yyyy-dd-MM"])
+
+
+@pytest.mark.parametrize(
+    ("pattern", "fits", "iso"),
+    [
+        # The Z is literal: such texts are in the job's zone, and others would be 8 hours off.
+        ("yyyy-MM-dd'T'HH:mm:ss'Z'", "2024-03-05T01:02:03Z", "2024-03-05T01:02:03.5Z"),
+        ("yyyy-MM-dd'T'HH:mm:ss'+00:00'", "2024-03-05T01:02:03+00:00", "2024-03-05T01:02:03Z"),
+        ("yyyy-dd-MM HH:mm:ss", "2024-05-03 01:02:03", "2024-03-05T01:02:03"),
+        ("YYYY-dd-MM HH:mm:ss", "2024-05-03 01:02:03", "2024-03-05T01:02:03"),
+    ],
+)
+def test_iso_8601_is_not_read_where_a_pattern_takes_such_texts_for_something_else(
+    pattern: str, fits: str, iso: str
+) -> None:
+    job = {"timestamp_formats": [pattern], "zone": "America/Los_Angeles"}
+    assert values(column("timestamp"), [fits], **job) == [
+        dt.datetime(2024, 3, 5, 9, 2, 3, tzinfo=UTC)
+    ]
+    with pytest.raises(ConversionError, match="row 2"):
+        values(column("timestamp"), [fits, iso], **job)
+
+
+def test_a_literal_z_is_the_jobs_zone_where_that_is_utc() -> None:
+    texts = ["2024-03-05T01:02:03Z", "2024-03-05T01:02:03.5Z"]
+    found = values(column("timestamp"), texts, timestamp_formats=["yyyy-MM-dd'T'HH:mm:ss'Z'"])
+    assert [each.second + each.microsecond / 1e6 for each in found] == [3, 3.5]
+
+
+def test_a_midnight_of_iso_8601_is_a_date_in_the_jobs_zone() -> None:
+    texts = ["2018-11-04", "2018-11-04T00:00:00", "2018-11-04T00:00:00-05:00"]
+    zone = "America/Sao_Paulo"  # where clocks went from 00:00 to 01:00 that day
+    assert values(column("date"), texts[:2], zone=zone) == [dt.date(2018, 11, 4)] * 2
+    assert values(column("date"), texts[2:], zone="America/Bogota") == [dt.date(2018, 11, 4)]
+    with pytest.raises(ConversionError):
+        values(column("date"), texts[2:], zone=zone)
+
+
+def test_a_time_that_clocks_skip_is_no_timestamp() -> None:
+    with pytest.raises(ConversionError):
+        values(column("timestamp"), ["2024-03-10T02:30:00"], zone="America/Los_Angeles")
+
+
+@pytest.mark.parametrize(("text", "expected"), [("08:30", 30_600), ("08:30:15.25", 30_615.25)])
+def test_a_time_of_iso_8601_is_a_time_of_the_day(text: str, expected: float) -> None:
+    when = dt.datetime(1970, 1, 1, tzinfo=UTC) + dt.timedelta(seconds=expected)
+    assert values(column("time"), [text]) == [when.time()]
+    batch = convert([{"c": text}], schema=column("time"), output_format=OutputFormat.AVRO)
+    assert batch.column("c").to_pylist() == [when]
+
+
+@pytest.mark.parametrize("text", ["2024-02-30T01:02:03Z", "2024-13-01"])
+def test_a_text_of_iso_8601_that_is_no_date_is_the_sources_to_correct(text: str) -> None:
     with pytest.raises(ConversionError) as caught:
         values(column("timestamp"), [text])
-    proposed = caught.value.fix.removeprefix("Set converter.avro.timestamp.format=")
-    pattern = proposed.partition(". To")[0]
-    wanted = dt.datetime.fromisoformat(text)
-    wanted = wanted if wanted.tzinfo else wanted.replace(tzinfo=UTC)
-    assert values(column("timestamp"), [text], timestamp_formats=[pattern]) == [wanted]
+    assert caught.value.fix.startswith("Correct the source")
 
 
 def test_a_text_of_unknown_form_names_the_property_that_says_how_to_read_it() -> None:

@@ -7,12 +7,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from dil.conversion.section import ValidationSection
 from dil.conversion.validation import Verdict, expected_count
 from dil.errors import ConversionError
 from dil.model.json import JsonObject
 from dil.model.settings import SecondaryInput
 from dil.model.validation_attributes import ValidationAttributes
+from dil.sections.conversion import ValidationSection
 from tests.unit.conversion.conversion_jobs import chain
 from tests.unit.conversion.converter_runs import Rows, converter, rows
 

@@ -1,4 +1,4 @@
-"""The desk behind its port: tasks in threads and processes, strangers, a driver that is gone."""
+"""The services behind their port: tasks in threads and processes, strangers, a lost driver."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ import pytest
 
 from dil.coordination import served
 from dil.coordination.client import DriverServices
-from dil.coordination.desk import Desk, Limits, Totals
 from dil.coordination.pace import Ticket
 from dil.coordination.server import Server
+from dil.coordination.services import Limits, RunServices, Totals
 from dil.coordination.wire import greet, seal, unseal
 from dil.errors import (
     AuthenticationError,
@@ -58,13 +58,13 @@ def source() -> Numbered:
 
 
 @pytest.fixture
-def desk(source: Numbered) -> Desk:
-    return Desk(Limits(interval_s=10.0, requests=1000), source, clock=lambda: 0.0)
+def run_services(source: Numbered) -> RunServices:
+    return RunServices(Limits(interval_s=10.0, most_requests=1000), source, clock=lambda: 0.0)
 
 
 @pytest.fixture
-def server(desk: Desk) -> Iterator[Server]:
-    with served(desk, HOST, tasks=4) as running:
+def server(run_services: RunServices) -> Iterator[Server]:
+    with served(run_services, HOST, tasks=4) as running:
         yield running
 
 
@@ -117,15 +117,15 @@ def test_a_task_learns_the_token_that_it_is_given(services):
     assert Secret("token-1") in learned()
 
 
-def test_what_tasks_tell_reaches_the_desk(services, desk):
+def test_what_tasks_tell_reaches_the_driver(services, run_services):
     services.progress(2, 30, 400)
     services.slow_down(33)
     assert services.ticket(None).wait_s == 33.0
     assert services.spent() == ""
     services.quota_spent("enough")
 
-    assert desk.totals == Totals(2, 30, 400)
-    assert desk.spent() == services.spent() == "enough"
+    assert run_services.totals == Totals(2, 30, 400)
+    assert run_services.spent() == services.spent() == "enough"
     with pytest.raises(QuotaError, match="enough") as caught:
         services.ticket(None)
     assert caught.value.fix
@@ -142,7 +142,7 @@ def test_what_tasks_tell_reaches_the_desk(services, desk):
 )
 def test_errors_of_a_source_of_tokens_arrive_as_they_were(failure):
     with (
-        served(Desk(Limits(), Numbered(failure)), HOST) as server,
+        served(RunServices(Limits(), Numbered(failure)), HOST) as server,
         closing(DriverServices(server.address, Limits())) as line,
         pytest.raises(type(failure)) as caught,
     ):
@@ -176,13 +176,15 @@ def test_tasks_in_other_processes_share_slots_and_token(server):
     assert {token for _, token in found} == {"token-1"}
 
 
-def test_a_stranger_without_the_key_is_turned_away_and_others_are_served(server, desk, services):
+def test_a_stranger_without_the_key_is_turned_away_and_others_are_served(
+    server, run_services, services
+):
     link = socket.create_connection((HOST, server.address.port))
     with pytest.raises((multiprocessing.AuthenticationError, EOFError, OSError)):
         greet(link, b"x" * 32, as_server=False)
 
     assert services.ticket(None).slot == 0.0
-    assert desk.totals == Totals()
+    assert run_services.totals == Totals()
 
 
 def test_a_task_does_not_tell_its_key_or_secrets_to_a_server_that_does_not_know_it():
@@ -266,7 +268,7 @@ def test_without_the_driver_a_quota_ends_at_least_this_task(gone):
 
 def test_without_the_driver_a_budget_is_not_spent_twice(gone):
     with (
-        closing(DriverServices(gone, Limits(requests=10))) as line,
+        closing(DriverServices(gone, Limits(most_requests=10))) as line,
         pytest.raises(TransientSourceError, match=r"ms.http.requests.max cannot be kept") as caught,
     ):
         line.ticket(None)
@@ -292,8 +294,8 @@ def test_a_slot_of_a_driver_that_is_gone_is_not_waited_for_by_another_clock(serv
         assert line.ticket(None).wait_s > 30
 
 
-def test_closing_twice_and_with_nobody_there_ends_the_listening(desk):
-    server = served(desk, HOST)
+def test_closing_twice_and_with_nobody_there_ends_the_listening(run_services):
+    server = served(run_services, HOST)
     server.close()
     server.close()
 
@@ -302,9 +304,9 @@ def test_closing_twice_and_with_nobody_there_ends_the_listening(desk):
         socket.create_connection((HOST, server.address.port))
 
 
-def test_an_address_of_another_machine_cannot_be_listened_at(desk):
+def test_an_address_of_another_machine_cannot_be_listened_at(run_services):
     with pytest.raises(ExecutionError, match=r"192\.0\.2\.1"):
-        served(desk, "192.0.2.1")
+        served(run_services, "192.0.2.1")
 
 
 def test_the_address_never_prints_the_key(server):

@@ -1,9 +1,11 @@
+import json
 import re
 from pathlib import Path
 
 import pytest
 
 from dil import errors
+from dil.cli.main import main
 from dil.run.failing import INTERNAL
 
 ROOT = Path(__file__).parents[3]
@@ -29,6 +31,20 @@ def test_every_link_to_a_page_leads_somewhere(page: Path) -> None:
         assert linked.exists(), target
         if anchor:
             assert anchor in anchors(linked), f"{target}#{anchor}"
+
+
+def test_the_home_page_has_a_short_path_for_each_of_three_readers() -> None:
+    text = (ROOT / "docs/index.md").read_text(encoding="utf-8")
+    begin = text.partition("## Where to begin\n")[2].partition("\n## ")[0]
+    paths = re.split(r"^### ", begin, flags=re.MULTILINE)[1:]
+
+    assert [path.splitlines()[0] for path in paths] == [
+        "You try it",
+        "You run it every day",
+        "You extend it",
+    ]
+    for path in paths:
+        assert 1 <= len(LINK.findall(path)) <= 5, path
 
 
 def test_every_page_of_the_site_exists() -> None:
@@ -85,3 +101,14 @@ def test_the_python_of_the_docs_runs(text: str, capsys: pytest.CaptureFixture[st
     exec(compile(text, "docs/running.md", "exec"), {})
 
     assert "watermark.system." in capsys.readouterr().out
+
+
+def test_the_first_job_of_the_readme_validates_without_a_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("DEMO_TOKEN", "secret")
+    [job] = blocks(ROOT / "README.md", "properties")
+    (tmp_path / "airlines.conf").write_text(job)
+    assert main(["validate", str(tmp_path / "airlines.conf"), "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert (answer["warnings"], len(answer["notices"])) == ([], 1)

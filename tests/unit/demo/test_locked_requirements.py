@@ -31,10 +31,11 @@ def test_every_locked_package_carries_a_hash(lock: str) -> None:
         assert "--hash=sha256:" in requirement, requirement.splitlines()[0]
 
 
-def test_every_declared_dependency_is_locked() -> None:
+def test_every_declared_dependency_is_locked_but_what_each_machine_builds() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    extras = project["project"].get("optional-dependencies", {}).values()
-    runtime = names(project["project"]["dependencies"]).union(*map(names, extras))
+    extras = dict(project["project"]["optional-dependencies"])
+    assert extras.pop("kerberos"), "it is built against headers that not every machine has"
+    runtime = names(project["project"]["dependencies"]).union(*map(names, extras.values()))
     groups = project["dependency-groups"]
 
     assert runtime - pins("requirements.txt").keys() == set()

@@ -42,6 +42,13 @@ def test_its_output_is_passed_on_without_the_noise_of_the_launcher(script, capfd
     assert capfd.readouterr().err == "no such option\n"
 
 
+def test_it_never_asks_for_the_address_of_the_host_name(script, capfd):
+    script('echo "$SPARK_LOCAL_IP"; exit 1')
+    with pytest.raises(ExecutionError):
+        started().gateway()
+    assert capfd.readouterr().err == "127.0.0.1\n"
+
+
 def test_all_of_its_output_goes_to_standard_error(script, capfd, monkeypatch):
     monkeypatch.setattr("sys.__stderr__", None)  # as in a process that is nobody's child
     script("echo to the one; echo to the other >&2; exit 1")

@@ -16,7 +16,7 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from dil.errors import DilError, ExecutionError, LeaseLostError, TransientSourceError
 from dil.execution.java import find_java
 from dil.execution.jvm import spark_home
-from dil.execution.jvm_errors import last_line, source_errors, told
+from dil.execution.jvm_errors import last_line, source_errors, stopping_error
 
 pytestmark = pytest.mark.spark
 
@@ -137,7 +137,7 @@ ModuleNotFoundError: No module named 'shop_rules'
     ids=["own", "python", "spark", "pickling", "disk", "other"],
 )
 def test_what_stopped_a_stage_has_its_own_name(error: Exception, code: str, text: str) -> None:
-    found = told(error)
+    found = stopping_error(error)
     assert text in found.message
     assert found.code == code
     assert ("Spark failed" in found.message) == (text.startswith("Spark failed"))

@@ -12,9 +12,9 @@ import pytest
 from dil.errors import SourceContractError
 from dil.extraction.avro.extractor import AvroExtractor
 from dil.model.job import ClassRef, ExtractionSpec
+from dil.model.path import MISSING
 from dil.model.schema import Column, MapType, Primitive, RecordType
 from dil.spi.connector import Response
-from dil.spi.extractor import MISSING
 
 REF = ClassRef("m", "c")
 
@@ -325,3 +325,20 @@ def test_rows_without_a_byte_come_batch_by_batch():
     sizes = [batch.num_rows for batch in page.batches]
     assert sum(sizes) == 200_000
     assert max(sizes) <= 65_536
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (b'"name": "a"', b'"nome": "a"'),
+        (b'"type": "string"', b'"tipe": "string"'),
+        (b'"type": "string"', b'"type": "strinx"'),
+        (b'"X"', b'"/"'),
+    ],
+)
+def test_a_schema_that_is_none_is_the_sources_mistake(one, other):
+    kind = {"type": "enum", "name": "e", "symbols": ["X", "Y"]}
+    body = file_of(record(("a", "string"), ("b", kind)), [{"a": "x", "b": "X"}])
+    assert one in body
+    with pytest.raises(SourceContractError):
+        rows_of(extractor().extract(response(body.replace(one, other))))

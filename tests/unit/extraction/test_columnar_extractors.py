@@ -14,10 +14,10 @@ from dil.errors import SourceContractError, WriteError
 from dil.extraction.columnar.orc_extractor import OrcExtractor
 from dil.extraction.columnar.parquet_extractor import ParquetExtractor
 from dil.model.job import ClassRef, ExtractionSpec
+from dil.model.path import MISSING
 from dil.model.schema import ArrayType, Column, MapType, Primitive, RecordType
 from dil.model.settings import SchemaCleansing
 from dil.spi.connector import Response
-from dil.spi.extractor import MISSING
 
 REF = ClassRef("m", "c")
 FORMATS = {"parquet": (ParquetExtractor, pq.write_table), "orc": (OrcExtractor, orc.write_table)}

@@ -15,10 +15,10 @@ from dil.extraction.csv.failures import DROPPED
 from dil.model.arrow import raw_schema, type_word
 from dil.model.csv_settings import CsvSettings, CsvSpec
 from dil.model.job import ClassRef, ExtractionSpec
+from dil.model.path import MISSING
 from dil.model.schema import Column, EnumType, Primitive
 from dil.model.settings import SchemaCleansing
 from dil.spi.connector import Response
-from dil.spi.extractor import MISSING
 
 REF = ClassRef("m", "c")
 
@@ -576,7 +576,13 @@ def test_a_column_that_the_dataset_has_as_text_keeps_the_text_of_its_cells(cell)
 def test_cells_of_a_key_are_numbers_only_where_each_is_the_text_of_its_number():
     """Rows of 7 and of 007 are two."""
     key = {"primary_keys": ("a",)}
-    for texts in (["7", "007"], ["1.5", "1.50"], ["true", "TRUE"]):
+    for texts in (
+        ["7", "007"],
+        ["1.5", "1.50"],
+        ["true", "TRUE"],
+        ["12345678901234567.1", "12345678901234567.10"],
+        ["1e+15", "1.5"],
+    ):
         body = "\n".join(["a", *texts, ""])
         assert read(body, column_header_index=0, spec=key) == [{"a": text} for text in texts]
     assert read("a\n7\n-8\n", column_header_index=0, spec=key) == [{"a": 7}, {"a": -8}]

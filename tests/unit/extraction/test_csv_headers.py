@@ -33,6 +33,7 @@ def test_a_row_in_the_place_of_the_header_is_an_error_that_does_not_show_it(know
     assert '"99,Aaaa Aaaaa"' in caught.value.message
     assert "Carl" not in str(caught.value)
     assert "columnHeaderIndex" in caught.value.fix
+    assert not caught.value.retryable, "the same file is there at the next attempt"
 
 
 @KNOWN

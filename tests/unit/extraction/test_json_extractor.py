@@ -12,10 +12,10 @@ from dil.errors import ConversionError, SourceContractError
 from dil.extraction.json.extractor import JsonExtractor
 from dil.model.arrow import raw_schema, type_word
 from dil.model.job import ClassRef, ExtractionSpec
+from dil.model.path import MISSING
 from dil.model.schema import ArrayType, Column, MapType, Primitive, RecordType
 from dil.model.settings import SchemaCleansing
 from dil.spi.connector import Response
-from dil.spi.extractor import MISSING
 
 REF = ClassRef("m", "c")
 
@@ -572,6 +572,15 @@ def test_a_job_that_names_a_type_of_lines_has_every_body_read_line_by_line():
 def test_a_column_that_the_dataset_has_as_text_keeps_the_text_of_its_numbers(number):
     known = frozenset({"a"})
     assert given_rows(f'[{{"a": {number}}}]', text_columns=known) == [{"a": number}]
+
+
+@pytest.mark.parametrize(("keys", "text"), [({"a"}, "100"), (None, "100"), ({"b"}, "100.0")])
+@pytest.mark.parametrize("known", [frozenset(), frozenset("a")])
+def test_numbers_of_a_key_that_is_text_have_one_text(keys, text, known):
+    """Rows of 100 and of 100.0 are one, in this run and in later ones."""
+    spec = {"key_columns": keys if keys is None else frozenset(keys), "text_columns": known}
+    rows = '[{"a": 100.0}, {"a": "x"}]'
+    assert given_rows(rows, **spec) == [{"a": text}, {"a": "x"}]
 
 
 def test_records_in_a_column_that_the_dataset_has_as_text_stay_records():

@@ -15,7 +15,7 @@ from dil.extraction.json.large import LargeDocument, LargeLines
 from dil.extraction.json.scan import Cursor, MalformedError, OversizeError, value_end
 from dil.extraction.json.spool import Limits, Span, Spool
 from dil.extraction.json.windows import RowWindows
-from dil.spi.extractor import MISSING
+from dil.model.path import MISSING
 
 TRAPS = ["},", "{", "],", "[", ",", '\\"', '{"a":', "\\"]
 scalars = st.none() | st.booleans() | st.integers() | st.text(max_size=6) | st.sampled_from(TRAPS)

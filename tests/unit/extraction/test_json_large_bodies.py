@@ -15,9 +15,9 @@ from dil.errors import ConversionError, SourceContractError, WriteError
 from dil.extraction.json.extractor import JsonExtractor
 from dil.extraction.json.spool import Limits, Spool
 from dil.model.job import ClassRef, ExtractionSpec
+from dil.model.path import MISSING
 from dil.model.schema import Column, Primitive
 from dil.spi.connector import Response
-from dil.spi.extractor import MISSING
 
 
 class SmallWindows(JsonExtractor):

@@ -11,11 +11,11 @@ from typing import ClassVar
 import pytest
 
 from dil.errors import SourceContractError
+from dil.extraction.content import NO_DATA_FIELD
 from dil.extraction.json import large
 from dil.extraction.json.extractor import JsonExtractor
 from dil.extraction.json.spool import Limits
-from dil.extraction.paging.notes import NO_DATA_FIELD
-from dil.extraction.paging.session_keys import session_key
+from dil.extraction.paging.answers import session_key
 from dil.extraction.paging.walk import Walk, walk_pages
 from dil.extraction.parameters import Scope
 from dil.extraction.preprocessing.aggregated_json import AggregatedJsonProcessor
@@ -23,10 +23,10 @@ from dil.extraction.secondary.entry import Access, Entry
 from dil.extraction.xml.extractor import XmlExtractor
 from dil.model.job import ClassRef, ExtractionSpec
 from dil.model.json import compact
+from dil.model.path import MISSING
 from dil.model.secret import Secret
 from dil.model.settings import Pagination, Parameter, SecondaryInput, SessionKeyField
 from dil.spi.connector import ByteSession, Response
-from dil.spi.extractor import MISSING
 from dil.storage import LocalFilesystem
 from tests.preprocessing import through
 from tests.unit.extraction.clocks import Instant
@@ -134,7 +134,7 @@ def test_what_is_found_and_is_no_object_is_refused():
 
 
 def test_a_body_too_long_to_be_searched_is_refused_and_a_place_in_it_is_not(monkeypatch):
-    monkeypatch.setattr(large, "_MOST_SEARCHED", 100)
+    monkeypatch.setattr(large, "JSONPATH_SEARCHED_BYTES", 100)
     with pytest.raises(SourceContractError, match="searches at most 100"):
         rows(SHOP, "$..orders[*]", SmallWindows)
     reader = SmallWindows(ExtractionSpec(REF, data_field="$.shops[*]"))

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dil.extraction.paging.link_header import next_link
+from dil.extraction.paging.answers import next_link
 
 
 @pytest.mark.parametrize(

@@ -9,23 +9,22 @@ import pyarrow as pa
 import pytest
 
 from dil.errors import SourceContractError
+from dil.extraction.content import NO_DATA_FIELD
 from dil.extraction.json.extractor import JsonExtractor
-from dil.extraction.paging.last_row import LastRow
+from dil.extraction.paging.answers import LastRow, session_key
 from dil.extraction.paging.notes import (
     CURSOR_LEFT,
     NO_CONTENT,
-    NO_DATA_FIELD,
     NO_KEY,
     NO_TOTAL,
     TOTAL_NOT_REACHED,
 )
-from dil.extraction.paging.session_keys import session_key
 from dil.extraction.paging.walk import Walk, walk_pages, walk_rows
 from dil.extraction.parameters import Scope
 from dil.model.job import ClassRef, ExtractionSpec
+from dil.model.path import MISSING
 from dil.model.settings import Pagination, Parameter, SessionCondition, SessionKeyField
 from dil.spi.connector import ByteSession, Response, RowSession
-from dil.spi.extractor import MISSING
 from tests.unit.extraction.clocks import Clock
 
 REF = ClassRef("m", "c")
@@ -201,7 +200,7 @@ def test_a_warning_counts_as_a_page_without_rows():
     spec = ExtractionSpec(REF, data_field="data", pagination=Pagination(initial_values=(0,)))
     rows, walk = walked(Scripted([page(2), Response(None, warning="HTTP status 204")]), spec)
     assert rows == [2, 0]
-    assert (walk.counters.requests, walk.counters.pages, walk.counters.warnings) == (2, 1, 1)
+    assert (walk.counters.asked, walk.counters.pages, walk.counters.warnings) == (2, 1, 1)
 
 
 def test_the_interval_is_from_start_to_start():
@@ -397,5 +396,5 @@ def test_a_header_may_tell_the_total():
     ]
     rows, walk = walked(Scripted(answers), spec)
     assert rows == [2, 1]
-    assert walk.counters.requests == 2
+    assert walk.counters.asked == 2
     assert not walk.counters.notes

@@ -7,11 +7,11 @@ import json
 import pytest
 
 from dil.errors import SourceContractError
+from dil.extraction.content import NO_DATA_FIELD
 from dil.extraction.json.extractor import JsonExtractor
 from dil.extraction.paging.notes import (
     CURSOR_LEFT,
     NO_CONTENT,
-    NO_DATA_FIELD,
     SAME_ROWS,
     TOTAL_EXCEEDED,
     TOTAL_NOT_REACHED,

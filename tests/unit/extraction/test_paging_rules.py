@@ -8,20 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dil.errors import SourceContractError
-from dil.extraction.paging.rules import (
-    Action,
-    Decision,
-    PageState,
-    PagingRules,
-    SessionKey,
-    decide,
-    total_count,
-)
-from dil.extraction.paging.values import EchoedPage, initial_values, next_values, page_integer
+from dil.extraction.paging.answers import EchoedPage, SessionKey, page_integer, total_count
+from dil.extraction.paging.position import initial_values, next_values
+from dil.extraction.paging.rules import Action, Decision, PageState, PagingRules, decide
 from dil.extraction.parameters import PageValues
 from dil.model.job import ClassRef, ExtractionSpec
+from dil.model.path import MISSING
 from dil.model.settings import Pagination, Parameter, SessionCondition, SessionKeyField
-from dil.spi.extractor import MISSING
 
 POLL = PagingRules(
     has_session=True,

@@ -7,12 +7,22 @@ import pytest
 
 from dil.errors import SourceContractError
 from dil.extraction.json.extractor import JsonExtractor
-from dil.extraction.paging.notes import NO_FLAG, NO_FLAG_LEFT, NO_LINK, NO_NEXT, SHORT_PAGE
+from dil.extraction.paging.notes import (
+    EMPHASIS,
+    LIKELY_LAST,
+    NO_FLAG,
+    NO_FLAG_LEFT,
+    NO_KEY,
+    NO_LINK,
+    NO_NEXT,
+    SHORT_PAGE,
+    emphasized,
+)
 from dil.extraction.paging.position import Position
 from dil.extraction.paging.walk import Walk, walk_pages
 from dil.extraction.parameters import Scope
 from dil.model.job import ClassRef, ExtractionSpec
-from dil.model.settings import Pagination, Parameter
+from dil.model.settings import Pagination, Parameter, SessionKeyField
 from dil.spi.connector import ByteSession, Response
 from tests.unit.extraction.clocks import Instant
 
@@ -28,12 +38,13 @@ class Source(ByteSession):
     def __init__(self, *answers, headers=None):
         self.answers = list(answers)
         self.headers = headers or {}
+        self.uri = "https://shop.test/1"
 
     def fetch(self, values):
         found, headers = self.answers.pop(0), self.headers
         self.headers = {}
         body = io.BytesIO(json.dumps(found).encode())
-        return Response(body, headers=headers, location="source", uri="https://shop.test/1")
+        return Response(body, headers=headers, location="source", uri=self.uri)
 
 
 def rows(first, count, **more):
@@ -100,6 +111,39 @@ def test_a_page_that_is_empty_or_not_full_is_the_last_without_a_doubt(paged, ans
     sized = Pagination(initial_values=(0, 4), strict=True, **paged)
     found = notes(Source(answer, rows(9, 0)), pagination=sized)
     assert found in ([], [NO_FLAG])
+
+
+CURSOR = Parameter(name="cursor", type="session")
+SESSION = SessionKeyField(name="nxet")
+
+
+@pytest.mark.parametrize(
+    ("asked", "note"), [(None, NO_KEY), (2, NO_KEY), (100, LIKELY_LAST), (1, NO_KEY)]
+)
+@pytest.mark.parametrize("is_in_address", [False, True])
+def test_a_cursor_that_the_only_page_lacks_is_told_by_what_was_asked_for(
+    asked, note, is_in_address
+):
+    source, given = Source(rows(0, 2)), (CURSOR,)
+    if asked is not None and is_in_address:
+        source.uri = f"https://shop.test/1?pageSize={asked}"
+    elif asked is not None:
+        given = (CURSOR, Parameter(name="limit", type="primitive", value=asked))
+    assert notes(source, session=SESSION, parameters=given) == [note]
+
+
+def test_a_link_that_a_page_below_its_limit_lacks_is_no_alarm():
+    given = (Parameter(name="per_page", value="100"),)
+    assert notes(Source(rows(0, 2)), pagination=Pagination(next="link"), parameters=given) == [
+        LIKELY_LAST
+    ]
+
+
+def test_ends_after_the_first_page_are_said_loudly():
+    for note in (NO_KEY, NO_NEXT, NO_LINK, NO_FLAG_LEFT):
+        assert emphasized(note) == EMPHASIS + note
+    for note in (LIKELY_LAST, NO_FLAG, SHORT_PAGE):
+        assert emphasized(note) == note
 
 
 # Pages that the source caps

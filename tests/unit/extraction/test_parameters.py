@@ -4,7 +4,7 @@ from dil.errors import ConfigError
 from dil.extraction.parameters import PageValues, Scope, evaluate
 from dil.model.secret import Secret
 from dil.model.settings import Parameter
-from dil.spi.reading import build
+from dil.sections.reading import build
 
 LOW, HIGH = 1_577_865_600_123, 1_577_952_000_000  # 2020-01-01T00:00:00.123 in Los Angeles
 

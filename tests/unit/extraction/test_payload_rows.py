@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from dil.errors import SourceError, TransientSourceError
 from dil.extraction.json.extractor import JsonExtractor
-from dil.extraction.paging.payload_rows import PayloadRows
 from dil.extraction.paging.position import Position
 from dil.extraction.paging.walk import ResumeRefusedError, Walk, walk_pages
 from dil.extraction.parameters import Scope
+from dil.extraction.payload_rows import PayloadRows
 from dil.model.job import ClassRef, ExtractionSpec
 from dil.model.json import WrittenNumber
 from dil.model.settings import Parameter

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dil.extraction.paging.answers import SessionKey
 from dil.extraction.paging.position import LastPage, Position
-from dil.extraction.paging.rules import PageState, SessionKey
+from dil.extraction.paging.rules import PageState
 from dil.extraction.parameters import PageValues
 
 NUMBERS = st.none() | st.integers(0, 10**20)

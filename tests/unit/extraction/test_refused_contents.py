@@ -45,8 +45,8 @@ def test_of_a_body_the_kind_is_shown_and_of_rows_no_value(body, shown):
     ("kind", "extractor", "fix"),
     [
         ("text/html", JsonExtractor, "A login or error page? Check the address"),
-        ("application/xml", JsonExtractor, "write ms.extractor.class=xml;"),
-        ("text/csv", JsonExtractor, "write ms.extractor.class=csv;"),
+        ("application/xml", JsonExtractor, "write ms.extractor.class=xml. "),
+        ("text/csv", JsonExtractor, "write ms.extractor.class=csv. "),
         ("text/plain", JsonExtractor, 'ms.http.response.type={"Content-Type": "text/plain"}'),
         ("text/html", CsvExtractor, "A login or error page?"),
     ],

@@ -9,8 +9,8 @@ import pytest
 from dil.errors import SourceContractError
 from dil.extraction.text_extractor import CUT, MOST_CHARACTERS, ONE_PAGE, TextExtractor
 from dil.model.job import ClassRef, ExtractionSpec
+from dil.model.path import MISSING
 from dil.spi.connector import Response
-from dil.spi.extractor import MISSING
 
 
 def extractor(charset="UTF-8"):

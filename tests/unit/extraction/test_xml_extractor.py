@@ -9,10 +9,10 @@ from dil.errors import ConversionError, SourceContractError
 from dil.extraction.xml.extractor import LOOKED_TOO_EARLY, NO_DATA_FIELD, XmlExtractor
 from dil.model.arrow import type_word
 from dil.model.job import ClassRef, ExtractionSpec
+from dil.model.path import MISSING
 from dil.model.schema import ArrayType, Column, MapType, Primitive, RecordType
 from dil.model.settings import SchemaCleansing
 from dil.spi.connector import Response
-from dil.spi.extractor import MISSING
 
 REF = ClassRef("m", "c")
 FEED = """<?xml version="1.0"?>

@@ -6,6 +6,7 @@ import json
 import logging
 import re
 import sys
+import sysconfig
 import threading
 import warnings
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from urllib.parse import quote
 import pytest
 
 from dil.model.secret import Secret
+from dil.observe import logs
 from dil.observe.logs import bind, configure
 from dil.observe.progress import RichProgress
 
@@ -147,6 +149,33 @@ def test_a_message_that_cannot_be_formatted_costs_one_line_and_no_secret(
     assert CANARY not in stream.getvalue() + capsys.readouterr().err
 
 
+@pytest.mark.parametrize(("level", "lines"), [("WARNING", 5), ("DEBUG", 2_001)])
+def test_a_warning_that_repeats_itself_is_said_with_its_count(level: str, lines: int) -> None:
+    stream = start(level=level)
+    log = logging.getLogger("connectors.http.exchange")
+    for number in range(1_000):
+        with bind(unit=f"u{number}"):
+            log.warning("connection refused; again in %.1f s (%d of 5)", number / 7, number % 5)
+            if level == "DEBUG":
+                log.warning("attempt %d failed", number)
+    log.warning("another host: connection refused")
+
+    found = stream.getvalue().splitlines()
+    assert len(found) == lines
+    if level == "WARNING":
+        counts = [line.partition("(seen ")[2].split(" ")[0] for line in found]
+        assert counts == ["", "10", "100", "1,000", ""]
+        assert "u0" in found[0]
+
+
+def test_errors_and_notes_are_said_each_time() -> None:
+    stream = start(level="INFO")
+    for _ in range(5):
+        logging.getLogger("dil.task").error("broken")
+        logging.getLogger("dil.task").info("done")
+    assert len(stream.getvalue().splitlines()) == 10
+
+
 def test_configuring_again_replaces_what_was_before() -> None:
     first = start()
     second = start()
@@ -184,6 +213,46 @@ def test_what_py4j_logs_on_the_root_logger_is_for_debugging_alone(
     )
 
     assert (text in stream.getvalue()) is is_shown
+
+
+@pytest.mark.parametrize(("level", "is_shown"), [("INFO", False), ("DEBUG", True)])
+def test_what_libraries_say_is_for_debugging_alone_unless_it_is_an_error(
+    *, level: str, is_shown: bool
+) -> None:
+    stream = start(level=level)
+    place = f"{sysconfig.get_paths()['purelib']}/pyiceberg/table/__init__.py"
+
+    def say(name: str, severity: int, text: str) -> None:
+        logging.getLogger(name).handle(
+            logging.LogRecord(name, severity, place, 7, text, None, None)
+        )
+
+    say("pyiceberg.table", logging.WARNING, "a library's warning")
+    say("pyiceberg.table", logging.ERROR, "a library's error")
+    say("dil.publishing", logging.WARNING, "ours, installed")
+    warned = f"{place}:7: UserWarning: of Python"
+    logging.getLogger("py.warnings").warning("%s", warned)
+    logging.getLogger("acme_billing").info("a job's own class")
+
+    shown = stream.getvalue()
+    for text in ("a library's error", "ours, installed", "a job's own class"):
+        assert text in shown
+    for text in ("a library's warning", "of Python"):
+        assert (text in shown) is is_shown
+
+
+def test_packages_that_offer_plug_ins_speak_for_themselves(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stream = start()
+    monkeypatch.setattr(logs, "_plugin_packages", lambda: frozenset({"acme"}))
+    place = f"{sysconfig.get_paths()['purelib']}/acme/billing.py"
+    for name in ("acme.billing", "other.billing"):
+        logging.getLogger(name).handle(
+            logging.LogRecord(name, logging.WARNING, place, 7, f"from {name}", None, None)
+        )
+    assert "from acme.billing" in stream.getvalue()
+    assert "from other.billing" not in stream.getvalue()
 
 
 def test_warnings_of_libraries_go_to_the_log() -> None:

@@ -21,14 +21,14 @@ from dil.model.job import (
 )
 from dil.model.properties import Properties
 from dil.model.work_unit import Plan, Reason, Skip, WorkUnit
-from dil.observe.plan_view import plan_json, plan_text
+from dil.observe.plan_view import plan_json, plan_text, summary_text
 
 JOB = Job(
     name="orders",
     path="orders.conf",
     digest="",
     properties=Properties({}),
-    planning=PlanningSpec(),
+    planning=PlanningSpec(is_dated=True),
     source=SourceSpec(ClassRef("m", "C"), "http://x"),
     extraction=ExtractionSpec(ClassRef("m", "E")),
     conversion=ConversionSpec(),
@@ -73,14 +73,13 @@ PLAN = Plan(
 PLAN_TEXT = """\
 orders  plan at 2024-03-11 01:00:00.123-07:00, times in America/Los_Angeles, incremental
   cutoff 2024-03-09 00:00-08:00: partitions that end after it are due
+  2 due (1 new, 1 retry), 3 not due (already done, or not yet), 2 more due beyond ms.work.unit.parallelism.max, left for later.
 
 #  reason  from                       to (exclusive)          unit              why this window
 1  retry   2024-03-09 00:00:01-08:00  2024-03-10 00:00-08:00  -                 high - low
                                                                                 = 86399000 ms
 2  new     2024-03-10 00:00-08:00     2024-03-11 00:00-07:00  {"id":"[red]\\n"}  high - low
                                                                                 = 82800000 ms
-
-  2 due, 3 not due (already done, or not yet), 2 more due beyond ms.work.unit.parallelism.max, left for later.
 """  # noqa: E501
 
 
@@ -94,6 +93,25 @@ def why(skip: Skip) -> str:
 
 def test_the_table_shows_dates_with_offsets_reasons_and_arithmetic() -> None:
     assert plan_text(PLAN, JOB, arithmetic=arithmetic, skip_reason=why) == PLAN_TEXT
+
+
+@pytest.mark.parametrize(
+    ("spec", "keeps_state", "words"),
+    [
+        (PlanningSpec(), True, "incremental"),
+        (PlanningSpec(backfill=True), True, "backfill: reads its range anew"),
+        (PlanningSpec(ignore_history=True), True, "every run reads everything anew"),
+        (PlanningSpec(), False, "no state is kept, so every run reads everything"),
+    ],
+)
+def test_the_head_says_whether_what_was_read_before_counts(
+    spec: PlanningSpec, keeps_state: bool, words: str
+) -> None:
+    job = replace(JOB, planning=spec, state=replace(JOB.state, enabled=keeps_state))
+    for full_extract in (True, False):
+        text = summary_text(replace(PLAN, full_extract=full_extract), job)
+        assert words in text.splitlines()[0]
+        assert "full extract" not in text
 
 
 def test_a_plan_with_nothing_due_has_no_table() -> None:
@@ -120,7 +138,7 @@ def test_columns_are_aligned_as_a_terminal_shows_them() -> None:
 
     _, first, second = plan_text(
         replace(PLAN, work_units=(wide, accent)), JOB, arithmetic=lambda _: "why", skip_reason=why
-    ).splitlines()[3:6]
+    ).splitlines()[4:7]
 
     assert first.endswith('{"id":"\u6771\u4eac"}  why')
     assert second.endswith('{"id":"e\u0301"}     why')
@@ -141,12 +159,10 @@ def test_what_a_run_leaves_out_is_named_with_how_to_have_it() -> None:
     )
     leaving = replace(PLAN, skipped=10, missed=missed, before_first=3)
 
-    *_, due, skipped, older = plan_text(
-        leaving, JOB, arithmetic=arithmetic, skip_reason=why
-    ).splitlines()
+    _, _, due, skipped, older = summary_text(leaving, JOB).splitlines()
     shown = plan_json(leaving, JOB)
 
-    assert "2 due, 3 not due" in due
+    assert "2 due (1 new, 1 retry), 3 not due" in due
     assert "2 timelabels, 20240309080000 20240310080000, 4 work units" in skipped
     assert "--from 2024-03-09T08:00:00Z --to 2024-03-10T08:00:00Z" in skipped
     assert "3 work units" in older
@@ -209,3 +225,27 @@ def test_an_instant_outside_the_calendar_is_shown_as_its_number(millis: int) -> 
     strange = replace(PLAN, work_units=(structs.replace(work_unit(0), low=millis),))
 
     assert f"{millis} ms" in plan_text(strange, JOB, arithmetic=arithmetic, skip_reason=why)
+
+
+def test_windows_that_nobody_asked_for_are_not_shown() -> None:
+    undated = replace(JOB, planning=replace(JOB.planning, is_dated=False))
+
+    shown = plan_text(PLAN, undated, arithmetic=arithmetic, skip_reason=why)
+
+    assert "from" not in shown
+    assert "2024-03-10" not in shown
+
+
+def test_signatures_are_shown_where_they_are_asked_for() -> None:
+    def text(**more: bool) -> str:
+        return plan_text(PLAN, JOB, arithmetic=arithmetic, skip_reason=why, **more)
+
+    assert PLAN.work_units[0].signature in text(signatures=True)
+    assert PLAN.work_units[0].signature not in text()
+
+
+def test_machines_are_given_times_of_the_calendar_too() -> None:
+    members = plan_json(PLAN, JOB)
+
+    assert (members["now"], members["now_iso"]) == (PLAN.now, "2024-03-11T08:00:00.123Z")
+    assert members["work_units"][1]["low_iso"] == "2024-03-10T08:00:00Z"  # type: ignore[index]

@@ -30,7 +30,7 @@ def test_columns_that_no_row_had_a_value_for_are_left_out_of_the_schema_and_name
         }
     )
 
-    schema, comment = schema_text(rows).rstrip().rsplit("\n", 1)
+    schema, comment = schema_text(rows, {}).rstrip().rsplit("\n", 1)
 
     assert comment == "# left out, because no row shown had a value: note, tags, more, some.y"
     for kept in ("id", "some", "x", "empty", "number"):
@@ -42,4 +42,13 @@ def test_columns_that_no_row_had_a_value_for_are_left_out_of_the_schema_and_name
 def test_a_schema_of_columns_that_all_had_values_has_no_comment() -> None:
     rows = pa.table({"id": pa.array([1, 2]), "name": pa.array([None, "Zoe"])}).slice(1)
 
-    assert "#" not in schema_text(rows)
+    assert "#" not in schema_text(rows, {})
+
+
+def test_columns_whose_texts_are_read_as_times_are_declared_so_and_named() -> None:
+    rows = pa.table({"id": [1], "at": ["2024-03-05T01:02:03Z"]})
+
+    schema, comment = schema_text(rows, {"at": "timestamp"}).rstrip().rsplit("\n", 1)
+
+    assert '"columnName":"at","isNullable":true,"dataType":{"type":"timestamp"}' in schema
+    assert comment == "# their texts are ISO 8601; string keeps them as they are: at"

@@ -81,6 +81,7 @@ def test_the_bar_shows_counts_and_failures() -> None:
 
     progress.update(done=0, failed=0, running=0, rows=0, bytes=0)
     progress.start(4)
+    assert "starting Spark" in stream.getvalue()
     progress.update(done=3, failed=1, running=1, rows=1234, bytes=2_000_000)
     progress.finish()
     progress.finish()

@@ -6,9 +6,10 @@ import json
 from urllib.parse import quote, quote_plus
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from dil.config.table import TABLE
 from dil.model.authentication import Authentication
 from dil.model.job import (
     ClassRef,
@@ -25,6 +26,7 @@ from dil.model.job import (
 from dil.model.properties import Properties
 from dil.model.secret import MASK, Secret
 from dil.model.settings import Parameter
+from dil.observe.own_words import NAMES
 from dil.observe.redaction import redactor, secrets_of
 from dil.secrets import learn, learned
 
@@ -286,6 +288,7 @@ def test_no_escape_hides_a_secret(word: str, disguise) -> None:
     st.text(st.characters(max_codepoint=0xFFFF, exclude_categories=("Cs", "Cc")), min_size=8),
     st.lists(st.sampled_from(sorted(DISGUISES.keys() - NOT_AROUND_OTHERS)), min_size=1, max_size=2),
 )
+@example("0000012\\", ["HTML codes"])
 def test_whatever_escapes_are_nested_the_secret_is_not_shown(word: str, names: list[str]) -> None:
     hidden = word
     for name in names:
@@ -312,3 +315,57 @@ def test_ordinary_texts_stay_as_they_are() -> None:
         "dGVzdA== abc:def correct horse",
     ):
         assert redact(text) == text
+
+
+# Secrets that are words of ours
+
+
+ADVICE = (
+    "ms.authentication: holds a secret in plain text; `dil secrets encrypt --key FILE --for"
+    " source.conn.password` makes ENC(...), the master password is in encrypt.key.loc"
+)
+
+
+@pytest.mark.parametrize("word", ["secret", "password", "source", "encrypt", "Secret", "key"])
+def test_a_secret_that_is_a_word_of_ours_leaves_our_advice_whole(word: str) -> None:
+    assert masked(ADVICE, word) == ADVICE
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'the answer begins: {"error": "wrong password [secret]"}',
+        "GET https://secret.test/secret?x=secret answered 401",
+        "ms.secret.managers=secret",
+        "the secret is secret",
+        "the secret secret",
+        'a secret "secret"',
+        "ms.parameters.secret and my.ms.parameters=secret",
+        f"{ADVICE} secret",
+        base64.b64encode(b"user:secret").decode(),
+    ],
+)
+def test_a_secret_that_is_a_word_of_ours_is_masked_wherever_the_text_is_not_ours(text: str) -> None:
+    shown = masked(text, "secret")
+    for ours in ("holds a secret in", "dil secrets encrypt"):
+        shown = shown.replace(ours, "")
+    assert "secret" not in shown
+    assert MASK in shown
+
+
+def test_a_longer_secret_around_our_words_goes_as_a_whole() -> None:
+    assert masked("x-ms.parameters-y of ms.parameters", "x-ms.parameters-y", "parameters") == (
+        f"{MASK} of ms.parameters"
+    )
+
+
+def test_our_own_places_cannot_be_forged() -> None:
+    for text in ("\ue0d10\ue0d2 secret", "ms.parameters \ue0d1 secret"):
+        assert "secret" not in masked(text, "secret")
+
+
+def test_names_of_the_reference_that_have_words_of_secrets_are_ours() -> None:
+    words = ("secret", "passw", "token", "key", "user", "auth")
+    names = {name for name in TABLE if any(word in name for word in words)}
+    assert names <= NAMES
+    assert {name for name in NAMES if "." in name} <= set(TABLE)

@@ -1,11 +1,19 @@
 """The report of a run, for machines and for people."""
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 
-from dil.model.report import ReportedFailure, RunReport, RunStatus, UnitCounts
+from dil.model.report import (
+    MergedRows,
+    ReplacedRows,
+    ReportedFailure,
+    RunReport,
+    RunStatus,
+    UnitCounts,
+)
 from dil.observe.report import redacted, report_json, report_text, write_report
 
 PARTIAL = RunReport(
@@ -66,10 +74,36 @@ def test_the_summary_tells_what_happened_where_and_what_to_do_next() -> None:
 
 
 def test_rows_in_a_database_are_told_by_the_table_or_view_to_query() -> None:
-    loaded = run(RunStatus.SUCCESS, rows=3, relation="shop.orders_view")
+    place = "postgresql://db.example/shop"
+    loaded = run(RunStatus.SUCCESS, rows=3, relation="shop.orders_view", database=place)
 
-    assert "  where       shop.orders_view\n" in report_text(loaded)
+    assert f"  where       shop.orders_view in {place}\n" in report_text(loaded)
     assert report_json(loaded)["relation"] == "shop.orders_view"
+    assert report_json(loaded)["database"] == place
+    assert "database" not in report_json(run(RunStatus.SUCCESS))
+
+
+@pytest.mark.parametrize(
+    ("changes", "line"),
+    [
+        ({"merged": MergedRows(1200, 3)}, "  merged      1,200 inserted, 3 updated\n"),
+        ({"merged": MergedRows(0, 3, 1)}, "  merged      0 inserted, 3 updated, 1 deleted\n"),
+        ({"replaced": ReplacedRows(1, 3)}, "  replaced    1 row by 3, 2 more\n"),
+        ({"replaced": ReplacedRows(1200, 3)}, "  replaced    1,200 rows by 3, 1,197 fewer\n"),
+        ({"replaced": ReplacedRows(3, 3)}, "  replaced    3 rows by 3, as many\n"),
+        ({"replaced": ReplacedRows(0, 3)}, ""),
+    ],
+)
+def test_what_became_of_the_rows_of_the_dataset_is_told(
+    changes: dict[str, object], line: str
+) -> None:
+    report = run(RunStatus.SUCCESS, rows=3, **changes)
+
+    assert line in report_text(report)
+    if not line:
+        assert "replaced" not in report_text(report)
+    ((name, counts),) = changes.items()
+    assert report_json(report)[name] == asdict(counts)  # type: ignore[call-overload]
 
 
 def test_a_backfill_does_not_claim_to_have_published() -> None:
@@ -113,6 +147,22 @@ def test_a_failed_run_says_that_nothing_was_published() -> None:
     text = report_text(run(RunStatus.FAILED, units=UnitCounts(1, 0, 1)))
 
     assert "published   nothing" in text
+
+
+def test_a_run_that_a_signal_ended_is_called_interrupted() -> None:
+    stopped = run(RunStatus.FAILED, failures=(ReportedFailure(None, "DIL-INTERRUPTED", "x"),))
+
+    assert "  INTERRUPTED in " in report_text(stopped).splitlines()[0]
+    assert report_json(stopped)["interrupted"] is True
+    assert report_json(stopped)["status"] == "failed"
+
+
+def test_a_failed_work_unit_says_how_often_and_how_long_it_was_tried() -> None:
+    failure = ReportedFailure("[s]", "DIL-SRC", "x", "", attempts=3, seconds=1.5)
+
+    [found] = report_json(run(RunStatus.FAILED, failures=(failure,)))["failures"]  # type: ignore[misc]
+
+    assert (found["attempts"], found["seconds"]) == (3, 1.5)
 
 
 def test_rows_in_a_warehouse_have_no_files() -> None:

@@ -6,10 +6,12 @@ import pickle
 from datetime import UTC, datetime
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dil.errors import PlanningError
 from dil.model.interval import Interval
-from dil.model.timelabels import LabelUnit, TimelabelSpec
+from dil.model.timelabels import EarlierSchedule, LabelUnit, TimelabelSpec
 from dil.planning.timelabels import label_text, timelabels, windows_of
 from dil.text.zones import to_local
 
@@ -196,3 +198,47 @@ def test_labels_pickle_with_the_plan_that_holds_them() -> None:
 )
 def test_labels_have_fourteen_digits(at: str, label: str) -> None:
     assert label_text(ms(at)) == label
+
+
+SCHEDULES = (
+    {"schedule": "10 * * * *"},
+    {"schedule": "*/15 * * * *"},
+    {"schedule": "30 2 * * 1"},
+    {"schedule": "10 0 * * *", "zone": "America/Los_Angeles"},
+    {"schedule": "15 3 1,15 * *"},
+    {"every_ms": 90 * 60_000},
+    {"unit": LabelUnit.MONTH},
+)
+
+
+@given(
+    first=st.sampled_from(SCHEDULES),
+    changes=st.lists(
+        st.tuples(st.sampled_from(SCHEDULES), st.integers(1, 40 * 24)), min_size=1, max_size=4
+    ),
+    start=st.integers(1_500_000_000, 1_600_000_000),
+)
+def test_windows_are_contiguous_across_changes_of_the_schedule_and_pauses(first, changes, start):
+    """After a change the first window begins at the end of the last one, which had its label."""
+    spec, ms = TimelabelSpec(**first), start * 1000
+    begin, registered = ms, []
+    for then, hours in changes:
+        window = windows_of(spec).at(ms)
+        registered.append(window)
+        until = window.high
+        last = EarlierSchedule(spec.schedule, spec.every_ms, spec.unit, spec.zone, until)
+        spec = TimelabelSpec(**then, earlier=(*spec.earlier, last))
+        assert windows_of(spec).at(until).low == until
+        ms = until + hours * 3_600_000
+    windows = windows_of(spec)
+    assert [windows.at(each.low) for each in registered] == registered
+    assert [windows.at(each.high - 1) for each in registered] == registered
+    window, seen = windows.at(begin), 0
+    while window.low < ms and seen < 500:
+        after = windows.at(window.high)
+        assert after.low == window.high
+        assert not after.is_empty
+        window, seen = after, seen + 1
+    run = windows.of_run(ms)
+    assert run == windows.at(run.low)
+    assert run.high <= max(ms, spec.earlier[-1].until)

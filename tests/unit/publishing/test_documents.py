@@ -49,6 +49,7 @@ def publish_again(folder):
 
 
 DOCUMENTS = {"owner": (owned, claim_again), "manifest": (published, publish_again)}
+NEWEST = {"owner": 1, "manifest": 2}
 
 
 @pytest.mark.parametrize("other", [{}, {"owners": "in another way", "files": {"kept": "so"}}])
@@ -60,7 +61,8 @@ def test_a_newer_document_is_refused_and_nothing_is_written(tmp_path, document, 
     before = content(tmp_path)
     with pytest.raises(StateError) as caught:
         go_on(tmp_path)
-    assert caught.value.message == f"{path} has format 99, this dil reads formats up to 1"
+    newest = NEWEST[document]
+    assert caught.value.message == f"{path} has format 99, this dil reads formats up to {newest}"
     assert "Update dil-spark" in caught.value.fix
     assert content(tmp_path) == before
 
@@ -86,9 +88,9 @@ def test_a_damaged_document_is_told_by_its_name(tmp_path, document, data):
 def test_a_newer_manifest_after_known_ones_is_refused(tmp_path):
     published(tmp_path)
     publish_again(tmp_path)
-    renumber(tmp_path / "_dil" / "manifest-1.json", 2)
+    renumber(tmp_path / "_dil" / "manifest-1.json", 3)
     (tmp_path / "_dil" / "current.json").write_text('{"sequence":0,"manifest":"manifest-0.json"}')
-    with pytest.raises(StateError, match=r"manifest-1\.json has format 2"):
+    with pytest.raises(StateError, match=r"manifest-1\.json has format 3"):
         live_files(files, str(tmp_path))
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from dil.errors import ConfigError
+from dil.errors import ConfigError, WriteError
 from dil.model.job import PublishMode
 from dil.publishing import Owner, claim
 from dil.storage import LocalFilesystem
@@ -42,6 +42,13 @@ def test_the_same_name_with_another_state_store_is_another_job(tmp_path):
     claim(files, str(tmp_path), Owner("a", "/s1", PublishMode.REPLACE))
     with pytest.raises(ConfigError):
         claim(files, str(tmp_path), Owner("a", "/s2", PublishMode.REPLACE))
+
+
+def test_a_group_that_is_none_is_told_by_its_property_and_claims_nothing(tmp_path):
+    owner = Owner("a", "/s", PublishMode.APPEND)
+    with pytest.raises(WriteError, match=r"data\.publisher\.final\.dir\.group=no-such-group"):
+        claim(files, str(tmp_path / "orders"), owner, group="no-such-group")
+    assert list((tmp_path / "orders").iterdir()) == []
 
 
 def test_the_folder_of_the_dataset_is_made_with_the_permissions_of_the_job(tmp_path):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import grp
+import os
 import shutil
 import stat
 from collections.abc import Callable, Iterator
@@ -255,6 +257,19 @@ def test_folders_and_files_get_the_permissions_of_the_job(tmp_path: Path) -> Non
     (name,) = desk.names()
     assert stat.S_IMODE((desk.dataset / name).stat().st_mode) == 0o640
     assert stat.S_IMODE(desk.dataset.stat().st_mode) == 0o750
+
+
+def test_files_belong_to_the_group_of_the_job(tmp_path: Path) -> None:
+    # Root gives files to any group, others to one of theirs.
+    number = grp.getgrnam("daemon").gr_gid if os.geteuid() == 0 else max(os.getgroups())
+    desk = Desk(tmp_path)
+    spec = replace(desk.spec, group=grp.getgrgid(number).gr_name)
+
+    with desk.store() as store, leased(store) as lease:
+        publish(store, lease, desk.commit("r1", "a.parquet"), spec, files)
+
+    (name,) = desk.names()
+    assert (desk.dataset / name).stat().st_gid == number
 
 
 # Strays

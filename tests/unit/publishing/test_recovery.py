@@ -9,6 +9,7 @@ import pytest
 from msgspec import structs
 
 from dil.model.dataset import RunRecord
+from dil.model.job import PublishingSpec
 from dil.publishing import (
     Adoptable,
     ReusePolicy,
@@ -93,16 +94,19 @@ def test_the_staged_work_of_a_run_is_found_below_its_folder(tmp_path: Path) -> N
 
     assert staged_work(files, run) == (made,)
     assert staged_work(files, replace(run, staging_dir=str(tmp_path / "r2"))) == ()
-    (one,) = finished([made], StagedPlan((unit(),)))
+    (one,) = finished([made], StagedPlan((unit(),)), PublishingSpec(str(tmp_path), "orders"), files)
     assert (one.work_unit, one.report) == (made.work_unit, made.report)
 
 
-def test_results_come_in_the_order_of_their_plan() -> None:
+def test_results_come_in_the_order_of_their_plan(tmp_path: Path) -> None:
     units = [unit(number) for number in range(5)]
     by_hash = sorted(units, key=lambda each: each.hash)
     assert by_hash != units
 
-    found = finished([result(each, report(each)) for each in by_hash], StagedPlan(tuple(units)))
+    results = [result(each, report(each)) for each in by_hash]
+    found = finished(
+        results, StagedPlan(tuple(units)), PublishingSpec(str(tmp_path), "orders"), files
+    )
 
     assert [each.work_unit for each in found] == units
 

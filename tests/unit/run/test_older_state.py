@@ -13,7 +13,7 @@ from dil.cli.main import main
 from dil.errors import ConfigError, StateError
 from dil.model.report import RunStatus
 from tests.servers.http_server import HttpServer
-from tests.stories import Story, day, ids_of
+from tests.stories import Story, day, failing, ids_of, work_unit
 
 DESTINATIONS = {
     "files": {},
@@ -62,6 +62,67 @@ def test_an_older_copy_of_the_state_appends_nothing(
     for now in (day(1), day(2), day(3)):
         with pytest.raises(StateError):
             story.run(now)
+
+
+@pytest.mark.parametrize("kind", DESTINATIONS)
+def test_a_copy_from_before_the_first_publish_appends_nothing(
+    tmp_path: Path, source: HttpServer, kind: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = {key: value.format(folder=tmp_path) for key, value in DESTINATIONS[kind].items()}
+    story = Story(tmp_path / "job", source, **given)
+    source.faults.extend(failing(0, unit) for unit in "ab")
+    assert story.run(day(1)).status is RunStatus.FAILED
+    source.faults.clear()
+    conf, backup = str(story.folder / "orders.conf"), str(tmp_path / "backup.db")
+    assert main(["state", "backup", conf, backup, "--yes"]) == 0
+    assert story.run(day(1)).status is RunStatus.SUCCESS
+    assert main(["state", "restore", conf, backup, "--yes"]) == 0
+    capsys.readouterr()
+
+    assert any("knows of no publish" in each for each in verified(story, capsys))
+    with pytest.raises(StateError, match="knows of no publish") as caught:
+        story.run(day(2))
+    assert "ms.publish.mode=replace" in caught.value.fix
+    assert "window_replace" not in caught.value.fix  # the next run would append what it leaves
+    if kind != "sqlite":  # a look would make its file
+        assert main(["check", conf]) == 1
+        assert "knows of no publish" in capsys.readouterr().err
+    mode = "replace" if kind == "sqlite" else "window_replace"
+    report = story.run(day(2), story.job(ms__publish__mode=mode))
+    assert report.rows == ids_of("a", "b", days=range(2)).total()
+    assert story.run(day(3)).rows == ids_of("a", "b", days=range(2, 3)).total()
+    if kind == "files":
+        assert story.rows() == ids_of("a", "b", days=range(3))
+    assert verified(story, capsys) == []
+
+
+@pytest.mark.parametrize("kind", DESTINATIONS)
+def test_a_new_job_may_append_to_the_dataset_of_another(
+    tmp_path: Path, source: HttpServer, kind: str
+) -> None:
+    given = {key: value.format(folder=tmp_path) for key, value in DESTINATIONS[kind].items()}
+    given["data__publisher__final__dir"] = str(tmp_path / "lake")
+    first = Story(tmp_path / "first", source, **given)
+    second = Story(tmp_path / "second", source, job__name="others", **given)
+    assert first.run(day(1)).status is RunStatus.SUCCESS
+    assert second.run(day(1), run_id="other-1").status is RunStatus.SUCCESS
+    assert first.run(day(2)).status is RunStatus.SUCCESS
+
+
+def test_watermarks_may_be_imported_where_the_state_was_lost(story: Story, tmp_path: Path) -> None:
+    story.run(day(1))
+    shutil.rmtree(story.folder / "state")
+    rows = "".join(f'orders,"{_quoted(work_unit(0, unit))}",{day(1)}\n' for unit in "ab")
+    file = tmp_path / "highs.csv"
+    file.write_text(f"job,signature,high\n{rows}")
+
+    assert main(["state", "import", str(story.folder / "orders.conf"), str(file), "--yes"]) == 0
+    assert story.run(day(2)).status is RunStatus.SUCCESS
+    assert story.rows() == ids_of("a", "b", days=range(2))
+
+
+def _quoted(text: str) -> str:
+    return text.replace('"', '""')
 
 
 def test_rows_replaced_by_work_unit_bring_an_older_state_up_to_date(

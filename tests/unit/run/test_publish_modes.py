@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from dil.errors import ConfigError, PlanningError
-from dil.model.report import RunStatus
+from dil.model.report import ReplacedRows, RunStatus
 from dil.run.job_run import run_job
 from dil.run.plan_builder import plan_job
 from tests.jobs import dataset, published_ids, visible_files, write_job
@@ -198,6 +198,22 @@ def test_a_window_that_became_empty_loses_its_rows(story: Story) -> None:
 
     assert report.status is RunStatus.SUCCESS
     assert story.rows() == ids_of("a", "b", days=range(1))
+
+
+@pytest.mark.parametrize("is_shared", [False, True], ids=["own files", "shared files"])
+def test_a_window_replace_tells_how_many_rows_took_the_place_of_how_many(
+    story: Story, *, is_shared: bool
+) -> None:
+    shared = {"ms__output__file__per__work__unit": "false"} if is_shared else {}
+    assert story.run(day(3), story.job(**shared)).replaced is None
+    story.source.dataset.extend([generated_row("a", 900, day(2)), generated_row("a", 901, day(2))])
+
+    report = story.run(day(4), story.job(**WINDOW))
+
+    assert report.replaced == ReplacedRows(2 * ROWS_PER_DAY, 4 * ROWS_PER_DAY + 2)
+    assert story.run(day(4), story.job(**REPLACE)).replaced == ReplacedRows(
+        8 * ROWS_PER_DAY + 2, 8 * ROWS_PER_DAY + 2
+    )
 
 
 def test_window_replace_keeps_the_files_of_a_window_whose_reading_failed(story: Story) -> None:

@@ -16,7 +16,7 @@ from dil.model.report import RunStatus
 from dil.model.task import Failure, TaskReport
 from dil.publishing import publisher
 from tests.servers.rows import DAY_MS
-from tests.stories import Story, day, executor, ids_of, work_unit
+from tests.stories import Story, day, executor, failing, ids_of, work_unit
 
 HALF_MS = DAY_MS // 2
 SUCCESSFUL = {"job.commit.policy": "successful"}
@@ -175,3 +175,30 @@ def test_a_restore_does_not_forget_a_publish_that_was_begun(story, monkeypatch, 
         assert "run-2 began to publish and was not finished" in capsys.readouterr().err
     assert story.run(day(3)).recovered == ("run-2",)
     assert set(story.rows().values()) == {1}
+
+
+def test_forgetting_what_failed_lets_it_be_read_as_new(
+    story: Story, capsys: pytest.CaptureFixture[str]
+) -> None:
+    story.changes.update(job__commit__policy="successful")
+    story.source.faults.append(failing(1, "a"))
+    story.run(day(3))
+    assert story.states()[work_unit(1, "a")].status == "FAILED"
+    forget = ["state", "forget", str(story.folder / "orders.conf"), "--failed"]
+
+    def told(*options: str) -> str:
+        capsys.readouterr()
+        assert main([*forget, *options]) == 0
+        return capsys.readouterr().out
+
+    assert "1 work unit would change" in told()
+    assert "nothing to change" in told("--unit", '{"unit":"b"}', "--yes")
+    assert story.states()[work_unit(1, "a")].status == "FAILED"
+    told("--yes")
+    states = story.states()
+    assert (states[work_unit(1, "a")].status, states[work_unit(1, "a")].attempts) == ("PENDING", 0)
+    assert [each.status for each in states.values()].count("COMMITTED") == 5
+    assert "nothing to change" in told()
+    story.source.faults.clear()
+    story.run(day(3))
+    assert story.rows() == ids_of("a", "b", days=range(3))

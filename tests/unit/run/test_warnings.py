@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dil.errors import PlanningError
+from dil.errors import PlanningError, StateError
 from dil.model.report import RunStatus
 from tests.jobs import dataset, visible_files
 from tests.servers.rows import generated_row
@@ -34,7 +34,7 @@ def test_a_shorter_reading_must_not_replace_a_longer_one(story: Story) -> None:
     assert story.rows() == ids_of("a", "b", days=range(5))
 
 
-def test_a_lost_state_store_is_warned_of_where_rows_are_appended(
+def test_a_lost_state_store_appends_rows_once_more_only_where_that_is_accepted(
     story: Story, caplog: pytest.LogCaptureFixture
 ) -> None:
     story.run(day(1))
@@ -42,13 +42,19 @@ def test_a_lost_state_store_is_warned_of_where_rows_are_appended(
     for path in (story.folder / "state").iterdir():
         path.unlink()
 
-    story.run(day(1))
+    with pytest.raises(StateError, match="knows of no publish") as caught:
+        story.run(day(1))
+    assert "--accept-new-signatures" in caught.value.fix
+    once = ids_of("a", "b", days=range(1))
+    assert story.rows() == once
+    story.run(day(1), accept_new_signatures=True)
 
     (record,) = caplog.records
     assert record.levelname == "WARNING"
     assert "appended once more" in record.getMessage()
-    both = ids_of("a", "b", days=range(1))
-    assert story.rows() == both + both
+    assert story.rows() == once + once
+    assert story.run(day(2)).status is RunStatus.SUCCESS
+    assert story.rows() == once + ids_of("a", "b", days=range(2))
 
 
 def test_readings_again_that_fill_the_limit_are_said_loudly(story: Story) -> None:

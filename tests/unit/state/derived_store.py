@@ -7,7 +7,7 @@ from pathlib import Path
 
 from dil.state.blocks.block import advance, carried, next_block
 from dil.state.blocks.canonical import watermark_text
-from dil.state.blocks.events import ConfigEvent, DataEvent, InputSlice, Part, Seed, Slice
+from dil.state.blocks.events import ConfigEvent, DataEvent, InputSlice, Seed, Slice, SliceFile
 from dil.state.blocks.validation import require, violations
 from dil.state.chain.chain_rows import append, read_tip
 from dil.state.databases.database import Row, SqlValue, Transaction
@@ -32,8 +32,8 @@ def schema(text: str = "s") -> ConfigEvent:
     return ConfigEvent("SetDataSchema", {"schema": text})
 
 
-def slice_of(start: int, rows: int, removes: tuple[Part, ...] = ()) -> Slice:
-    part = Part(f"file:///{start}", rows, start, start + rows - 1, "f1220aa", 9)
+def slice_of(start: int, rows: int, removes: tuple[SliceFile, ...] = ()) -> Slice:
+    part = SliceFile(f"file:///{start}", rows, start, start + rows - 1, "f1220aa", 9)
     return Slice(None, "f1220aa", start, start + rows - 1, 9, (part,), removes)
 
 
@@ -54,7 +54,7 @@ class Store:
         self.config(dataset, Seed(dataset, "Derivative"), transform(*inputs), schema())
 
     def add(
-        self, dataset: str, rows: int, hours: int | None = None, removes: tuple[Part, ...] = ()
+        self, dataset: str, rows: int, hours: int | None = None, removes: tuple[SliceFile, ...] = ()
     ) -> None:
         """Append AddData with rows, a watermark, or both."""
         with self.database.write() as tx:

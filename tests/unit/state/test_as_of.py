@@ -29,12 +29,9 @@ def outcome(name: str, *, ok: bool = True, attempts: int = 1) -> WorkUnitOutcome
 def commit(store: Store, run: str, *outcomes: WorkUnitOutcome, job: str = "orders") -> int:
     """Record a run's work units; return the block's sequence."""
     base = Commit(run, "c", f"dil/{job}", (), (), "", NOW, NOW, RunWork(outcomes))
-    sequence = None
     opened = SqlStateStore(store.database, job, clock=lambda: NOW)
-    block = opened.commit(opened.acquire_lease(run, lease_s=0), base)
-    if block is not None:
-        sequence = block["sequenceNumber"]
-    assert isinstance(sequence, int)
+    sequence = opened.commit(opened.acquire_lease(run, lease_s=0), base)
+    assert sequence is not None
     return sequence
 
 

@@ -1,7 +1,10 @@
+import json
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dil.model.on_demand import OnDemand
 from dil.state.blocks.canonical import (
     canonical,
     instant_of,
@@ -24,6 +27,21 @@ def test_canonical_json_sorts_by_code_point_and_escapes_nothing_it_need_not() ->
 def test_a_fraction_anywhere_is_refused(value: object) -> None:
     with pytest.raises(TypeError):
         canonical(value)
+
+
+_json = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(st.characters(exclude_categories=["Cs"])),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text("aé\U0001f600", max_size=3), inner),
+    max_leaves=10,
+)
+
+
+@given(_json, st.sampled_from([0, 1, 255, 256, 257, 600]))
+def test_the_pieces_of_any_value_are_its_canonical_text(value: object, times: int) -> None:
+    whole = {"b": [value] * times, "a": value}
+    on_demand = {"b": OnDemand(lambda place: value, range(times)), "a": value}
+    text = json.dumps(whole, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    assert canonical(whole) == canonical(on_demand) == text.encode()
 
 
 def test_instants_have_exactly_six_or_three_digits() -> None:

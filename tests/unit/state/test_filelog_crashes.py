@@ -42,8 +42,9 @@ def publish(store: StateStore, lease: Lease, number: int) -> None:
 
 
 def require_sound(log: Log, least: list[int]) -> None:
-    """Recover as a run does, commit once more, and check everything there is."""
+    """Check what is there, recover as a run does, commit once more, and check everything."""
     with log.store() as store:
+        assert verify_chain(store).problems == ()
         lease = store.acquire_lease("next", lease_s=0)
         intent = store.pending_intent()
         if intent is not None:
@@ -130,6 +131,22 @@ def retried(act: Callable[[], Lease | None]) -> Lease | None:
         return act()
 
 
+def test_a_snapshot_that_comes_when_its_entries_were_swept_is_no_damage(tmp_path: Path) -> None:
+    """A writer that slept before it wrote a snapshot, and was killed before it swept."""
+    log = Log(tmp_path, entries_per_snapshot=10)
+    with log.store() as store:
+        lease = store.acquire_lease("r", lease_s=60)
+        for number in range(10):
+            store.commit(lease, commit_of(number))
+        (oldest,) = log.names("snapshots")
+        content = (log.folder / "snapshots" / oldest).read_bytes()
+        for _ in range(25):
+            store.heartbeat(lease)
+        (log.folder / "snapshots" / oldest).write_bytes(content)
+        assert len(log.names("snapshots")) == 3
+        assert verify_chain(store).problems == ()
+
+
 # Racing writers
 
 
@@ -183,6 +200,31 @@ def test_a_writer_that_was_overtaken_by_another_commit_records_nothing(
         store.commit(lease, commit_of(1))
         assert published(other) == [1, 0]
         assert verify_chain(other).problems == ()
+
+
+def test_a_check_finds_no_damage_in_a_log_that_a_run_sweeps_meanwhile(
+    tmp_path: Path,
+) -> None:
+    """A heartbeat moves no head, so that the chain's own check sees no reason to read again."""
+    log = Log(tmp_path, entries_per_snapshot=10)
+    files = InterruptedFilesystem()
+    with log.store() as other, log.store(files) as store:
+        lease = other.acquire_lease("r", lease_s=60)
+        for number in range(24):
+            other.commit(lease, commit_of(number))
+        assert store.head() == other.head()
+        older, _ = log.names("snapshots")
+        reads = itertools.count()
+
+        def sweep(operation: str, is_before: bool) -> None:
+            if is_before and operation.endswith(older) and next(reads) == 0:
+                for _ in range(25):
+                    other.heartbeat(lease)
+
+        files.listener = sweep
+        assert verify_chain(store).problems == ()
+        assert next(reads) > 0, "nothing was swept during the check"
+        assert older not in log.names("snapshots")
 
 
 def test_an_entry_of_a_writer_that_slept_for_too_long_to_tell_is_unknown(
@@ -256,7 +298,7 @@ def test_an_entry_that_can_neither_be_written_nor_looked_for_is_unknown(tmp_path
         assert "connection lost" in caught.value.message
         files.listener = lambda operation, is_before: None
         assert published(store) == [0]
-        assert store.commit(lease, commit_of(0)) == store.head()
+        assert store.commit(lease, commit_of(0)) == store.head()["sequenceNumber"]
         assert published(store) == [0]
 
 

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from dil.model.dataset import (
     PublishedFile,
     RunWork,
     UnitEntry,
+    UnitRows,
     WorkUnitOutcome,
 )
 from dil.state.runs.intent_codec import decode_intent, encode_intent
@@ -84,6 +86,33 @@ def test_an_operators_intent_is_read_and_written_as_it_was() -> None:
     assert encode_intent(intent) == text
 
 
+GOLDEN_UNITS = GOLDEN.with_name("intent-v3-units.json")
+
+
+def test_an_intent_that_says_which_rows_are_whose_has_a_format_of_its_own() -> None:
+    units = (UnitRows("[x]", 0, 3), UnitRows("[y]", 3, 4))
+    shared = PublishedFile(
+        "file:///data/orders/part-s.avro", "", 7, 70, "ef" * 32, "r", units=units
+    )
+    move = Move("file:///data/orders/_staging/s.avro", shared)
+    commit = replace(INTENT.commit, moves=(*INTENT.commit.moves, move))
+    intent = replace(INTENT, commit=commit, destination="file:///data/orders")
+    text = GOLDEN_UNITS.read_text(encoding="utf-8").strip()
+    assert decode_intent(text) == intent
+    assert encode_intent(intent) == text
+    assert json.loads(text)["format"] == 3
+
+
+def test_an_intent_that_sets_checkpoints_is_refused_by_releases_that_would_drop_them() -> None:
+    checkpoints = {"event_time": {"watermark": -5, "state": "é"}, "b": {"share": Decimal("0.10")}}
+    intent = replace(INTENT, commit=replace(INTENT.commit, checkpoints=checkpoints))
+    text = encode_intent(intent)
+    assert decode_intent(text) == intent
+    assert '"share":0.10' in text
+    assert json.loads(text)["format"] == 4
+    assert "checkpoints" not in encode_intent(INTENT)
+
+
 outcomes = st.builds(
     WorkUnitOutcome,
     signature=st.text(st.characters(exclude_categories=["Cs"])),
@@ -114,6 +143,7 @@ def test_any_intent_survives_exactly(
         "[]",
         '{"format":2,"intent":{}}',
         '{"format":1,"intent":{}}',
+        '{"format":99,"intent":{}}',
         json.dumps({**json.loads(encode_intent(INTENT)), "more": 1}),
     ],
 )

@@ -100,3 +100,14 @@ def test_a_replace_does_not_pass_over_files_that_it_does_not_know(
         commit(store, commit_of("mine", 3, removes=(known,)))
     commit(store, commit_of("window", 0, removes=(known,)))
     assert verify_chain(store).problems == ()
+
+
+def test_an_act_goes_behind_nothing_that_was_committed_since(
+    store: StateStore, folder: Path
+) -> None:
+    elsewhere(folder, commit_of("x", 1))
+    act = OperatorAct("forget", "", removed=(signature(0),))
+    before = store.head()
+    with pytest.raises(CommitConflictError):
+        commit(store, commit_of("mine", 3, moves=(), run=RunWork(), act=act))
+    assert store.head() == before

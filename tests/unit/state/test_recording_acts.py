@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -15,6 +16,7 @@ from dil.model.job import StateSpec
 from dil.spi.state_store import StateStore
 from dil.state import open_store
 from dil.state.amendments import recording
+from dil.state.amendments.amended_history import AmendedHistory
 from dil.state.amendments.last_act import last_act
 from dil.state.amendments.operations import Selection, forget, import_highs, rewind, undo
 from dil.state.blocks.verification import verify_chain
@@ -236,3 +238,43 @@ def step(store: StateStore, kind: str, detail: object, name: str) -> None:
             do(store, name, undo(last, entries, then, None).act("", GRID))
             mine = {entry for entry in then if entry.signature in last.signatures}
             assert mine <= set(store.unit_entries())
+
+
+@given(
+    recorded=st.lists(st.tuples(st.integers(0, 5), st.sampled_from("ab"), st.booleans())),
+    act=st.sampled_from(["forget", "rewind", "import"]),
+    hour=st.integers(0, 6),
+    asked=st.tuples(st.integers(0, 6), st.integers(0, 7)),
+)
+@settings(max_examples=60)
+def test_a_preview_foresees_the_history_after_the_act(
+    recorded: list[tuple[int, str, bool]], act: str, hour: int, asked: tuple[int, int]
+) -> None:
+    with TemporaryDirectory() as folder:
+        place = StateSpec("sqlite", folder)
+        with open_store(place, "orders", clock=lambda: NOW) as store:
+            then: list[UnitEntry] = []
+            for number, (at, unit, ok) in enumerate(recorded):
+                if number == hour:
+                    then = list(store.unit_entries())
+                run(store, f"r{number}", outcome(at, unit, ok=ok))
+            entries = list(store.unit_entries())
+            if act == "forget":
+                proposal = forget(entries, Selection(low=hour * HOUR))
+            elif act == "rewind":
+                proposal = rewind(entries, then, None, None)
+            else:
+                parts = parts_of_signature(signature(hour))
+                assert parts is not None
+                high = ImportedHigh(signature(hour), parts, (hour + 1) * HOUR)
+                proposal = import_highs(entries, [high], replaces=False)
+            foreseen = AmendedHistory(store.history(), proposal)
+            keys = ['u.{"id":"a"}', 'u.{"id":"b"}']
+            window = [each * HOUR for each in asked]
+            before = [(foreseen.records(key, *window), foreseen.open_records(key)) for key in keys]
+            if proposal.changes:
+                do(store, "act", proposal.act("", GRID))
+            after = store.history()
+            assert before == [
+                (after.records(key, *window), after.open_records(key)) for key in keys
+            ]

@@ -9,14 +9,15 @@ from pathlib import Path
 import pytest
 
 from dil.errors import CommitConflictError, StateError
-from dil.model.dataset import Commit, Lease, Move, PublishedFile, RunWork, WorkUnitOutcome
+from dil.model.dataset import Commit, Intent, Lease, Move, PublishedFile, RunWork, WorkUnitOutcome
 from dil.model.job import StateSpec
 from dil.spi.state_store import StateStore
 from dil.state import open_store
 from dil.state.blocks.verification import verify_chain
-from dil.state.databases import sql
+from dil.state.databases import sql, sqlite_database
 from dil.state.databases.database import Row, SqlValue, Transaction
 from dil.state.databases.sqlite_database import SqliteDatabase
+from dil.state.runs.intent_codec import encode_intent
 from dil.state.store.sql_store import SqlStateStore
 
 GOLDEN = Path(__file__).parents[2] / "golden/state/store-v1.sql"
@@ -63,6 +64,27 @@ def test_the_file_is_written_ahead_and_read_back_by_a_plain_client(
         assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
         assert connection.execute("SELECT format FROM state_format").fetchall() == [(2,)]
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+
+
+def test_large_intents_and_blocks_are_written_in_place_and_read_back(
+    store: StateStore, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lease = store.acquire_lease("r1", lease_s=60)
+    store.commit(lease, commit_of("r0", *outcomes(0, 300)))
+    monkeypatch.setattr(sqlite_database, "LARGE_BYTES", 1)
+    intent = Intent(commit_of("r1", *outcomes(300, 300, "u.é")), lease.token, "/data", 1)
+    store.record_intent(lease, intent)
+    store.record_intent(lease, intent)  # again, and nothing changes
+    with closing(sqlite3.connect(folder / "state.db")) as connection:
+        ((kept, kind),) = connection.execute("SELECT payload, typeof(payload) FROM intent")
+        assert (kept.decode(), kind) == (encode_intent(intent), "blob")
+    with open_store(StateSpec("sqlite", str(folder)), "orders", clock=lambda: NOW) as other:
+        assert other.pending_intent() == intent
+        with pytest.raises(StateError, match="began to publish"):
+            other.record_intent(lease, Intent(commit_of("r2"), lease.token, "/data", 2))
+    assert store.commit(lease, intent.commit) is not None
+    assert verify_chain(store).problems == ()
+    assert len(list(store.unit_states())) == 600
 
 
 def test_commits_wait_for_the_disk(folder: Path) -> None:
@@ -344,9 +366,8 @@ def test_a_block_is_bounded_by_the_change_and_not_by_the_number_of_units(
 ) -> None:
     lease = store.acquire_lease("r0", lease_s=60)
     store.commit(lease, commit_of("r0", *outcomes(0, 2000)))
-    block = store.commit(lease, commit_of("r1", *outcomes(2000, 1)))
-    assert block is not None
-    assert len(str(block)) < 2500
+    assert store.commit(lease, commit_of("r1", *outcomes(2000, 1))) is not None
+    assert len(str(store.head())) < 2500
 
 
 # Damage
@@ -387,10 +408,25 @@ def test_verification_names_what_was_changed_by_hand(
     assert code in {problem[:3] for problem in problems}
 
 
-def test_a_commit_on_a_damaged_head_is_refused(written: Path, store: StateStore) -> None:
-    damage(written, "UPDATE mc_block SET payload = replace(payload, 'r2', 'rX') WHERE seq = 5")
-    with pytest.raises(StateError, match=r"^V06: "):
+@pytest.mark.parametrize(
+    ("statement", "words"),
+    [
+        ("UPDATE mc_block SET payload = replace(payload, 'r2', 'rX') WHERE seq = 5", "V06: "),
+        ("DELETE FROM mc_block WHERE seq = 5", "V04: block 5 .* is missing"),
+        ("DELETE FROM mc_block WHERE seq = 0", "V04: block 0 .* is missing"),
+        ("UPDATE mc_head SET seq = 4", "V03: the head "),
+        ("UPDATE mc_head SET data_seq = 3", "block 5"),
+        ("UPDATE mc_head SET config_seq = 5", "block 5"),
+        ("UPDATE mc_head SET schema_seq = 3", "block 3"),
+    ],
+)
+def test_a_commit_on_a_damaged_chain_is_refused(
+    written: Path, store: StateStore, statement: str, words: str
+) -> None:
+    damage(written, statement)
+    with pytest.raises(StateError, match=words) as caught:
         store.commit(Lease("orders", 1, None), commit_of("r9", *outcomes(9, 1)))
+    assert caught.value.fix
 
 
 def test_files_are_compared_with_what_was_published(written: Path, store: StateStore) -> None:

@@ -11,9 +11,9 @@ from dil.state.blocks.events import (
     Checkpoint,
     ConfigEvent,
     DataEvent,
-    Part,
     Seed,
     Slice,
+    SliceFile,
     SourceState,
 )
 from dil.state.blocks.source_state import KIND, NO_ROWS, UnitRow, UnitSummary, replace_in_digest
@@ -24,11 +24,11 @@ ROW = UnitRow("[a]", 0, 10, 10, "COMMITTED", 1)
 CHECKPOINT = Checkpoint("f1220c", 64)
 
 
-def part(start: int, rows: int, name: str = "p") -> Part:
-    return Part(f"file:///{name}", rows, start, start + rows - 1, "f1220aa", 9)
+def part(start: int, rows: int, name: str = "p") -> SliceFile:
+    return SliceFile(f"file:///{name}", rows, start, start + rows - 1, "f1220aa", 9)
 
 
-def slice_of(*parts: Part, removes: tuple[Part, ...] = ()) -> Slice:
+def slice_of(*parts: SliceFile, removes: tuple[SliceFile, ...] = ()) -> Slice:
     rows = sum(each.rows for each in parts)
     start = parts[0].start if rows else None
     end = None if start is None else start + rows - 1

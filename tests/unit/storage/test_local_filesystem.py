@@ -159,10 +159,28 @@ def test_deleting_what_is_not_there_is_fine(tmp_path):
     assert list(files.files(str(tmp_path / "b"))) == []
 
 
-@pytest.mark.parametrize("name", ["plain", "with space", "ünïcode", "per%20cent", "a#b?c"])
+@pytest.mark.parametrize(
+    "name",
+    ["plain", "with space", "ünïcode", "per%20cent", "a#b?c", "day=2020-01-01", ".hidden", "a:b",
+     "~x", "..."],
+)  # fmt: skip
 def test_a_path_survives_its_uri(tmp_path, name):
     path = str(tmp_path / name)
     assert files.path_of(files.uri(path)) == path
+    assert files.uri(path) == Path(path).as_uri()
+
+
+@pytest.mark.parametrize("path", ["/a//b", "/a/./b", "/a/.", "/a/", "//a", "/", "/a/../b", "/a\n"])
+def test_a_path_has_one_uri_however_it_is_written(path):
+    assert files.uri(path) == Path(path).as_uri()
+
+
+def test_a_link_is_told_from_what_it_leads_to(tmp_path):
+    put(tmp_path / "a", b"1")
+    (tmp_path / "b").symlink_to("a")
+    (tmp_path / "folder").symlink_to(tmp_path)
+    found = [files.is_link(str(tmp_path / name)) for name in ("a", "b", "folder", "folder/a", "c")]
+    assert found == [False, True, True, False, False]
 
 
 def test_a_uri_of_another_store_is_no_path_here(tmp_path):

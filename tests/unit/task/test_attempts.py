@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import re
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,6 +16,7 @@ from dil.errors import (
     ConversionError,
     DilError,
     ExecutionError,
+    PluginFailureError,
     Problem,
     QuotaError,
     SourceContractError,
@@ -127,7 +131,7 @@ def test_what_a_retry_cannot_heal_is_not_tried_again(desk: Desk, error: DilError
         SourceContractError("half a page"),
         WriteError("full"),
         CommitConflictError("again"),
-        ZeroDivisionError("oh"),
+        RuntimeError("oh"),
     ],
 )
 def test_what_may_pass_is_tried_again(desk: Desk, error: Exception) -> None:
@@ -137,6 +141,28 @@ def test_what_may_pass_is_tried_again(desk: Desk, error: Exception) -> None:
 
     assert report.failure is None
     assert report.attempts == 2
+
+
+@pytest.mark.parametrize("error", [KeyError("items"), TypeError("no text"), AttributeError("x")])
+def test_a_mistake_in_a_plug_in_is_met_once_and_names_its_line(
+    desk: Desk, error: Exception
+) -> None:
+    script = desk.script([error])
+
+    report = desk.run(desk.job(task__maxretries="4"))
+
+    assert report.failure is not None
+    assert (report.failure.code, len(script.sessions)) == ("DIL-PLUGIN", 1)
+    assert re.search(r"scripted[.]py:[0-9]+, in fetch", report.failure.error)
+
+
+def test_an_answer_that_breaks_the_contract_in_the_same_way_is_asked_for_twice(desk: Desk) -> None:
+    script = desk.script([SourceContractError("no JSON")])
+
+    report = desk.run(desk.job(task__maxretries="4"))
+
+    assert report.failure is not None
+    assert (report.attempts, len(script.sessions)) == (2, 2)
 
 
 def test_the_last_failure_is_the_one_reported(desk: Desk) -> None:
@@ -267,3 +293,28 @@ def test_a_call_interval_counts_as_waited(desk: Desk) -> None:
 
     assert sum(desk.waits.slept) == 4
     assert report.counters.seconds_waited == 4
+
+
+# Too much for the memory
+
+
+def _renamed() -> Exception:
+    error = PluginFailureError("converter x failed: MemoryError")
+    error.__cause__ = MemoryError()
+    return error
+
+
+@pytest.mark.parametrize(
+    "error", [MemoryError(), _renamed(), OSError(errno.ENOMEM, "Cannot allocate memory")]
+)
+def test_what_needs_more_memory_than_there_is_breaks_the_contract_and_is_not_tried_again(
+    desk: Desk, error: Exception
+) -> None:
+    script = desk.script([Page(rows(1), cursor="more"), error])
+
+    report = desk.run(desk.job(task__maxretries="4"))
+
+    assert report.failure is not None
+    assert (report.failure.code, report.attempts) == ("DIL-SRC-CONTRACT", 1)
+    assert "ms.task.memory.max.bytes" in report.failure.fix
+    assert len(script.sessions) == 1

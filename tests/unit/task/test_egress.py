@@ -141,7 +141,7 @@ def test_requests_of_any_connector_are_recorded_with_what_became_of_them(
     assert {line.get("method") for line in lines if line["event"] == "request"} == {connector}
 
 
-@pytest.mark.parametrize(("sends", "attempts"), [(True, 1), (False, 3)])
+@pytest.mark.parametrize(("sends", "attempts"), [(True, 1), (False, 2)])
 def test_an_answer_that_is_not_as_declared_is_no_reason_to_send_a_row_again(
     desk: Desk, sends: bool, attempts: int
 ) -> None:

@@ -8,12 +8,19 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from dil.errors import AuthenticationError, TransientSourceError, WriteError
+from dil.errors import (
+    AuthenticationError,
+    SourceContractError,
+    TransientSourceError,
+    WriteError,
+)
+from dil.model.job import Job
 from dil.model.task import RunContext, TaskReport
 from dil.model.work_unit import WorkUnit
 from dil.publishing import StagedResult, read_results
 from dil.storage import LocalFilesystem
 from dil.task import group
+from dil.task.context import TaskContext
 from dil.task.group import run_group
 from dil.task.work_unit import run_in_task
 from tests.unit.task.scripted import NOW, Desk, Page, rows, work_unit
@@ -158,3 +165,65 @@ def test_a_result_whose_file_is_gone_does_not_count(desk: Desk) -> None:
 
 def staged(desk: Desk) -> list[StagedResult]:
     return list(read_results(LocalFilesystem(), str(desk.staging)))
+
+
+class Cramped:
+    """A work unit that gets no memory in its first runs, beside others or not."""
+
+    def __init__(self, name: str, times: int) -> None:
+        self.name, self.left, self.alone = name, times, []
+
+    def __call__(self, task: TaskContext, unit: WorkUnit) -> TaskReport:
+        if unit.signature == self.name:
+            self.alone.append(threading.active_count())
+            if self.left:
+                self.left -= 1
+                raise MemoryError
+        return run_in_task(task, unit)
+
+
+def test_a_work_unit_without_memory_beside_others_is_run_once_more_alone(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk.script([Page(rows(1))])
+    cramped = Cramped("c", 1)
+    monkeypatch.setattr(group, "run_in_task", cramped)
+
+    reports = run(desk, "abcd", 3)
+
+    assert sorted((report.signature, report.failure) for report in reports) == [
+        (name, None) for name in "abcd"
+    ]
+    assert not any(each.name.startswith("dil-lane") for each in threading.enumerate())
+    assert len(cramped.alone) == 2
+
+
+@pytest.mark.parametrize("lanes", [1, 3])
+def test_a_work_unit_that_needs_too_much_fails_and_leaves_the_others(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, lanes: int
+) -> None:
+    desk.script([Page(rows(1))])
+    cramped = Cramped("c", 9)
+    monkeypatch.setattr(group, "run_in_task", cramped)
+
+    failures = {each.signature: each.failure for each in run(desk, "abcd", lanes)}
+
+    assert [failures[name] for name in "abd"] == [None] * 3
+    failed = failures["c"]
+    assert failed is not None
+    assert (failed.code, failed.retryable) == (SourceContractError.code, False)
+    assert len(cramped.alone) == (1 if lanes == 1 else 2)
+
+
+def test_rows_are_not_sent_once_more_for_want_of_memory(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Job, "has_input", lambda _, category: category == "payload")
+    monkeypatch.setattr(group, "run_in_task", cramped := Cramped("c", 9))
+    desk.script([Page(rows(1))])
+
+    context = RunContext(desk.job(), "r1", NOW, full_extract=True, staging_dir=str(desk.staging))
+    failed = run_group(context, units("cc"), 2, desk.waits.clocks)
+
+    assert [report.failure is not None for report in failed] == [True, True]
+    assert len(cramped.alone) == 2

@@ -167,3 +167,20 @@ def test_vectorised_values_that_format_back_to_their_text_equal_parse() -> None:
 
     assert same.to_pylist() == [True, False, False, False]
     assert values[0].cast(pa.int64()).as_py() * 1000 == compiled.parse(texts[0], "UTC")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "agrees"),
+    [
+        ("yyyy-MM-dd HH:mm:ss", True),
+        ("HH:mm:ss.SSS", True),
+        ("yyyy-MM-dd", True),
+        ("yyyy-dd-MM", False),
+        ("mm:ss", False),
+        ("ss:mm:HH", False),
+        ("yyyy-MM-dd hh:mm:ss", False),
+        ("yyyy-MM-dd kk:mm", False),
+    ],
+)
+def test_iso_stands_beside_patterns_that_read_it_the_same_way(pattern: str, agrees: bool) -> None:
+    assert compile_pattern(pattern).agrees_with_iso("UTC") is agrees

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from dil.errors import SourceContractError
 from dil.extraction.json.document import Document
-from dil.model.path import JsonPathError, Reach, is_jsonpath, number
-from dil.spi.extractor import MISSING
+from dil.model.path import MISSING, JsonPathError, Reach, is_jsonpath, number
 from dil.text.paths import compile_path, find, follow, name_of, places
 
 # RFC 9535, section 1.5.

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dil.extraction.json.document import Document
-from dil.model.path import number
-from dil.spi.extractor import MISSING
+from dil.model.path import MISSING, number
 from dil.text.paths import find, index
 
 PAGE = {"data": [{"id": 1}, {"id": 2}, {"id": 3}], "-1": "a name", "empty": []}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dil.text.zones import find_zone, moment
+from dil.text.zones import find_zone, moment, zone_fix
 
 
 @pytest.mark.parametrize(
@@ -18,3 +18,22 @@ from dil.text.zones import find_zone, moment
 )
 def test_moments_are_no_finer_than_needed(ms: int, zone: str, expected: str) -> None:
     assert moment(ms, find_zone(zone)) == expected
+
+
+@pytest.mark.parametrize(
+    ("wrong", "near"),
+    [
+        ("America/Los_Angelos", "America/Los_Angeles"),
+        ("america/new_york", "America/New_York"),
+        ("Europe/Berln", "Europe/Berlin"),
+        ("America/New York", "America/New_York"),
+        ("Los_Angeles", "America/Los_Angeles"),
+        ("Tokio", "Asia/Tokyo"),
+    ],
+)
+def test_an_unknown_zone_is_answered_with_the_nearest(wrong: str, near: str) -> None:
+    assert zone_fix(wrong).startswith(f'Did you mean "{near}"? ')
+
+
+def test_a_zone_that_is_near_to_none_is_answered_with_an_example() -> None:
+    assert zone_fix("xyzzy-plugh-42") == "Use a region id such as Europe/Paris, or UTC."

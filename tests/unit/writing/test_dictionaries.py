@@ -61,6 +61,17 @@ def test_the_file_has_dictionaries_for_these_columns_alone():
         assert not unique.has_dictionary_page
 
 
+@pytest.mark.parametrize(("rows", "has_one"), [(63, False), (64, True)])
+def test_a_file_of_few_rows_is_written_without_a_look_at_them(rows, has_one):
+    sink = io.BytesIO()
+    table = pa.table({"few": ["a"] * rows})
+    writer = ParquetFileWriter(sink, table.schema, WritingSpec(format=OutputFormat.PARQUET))
+    writer.write(table.to_batches()[0])
+    writer.close()
+    metadata = pq.read_metadata(io.BytesIO(sink.getvalue()))
+    assert metadata.row_group(0).column(0).has_dictionary_page is has_one
+
+
 def test_a_file_without_rows_is_whole():
     schema = pa.schema([pa.field("a", pa.list_(pa.int64()))])
     sink = io.BytesIO()

@@ -12,7 +12,7 @@ from connectors.files.body import FileBody, RemoteFile, changed
 from dil.errors import SourceContractError, SourceError, TransientSourceError
 
 
-class Part:
+class FileStream:
     """Gives at most ``limit`` bytes, then breaks off or just ends."""
 
     def __init__(self, data: bytes, limit: int, *, ends: bool) -> None:
@@ -36,13 +36,13 @@ class Remote(RemoteFile):
     def __init__(self, data: bytes, limits=(), *, ends: bool = False) -> None:
         self.data, self.size, self.shown = data, len(data), "far://file"
         self.limits, self.ends = list(limits), ends
-        self.parts: list[Part] = []
+        self.parts: list[FileStream] = []
         self.seen, self.checks = b"", 0
         self.failure: SourceError | None = None
 
-    def open_at(self, position: int) -> Part:
+    def open_at(self, position: int) -> FileStream:
         limit = self.limits.pop(0) if self.limits else self.size
-        self.parts.append(Part(self.data[position:], limit, ends=self.ends))
+        self.parts.append(FileStream(self.data[position:], limit, ends=self.ends))
         return self.parts[-1]
 
     def taken(self, data: bytes) -> None:

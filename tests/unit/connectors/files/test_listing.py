@@ -17,6 +17,7 @@ from dil.model.csv_settings import CsvSettings, CsvSpec
 from dil.model.job import ClassRef, ExtractionSpec
 from dil.model.properties import Properties
 from dil.model.schema import Column, Primitive
+from dil.sections.extraction import CsvSection, ExtractionSection
 
 EXTRACTORS = {"json": JsonExtractor, "csv": CsvExtractor, "text": TextExtractor}
 CHARACTERS = st.characters(exclude_categories=["Cs"], exclude_characters="\0")
@@ -117,23 +118,28 @@ def test_what_goes_wrong_with_a_list_goes_wrong_with_its_body():
         body(names(), kind="json").read()
 
 
+def job(extractor: str, csv: CsvSettings | None = None) -> Properties:
+    sections = ExtractionSection(extractor), CsvSection(csv or CsvSettings())
+    return Properties({}, sections=sections)
+
+
 @pytest.mark.parametrize("word", ["avro", "xml", "filedump", "parquet"])
 def test_an_extractor_that_reads_no_list_is_told_before_the_run(word):
-    (found,) = listing_problems(Properties({"ms.extractor.class": word, "ms.csv": CsvSettings()}))
+    (found,) = listing_problems(job(word))
     assert found.what == f'is "{word}", which reads no list of names'
 
 
-def test_a_header_that_would_swallow_the_first_name_is_told_before_the_run():
-    settings = CsvSettings(column_header_index=0)
-    (found,) = listing_problems(Properties({"ms.extractor.class": "csv", "ms.csv": settings}))
-    assert "skips the first 1 lines" in found.what
+@pytest.mark.parametrize(
+    "csv", [{"column_header_index": 0}, {"lines_to_skip": 2}, {"column_header_index": 1}]
+)
+def test_a_header_that_the_job_expects_swallows_no_name(csv):
+    assert not [*listing_problems(job("csv", CsvSettings(**csv)))]
+    assert read(["a,b", "c"], kind="csv", **csv) == ["a,b", "c"]
 
 
 @pytest.mark.parametrize("word", EXTRACTORS)
 def test_the_others_read_lists(word):
-    assert not [
-        *listing_problems(Properties({"ms.extractor.class": word, "ms.csv": CsvSettings()}))
-    ]
+    assert not [*listing_problems(job(word))]
 
 
 class OwnCsv(CsvExtractor):

@@ -118,6 +118,17 @@ def test_a_folder_without_files_has_no_body_and_a_missing_path_is_an_error(folde
         answers(session(folder, make_store, uri=str(below_a_file)))
 
 
+def test_wildcards_in_the_path_are_answered_with_the_pattern_that_does_it(folder, make_store):
+    for name in ("a1.csv", "a22.csv", "b3.csv"):
+        put(folder, name)
+    with pytest.raises(SourceError, match="there is no such file or folder") as caught:
+        answers(session(folder, make_store, uri=f"{folder}/a?.csv"))
+    assert f"Set it to the folder, {folder}, " in caught.value.fix
+    pattern = caught.value.fix.partition("ms.source.files.pattern=")[2].partition(",")[0]
+    opened = session(folder, make_store, **{"ms.source.files.pattern": pattern})
+    assert [path for path, _ in answers(opened)] == [f"{folder}/a1.csv"]
+
+
 def test_a_pattern_keeps_paths_that_match_as_a_whole(folder, make_store):
     for name in ("a.csv", "b.json", "c/d.csv"):
         put(folder, name)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from connectors.jdbc.dialects import Kind, dialect_of
-from connectors.jdbc.sql_text import Part, Piece, pieces
+from connectors.jdbc.sql_text import Piece, SqlPart, pieces
 
 
 @pytest.mark.parametrize(
@@ -37,4 +37,4 @@ def test_small_letters_of_a_driver_are_the_capitals_of_oracle(name: str, written
 def test_a_quoted_name_is_one_name_whatever_it_holds(kind: Kind, mode: str, name: str) -> None:
     dialect = dialect_of(kind, sql_mode=mode)
     quoted = dialect.quoted(name)
-    assert pieces(f"select {quoted} x", dialect)[1] == Piece(Part.NAME, quoted, quoted[0])
+    assert pieces(f"select {quoted} x", dialect)[1] == Piece(SqlPart.NAME, quoted, quoted[0])

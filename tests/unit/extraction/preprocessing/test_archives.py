@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import struct
 import tarfile
+import tracemalloc
 import zipfile
 import zlib
 
@@ -142,3 +143,58 @@ def test_an_encrypted_zip_member_is_refused() -> None:
     whole[listed + 8] |= 1
     with pytest.raises(SourceContractError, match="encrypted"):
         through(Zip, bytes(whole))
+
+
+def pax(*values: int, kind: bytes = tarfile.XHDTYPE) -> bytes:
+    """Return headers of an archive, each with a comment of so many bytes, and one file."""
+    headers = []
+    for number, size in enumerate(values):
+        record = f" comment{number}={'x' * size}\n"
+        record = f"{len(record) + len(str(len(record) + 9))}{record}"
+        header = tarfile.TarInfo("x")
+        header.type, header.size = kind, len(record)
+        headers.append(header.tobuf() + record.encode() + bytes(-len(record) % 512))
+    return b"".join(headers) + tar_of({"a": DATA})
+
+
+@pytest.mark.parametrize("kind", [tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.GNUTYPE_LONGNAME])
+def test_a_long_header_of_a_tar_archive_is_refused_before_it_is_read(kind: bytes) -> None:
+    packed = pax(20_000_000, kind=kind)
+    tracemalloc.start()
+    try:
+        with pytest.raises(SourceContractError, match="a header is longer than 1,048,576 bytes"):
+            through(Tar, packed)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 10_000_000
+
+
+def test_headers_of_a_tar_archive_are_no_longer_together() -> None:
+    with pytest.raises(SourceContractError, match="a header is longer"):
+        through(Tar, pax(*[300_000] * 12))
+    with pytest.raises(SourceContractError, match=r"a header (is longer|follows)"):
+        through(Tar, pax(*[10] * 2000))
+    assert through(Tar, pax(300_000, 300_000)) == DATA
+
+
+def test_a_long_file_of_a_tar_archive_is_no_header() -> None:
+    large = {"b.json": DATA * 10, "a.csv": DATA * 10, "c.json": DATA * 10}
+    assert through(Tar, tar_of(large), member="a.csv") == DATA * 10
+
+
+@pytest.mark.parametrize("says_so", [True, False])
+def test_a_long_list_of_a_zip_archive_is_refused_before_it_is_read(says_so: bool) -> None:
+    name = b"x" * 60_000
+    entry = struct.pack("<4s6H3I5H2I", b"PK\x01\x02", *[0] * 9, len(name), *[0] * 6)
+    listed = (entry + name) * 300
+    local = struct.pack("<4s5H3I2H", b"PK\x03\x04", *[0] * 10)
+    end = len(local) + len(listed)
+    record = struct.pack(
+        "<4sQ2H2I4Q", b"PK\x06\x06", 44, 45, 45, 0, 0, 300, 300, len(listed), len(local)
+    )
+    locator = struct.pack("<4sIQI", b"PK\x06\x07", 0, end, 1)
+    most = (0xFFFFFFFF, 0xFFFFFFFF) if says_so else (46, end + len(record) + len(locator) - 46)
+    last = struct.pack("<4s4H2IH", b"PK\x05\x06", 0, 0, 1, 1, *most, 0)
+    with pytest.raises(SourceContractError, match="its list of files has 18,013,800 bytes"):
+        through(Zip, local + listed + record + locator + last)

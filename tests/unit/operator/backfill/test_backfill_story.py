@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from dil.cli.main import main
 from dil.errors import ConfigError, LeaseHeldError, StateError
 from dil.model.report import RunStatus
 from dil.operator.backfill.definition import backfill_job
@@ -15,6 +16,7 @@ from dil.operator.backfill.publication import RowDecision
 from dil.operator.backfill.status import Phase
 from dil.operator.compaction import CompactionRequest, compact
 from dil.publishing import publisher
+from dil.publishing.files import FileDestination
 from dil.run import plan_builder, run_history
 from dil.run.lease import leased
 from dil.state import open_store
@@ -370,6 +372,35 @@ def test_undo_takes_the_rows_away_that_were_put_aside_and_they_come_back_with_it
     assert not kept.exists()
 
 
+def test_an_undo_that_is_given_up_leaves_the_rows_that_were_put_aside(
+    story: Story, source: HttpServer, backfills: Backfills, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    story.changes.update(ms__output__schema="", ms__schema__contract="discard_row")
+    story.run(day(4))
+    correct(source, "a", 5, amount="much")
+    definition = backfills.take(range(1, 3))
+    backfills.publish(definition)
+    published = story.rows()
+    aside = dataset(story.folder) / "_quarantine"
+    (ours,) = aside.rglob("*.json")
+
+    def die(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(FileDestination, "carry_out", die)
+        with pytest.raises(KeyboardInterrupt):
+            backfills.undo(definition)
+    assert not ours.exists()
+    assert main(["runs", "abandon", str(story.folder / "orders.conf"), "--yes"]) == 0
+
+    assert list(aside.rglob("*.json")) == [ours]
+    assert story.rows() == published
+    backfills.undo(definition)
+    assert not list(aside.rglob("*.json"))
+    assert story.rows() == ids_of("a", "b", days=range(4))
+
+
 @pytest.mark.parametrize("is_read", [False, True], ids=["to read", "to publish"])
 def test_a_destination_that_does_not_fit_is_told_first(
     story: Story, source: HttpServer, backfills: Backfills, *, is_read: bool
@@ -473,6 +504,7 @@ def test_rows_that_were_put_together_with_others_are_not_doubled(
     for number in range(1, 5):
         story.run(day(number))
     compact(story.job(), CompactionRequest(backfills.clock, target_bytes=10**9))
+    story.drop_units()
     compacted = story.rows()
     correct(source, "a", 5)
     definition = backfills.take(range(1, 3))
@@ -483,6 +515,25 @@ def test_rows_that_were_put_together_with_others_are_not_doubled(
     assert story.rows() == compacted == ids_of("a", "b", days=range(4))
     backfills.publish(definition, RowDecision.APPEND)
     assert story.rows() == compacted + ids_of("a", "b", days=range(1, 3))
+
+
+def test_rows_in_a_file_of_several_work_units_are_replaced_and_brought_back(
+    story: Story, source: HttpServer, backfills: Backfills
+) -> None:
+    story.changes["ms__publish__mode"] = "append"
+    story.changes["ms__output__file__per__work__unit"] = "false"
+    story.run(day(4))
+    (shared,), before = visible_files(story.folder), notes_of(story)
+    correct(source, "a", 5)
+    definition = backfills.take(range(1, 3))
+
+    backfills.publish(definition, RowDecision.REPLACE)
+
+    assert story.rows() == ids_of("a", "b", days=range(4))
+    assert len(visible_files(story.folder)) == 5
+    assert notes_of(story) == source_notes(source, range(4)) != before
+    backfills.undo(definition)
+    assert (visible_files(story.folder), notes_of(story)) == ([shared], before)
 
 
 def test_a_merge_that_lost_files_is_given_up_as_a_whole(

@@ -1,0 +1,32 @@
+"""What a session of files would ask for, in words."""
+
+from __future__ import annotations
+
+from connectors.files.names import reads_one_file
+from connectors.files.once import UnitFile
+from connectors.files.payload import sends_file
+from dil.model.properties import Properties
+from dil.sections.source import FilesSection
+from dil.spi.request_view import RequestView
+
+
+def file_view(
+    place: str, unit: UnitFile | None, properties: Properties, *, lists: bool | None = None
+) -> RequestView:
+    """Return the listing, the one file of a work unit, or the place where a file is put.
+
+    Args:
+        place: Address of the folder, prefix or file, without a password.
+        unit: The file of the work unit, None where work units are no files.
+        properties: Those of the job.
+        lists: Whether the names are the rows; where that is not given, the job's template says it.
+    """
+    if sends_file(properties):
+        return RequestView("put", place)
+    if unit is not None:
+        version = f"version {unit.version}" if unit.version else ""
+        return RequestView("read", unit.path, text=version)
+    pattern = properties.section(FilesSection).pattern
+    is_list = not reads_one_file(properties) if lists is None else lists
+    then = "their names are the rows" if is_list else "what is found is read"
+    return RequestView("list", place, text=f"files whose names match {pattern}; {then}")

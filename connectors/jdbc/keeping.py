@@ -1,0 +1,81 @@
+"""Connections that the work units of one task use, one after the other."""
+
+from __future__ import annotations
+
+import threading
+import time
+from contextlib import suppress
+
+from connectors.jdbc.engine import Connection, Login
+from connectors.jdbc.engines import connect
+from dil.errors import SourceError
+from dil.spi.shared import Shared
+
+# A server, or what stands between, may have closed by then what nobody used.
+_IDLE_S = 10.0
+
+
+class KeptConnection:
+    """The connection of one thread of a task, which its sessions take one after the other.
+
+    One at a time: where each work unit has a database of its own, none stays open.
+    """
+
+    def __init__(self) -> None:
+        self._connection: Connection | None = None
+        self._login: Login | None = None
+        self._file: tuple[int, int] | None = None
+        self._is_taken = False
+        self._free_since = 0.0
+
+    def take(self, login: Login) -> Connection | None:
+        """Return the connection that the session before left, or a new one.
+
+        None where another session of this thread has it.
+
+        Raises:
+            TransientSourceError: there is no answer.
+            AuthenticationError: the server refused the user.
+            SourceError: anything else, such as a file that does not exist.
+        """
+        if self._is_taken:
+            return None
+        file = _file_of(login)
+        is_idle = time.monotonic() - self._free_since >= _IDLE_S
+        if login != self._login or file != self._file or is_idle:
+            self.close()
+        if self._connection is None:
+            self._connection, self._login, self._file = connect(login), login, file
+        self._is_taken = True
+        return self._connection
+
+    def give_back(self, *, is_usable: bool) -> None:
+        """End the transaction, so that the next work unit sees what has changed; else close."""
+        self._is_taken = False
+        with suppress(SourceError):  # what was read is complete all the same
+            if is_usable and self._connection is not None:
+                self._connection.look_again()
+                self._free_since = time.monotonic()
+                return
+        self.close()
+
+    def close(self) -> None:
+        """Close the connection, if there is one."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
+
+def _file_of(login: Login) -> tuple[int, int] | None:
+    """Return which file a database is, if it is one: another may take its name at any time."""
+    if not login.address.path:
+        return None
+    with suppress(OSError):
+        found = login.path.stat()
+        return found.st_dev, found.st_ino
+    return None
+
+
+def connection_of_thread(shared: Shared) -> KeptConnection:
+    """Return what this thread keeps."""
+    return shared.get((KeptConnection, threading.get_ident()), KeptConnection)

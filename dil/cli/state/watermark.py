@@ -1,0 +1,83 @@
+"""``dil state watermark``: the watermark of event time, shown, set, and taken back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from dil.cli.state.amending import Request, act_command, operator_session
+from dil.cli.state.opening import instant, opened
+from dil.cli.stdout import emit, emit_json
+from dil.errors import ConfigError
+
+if TYPE_CHECKING:
+    from dil.operator.event_watermark import WatermarkChange
+    from dil.operator.session import OperatorSession
+
+
+@act_command("watermark", "Show or set the watermark of event time.")
+@click.option("--set", "to", metavar="TIME", help="Set it to 2024-03-05T06:00:00Z; forward only.")
+@click.option(
+    "--undo", is_flag=True, help="Take the last --set back, while no run was judged by it."
+)
+def watermark(request: Request, *, to: str | None, undo: bool) -> int:
+    """Show the watermark of event time, set it, or take back what was set.
+
+    It judges the rows of the next run, and never goes back once a run was judged by it.
+    """
+    if to is not None and undo:
+        raise ConfigError.single("--set", "and --undo exclude each other", "Give one of them.")
+    if to is None and not undo:
+        return _show(request)
+    from dil.operator.event_watermark import propose_undo, propose_watermark
+
+    with operator_session(request, "watermark") as session:
+        if to is None:
+            change = propose_undo(session)
+        else:
+            at = instant(to, "--set", session.job, session.now_ms)
+            change = propose_watermark(session, at, request.reason)
+        return _conclude(request, session, change)
+
+
+def _show(request: Request) -> int:
+    from dil.observe.event_view import events_json, kept_lines
+    from dil.operator.event_watermark import event_spec
+    from dil.run.event_time import current
+
+    with opened(request.call) as (job, store):
+        event_spec(job)
+        found = current(job, store)
+        if found is None:
+            raise AssertionError("a job with an event column has a watermark")
+        if request.call.as_json:
+            emit_json({"job": job.name, "events": events_json(found)})
+            return 0
+        emit(f"{job.name}  times in UTC\n")
+        for text in kept_lines(found):
+            emit(f"{text}\n")
+    return 0
+
+
+def _conclude(request: Request, session: OperatorSession, change: WatermarkChange) -> int:
+    from dil.observe.event_view import time_text
+    from dil.operator.event_watermark import apply_watermark
+
+    if not request.call.as_json:
+        emit(f"{session.job.name}  watermark of event time, times in UTC\n")
+        emit(f"  now    {time_text(change.before)}\n  then   {time_text(change.after)}\n")
+        emit("  rows with earlier times are late from the next run on\n")
+    is_agreed = request.is_agreed or (request.may_ask and click.confirm("Do it?", err=True))
+    if is_agreed:
+        apply_watermark(session, change)
+    if request.call.as_json:
+        members = {"before": change.before, "after": change.after}
+        emit_json({"job": session.job.name, "applied": is_agreed, **members})
+    elif is_agreed:
+        emit(
+            "done; `dil state watermark JOB.conf --undo` takes it back until a run has published\n"
+        )
+    else:
+        emit("nothing was changed; --yes does it\n")
+    return 0

@@ -1,0 +1,58 @@
+"""``ms.timelabel.close``: what the books of timelabels ask of a job. Source: timelabels.md 8."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from dil.config.event_time import AFTER_CLOSE, EventTimeSection
+from dil.config.findings import Findings
+from dil.config.timelabels import CLOSE, TimelabelsSection
+from dil.model.job import PlanningSpec, PublishingSpec, PublishMode, StateSpec
+from dil.model.properties import Properties
+from dil.model.timelabels import AfterClose, Closing
+
+_AFTER_FIX = (
+    f"Set {AFTER_CLOSE}=reopen to publish rows that come later and close the label again, or "
+    "reject to leave it as it is."
+)
+
+
+def with_closing(
+    planning: PlanningSpec,
+    publishing: PublishingSpec,
+    state: StateSpec,
+    values: Properties,
+    findings: Findings,
+) -> PlanningSpec:
+    """Return what is planned, with what is done to the books; what contradicts it is a finding."""
+    labels = planning.timelabel
+    closing = values.section(TimelabelsSection).closing
+    if labels is None or closing is Closing.NEVER:
+        if AFTER_CLOSE in values.explicit:
+            findings.notice(
+                AFTER_CLOSE, "has no effect: no timelabel is closed", f"Set {CLOSE} too."
+            )
+        return planning
+    if not findings.is_sound(CLOSE, AFTER_CLOSE):
+        return planning
+    after = AfterClose(values.section(EventTimeSection).after_close)
+    if after is AfterClose.SIDE_TABLE:
+        findings.problem(
+            AFTER_CLOSE,
+            f"is side_table, and {CLOSE} is {closing}: rows for a closed timelabel have no table "
+            "beside the dataset yet",
+            _AFTER_FIX,
+        )
+    is_cut = planning.is_dated and not planning.of_source
+    for is_refused, why, fix in (
+        (not state.enabled, "state.store.enabled is false: nothing remembers what is closed",
+         "Keep the state."),
+        (not is_cut, "work units have no time, so that no period is ever complete",
+         "Give ms.watermark a range of time, and cut it by ms.work.unit.partition."),
+        (publishing.mode is PublishMode.REPLACE,
+         "ms.publish.mode is replace: each run writes all periods anew",
+         "Set ms.publish.mode=window_replace."),
+    ):  # fmt: skip
+        if is_refused:
+            findings.problem(CLOSE, f"is {closing}, and {why}", fix)
+    return replace(planning, timelabel=replace(labels, closing=closing, after_close=after))

@@ -1,0 +1,99 @@
+"""Which jobs may have an event column, and what they may do with late rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from dil.config.event_time import (
+    AFTER_CLOSE,
+    COLUMN,
+    LATE_ACTION,
+    STRATEGY,
+    EventTimeSection,
+    event_time_section,
+)
+from dil.config.findings import Findings
+from dil.config.property import properties_of
+from dil.config.requests import sends_low_watermark
+from dil.model.event_time import EventTimeSpec, Strategy
+from dil.model.job import ClassRef, PlanningSpec, StateSpec
+from dil.model.properties import Properties
+
+_COMMIT = "ms.state.cursor.commit"
+
+
+@dataclass(frozen=True, slots=True)
+class EventParts:
+    """What these checks compare; ``is_dump`` says that the job publishes files as they are.
+
+    ``has_folder`` says that the dataset has a folder below ``data.publisher.final.dir``.
+    """
+
+    planning: PlanningSpec
+    state: StateSpec
+    converters: tuple[ClassRef, ...]
+    is_dump: bool
+    commits_pages: bool
+    has_folder: bool = True
+
+
+def job_events(parts: EventParts, values: Properties, findings: Findings) -> EventTimeSpec | None:
+    """Return what a job says of event time, None where it has no event column."""
+    spec = event_time_section(values, findings)
+    if not spec.column:
+        _check_without_column(spec, values, findings)
+        return None
+    if spec.strategy is Strategy.NONE:
+        findings.notice(
+            STRATEGY,
+            f"is none, so event times of {COLUMN} are counted, and no row is late",
+            f"Set {STRATEGY}, such as adaptive; docs/event-time.md says which one.",
+        )
+    _check_job(parts, spec, findings)
+    _check_late_rows(parts, spec, findings)
+    return replace(spec, reads_on=sends_low_watermark(values, parts.planning))
+
+
+def _check_without_column(spec: EventTimeSpec, values: Properties, findings: Findings) -> None:
+    if spec.strategy is not Strategy.NONE:
+        findings.problem(
+            STRATEGY,
+            f"is {spec.strategy}, and no column says when rows happened",
+            f"Set {COLUMN}, or leave {STRATEGY} out.",
+        )
+        return
+    names = (each.name for each in properties_of(EventTimeSection))
+    for name in sorted(values.explicit.intersection(names) - {STRATEGY, AFTER_CLOSE}):
+        findings.notice(name, f"has no effect without {COLUMN}", f"Set {COLUMN}, or leave it out.")
+
+
+def _check_job(parts: EventParts, spec: EventTimeSpec, findings: Findings) -> None:
+    if parts.is_dump:
+        what = "needs rows, and the job publishes files as they are"
+        findings.problem(COLUMN, what, "Leave it out, or read the rows of the files.")
+    if any(ref.qualname == "InFlowValidation" for ref in parts.converters[-1:]):
+        what = "needs rows, and the job validates them and writes none"
+        findings.problem(COLUMN, what, "Leave it out, or set it in the job that writes the rows.")
+    if parts.commits_pages:
+        findings.problem(
+            _COMMIT,
+            f"is page, and {COLUMN} is set: an attempt that resumes does not see the event times of"
+            " earlier pages",
+            f"Leave {_COMMIT} out, and make work units smaller with ms.work.unit.partition.",
+        )
+    if spec.strategy is not Strategy.NONE and not parts.state.enabled:
+        findings.problem(
+            STRATEGY,
+            f"is {spec.strategy}, and the watermark is kept in the state, which"
+            " state.store.enabled=false switches off",
+            f"Keep the state, or set {STRATEGY}=none.",
+        )
+
+
+def _check_late_rows(parts: EventParts, spec: EventTimeSpec, findings: Findings) -> None:
+    if spec.late_action == "side_table" and not parts.has_folder:
+        findings.problem(
+            LATE_ACTION,
+            "is side_table, and the dataset has no folder of its own, beside which late rows go",
+            "Set writer.file.path.type=namespace_table, or ms.late.action=flag.",
+        )

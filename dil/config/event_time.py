@@ -1,0 +1,322 @@
+"""``ms.event.*`` and ``ms.late.*``: the event time of rows, its watermark, and late rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
+from itertools import pairwise
+from typing import Annotated, Literal, TypeAlias
+
+from annotated_types import Ge, Le
+
+from dil.config.findings import Findings
+from dil.config.values import ValueProblem, duration_ms
+from dil.model.event_time import DAY_MS, MAX_BOUND_MS, AdaptiveBound, EventTimeSpec, Strategy
+from dil.model.json import JsonValue, as_text
+from dil.model.members import MemberError, ReadBy, Setting, Whole, member
+from dil.model.properties import Properties
+from dil.model.section import (
+    ONE_OF,
+    Duration,
+    Int,
+    Scope,
+    Section,
+    Text,
+    ValueType,
+    Written,
+    prop,
+)
+from dil.sections.reading import Finding, ShapeError, Surroundings, as_object, build
+
+COLUMN = "ms.event.column"
+STRATEGY, DELAY = "ms.event.watermark", "ms.event.delay"
+PARTITION_COLUMN, IDLE = "ms.event.partition.column", "ms.event.idle.timeout"
+POLICY = "ms.event.multi.policy"
+LATE_ACTION, AFTER_CLOSE = "ms.late.action", "ms.late.after.close"
+
+_BOUND = AdaptiveBound()
+# A length for all partitions, or one for each by name.
+Delay: TypeAlias = int | Mapping[str, int]
+
+_LENGTH_FIX = "Write milliseconds, or an ISO duration of days and smaller units, such as PT30S."
+
+
+def _length(value: object) -> int:
+    """Return the milliseconds of a number or of an ISO duration."""
+    if isinstance(value, str) and not value.strip().isdecimal():
+        try:
+            return duration_ms(value.strip())
+        except ValueProblem as problem:
+            raise MemberError(problem.what, problem.fix) from problem
+    text = "" if isinstance(value, bool) or value is None else as_text(value)  # type: ignore[arg-type] # JSON
+    if not text.strip().isdecimal():
+        raise MemberError("is no length of time", _LENGTH_FIX)
+    return int(text)
+
+
+def _quantile(value: object) -> Fraction:
+    fix = "Write a number above 0 and at most 1, such as 0.95."
+    try:
+        quantile = Decimal(as_text(value))  # type: ignore[arg-type] # JSON
+    except InvalidOperation as error:
+        raise MemberError("is no number", fix) from error
+    if not quantile.is_finite() or not 0 < quantile <= 1:
+        raise MemberError("is out of bounds", fix)
+    return Fraction(quantile)
+
+
+def _margin(value: object) -> tuple[int, int]:
+    match value:
+        case [int() as rows, length] if rows >= 1 and not isinstance(rows, bool):
+            return rows, _length(length)
+        case _:
+            fix = "Write [rows, milliseconds], such as [250, 604800000]."
+            raise MemberError("is no margin", fix)
+
+
+Length: TypeAlias = Annotated[int, ReadBy(_length)]
+
+
+@dataclass(frozen=True, slots=True)
+class Adaptive(Setting):
+    """The value of ``ms.event.adaptive``."""
+
+    window: Annotated[Whole, Ge(1)] = member(
+        "Rows of a partition whose delays count, its last ones.", default=_BOUND.window
+    )
+    quantile: Annotated[Fraction, ReadBy(_quantile)] = member(
+        "Share of them that are behind by no more than the bound; its rank is exact.",
+        default=_BOUND.quantile,
+        is_default_shown=False,
+    )
+    min: Length = member("The least bound, in ms or as an ISO duration.", default=_BOUND.low_ms)
+    max: Length = member("The largest bound, at most 7 days.", default=_BOUND.high_ms)
+    margins: tuple[Annotated[tuple[int, int], ReadBy(_margin)], ...] = member(
+        "What is added to the quantile while a partition has had few rows: [up to rows, ms] each, "
+        "rows ascending.",
+        default=_BOUND.margins,
+    )
+
+
+_LENGTH_TEXT = "milliseconds or ISO duration"
+_WORDS = {
+    "window": "whole number",
+    "quantile": "number",
+    "min": _LENGTH_TEXT,
+    "max": _LENGTH_TEXT,
+    "margins": f"array of [rows, {_LENGTH_TEXT}]",
+}
+_MEMBERS = tuple(
+    (each.name, _WORDS[each.name], each.metadata["description"]) for each in fields(Adaptive)
+)
+
+
+def _adaptive(value: JsonValue, around: Surroundings) -> AdaptiveBound:
+    del around
+    asked = build(Adaptive, as_object(value))
+    found: list[Finding] = []
+    if asked.max > MAX_BOUND_MS:
+        found.append(("max is above 7 days", "Write at most 604800000, or P7D."))
+    if asked.min > asked.max:
+        found.append(("min is above max", "Write a smaller min."))
+    if any(first >= second for (first, _), (second, _) in pairwise(asked.margins)):
+        found.append(("margins are not in ascending order of rows", "Sort them."))
+    if found:
+        raise ShapeError(*found)
+    return AdaptiveBound(asked.window, asked.quantile, asked.min, asked.max, asked.margins)
+
+
+def _delay(value: JsonValue | int, around: Surroundings) -> Delay:
+    """Return a delay, or those of streams (partitions); numbers are ms."""
+    del around
+    if isinstance(value, int):
+        return value
+    found: list[Finding] = []
+    delays: dict[str, int] = {}
+    for name, length in as_object(value).items():
+        try:
+            delays[name] = _length(length)
+        except MemberError as error:
+            found.append((f'"{name}" {error.what}', error.fix))
+    if not delays and not found:
+        found.append(("names no partition", 'Write {"name": "PT10S"}, or one duration for all.'))
+    if found:
+        raise ShapeError(*found)
+    return delays
+
+
+@dataclass(frozen=True, slots=True)
+class EventTimeSection(Section):
+    """The event time of rows, its watermark, and late rows."""
+
+    column: Text = prop(
+        "ms.event.column",
+        "Column of the time at which what a row tells of happened: a timestamp, a date or epoch "
+        "milliseconds; or a JSONPath of it.",
+        default="",
+        scope=Scope.JOB,
+    )
+    strategy: Annotated[Strategy, ONE_OF] = prop(
+        "ms.event.watermark",
+        "How the event-time watermark follows the rows. `fixed_delay` is the largest time less "
+        "`ms.event.delay`, as Spark's is; `bounded` the same for each partition, as Flink's is; "
+        "`adaptive` measures how late rows come; `source_180ms` assumes 180 ms; `system_time` is "
+        "the time of the commit less the delay; `manual` is set by an operator.",
+        default=Strategy.NONE,
+        scope=Scope.JOB,
+    )
+    delay: Annotated[Delay | None, Written(ValueType.DURATION_OR_OBJECT, read=_delay)] = prop(
+        "ms.event.delay",
+        "How far behind the largest time the watermark stays: an ISO duration such as `PT10M`, or "
+        "an object of one for each partition. The partitions that it names are known: under the "
+        "policy `min` one without rows holds the watermark back.",
+        default=None,
+        example='{"north": "PT10S", "south": "PT5M"}',
+        scope=Scope.JOB,
+    )
+    stream_column: Text = prop(
+        "ms.event.partition.column",
+        "Column that names the partition of a row, such as a device: each has a watermark of its "
+        "own, and the least of them counts. Unset: all rows are of one partition.",
+        default="",
+        scope=Scope.JOB,
+    )
+    idle_ms: Duration | None = prop(
+        "ms.event.idle.timeout",
+        "How long a partition may be without rows until it is not waited for any more. Unset: one "
+        "planned run without rows.",
+        default=None,
+        scope=Scope.JOB,
+    )
+    policy: Annotated[Literal["min", "max"], ONE_OF] = prop(
+        "ms.event.multi.policy",
+        "Which watermark counts of those of the partitions under `fixed_delay`.",
+        default="min",
+        scope=Scope.JOB,
+    )
+    order: Annotated[Literal["batch", "arrival"], ONE_OF] = prop(
+        "ms.event.order",
+        "Whether the order of rows inside a batch is that of their arrival, so that `adaptive` may "
+        "measure by it.",
+        default="batch",
+        scope=Scope.JOB,
+    )
+    warmup: Annotated[Literal["hold", "ignore"], ONE_OF] = prop(
+        "ms.event.warmup",
+        "Whether a partition that has had too few rows to be measured holds the watermark back.",
+        default="hold",
+        scope=Scope.JOB,
+    )
+    most_streams: Annotated[Int, Ge(1), Le(1_000_000)] = prop(
+        "ms.event.partitions.max",
+        "Most partitions; more are refused, because each is remembered.",
+        default=1000,
+        scope=Scope.JOB,
+    )
+    nulls: Annotated[Literal["keep", "reject", "ingest_time"], ONE_OF] = prop(
+        "ms.event.null",
+        "What becomes of a row without event time: `keep` it, never late; `reject` it; or take the "
+        "time of the commit for it.",
+        default="keep",
+        scope=Scope.JOB,
+    )
+    max_future_ms: Duration = prop(
+        "ms.event.max.future",
+        "How far ahead of now an event time may be; rows beyond are refused and move no watermark.",
+        default=DAY_MS,
+        shown="P1D",
+        scope=Scope.JOB,
+    )
+    adaptive: Annotated[
+        AdaptiveBound, Written(ValueType.JSON_OBJECT, read=_adaptive, members=_MEMBERS)
+    ] = prop(
+        "ms.event.adaptive",
+        "The numbers of the adaptive strategy; members that are left out have their defaults. "
+        "Numbers are milliseconds, texts ISO durations.",
+        default=_BOUND,
+        shown='{"window":5000,"quantile":0.95,"min":50,"max":604800000,'
+        '"margins":[[250,604800000],[500,30000],[750,10000],[1000,1000]]}',
+        example='{"window": 5000, "quantile": 0.95, "min": 50, "max": "P7D"}',
+        scope=Scope.JOB,
+    )
+    late_action: Annotated[Literal["flag", "side_table", "drop", "fail"], ONE_OF] | None = prop(
+        "ms.late.action",
+        "What becomes of late rows: `flag` marks them in the columns `_late` and `_lateness_ms`, "
+        "`side_table` publishes them beside the dataset, `drop` leaves them out, `fail` fails "
+        "their work unit. Unset: they are published as others are, and only counted.",
+        default=None,
+        scope=Scope.JOB,
+    )
+    boundary: Annotated[Literal["exclusive", "inclusive"], ONE_OF] = prop(
+        "ms.late.boundary",
+        "Whether a row at the watermark itself is late; `inclusive` is as Spark does it.",
+        default="exclusive",
+        scope=Scope.JOB,
+    )
+    lag: Annotated[Int, Ge(0), Le(1)] = prop(
+        "ms.late.lag",
+        "How many batches before the last one the watermark is taken from that judges rows; 1 is "
+        "as Spark does it.",
+        default=0,
+        scope=Scope.JOB,
+    )
+    after_close: Annotated[Literal["side_table", "reopen", "reject"], ONE_OF] = prop(
+        "ms.late.after.close",
+        "What becomes of rows for a timelabel that is closed.",
+        default="side_table",
+        scope=Scope.JOB,
+    )
+
+
+def event_time_section(values: Properties, findings: Findings) -> EventTimeSpec:
+    """Return the settings of event time; what contradicts itself in them goes to findings."""
+    section = values.section(EventTimeSection)
+    _check_delay(section, findings)
+    is_fixed = section.strategy is Strategy.FIXED_DELAY
+    if section.policy == "max" and not is_fixed:
+        fix = f"Leave it out, or set {STRATEGY}=fixed_delay."
+        findings.problem(POLICY, f"is max, and {STRATEGY} is {section.strategy}", fix)
+    if section.idle_ms is not None and (is_fixed or not section.strategy.keeps_streams):
+        findings.notice(IDLE, f"has no effect with {STRATEGY}={section.strategy}", "Leave it out.")
+    delay = section.delay
+    return EventTimeSpec(
+        strategy=section.strategy,
+        column=section.column,
+        delay_ms=delay if isinstance(delay, int) else None,
+        delays_ms=delay if isinstance(delay, Mapping) else {},
+        stream_column=section.stream_column,
+        idle_ms=section.idle_ms,
+        takes_max=section.policy == "max",
+        in_arrival_order=section.order == "arrival",
+        holds_in_warmup=section.warmup == "hold",
+        most_streams=section.most_streams,
+        nulls=section.nulls,
+        max_future_ms=section.max_future_ms,
+        adaptive=section.adaptive,
+        late_action=section.late_action or "",
+        is_inclusive=section.boundary == "inclusive",
+        lags=section.lag == 1,
+    )
+
+
+def _check_delay(section: EventTimeSection, findings: Findings) -> None:
+    """Refuse a watermark without the delay that it needs, or with one of unknown streams."""
+    if not findings.is_sound(DELAY, STRATEGY):
+        return
+    strategy, delay = section.strategy, section.delay
+    if delay is None:
+        if strategy.needs_delay:
+            fix = f"Set {DELAY}, such as PT10M; PT0S for none."
+            findings.problem(DELAY, f"is not set, and {STRATEGY} is {strategy}", fix)
+        return
+    if isinstance(delay, Mapping):
+        if strategy is Strategy.SYSTEM_TIME:
+            what = f"names partitions, and {STRATEGY} is system_time, which has none"
+            findings.problem(DELAY, what, "Write one duration.")
+        elif not section.stream_column:
+            what = "names partitions, and no column says which partition a row is of"
+            findings.problem(DELAY, what, f"Set {PARTITION_COLUMN}, or write one duration.")
+    if not strategy.needs_delay:
+        findings.notice(DELAY, f"has no effect with {STRATEGY}={strategy}", "Leave it out.")

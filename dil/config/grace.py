@@ -1,0 +1,129 @@
+"""``ms.grace.mode`` and what it goes by: how far back runs read for rows that come late."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
+from typing import Annotated, Literal
+
+from annotated_types import Ge, Le
+
+from dil.config.findings import Findings
+from dil.config.watermarks import Composite
+from dil.model.grace import DAY_MS, HOUR_MS, GraceMode, GraceSpec
+from dil.model.properties import Properties
+from dil.model.section import (
+    ONE_OF,
+    Duration,
+    Int,
+    Scope,
+    Section,
+    ValueType,
+    Written,
+    prop,
+)
+from dil.sections.reading import ShapeError, Surroundings
+
+MODE, QUANTILE = "ms.grace.mode", "ms.grace.quantile"
+LEAST, MOST = "ms.grace.min", "ms.grace.max"
+_FIXED = ("ms.grace.period", "ms.grace.period.days")
+_DEFAULT = GraceSpec()
+
+
+def _quantile(value: str, around: Surroundings) -> Fraction:
+    del around
+    fix = "Write a number above 0 and at most 1, such as 0.999."
+    try:
+        quantile = Decimal(value.strip())
+    except InvalidOperation as error:
+        raise ShapeError(("is no number", fix)) from error
+    if not quantile.is_finite() or not 0 < quantile <= 1:
+        raise ShapeError(("is out of bounds", fix))
+    return Fraction(quantile)
+
+
+@dataclass(frozen=True, slots=True)
+class GraceSection(Section):
+    """How far back runs read for rows that come late."""
+
+    mode: Annotated[GraceMode, ONE_OF] = prop(
+        MODE,
+        "From where a run has its grace period: `fixed` is `ms.grace.period(.days)`; `auto` "
+        "follows from how late new rows came so far, which needs `ms.event.column`, and is "
+        "`ms.grace.period(.days)` until 10,000 rows and 7 commits are measured; `max` is "
+        "`ms.grace.max`.",
+        default=_DEFAULT.mode,
+        scope=Scope.JOB,
+    )
+    quantile: Annotated[Fraction, Written(ValueType.STRING, read=_quantile)] = prop(
+        QUANTILE,
+        "Share of the measured rows that a grace period of `auto` would have read.",
+        default=_DEFAULT.quantile,
+        shown="0.999",
+        example="0.9995",
+        scope=Scope.JOB,
+    )
+    low_ms: Duration = prop(
+        LEAST,
+        "The shortest grace period of `auto`, an ISO duration.",
+        default=_DEFAULT.low_ms,
+        shown="PT0S",
+        scope=Scope.JOB,
+    )
+    high_ms: Duration = prop(
+        MOST,
+        "The longest grace period of `auto`, which is that of its probes too; and that of `max`.",
+        default=_DEFAULT.high_ms,
+        shown="P31D",
+        scope=Scope.JOB,
+    )
+    unit: Annotated[Literal["hour", "day"], ONE_OF] | None = prop(
+        "ms.grace.unit",
+        "What a grace period of `auto` is rounded up to. Unset: `hour` where time is cut hourly, "
+        "else `day`.",
+        default=None,
+        scope=Scope.JOB,
+    )
+    probe_every: Annotated[Int, Ge(0), Le(10_000)] = prop(
+        "ms.grace.probe.every",
+        "Under `auto` each run of this number is a probe, which reads `ms.grace.max` back: only "
+        "probes find rows that are later than the grace period of other runs. 0 is for no probes.",
+        default=_DEFAULT.probe_every,
+        scope=Scope.JOB,
+    )
+
+
+def grace_section(partition: str | Composite, values: Properties, findings: Findings) -> GraceSpec:
+    """Return how runs find their grace period; what contradicts itself goes to findings."""
+    section = values.section(GraceSection)
+    if section.low_ms > section.high_ms:
+        findings.problem(LEAST, f"is longer than {MOST}", "Write a shorter one.")
+    words = (partition,) if isinstance(partition, str) else [word for word, _, _ in partition]
+    unit = section.unit or ("hour" if "hourly" in words else "day")
+    if section.mode is GraceMode.MAX:
+        for name in _FIXED:
+            if name in values.explicit:
+                findings.notice(name, f"has no effect with {MODE}=max", f"Set {MOST}.")
+    return GraceSpec(
+        section.mode,
+        section.quantile,
+        section.low_ms,
+        section.high_ms,
+        HOUR_MS if unit == "hour" else DAY_MS,
+        section.probe_every,
+    )
+
+
+def check_measured(
+    spec: GraceSpec, findings: Findings, *, has_events: bool, keeps_state: bool
+) -> None:
+    """Refuse a grace period that is measured where nothing is measured."""
+    if spec.mode is not GraceMode.AUTO:
+        return
+    if not has_events:
+        what = "is auto, and no column says when rows happened, by which they are late"
+        findings.problem(MODE, what, "Set ms.event.column, or ms.grace.mode=fixed.")
+    elif not keeps_state:
+        what = "is auto, and the job keeps no state, in which the measure is"
+        findings.problem(MODE, what, "Keep state, or set ms.grace.mode=fixed.")

@@ -1,0 +1,65 @@
+"""Checks of names and hosts: what becomes a key, a folder, an Avro name or an address.
+
+Source: behaviour.md B19.
+"""
+
+from __future__ import annotations
+
+import re
+
+from dil.config.findings import Findings
+from dil.config.identity import NAMESPACE, TABLE, DatasetSection, JobSection
+from dil.config.writing import WritingSection
+from dil.model.job import OutputFormat
+from dil.model.properties import Properties
+from dil.sections.source import PROXY, PROXY_PORT, SourceSection
+from dil.text.origins import HOSTS, is_host_entry
+
+_JOB_NAME = re.compile(r"[A-Za-z0-9._-]+(?: [A-Za-z0-9._-]+)*")
+_TABLE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
+_AVRO_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_NAMESPACE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*")
+
+
+def check_names(values: Properties, findings: Findings) -> None:
+    """Check the names that become keys, folders and Avro names."""
+    name, dataset = values.section(JobSection).name, values.section(DatasetSection)
+    if name and not _JOB_NAME.fullmatch(name):
+        findings.problem(
+            "job.name",
+            f'is "{name}"',
+            "Use letters, digits, dot, dash, underscore, and single blanks between them.",
+        )
+    is_avro = values.section(WritingSection).format is OutputFormat.AVRO
+    pattern = _AVRO_NAME if is_avro else _TABLE_NAME
+    if dataset.table and not pattern.fullmatch(dataset.table):
+        findings.problem(
+            TABLE,
+            f'is "{dataset.table}", which names no {"Avro record" if is_avro else "folder"}',
+            "Use letters, digits and underscore, not a digit first.",
+        )
+    if dataset.namespace and not _NAMESPACE.fullmatch(dataset.namespace):
+        findings.problem(
+            NAMESPACE, f'is "{dataset.namespace}"', "Write names separated by dots: com.acme.crm."
+        )
+
+
+def check_hosts(values: Properties, findings: Findings) -> None:
+    """Check the hosts to which values may lead."""
+    for text in values.section(SourceSection).hosts:
+        if not is_host_entry(text):
+            findings.problem(
+                HOSTS,
+                f'has "{text}", which is no host',
+                "Write host, host:port or https://host, with commas between; *.host is any one "
+                "name before it.",
+            )
+
+
+def check_proxy(values: Properties, findings: Findings) -> None:
+    """Say when only one half of the proxy is given."""
+    source = values.section(SourceSection)
+    has_host, has_port = bool(source.proxy_host), source.proxy_port > 0
+    if has_host != has_port:
+        key = PROXY if has_host else PROXY_PORT
+        findings.problem(key, "is one half of the proxy", "Give both host and port.")

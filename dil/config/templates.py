@@ -1,0 +1,105 @@
+"""``job.template``: a file whose properties hold unless a job says otherwise, as in Gobblin.
+
+Source: behaviour.md B1.9; Gobblin's documentation of job templates, read 2026-11.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from dil.config.entry import Entry
+from dil.config.findings import Findings
+from dil.config.inheritance import normal
+from dil.config.interpolation import interpolate
+from dil.config.reader import read_file
+from dil.storage.locations import PathError, local_path
+
+_TEMPLATE, _PLUGINS = "job.template", "ms.plugin.path"
+_INHERITS, _REQUIRES = "gobblin.template.inherit", "gobblin.template.required_attributes"
+_RESOURCE = re.compile(r"resource:/*", re.IGNORECASE)
+
+
+def with_templates(
+    written: Mapping[str, Entry],
+    path: str,
+    settings: Mapping[str, str],
+    environ: Mapping[str, str],
+    findings: Findings,
+) -> dict[str, Entry]:
+    """Return the entries of a job over those of its template, if it names one.
+
+    Args:
+        written: What the job's files and ``-D`` say.
+        path: The job file; its folder is the first in which a template is looked for.
+        settings: ``-D``, which ``${sys:NAME}`` reads.
+        environ: The environment, for ``${env:NAME}``.
+        findings: Where a missing template is reported, and keys that it requires.
+    """
+    if _TEMPLATE not in written or not written[_TEMPLATE].text.strip():
+        return dict(written)
+    keys = [key for key in (_TEMPLATE, _PLUGINS) if key in written]
+    own = interpolate(written, environ=environ, settings=settings, findings=findings, keys=keys)
+    folders = [Path(path).parent]
+    if _PLUGINS in own:
+        folders += [folders[0] / each for each in _items(own[_PLUGINS])]
+    reading = _Reading(folders, findings)
+    merged = {**reading.entries(own[_TEMPLATE], ()), **written}
+    for name, template in reading.required.items():
+        if name not in merged or not merged[name].text.strip():
+            what = f"is required by the template {template.origin.path}, and not set"
+            findings.problem(name, what, "Set it in the job.", written[_TEMPLATE].origin)
+    return merged
+
+
+def _items(entry: Entry) -> list[str]:
+    return [item.strip() for item in entry.text.split(",") if item.strip()]
+
+
+@dataclass(slots=True)
+class _Reading:
+    """Reads templates; ``required`` are the keys that they ask for, with the entry that does."""
+
+    folders: Sequence[Path]
+    findings: Findings
+    required: dict[str, Entry] = field(default_factory=dict)
+
+    def entries(self, named: Entry, chain: tuple[Path, ...]) -> dict[str, Entry]:
+        """Return the entries of the templates that an entry names, the last one on top."""
+        found: dict[str, Entry] = {}
+        for name in _items(named):
+            path = self._found(name, named)
+            if path is not None and path.resolve() in chain:
+                what = f"goes round in a circle: {name}"
+                self.findings.problem(named.key, what, "Remove one of them.", named.origin)
+            elif path is not None:
+                found.update(self._read(path, chain))
+        return found
+
+    def _read(self, path: Path, chain: tuple[Path, ...]) -> dict[str, Entry]:
+        own = read_file(str(path), self.findings)
+        below: dict[str, Entry] = {}
+        if _INHERITS in own:
+            below = self.entries(own.pop(_INHERITS), (*chain, path.resolve()))
+        if _REQUIRES in own:
+            asking = own.pop(_REQUIRES)
+            self.required.update(dict.fromkeys(_items(asking), asking))
+        return {**below, **own}
+
+    def _found(self, name: str, named: Entry) -> Path | None:
+        """Return the file of a template, in the first folder that has it; a problem if none."""
+        text = _RESOURCE.sub("", name)
+        try:
+            places = [normal(local_path(text, folder)) for folder in self.folders]
+        except PathError as error:
+            self.findings.problem(named.key, f"{error}", error.fix, named.origin)
+            return None
+        found = next((place for place in places if place.is_file()), None)
+        if found is None:
+            looked = ", ".join(map(str, dict.fromkeys(places)))
+            what = f'names the template "{name}", and there is no file {looked}'
+            fix = f"Put it there, or add its folder to {_PLUGINS}."
+            self.findings.problem(named.key, what, fix, named.origin)
+        return found

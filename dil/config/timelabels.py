@@ -1,0 +1,210 @@
+"""Timelabels: their properties, and the schedule that names work units. Source: timelabels.md 2."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from dil.config import values as texts
+from dil.config.findings import Findings
+from dil.config.watermarks import WATERMARK, PlanningSection, instant
+from dil.model.properties import Properties
+from dil.model.section import ONE_OF, Bool, Scope, Section, Text, Zone, prop
+from dil.model.suggestions import quote
+from dil.model.timelabels import Closing, LabelUnit, TimelabelSpec
+from dil.text.instants import HOUR_MS, MINUTE_MS
+
+SCHEDULE, EVERY, UNIT = "ms.timelabel.schedule", "ms.timelabel.every", "ms.timelabel.unit"
+ZONE, COLUMN = "ms.timelabel.timezone", "ms.timelabel.column"
+SPLIT = "ms.timelabel.split"
+CATCHUP, FIRST_RUN = "ms.timelabel.catchup", "ms.timelabel.first.run"
+CLOSE = "ms.timelabel.close"
+
+_EVERY = re.compile(r"([0-9]{1,9})([mhd])")
+_EVERY_MS = {"m": MINUTE_MS, "h": HOUR_MS, "d": 24 * HOUR_MS}
+_EVERY_FIX = "Write whole minutes as an ISO duration such as PT90M, or as 90m, 6h or 1d."
+
+
+@dataclass(frozen=True, slots=True)
+class TimelabelsSection(Section):
+    """Which periods work units are named after, and which of them a run reads."""
+
+    schedule: Text = prop(
+        "ms.timelabel.schedule",
+        "Cron expression of the job's schedule: five fields, or `@hourly`, `@daily`, "
+        "`@weekly`, `@monthly`, `@yearly`. It starts nothing; its periods are what work units "
+        "are named after.",
+        default="",
+        scope=Scope.JOB,
+    )
+    every: Text = prop(
+        "ms.timelabel.every",
+        "In place of a cron expression: an interval of whole minutes, counted from 1970-01-01 "
+        "UTC, such as `PT90M` or `90m`.",
+        default="",
+        scope=Scope.JOB,
+    )
+    unit: Annotated[LabelUnit, ONE_OF] | None = prop(
+        "ms.timelabel.unit",
+        "In place of both, for jobs without a schedule: the label is the start of the minute, "
+        "hour, day or month in which the work unit begins.",
+        default=None,
+        scope=Scope.JOB,
+    )
+    zone: Zone = prop(
+        "ms.timelabel.timezone",
+        "Zone in which the cron expression or the unit is evaluated. Labels are UTC, always.",
+        default="UTC",
+        scope=Scope.JOB,
+    )
+    column: Text = prop(
+        "ms.timelabel.column",
+        "Column by whose time rows are split among timelabels: timestamps, dates or epoch "
+        "milliseconds. Unset: where files are put into folders by timelabel, the column that "
+        "has the watermark's name, if the rows have it and the work unit spans several.",
+        default="",
+        scope=Scope.JOB,
+    )
+    split: Annotated[Literal["none", "units"], ONE_OF] = prop(
+        "ms.timelabel.split",
+        "Whether a work unit that spans several timelabels is split before it is read: `units` "
+        "cuts it where a period ends. Unset: `units` where rows of an API go to a timeseries "
+        "table and `ms.timelabel.column` names no column, else `none`.",
+        default="none",
+        scope=Scope.JOB,
+    )
+    catches_up: Bool = prop(
+        "ms.timelabel.catchup",
+        "Whether periods are read that no run was there for. If not, a run reads its own one, "
+        "and records those that were missed as SKIPPED; plan and run name them, and `dil "
+        "backfill` reads them. What a run was there for stays due until it is read.",
+        default=True,
+        scope=Scope.JOB,
+    )
+    first_run: Annotated[Literal["history", "period"], ONE_OF] = prop(
+        "ms.timelabel.first.run",
+        "What the first run reads: `history` is the whole range of the watermark, as DIL reads "
+        "it; `period` is the run's period alone, and nothing older is read later either.",
+        default="history",
+        scope=Scope.JOB,
+    )
+    closing: Annotated[Closing, ONE_OF] = prop(
+        "ms.timelabel.close",
+        "Who closes the books of a timelabel, after which its rows are final: `auto` is the run "
+        "that makes it complete, `manual` is `dil timelabels close`. What becomes of rows that "
+        "come later says `ms.late.after.close`.",
+        default=Closing.NEVER,
+        scope=Scope.JOB,
+        identity=False,
+    )
+
+    @property
+    def is_set(self) -> bool:
+        """Return whether anything names the periods, so that work units have labels."""
+        return bool(self.schedule or self.every or self.unit)
+
+
+def timelabels_section(values: Properties, findings: Findings) -> TimelabelSpec | None:
+    """Return the schedule of labels, None where none is set; what is wrong goes to findings."""
+    labels = values.section(TimelabelsSection)
+    written = {SCHEDULE: labels.schedule, EVERY: labels.every, UNIT: labels.unit}
+    given = [key for key, value in written.items() if value]
+    if not given:
+        if ZONE in values.explicit:
+            findings.notice(ZONE, "has no effect: there is no schedule", f"Set {SCHEDULE} too.")
+        for key in (COLUMN, SPLIT, CATCHUP, FIRST_RUN, CLOSE):
+            if key in values.explicit:
+                findings.problem(
+                    key,
+                    f"is {quote(as_written(values[key]))}, and there is no schedule that cuts time "
+                    "into periods",
+                    f"Set {SCHEDULE} too.",
+                )
+        return None
+    planning = values.section(PlanningSection)
+    for key in given[1:]:
+        findings.problem(key, f"is given, and so is {given[0]}", "Keep one of the two.")
+    spec = TimelabelSpec(
+        schedule=_schedule(labels.schedule, findings),
+        every_ms=_every(labels.every, findings),
+        unit=labels.unit,
+        zone=labels.zone,
+        is_dated=planning.marks.is_dated or planning.partition != "none",
+        column=labels.column,
+    )
+    if findings.is_sound(*given, ZONE, WATERMARK):
+        _note_zone(spec, values, planning, findings)
+    return spec
+
+
+def as_written(value: object) -> str:
+    """Return a text or a truth value as it stands in a job file."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _schedule(text: str, findings: Findings) -> str:
+    if text:
+        from dil.text.cron import CRON_FIX, CronError, parse_cron
+
+        try:
+            parse_cron(text)
+        except CronError as error:
+            findings.problem(SCHEDULE, f"is {quote(text)}, which {error}", CRON_FIX)
+    return text
+
+
+def _every(text: str, findings: Findings) -> int:
+    """Return the interval in ms, 0 for none."""
+    if not text:
+        return 0
+    try:
+        length = _length_ms(text)
+    except texts.ValueProblem as problem:
+        findings.problem(EVERY, f"is {quote(text)}, which {problem.what}", _EVERY_FIX)
+        return 0
+    if length < MINUTE_MS or length % MINUTE_MS:
+        findings.problem(
+            EVERY, f"is {quote(text)}, which is not one or more whole minutes", _EVERY_FIX
+        )
+    return length
+
+
+def _length_ms(text: str) -> int:
+    """Return the milliseconds of ``90m``, ``6h``, ``1d`` or an ISO duration."""
+    short = _EVERY.fullmatch(text)
+    if short:
+        return int(short[1]) * _EVERY_MS[short[2]]
+    return texts.duration_ms(text)
+
+
+def _note_zone(
+    spec: TimelabelSpec, values: Properties, planning: PlanningSection, findings: Findings
+) -> None:
+    """Say where the zone counts for nothing, or cuts days elsewhere than partitions are cut."""
+    if spec.every_ms:
+        if ZONE in values.explicit:
+            findings.notice(
+                ZONE,
+                f"has no effect with {EVERY}, which counts from 1970-01-01 UTC",
+                f"Use {SCHEDULE} for a schedule that follows a zone's calendar.",
+            )
+        return
+    cut_in = instant(planning.marks.start, planning.zone, end=False).zone
+    is_of_days = planning.partition not in ("none", "hourly") and _has_days(spec)
+    if ZONE not in values.explicit and is_of_days and cut_in != spec.zone:
+        findings.notice(
+            SCHEDULE if spec.schedule else UNIT,
+            f"is evaluated in {spec.zone}, and partitions are cut in {cut_in}: each work unit "
+            "lies in two periods",
+            f"Set {ZONE}={cut_in}; or to {spec.zone}, where that is meant.",
+        )
+
+
+def _has_days(spec: TimelabelSpec) -> bool:
+    """Return whether the periods are days or longer."""
+    if spec.unit is not None:
+        return spec.unit in {LabelUnit.DAY, LabelUnit.MONTH}
+    from dil.text.cron import Level, parse_cron
+
+    return parse_cron(spec.schedule).level >= Level.DAY

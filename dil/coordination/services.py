@@ -1,0 +1,169 @@
+"""What the driver does for all tasks of a run: a rate, a budget, a token, a sum of their work."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from dil.coordination.pace import Pace, Ticket
+from dil.coordination.tokens import TokenKeeper, no_credentials
+from dil.errors import QuotaError
+from dil.model.job import Job
+from dil.model.secret import Secret
+from dil.sections.http import BUDGET, LimitsSection
+from dil.spi.coordination import CredentialSource
+
+_BUDGET_FIX = f"The next run goes on; raise {BUDGET} to do more in one run."
+_QUOTA_FIX = "The next run goes on with what is missing."
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a run may send: seconds between requests (0: no limit), requests in all (0 likewise).
+
+    Requests that are sent again count: each has to be permitted.
+    """
+
+    interval_s: float = 0.0
+    most_requests: int = 0
+
+    @classmethod
+    def of(cls, job: Job) -> Limits:
+        """Read the properties of a job."""
+        limits = job.properties.section(LimitsSection)
+        rate = limits.rate_limit
+        return cls(rate.interval_s if rate else 0.0, limits.max_requests)
+
+    def __bool__(self) -> bool:
+        return bool(self.interval_s or self.most_requests)
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """What all tasks together did so far, without requests that were sent again; in bytes."""
+
+    requests: int = 0
+    rows: int = 0
+    size: int = 0
+
+
+class Services(Protocol):
+    """What a task asks of the driver; answered in this process, or over a connection to it."""
+
+    def ticket(self, earlier: Ticket | None) -> Ticket:
+        """Return when the next request may be sent; ``earlier`` is a ticket that was waited for.
+
+        Raises:
+            QuotaError: no more requests in this run.
+        """
+
+    def slow_down(self, seconds: float) -> None:
+        """Hold back the requests of all tasks for so long."""
+
+    def quota_spent(self, why: str) -> None:
+        """Refuse every request from now on."""
+
+    def spent(self) -> str:
+        """Return why no more requests are sent in this run; empty while they are."""
+
+    def credential(self, rejected: Secret | None) -> Secret:
+        """Return the token to send.
+
+        Raises:
+            AuthenticationError: no token is to be had.
+        """
+
+    def progress(self, requests: int, rows: int, size: int) -> None:
+        """Add to what all tasks did."""
+
+
+class RunServices:
+    """The services themselves, on the driver or in a process alone; used by many threads.
+
+    Args:
+        limits: What the run may send.
+        source: Fetches tokens; None where the job needs none.
+        clock: Seconds of any clock that only goes forward.
+    """
+
+    def __init__(
+        self,
+        limits: Limits,
+        source: CredentialSource | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._limits = limits
+        self._pace = Pace(limits.interval_s, clock)
+        self._tokens = None if source is None else TokenKeeper(source, clock)
+        self._lock = threading.Lock()
+        self._granted = 0
+        self._spent: QuotaError | None = None
+        self._totals = Totals()
+
+    @property
+    def granted(self) -> int:
+        """Return how many requests were allowed so far."""
+        return self._granted
+
+    @property
+    def totals(self) -> Totals:
+        """Return what all tasks reported so far."""
+        return self._totals
+
+    def ticket(self, earlier: Ticket | None = None) -> Ticket:
+        """Return the next slot, or what is left to wait for an earlier one.
+
+        Raises:
+            QuotaError: the budget is spent, or a task found the source's quota spent.
+        """
+        with self._lock:
+            if earlier is None and self._spent is None:
+                self._count()
+            if self._spent is not None:
+                raise QuotaError(self._spent.message, self._spent.fix)
+        return self._pace.take() if earlier is None else self._pace.again(earlier)
+
+    def _count(self) -> None:
+        if not self._limits.most_requests or self._granted < self._limits.most_requests:
+            self._granted += 1
+            return
+        noun = "request is" if self._limits.most_requests == 1 else "requests are"
+        what = f"the {self._limits.most_requests:,} {noun} sent that {BUDGET} allows one run"
+        self._spent = QuotaError(what, _BUDGET_FIX)
+
+    def slow_down(self, seconds: float) -> None:
+        """Hold back the requests of all tasks for so long."""
+        self._pace.hold(seconds)
+
+    def quota_spent(self, why: str) -> None:
+        """Refuse every request from now on; the first reason counts."""
+        with self._lock:
+            if self._spent is None:
+                self._spent = QuotaError(why, _QUOTA_FIX)
+
+    def spent(self) -> str:
+        """Return why no more requests are sent in this run; empty while they are."""
+        with self._lock:
+            return "" if self._spent is None else self._spent.message
+
+    def credential(self, rejected: Secret | None = None) -> Secret:
+        """Return the token to send.
+
+        Raises:
+            AuthenticationError: no token is to be had.
+            TransientSourceError: no answer; trying again may help.
+        """
+        if self._tokens is None:
+            raise no_credentials()
+        return self._tokens.token(rejected)
+
+    def progress(self, requests: int, rows: int, size: int) -> None:
+        """Add to what all tasks did."""
+        with self._lock:
+            so_far = self._totals
+            self._totals = Totals(
+                so_far.requests + requests, so_far.rows + rows, so_far.size + size
+            )

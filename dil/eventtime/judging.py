@@ -1,0 +1,38 @@
+"""Which rows of a batch are refused for their event time, and which are late."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dil.model.event_time import EventTimeSpec
+
+# Differences of times within this never leave 64 bits.
+FARTHEST = 2**62
+
+
+def refused_rows(rows: pa.Int64Array, now: int, spec: EventTimeSpec) -> pa.BooleanArray | None:
+    """Return which rows take no part, whatever the strategy; None for none of them.
+
+    ``rows`` are event times and ``now`` is the time of the commit, in epoch ms UTC.
+    """
+    highest = min(now + spec.max_future_ms, FARTHEST)
+    rejects_nulls = spec.nulls == "reject" and rows.null_count > 0
+    ends = pc.min_max(rows)
+    lowest, largest = ends["min"].as_py(), ends["max"].as_py()
+    is_within = lowest is None or (lowest >= -FARTHEST and largest <= highest)
+    if is_within and not rejects_nulls:
+        return None
+    far = pc.or_(
+        pc.greater(rows, pa.scalar(highest, pa.int64())),
+        pc.less(rows, pa.scalar(-FARTHEST, pa.int64())),
+    )
+    return far.fill_null(rejects_nulls)
+
+
+def late_rows(rows: pa.Int64Array, effective: int | None, spec: EventTimeSpec) -> pa.BooleanArray:
+    """Return which rows are late by a watermark, without nulls; refused rows are among them."""
+    if effective is None:
+        return pa.repeat(pa.scalar(value=False), len(rows))
+    compare = pc.less_equal if spec.is_inclusive else pc.less
+    return compare(rows, pa.scalar(effective, pa.int64())).fill_null(fill_value=False)

@@ -1,0 +1,152 @@
+"""The event watermark of a job between its runs: the members of its checkpoint."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import logging
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields, replace
+
+from dil.errors import ConfigError
+from dil.eventtime.streams import quantile_of
+from dil.eventtime.tally import StreamTally, decode_tallies, merge
+from dil.eventtime.watermark import EventWatermark
+from dil.model.event_report import EventCounts, EventSummary
+from dil.model.event_tally import EventTally
+from dil.model.event_time import EventTimeSpec, Strategy
+from dil.model.json import JsonObject, JsonValue
+
+_SOURCE_DELAY_MS = 180
+_NAMES = 20
+# Of a run's now: a partition without rows in a run is behind it by at least this.
+_ONE_RUN_MS = 1
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class KeptWatermark:
+    """What is kept of a job's event time; times in epoch ms UTC.
+
+    ``watermark`` is open: it judges what comes next. ``now`` is that of the run that moved it last,
+    None where none did. ``counts`` are those of all runs.
+    """
+
+    spec: EventTimeSpec
+    watermark: EventWatermark
+    now: int | None = None
+    counts: EventCounts = field(default_factory=EventCounts)
+
+    def after(self, tallies: Iterable[EventTally], now: int) -> KeptWatermark:
+        """Return what is kept after a run, of whose work units these are, in the plan's order.
+
+        Where none of them was judged the watermark stays, and no partition becomes idle.
+
+        Raises:
+            ConfigError: the rows are of too many partitions, or of one without delay.
+        """
+        found, total = list(tallies), self.counts
+        streams: dict[str, StreamTally] = {}
+        for each in found:
+            merge(streams, decode_tallies(each.streams), self.spec.adaptive.window)
+            total = total.plus(each)
+        if any(each.is_judged for each in found):
+            moved = EventWatermark(_of_job(self.spec), state=self.watermark.state())
+            moved.take(streams, now)
+            return replace(self, watermark=moved, now=now, counts=total)
+        return replace(self, counts=total)
+
+    def members(self) -> JsonObject:
+        """Return the members of the checkpoint."""
+        return {
+            "strategy": self.spec.strategy.value,
+            "watermark": self.watermark.watermark,
+            "effective": self.watermark.effective,
+            "now": self.now,
+            "counts": {each.name: getattr(self.counts, each.name) for each in fields(EventCounts)},
+            "state": base64.b64encode(self.watermark.state()).decode(),
+        }
+
+    def summary(self, judged_by: int | None, counts: EventCounts, now: int) -> EventSummary:
+        """Return what people are shown of it, after a run with these counts."""
+        spec, streams = _of_job(self.spec), self.watermark.partitions
+        idle = sorted(n for n, each in streams.items() if each.is_idle(now, spec.idle_ms))
+        if spec.strategy is Strategy.FIXED_DELAY:
+            idle = []
+        bound, phase = _bound(spec, self.watermark, frozenset(idle))
+        return EventSummary(
+            column=spec.column,
+            strategy=spec.strategy.value,
+            action=spec.late_action,
+            judged_by=judged_by,
+            watermark=self.watermark.watermark,
+            bound_ms=bound,
+            phase=phase,
+            partitions=len(streams),
+            idle=tuple(idle[:_NAMES]),
+            idle_partitions=len(idle),
+            counts=counts,
+        )
+
+
+def open_kept(
+    spec: EventTimeSpec, members: Mapping[str, JsonValue], *, floor: int | None = None
+) -> KeptWatermark:
+    """Return what a checkpoint keeps; nothing is late where it keeps nothing.
+
+    A state that cannot be read is begun anew, at the watermark that is kept beside it.
+    """
+    text, known = members.get("state"), members.get("watermark")
+    watermark = known if isinstance(known, int) else None
+    state = None
+    if isinstance(text, str):
+        try:
+            state = base64.b64decode(text, validate=True)
+            EventWatermark(spec, state=state)
+        except (binascii.Error, ConfigError) as error:
+            log.warning("the state of the event watermark is begun anew: %s", error)
+            state = None
+    now = members.get("now")
+    lowest = max((each for each in (watermark, floor) if each is not None), default=None)
+    opened = EventWatermark(
+        _of_job(spec), state=state, floor=floor if state is not None else lowest
+    )
+    return KeptWatermark(spec, opened, now if isinstance(now, int) else None, _counts(members))
+
+
+def _of_job(spec: EventTimeSpec) -> EventTimeSpec:
+    """Return the spec with what is idle in a job that does not say: one run without rows."""
+    return replace(spec, idle_ms=_ONE_RUN_MS) if spec.idle_ms is None else spec
+
+
+def _counts(members: Mapping[str, JsonValue]) -> EventCounts:
+    found = members.get("counts")
+    known = found if isinstance(found, Mapping) else {}
+    values = {each.name: known.get(each.name) for each in fields(EventCounts)}
+    return EventCounts(**{name: value for name, value in values.items() if isinstance(value, int)})
+
+
+def _bound(
+    spec: EventTimeSpec, watermark: EventWatermark, idle: frozenset[str]
+) -> tuple[int | None, str]:
+    """Return the bound of the partition that holds the watermark back, and its phase."""
+    streams = watermark.partitions
+    waited = {name: each for name, each in streams.items() if name not in idle} or streams
+    if spec.strategy is Strategy.SYSTEM_TIME:
+        return spec.delay_ms, ""
+    if not waited or not spec.strategy.keeps_streams:
+        return None, ""
+    choose = max if spec.takes_max else min
+    name = choose(waited, key=lambda each: waited[each].watermark)
+    stream = waited[name]
+    if spec.strategy is Strategy.SOURCE_180MS:
+        return _SOURCE_DELAY_MS, ""
+    if spec.strategy is not Strategy.ADAPTIVE:
+        return (spec.delay_of(name) if not spec.delays_ms or name in spec.delays_ms else None), ""
+    adaptive = spec.adaptive
+    bound = adaptive.bound_ms(quantile_of(stream.delays, adaptive), stream.rows)
+    if not adaptive.is_warm(stream.rows):
+        return bound, f"warm-up, {stream.rows:,} of {adaptive.margins[0][0] + 1:,} rows"
+    margin = adaptive.margin_ms(stream.rows)
+    return bound, f"measured, with a margin of {margin:,} ms" if margin else "measured"

@@ -1,0 +1,277 @@
+"""How late new rows come, as each commit measures it, and the grace period that follows from it.
+
+The lateness of a row is ``max(0, H - t)`` ms: t is its event time, H the largest that was published
+before the commit that published the row. Only rows that were never published before count, else
+each row that is read again within the grace period would. A grace period of L ms reads a row again
+whose lateness is L.
+
+Pure: no files, no clock, no Spark. All numbers are exact integers.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import cast
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dil.errors import ConfigError
+from dil.model.grace import GraceSpec
+from dil.model.json import JsonObject
+
+# The checkpoint in which a job's meter is kept.
+LATENESS = "lateness"
+# What a recommendation needs, and how many commits are remembered.
+LEAST_ROWS, LEAST_COMMITS = 10_000, 7
+KEPT_COMMITS = 28
+MOST_MS = 2**36
+
+_FORMAT = 1
+_DAY_MS = 86_400_000
+_PARTS = 4  # of a power of two
+_FRACTION_BITS = 52
+_BIAS = 1023
+_FIX = "Use the release that wrote the state, or a newer one."
+
+
+@dataclass(frozen=True, slots=True)
+class Histogram:
+    """How many rows are how late: ``rows_by_edge`` holds a count for each bucket's upper edge.
+
+    A bucket (low, edge] is named by its edge in ms, which is part of it, and 0 is a bucket of its
+    own. Of each power of two there are four buckets; what is later than 2^36 ms is in the last.
+    """
+
+    rows_by_edge: Mapping[int, int] = field(default_factory=dict)
+
+    @property
+    def rows(self) -> int:
+        """Return how many rows were measured."""
+        return sum(self.rows_by_edge.values())
+
+    def ascending(self) -> list[tuple[int, int]]:
+        """Return (edge in ms, rows) of the buckets that have rows, by ascending lateness."""
+        return sorted(self.rows_by_edge.items())
+
+    def later_than(self, ms: int) -> int:
+        """Return how many rows may be later: those of a bucket that only begins earlier too."""
+        return sum(rows for edge, rows in self.rows_by_edge.items() if edge > ms)
+
+    def within(self, ms: int) -> Histogram:
+        """Return it without the rows that ``later_than`` counts."""
+        return Histogram({edge: rows for edge, rows in self.rows_by_edge.items() if edge <= ms})
+
+    def quantile_edge(self, spec: GraceSpec) -> int:
+        """Return the upper edge of the first bucket by which the share ``quantile`` is reached.
+
+        Raises:
+            ValueError: it holds no rows.
+        """
+        wanted = self.rows * spec.quantile.numerator
+        reached = 0
+        for edge, rows in self.ascending():
+            reached += rows
+            if reached * spec.quantile.denominator >= wanted:
+                return edge
+        raise ValueError("no rows were measured")
+
+
+def merge(histograms: Iterable[Histogram]) -> Histogram:
+    """Return one histogram of the rows of several."""
+    total: Counter[int] = Counter()
+    for each in histograms:
+        total.update(each.rows_by_edge)
+    return Histogram(dict(sorted(total.items())))
+
+
+def histogram_of(times: pa.Int64Array | pa.ChunkedArray, largest_before: int) -> Histogram:
+    """Return how late rows are.
+
+    Args:
+        times: Their event times, int64 epoch ms UTC, in any order; nulls do not count.
+        largest_before: The largest event time H that was published before, epoch ms UTC.
+    """
+    known = pc.drop_null(times)
+    # Times are within 2^62 of 1970, so no difference leaves 64 bits.
+    late = pc.filter(known, pc.less(known, pa.scalar(largest_before, pa.int64())))
+    found = Counter({0: len(known) - len(late)})
+    lateness = pc.min_element_wise(pc.subtract(largest_before, late), MOST_MS)
+    chunks = lateness.chunks if isinstance(lateness, pa.ChunkedArray) else [lateness]
+    for chunk in chunks:
+        for each in _codes(chunk).value_counts().to_pylist():
+            found[_edge(each["values"])] += each["counts"]
+    return Histogram({edge: rows for edge, rows in sorted(found.items()) if rows})
+
+
+def _codes(lateness: pa.Int64Array) -> pa.Int64Array:
+    """Return a number for the bucket of each row: 4 k + part, negative for a lateness of 1 ms.
+
+    The bits of a float are its exponent k and its fraction, of which the first two are the quarter
+    of the power of two. Whole numbers up to 2^36 are exact floats.
+    """
+    bits = pc.subtract(lateness, 1).cast(pa.float64()).view(pa.int64())
+    codes: pa.Int64Array = pc.subtract(pc.shift_right(bits, _FRACTION_BITS - 2), _BIAS * _PARTS)
+    return codes
+
+
+def _edge(code: int) -> int:
+    """Return the largest lateness of a bucket, in ms."""
+    if code < 0:
+        return 1
+    power, part = divmod(code, _PARTS)
+    return -(-((1 << power) * (_PARTS + part + 1)) // _PARTS)
+
+
+@dataclass(frozen=True, slots=True)
+class CommitLateness:
+    """What one commit measured of its new rows.
+
+    ``grace_ms`` is the grace period of its run, ``largest_before`` H and ``largest_after`` the
+    largest event time that is published with it, both epoch ms UTC. A run that is a probe reads as
+    far back as the job ever does.
+    """
+
+    histogram: Histogram
+    grace_ms: int
+    is_probe: bool
+    largest_before: int
+    largest_after: int
+
+    @property
+    def weighed(self) -> Histogram:
+        """Return what counts for a recommendation.
+
+        Rows later than the grace period of their run were read by chance, as first readings are:
+        most of their kind were not. Only a probe knows how many there are.
+        """
+        return self.histogram if self.is_probe else self.histogram.within(self.grace_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class GraceCost:
+    """What a grace period would have missed and read again, in all commits that are remembered.
+
+    ``reread_rows`` takes rows to be spread evenly over event time.
+    """
+
+    days: int
+    missed: int
+    reread_rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class LatenessMeter:
+    """What the last commits with new rows measured, the oldest first.
+
+    ``runs_since_probe`` counts the scheduled runs that committed since the last probe.
+    """
+
+    commits: tuple[CommitLateness, ...] = ()
+    runs_since_probe: int = 0
+
+    def after(self, commit: CommitLateness | None, *, is_probe: bool = False) -> LatenessMeter:
+        """Return the meter after a scheduled run; ``commit`` is None where it measured nothing."""
+        runs = 0 if is_probe else self.runs_since_probe + 1
+        if commit is None or not commit.histogram.rows:
+            return replace(self, runs_since_probe=runs)
+        return LatenessMeter((*self.commits, commit)[-KEPT_COMMITS:], runs)
+
+    @property
+    def histogram(self) -> Histogram:
+        """Return how late all rows were that were measured."""
+        return merge(each.histogram for each in self.commits)
+
+    @property
+    def weighed(self) -> Histogram:
+        """Return how late the rows were that count for a recommendation."""
+        return merge(each.weighed for each in self.commits)
+
+    def recommended_ms(self, spec: GraceSpec) -> int | None:
+        """Return the grace period that the measure asks for, None while it is too small to say."""
+        weighed = self.weighed
+        if weighed.rows < LEAST_ROWS or len(self.commits) < LEAST_COMMITS:
+            return None
+        return spec.rounded(weighed.quantile_edge(spec))
+
+    def costs(self, most_ms: int) -> list[GraceCost]:
+        """Return what each grace period of whole days up to ``most_ms`` would have meant."""
+        histogram = self.histogram
+        per_day = self._rows_per_day()
+        return [
+            GraceCost(
+                days,
+                histogram.later_than(days * _DAY_MS),
+                days * len(self.commits) * per_day,
+            )
+            for days in range(-(-most_ms // _DAY_MS) + 1)
+        ]
+
+    def _rows_per_day(self) -> int:
+        if not self.commits:
+            return 0
+        span = self.commits[-1].largest_after - self.commits[0].largest_before
+        return self.histogram.rows * _DAY_MS // span if span > 0 else 0
+
+    def members(self) -> JsonObject:
+        """Return it as the members of a JSON object; equal meters have equal members."""
+        commits = [
+            _Commit(
+                each.histogram.ascending(),
+                each.grace_ms,
+                each.is_probe,
+                each.largest_before,
+                each.largest_after,
+            )
+            for each in self.commits
+        ]
+        document = _Document(_FORMAT, self.runs_since_probe, commits)
+        return cast("JsonObject", msgspec.to_builtins(document))
+
+    @classmethod
+    def of(cls, members: JsonObject) -> LatenessMeter:
+        """Return the meter whose members these are.
+
+        Raises:
+            ConfigError: they are of no meter, or of one that another release wrote.
+        """
+        try:
+            written = msgspec.convert(members, _Format).format
+            if written != _FORMAT:
+                what = f"has the format {written}, and this release reads {_FORMAT}"
+                raise ConfigError.single(LATENESS, what, _FIX)
+            found = msgspec.convert(members, _Document)
+        except msgspec.ValidationError as error:
+            raise ConfigError.single(LATENESS, f"is no lateness meter: {error}", _FIX) from error
+        commits = (
+            CommitLateness(
+                Histogram(dict(each.rows)),
+                each.grace_ms,
+                each.probe,
+                each.largest_before,
+                each.largest_after,
+            )
+            for each in found.commits
+        )
+        return cls(tuple(commits), found.runs_since_probe)
+
+
+class _Commit(msgspec.Struct, frozen=True):
+    rows: list[tuple[int, int]]
+    grace_ms: int
+    probe: bool
+    largest_before: int
+    largest_after: int
+
+
+class _Document(msgspec.Struct, frozen=True):
+    format: int
+    runs_since_probe: int
+    commits: list[_Commit]
+
+
+class _Format(msgspec.Struct, frozen=True):
+    format: int

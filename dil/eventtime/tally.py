@@ -1,0 +1,166 @@
+"""What the rows of a stream come to, so that it can be put together from pieces.
+
+A tally of rows, merged with that of the rows behind them, is the tally of all of them: work units
+are tallied where they are read, and merged in the order of the plan. The watermark moves by the
+whole exactly as by the rows themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias, cast
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dil.errors import StateError
+from dil.model.event_time import EventTimeSpec, Strategy
+
+NO_TIMES = pa.array([], pa.int64())
+_NOTHING = pa.scalar(0, pa.int64())
+# A stream without name is that of a job without ms.event.partition.column.
+ONLY = ""
+_SCHEMA = pa.schema(
+    [
+        pa.field("partition", pa.string(), nullable=False),
+        pa.field("rows", pa.int64(), nullable=False),
+        pa.field("largest", pa.int64(), nullable=False),
+        pa.field("before", pa.int64()),
+        pa.field("behind", pa.list_(pa.int64()), nullable=False),
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class StreamTally:
+    """How many rows of a stream there are, at least one, and their largest time in epoch ms UTC.
+
+    The adaptive strategy looks at the last rows one by one: their times are ``last``, in the order
+    of arrival, and ``before`` is the largest time of those before them, None for none. Other
+    strategies keep neither.
+    """
+
+    rows: int
+    largest: int
+    before: int | None = None
+    last: pa.Int64Array = field(default_factory=lambda: NO_TIMES)
+
+    def then(self, later: StreamTally, window: int) -> StreamTally:
+        """Return the tally of these rows and of later ones."""
+        largest = max(self.largest, later.largest)
+        rows = self.rows + later.rows
+        if len(later.last) >= window or later.before is not None:
+            return StreamTally(rows, largest, _later(self.largest, later.before), later.last)
+        both = pa.concat_arrays([self.last, later.last])
+        cut = max(0, len(both) - window)
+        before = _later(self.before, pc.max(both[:cut]).as_py() if cut else None)
+        return StreamTally(rows, largest, before, both[cut:])
+
+    def alone(self) -> StreamTally:
+        """Return it with times of its own, so that the rows that it is of leave memory."""
+        if self.last.get_total_buffer_size() <= self.last.nbytes:
+            return self
+        return replace(self, last=pc.add(self.last, _NOTHING))
+
+
+Tallies: TypeAlias = Mapping[str, StreamTally]
+
+
+def tally_of(times: pa.Int64Array, spec: EventTimeSpec) -> StreamTally:
+    """Return the tally of the rows of one stream, at least one, in the order of arrival."""
+    if spec.strategy is not Strategy.ADAPTIVE:
+        return StreamTally(len(times), cast("int", pc.max(times).as_py()))
+    cut = max(0, len(times) - spec.adaptive.window)
+    last = times[cut:]
+    before = pc.max(times[:cut]).as_py() if cut else None
+    largest = _later(pc.max(last).as_py(), before)
+    return StreamTally(len(times), cast("int", largest), before, last)
+
+
+def tallies_of(
+    times: pa.Int64Array, names: pa.StringArray | None, spec: EventTimeSpec
+) -> dict[str, StreamTally]:
+    """Return the tally of each stream that has rows; ``names`` None says that all are of one."""
+    return {name: tally_of(rows, spec) for name, rows in _groups(times, names)}
+
+
+def merge(found: dict[str, StreamTally], later: Tallies, window: int) -> None:
+    """Put the tallies of later rows to those of earlier ones."""
+    for name, tally in later.items():
+        before = found.get(name)
+        found[name] = (tally if before is None else before.then(tally, window)).alone()
+
+
+def encode_tallies(tallies: Tallies) -> bytes:
+    """Return tallies as bytes: an Arrow stream, a row for each stream; none for none."""
+    if not tallies:
+        return b""
+    each = list(tallies.values())
+    offsets = [0]
+    for tally in each:
+        offsets.append(offsets[-1] + len(tally.last))
+    # How far behind the largest time: small numbers, which compress well.
+    behind = [pc.subtract(pa.scalar(tally.largest, pa.int64()), tally.last) for tally in each]
+    columns = [
+        pa.array(list(tallies), pa.string()),
+        pa.array([tally.rows for tally in each], pa.int64()),
+        pa.array([tally.largest for tally in each], pa.int64()),
+        pa.array([tally.before for tally in each], pa.int64()),
+        pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.concat_arrays(behind)),
+    ]
+    sink = pa.BufferOutputStream()
+    options = pa.ipc.IpcWriteOptions(compression="zstd")
+    with pa.ipc.new_stream(sink, _SCHEMA, options=options) as writer:
+        writer.write_batch(pa.record_batch(columns, schema=_SCHEMA))
+    return cast("bytes", sink.getvalue().to_pybytes())
+
+
+def decode_tallies(data: bytes) -> dict[str, StreamTally]:
+    """Return the tallies that bytes hold.
+
+    Raises:
+        StateError: they hold none.
+    """
+    if not data:
+        return {}
+    try:
+        with pa.ipc.open_stream(data) as reader:
+            table = reader.read_all()
+        behind = table.column("behind").combine_chunks()
+        rows = table.drop_columns(["behind"]).to_pylist()
+    except (pa.ArrowInvalid, OSError, KeyError) as error:
+        fix = "Delete the staging folder of the run that staged it, and run again."
+        raise StateError(f"the event times of staged work cannot be read: {error}", fix) from error
+    return {
+        str(row["partition"]): StreamTally(
+            row["rows"],
+            row["largest"],
+            row["before"],
+            pc.subtract(pa.scalar(row["largest"], pa.int64()), behind[index].values),
+        )
+        for index, row in enumerate(rows)
+    }
+
+
+def _groups(
+    rows: pa.Int64Array, names: pa.StringArray | None
+) -> Iterator[tuple[str, pa.Int64Array]]:
+    """Yield the times of each stream that has rows, in the order of their arrival."""
+    if not len(rows):
+        return
+    if names is None:
+        yield ONLY, rows
+        return
+    coded = names.dictionary_encode()
+    if len(coded.dictionary) > 1:
+        rows = rows.take(pc.array_sort_indices(coded.indices))  # a stable sort
+    counts = {each["values"]: each["counts"] for each in coded.indices.value_counts().to_pylist()}
+    start = 0
+    for code, name in enumerate(coded.dictionary.to_pylist()):
+        yield name, rows[start : start + counts[code]]
+        start += counts[code]
+
+
+def _later(first: int | None, second: int | None) -> int | None:
+    return max((each for each in (first, second) if each is not None), default=None)

@@ -1,0 +1,301 @@
+"""The event-time watermark of a dataset: it judges a batch of rows, then takes it in.
+
+A watermark w says that rows with times below w are believed to have arrived. It never falls. A
+batch is judged by the watermark after the batch before it, never by its own rows, so that a batch
+that is done again after a crash has the same late rows.
+
+Pure: no files, no clock, no Spark. The rules are those of docs/event-time.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dil.errors import ConfigError
+from dil.eventtime.judging import late_rows, refused_rows
+from dil.eventtime.stored import StoredWatermark, decoded, encoded
+from dil.eventtime.streams import EventStream, after
+from dil.eventtime.tally import Tallies, tallies_of
+from dil.model.event_time import EventTimeSpec, Strategy
+from dil.text.zones import EPOCH, MILLISECOND
+
+Times: TypeAlias = Sequence[int | None] | pa.Int64Array | pa.ChunkedArray
+StreamNames: TypeAlias = Sequence[str] | pa.StringArray | pa.DictionaryArray | pa.ChunkedArray
+
+_LONG_BOUNDS = (-(2**63), 2**63 - 1)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class JudgedBatch:
+    """Which rows of a batch are late, and which are refused; row numbers are those of the batch.
+
+    ``effective`` is the watermark that judged it, ``watermark`` the one after it, both in epoch ms
+    UTC, None while nothing is late. ``late_mask`` holds a boolean per row without nulls.
+    """
+
+    late_mask: pa.BooleanArray
+    effective: int | None
+    watermark: int | None
+    quarantined: list[int]
+
+    @property
+    def late(self) -> list[bool]:
+        """Return for each row whether it is late."""
+        flags = [False] * len(self.late_mask)
+        for row in pc.indices_nonzero(self.late_mask).to_pylist():
+            flags[row] = True
+        return flags
+
+
+class EventWatermark:
+    """Follows the event times of a dataset batch by batch; made by `dil.api.event_watermark`."""
+
+    def __init__(
+        self, spec: EventTimeSpec, *, state: bytes | None = None, floor: int | None = None
+    ) -> None:
+        """Begin, or go on where ``state`` ends.
+
+        Args:
+            spec: The strategy and its numbers.
+            state: What ``state()`` of an earlier one returned. Another strategy's gives its
+                watermark alone.
+            floor: A watermark in epoch ms UTC that this one is at least, for a state that is lost.
+
+        Raises:
+            ConfigError: ``state`` is none, or of a newer release.
+        """
+        self._spec = spec
+        self._streams: Mapping[str, EventStream] = {}
+        self._watermark = self._previous = None
+        if state is not None:
+            self._restore(decoded(state))
+        self._watermark = _later(self._watermark, floor)
+        self._previous = _later(self._previous, floor)
+
+    def _restore(self, stored: StoredWatermark) -> None:
+        self._watermark = stored.watermark
+        if stored.strategy is not self._spec.strategy:
+            self._previous = stored.watermark
+            return
+        self._previous = stored.previous
+        window = self._spec.adaptive.window
+        self._streams = {name: each.cut_to(window) for name, each in stored.streams.items()}
+
+    @property
+    def watermark(self) -> int | None:
+        """Return the watermark after the last batch, in epoch ms UTC; None under ``none``."""
+        return None if self._spec.strategy is Strategy.NONE else self._watermark
+
+    @property
+    def partitions(self) -> Mapping[str, EventStream]:
+        """Return what is kept of each stream that had rows, by the name of its partition."""
+        return self._streams
+
+    def state(self) -> bytes:
+        """Return all that it remembers; equal memories are equal bytes."""
+        stored = StoredWatermark(
+            self._spec.strategy, self._watermark, self._previous, self._streams
+        )
+        return encoded(stored)
+
+    def commit(
+        self, times: Times, partitions: StreamNames | None = None, *, now: datetime
+    ) -> JudgedBatch:
+        """Judge the rows of a batch, then move the watermark by those that are not refused.
+
+        Args:
+            times: The event time of each row, epoch ms UTC, in the order of their arrival.
+            partitions: The name of each row's stream, where ``ms.event.partition.column`` is set;
+                may be left out of a batch without rows.
+            now: The aware time of the commit.
+
+        Raises:
+            ConfigError: ``now`` has no zone, the two have different lengths, a stream has no
+                name or no delay, or there are too many. Nothing has changed then.
+        """
+        if now.utcoffset() is None:
+            raise ConfigError.single("now", "has no time zone", "Pass an aware datetime, as UTC.")
+        now_ms = (now - EPOCH) // MILLISECOND
+        rows = _time_array(times)
+        names = self._names(partitions, len(rows))
+        if rows.null_count and self._spec.nulls == "ingest_time":
+            rows = rows.fill_null(now_ms)
+        refused = refused_rows(rows, now_ms, self._spec)
+        late = late_rows(rows, self.effective, self._spec)
+        late = late if refused is None else pc.and_not(late, refused)
+        taken = rows.is_valid() if refused is None else pc.and_not(rows.is_valid(), refused)
+        updated = self._after(rows, names, taken, now_ms)
+        effective = self.effective
+        self._move(updated, now_ms)
+        quarantined = [] if refused is None else pc.indices_nonzero(refused).to_pylist()
+        return JudgedBatch(late, effective, self.watermark, quarantined)
+
+    def take(self, tallies: Tallies, now_ms: int) -> None:
+        """Move the watermark by the rows of one batch, which were judged where they were read.
+
+        ``commit`` of the rows themselves moves it alike.
+
+        Args:
+            tallies: Of the rows of the batch that are not refused, by stream.
+            now_ms: The time of the commit, epoch ms UTC.
+
+        Raises:
+            ConfigError: a stream has no delay, or there are too many. Nothing has changed then.
+        """
+        self._move(self._moved(tallies, now_ms), now_ms)
+
+    def _move(self, streams: Mapping[str, EventStream], now: int) -> None:
+        self._streams = streams
+        self._previous = self._watermark
+        self._watermark = _later(self._watermark, self._combined(now))
+
+    @property
+    def effective(self) -> int | None:
+        """Return the watermark that judges the next batch."""
+        if self._spec.strategy is Strategy.NONE:
+            return None
+        return self._previous if self._spec.lags else self._watermark
+
+    def _names(self, given: StreamNames | None, rows: int) -> pa.StringArray | None:
+        """Return the stream of each row, None where all rows are of one."""
+        column = self._spec.stream_column
+        if given is None:
+            if column and rows:
+                raise ConfigError.single(
+                    "partitions", f"are missing, and {column} names them", "Pass them."
+                )
+            return None
+        names = _name_array(given)
+        if len(names) != rows:
+            what = f"are {len(names)} for {rows} rows"
+            raise ConfigError.single("partitions", what, "Pass one per row.")
+        if names.null_count:
+            raise ConfigError.single(
+                "partitions", "hold a null", "Give each row the name of its partition."
+            )
+        if not column and rows:
+            fix = "Name the column of the partitions in ms.event.partition.column."
+            raise ConfigError.single("partitions", "are given, and the job has none", fix)
+        return names
+
+    def _after(
+        self,
+        rows: pa.Int64Array,
+        names: pa.StringArray | None,
+        taken: pa.BooleanArray,
+        now: int,
+    ) -> Mapping[str, EventStream]:
+        """Return the streams after a batch."""
+        if not self._spec.strategy.keeps_streams:
+            return {}
+        if names is not None:
+            names = names if taken.true_count == len(rows) else names.filter(taken)
+        rows = rows if taken.true_count == len(rows) else rows.filter(taken)
+        return self._moved(tallies_of(rows, names, self._spec), now)
+
+    def _moved(self, tallies: Tallies, now: int) -> Mapping[str, EventStream]:
+        """Return the streams after the rows of tallies."""
+        if not self._spec.strategy.keeps_streams:
+            return {}
+        self._check(list(tallies))
+        found = dict(self._streams)
+        for name, tally in tallies.items():
+            found[name] = after(found.get(name), name, tally, now, self._spec)
+        return found
+
+    def _check(self, names: Sequence[str]) -> None:
+        """Refuse streams that have no delay, and too many of them."""
+        delays = self._spec.delays_ms
+        unknown = next((name for name in names if delays and name not in delays), None)
+        if unknown is not None:
+            known = ", ".join(sorted(delays))
+            fix = f"Give it one; those that have one are: {known}."
+            raise ConfigError.single(
+                "ms.event.delay", f'has no delay of the partition "{unknown}"', fix
+            )
+        count = len(self._streams.keys() | set(names))
+        if count > self._spec.most_streams:
+            raise ConfigError.single(
+                "ms.event.partitions.max",
+                f"is {self._spec.most_streams}, and with this batch there are {count} partitions",
+                "Use a coarser ms.event.partition.column, or raise it.",
+            )
+
+    def _combined(self, now: int) -> int | None:
+        """Return the watermark that all streams together ask for, None where they do not."""
+        spec, found = self._spec, self._streams
+        match spec.strategy:
+            case Strategy.NONE | Strategy.MANUAL:
+                return None
+            case Strategy.SYSTEM_TIME:
+                return now - (spec.delay_ms or 0)
+            case Strategy.FIXED_DELAY if spec.takes_max:
+                return max((each.watermark for each in found.values()), default=None)
+            case Strategy.FIXED_DELAY:
+                waited_for = list(found.values())
+            case _:
+                waited_for = [
+                    each for each in found.values() if not each.is_idle(now, spec.idle_ms)
+                ]
+        if spec.strategy in {Strategy.FIXED_DELAY, Strategy.BOUNDED} and spec.delays_ms.keys() - (
+            found.keys()
+        ):
+            return None  # a stream that is known has no rows yet
+        if not waited_for and spec.strategy is Strategy.SOURCE_180MS:
+            return min((each.largest for each in found.values()), default=None)
+        if spec.strategy is Strategy.ADAPTIVE and not spec.holds_in_warmup:
+            waited_for = self._warm(waited_for)
+        return min((each.watermark for each in waited_for), default=None)
+
+    def _warm(self, streams: Sequence[EventStream]) -> list[EventStream]:
+        """Return those that have had enough rows; one that is alone needs no more than one."""
+        if len(streams) == 1:
+            return list(streams)
+        return [each for each in streams if self._spec.adaptive.is_warm(each.rows)]
+
+
+def _time_array(times: Times) -> pa.Int64Array:
+    """Return times as one array."""
+    if isinstance(times, pa.Array | pa.ChunkedArray):
+        if times.type != pa.int64():
+            fix = "Pass int64, epoch milliseconds UTC."
+            raise ConfigError.single("times", f"are of the Arrow type {times.type}", fix)
+        return _one_array(times)
+    try:
+        return pa.array(times, pa.int64())
+    except OverflowError:
+        low, high = _LONG_BOUNDS  # no time is out there, so any other that is too far does
+        return pa.array([t if t is None else min(max(t, low), high) for t in times], pa.int64())
+    except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError) as error:
+        fix = "Pass whole numbers, epoch milliseconds UTC, or None."
+        raise ConfigError.single("times", f"are no times: {error}", fix) from error
+
+
+def _name_array(names: StreamNames) -> pa.StringArray:
+    """Return the names of streams as one array of texts."""
+    try:
+        names = (
+            _one_array(names)
+            if isinstance(names, pa.Array | pa.ChunkedArray)
+            else pa.array(names, pa.string())
+        )
+        return names.cast(pa.string())
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, TypeError) as error:
+        raise ConfigError.single(
+            "partitions", f"are no texts: {error}", "Pass one text per row."
+        ) from error
+
+
+def _one_array(array: pa.Array | pa.ChunkedArray) -> pa.Array:
+    return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+
+
+def _later(first: int | None, second: int | None) -> int | None:
+    """Return the larger of two watermarks, where None is the one before all times."""
+    return max((each for each in (first, second) if each is not None), default=None)

@@ -1,0 +1,84 @@
+"""How much memory a worker may take: what goes beyond it fails as MemoryError inside the worker.
+
+Else the kernel kills the worker, or something else of the machine, and Spark runs the same work
+units again.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+from dil.model.job import Job
+from dil.observe.memory import data_bytes, machine_memory_bytes
+
+GIB = 1024**3
+
+
+@contextmanager
+def memory_limited(job: Job, workers: int = 0) -> Iterator[Job]:
+    """Keep this process to what a worker of a job may take; yields the job with that limit.
+
+    ``workers`` is how many run at a time on this machine, 0 for one on each core.
+    """
+    most = memory_limit(job.extraction.memory_bytes, workers)
+    with limited(most):
+        yield replace(job, extraction=replace(job.extraction, memory_bytes=most))
+
+
+def memory_limit(asked: int | None, workers: int = 0) -> int:
+    """Return what this process may take in bytes, 0 for no limit.
+
+    Where a job names none (None), all workers together get half of the machine's memory, or that
+    of its container, and one gets 1 GiB at least; a limit that Spark itself has set counts as well.
+    """
+    if asked is not None:
+        return asked
+    usual = usual_limit(machine_memory_bytes(), workers or os.cpu_count() or 1)
+    space, _ = resource.getrlimit(resource.RLIMIT_AS)  # spark.executor.pyspark.memory
+    return usual if space == resource.RLIM_INFINITY else min(usual, space)
+
+
+def usual_limit(memory: int, workers: int) -> int:
+    """Return what one of ``workers`` may take on a machine of so many bytes of memory.
+
+    >>> usual_limit(64 * GIB, 4) // GIB, usual_limit(8 * GIB, 10) // GIB, usual_limit(GIB, 1) / GIB
+    (8, 1, 0.75)
+    """
+    return min(max(GIB, memory // 2 // workers), memory * 3 // 4)
+
+
+def workers_at_once(context: Any) -> int:  # noqa: ANN401 - a SparkContext
+    """Return how many workers run at a time on one machine, 0 where Spark's settings do not say."""
+    if context.master == "local" or context.master.startswith("local["):
+        return int(context.defaultParallelism)
+    conf = context.getConf()
+    cores = int(conf.get("spark.executor.cores", "0"))
+    return cores // int(conf.get("spark.task.cpus", "1"))
+
+
+@contextmanager
+def limited(most: int) -> Iterator[None]:
+    """Let what this process allocates beyond ``most`` bytes fail, all it has counted; 0: let it be.
+
+    What libraries have reserved and not used does not count (Arrow reserves 1 GiB at first), nor do
+    files that are mapped. Half of ``most`` is there at any rate: allocators keep what earlier work
+    units have freed. Linux alone can do this; elsewhere nothing is limited here.
+    """
+    data = data_bytes()
+    if not most or data is None:
+        yield
+        return
+    reserved, used = data
+    limit = reserved + max(most - used, most // 2)
+    before, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    others = [each for each in (before, hard) if each != resource.RLIM_INFINITY]
+    resource.setrlimit(resource.RLIMIT_DATA, (min([limit, *others]), hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_DATA, (before, hard))

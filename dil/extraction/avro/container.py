@@ -1,0 +1,218 @@
+"""Avro container files, each block unpacked here: a library would do it whatever comes of it.
+
+Source: Apache Avro 1.12 specification, "Object Container Files" and "Binary encoding".
+"""
+
+from __future__ import annotations
+
+import bz2
+import io
+import lzma
+import zlib
+from collections.abc import Callable, Iterable, Mapping
+from itertools import chain
+from typing import BinaryIO
+
+import pyarrow as pa
+
+from dil.errors import SourceContractError
+from dil.extraction.sizes import AVRO_BLOCK_BYTES, XZ_MEMORY_BYTES, too_long
+
+_MAGIC = b"Obj\x01"
+_SYNC = 16
+_CODEC = b"avro.codec"
+_CHUNK = 1024 * 1024
+# A number has at most ten bytes; the highest bit of each tells that another one follows.
+_MOST_PARTS = 10
+_MORE = 0x80
+
+
+class PlainBlocks:
+    """A container file as if its blocks were not packed, and none is longer than ``longest`` bytes.
+
+    It has what fastavro needs of a file. What is no container file is passed on as far as that
+    shows, for its reader to refuse. The stream beneath is not closed.
+    """
+
+    def __init__(self, stream: BinaryIO, longest: int = AVRO_BLOCK_BYTES) -> None:
+        self._source = _Source(stream, longest)
+        self._longest = longest
+        self._unpacked: Callable[[bytes], bytes] = bytes
+        self._position = 0
+        self._ready = io.BytesIO(self._header())
+
+    def read(self, size: int) -> bytes:
+        """Return ``size`` bytes, fewer at the end of a block and of the header, none at the end.
+
+        Raises:
+            SourceContractError: a block is too long.
+            ValueError, OSError: a block is cut off or damaged.
+        """
+        found = self._ready.read(size)
+        if not found and size:
+            self._ready = io.BytesIO(self._block())
+            found = self._ready.read(size)
+        self._position += len(found)
+        return found
+
+    def tell(self) -> int:
+        """Return how many bytes were read."""
+        return self._position
+
+    def _header(self) -> bytes:
+        """Read the header and return it with the codec of blocks that are not packed."""
+        source = self._source
+        magic = source.up_to(len(_MAGIC))
+        if magic != _MAGIC:
+            return magic
+        facts: dict[bytes, bytes] = {}
+        while count := source.number():
+            if count < 0:
+                count = -count
+                source.number()  # the bytes of this part
+            for _ in range(count):
+                name = source.text()
+                facts[name] = source.text()
+        codec = facts.get(_CODEC, b"null").decode("utf-8", "replace")
+        self._unpacked = _unpacker(codec, self._longest)
+        facts[_CODEC] = b"null"
+        pairs = b"".join(_text(name) + _text(value) for name, value in facts.items())
+        return b"".join((magic, _number(len(facts)), pairs, _number(0), source.exactly(_SYNC)))
+
+    def _block(self) -> bytes:
+        """Return the next block, unpacked; empty at the end of the file."""
+        source = self._source
+        count = source.next_number()
+        if count is None:
+            return b""
+        data = self._unpacked(source.text())
+        return b"".join((_number(count), _text(data), source.exactly(_SYNC)))
+
+
+class _Source:
+    """The bytes of a file, read value by value; no text is longer than ``longest``."""
+
+    def __init__(self, stream: BinaryIO, longest: int) -> None:
+        self._stream = stream
+        self._longest = longest
+        self._held = b""
+        self._at = 0
+
+    def up_to(self, size: int) -> bytes:
+        """Return so many bytes, fewer where the file ends."""
+        pieces = [self._held[self._at : self._at + size]]
+        self._at += len(pieces[0])
+        left = size - len(pieces[0])
+        while left:
+            self._held = self._stream.read(_CHUNK)
+            self._at = min(left, len(self._held))
+            if not self._at:
+                break
+            pieces.append(self._held[: self._at])
+            left -= self._at
+        return b"".join(pieces)
+
+    def exactly(self, size: int) -> bytes:
+        """Return so many bytes."""
+        found = self.up_to(size)
+        if len(found) < size:
+            raise ValueError("the file is cut off")  # an EOFError would be its end
+        return found
+
+    def text(self) -> bytes:
+        """Return bytes that their length stands before."""
+        size = self.number()
+        if size < 0:
+            raise ValueError("a length is negative")
+        return self.exactly(_checked(size, self._longest))
+
+    def number(self) -> int:
+        """Return a number of Avro's type long."""
+        found = self.next_number()
+        if found is None:
+            raise ValueError("the file is cut off")  # an EOFError would be its end
+        return found
+
+    def next_number(self) -> int | None:
+        """Return a number, None where the file ends before it."""
+        begin = self.up_to(1)
+        if not begin:
+            return None
+        found = _varint(chain(begin, iter(lambda: self.exactly(1)[0], None)))
+        return (found >> 1) ^ -(found & 1)
+
+
+def _varint(parts: Iterable[int]) -> int:
+    """Return a number of which each byte has seven bits, the lowest first."""
+    found = 0
+    for place, part in zip(range(_MOST_PARTS), parts, strict=False):
+        found |= (part & 0x7F) << (7 * place)
+        if part < _MORE:
+            return found
+    raise ValueError("a number has too many bytes, or too few")
+
+
+def _number(value: int) -> bytes:
+    rest = (value << 1) ^ (value >> 63)
+    found = bytearray()
+    while rest >= _MORE:
+        found.append((rest & 0x7F) | _MORE)
+        rest >>= 7
+    return bytes((*found, rest))
+
+
+def _text(value: bytes) -> bytes:
+    return _number(len(value)) + value
+
+
+def _checked(size: int, longest: int) -> int:
+    if size > longest:
+        raise too_long(f"a block has {size:,} bytes or more, and {longest:,} can be read at once")
+    return size
+
+
+def _unpacker(codec: str, longest: int) -> Callable[[bytes], bytes]:
+    """Return what unpacks a block of a codec.
+
+    Raises:
+        SourceContractError: the codec is not known; later, when it unpacks, a block is too long.
+    """
+
+    def whole(found: bytes) -> bytes:
+        _checked(len(found), longest)
+        return found
+
+    def zstandard(data: bytes) -> bytes:
+        with pa.CompressedInputStream(pa.BufferReader(data), "zstd") as stream:
+            return whole(stream.read(longest + 1))
+
+    def snappy(data: bytes) -> bytes:
+        packed, checksum = data[:-4], data[-4:]
+        found: bytes = of_size(packed, _varint(packed), "snappy")
+        if zlib.crc32(found).to_bytes(4, "big") != checksum:
+            raise ValueError("the checksum of a block differs")
+        return found
+
+    def of_size(data: bytes, size: int, name: str) -> bytes:
+        found: bytes = pa.decompress(data, _checked(size, longest), codec=name, asbytes=True)
+        return found
+
+    known: Mapping[str, Callable[[bytes], bytes]] = {
+        "null": bytes,
+        "deflate": lambda data: whole(
+            zlib.decompressobj(-zlib.MAX_WBITS).decompress(data, longest + 1)
+        ),
+        "bzip2": lambda data: whole(bz2.BZ2Decompressor().decompress(data, longest + 1)),
+        "xz": lambda data: whole(
+            lzma.LZMADecompressor(memlimit=XZ_MEMORY_BYTES).decompress(data, longest + 1)
+        ),
+        "zstandard": zstandard,
+        "snappy": snappy,
+        "lz4": lambda data: of_size(data[4:], int.from_bytes(data[:4], "little"), "lz4_raw"),
+    }
+    if codec not in known:
+        raise SourceContractError(
+            f"the file is packed with {codec}, which is not known",
+            f"Known: {', '.join(known)}. Have it packed with deflate or snappy.",
+        )
+    return known[codec]

@@ -1,0 +1,63 @@
+"""Rows that lie in an array of an answer where the job takes the whole answer for one row."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+import msgspec
+
+_MEMBERS = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_ARRAY_OF_OBJECTS = re.compile(rb"\[\s*\{")
+_PLAIN_NAME = re.compile(r"[A-Za-z_][\w-]*", re.ASCII)
+# How sources name the array of rows, and what stands beside it.
+_ROWS = frozenset(
+    {
+        "data", "items", "results", "result", "records", "rows", "values", "entries", "objects",
+        "list", "content", "hits", "elements", "value", "documents", "edges", "nodes",
+    }
+)  # fmt: skip
+_BESIDE = re.compile(
+    r"total|count|page|paging|pagination|next|prev|first|last|cursor|token|more|meta|link|offset"
+    r"|limit|size|start|status|success|ok|object|url|href|request|version|time|error|warning|code"
+    r"|message|kind|etag|@odata",
+    re.IGNORECASE,
+)
+
+
+def likely_rows(root: Mapping[str, msgspec.Raw]) -> str:
+    """Return the path of the one array of objects in an answer, empty for none or several.
+
+    It is a member of the answer, or of one of its members.
+    """
+    found = list(_arrays(root))
+    if not found:
+        found = [
+            f"{name}.{inner}"
+            for name, value in root.items()
+            if _PLAIN_NAME.fullmatch(name) and bytes(memoryview(value)[:1]) == b"{"
+            for inner in _arrays(_MEMBERS.decode(value))
+        ]
+    return found[0] if len(found) == 1 else ""
+
+
+def is_envelope(root: Mapping[str, msgspec.Raw], path: str) -> bool:
+    """Return whether an answer is made to carry rows, by its names, and is hardly a row itself."""
+    first, _, inner = path.partition(".")
+    if (inner or first).lower() in _ROWS:
+        return True
+    return all(_BESIDE.search(name) for name in root if name != first)
+
+
+def note_of(path: str) -> str:
+    """Return the sentence for the run's report about rows that came as one."""
+    return (
+        f'each answer became one row, and its "{path}" is an array of objects;'
+        f" ms.data.field={path} makes each of them a row"
+    )
+
+
+def _arrays(members: Mapping[str, msgspec.Raw]) -> Iterator[str]:
+    for name, value in members.items():
+        if _PLAIN_NAME.fullmatch(name) and _ARRAY_OF_OBJECTS.match(memoryview(value)):
+            yield name

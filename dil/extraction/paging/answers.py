@@ -1,0 +1,280 @@
+"""What an answer says about the walk: the next page, a flag, a session key, a total, its own page.
+
+Address and flag are members of ``ms.pagination`` beside DIL's own: see
+``dil.model.settings.Pagination``. Source: behaviour.md B8.3 to B8.5; RFC 8288.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import TYPE_CHECKING
+from urllib.parse import urljoin, urlsplit
+
+from dil.errors import SourceContractError
+from dil.extraction.excerpt import kind_of
+from dil.model.json import JsonValue, as_text
+from dil.model.path import MISSING, Missing, is_jsonpath
+from dil.spi.connector import Response
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+LINK = "link"
+HEADER = "header:"
+_ENDS = frozenset({"", "false", "0", "no", "null"})
+
+Lookup = Callable[[str], "JsonValue | Missing"]
+_TARGET = re.compile(r"[\s,]*<([^>]*)>")
+# A parameter: its name, and a value that is a token or a quoted string, or none at all.
+_PARAMETER = re.compile(
+    r"""\s*;\s*([!#$%&'*+.^_`|~0-9A-Za-z-]+)\s*(?:=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s;,"]*)))?"""
+)
+_ESCAPED = re.compile(r"\\(.)")
+
+
+@dataclass(frozen=True, slots=True)
+class SessionKey:
+    """The session key of one response (B8.4).
+
+    ``text`` is what the patterns see; JSON null is the text ``null`` there, but no cursor.
+    ``is_there`` tells that the response has the key at all, be it null or empty.
+    """
+
+    text: str = ""
+    is_null: bool = False
+    is_there: bool = field(default=False, compare=False)
+
+    @property
+    def cursor(self) -> str:
+        """Return what the next request may send, empty when there is nothing to send."""
+        return "" if self.is_null else self.text
+
+    @classmethod
+    def of(cls, value: JsonValue) -> SessionKey:
+        """Return the key that a JSON value stands for."""
+        if value is None:
+            return cls("null", is_null=True, is_there=True)
+        return cls(as_text(value), is_there=True)
+
+
+@dataclass(frozen=True, slots=True)
+class EchoedPage:
+    """What a response says about its own page; None where it says nothing."""
+
+    start: int | None = None
+    size: int | None = None
+    number: int | None = None
+
+
+def next_address(place: str, response: Response, lookup: Lookup) -> str:
+    """Return the absolute address of the next page, empty when the answer names none.
+
+    Relative references are resolved against the address that answered (RFC 3986, 5.2); an
+    absolute one is returned byte for byte. Absent, null, false and empty text mean the end.
+
+    Raises:
+        SourceContractError: there is something else than text, or a relative reference in an
+            answer without an address.
+    """
+    found = found_at(place, response, lookup)
+    if isinstance(found, Missing) or found is None or found is False:
+        return ""
+    if not isinstance(found, str):
+        raise SourceContractError(
+            f'the next page at "{place}" is {kind_of(found)}, not an address',
+            "Check `next` of ms.pagination; a token is followed by ms.session.key.field.",
+        )
+    address = found.strip()
+    if not address or urlsplit(address).scheme:
+        return address
+    if not response.uri:
+        raise SourceContractError(
+            f'the next page at "{place}" is a relative address, and the answer has none itself',
+            "This source cannot follow `next` of ms.pagination.",
+        )
+    return urljoin(response.uri, address)
+
+
+def more_flag(place: str, response: Response, lookup: Lookup) -> bool | None:
+    """Return what the flag says, None where the answer does not have it.
+
+    false, 0, null and the texts ``false``, ``0``, ``no``, ``null`` and the empty one mean no, in
+    any letter case; other texts and numbers mean yes.
+
+    Raises:
+        SourceContractError: there is an array or an object.
+    """
+    found = found_at(place, response, lookup)
+    if isinstance(found, Missing):
+        return None
+    if found is None:
+        return False
+    if isinstance(found, str):
+        return found.strip().lower() not in _ENDS
+    if isinstance(found, bool | int | float | Decimal):
+        return bool(found)
+    raise SourceContractError(
+        f'the flag at "{place}" is {kind_of(found)}, not true or false',
+        "Check `more` of ms.pagination.",
+    )
+
+
+def has_place(place: str, response: Response, lookup: Lookup) -> bool:
+    """Return whether an answer has a place at all, be it null or empty."""
+    return not isinstance(found_at(place, response, lookup), Missing)
+
+
+def found_at(place: str, response: Response, lookup: Lookup) -> JsonValue | Missing:
+    """Return what an answer has at ``link``, ``header:<name>``, or a path in its body."""
+    if place == LINK:
+        links = response.header("Link")
+        return MISSING if links is None else next_link(links)
+    if place.startswith(HEADER):
+        value = response.header(place.removeprefix(HEADER).strip())
+        return MISSING if value is None else value
+    return lookup(place)
+
+
+def total_count(found: JsonValue | Missing, previous: JsonValue, path: str) -> JsonValue:
+    """Return the expected number of rows after a page; a page without it keeps the previous one.
+
+    Raises:
+        SourceContractError: the value is there and is not a number (B8.3).
+    """
+    if isinstance(found, Missing):
+        return previous
+    if isinstance(found, str) and path.startswith(HEADER) and found.strip().isdecimal():
+        return int(found)
+    if isinstance(found, bool) or not isinstance(found, int | float | Decimal):
+        raise SourceContractError(
+            f'the total count at "{path}" is {kind_of(found)}, not a number',
+            "Check ms.total.count.field; leave it out if the source does not tell a total.",
+        )
+    return found
+
+
+def page_integer(found: JsonValue | Missing, path: str) -> int | None:
+    """Return a page value of a response; missing and null mean that it is not known.
+
+    Raises:
+        SourceContractError: the value is not a whole number, nor the text of one.
+    """
+    if isinstance(found, Missing) or found is None:
+        return None
+    text = as_text(found)
+    if isinstance(found, bool) or not re.fullmatch(r"-?[0-9]+", text):
+        raise SourceContractError(
+            f'the page value at "{path}" is {kind_of(found)}, not a whole number',
+            "Check `fields` of ms.pagination.",
+        )
+    return int(text)
+
+
+def session_key(
+    name: str, response: Response, lookup: Callable[[str], JsonValue | Missing]
+) -> SessionKey:
+    """Find the session key of a response (B8.4): JSON path before response header.
+
+    In a body that is an array a dot path is collected from each object and joined with ``|``;
+    JSONPath means what it says, and no header.
+    """
+    found = lookup(name)
+    if not isinstance(found, Missing):
+        return SessionKey.of(found)
+    if is_jsonpath(name):
+        return SessionKey()
+    parts = list(_element_keys(name, lookup))
+    if parts:
+        return SessionKey("|".join(parts), is_there=True)
+    header = response.header(name)
+    return SessionKey(header or "", is_there=header is not None)
+
+
+def _element_keys(name: str, lookup: Callable[[str], JsonValue | Missing]) -> Iterator[str]:
+    """Yield the key's text from each element of a body that is an array."""
+    position = 0
+    while not isinstance(lookup(str(position)), Missing):
+        found = lookup(f"{position}.{name}")
+        if not isinstance(found, Missing):
+            yield SessionKey.of(found).text
+        position += 1
+
+
+def next_link(header: str) -> str | None:
+    """Return the address of the first link whose relation is ``next``, None without one.
+
+    A relation may be one of several and in any letter case. Links that speak of something else
+    than the answer (``anchor``) do not count. What comes after a malformed link is not read.
+
+    >>> next_link('<?page=3>; rel="prev next", </>; rel=first')
+    '?page=3'
+    """
+    for target, parameters in _links(header):
+        relations = parameters.get("rel", "").lower().split()
+        if "next" in relations and "anchor" not in parameters:
+            return target
+    return None
+
+
+def _links(header: str) -> Iterator[tuple[str, dict[str, str]]]:
+    """Yield each target with its parameters; of a repeated parameter the first counts."""
+    position = 0
+    while (link := _TARGET.match(header, position)) is not None:
+        position = link.end()
+        parameters: dict[str, str] = {}
+        while (found := _PARAMETER.match(header, position)) is not None:
+            position = found.end()
+            name, quoted, token = found.groups()
+            value = _ESCAPED.sub(r"\1", quoted) if quoted is not None else token or ""
+            parameters.setdefault(name.lower(), value)
+        yield link[1].strip(), parameters
+
+
+class LastRow:
+    """Keeps the newest row of a page and answers look-ups from its columns."""
+
+    def __init__(self) -> None:
+        self._row: pa.RecordBatch | None = None
+
+    def see(self, batch: pa.RecordBatch) -> None:
+        """Take the last row of a batch; a batch without rows changes nothing."""
+        if batch.num_rows:
+            self._row = batch.slice(batch.num_rows - 1)
+
+    def lookup(self, name: str) -> JsonValue | Missing:
+        """Return a column's value; times as text in ISO 8601, with all digits.
+
+        Of several columns, their names parted by commas, it is an array of their values.
+
+        Raises:
+            SourceContractError: the column holds bytes, a list or a structure.
+        """
+        import pyarrow as pa
+
+        if self._row is None:
+            return MISSING
+        if name not in self._row.schema.names:
+            return self._several(name) if "," in name else MISSING
+        column = self._row.column(name)
+        if pa.types.is_temporal(column.type):
+            column = column.cast(pa.string())
+        value = column[0].as_py()
+        if value is not None and not isinstance(value, bool | int | float | str | Decimal):
+            raise SourceContractError(
+                f'the column "{name}" is of type {column.type}: it cannot lead to the next page',
+                "Name a column of numbers, text or times in ms.session.key.field.",
+            )
+        return value
+
+    def _several(self, names: str) -> JsonValue | Missing:
+        values: list[JsonValue] = []
+        for name in names.split(","):
+            value = self.lookup(name.strip())
+            if isinstance(value, Missing):
+                return MISSING
+            values.append(value)
+        return values

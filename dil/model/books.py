@@ -1,0 +1,90 @@
+"""The books of a job: which of its timelabels are closed (timelabels.md 8)."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import msgspec
+
+from dil.model.interval import Interval
+from dil.model.timelabels import TimelabelSpec
+
+# The checkpoint that keeps them; see ``dil.state.blocks.books``.
+BOOKS = "books"
+
+
+class LabelWindow(msgspec.Struct, frozen=True, order=True, gc=False):
+    """A timelabel with its window [low, high), epoch ms UTC."""
+
+    low: int
+    high: int
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class BookKeeping:
+    """What a commit does to the books.
+
+    ``reopens`` are labels whose rows it changes: those that are closed are reopened. ``closes`` are
+    labels that may be closed after it, if they are complete then; ``forced`` ones are closed
+    whatever is missing, and with ``again`` only those that were reopened. ``sweeps`` is the
+    schedule whose windows are closed as they become complete, None where no run closes them.
+
+    A label is complete when the frontier is ``wait_ms`` past its end, which is the grace period in
+    which runs read it again by themselves; with ``by_event_time`` the event-time watermark has to
+    be past its end, too. ``marks`` tells that a registry of labels has to learn of all that.
+    ``reason`` is an operator's.
+    """
+
+    reopens: tuple[LabelWindow, ...] = ()
+    closes: tuple[LabelWindow, ...] = ()
+    sweeps: TimelabelSpec | None = None
+    wait_ms: int = 0
+    forced: bool = False
+    again: bool = False
+    by_event_time: bool = False
+    marks: bool = False
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Books:
+    """Which time is closed, epoch ms UTC.
+
+    ``closed`` are stretches of closed windows, ascending and apart. ``reopened`` are the ends of
+    the windows of labels that were reopened and not closed again, by label. Automatic closing
+    goes on with the window that starts at ``next_low``, None before the first one.
+    """
+
+    closed: Sequence[Interval] = ()
+    reopened: Mapping[str, int] = field(default_factory=dict)
+    next_low: int | None = None
+
+    def is_closed(self, window: Interval | LabelWindow) -> bool:
+        """Return whether all of a stretch of time is closed."""
+        place = bisect_right(self.closed, window.low, key=lambda each: each.low)
+        return place > 0 and window.high <= self.closed[place - 1].high
+
+    def with_closed(self, window: LabelWindow) -> Books:
+        """Return the books with a window closed."""
+        low, high, kept = window.low, window.high, []
+        for each in self.closed:
+            if each.high < low or each.low > high:
+                kept.append(each)
+            else:
+                low, high = min(low, each.low), max(high, each.high)
+        reopened = {label: end for label, end in self.reopened.items() if label != window.label}
+        return Books(sorted([*kept, Interval(low, high)]), reopened, self.next_low)
+
+    def with_reopened(self, window: LabelWindow) -> Books:
+        """Return the books with a window open again."""
+        kept: list[Interval] = []
+        for each in self.closed:
+            if each.high <= window.low or each.low >= window.high:
+                kept.append(each)
+                continue
+            parts = (Interval(each.low, window.low), Interval(window.high, each.high))
+            kept += [part for part in parts if not part.is_empty]
+        return Books(kept, {**self.reopened, window.label: window.high}, self.next_low)

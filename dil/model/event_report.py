@@ -1,0 +1,65 @@
+"""What a run says of event time; times in epoch ms UTC."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dil.model.event_tally import EventTally
+
+
+@dataclass(frozen=True, slots=True)
+class EventCounts:
+    """Counts of rows, as in ``EventTally``; ``most_late_ms`` is the largest lateness."""
+
+    rows: int = 0
+    late: int = 0
+    most_late_ms: int = 0
+    dropped: int = 0
+    beside: int = 0
+    nulls: int = 0
+    refused: int = 0
+    unjudged: int = 0
+
+    def plus(self, tally: EventTally) -> EventCounts:
+        """Return the counts with those of a work unit."""
+        return EventCounts(
+            self.rows + tally.rows,
+            self.late + tally.late,
+            max(self.most_late_ms, tally.most_late_ms),
+            self.dropped + tally.dropped,
+            self.beside + tally.beside,
+            self.nulls + tally.nulls,
+            self.refused + tally.refused,
+            self.unjudged + tally.unjudged,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class EventSummary:
+    """The event watermark of a job, and what it made of rows.
+
+    Attributes:
+        column: The event column.
+        strategy: How the watermark follows the rows.
+        action: What becomes of late rows, empty where they are only counted.
+        judged_by: The watermark that judged the rows, None while none is late.
+        watermark: The watermark now, which judges the next run.
+        bound_ms: How far behind the largest time it stays, None where that is not known.
+        phase: What the adaptive strategy goes by; empty for others.
+        partitions: How many partitions have had rows.
+        idle: Names of partitions that are not waited for, at most 20 of them.
+        idle_partitions: How many those are.
+        counts: Counts of rows.
+    """
+
+    column: str
+    strategy: str
+    action: str
+    judged_by: int | None
+    watermark: int | None
+    bound_ms: int | None
+    phase: str
+    partitions: int
+    idle: tuple[str, ...]
+    idle_partitions: int
+    counts: EventCounts

@@ -1,0 +1,57 @@
+"""Settings of the grace period: how far before the last high watermark rows are read again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from fractions import Fraction
+
+HOUR_MS = 3_600_000
+DAY_MS = 24 * HOUR_MS
+
+
+class GraceMode(StrEnum):
+    """``ms.grace.mode``: from where a run has its grace period."""
+
+    FIXED = "fixed"
+    AUTO = "auto"
+    MAX = "max"
+
+
+@dataclass(frozen=True, slots=True)
+class GraceSpec:
+    """How a run finds its grace period; lengths in ms.
+
+    Under ``auto`` the grace period covers the share ``quantile`` of the rows that were measured, is
+    a multiple of ``unit_ms`` and between ``low_ms`` and ``high_ms``; every ``probe_every``-th run
+    is a probe, which reads ``high_ms`` back, because no other run finds rows later than its own
+    grace period. 0 is for no probes.
+    """
+
+    mode: GraceMode = GraceMode.FIXED
+    quantile: Fraction = Fraction(999, 1000)
+    low_ms: int = 0
+    high_ms: int = 31 * DAY_MS
+    unit_ms: int = DAY_MS
+    probe_every: int = 14
+
+    @property
+    def is_measured(self) -> bool:
+        """Return whether runs go by how late rows came so far."""
+        return self.mode is GraceMode.AUTO
+
+    def rounded(self, ms: int) -> int:
+        """Return the shortest grace period that may be used and is at least so long, if any is."""
+        return min(max(-(-ms // self.unit_ms) * self.unit_ms, self.low_ms), self.high_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class GraceMeasure:
+    """What earlier runs measured of how late rows come.
+
+    ``recommended_ms`` is None while too little is measured. ``runs_since_probe`` counts the
+    scheduled runs that committed since the last probe.
+    """
+
+    recommended_ms: int | None = None
+    runs_since_probe: int = 0

@@ -1,0 +1,65 @@
+"""Names of properties in advice, with the line of the job file that sets them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+
+from dil.errors import Origin
+from dil.model.report import ReportedFailure
+
+Places = Callable[[str], Origin | None]
+
+# A name, and a value to set it to, which is not torn from it.
+_NAMED = re.compile(
+    r"(?<![\w.])((?:ms|source|job|task|taskexecutor|writer|data|extract|state|converter|encrypt|fs)"
+    r"(?:\.[A-Za-z0-9_]+)+)(?:=[^\s,;]*[\w\]}\"'])?"
+)
+# What a source was asked by, where its failure names no property.
+_ASKED_BY = ("ms.jdbc.statement", "ms.source.uri")
+_OF_SOURCES = "DIL-SRC"
+
+
+def with_places(text: str, places: Places) -> str:
+    """Return a text in which each property that the job sets has its file and line, once."""
+    seen: set[str] = set()
+
+    def located(found: re.Match[str]) -> str:
+        name = found[1]
+        origin = None if name in seen else places(name)
+        seen.add(name)
+        if origin is None or str(origin) in text:
+            return found[0]
+        place = "-D" if origin.path == f"-D {name}" else str(origin)
+        return f"{found[0]} ({place})"
+
+    return _NAMED.sub(located, text)
+
+
+def located_advice(code: str, error: str, fix: str, places: Places) -> str:
+    """Return the advice of a failure with places; a source's failure always has one."""
+    located = with_places(fix, places)
+    if located != fix or not code.startswith(_OF_SOURCES) or with_places(error, places) != error:
+        return located
+    for name in _ASKED_BY:
+        origin = places(name)
+        if origin is not None and str(origin) not in f"{error} {fix}":
+            end = "" if not fix or fix.endswith((".", "?", "!", ":")) else "."
+            place = "-D" if origin.path == f"-D {name}" else str(origin)
+            return f"{fix}{end} It was asked as {name} says ({place}).".strip()
+    return located
+
+
+def located_failures(
+    failures: tuple[ReportedFailure, ...], places: Places
+) -> tuple[ReportedFailure, ...]:
+    """Return failures with the places of the properties that their advice names."""
+    known: dict[tuple[str, str, str], str] = {}
+    found = []
+    for one in failures:
+        cause = (one.code, one.error, one.fix)
+        if cause not in known:
+            known[cause] = located_advice(*cause, places)
+        found.append(replace(one, fix=known[cause]))
+    return tuple(found)

@@ -1,0 +1,75 @@
+"""Requests as people and machines read them, without secrets: text, JSON, a line for curl."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable, Iterator
+
+from dil.model.secret import MASK
+from dil.observe.logs import one_line
+from dil.spi.request_view import RequestView
+
+_LONGEST = 10_000
+# Schemes of credentials (IANA's registry, and those that services made up), before a value.
+_SCHEME = re.compile(
+    r"(Basic|Bearer|Digest|DPoP|Negotiate|OAuth|Token|ApiKey|Api-Key|SSWS|Key) (?=\S)",
+    re.IGNORECASE,
+)
+
+
+def masked(view: RequestView, redact: Callable[[str], str]) -> RequestView:
+    """Return a request whose parts are masked one by one, so that what is not secret stays."""
+    return RequestView(
+        view.action,
+        redact(view.place),
+        {name: _header(name, value, redact) for name, value in view.headers.items()},
+        redact(view.text),
+        is_http=view.is_http,
+    )
+
+
+def request_lines(view: RequestView) -> Iterator[str]:
+    """Yield the lines of a masked request: what and where, then headers, then statement or body."""
+    yield one_line(f"{view.action} {view.place}")
+    for name, value in view.headers.items():
+        yield one_line(f"  {name}: {value}")
+    text = view.text[:_LONGEST]
+    for line in text.strip("\n").split("\n") if text else ():
+        yield f"  {one_line(line)}"
+    if len(view.text) > _LONGEST:
+        yield f"  ... and {len(view.text) - _LONGEST:,} more characters"
+
+
+def curl_line(view: RequestView) -> str:
+    """Return the command that sends a masked request of HTTP; empty for other protocols."""
+    if not view.is_http:
+        return ""
+    parts = ["curl", "-X", view.action, view.place]
+    for name, value in view.headers.items():
+        parts += ["-H", f"{name}: {value}"]
+    if view.text:
+        parts += ["--data-raw", view.text]
+    return " ".join(shlex.quote(part) for part in parts)
+
+
+def request_json(view: RequestView) -> dict[str, object]:
+    """Return the members of a masked request."""
+    return {
+        "action": view.action,
+        "place": view.place,
+        "headers": dict(view.headers),
+        "text": view.text,
+        "curl": curl_line(view) or None,
+    }
+
+
+def _header(name: str, value: str, redact: Callable[[str], str]) -> str:
+    """Return the value of a header as a line of the log would show it."""
+    head = f"{name}: "
+    shown = redact(f"{head}{value}")
+    if not shown.startswith(head):
+        return MASK
+    scheme = _SCHEME.match(value)
+    # The scheme says how to send the credential, and is none itself.
+    return f"{scheme[1]} {MASK}" if scheme and shown == head + MASK else shown.removeprefix(head)

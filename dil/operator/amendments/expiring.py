@@ -1,0 +1,228 @@
+"""The verb ``expire``: published files that are older than ``ms.retention`` allows are deleted.
+
+A file is as old as the block of the chain that added it, so that what a run or `dil compact` wrote
+again is young again. It leaves the dataset as a replace takes files away, in one commit; no copy
+is kept, because that would keep the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from dil import publishing
+from dil.config.state import PUBLISHED, RETENTION, StateSection
+from dil.errors import ConfigError, StateError, WriteError
+from dil.model.dataset import EXPIRY, PublishedFile, UnitEntry
+from dil.model.destination import TableFormat
+from dil.model.job import Job, PublishingSpec, PublishMode
+from dil.observe.progress import counted
+from dil.operator.amendments.files import NO_FILES, FileChange
+from dil.operator.amendments.preview import Preview, preview_of, require_applicable
+from dil.operator.session import OperatorSession
+from dil.publishing import VersionedDestination
+from dil.publishing.bounds import is_inside, stray_files
+from dil.spi.state_store import StateStore
+from dil.state.amendments.operations import Proposal
+from dil.state.blocks.canonical import system_time_text
+from dil.storage import Filesystem, filesystem_for
+
+_DELETED = "deleted from the dataset for good"
+_TAKEN_OUT = (
+    "taken out of the table for good; for readers of its earlier versions they stay until `dil"
+    " compact JOB.conf --vacuum-hours N` or the table's own maintenance deletes them"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class DueFiles:
+    """The published files that are older than the job's retention allows.
+
+    ``files`` are live, and are in the dataset's folder. ``strays`` say of other live ones why they
+    are left, and ``elsewhere`` are URIs that the chain has and the dataset does not, in a folder
+    that is not the dataset's: it was moved.
+    """
+
+    files: tuple[PublishedFile, ...]
+    strays: tuple[str, ...] = ()
+    elsewhere: tuple[str, ...] = ()
+
+
+def due_files(
+    job: Job, live: Iterable[PublishedFile], old: frozenset[str], filesystem: Filesystem
+) -> DueFiles:
+    """Return which of the dataset's live files are old enough.
+
+    Args:
+        job: The job.
+        live: The dataset's live files.
+        old: The URIs of files that were published long enough ago (``published_until``).
+        filesystem: Where the dataset is.
+    """
+    files = tuple(file for file in live if file.uri in old)
+    strays = {
+        each.uri: str(each) for each in stray_files(files, job.publishing, job.name, filesystem)
+    }
+    missing = old.difference(file.uri for file in files)
+    return DueFiles(
+        files=tuple(file for file in files if file.uri not in strays),
+        strays=tuple(strays.values()),
+        elsewhere=tuple(sorted(_elsewhere(missing, job.publishing, filesystem))),
+    )
+
+
+def published_until(store: StateStore, instant: int) -> frozenset[str]:
+    """Return the URIs that blocks up to an instant (epoch ms UTC) added, and none took away.
+
+    Raises:
+        StateError: the chain is damaged.
+    """
+    sequence = store.sequence_as_of(instant)
+    return frozenset() if sequence is None else frozenset(store.live_uris(until=sequence))
+
+
+@dataclass(frozen=True, slots=True)
+class ExpiringFiles:
+    """How much `dil state expire` would delete: files published up to an instant, epoch ms UTC."""
+
+    files: int
+    bytes: int
+    published_until: int
+
+
+def expiring_files(job: Job, store: StateStore, now_ms: int) -> ExpiringFiles | None:
+    """Return how much is due to be deleted, None where nothing is; opens no table.
+
+    Of a table the dataset's manifest is asked, which knows what it had at the job's last publish.
+
+    Raises:
+        StateError: the chain or the manifest is damaged.
+        WriteError: the dataset cannot be looked at.
+    """
+    period, spec = _period_of(job), job.publishing
+    if period is None or not job.state.enabled or _refusal_of(spec) is not None:
+        return None
+    before = now_ms - period
+    old = published_until(store, before)
+    if not old:
+        return None
+    filesystem = filesystem_for(spec.final_dir)
+    live = publishing.live_files(filesystem, publishing.dataset_dir(spec))
+    due = due_files(job, live, old, filesystem).files
+    return ExpiringFiles(len(due), sum(file.bytes for file in due), before) if due else None
+
+
+def _period_of(job: Job) -> int | None:
+    """Return how long published files are kept, in ms; None where no period is given."""
+    return job.properties.section(StateSection).retention.get(PUBLISHED)
+
+
+def _refusal_of(spec: PublishingSpec) -> StateError | None:
+    """Return why nothing may be deleted by age: old files hold rows that count, or do not exist."""
+    if spec.warehouse is not None:
+        return StateError(
+            "rows were loaded into a database, and the chain does not know which are old",
+            "Delete them there. Timelabel tables have ms.timeseries.retention.",
+        )
+    if spec.mode in (PublishMode.APPEND, PublishMode.WINDOW_REPLACE):
+        return None
+    return StateError(
+        f"ms.publish.mode is {spec.mode.value}: old files hold rows that still are the newest"
+        " of their key or snapshot",
+        "Nothing was changed: retention is for append and window_replace.",
+    )
+
+
+def propose_expiry(session: OperatorSession) -> Preview:
+    """Delete published files that are older than ``publish.dir`` of ms.retention.
+
+    Their work units stay committed: no run reads them again for this.
+
+    Raises:
+        ConfigError: no period is given.
+        StateError: live rows are not those of one reading each, or are in a database; or the
+            deletion would be refused.
+        WriteError: it would be refused.
+    """
+    job, filesystem = session.job, session.filesystem()
+    period = _period_of(job)
+    if period is None:
+        raise ConfigError.single(
+            RETENTION,
+            f"names no {PUBLISHED}: published rows are kept for ever",
+            f'Set {RETENTION}={{"{PUBLISHED}": "P731D"}}, the period that you want.',
+            job.properties.origin(RETENTION),
+        )
+    spec = job.publishing
+    refusal = _refusal_of(spec)
+    if refusal is not None:
+        raise refusal
+    before = session.now_ms - period
+    destination = publishing.destination_for(spec, filesystem)
+    due = due_files(job, destination.live(), published_until(session.store, before), filesystem)
+    stuck: Collection[str] = ()
+    if isinstance(destination, VersionedDestination):
+        stuck = destination.unremovable([file.uri for file in due.files])
+    old = tuple(file for file in due.files if file.uri not in stuck)
+    kept = tuple(file for file in due.files if file.uri in stuck)
+    notes = (
+        f"published up to {system_time_text(before)}, {PUBLISHED} of {RETENTION} ago",
+        *_warnings(due, kept, spec),
+    )
+    fate = _DELETED if spec.table.format is TableFormat.FILES else _TAKEN_OUT
+    files = FileChange(old, fate, withdrawn=old, is_final=True) if old else NO_FILES
+    preview = preview_of(session, Proposal(EXPIRY, notes=notes, named=_named(session, old)), files)
+    require_applicable(session, preview)
+    return preview
+
+
+def _warnings(due: DueFiles, stuck: Sequence[PublishedFile], spec: PublishingSpec) -> Iterator[str]:
+    """Yield which files are old enough and stay all the same, and what to do about that."""
+    if stuck:
+        rows = sum(file.rows for file in stuck)
+        yield (
+            f"WARNING: {counted(len(stuck), 'file')} with {counted(rows, 'row')} old enough would"
+            f" stay, such as {stuck[0].uri}: another program marked rows of it as deleted, in a"
+            f" {spec.table.format} table of which dil does not know all features. Let that program"
+            " delete the rest of its rows"
+        )
+    if due.strays:
+        yield (
+            f"WARNING: {counted(len(due.strays), 'file')} old enough would stay: {due.strays[0]}."
+            " Where the dataset was moved, move it back, and expire once more"
+        )
+    if due.elsewhere:
+        yield (
+            f"WARNING: {counted(len(due.elsewhere), 'file')} old enough are recorded in another"
+            f" place and would stay: {due.elsewhere[0]}. Where the dataset was moved, `dil state"
+            " relist` records its files where they are, and their age counts from then on; else"
+            " delete them yourself"
+        )
+
+
+def _elsewhere(uris: Iterable[str], spec: PublishingSpec, filesystem: Filesystem) -> Iterator[str]:
+    """Yield the URIs that do not lead into the dataset's folder."""
+    folder = publishing.dataset_dir(spec)
+    here = f"{filesystem.uri(folder).rstrip('/')}/"
+    inside: dict[str, bool] = {}
+    for uri in uris:
+        above = uri.rpartition("/")[0]
+        if above not in inside:
+            inside[above] = uri.startswith(here) or _is_below(uri, folder, filesystem)
+        if not inside[above]:
+            yield uri
+
+
+def _is_below(uri: str, folder: str, filesystem: Filesystem) -> bool:
+    try:
+        return is_inside(filesystem.path_of(uri), folder, filesystem)
+    except (ValueError, WriteError):  # of another store
+        return False
+
+
+def _named(session: OperatorSession, files: Iterable[PublishedFile]) -> tuple[UnitEntry, ...]:
+    """Return the records of the work units of files: names of shared files tell of none."""
+    signatures = {signature for file in files for signature in file.signatures}
+    if not signatures:
+        return ()
+    return tuple(entry for entry in session.store.unit_entries() if entry.signature in signatures)

@@ -1,0 +1,79 @@
+"""The verb ``relist``: the chain is given the live files that the dataset has.
+
+Where runs merged or replaced rows and their state was lost, an older copy of the state names files
+that are gone and does not know some that are live. The rows are right; only the list is not.
+"""
+
+from __future__ import annotations
+
+from dil import publishing
+from dil.errors import StateError
+from dil.model.dataset import Move, PublishedFile
+from dil.model.destination import TableFormat
+from dil.observe.progress import counted
+from dil.operator.amendments.files import FileChange
+from dil.operator.amendments.preview import Preview, preview_of
+from dil.operator.session import OperatorSession
+from dil.publishing.layout import dataset_dir
+from dil.state.amendments.operations import Proposal
+from dil.state.blocks.canonical import SHA2_256
+from dil.state.blocks.verification import live_parts
+
+VERB = "relist"
+
+
+def propose_relist(session: OperatorSession) -> Preview:
+    """Record the live files as the dataset's manifest lists them; no file is touched.
+
+    A file that the manifest lists and that is gone stays in the chain: its rows are lost.
+
+    Raises:
+        StateError: rows are in a database, other jobs publish to the dataset, or nothing was
+            recorded so far.
+    """
+    job, filesystem = session.job, session.filesystem()
+    spec = job.publishing
+    if spec.warehouse is not None:
+        raise StateError(
+            "the rows are in a database: the chain lists no file of them", "Nothing was changed."
+        )
+    folder = dataset_dir(spec)
+    others = publishing.owning_jobs(filesystem, folder) - {job.name}
+    if others:
+        raise StateError(
+            f"the dataset has rows of other jobs ({', '.join(sorted(others))}), and its manifest"
+            " does not say whose a file is",
+            "Nothing was changed.",
+        )
+    if not publishing.recorded_schema(session.store):
+        raise StateError(
+            f"no run of {job.name} has recorded rows yet", "Run the job first: dil run JOB.conf"
+        )
+    known = live_parts(session.store)
+    live = {file.uri: file for file in session.live_files()}
+    is_table = spec.table.format is not TableFormat.FILES
+    gone = tuple(
+        PublishedFile(
+            uri,
+            "",
+            part.rows,
+            part.size,
+            part.physical_hash.removeprefix(SHA2_256),
+            "",
+            part.timelabel,
+        )
+        for uri, part in known.items()
+        if uri not in live and (is_table or not filesystem.exists(filesystem.path_of(uri)))
+    )
+    strange = tuple(Move("", file) for uri, file in live.items() if uri not in known)
+    files = FileChange(moves=strange, withdrawn=gone, only_records=True)
+    return preview_of(session, Proposal(VERB, notes=_notes(gone, strange)), files)
+
+
+def _notes(gone: tuple[PublishedFile, ...], strange: tuple[Move, ...]) -> tuple[str, ...]:
+    notes = []
+    if gone:
+        notes.append(f"no longer listed: {counted(len(gone), 'file')}, gone from the dataset")
+    if strange:
+        notes.append(f"listed from now on: {counted(len(strange), 'file')}, live in the dataset")
+    return tuple(notes)

@@ -1,0 +1,85 @@
+"""Which work units a preview takes, and what their parameters see."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from itertools import islice
+
+from dil import planning, publishing
+from dil.errors import ConfigError
+from dil.extraction.parameters import Scope
+from dil.model.job import Job
+from dil.model.secondary import SecondaryRows, SecondaryVariables
+from dil.model.work_unit import WorkUnit
+from dil.planning import BareHistory
+from dil.run import plan_builder
+from dil.secrets import learn
+from dil.state import open_store
+
+RUN_ID = "preview"
+# So many due work units are asked for one with rows.
+_MOST_TRIED = 5
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenUnits:
+    """The work units to try in turn, none where there is none, and what a run would know."""
+
+    work_units: tuple[WorkUnit, ...]
+    is_due: bool
+    full_extract: bool
+    known_schema: str
+
+
+def choose_units(
+    job: Job,
+    secondary: SecondaryRows,
+    now_ms: int,
+    signature: str | None,
+    clock: Callable[[], int] | None,
+) -> ChosenUnits:
+    """Return the work units to try, and whether the next run would take them."""
+    units = plan_builder.listed_units(job, now_ms, secondary.activation)
+    with open_store(job.state, job.name, clock=clock or (lambda: now_ms)) as store:
+        due = plan_builder.due(job, store, now_ms, units)
+        known_schema = publishing.recorded_schema(store)
+
+    def chosen(*units: WorkUnit, is_due: bool) -> ChosenUnits:
+        return ChosenUnits(units, is_due, due.full_extract, known_schema)
+
+    wanted = (unit for unit in due.work_units if signature in (None, unit.signature))
+    found = tuple(islice(wanted, _MOST_TRIED))
+    if found:
+        return chosen(*found, is_due=True)
+    anew = replace(job.planning, ignore_history=True, backfill=False, limit=None)
+    every = planning.plan_on_demand(
+        anew, now_ms=now_ms, history=BareHistory({}), activation=units
+    ).work_units
+    if signature is None and every:
+        return chosen(every[-1], is_due=False)
+    if signature is None and job.planning.of_source and not units:
+        return chosen(is_due=False)
+    named = next((unit for unit in every if unit.signature == signature), None)
+    if named is None:
+        raise _no_such_unit(job, signature)
+    return chosen(named, is_due=False)
+
+
+def _no_such_unit(job: Job, signature: str | None) -> ConfigError:
+    if signature is None:
+        return ConfigError.single(
+            "", f"{job.name} has no work unit at all", "`dil plan --all` tells why."
+        )
+    return ConfigError.single(
+        "--signature",
+        f"{signature} is no work unit of {job.name}",
+        "`dil plan --all --signatures` names them.",
+    )
+
+
+def scope_of(work_unit: WorkUnit, variables: SecondaryVariables, *, full_extract: bool) -> Scope:
+    """Return what parameters can see; secrets among it are masked from now on."""
+    for secret in variables.used_by(work_unit.unit):
+        learn(secret)
+    return Scope.of(work_unit, full_extract=full_extract, secondary=variables)

@@ -1,0 +1,94 @@
+"""Which candidates of a plan are of closed timelabels (event-time.md 7.11). Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+
+from msgspec import UNSET, UnsetType
+
+from dil.model.books import Books
+from dil.model.interval import Interval
+from dil.model.timelabels import AfterClose
+from dil.model.work_unit import PlannedBooks
+from dil.planning.partitions import Partitions
+from dil.planning.timelabels import Labels, label_text
+from dil.planning.unit_history import UnitHistory
+
+
+@dataclass(frozen=True, slots=True)
+class ClosedLabels:
+    """The books, and the labels that partitions have."""
+
+    books: Books
+    of: Labels
+
+    def without_closed(
+        self, views: Sequence[UnitHistory], partitions: Partitions
+    ) -> tuple[Sequence[UnitHistory], list[list[int]]]:
+        """Return the units' views without what rows are rejected of, and those indices by unit.
+
+        Nothing is left out where closed labels are reopened.
+        """
+        if self.of.spec.after_close is AfterClose.REOPEN:
+            return views, []
+        left, gone = [], []
+        for view in views:
+            closed = {
+                index
+                for index in (*view.regular, *view.retries)
+                if self._is_closed(partitions[index])
+            }
+            gone.append(sorted(closed))
+            if closed:
+                view = replace(  # noqa: PLW2901 - the view of the same unit
+                    view,
+                    regular=[index for index in view.regular if index not in closed],
+                    retries=[index for index in view.retries if index not in closed],
+                )
+            left.append(view)
+        return left, gone
+
+    def planned(
+        self, partitions: Partitions, left: Sequence[Sequence[int]], taken: Iterable[int]
+    ) -> PlannedBooks | UnsetType:
+        """Return what a plan tells of closed labels; unset for nothing.
+
+        Args:
+            partitions: Those of the plan.
+            left: The indices of those that are left out, by unit.
+            taken: The indices of those that are read.
+        """
+        is_reopening = self.of.spec.after_close is AfterClose.REOPEN
+        found = PlannedBooks(
+            sum(map(len, left)),
+            self._labels_of(partitions, chain(*left)),
+            self._labels_of(partitions, taken) if is_reopening else (),
+        )
+        return found if found.left or found.reopens else UNSET
+
+    def _labels_of(self, partitions: Partitions, indices: Iterable[int]) -> tuple[str, ...]:
+        """Return the closed labels of partitions, in order of time."""
+        return tuple(
+            sorted({label for index in set(indices) for label in self._labels(partitions[index])})
+        )
+
+    def _is_closed(self, partition: Interval) -> bool:
+        """Return whether no row of a partition is of an open label."""
+        if self.of.spec.column:
+            return self.books.is_closed(partition)
+        return self.books.is_closed(self.of.window(partition))
+
+    def _labels(self, partition: Interval) -> Iterator[str]:
+        if not self.of.spec.column:
+            window = self.of.window(partition)
+            if self.books.is_closed(window):
+                yield label_text(window.low)
+            return
+        low = partition.low
+        while low < partition.high:
+            window = self.of.windows.at(low)
+            if self.books.is_closed(window):
+                yield label_text(window.low)
+            low = window.high

@@ -1,0 +1,185 @@
+"""Which stretches of a range were read and which were not, unit by unit; pure."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+import msgspec
+
+from dil.model.history import UnitRecord, UnitStretches
+from dil.model.interval import Interval
+from dil.model.job import DAY_MS, PlanningSpec
+from dil.model.work_unit import unit_key
+from dil.planning.cutoff import CutoffRule
+from dil.planning.partitions import Partitions, partition, watermark_range
+
+_YEAR_MS = 366 * DAY_MS
+
+
+class GapStatus(StrEnum):
+    """What is known of a stretch of time; of two that overlap the earlier member counts.
+
+    ``OPEN`` was not read, and the job does not read it yet: it lies in the abstinent period of the
+    newest success, or behind what the partitions reach so far. ``NEVER`` is the rest.
+    """
+
+    COMMITTED = "committed"
+    FAILED = "failed"
+    SKIPPED = "skipped"
+    OPEN = "open"
+    NEVER = "never"
+
+
+class Stretch(msgspec.Struct, frozen=True, gc=False):
+    """A stretch of time with one status; epoch ms UTC."""
+
+    low: int
+    high: int
+    status: GapStatus
+
+
+@dataclass(frozen=True, slots=True)
+class UnitGaps:
+    """The stretches of one unit, ascending; they tile the window, and no two alike touch.
+
+    ``in_job`` is False for a unit that only the state knows: no run reads more of it.
+    """
+
+    unit_key: str
+    stretches: tuple[Stretch, ...]
+    in_job: bool
+
+
+def gaps(
+    spec: PlanningSpec, window: Interval, recorded: Iterable[UnitStretches], *, now_ms: int
+) -> list[UnitGaps]:
+    """Return which stretches of a window were read of each unit, and what is known of the others.
+
+    Units of the job come first, in its order, whether or not anything is recorded of them; then
+    those that only the state knows, by key. Where units come from input or from the source, all
+    that were recorded count as the job's.
+
+    Args:
+        spec: The job's planning properties.
+        window: The range, epoch ms UTC.
+        recorded: What is recorded, by unit.
+        now_ms: The one value of now, epoch ms UTC.
+
+    Raises:
+        ConfigError: the watermark or the partition type cannot be understood.
+    """
+    known = {unit.unit_key: unit for unit in recorded}
+    if spec.units is None:
+        wanted = dict.fromkeys(sorted(known))
+    else:
+        wanted = dict.fromkeys(unit_key(spec.unit_name, text) for text in spec.units)
+    grid = _Grid.of(spec, window, now_ms)
+    found = [_of_unit(known.get(key, UnitStretches(key)), window, grid) for key in wanted]
+    return found + [_of_unit(known[key], window, None) for key in sorted(known.keys() - wanted)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Grid:
+    """What the job would read: its partitions, and what of the window is behind them.
+
+    ``rule`` decides what is left of a partition that was read; None where history does not count.
+    """
+
+    partitions: Partitions
+    behind: Interval
+    rule: CutoffRule | None
+
+    @classmethod
+    def of(cls, spec: PlanningSpec, window: Interval, now_ms: int) -> _Grid:
+        partitions = partition(spec, now_ms=now_ms)
+        end = watermark_range(spec, now_ms=now_ms).high
+        is_growing = end < watermark_range(spec, now_ms=now_ms + _YEAR_MS).high
+        reached = partitions.ends[-1] if partitions else window.low
+        behind = Interval(reached, window.high if is_growing else min(window.high, end))
+        is_anew = spec.backfill or spec.ignore_history
+        return cls(partitions, behind, None if is_anew else CutoffRule.of(spec))
+
+    def rest(self, newest: Interval | None) -> Iterator[Interval]:
+        """Yield what the newest success left of its partition and the next run leaves out too."""
+        starts, rule = self.partitions.starts, self.rule
+        if newest is None or rule is None:
+            return
+        index = bisect_left(starts, newest.low)
+        if index == len(starts) or starts[index] != newest.low:
+            return
+        record = UnitRecord("", newest.low, newest.high)
+        whole = self.partitions[index]
+        low = rule.decide(whole, record, rule.overall([newest.high])).low
+        rest = Interval(newest.high, whole.high if low is None else low)
+        if not rest.is_empty:
+            yield rest
+
+
+def _of_unit(unit: UnitStretches, window: Interval, grid: _Grid | None) -> UnitGaps:
+    """Return the stretches of a unit; without a grid no run reads more of it."""
+    layers: dict[GapStatus, Sequence[Interval]] = {
+        GapStatus.COMMITTED: unit.read,
+        GapStatus.FAILED: unit.failed,
+        GapStatus.SKIPPED: unit.skipped,
+    }
+    if grid is not None:
+        rest = grid.rest(unit.newest)
+        if grid.rule is not None and grid.rule.once:  # a file that was read does not grow with time
+            layers[GapStatus.COMMITTED] = [*unit.read, *rest]
+            rest = iter(())
+        layers[GapStatus.OPEN] = [*rest, grid.behind]
+    return UnitGaps(unit.unit_key, _tiled(window, layers), in_job=grid is not None)
+
+
+def _tiled(window: Interval, layers: Mapping[GapStatus, Sequence[Interval]]) -> tuple[Stretch, ...]:
+    """Return the window cut into stretches: each layer fills what those before it leave."""
+    holes = [] if window.is_empty else [window]
+    found: list[Stretch] = []
+    for status, stretches in layers.items():
+        taken, holes = _filled(holes, stretches)
+        found += [Stretch(each.low, each.high, status) for each in taken]
+    found += [Stretch(each.low, each.high, GapStatus.NEVER) for each in holes]
+    found.sort(key=lambda each: each.low)
+    return tuple(_joined(found))
+
+
+def _filled(
+    holes: Sequence[Interval], stretches: Sequence[Interval]
+) -> tuple[list[Interval], list[Interval]]:
+    """Return which parts of holes the stretches fill, and what is left; all ascending."""
+    taken: list[Interval] = []
+    left: list[Interval] = []
+    following = iter(stretches)
+    stretch = next(following, None)
+    for hole in holes:
+        reached = hole.low
+        while stretch is not None and stretch.low < hole.high:
+            low, high = max(stretch.low, reached), min(stretch.high, hole.high)
+            if low < high:
+                if reached < low:
+                    left.append(Interval(reached, low))
+                taken.append(Interval(low, high))
+                reached = high
+            if stretch.high > hole.high:
+                break
+            stretch = next(following, None)
+        if reached < hole.high:
+            left.append(Interval(reached, hole.high))
+    return taken, left
+
+
+def _joined(stretches: Iterable[Stretch]) -> Iterator[Stretch]:
+    """Yield adjacent stretches with neighbours of one status as one."""
+    held: Stretch | None = None
+    for stretch in stretches:
+        if held is not None and held.status is stretch.status:
+            held = Stretch(held.low, stretch.high, held.status)
+            continue
+        if held is not None:
+            yield held
+        held = stretch
+    if held is not None:
+        yield held

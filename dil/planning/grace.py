@@ -1,0 +1,58 @@
+"""How far back a run reads where the grace period is not just configured, and why; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from dil.model.grace import GraceMeasure, GraceMode
+from dil.model.job import PlanningSpec
+from dil.model.work_unit import Plan
+from dil.planning.explanation import period
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenGrace:
+    """The grace period of one run in ms, and why it is that, in a sentence without full stop."""
+
+    ms: int
+    why: str
+
+
+def plan_by_measure(
+    spec: PlanningSpec, measure: GraceMeasure, planned: Callable[[PlanningSpec], Plan]
+) -> Plan:
+    """Return the plan of a job by what was measured of how late its rows come.
+
+    ``planned`` plans with a grace period that is configured.
+    """
+    if spec.grace.mode is GraceMode.FIXED or spec.backfill or spec.ignore_history:
+        return planned(spec)
+    chosen = chosen_grace(spec, measure)
+    return replace(planned(replace(spec, grace_ms=chosen.ms)), grace_why=chosen.why)
+
+
+def chosen_grace(spec: PlanningSpec, measure: GraceMeasure) -> ChosenGrace:
+    """Return the grace period of the next run of a job whose mode is not ``fixed``."""
+    grace = spec.grace
+    longest = period(grace.high_ms)
+    if grace.mode is GraceMode.MAX:
+        return ChosenGrace(grace.high_ms, f"grace period {longest}: ms.grace.mode=max")
+    if grace.probe_every and measure.runs_since_probe >= grace.probe_every - 1:
+        return ChosenGrace(
+            grace.high_ms,
+            f"grace period {longest}: a probe, which each run of {grace.probe_every} is, for rows "
+            "that came later than the others read back",
+        )
+    if measure.recommended_ms is None:
+        return ChosenGrace(
+            spec.grace_ms,
+            f"grace period {period(spec.grace_ms)}: as configured, for too little is measured yet",
+        )
+    share = grace.quantile * 100
+    text = f"{share.numerator / share.denominator:.10g}"
+    return ChosenGrace(
+        measure.recommended_ms,
+        f"grace period {period(measure.recommended_ms)}: measured, {text} % of new rows were no "
+        "later; `dil lateness` shows how late they come",
+    )

@@ -1,0 +1,141 @@
+"""What a run's commit does to the books of timelabels (event-time.md 7.10, 7.11); pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+
+from dil.model.books import BookKeeping, Books, LabelWindow
+from dil.model.dataset import Commit, Move, PublishedFile
+from dil.model.destination import TableKind
+from dil.model.event_time import Strategy
+from dil.model.job import Job, PublishingSpec
+from dil.model.timelabels import AfterClose, Closing
+from dil.storage import Filesystem
+from dil.text.windows import Windows, label_start, windows_of
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A commit that keeps the books, and how many rows it leaves out of each closed label."""
+
+    commit: Commit
+    rejected: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class LabelMark:
+    """What the registry has to learn of a label; window and ``at`` are epoch ms UTC.
+
+    ``state`` is CLOSED or REOPENED, since ``at``. One that ``waits`` is to be loaded again by the
+    next run that reads it, also with the rows that it has.
+    """
+
+    label: str
+    low: int
+    high: int
+    state: str
+    at: int
+    waits: bool = False
+
+
+def mark_labels(spec: PublishingSpec, filesystem: Filesystem, marks: Sequence[LabelMark]) -> None:
+    """Write into the registry what is closed and reopened, in this order; may be done again.
+
+    Raises:
+        WriteError: the database refused.
+    """
+    from dil.publishing.timeseries.access import open_access  # few runs close labels of a database
+
+    open_access(spec, filesystem).mark(marks)
+
+
+def keep_books(
+    job: Job, books: Books | None, commit: Commit, own: Collection[str], *, grace_ms: int
+) -> Kept:
+    """Return a commit with what it does to the books; rows that are rejected are left out of it.
+
+    Args:
+        job: The job.
+        books: What is closed, None where the job keeps no books.
+        commit: What is to be published.
+        own: The staged files of the work units that were read, by their paths: other files of the
+            commit hold rows that are published already.
+        grace_ms: How far back the next run reads what was read.
+    """
+    spec = job.planning.timelabel
+    if books is None or spec is None:
+        return Kept(commit, {})
+    windows = windows_of(spec)
+    read = {each.signature for each in commit.run.outcomes if each.succeeded}
+    if commit.act is not None:
+        read |= {each.signature for each in commit.act.changed}
+    touched = sorted(
+        {
+            *(move.target.timelabel or "" for move in commit.moves if move.source in own),
+            *(file.timelabel or "" for file in commit.removes if read & file.signatures),
+        }
+        - {""}
+    )
+    named = [window_of(label, windows) for label in touched]
+    closed = [each for each in named if books.is_closed(each)]
+    rejected: dict[str, int] = {}
+    if closed and spec.after_close is AfterClose.REJECT:
+        labels = {each.label for each in closed}
+        commit, rejected = _without(commit, labels, own, read)
+        closed, named = [], [each for each in named if each.label not in labels]
+    has_files = bool(commit.moves or commit.removes)
+    keeping = BookKeeping(
+        reopens=tuple(closed) if has_files else (),
+        closes=tuple(named),
+        sweeps=spec if spec.closing is Closing.AUTO and commit.act is None else None,
+        wait_ms=max(0, grace_ms - job.planning.abstinent_ms),
+        again=spec.closing is Closing.MANUAL,
+        by_event_time=waits_for_events(job),
+        marks=keeps_registry(job),
+    )
+    return Kept(replace(commit, books=keeping), rejected)
+
+
+def waits_for_events(job: Job) -> bool:
+    """Return whether an event-time watermark says when a label has all its rows."""
+    return job.events is not None and job.events.strategy is not Strategy.NONE
+
+
+def keeps_registry(job: Job) -> bool:
+    """Return whether a database has a registry of the job's labels (timelabels.md 5.1)."""
+    warehouse = job.publishing.warehouse
+    return warehouse is not None and warehouse.kind is TableKind.TIMESERIES
+
+
+def window_of(label: str, windows: Windows) -> LabelWindow:
+    """Return the window of a label.
+
+    Raises:
+        ValueError: the text is no timelabel.
+    """
+    low = label_start(label)
+    return LabelWindow(low, windows.at(low).high, label)
+
+
+def _without(
+    commit: Commit, labels: Collection[str], own: Collection[str], read: Collection[str]
+) -> tuple[Commit, dict[str, int]]:
+    """Return a commit that leaves labels as they are, and the rows that it so leaves out."""
+
+    def stays(move: Move) -> bool:
+        return not (move.source in own and move.target.timelabel in labels)
+
+    def goes(file: PublishedFile) -> bool:
+        return not (file.timelabel in labels and file.signatures & set(read))
+
+    rejected: dict[str, int] = {}
+    for move in commit.moves:
+        if not stays(move):
+            label = move.target.timelabel or ""
+            rejected[label] = rejected.get(label, 0) + move.target.rows
+    moves: Sequence[Move] = [move for move in commit.moves if stays(move)]
+    removes = [file for file in commit.removes if goes(file)]
+    return replace(commit, moves=tuple(moves), removes=tuple(removes)), dict(
+        sorted(rejected.items())
+    )

@@ -1,0 +1,181 @@
+"""Files with a deletion vector, taken out of a Delta table as a whole.
+
+To the log such a file is another one than the same path without the vector, and the library's
+remove action has no name for it. So a transaction that takes files out and adds none is written
+here, with the vectors that the log's add actions name. Where the log, or what else its writers must
+keep to, is of a kind that is not known here, no such file is taken out.
+
+Source: the Delta transaction protocol, "Delta Log Entries", "Checkpoints", "Add File and Remove
+File", "Transaction Identifiers", "Commit Provenance Information", "Table Features".
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow.parquet as pq
+from deltalake import DeltaTable
+from deltalake.exceptions import CommitFailedError, DeltaError
+
+from dil.errors import WriteError
+from dil.model.dataset import Commit, Intent
+from dil.model.json import JsonObject
+from dil.storage import Filesystem
+
+# Features that ask nothing of a writer who only takes files out and keeps what add actions say.
+_KNOWN = frozenset(
+    {
+        "appendOnly", "changeDataFeed", "checkConstraints", "clustering", "columnMapping",
+        "deletionVectors", "domainMetadata", "generatedColumns", "identityColumns", "invariants",
+        "rowTracking", "timestampNtz", "typeWidening", "typeWidening-preview",
+        "v2Checkpoint", "vacuumProtocolCheck", "variantType",
+    }
+)  # fmt: skip
+_CHECKPOINT = re.compile(r"(\d{20})\.checkpoint(?:\.(\d{10})\.(\d{10}))?\.parquet")
+# Of an add action, and what its remove action repeats.
+_REPEATED = ("partitionValues", "size", "deletionVector", "baseRowId", "defaultRowCommitVersion")
+_COLUMNS = [f"add.{name}" for name in ("path", *_REPEATED)]
+
+
+def removable(
+    table: DeltaTable,
+    folder: str,
+    filesystem: Filesystem,
+    wanted: Collection[str],
+    uri_of: Callable[[str], str],
+) -> Mapping[str, JsonObject]:
+    """Return by URI the add actions of those wanted live files that can be taken out.
+
+    Args:
+        table: At its newest version.
+        folder: Where it is.
+        filesystem: What the folder is on.
+        wanted: The URIs of files.
+        uri_of: Makes the URI of a path of the log without its escapes.
+    """
+    if not _KNOWN.issuperset(table.protocol().writer_features or ()):
+        return {}
+    log, version = f"{folder}/_delta_log", table.version()
+
+    def uri_in(add: Mapping[str, Any]) -> str:
+        return uri_of(unquote(str(add["path"])))
+
+    base, parts = _newest_checkpoint(filesystem, log, version)
+    found = {
+        uri: add
+        for part in parts
+        for add in _adds_of_checkpoint(filesystem, part)
+        if (uri := uri_in(add)) in wanted
+    }
+    for number in range(base + 1, version + 1):
+        actions = _actions(filesystem, f"{log}/{number:020}.json")
+        if actions is None:
+            return {}  # the log begins later, with a checkpoint of another kind
+        # A transaction that changes the vector of a file takes it out and adds it again.
+        for action in actions:
+            if remove := action.get("remove"):
+                found.pop(uri_in(remove), None)
+        for action in actions:
+            if (add := action.get("add")) and (uri := uri_in(add)) in wanted:
+                found[uri] = add
+    return found
+
+
+def write_removal(
+    table: DeltaTable,
+    folder: str,
+    filesystem: Filesystem,
+    adds: Iterable[Mapping[str, Any]],
+    intent: Intent,
+) -> None:
+    """Write the next version of a table: without these files, and with the publish of an intent.
+
+    Raises:
+        CommitFailedError: another writer was first.
+        DeltaError: the store refused, or its answer was lost.
+    """
+    path = f"{folder}/_delta_log/{table.version() + 1:020}.json"
+    content = "\n".join(json.dumps(action) for action in _removal(adds, intent)) + "\n"
+    try:
+        is_written = filesystem.put_if_absent(path, content.encode())
+    except WriteError as error:
+        raise DeltaError(error.message) from error
+    if not is_written:
+        raise CommitFailedError(f"{path} is there already")
+
+
+def _removal(adds: Iterable[Mapping[str, Any]], intent: Intent) -> Iterator[JsonObject]:
+    commit = intent.commit
+    yield {
+        "commitInfo": {
+            "timestamp": commit.system_time,
+            "operation": "DELETE",
+            "operationParameters": {},
+            "engineInfo": "dil",
+            "dil.run": commit.run_id,
+            "dil.source": commit.source_name,
+        }
+    }
+    yield {
+        "txn": {
+            "appId": commit.source_name,
+            "version": intent.sequence,
+            "lastUpdated": commit.system_time,
+        }
+    }
+    for add in adds:
+        yield {"remove": _remove(add, commit)}
+
+
+def _remove(add: Mapping[str, Any], commit: Commit) -> JsonObject:
+    repeated = {name: add[name] for name in _REPEATED if add.get(name) is not None}
+    return {
+        "path": add["path"],
+        "deletionTimestamp": commit.system_time,
+        "dataChange": not commit.is_compaction,
+        "extendedFileMetadata": True,
+        **repeated,
+    }
+
+
+def _newest_checkpoint(filesystem: Filesystem, log: str, version: int) -> tuple[int, list[str]]:
+    """Return the version of the newest whole checkpoint and its files; -1 without one.
+
+    One of the kind that names itself by a UUID counts as none.
+    """
+    parts: dict[tuple[int, int], list[str]] = {}
+    for file in filesystem.files(log):
+        match = _CHECKPOINT.fullmatch(file.path.removeprefix(f"{log}/"))
+        if match is not None and int(match[1]) <= version:
+            parts.setdefault((int(match[1]), int(match[3] or 1)), []).append(file.path)
+    whole = [key for key, found in parts.items() if len(found) == key[1]]
+    return (max(whole)[0], parts[max(whole)]) if whole else (-1, [])
+
+
+def _adds_of_checkpoint(filesystem: Filesystem, path: str) -> Iterator[dict[str, Any]]:
+    """Yield the add actions of a checkpoint's file as the log's JSON has them, without statistics.
+
+    Those that a checkpoint of the second version keeps beside it are not among them.
+    """
+    with filesystem.open_input(path) as stream, pq.ParquetFile(stream) as file:
+        for batch in file.iter_batches(columns=_COLUMNS):
+            for add in batch.column("add").drop_null().to_pylist():
+                vector = add.get("deletionVector")
+                if vector is not None:
+                    add["deletionVector"] = {
+                        name: value for name, value in vector.items() if value is not None
+                    }
+                yield {**add, "partitionValues": dict(add["partitionValues"] or ())}
+
+
+def _actions(filesystem: Filesystem, path: str) -> list[dict[str, Any]] | None:
+    """Return the actions of a transaction, None where the log does not have it any more."""
+    try:
+        with filesystem.open_input(path) as stream:
+            return [json.loads(line) for line in stream.read().splitlines() if line.strip()]
+    except FileNotFoundError:
+        return None

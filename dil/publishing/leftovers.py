@@ -1,0 +1,135 @@
+"""What lies in a dataset's own folders and is read by no run: told by its age, and deleted.
+
+These are copies of files that acts withdrew and rows that their undo took away (``_dil/withdrawn``,
+``_dil/aside``), rows that were put aside or refused (``_quarantine``, ``_failed``), and records of
+requests (``_audit``). Nothing is followed out of the dataset's folder.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+
+from dil.model.job import PublishingSpec
+from dil.publishing import act_asides, layout, withdrawal
+from dil.storage import FileInfo, Filesystem
+from dil.storage.side_by_side import call_each
+
+
+@dataclass(frozen=True, slots=True)
+class Leftovers:
+    """Old files in one folder; ``folder`` is relative to the dataset's."""
+
+    folder: str
+    files: tuple[FileInfo, ...]
+
+    @property
+    def bytes(self) -> int:
+        """Return the bytes of the files."""
+        return sum(file.size for file in self.files)
+
+
+@dataclass(frozen=True, slots=True)
+class Ownership:
+    """Whose leftovers a job may delete.
+
+    ``acts`` are the ids of its own acts, and ``last_act`` is the one that can be undone, empty
+    without one. ``is_alone`` says that no other job publishes to the dataset; ``has_audit`` that
+    the job's records of requests go to the dataset's folder.
+    """
+
+    acts: Collection[str]
+    last_act: str
+    is_alone: bool
+    has_audit: bool
+
+
+def old_leftovers(
+    filesystem: Filesystem, spec: PublishingSpec, owner: Ownership, before_ms: int
+) -> tuple[Leftovers, ...]:
+    """Return what was last changed at or before an instant, epoch ms UTC, and is needed no more.
+
+    What the last act put away or aside stays: undo asks for it. What an act withdrew goes together.
+    """
+    found: dict[str, list[FileInfo]] = {}
+    for root in (withdrawal.act_folder(spec, ""), act_asides.act_folder(spec, "")):
+        found[root.rstrip("/")] = list(
+            _of_acts(filesystem, spec, root.rstrip("/"), owner, before_ms)
+        )
+    if owner.is_alone:
+        for root in (layout.quarantine_dir(spec), layout.refused_dir(spec)):
+            found[root] = [
+                file
+                for file in _old(_own_files(filesystem, spec, root), before_ms)
+                if not (owner.last_act and _is_of(file, owner.last_act))
+            ]
+        if owner.has_audit:
+            root = layout.audit_dir(spec)
+            found[root] = list(_old(_own_files(filesystem, spec, root), before_ms))
+    base = f"{layout.dataset_dir(spec)}/"
+    return tuple(
+        Leftovers(root.removeprefix(base), tuple(files)) for root, files in found.items() if files
+    )
+
+
+def delete(filesystem: Filesystem, spec: PublishingSpec, leftovers: Iterable[Leftovers]) -> None:
+    """Delete leftovers, and the folders below theirs that are empty then; may be done again.
+
+    Raises:
+        WriteError: the store refused.
+    """
+    base = layout.dataset_dir(spec)
+    for each in leftovers:
+        paths = [file.path for file in each.files]
+        call_each(filesystem, filesystem.delete_file, paths)
+        root = f"{base}/{each.folder}"
+        above = {folder for path in paths for folder in _between(path, root)}
+        for folder in sorted(above, key=len, reverse=True):
+            filesystem.delete_empty_folder(folder)
+        filesystem.delete_empty_folder(root)
+
+
+def _of_acts(
+    filesystem: Filesystem, spec: PublishingSpec, root: str, owner: Ownership, before_ms: int
+) -> Iterator[FileInfo]:
+    """Yield the files of acts of which all are old; of an act that the chain does not know, too.
+
+    It was cut off before it was decided, or another job did it.
+    """
+    by_act: dict[str, list[FileInfo]] = defaultdict(list)
+    for file in _own_files(filesystem, spec, root):
+        by_act[file.path.removeprefix(f"{root}/").partition("/")[0]].append(file)
+    for act_id, files in by_act.items():
+        is_own = act_id in owner.acts or owner.is_alone
+        if is_own and act_id != owner.last_act and len([*_old(files, before_ms)]) == len(files):
+            yield from files
+
+
+def _own_files(filesystem: Filesystem, spec: PublishingSpec, root: str) -> Iterator[FileInfo]:
+    """Yield the files below a folder of the dataset that no link leads out of it."""
+    base = layout.dataset_dir(spec)
+    real = filesystem.real_path(base)
+    is_here: dict[str, bool] = {}
+    for file in filesystem.files(root):
+        folder = file.path.rpartition("/")[0]
+        if folder not in is_here:
+            is_here[folder] = filesystem.real_path(folder) == f"{real}{folder[len(base) :]}"
+        if is_here[folder]:
+            yield file
+
+
+def _old(files: Iterable[FileInfo], before_ms: int) -> Iterator[FileInfo]:
+    return (file for file in files if file.modified <= before_ms)
+
+
+def _is_of(file: FileInfo, act_id: str) -> bool:
+    return f"-{act_id}-" in file.path.rpartition("/")[2]
+
+
+def _between(path: str, root: str) -> Iterator[str]:
+    """Yield the folders of a path below a folder."""
+    folder = path.rpartition("/")[0]
+    while folder.startswith(f"{root}/"):
+        yield folder
+        folder = folder.rpartition("/")[0]

@@ -1,0 +1,182 @@
+"""Files that another program wrote anew, so that nobody knows whose their rows are.
+
+It took out files of the job and brought files of its own. What is read again would be there twice.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
+
+from dil.errors import StateError
+from dil.model.dataset import PublishedFile
+from dil.model.destination import TableFormat
+from dil.model.job import PublishingSpec, PublishMode
+from dil.model.work_unit import unit_hash
+from dil.publishing import manifest
+from dil.publishing.landed import newer_dataset
+from dil.publishing.layout import MERGED, SHARED, dataset_dir, unit_hash_in
+from dil.spi.state_store import StateStore
+from dil.storage import Filesystem
+from dil.storage.side_by_side import call_each
+
+_HASH = re.compile("[0-9a-f]{16}")
+_WAYS_BACK = {
+    TableFormat.FILES: "Put the files back that are gone",
+    TableFormat.DELTA: "Let the table be as it was before (RESTORE TABLE)",
+    TableFormat.ICEBERG: "Let the table be as it was before (rollback_to_snapshot)",
+}
+
+
+def rewritten_units(
+    job: str,
+    store: StateStore,
+    spec: PublishingSpec,
+    filesystem: Filesystem,
+    files: Iterable[PublishedFile],
+    signatures: Iterable[str],
+    altered: Iterable[PublishedFile] = (),
+) -> StateError | None:
+    """Return why work units cannot be replaced that another program may have written elsewhere.
+
+    Args:
+        job: The name of the job.
+        store: Its state; of a job that keeps none it says nothing.
+        spec: Where the job publishes.
+        filesystem: What the dataset is on.
+        files: The live files, and visible ones that no manifest lists.
+        signatures: The work units.
+        altered: Those of the live files that another program wrote over, as far as is known.
+    """
+    if spec.warehouse is not None:
+        return None
+    seen = list(files)
+    strange = {file.format: f"wrote over {file.uri}" for file in altered}
+    strange |= {
+        file.format: f"brought files of its own ({file.uri})" for file in seen if _is_strange(file)
+    }
+    wanted = frozenset(signatures)
+    if not strange or not wanted:
+        return None
+    if spec.table.format is TableFormat.FILES:
+        gone: Iterable[PublishedFile] = _missing(store, spec, filesystem, seen, wanted)
+    else:
+        gone = _left_table(job, store, spec, filesystem, seen)
+    for file in gone:
+        units = _units_of(file, wanted, store) if file.format in strange else ()
+        if units:
+            return _refusal(spec, file.uri, strange[file.format], min(units))
+    return None
+
+
+def refuse_rewritten(
+    job: str,
+    store: StateStore,
+    spec: PublishingSpec,
+    filesystem: Filesystem,
+    files: Iterable[PublishedFile],
+    signatures: Iterable[str],
+) -> None:
+    """Refuse to replace work units whose rows another program may have written elsewhere.
+
+    The arguments are those of ``rewritten_units``.
+
+    Raises:
+        StateError: it may have; nothing was decided.
+    """
+    if spec.mode is not PublishMode.WINDOW_REPLACE:
+        return
+    refusal = rewritten_units(job, store, spec, filesystem, files, signatures)
+    if refusal is not None:
+        raise refusal
+
+
+def left_behind(
+    store: StateStore, spec: PublishingSpec, filesystem: Filesystem, live: Iterable[PublishedFile]
+) -> tuple[str, ...]:
+    """Return the URIs of files that the chain has and the dataset's table has no more."""
+    if spec.table.format is TableFormat.FILES or spec.warehouse is not None:
+        return ()
+    here = {_name(file.uri) for file in live}
+    folder = filesystem.uri(dataset_dir(spec)).rstrip("/")
+    known = (uri for uri in store.live_uris() if uri.startswith(f"{folder}/"))
+    return tuple(uri for uri in known if _name(uri) not in here)
+
+
+def _is_strange(file: PublishedFile) -> bool:
+    """Return whether another program named a file: of ours the name tells the work unit."""
+    word = unit_hash_in(file.uri)
+    return not (file.run_id or word in (SHARED, MERGED) or _HASH.fullmatch(word))
+
+
+def _missing(
+    store: StateStore,
+    spec: PublishingSpec,
+    filesystem: Filesystem,
+    files: Iterable[PublishedFile],
+    wanted: frozenset[str],
+) -> Iterator[PublishedFile]:
+    """Yield the listed files of work units that are not there.
+
+    Nobody writes dumped files anew: they were moved on.
+    """
+    listed = [file for file in files if not (file.is_dump or wanted.isdisjoint(file.signatures))]
+    if spec.mode is PublishMode.APPEND:  # other jobs may publish there
+        own = store.own_files(listed)
+        listed = [file for file in listed if file.uri in own]
+    paths = [filesystem.path_of(file.uri) for file in listed]
+    there = call_each(filesystem, filesystem.exists, paths)
+    yield from (file for file, is_there in zip(listed, there, strict=True) if not is_there)
+
+
+def _left_table(
+    job: str,
+    store: StateStore,
+    spec: PublishingSpec,
+    filesystem: Filesystem,
+    live: Sequence[PublishedFile],
+) -> Iterator[PublishedFile]:
+    """Yield the files that manifest or chain know, and the table has no more.
+
+    The manifest knows which rows are whose, until the next publish; the chain knows it longer.
+    Names are compared, because a dataset may have been moved.
+    """
+    here = {_name(file.uri) for file in live}
+    listed = manifest.live_files(filesystem, dataset_dir(spec))
+    gone = [file for file in listed if _name(file.uri) not in here]
+    if spec.mode is PublishMode.APPEND:  # other jobs may publish there
+        own = store.own_files(gone)
+        gone = [file for file in gone if file.uri in own]
+    yield from gone
+    if newer_dataset(job, store, spec, filesystem):
+        return  # an older copy of the state does not know what runs took out since
+    named = {_name(file.uri) for file in gone}
+    for uri in left_behind(store, spec, filesystem, live):
+        if _name(uri) not in named:
+            yield PublishedFile(uri, "", 0, 0, "", "")
+
+
+def _units_of(file: PublishedFile, wanted: frozenset[str], store: StateStore) -> Collection[str]:
+    """Return which of the wanted work units a file may have had rows of."""
+    if file.signatures:
+        return file.signatures & wanted
+    word = unit_hash_in(file.uri)
+    if _HASH.fullmatch(word):
+        return [signature for signature in wanted if unit_hash(signature) == word]
+    # A shared file: it may be of any that was ever read.
+    return [entry.signature for entry in store.unit_entries() if entry.signature in wanted]
+
+
+def _refusal(spec: PublishingSpec, gone: str, act: str, signature: str) -> StateError:
+    kind = "files" if spec.table.format is TableFormat.FILES else f"{spec.table.format} table"
+    return StateError(
+        f"another program took {gone} out of the {kind} of {dataset_dir(spec)} and {act}, which may"
+        f" hold the rows of {signature}: they would be there twice",
+        f"Nothing was published. {_WAYS_BACK[spec.table.format]}, or read everything anew once with"
+        " ms.publish.mode=replace. Then let that program leave the table alone: `dil compact` puts"
+        " files together and keeps which rows are whose.",
+    )
+
+
+def _name(uri: str) -> str:
+    return uri.rpartition("/")[2]

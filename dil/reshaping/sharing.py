@@ -1,0 +1,112 @@
+"""Shared files: small ones that a run staged become one, rows that go leave one.
+
+All of it happens before the intent, in a folder of its own below the run's staging, and is done
+from scratch when it has to be done again. What work units staged stays there, to be adopted if the
+run goes no further.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from dil.model.dataset import PublishedFile, UnitRows
+from dil.model.schema_text import parse_schema
+from dil.model.task import StagedFile
+from dil.publishing import Finished, Shaped, folder_of
+from dil.publishing.shared_files import is_small, packed
+from dil.reshaping.files import Workshop
+from dil.reshaping.reshaping import Reshaping, replaced_in_part, replaced_units, rows_of
+from dil.reshaping.shared_files import Piece, SharedFilePlan, SharedFileWriter, rest_of
+from dil.storage import Filesystem
+
+
+@dataclass(frozen=True, slots=True)
+class _SmallFile:
+    """A small staged file of a work unit."""
+
+    work: Finished
+    file: StagedFile
+
+    @property
+    def bytes(self) -> int:
+        return self.file.bytes
+
+    @property
+    def piece(self) -> Piece:
+        rows = self.file.rows
+        return Piece(self.file.path, rows, (UnitRows(self.work.work_unit.signature, 0, rows),))
+
+
+def share(work: Reshaping, shaped: Shaped, filesystem: Filesystem) -> Shaped:
+    """Return results whose small files are put together, and whose replaced rows have left others.
+
+    Raises:
+        ConversionError: a file does not hold the rows that it should.
+        WriteError: the file system refused.
+    """
+    filesystem.delete_tree(work.shared_folder)
+    workshop = Workshop(work.job.publishing.final_dir, work.shared_folder, work.job.writing)
+    planned = _together(work, shaped.finished) if work.job.publishing.shares_files else []
+    sizes = {file.path: file.bytes for each in shaped.finished for file in each.report.files}
+    taken = frozenset(piece.path for plan in planned for piece in plan.pieces)
+    schema = next((each.report.schema for each in rows_of(shaped.finished)), "")
+    together = work.stage(
+        SharedFileWriter(workshop, parse_schema(schema)),
+        planned,
+        sum(sizes[path] for path in taken),
+    )
+    touched = replaced_in_part(work, shaped.finished)
+    rests = work.stage(
+        SharedFileWriter(workshop, parse_schema(work.known)),
+        _rests(touched, replaced_units(shaped.finished), filesystem),
+        sum(file.bytes for file in touched),
+    )
+    return replace(
+        shaped,
+        finished=tuple(_without(each, taken) for each in shaped.finished),
+        shared=(*together, *rests),
+        replaced=(*shaped.replaced, *touched),
+    )
+
+
+def _together(work: Reshaping, finished: Sequence[Finished]) -> list[SharedFilePlan]:
+    """Return which staged files become one: neighbours of one folder and one timelabel."""
+    job, target = work.job, work.target
+    alike: dict[tuple[str, str], list[_SmallFile]] = defaultdict(list)
+    for each in rows_of(finished):
+        unit = each.work_unit
+        for file in each.report.files:
+            if is_small(file, job.writing.target_bytes) and file.rows:
+                folder = folder_of(job, target.output_dir, unit, file)
+                alike[folder, file.timelabel or unit.timelabel or ""].append(_SmallFile(each, file))
+    groups = (
+        (place, group)
+        for place, files in alike.items()
+        for group in packed(files, job.writing.target_bytes)
+        if len({small.work.work_unit.signature for small in group}) > 1
+    )
+    return [
+        SharedFilePlan(f"shared-{number}", tuple(small.piece for small in group), folder, label)
+        for number, ((folder, label), group) in enumerate(groups)
+    ]
+
+
+def _rests(
+    touched: Sequence[PublishedFile], leaving: frozenset[str], filesystem: Filesystem
+) -> list[SharedFilePlan]:
+    """Return what stays of live files whose other rows are replaced."""
+    found = (
+        rest_of(file, filesystem.path_of(file.uri), leaving, f"rest-{number}")
+        for number, file in enumerate(touched)
+    )
+    return [plan for plan in found if plan is not None]
+
+
+def _without(each: Finished, gone: frozenset[str]) -> Finished:
+    """Return a result without the staged files whose rows are in others now."""
+    files = tuple(file for file in each.report.files if file.path not in gone)
+    if len(files) == len(each.report.files):
+        return each
+    return replace(each, report=replace(each.report, files=files))

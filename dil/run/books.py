@@ -1,0 +1,86 @@
+"""The books of timelabels in a run: what is closed, and what a commit does about it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from dil.errors import DilError
+from dil.model.books import BOOKS, Books
+from dil.model.dataset import Commit, Lease
+from dil.model.job import Job
+from dil.observe.progress import counted
+from dil.spi.state_store import StateStore
+
+if TYPE_CHECKING:
+    from dil.publishing import Shaped
+    from dil.storage import Filesystem
+
+log = logging.getLogger(__name__)
+
+
+def kept_books(job: Job, store: StateStore) -> Books | None:
+    """Return which timelabels are closed, None for a job that closes none."""
+    labels = job.planning.timelabel
+    if labels is None or not labels.closes or not job.state.enabled:
+        return None
+    from dil.state.blocks.books import books_of  # few jobs close labels
+
+    return books_of(store.checkpoint(BOOKS))
+
+
+def with_books(
+    job: Job, store: StateStore, shaped: Shaped, commit: Commit, grace_ms: int
+) -> tuple[Commit, Mapping[str, int]]:
+    """Return a commit with what it does to the books, and the rows it leaves out by closed label.
+
+    ``grace_ms`` is how far back the next run reads what was read.
+    """
+    books = kept_books(job, store)
+    if books is None:
+        return commit, {}
+    from dil import publishing  # planning does without it
+
+    good = (each.report for each in shaped.finished if each.report.failure is None)
+    own = {file.path for report in good for file in report.files}
+    own.update(shared.file.path for shared in shaped.shared)
+    kept = publishing.keep_books(job, books, commit, own, grace_ms=grace_ms)
+    return kept.commit, kept.rejected
+
+
+def rejected_notes(rows: Mapping[str, int]) -> tuple[str, ...]:
+    """Return a note about rows for closed labels that a run does not publish, none for none."""
+    if not rows:
+        return ()
+    labels = list(rows)
+    return (
+        f"REJECTED {counted(sum(rows.values()), 'row')} for {counted(len(rows), 'timelabel')} that"
+        f" are closed, {labels[0]} the first and {labels[-1]} the last"
+        " (ms.late.after.close=reject): they are not published. `dil timelabels reopen JOB.conf"
+        f" {labels[0]}` lets the next run that reads them publish them",
+    )
+
+
+def settle_registry(job: Job, store: StateStore, lease: Lease, files: Filesystem) -> None:
+    """Bring what was closed and reopened into the registry of the database (timelabels.md 5.1).
+
+    The chain says what is closed, and the registry follows; what a crash or an outage of the
+    database left out is made up for by the next run.
+    """
+    from dil import publishing
+
+    if not publishing.keeps_registry(job):
+        return
+    members: Mapping[str, Any] = store.checkpoint(BOOKS)
+    marks = [publishing.LabelMark(*each) for each in members.get("marks", ())]
+    if not marks:
+        return
+    try:
+        publishing.mark_labels(job.publishing, files, marks)
+        store.change_checkpoint(lease, BOOKS, {"marks": []})
+    except DilError as error:
+        log.warning(
+            "the registry of timelabels does not say yet what is closed, the next run tells it: %s",
+            error.message,
+        )

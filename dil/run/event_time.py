@@ -1,0 +1,111 @@
+"""The event watermark of a run: what judges its rows, and where they move it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from msgspec import UNSET
+
+from dil.model.event_report import EventCounts, EventSummary
+from dil.model.event_tally import EVENT_TIME, EventContext
+from dil.model.event_time import EventTimeSpec
+from dil.model.history import History
+from dil.model.job import Job
+from dil.model.json import JsonObject
+from dil.model.task import TaskReport
+from dil.model.work_unit import Plan, WorkUnit
+from dil.spi.state_store import StateStore
+
+if TYPE_CHECKING:
+    from dil.eventtime.kept import KeptWatermark
+    from dil.publishing import StagedResult
+    from dil.run.active_run import ActiveRun
+
+
+@dataclass(frozen=True, slots=True)
+class EventStep:
+    """Where the rows that a run publishes move the watermark.
+
+    ``checkpoints`` are set in the transaction of its commit, so that a run that is finished later
+    moves it by what was decided.
+    """
+
+    checkpoints: Mapping[str, JsonObject]
+    summary: EventSummary | None = None
+
+
+def event_context(run: ActiveRun, plan: Plan, history: History) -> EventContext | None:
+    """Return what judges the rows of a plan, None for a job without event column."""
+    spec = run.job.events
+    if spec is None:
+        return None
+    known = frozenset(_known(run, plan, history)) if not history.is_empty() else frozenset()
+    return EventContext(kept(spec, run.store).watermark.effective, known)
+
+
+def judged_alike(
+    job: Job, store: StateStore, staged: Iterable[StagedResult]
+) -> tuple[StagedResult, ...]:
+    """Return the staged work that was judged by the watermark that judges now."""
+    found = tuple(staged)
+    if job.events is None or not found:
+        return found
+    effective = kept(job.events, store).watermark.effective
+    return tuple(
+        each
+        for each in found
+        if each.report.events is not UNSET and each.report.events.effective == effective
+    )
+
+
+def step(job: Job, store: StateStore, now: int, good: Iterable[TaskReport]) -> EventStep:
+    """Return where the work units that a run publishes, in the plan's order, move the watermark.
+
+    Raises:
+        ConfigError: the rows are of too many partitions, or of one without delay.
+    """
+    spec = job.events
+    if spec is None:
+        return EventStep({})
+    before = kept(spec, store)
+    tallies = [each.events for each in good if each.events is not UNSET]
+    after = before.after(tallies, now)
+    counts = EventCounts()
+    for each in tallies:
+        counts = counts.plus(each)
+    judged_by = before.watermark.effective
+    return EventStep({EVENT_TIME: after.members()}, after.summary(judged_by, counts, now))
+
+
+def kept(spec: EventTimeSpec, store: StateStore) -> KeptWatermark:
+    """Return the watermark that a job's state keeps."""
+    from dil.eventtime.kept import open_kept  # few jobs have event time, and Arrow costs a plan
+
+    return open_kept(spec, store.checkpoint(EVENT_TIME))
+
+
+def current(job: Job, store: StateStore) -> EventSummary | None:
+    """Return what is kept of a job's event time, with the counts of all runs."""
+    if job.events is None:
+        return None
+    found = kept(job.events, store)
+    now = found.now if found.now is not None else 0
+    return found.summary(found.watermark.effective, found.counts, now)
+
+
+def _known(run: ActiveRun, plan: Plan, history: History) -> Iterable[str]:
+    """Yield the work units that were published before, where the plan itself does not know it."""
+    unknown = [unit for unit in plan.work_units if unit.last_high is None]
+    if run.job.planning.ignore_history:
+        yield from (unit.signature for unit in unknown if _succeeded(unit, history))
+    if unknown and run.job.publishing.warehouse is None:
+        live = {name for file in run.destination.live() for name in file.signatures}
+        yield from (unit.signature for unit in unknown if unit.signature in live)
+
+
+def _succeeded(unit: WorkUnit, history: History) -> bool:
+    low = unit.partition.low
+    record = history.records(unit.unit_key, low, low + 1).get(unit.signature)
+    return record is not None and record.succeeded_once

@@ -1,0 +1,173 @@
+"""A publish whose intent cannot be read: what it did is found where it left its traces.
+
+The record is damaged, or a newer release wrote it. The dataset's own records tell whether readers
+see its rows, the names of files which ones are its own, and its staging what it had set out to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+
+from dil import publishing
+from dil.errors import CommitUnknownError
+from dil.model.dataset import (
+    Commit,
+    Intent,
+    Move,
+    PublishedFile,
+    RunWork,
+    WorkUnitOutcome,
+    is_compaction,
+    source_name,
+)
+from dil.model.job import Job
+from dil.model.schema_text import merged_text
+from dil.model.work_unit import WorkUnit
+from dil.publishing.layout import unit_hash_in
+from dil.spi.state_store import LAST_PUBLISH, StateStore
+from dil.state.blocks.canonical import SHA2_256
+from dil.state.blocks.verification import live_parts
+from dil.storage import filesystem_for
+
+
+def rebuilt_intent(job: Job, store: StateStore, run_id: str, now_ms: int) -> Intent:
+    """Return what can be known of the publish that a run began; ``now_ms`` is the real clock's.
+
+    Where readers see its rows, its commit has their files and work units, and takes away what it
+    replaced. Else it has the files that lie in the dataset's folder under names of the run.
+
+    Raises:
+        CommitUnknownError: rows are visible, and a next run would append some of them once more.
+    """
+    files, spec = filesystem_for(job.publishing.final_dir), job.publishing
+    destination = publishing.destination_for(spec, files)
+    known = store.checkpoint(LAST_PUBLISH)
+    sequence = known.get("sequence")
+    work = RunWork(watermarks=job.state.enabled)
+    intent = Intent(
+        Commit(run_id, job.digest, source_name(job.name), (), (), "", now_ms, now_ms, work),
+        0,
+        publishing.dataset_dir(spec),
+        sequence if isinstance(sequence, int) else destination.next_sequence(),
+        str(known.get("destination") or ""),
+    )
+    staging = publishing.run_staging_dir(spec, job.name, run_id)
+    live = destination.live()
+    if destination.has_landed(intent):
+        plan = publishing.read_plan(files, staging)
+        results = publishing.read_results(files, staging, published=True)
+        good = [each for each in results if each.report.failure is None]
+        traces = _Traces(job, store, intent.commit, plan)
+        commit = traces.commit(live, staging, {each.work_unit.signature for each in good})
+        schemas = (each.report.schema for each in good)
+        schema = merged_text(publishing.recorded_schema(store), schemas)
+        return replace(intent, commit=replace(commit, schema=schema))
+    if spec.warehouse is not None:
+        return intent
+    listed = {file.uri for file in live}
+    placed = tuple(
+        PublishedFile(uri, "", 0, info.size, "", run_id)
+        for info in files.files(intent.dataset_dir)
+        if f"-{run_id}-" in info.path.rpartition("/")[2]
+        and (uri := files.uri(info.path)) not in listed
+        and not publishing.is_hidden(info.path[len(intent.dataset_dir) :])
+    )
+    return replace(intent, commit=_with_moves(intent.commit, placed, staging))
+
+
+@dataclass(frozen=True, slots=True)
+class _Traces:
+    """What is known of a commit that readers see, and of the plan of its run."""
+
+    job: Job
+    store: StateStore
+    bare: Commit
+    plan: publishing.StagedPlan
+
+    def commit(
+        self, live: tuple[PublishedFile, ...], staging: str, read: Collection[str]
+    ) -> Commit:
+        """Return the commit.
+
+        The rest of a file that work units shared has the name of the run that cut it, which did not
+        read what is in it: only results tell what was read.
+
+        Args:
+            live: The dataset's files.
+            staging: The run's staging folder.
+            read: The signatures of the work units that have a result there.
+
+        Raises:
+            CommitUnknownError: what became of work units is not known, and rows would double.
+        """
+        run_id = self.bare.run_id
+        own = tuple(
+            self._signed(file)
+            for file in live
+            if file.run_id == run_id or (not file.run_id and f"-{run_id}-" in file.uri)
+        )
+        published = {signature for file in own for signature in file.signatures} - {""}
+        known = {unit.signature: unit for unit in self.plan.work_units}
+        done = known.keys() & read
+        is_run = any(run.run_id == run_id for run in self.store.runs())
+        is_act = not is_run and not is_compaction(run_id)
+        is_unclear = bool(published - done) or not all(file.signatures for file in own)
+        if is_act or (is_run and is_unclear):
+            raise CommitUnknownError(
+                f"readers see the rows of {run_id}, and which work units they are of is neither in"
+                " its record, which cannot be read, nor in staging",
+                "Nothing was changed. Finish it with the dil version that began it, or restore the"
+                " state store from a copy.",
+            )
+        why = "the record of its publish could not be read"
+        unfinished = publishing.unfinished_units(self.plan, done, why)
+        failed = (_outcome(each.work_unit) for each in unfinished.failed)
+        outcomes = (
+            *(_outcome(known[each]) for each in sorted(done)),
+            *(replace(each, high=None, error=why) for each in failed),
+        )
+        skipped = (replace(_outcome(each), high=None, attempts=0) for each in unfinished.missed)
+        here = {file.uri for file in live}
+        gone = tuple(
+            PublishedFile(
+                uri, "", part.rows, part.size, part.physical_hash.removeprefix(SHA2_256), "",
+                part.timelabel,
+            )
+            for uri, part in live_parts(self.store).items()
+            if uri not in here
+        )  # fmt: skip
+        commit = _with_moves(self.bare, own, staging)
+        work = replace(
+            commit.run, outcomes=outcomes, skipped=tuple(skipped), left_low=unfinished.low
+        )
+        return replace(commit, removes=gone, run=work)
+
+    def _signed(self, file: PublishedFile) -> PublishedFile:
+        """Return a file with its work unit, which a manifest may not have learned."""
+        units = {unit.hash: unit for unit in self.plan.work_units}
+        unit = units.get(unit_hash_in(file.uri))
+        if file.signatures or unit is None:
+            return file
+        run_id = self.bare.run_id
+        return PublishedFile(
+            file.uri, unit.signature, file.rows, file.bytes, file.sha256, run_id, unit.timelabel
+        )
+
+
+def _with_moves(commit: Commit, files: tuple[PublishedFile, ...], staging: str) -> Commit:
+    """Return a commit that moved files; where they were staged is not known."""
+    moves = tuple(Move(f"{staging}/moved/{number}", file) for number, file in enumerate(files))
+    return replace(commit, moves=moves)
+
+
+def _outcome(unit: WorkUnit) -> WorkUnitOutcome:
+    return WorkUnitOutcome(
+        signature=unit.signature,
+        unit_key=unit.unit_key,
+        low=unit.partition.low,
+        expected_high=unit.high,
+        high=unit.high,
+        attempts=1,
+        timelabel=unit.timelabel,
+    )

@@ -1,0 +1,127 @@
+"""A changed schedule of timelabels: windows go on where the last one before it ended.
+
+Source: timelabels.md 2.13. Which schedules a job had is kept in a checkpoint, so that time that
+was labelled keeps its labels, and none is labelled twice or not at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from dil.model.dataset import Lease
+from dil.model.job import Job
+from dil.model.json import JsonObject
+from dil.model.timelabels import EarlierSchedule, LabelUnit, TimelabelSpec
+from dil.spi.state_store import StateStore
+
+# The checkpoint of schedules: ``schedule`` is the newest, ``earlier`` are those before it.
+SCHEDULES = "timelabels"
+
+
+def with_schedules(job: Job, store: StateStore) -> Job:
+    """Return a job that knows the schedules that it had before the one it has now."""
+    spec = job.planning.timelabel
+    if spec is None or not job.state.enabled:
+        return job
+    members: Mapping[str, Any] = store.checkpoint(SCHEDULES)
+    if not members:
+        return job
+    known = tuple(_read(each) for each in members["earlier"])
+    last = _read(members["schedule"])
+    if _own(spec) != last:
+        before = _as_spec(last, spec, known)
+        until = _registered_until(job, store, before)
+        if until is not None and until > (known[-1].until if known else until - 1):
+            known = (*known, replace(last, until=until))
+    if not known:
+        return job
+    labels = replace(spec, earlier=known)
+    publishing_spec, warehouse = job.publishing, job.publishing.warehouse
+    if warehouse is not None and warehouse.labels is not None:
+        warehouse = replace(warehouse, labels=labels)
+        publishing_spec = replace(publishing_spec, warehouse=warehouse)
+    planning = replace(job.planning, timelabel=labels)
+    return replace(job, planning=planning, publishing=publishing_spec)
+
+
+def record_schedule(job: Job, store: StateStore, lease: Lease) -> None:
+    """Keep the schedules of a job of ``with_schedules``; writes only what changed."""
+    spec = job.planning.timelabel
+    if spec is None or not job.state.enabled:
+        return
+    members: JsonObject = {
+        "schedule": _shown(_own(spec)),
+        "earlier": [_shown(each) for each in spec.earlier],
+    }
+    if store.checkpoint(SCHEDULES) != members:
+        store.change_checkpoint(lease, SCHEDULES, members)
+
+
+def _own(spec: TimelabelSpec) -> EarlierSchedule:
+    return EarlierSchedule(spec.schedule, spec.every_ms, spec.unit, spec.zone)
+
+
+def _as_spec(
+    last: EarlierSchedule, spec: TimelabelSpec, earlier: tuple[EarlierSchedule, ...]
+) -> TimelabelSpec:
+    return replace(
+        spec,
+        schedule=last.schedule,
+        every_ms=last.every_ms,
+        unit=last.unit,
+        zone=last.zone,
+        earlier=earlier,
+    )
+
+
+def _registered_until(job: Job, store: StateStore, spec: TimelabelSpec) -> int | None:
+    """Return where the last window ends that something is known of, None where nothing is."""
+    from dil.text.windows import windows_of  # reads schedules, which few plans do
+
+    windows = windows_of(spec)
+    return max((windows.at(ms).high for ms in _labelled(job, store, spec)), default=None)
+
+
+def _labelled(job: Job, store: StateStore, spec: TimelabelSpec) -> Iterator[int]:
+    """Yield instants in windows whose labels were given."""
+    from dil import publishing
+    from dil.storage import filesystem_for
+    from dil.text.windows import label_start, windows_of
+
+    if not spec.is_dated:
+        newest = next((run for run in store.runs() if run.committed), None)
+        if newest is not None:
+            yield windows_of(spec).of_run(newest.now).low
+    else:
+        for entry in store.unit_entries():
+            end = entry.expected_high if entry.status == "SKIPPED" else entry.high
+            if end is not None:
+                yield entry.low if spec.unit is not None else min(end, entry.expected_high) - 1
+    destination = publishing.destination_for(
+        job.publishing, filesystem_for(job.publishing.final_dir)
+    )
+    for label in {file.timelabel for file in destination.live() if file.timelabel}:
+        yield label_start(label)
+
+
+def _shown(schedule: EarlierSchedule) -> JsonObject:
+    return {
+        "schedule": schedule.schedule,
+        "everyMs": schedule.every_ms,
+        "unit": None if schedule.unit is None else str(schedule.unit),
+        "zone": schedule.zone,
+        "until": schedule.until,
+    }
+
+
+def _read(members: Mapping[str, Any]) -> EarlierSchedule:
+    unit = members["unit"]
+    return EarlierSchedule(
+        members["schedule"],
+        members["everyMs"],
+        None if unit is None else LabelUnit(unit),
+        members["zone"],
+        members["until"],
+    )

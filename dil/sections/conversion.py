@@ -1,0 +1,297 @@
+"""What happens to rows between extractor and writer: properties, and the JSON of them.
+
+Source: behaviour.md B9.11, B10, B11.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Annotated
+
+from annotated_types import Ge
+
+from dil.model.json import JsonValue
+from dil.model.path import Steps, is_jsonpath
+from dil.model.section import (
+    Bool,
+    Charset,
+    ClassNames,
+    DatePatterns,
+    Long,
+    Scope,
+    Section,
+    Text,
+    Texts,
+    ValueType,
+    Written,
+    Zone,
+    prop,
+)
+from dil.model.settings import DerivedField
+from dil.model.validation_attributes import ValidationAttributes
+from dil.sections.grammars import (
+    check_date_pattern,
+    check_regex,
+    one_place,
+    path_problem,
+    through_members,
+)
+from dil.sections.reading import (
+    ShapeError,
+    Surroundings,
+    as_array,
+    as_object,
+    build,
+    each,
+    texts,
+)
+from dil.text.paths import compile_path
+from dil.text.zones import find_zone, zone_fix
+
+CONVERTERS, CSV_ORDER = "converter.classes", "converter.csv_to_json.custom_order"
+MAX_FAILURES = "converter.avro.max.conversion.failures"
+DERIVED, ENCRYPTED = "ms.derived.fields", "ms.encryption.fields"
+BATCH, ATTRIBUTES = "ms.normalizer.batch.size", "ms.validation.attributes"
+_T = Scope.TASK
+_CLOCK = re.compile(r"CURRENTDATE|P[0-9]+D", re.IGNORECASE)
+_DERIVED_EXAMPLE = """\
+[
+  {"name": "region", "formula": {"type": "string", "source": "{{region}}"}},
+  {"name": "source", "formula": {"type": "string", "value": "shop"}},
+  {"name": "extracted_at", "formula": {"type": "epoc", "source": "CURRENTDATE"}},
+  {"name": "ordered_ms", "formula": {"type": "epoc", "source": "ordered",
+    "format": "yyyy-MM-dd", "timezone": "UTC"}},
+  {"name": "year", "formula": {"type": "regexp", "source": "ordered", "format": "^([0-9]{4})"}},
+  {"name": "is_open", "formula": {"type": "boolean", "source": "open", "value": "false"}},
+  {"name": "lines", "formula": {"type": "int", "source": "address.line"}},
+  {"name": "total", "formula": {"type": "number", "source": "amount"}}]"""
+
+
+def _derived_fields(value: JsonValue, around: Surroundings) -> tuple[DerivedField, ...]:
+    del around
+    found = each(as_array(value), _derived_field)
+    names = [field.name.lower() for field in found]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ShapeError((f'defines "{twice[0]}" more than once', "Names ignore letter case."))
+    return found
+
+
+def _derived_field(item: JsonValue, where: str) -> DerivedField:
+    written = as_object(item, where)
+    members: dict[str, object] = dict(written)
+    if "formula" in written:
+        members["formula"] = texts(as_object(written["formula"], f"{where}.formula"))
+    field = build(DerivedField, members, where)
+    place = f'{where} "{field.name}"'
+    if _CLOCK.fullmatch(field.formula.source) and field.formula.type != "epoc":
+        raise ShapeError(
+            (f"{place} takes {field.formula.source}, which only type epoc can", "Use type epoc.")
+        )
+    if found := path_problem(f"{where}.formula.source", field.formula.source.strip()):
+        raise ShapeError(found)
+    formula = field.formula
+    if formula.type == "regexp":
+        check_regex(formula.format or "(.*)", place)
+    if formula.type == "epoc" and formula.timezone:
+        try:
+            find_zone(formula.timezone)
+        except ValueError as error:
+            raise ShapeError((f"{place}: {error}", zone_fix(formula.timezone))) from error
+    if formula.type == "epoc" and formula.format and formula.format.lower() != "iso":
+        check_date_pattern(formula.format, place)
+    return field
+
+
+_Fields = Annotated[tuple[DerivedField, ...], Written(ValueType.JSON_ARRAY, read=_derived_fields)]
+
+
+@dataclass(frozen=True, slots=True)
+class DerivedSection(Section):
+    """Columns that are calculated."""
+
+    fields: _Fields = prop(
+        DERIVED,
+        "Columns calculated for each row and added after its own.",
+        default=(),
+        example=_DERIVED_EXAMPLE,
+        variables=True,
+        scope=Scope.TASK,
+    )
+
+
+def _encryption_fields(value: JsonValue, around: Surroundings) -> tuple[str, ...]:
+    """Return the paths, each once.
+
+    Raises:
+        ShapeError: a path is blank or leads into another one, or there is no master password.
+    """
+    findings: list[tuple[str, str]] = []
+    paths: dict[str, Steps] = {}
+    for index, item in enumerate(as_array(value)):
+        if not isinstance(item, str) or not (is_jsonpath(item) or all(item.split("."))):
+            findings.append((f"[{index}] is no path", 'Write names with dots: "user.token".'))
+        elif found := path_problem(f"[{index}]", item, through_members):
+            findings.append(found)
+        else:
+            paths[item] = compile_path(item).steps
+    findings.extend(
+        (f'has "{inner}", which lies inside "{outer}"', "Name only the values themselves.")
+        for outer, steps in paths.items()
+        for inner, deeper in paths.items()
+        if inner != outer and deeper[: len(steps)] == steps
+    )
+    if findings:
+        raise ShapeError(*findings)
+    if paths:
+        around.require_password("asks for encryption")
+    return tuple(paths)
+
+
+_Paths = Annotated[tuple[str, ...], Written(ValueType.JSON_ARRAY, read=_encryption_fields)]
+
+
+@dataclass(frozen=True, slots=True)
+class EncryptionSection(Section):
+    """Values that are written encrypted."""
+
+    paths: _Paths = prop(
+        ENCRYPTED,
+        "Paths, by the names of the source, of values that are replaced by `ENC(...)` of "
+        "their text under the first master password. Not inside arrays; null stays null.",
+        default=(),
+        example='["address.city"]',
+        scope=Scope.TASK,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ConversionSection(Section):
+    """Which converters there are, and how values become those of their columns."""
+
+    classes: ClassNames = prop(
+        CONVERTERS,
+        "Converters, left to right. DIL's format converters are accepted and not needed.",
+        default=(),
+        scope=_T,
+    )
+    date_formats: DatePatterns = prop(
+        "converter.avro.date.format",
+        "Patterns tried in order for columns of type date. `iso` takes any date of ISO 8601, "
+        "with or without a time behind it.",
+        default=("yyyy-MM-dd HH:mm:ss",),
+        scope=_T,
+    )
+    timestamp_formats: DatePatterns = prop(
+        "converter.avro.timestamp.format",
+        "Patterns tried in order for columns of type timestamp. `iso` takes any text of ISO 8601.",
+        default=("yyyy-MM-dd HH:mm:ss",),
+        scope=_T,
+    )
+    time_formats: DatePatterns = prop(
+        "converter.avro.time.format",
+        "Patterns tried in order for columns of type time. `iso` takes any of ISO 8601.",
+        default=("HH:mm:ss",),
+        scope=_T,
+    )
+    zone: Zone = prop(
+        "converter.avro.date.timezone",
+        "Zone of dates and times in rows that name none.",
+        default="UTC",
+        scope=_T,
+    )
+    binary_charset: Charset = prop(
+        "converter.avro.binary.charset",
+        "Character set that turns text into a column of bytes.",
+        default="UTF8",
+        scope=_T,
+    )
+    epoch_seconds: Bool = prop(
+        "converter.is.epoch.time.in.seconds",
+        "Writes Avro dates and times as seconds in place of milliseconds.",
+        default=False,
+        scope=_T,
+    )
+    max_failures: Annotated[Long, Ge(0)] = prop(
+        MAX_FAILURES,
+        "Rows per work unit that may be dropped because they cannot be converted.",
+        default=0,
+        scope=_T,
+    )
+    keeps_columns: Bool = prop(
+        "converter.avro.nullify.fields.enabled",
+        "Whether columns that the dataset has and the rows have no more are written as null, "
+        "in any output format; otherwise files lack them.",
+        default=False,
+        scope=_T,
+    )
+    csv_order: Texts = prop(
+        CSV_ORDER,
+        "Index of the CSV cell for each column of `ms.output.schema`, counted from 0; a "
+        "negative number gives null.",
+        default=(),
+        scope=_T,
+    )
+
+
+def _attributes(value: JsonValue, around: Surroundings) -> ValidationAttributes:
+    del around
+    attributes = build(ValidationAttributes, as_object(value))
+    if found := path_problem("errorColumn", attributes.error_column or "", one_place):
+        raise ShapeError(found)
+    return attributes
+
+
+@dataclass(frozen=True, slots=True)
+class NormalizerSection(Section):
+    """How a normaliser groups rows."""
+
+    batch_size: Annotated[Long, Ge(1)] = prop(
+        BATCH,
+        "Rows that a normaliser puts into one.",
+        default=500,
+        scope=Scope.TASK,
+    )
+    breaks: Bool = prop(
+        "ms.normalizer.batch.break",
+        "Whether a normaliser begins a new batch where a column that it keeps changes its "
+        "value; otherwise the first row of a batch speaks for all.",
+        default=False,
+        scope=Scope.TASK,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ValidationSection(Section):
+    """The rule of in-flow validation."""
+
+    attributes: Annotated[
+        ValidationAttributes, Written(ValueType.JSON_OBJECT, read=_attributes)
+    ] = prop(
+        ATTRIBUTES,
+        "When in-flow validation passes; required with it. A member that is left out keeps its "
+        "default.",
+        default=ValidationAttributes(),
+        shown='{"threshold":0,"criteria":"fail"}',
+        example='{"threshold": 5, "criteria": "fail", "errorColumn": "error"}',
+        scope=Scope.TASK,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class RangesSection(Section):
+    """How long generated ranges are, and where the last one ends."""
+
+    batch_size: Annotated[Long, Ge(1)] = prop(
+        "ms.range.generator.batch.size",
+        "Rows per generated range.",
+        default=50_000,
+        scope=Scope.TASK,
+    )
+    last: Text = prop(
+        "ms.range.generator.max.value",
+        "End of the last generated range.",
+        default="zzzzzzzzzz",
+        scope=Scope.TASK,
+    )

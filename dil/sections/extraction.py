@@ -1,0 +1,240 @@
+"""Extraction: which extractor reads responses, where the rows are, how delimited text is read.
+
+Source: behaviour.md B9.1, B9.3, B9.7; properties.yaml, ms.csv.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Annotated
+
+from annotated_types import Ge
+
+from dil.model.csv_settings import CsvSettings
+from dil.model.json import JsonValue
+from dil.model.section import (
+    Bool,
+    Charset,
+    ClassName,
+    Int,
+    ModeBits,
+    Scope,
+    Section,
+    Support,
+    Text,
+    UriTemplate,
+    ValueType,
+    Written,
+    prop,
+)
+from dil.sections.grammars import DocumentPath
+from dil.sections.reading import ShapeError, Surroundings, as_object, build, texts
+from dil.sections.schema import primitive
+from dil.spi.registry import PluginKind, known_name
+
+EXTRACTOR, DATA_FIELD, CSV = "ms.extractor.class", "ms.data.field", "ms.csv"
+FILE_NAME = "ms.extractor.target.file.name"
+_CODE = re.compile(r"u([0-9a-f]{4})", re.IGNORECASE)
+_PROJECTION = re.compile(r"[0-9]{1,5}(-[0-9]{1,5})?(,[0-9]{1,5}(-[0-9]{1,5})?)*")
+_CHARACTERS = ("fieldSeparator", "quoteCharacter", "escapeCharacter")
+_TYPES = "string int long double boolean float"
+
+
+def _default_types(value: JsonValue, around: Surroundings) -> dict[str, str]:
+    del around
+    found: dict[str, str] = {}
+    for name, word in as_object(value).items():
+        if not isinstance(word, str):
+            raise ShapeError((f'"{name}" has no type', f'For example {{"{name}":"string"}}.'))
+        found[name] = primitive(word, f'"{name}"').word
+    return found
+
+
+_Types = Annotated[
+    dict[str, str],
+    Written(
+        ValueType.JSON_OBJECT,
+        read=_default_types,
+        members=(("(a column's name)", "a type word", "Type of the column where it is inferred."),),
+    ),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractionSection(Section):
+    """How responses are read."""
+
+    extractor: ClassName = prop(
+        EXTRACTOR,
+        "The extractor: a short name such as `json`, a Java name of DIL's, or "
+        "`package.module:Class`.",
+        default="",
+        example="json",
+        required=True,
+        scope=Scope.TASK,
+    )
+    old_extractor: Text = prop(
+        "extractor.class",
+        "Never read; `ms.extractor.class` is the key.",
+        default="",
+        scope=Scope.TASK,
+        support=Support.NO_EFFECT,
+        identity=False,
+    )
+    data_field: DocumentPath = prop(
+        DATA_FIELD,
+        "Path of the rows inside the response: a dot path, where a number picks an element of "
+        "an array, or JSONPath, which begins with `$`; what it finds are the rows.",
+        default="",
+        example="result.rows",
+        scope=Scope.TASK,
+    )
+    default_types: _Types = prop(
+        "ms.data.default.type",
+        "Column name to type, in place of what inference finds for primitive columns.",
+        default_factory=dict,
+        example='{"amount": "double", "id": "long"}',
+        scope=Scope.TASK,
+    )
+    most_columns: Annotated[Int, Ge(0)] = prop(
+        "ms.extract.columns.max",
+        "How many columns rows may have where `ms.output.schema` does not name them, members of "
+        "records counted; 0 is no limit.",
+        default=20_000,
+        scope=Scope.TASK,
+        identity=False,
+    )
+    explicit_eof: Bool = prop(
+        "ms.data.explicit.eof",
+        "End marker for converters that group rows; here each converter learns of the last row.",
+        default=False,
+        scope=Scope.TASK,
+        support=Support.NO_EFFECT,
+        identity=False,
+    )
+    charset: Charset = prop(
+        "ms.source.data.character.set",
+        "Character set of the response.",
+        default="UTF-8",
+        scope=Scope.TASK,
+    )
+
+    @property
+    def is_file_dump(self) -> bool:
+        """Return whether responses become files as they are."""
+        return names_file_dump(self.extractor)
+
+
+def names_file_dump(extractor: str) -> bool:
+    """Return whether a text names the extractor of file dumps."""
+    return known_name(PluginKind.EXTRACTOR, extractor) == "filedump"
+
+
+def _csv(value: JsonValue, around: Surroundings) -> CsvSettings:
+    members = texts(as_object(value))
+    settings = build(CsvSettings, members)
+    findings: list[tuple[str, str]] = []
+    characters = {
+        name: _character(members.get(name, default), name, findings)
+        for name, default in zip(_CHARACTERS, (",", '"', "\\"), strict=True)
+    }
+    findings += _same_characters(characters)
+    if "columnProjection" in members:
+        findings += _projection_findings(settings.column_projection)
+    if "linesToSkip" in members and settings.lines_to_skip < settings.column_header_index + 1:
+        least = settings.column_header_index + 1
+        findings.append(
+            (
+                f"linesToSkip is {settings.lines_to_skip}, and the header is line {least}",
+                f"Leave linesToSkip out, or write {least} or more.",
+            )
+        )
+    if "defaultFieldType" in members and not settings.default_field_type:
+        findings.append(("defaultFieldType is blank", f"One of: {_TYPES}."))
+    if findings:
+        raise ShapeError(*findings)
+    if settings.record_separator not in {"", "\n", "\r", "\r\n", r"\n", r"\r", r"\r\n"}:
+        around.notice("has a recordSeparator, which has no effect", "CR, LF and CRLF end a record.")
+    return replace(
+        settings,
+        field_separator=characters["fieldSeparator"],
+        quote_character=characters["quoteCharacter"],
+        escape_character=characters["escapeCharacter"],
+    )
+
+
+def _character(value: object, name: str, findings: list[tuple[str, str]]) -> str:
+    """Return the character that a text means, empty text for none (``u0000`` or blank)."""
+    text = str(value).strip()
+    code = _CODE.fullmatch(text)
+    character = chr(int(code[1], 16)) if code else text[:1]
+    if character in {"\r", "\n"} or "\ud800" <= character <= "\udfff":
+        findings.append((f"{name} is no character that can stand in a line", _CHARACTER_FIX))
+        return ""
+    if character == "\0":
+        character = ""
+    if not character and name == "fieldSeparator":
+        findings.append((f"{name} is blank", _CHARACTER_FIX))
+    return character
+
+
+_CHARACTER_FIX = "Write the character, or its code: u0009 is a tab, u0020 a blank."
+
+
+def _same_characters(characters: Mapping[str, str]) -> list[tuple[str, str]]:
+    separator, quote, escape = (characters[name] for name in _CHARACTERS)
+    if separator and separator in {quote, escape}:
+        other = "quoteCharacter" if separator == quote else "escapeCharacter"
+        return [(f"fieldSeparator and {other} are the same", "Choose different characters.")]
+    return []
+
+
+def _projection_findings(text: str) -> list[tuple[str, str]]:
+    fix = "Write 0-based positions without blanks: 0,2-4."
+    if not _PROJECTION.fullmatch(text):
+        return [(f'columnProjection is "{text}"', fix)]
+    ranges = [part.split("-") for part in text.split(",") if "-" in part]
+    wrong = ["-".join(pair) for pair in ranges if int(pair[0]) >= int(pair[1])]
+    return [
+        (f"columnProjection has the range {each}", f"{fix} The left one is less.") for each in wrong
+    ]
+
+
+_Csv = Annotated[CsvSettings, Written(ValueType.JSON_OBJECT, read=_csv)]
+
+
+@dataclass(frozen=True, slots=True)
+class CsvSection(Section):
+    """How delimited text is read."""
+
+    settings: _Csv = prop(
+        CSV,
+        "How delimited text is read: characters, header, projection, types and failures. A "
+        "character may be written as its code: `u0009` is a tab.",
+        default_factory=CsvSettings,
+        example='{"fieldSeparator": "u0009", "columnHeaderIndex": 0, "maxFailures": 10}',
+        scope=Scope.TASK,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class DumpSection(Section):
+    """Files that responses become as they are."""
+
+    file_name: UriTemplate = prop(
+        FILE_NAME,
+        "File name of a file dump below `data.publisher.final.dir`. For S3 and SFTP, with any "
+        "extractor, it also says that one file is read; without it files are listed.",
+        default="",
+        variables=True,
+        scope=Scope.TASK,
+    )
+    file_mode: ModeBits = prop(
+        "ms.extractor.target.file.permission",
+        "Permission of a dumped file, whatever the umask.",
+        default=0o755,
+        shown="755",
+        scope=Scope.TASK,
+    )

@@ -1,0 +1,99 @@
+"""Texts inside properties that have a grammar: paths, regular expressions, date patterns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, TypeAlias
+
+from dil.model.path import JsonPathError, Path, is_jsonpath
+from dil.model.section import ValueType, Written
+from dil.model.suggestions import REGEX_FIX
+from dil.sections.reading import Finding, ShapeError, Surroundings
+from dil.text.paths import compile_path
+
+_SYNTAX = "Write names with other characters in quotes: $['a b'].c; `dil explain` shows the forms."
+_SELECT = "Name one place, such as $.data.rows."
+
+
+def anything(path: Path) -> str:
+    """Refuse nothing: a path may lead anywhere, and find any number of values."""
+    del path
+    return ""
+
+
+def one_place(path: Path) -> str:
+    """Return why a path does not lead to one place, empty text if it does."""
+    return "" if path.is_place else "may find several places, and one is needed"
+
+
+def through_members(path: Path) -> str:
+    """Return why a path does not lead through members of records to a value."""
+    if path.is_place and path.steps and all(isinstance(step, str) for step in path.steps):
+        return ""
+    return one_place(path) or "does not lead through names alone"
+
+
+def path_problem(
+    where: str, text: str, refusal: Callable[[Path], str] = anything
+) -> Finding | None:
+    """Return what is wrong with a path if it is JSONPath, and what to write; None if it is fine.
+
+    Args:
+        where: Where in its property it stands, empty for all of it.
+        text: The path.
+        refusal: Returns why a path that parses cannot stand there, empty text if it can.
+    """
+    if not is_jsonpath(text):
+        return None
+    subject = f'{where} is "{text}"'.lstrip()
+    try:
+        what = refusal(compile_path(text))
+    except JsonPathError as error:
+        return f"{subject}, which is no JSONPath: {error}", _SYNTAX
+    return (f"{subject}, which {what}", _SELECT) if what else None
+
+
+def _path(text: str, around: Surroundings) -> str:
+    del around
+    if found := path_problem("", text):
+        raise ShapeError(found)
+    return text
+
+
+DocumentPath: TypeAlias = Annotated[str, Written(ValueType.STRING, read=_path)]
+
+
+def check_regex(pattern: str, where: str) -> None:
+    """Refuse a text that is no Java regular expression.
+
+    Raises:
+        ShapeError: with ``where`` in front.
+    """
+    if error := regex_error(pattern):
+        raise ShapeError((f"{where}: {error}", REGEX_FIX)) from error
+
+
+def regex_error(pattern: str) -> ValueError | None:
+    """Return why a text is no Java regular expression, None when it is one."""
+    from dil.text.java_regex import compile_java  # few jobs have expressions
+
+    try:
+        compile_java(pattern)
+    except ValueError as error:
+        return error
+    return None
+
+
+def check_date_pattern(pattern: str, where: str) -> None:
+    """Refuse a text that is no Joda pattern.
+
+    Raises:
+        ShapeError: with ``where`` in front.
+    """
+    from dil.text.joda import compile_pattern  # few jobs have patterns
+    from dil.text.joda_mistakes import pattern_fix
+
+    try:
+        compile_pattern(pattern)
+    except ValueError as error:
+        raise ShapeError((f"{where}: {error}", pattern_fix(pattern))) from error

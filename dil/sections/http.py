@@ -1,0 +1,135 @@
+"""Properties of HTTP that the framework reads, too: sending, content types, limits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from annotated_types import Ge
+
+from dil.model.json import JsonValue
+from dil.model.section import (
+    ONE_OF,
+    Bool,
+    Int,
+    Rate,
+    Scope,
+    Section,
+    Text,
+    ValueType,
+    Written,
+    prop,
+)
+from dil.sections.reading import ShapeError, Surroundings, as_object
+
+METHOD = "ms.http.request.method"
+IDEMPOTENCY_HEADER = "ms.http.idempotency.header"
+BUDGET = "ms.http.requests.max"
+
+
+def _content_types(value: JsonValue, around: Surroundings) -> dict[str, str]:
+    members = as_object(value)
+    if "content-type" not in {name.lower() for name in members}:
+        around.notice("has no Content-Type, so it has no effect", 'Name it "Content-Type".')
+    found: dict[str, str] = {}
+    for name, item in members.items():
+        if not isinstance(item, str):
+            raise ShapeError((f'"{name}" is no text', "Write a media type."))
+        found[name] = item
+    return found
+
+
+_ContentTypes = Annotated[
+    dict[str, str],
+    Written(
+        ValueType.JSON_OBJECT,
+        read=_content_types,
+        members=(
+            ("Content-Type", "text", "A media type to accept beside those of the extractor."),
+            ("(any name)", "text", "One more of them."),
+        ),
+    ),
+]
+_Method = Annotated[Literal["GET", "GET_XE", "POST", "PUT", "PATCH", "DELETE"], ONE_OF]
+
+
+@dataclass(frozen=True, slots=True)
+class SendingSection(Section):
+    """The effect of a request at the source, and whether it may be sent twice."""
+
+    method: _Method = prop(
+        "ms.http.request.method",
+        "Verb of the requests. GET_XE is GET that puts values into the URI without encoding. "
+        "With POST, PUT, PATCH and DELETE the parameters that nothing consumed go into the "
+        "body: a JSON object, or a form with the Content-Type "
+        "`application/x-www-form-urlencoded`.",
+        default="GET",
+        scope=Scope.TASK,
+    )
+    repeats_unsafe: Bool = prop(
+        "ms.http.retry.unsafe",
+        "Sends POST with a row, and PATCH, again as well when nobody knows whether the source "
+        "acted on them; else they fail then, unless an idempotency header is sent. POST "
+        "without a row is taken for a query and always sent again.",
+        default=False,
+        scope=Scope.TASK,
+        identity=False,
+    )
+    idempotency_header: Text = prop(
+        "ms.http.idempotency.header",
+        "Header that carries a key of the row that is sent, the same in every attempt and "
+        "run, such as `Idempotency-Key`: a receiver that knows it takes each row once. Blank: "
+        "none.",
+        default="",
+        scope=Scope.TASK,
+        identity=False,
+    )
+
+    @property
+    def is_safe(self) -> bool:
+        """Return whether requests only read and have no body (RFC 9110 section 9.2.1)."""
+        return self.method in {"GET", "GET_XE"}
+
+
+@dataclass(frozen=True, slots=True)
+class ContentTypesSection(Section):
+    """Which answers are accepted."""
+
+    content_types: _ContentTypes = prop(
+        "ms.http.response.type",
+        "More content types to accept; the values count when there is a `Content-Type`. A "
+        "type of JSON lines, such as `application/x-ndjson`, has every body read line by line.",
+        default_factory=dict,
+        example='{"Content-Type": "application/vnd.api+json"}',
+        scope=Scope.TASK,
+    )
+
+    @property
+    def accepted(self) -> tuple[str, ...]:
+        """Return the types in lower case, none without a Content-Type (B7.8)."""
+        if "content-type" not in {name.lower() for name in self.content_types}:
+            return ()
+        return tuple(media_type.lower() for media_type in self.content_types.values())
+
+
+@dataclass(frozen=True, slots=True)
+class LimitsSection(Section):
+    """Limits on the requests of all work units of a run together."""
+
+    rate_limit: Rate | None = prop(
+        "ms.http.rate.limit",
+        "Most requests that all work units of a run together may send, evenly spaced: "
+        "requests, a slash, a time in s, min, h or d, such as `10/s`, `600/min` or `1/2s`. "
+        "Blank: no limit.",
+        default=None,
+        scope=Scope.TASK,
+        identity=False,
+    )
+    max_requests: Annotated[Int, Ge(0)] = prop(
+        "ms.http.requests.max",
+        "Most requests of one run, retries included. Once they are spent the run ends with "
+        "DIL-QUOTA, keeps what is done, and the next run goes on. 0: no limit.",
+        default=0,
+        scope=Scope.TASK,
+        identity=False,
+    )

@@ -1,0 +1,108 @@
+"""Paging and sessions: their properties, and the JSON of them. Source: behaviour.md B8."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated
+
+from annotated_types import Ge, Le
+
+from dil.model.json import JsonValue
+from dil.model.section import Long, Scope, Section, ValueType, Written, prop
+from dil.model.settings import Pagination, SessionKeyField
+from dil.sections.grammars import DocumentPath, check_regex, path_problem
+from dil.sections.reading import ShapeError, Surroundings, as_object, build, texts
+
+PAGES, SESSION, TOTAL = "ms.pagination", "ms.session.key.field", "ms.total.count.field"
+
+
+def _pagination(value: JsonValue, around: Surroundings) -> Pagination:
+    del around
+    pagination = build(Pagination, as_object(value))
+    found = [
+        *_place("next", pagination.next, is_link=True),
+        *_place("more", pagination.more, is_link=False),
+    ]
+    paths = [(f"fields[{index}]", text.strip()) for index, text in enumerate(pagination.fields)]
+    paths += [("next", pagination.next), ("more", pagination.more)]
+    found += filter(None, (path_problem(where, text) for where, text in paths))
+    if found:
+        raise ShapeError(*found)
+    return pagination
+
+
+def _place(member: str, text: str, *, is_link: bool) -> Iterator[tuple[str, str]]:
+    """Yield what is wrong with a place of the answer."""
+    if text == "link" and not is_link:
+        yield f"{member} is link, and a link is no flag", "Write `next`: its absence is the end."
+    elif text.startswith("header:") and not text.removeprefix("header:").strip():
+        yield f"{member} names no header", f'Write "{member}": "header:X-Name".'
+    elif text.lower() == "link" != text:
+        yield f'{member} is "{text}"', 'Write "link" for the Link header.'
+
+
+def _session_key(value: JsonValue, around: Surroundings) -> SessionKeyField:
+    del around
+    members = dict(as_object(value))
+    if "initValue" in members:
+        members.update(texts({"initValue": members["initValue"]}))
+    session = build(SessionKeyField, members)
+    for name, condition in (
+        ("condition", session.condition),
+        ("failCondition", session.fail_condition),
+    ):
+        if condition is not None:
+            check_regex(condition.regexp, f"{name}.regexp")
+    if found := path_problem("name", session.name):
+        raise ShapeError(found)
+    return session
+
+
+_Pages = Annotated[Pagination, Written(ValueType.JSON_OBJECT, read=_pagination)]
+_SessionKey = Annotated[SessionKeyField, Written(ValueType.JSON_OBJECT, read=_session_key)]
+
+
+@dataclass(frozen=True, slots=True)
+class PagingSection(Section):
+    """How a work unit's requests follow each other."""
+
+    pagination: _Pages = prop(
+        PAGES,
+        "How pages are walked: by page values, by an address of the next page or a flag that "
+        "responses hold; and what ends a walk at the latest.",
+        default_factory=Pagination,
+        example='{"initialvalues": [0, 100, 1], "fields": ["paging.offset", "paging.limit"]}',
+        scope=Scope.TASK,
+    )
+    session: _SessionKey | None = prop(
+        SESSION,
+        "Header or path of a cursor or status: `name`, `initValue`, `condition` (done), "
+        "`failCondition` (failed).",
+        default=None,
+        example='{"name": "status", "condition": {"regexp": "ready|empty"},\n'
+        ' "failCondition": {"regexp": "failed"}}',
+        scope=Scope.TASK,
+    )
+    total_count_field: DocumentPath = prop(
+        TOTAL,
+        "Where the response tells the total number of rows: a path, dotted or JSONPath, or "
+        "`header:<name>`.",
+        default="",
+        example="paging.total",
+        scope=Scope.TASK,
+    )
+    call_interval_ms: Annotated[Long, Ge(0)] = prop(
+        "ms.call.interval.millis",
+        "Least time between the starts of two requests of a work unit.",
+        default=0,
+        scope=Scope.TASK,
+        identity=False,
+    )
+    wait_timeout_s: Annotated[Long, Ge(0), Le(86_400)] = prop(
+        "ms.wait.timeout.seconds",
+        "How long a session may take to meet its condition.",
+        default=600,
+        scope=Scope.TASK,
+        identity=False,
+    )

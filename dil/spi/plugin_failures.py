@@ -1,0 +1,72 @@
+"""What a plug-in raised, as an error of ours that names the plug-in's own file and line."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import dil
+from dil.errors import DilError, PluginFailureError, lasting
+from dil.model.messages import shortened
+
+# Mistakes of a program: the same call fails the same way, however often it is made.
+_DEFECTS = (
+    ArithmeticError, AssertionError, AttributeError, ImportError, LookupError, NameError,
+    NotImplementedError, SyntaxError, TypeError,
+)  # fmt: skip
+_FIX = "Mend the plug-in there; -v shows the whole traceback."
+_OUR_FIX = (
+    "DIL's own code raised it: look at what the plug-in gave to it, or report it with the "
+    "traceback that -v shows."
+)
+_OURS = tuple(f"{Path(dil.__file__).parent.parent / name}/" for name in ("dil", "connectors"))
+
+
+def plugin_failure(
+    what: str, error: Exception, clean: Callable[[str], str] = str
+) -> PluginFailureError:
+    """Return the error for what a plug-in raised; the text of a foreign exception is cut.
+
+    Args:
+        what: Names the plug-in.
+        error: What it raised.
+        clean: Masks secrets.
+    """
+    # The text of a foreign exception may hold a whole payload.
+    reason = shortened(clean(f"{type(error).__name__}: {error}"))
+    place = _place(error)
+    fix = _OUR_FIX if place.startswith(_OURS) else _FIX
+    found = PluginFailureError(f"{what}: {reason}{f' ({place})' if place else ''}", fix)
+    return lasting(found) if isinstance(error, _DEFECTS) else found
+
+
+@contextmanager
+def translated_plugin_errors(what: str) -> Iterator[None]:
+    """Let errors of ours pass, and turn all others into one that names the plug-in.
+
+    Raises:
+        PluginFailureError: the block raised an exception that is not ours.
+    """
+    try:
+        yield
+    except DilError:
+        raise
+    except Exception as error:  # a plug-in may raise anything
+        raise plugin_failure(what, error) from error
+
+
+def _place(error: Exception) -> str:
+    """Return file and line of the plug-in's innermost call, not of the libraries that it uses."""
+    frames = traceback.extract_tb(error.__traceback__)
+    foreign = [frame for frame in frames if not frame.filename.startswith(_OURS)]
+    if foreign:
+        home = f"{Path(foreign[0].filename).parent}/"
+        frames = traceback.StackSummary.from_list(
+            [frame for frame in foreign if frame.filename.startswith(home)]
+        )
+    if not frames:
+        return ""
+    last = frames[-1]
+    return f"{last.filename}:{last.lineno}, in {last.name}"

@@ -1,0 +1,174 @@
+"""Closes and reopens timelabels inside the transaction of a commit (event-time.md 7.10, 7.11)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import cast
+
+from dil.model.books import BOOKS, BookKeeping, Books, LabelWindow
+from dil.model.dataset import Commit
+from dil.model.event_tally import EVENT_TIME
+from dil.model.json import JsonObject
+from dil.state.blocks.books import books_of, members_of
+from dil.state.blocks.events import CLOSE_BOOKS, REOPEN_BOOKS, ConfigEvent
+from dil.state.blocks.source_state import COMMITTED, OPEN, SKIPPED, UnitSummary
+from dil.state.chain.writer import ChainWriter
+from dil.state.databases import sql
+from dil.state.databases.database import Transaction
+from dil.state.runs import details
+from dil.text.windows import Windows, label_text, windows_of
+
+_FIRST = -(2**63)
+# In one commit: a job with a long history closes the rest with its next ones.
+_MOST_LABELS = 10_000
+
+
+class Bookkeeper:
+    """The books of a job while one commit changes them; ``keeping`` says how."""
+
+    def __init__(self, tx: Transaction, job: str, commit: Commit, keeping: BookKeeping) -> None:
+        self._tx = tx
+        self._job = job
+        self._commit = commit
+        self._keeping = keeping
+        self._before = details.checkpoint(tx, job, BOOKS)
+        self._books = books_of(self._before)
+        self._marks: list[list[object]] = []
+
+    def reopen(self, writer: ChainWriter) -> None:
+        """Draft what reopens the closed ones of the labels whose rows change."""
+        for window in self._keeping.reopens:
+            if self._books.is_closed(window):
+                writer.draft(self._event(REOPEN_BOOKS, window))
+                self._books = self._books.with_reopened(window)
+                self._mark(window, "REOPENED")
+
+    def close(self, writer: ChainWriter, summary: UnitSummary) -> bool:
+        """Draft what closes complete labels, and keep the books; return whether any is closed."""
+        keeping, before = self._keeping, self._books
+        if keeping.closes or keeping.sweeps is not None:
+            reached, watermark = self._reached(summary), self._watermark()
+            for window in filter(self._is_meant, keeping.closes):
+                is_whole = self._is_complete(window, reached, watermark) and self._is_read(window)
+                if keeping.forced or is_whole:
+                    self._close(writer, window)
+            if keeping.sweeps is not None:
+                self._sweep(writer, windows_of(keeping.sweeps), reached, watermark)
+        self._keep()
+        return self._books.closed != before.closed
+
+    def _sweep(
+        self, writer: ChainWriter, windows: Windows, reached: int | None, watermark: int | None
+    ) -> None:
+        """Close the windows, oldest first, up to the first that is not complete.
+
+        One that no run has read, or that was skipped, is passed over.
+        """
+        low = self._books.next_low
+        if low is None:
+            row = self._tx.row(sql.LOWEST, self._job)
+            if row is None:
+                return
+            low = windows.at(row[0]).low
+        for _ in range(_MOST_LABELS):
+            place = windows.at(low)
+            window = LabelWindow(place.low, place.high, label_text(place.low))
+            if not self._is_complete(window, reached, watermark):
+                break
+            if self._is_read(window):
+                self._close(writer, window)
+            low = window.high
+        self._books = replace(self._books, next_low=low)
+
+    def _close(self, writer: ChainWriter, window: LabelWindow) -> None:
+        if not self._books.is_closed(window):
+            writer.draft(self._event(CLOSE_BOOKS, window))
+            self._books = self._books.with_closed(window)
+            self._mark(window, "CLOSED")
+
+    def _is_read(self, window: LabelWindow) -> bool:
+        """Return whether work units cover a window, and none of them was skipped."""
+        return self._has(COMMITTED, window) and not self._has(SKIPPED, window)
+
+    def _has(self, status: str, window: LabelWindow) -> bool:
+        """Return whether the last work unit of a status that begins before a window's end is in it.
+
+        Partitions follow each other, so that one look tells.
+        """
+        row = self._tx.row(sql.LAST_WITH_STATUS, self._job, status, window.high)
+        return row is not None and row[0] > window.low
+
+    def _is_meant(self, window: LabelWindow) -> bool:
+        """Return whether a named label is to be closed, and not left to its turn."""
+        if self._keeping.sweeps is not None:
+            come = self._books.next_low
+            return come is not None and window.low < come
+        return not self._keeping.again or window.label in self._books.reopened
+
+    def _is_complete(self, window: LabelWindow, reached: int | None, watermark: int | None) -> bool:
+        is_committed = reached is not None and window.high + self._keeping.wait_ms <= reached
+        return is_committed and (watermark is None or window.high <= watermark)
+
+    def _reached(self, summary: UnitSummary) -> int | None:
+        """Return up to where all is committed, as far as what is closed does not stop it."""
+        frontier = open_frontier(self._tx, self._job, self._books, summary)
+        if frontier is None:
+            return None
+        limits = [frontier, self._commit.horizon]
+        if self._commit.run.left_low is not None:
+            limits.append(self._commit.run.left_low)
+        return min(limits)
+
+    def _watermark(self) -> int | None:
+        """Return the event-time watermark after this commit; None where none is waited for."""
+        if not self._keeping.by_event_time:
+            return None
+        members = self._commit.checkpoints.get(EVENT_TIME, {})
+        if "watermark" not in members:
+            members = details.checkpoint(self._tx, self._job, EVENT_TIME)
+        found = members.get("watermark")
+        return found if isinstance(found, int) else _FIRST
+
+    def _event(self, kind: str, window: LabelWindow) -> ConfigEvent:
+        return ConfigEvent(kind, event_body(window, self._keeping.reason))
+
+    def _mark(self, window: LabelWindow, state: str) -> None:
+        if self._keeping.marks:
+            at, is_by_hand = self._commit.system_time, self._keeping.reason is not None
+            waits = is_by_hand and state == "REOPENED"
+            self._marks.append([window.label, window.low, window.high, state, at, waits])
+
+    def _keep(self) -> None:
+        members = members_of(self._books)
+        if self._marks:
+            waiting = cast("Sequence[object]", self._before.get("marks") or ())
+            members = {**members, "marks": cast("JsonObject", [*waiting, *self._marks])}
+        if any(self._before.get(name) != value for name, value in members.items()):
+            details.change_checkpoint(self._tx, self._job, BOOKS, members)
+
+
+def event_body(window: LabelWindow, reason: str | None) -> JsonObject:
+    """Return what CloseBooks and ReopenBooks say of a label; ``windowEnd`` is epoch ms UTC."""
+    return {"timelabel": window.label, "windowEnd": window.high, "reason": reason}
+
+
+def open_frontier(tx: Transaction, job: str, books: Books, summary: UnitSummary) -> int | None:
+    """Return the smallest start of an open work unit that does not lie in closed time.
+
+    Without one it is the largest high. What is open in a closed label is final as it is, and does
+    not keep later ones open.
+    """
+    low = _lowest_open(tx, job, _FIRST, _FIRST)
+    for each in books.closed:
+        if low is None or low < each.low:
+            break
+        if low < each.high:
+            low = _lowest_open(tx, job, each.low, each.high)
+    return summary.max_high if low is None else low
+
+
+def _lowest_open(tx: Transaction, job: str, low: int, high: int) -> int | None:
+    """Return the first start from ``low`` on of an open work unit that does not end by ``high``."""
+    rows = (tx.row(sql.LOWEST_OPEN_OUTSIDE, job, status, low, high) for status in OPEN)
+    return min((row[0] for row in rows if row is not None), default=None)

@@ -1,0 +1,59 @@
+"""What the records of one unit say of time: which stretches were read, failed, or left out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from operator import itemgetter
+from typing import Any, TypeAlias
+
+from dil.model.history import UnitStretches
+from dil.model.interval import Interval
+from dil.state.blocks.source_state import COMMITTED, FAILED, SKIPPED
+
+# Begins with partition start and end, last successful high or None, status (sql.UNIT_RECORDS).
+RecordRow: TypeAlias = tuple[Any, ...]
+
+
+def stretches_of(unit_key: str, rows: Sequence[RecordRow]) -> UnitStretches:
+    """Return what the records of one unit say, given ascending by partition start.
+
+    A record is read up to its high, whatever partition it was of; what it failed to reach has
+    failed, and what no run was there for is skipped up to the partition's end.
+    """
+    # Few expressions for each row: there may be a million.
+    read = [row for row in rows if row[2] is not None and row[2] > row[0]]
+    others = [row[:4] for row in rows if row[3] != COMMITTED]
+    failed = [
+        (low if high is None else max(low, high), end)
+        for low, end, high, status in others
+        if status == FAILED
+    ]
+    failed.sort()  # what is left of a partition may begin behind the start of the next one
+    skipped = [(low, end) for low, end, _, status in others if status == SKIPPED]
+    newest = max(read, key=itemgetter(2), default=None)
+    return UnitStretches(
+        unit_key,
+        read=_joined(map(itemgetter(0, 2), read)),
+        failed=_joined(failed),
+        skipped=_joined(skipped),
+        newest=Interval(newest[0], newest[2]) if newest and newest[3] == COMMITTED else None,
+    )
+
+
+def _joined(stretches: Iterable[tuple[int, int]]) -> list[Interval]:
+    """Return stretches, ascending by start, with those as one that overlap or touch."""
+    joined: list[Interval] = []
+    start = end = None
+    for low, high in stretches:
+        if low >= high:
+            continue
+        if start is None or end is None:
+            start, end = low, high
+        elif low > end:
+            joined.append(Interval(start, end))
+            start, end = low, high
+        elif high > end:
+            end = high
+    if start is not None and end is not None:
+        joined.append(Interval(start, end))
+    return joined

@@ -1,0 +1,376 @@
+"""Rows of one attempt by their event time: refused, late, tallied.
+
+Only jobs with an event column import this.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dil.conversion.row_paths import SearchError, find_column
+from dil.errors import ConversionError
+from dil.eventtime.judging import FARTHEST, late_rows, refused_rows
+from dil.eventtime.tally import StreamTally, encode_tallies, merge, tallies_of
+from dil.model.arrow import TYPE_KEY
+from dil.model.event_tally import EventContext, EventTally
+from dil.model.event_time import DAY_MS, EventTimeSpec
+from dil.model.path import Step, is_jsonpath
+from dil.model.schema_text import parse_schema
+from dil.model.suggestions import suggestion
+from dil.model.work_unit import Reason, WorkUnit
+from dil.observe.progress import counted, human_seconds
+from dil.spi.rejects import RejectedRow, Rejects
+from dil.text.paths import compile_path
+from dil.text.zones import iso
+from dil.writing.late_rows import LateRows
+from dil.writing.system_columns import without_own
+
+LATE, LATENESS = "_late", "_lateness_ms"
+_COLUMN, _PARTITIONS = "ms.event.column", "ms.event.partition.column"
+_NAMES = 20
+_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+_FIELDS = (
+    pa.field(LATE, pa.bool_(), metadata={TYPE_KEY: b"boolean"}),
+    pa.field(LATENESS, pa.int64(), metadata={TYPE_KEY: b"long"}),
+)
+
+
+class NoColumnError(ConversionError):
+    """Rows lack a column that a property names."""
+
+
+class EventRows:
+    """Judges the rows of one attempt, and tallies them.
+
+    A row of a work unit that was published before is not judged: in time once, it never becomes
+    late because it is read again.
+    """
+
+    def __init__(
+        self,
+        spec: EventTimeSpec,
+        context: EventContext,
+        unit: WorkUnit,
+        now_ms: int,
+        rejects: Rejects,
+        known_schema: str = "",
+        late: LateRows | None = None,
+    ) -> None:
+        """Take what judges rows; ``now_ms`` is the run's now, epoch ms UTC.
+
+        ``known_schema`` is the dataset's: rows may lack a column of it. ``late`` is where late rows
+        go under ms.late.action=side_table.
+        """
+        self._spec = spec
+        self._effective = context.effective
+        self._is_judged = not is_read_again(spec, context, unit)
+        self._now = now_ms
+        self._rejects = rejects
+        self._known = known_schema
+        self._is_found = False
+        self._beside = late
+        self._streams: dict[str, StreamTally] = {}
+        self._rows = self._nulls = self._refused = self._unjudged = 0
+        self._late = self._most_late = self._dropped = self._put_beside = 0
+
+    @property
+    def put_aside(self) -> int:
+        """Return how many rows were refused, or left out because they were late."""
+        return self._refused + self._dropped
+
+    def judged(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield batches as they are to be written.
+
+        Raises:
+            ConversionError: there is no such column, it holds no times, or rows are late and
+                ms.late.action is fail.
+        """
+        for batch in batches:
+            kept = self._judge(batch)
+            if kept.num_rows:
+                yield kept
+        if self._spec.late_action == "fail" and self._late:
+            raise self._too_late()
+
+    def tally(self) -> EventTally:
+        """Return what the rows so far come to."""
+        return EventTally(
+            effective=self._effective,
+            rows=self._rows,
+            nulls=self._nulls,
+            refused=self._refused,
+            unjudged=self._unjudged,
+            late=self._late,
+            most_late_ms=self._most_late,
+            dropped=self._dropped,
+            beside=self._put_beside,
+            streams=encode_tallies(self._streams),
+            is_judged=self._is_judged,
+        )
+
+    def _judge(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        times = self._times(batch)
+        if times.null_count and self._spec.nulls == "ingest_time":
+            times = times.fill_null(self._now)
+        refused = refused_rows(times, self._now, self._spec)
+        if refused is not None:
+            self._put_aside(batch, times, refused)
+            kept = pc.invert(refused)
+            batch, times = batch.filter(kept), times.filter(kept)
+        if not self._is_judged:
+            self._unjudged += len(times)
+            return self._flagged(batch, None, times)
+        self._nulls += times.null_count
+        self._rows += len(times) - times.null_count
+        self._take(batch, times)
+        late = late_rows(times, self._effective, self._spec)
+        count = late.true_count
+        if count:
+            self._late += count
+            earliest: int = pc.min(times).as_py()
+            self._most_late = max(self._most_late, (self._effective or 0) - earliest)
+        if count and self._beside is not None and self._effective is not None:
+            self._put_beside += count
+            self._beside.write(batch.filter(late), times.filter(late), self._effective)
+            return batch.filter(pc.invert(late))
+        if count and self._spec.late_action == "drop":
+            self._dropped += count
+            return batch.filter(pc.invert(late))
+        return self._flagged(batch, late, times)
+
+    def _times(self, batch: pa.RecordBatch) -> pa.Int64Array:
+        """Return the event times of rows; without the column, which is sparse, they have none."""
+        column = self._spec.column
+        try:
+            times = event_times(batch, column)
+        except NoColumnError:
+            first = compile_path(column).steps[:1]
+            known = {field.name for field in parse_schema(self._known)} if self._known else set()
+            if not self._is_found and known.isdisjoint((column, *first)):
+                raise
+            return pa.nulls(batch.num_rows, pa.int64())
+        self._is_found = True
+        return times
+
+    def _take(self, batch: pa.RecordBatch, times: pa.Int64Array) -> None:
+        """Tally times; rows that name no partition move none."""
+        spec, taken = self._spec, times.is_valid()
+        if not spec.strategy.keeps_streams:
+            return
+        names = None
+        if spec.stream_column:
+            names = self._names(batch)
+            taken = pc.and_(taken, names.is_valid())
+            names = names if taken.true_count == len(times) else names.filter(taken)
+        times = times if taken.true_count == len(times) else times.filter(taken)
+        merge(self._streams, tallies_of(times, names, spec), spec.adaptive.window)
+        self._refuse_streams()
+
+    def _names(self, batch: pa.RecordBatch) -> pa.StringArray:
+        column = _column(batch, _PARTITIONS, self._spec.stream_column)
+        try:
+            return column.cast(pa.string())
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            raise ConversionError(
+                f'{_PARTITIONS} is "{self._spec.stream_column}", which holds {column.type}, and no'
+                " names of partitions",
+                "Name a column of texts or of whole numbers.",
+            ) from error
+
+    def _refuse_streams(self) -> None:
+        """Refuse what the watermark could not take in, before anything is published."""
+        spec = self._spec
+        delays = spec.delays_ms
+        unknown = next((name for name in self._streams if delays and name not in delays), None)
+        if unknown is not None:
+            raise ConversionError(
+                f"ms.event.delay has no delay of the partition {json.dumps(unknown)}",
+                f"Give it one; those that have one are: {', '.join(sorted(delays))}.",
+            )
+        if len(self._streams) > spec.most_streams:
+            raise ConversionError(
+                f"ms.event.partitions.max is {spec.most_streams}, and the rows are of more"
+                " partitions",
+                f"Name a coarser column in {_PARTITIONS}, or raise ms.event.partitions.max.",
+            )
+
+    def _put_aside(
+        self, batch: pa.RecordBatch, times: pa.Int64Array, refused: pa.BooleanArray
+    ) -> None:
+        spec = self._spec
+        far = f"event time is more than {human_seconds(spec.max_future_ms / 1000)} ahead of the run"
+        why = {
+            None: "has no event time, and ms.event.null is reject",
+            True: f"{far}: ms.event.max.future",
+            False: "event time is out of the range that a watermark can follow",
+        }
+        limit = min(self._now + spec.max_future_ms, FARTHEST)
+        rows = pc.indices_nonzero(refused)
+        ahead = pc.greater(times.take(rows), pa.scalar(limit, pa.int64())).to_pylist()
+        self._rejects.add(
+            batch,
+            [
+                RejectedRow(row, spec.column, why[is_ahead])
+                for row, is_ahead in zip(rows.to_pylist(), ahead, strict=True)
+            ],
+        )
+        self._refused += len(rows)
+
+    def _flagged(
+        self, batch: pa.RecordBatch, late: pa.BooleanArray | None, times: pa.Int64Array
+    ) -> pa.RecordBatch:
+        """Return the batch with the two columns of lateness, where the job asks for them.
+
+        ``late`` is None for rows that are not judged, whose columns are null.
+        """
+        if self._spec.late_action != "flag":
+            return batch
+        batch = without_own(batch, (LATE, LATENESS), "ms.late.action=flag adds")
+        rows = batch.num_rows
+        if late is None:
+            columns = [pa.nulls(rows, pa.bool_()), pa.nulls(rows, pa.int64())]
+        elif self._effective is None:
+            columns = [late, pc.if_else(times.is_valid(), pa.scalar(0, pa.int64()), None)]
+        else:
+            behind = pc.subtract(pa.scalar(self._effective, pa.int64()), times)
+            behind = pc.max_element_wise(behind, pa.scalar(0, pa.int64()), skip_nulls=False)
+            columns = [late, behind]
+        schema = pa.schema([*batch.schema, *_FIELDS])
+        return pa.RecordBatch.from_arrays([*batch.columns, *columns], schema=schema)
+
+    def _too_late(self) -> ConversionError:
+        at = iso(self._effective)
+        fix = (
+            "Set ms.late.action=flag, which publishes and marks them, or drop, which leaves them"
+            " out: the watermark never goes back."
+        )
+        return ConversionError(
+            f"{counted(self._late, 'row')} came late, below the watermark {at}, the latest by"
+            f" {human_seconds(self._most_late / 1000)}; ms.late.action is fail",
+            fix,
+        )
+
+
+def is_read_again(spec: EventTimeSpec, context: EventContext, unit: WorkUnit) -> bool:
+    """Return whether rows of a work unit may have been published before.
+
+    Where the source is asked from the low watermark on, what follows the last reading is new.
+    """
+    if unit.reason is Reason.BACKFILL or unit.signature in context.known:
+        return True
+    if unit.last_high is None:
+        return False
+    return not spec.reads_on or unit.low < unit.last_high
+
+
+def event_times(batch: pa.RecordBatch, column: str) -> pa.Int64Array:
+    """Return the event times of rows, epoch ms UTC, rounded down.
+
+    Raises:
+        ConversionError: there is no such column, or it holds no times.
+    """
+    found = _column(batch, _COLUMN, column)
+    times = _as_ms(found)
+    if times is not None:
+        return times
+    fix = "Name a column of timestamps, of dates, or of epoch milliseconds."
+    if pa.types.is_string(found.type) or pa.types.is_large_string(found.type):
+        name = column if not is_jsonpath(column) else "the column"
+        fix = (
+            f'Declare {name} as timestamp in ms.output.schema; "iso" in'
+            " converter.avro.timestamp.format reads any text of ISO 8601."
+        )
+        if is_jsonpath(column):
+            fix += (
+                " Inside a column of JSON texts only whole numbers, epoch milliseconds, are read."
+            )
+    raise ConversionError(f'{_COLUMN} is "{column}", which holds {found.type}, and no times', fix)
+
+
+def _column(batch: pa.RecordBatch, key: str, text: str) -> pa.Array:
+    """Return the column that a property names, or a member of a nested one or of JSON texts."""
+    try:
+        found = _inside_texts(batch, text) if is_jsonpath(text) else None
+        found = find_column(batch, text) if found is None else found
+    except SearchError as error:
+        raise ConversionError(f'{key} is "{text}": {error}', "Name one place in a row.") from error
+    if found is not None:
+        return found
+    names = batch.schema.names
+    shown = ", ".join(names[:_NAMES]) + (", ..." if len(names) > _NAMES else "")
+    raise NoColumnError(
+        f'{key} is "{text}", which the rows do not have; their columns are: {shown}',
+        suggestion(text, names) or f"Name one of their columns in {key}.",
+    )
+
+
+def _inside_texts(batch: pa.RecordBatch, text: str) -> pa.Array | None:
+    """Return the whole numbers at a path inside of a column of JSON texts; None if it is none."""
+    path = compile_path(text)
+    if not path.is_place or len(path.steps) < 2 or path.steps[0] not in batch.schema.names:  # noqa: PLR2004
+        return None
+    column = batch.column(path.steps[0])
+    if not pa.types.is_string(column.type) and not pa.types.is_large_string(column.type):
+        return None
+    decode = msgspec.json.Decoder().decode
+    found = []
+    for each in column.to_pylist():
+        try:
+            value = None if each is None else _follow(decode(each), path.steps[1:])
+        except msgspec.DecodeError:
+            value = each
+        found.append(value)
+    if all(value is None or type(value) is int for value in found):
+        return pa.array(found, pa.int64())
+    return pa.array([None if value is None else str(value) for value in found], pa.string())
+
+
+def _follow(value: object, steps: Iterable[Step]) -> object:
+    for step in steps:
+        if isinstance(value, dict):
+            value = value.get(str(step))
+        elif isinstance(value, list) and isinstance(step, int) and step < len(value):
+            value = value[step]
+        else:
+            return None
+    return value
+
+
+def _as_ms(times: pa.Array) -> pa.Int64Array | None:
+    """Return times in epoch ms UTC, rounded down; None for what holds no times."""
+    kind = times.type
+    if pa.types.is_dictionary(kind):
+        return _as_ms(times.dictionary_decode())
+    if pa.types.is_timestamp(kind):
+        return _scaled(times.cast(pa.int64()), _PER_SECOND[kind.unit])
+    if pa.types.is_date32(kind):
+        return pc.multiply(times.cast(pa.int32()).cast(pa.int64()), pa.scalar(DAY_MS, pa.int64()))
+    if pa.types.is_date64(kind) or pa.types.is_null(kind) or pa.types.is_integer(kind):
+        # What is beyond 64 bits is beyond every time as well, and refused as such.
+        return times.cast(pa.int64(), safe=kind != pa.uint64())
+    return None
+
+
+def _scaled(values: pa.Int64Array, per_second: int) -> pa.Int64Array:
+    """Return instants that are counted in parts of a second as ms."""
+    if per_second == 1:
+        most = pa.scalar(FARTHEST // 1000 + 1, pa.int64())
+        least = pa.scalar(-(FARTHEST // 1000) - 1, pa.int64())
+        cut = pc.min_element_wise(values, most, skip_nulls=False)
+        cut = pc.max_element_wise(cut, least, skip_nulls=False)
+        return pc.multiply(cut, pa.scalar(1000, pa.int64()))
+    if per_second == 1000:  # noqa: PLR2004 - ms already
+        return values
+    size = pa.scalar(per_second // 1000, pa.int64())
+    whole = pc.divide(values, size)
+    lowest = pc.min(values).as_py()
+    if lowest is None or lowest >= 0:
+        return whole
+    # Division rounds towards zero: before 1970 that is up.
+    is_above = pc.greater(pc.multiply(whole, size), values)
+    return pc.subtract(whole, is_above.cast(pa.int64()))

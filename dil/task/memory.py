@@ -1,0 +1,34 @@
+"""Work units that need more memory than their worker may take."""
+
+from __future__ import annotations
+
+import errno
+
+from dil.errors import SourceContractError, lasting
+from dil.model.job import Job
+
+
+def ran_out_of_memory(error: BaseException) -> bool:
+    """Return whether a lack of memory is behind an error: libraries and plug-ins may rename it."""
+    found: BaseException | None = error
+    seen: set[int] = set()
+    while found is not None and id(found) not in seen:
+        if isinstance(found, MemoryError) or getattr(found, "errno", None) == errno.ENOMEM:
+            return True
+        seen.add(id(found))
+        found = found.__cause__ or found.__context__
+    return False
+
+
+def out_of_memory(job: Job) -> SourceContractError:
+    """Return the error of a work unit that needs too much memory; another attempt would, too."""
+    most = job.extraction.memory_bytes
+    given = f"the {most:,} bytes of memory that a worker may take" if most else "there is"
+    source = job.source.uri or job.source.connector.qualname
+    error = SourceContractError(
+        f"{source}: what the source sent needs more than {given}",
+        "A source that you do not trust may have made it for that. Else ask for smaller pages,"
+        " files or rows, or raise ms.task.memory.max.bytes as far as the machine has memory"
+        " for taskexecutor.threadpool.size work units.",
+    )
+    return lasting(error)

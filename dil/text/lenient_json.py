@@ -1,0 +1,268 @@
+"""JSON as people write it: strict JSON first, then what DIL's parser let pass, with a notice.
+
+Source: behaviour.md B1.8, spec README 6 and 10.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dil.model.json import JsonValue, read_number
+
+if TYPE_CHECKING:
+    import yaml
+
+
+_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
+_TOO_DEEP = "its brackets are nested too deep"
+_WORDS: dict[str, bool | None] = {"true": True, "false": False, "null": None}
+_TOKEN = re.compile(
+    r"""
+      (?P<double>"(?:[^"\\]|\\.)*")
+    | (?P<single>(?<![^\s\[{,:])'(?:[^'\\]|\\.|'')*')
+    | (?P<comment>(?<![^\s\[\]{},])(?:\#|//)[^\n]*|(?<![^\s\[\]{},])/\*.*?\*/)
+    | (?P<open>[\[{])
+    | (?P<close>[\]}])
+    | (?P<quote>"|(?<![^\s\[{,:])'|(?<![^\s\[\]{},])/\*)
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_NAME_WITHOUT_BLANK = re.compile(r"([\[{,]\s*[A-Za-z_$][\w.$-]*):(?=\S)")
+_BAD_ESCAPE = re.compile(r'\\(?:u[0-9A-Fa-f]{4}|["\\/bfnrt])|(\\)')
+
+
+class JsonError(ValueError):
+    """Text that is no JSON, not even leniently; ``line`` counts from 0 inside the text.
+
+    ``has_inner_quote`` tells that a quote seems to stand inside a string and ends it too early.
+    """
+
+    def __init__(self, reason: str, line: int, *, has_inner_quote: bool = False) -> None:
+        super().__init__(reason, line)
+        self.reason = reason
+        self.line = line
+        self.has_inner_quote = has_inner_quote
+
+
+def parse(text: str) -> tuple[JsonValue, str]:
+    """Return the value, and how the text differs from strict JSON (empty text if it does not).
+
+    Numbers are exact: integers of any length, others as a Decimal that keeps its text.
+
+    Raises:
+        JsonError: neither strict nor lenient reading succeeds.
+    """
+    try:
+        return _strict(text), ""
+    except RecursionError as error:
+        raise JsonError(_TOO_DEEP, 0) from error
+    except ValueError as error:
+        first = error
+    kept = keep_unknown_escapes(text)
+    if kept != text:
+        try:
+            return _strict(kept), "holds a backslash that JSON does not know; it was kept"
+        except ValueError:
+            pass
+    if isinstance(first, _DuplicateError):
+        raise JsonError(str(first), 0) from first
+    reason, line = _reason(first)
+    try:
+        return _lenient(kept), f"is no strict JSON ({reason}); it was read leniently"
+    except JsonError as error:
+        raise JsonError(
+            error.reason or reason,
+            error.line if error.reason else line,
+            has_inner_quote=_ends_at_a_quote(first),
+        ) from error
+    except RecursionError as error:
+        raise JsonError(_TOO_DEEP, 0) from error
+
+
+def _ends_at_a_quote(error: ValueError) -> bool:
+    """Return whether text goes on right behind a string, as behind a quote that is not escaped."""
+    if not isinstance(error, json.JSONDecodeError) or "delimiter" not in error.msg:
+        return False
+    before, after = error.doc[: error.pos].rstrip(), error.doc[error.pos :]
+    return before.endswith('"') and re.match(r"[^\s\[\]{},:\"]", after) is not None
+
+
+class _DuplicateError(ValueError):
+    pass
+
+
+def _members(pairs: Sequence[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise _DuplicateError(f'member "{twice}" is given twice')
+    return members
+
+
+def _no_constant(word: str) -> JsonValue:
+    raise ValueError(f"{word} is no JSON")
+
+
+def _strict(text: str) -> JsonValue:
+    value: JsonValue = json.loads(
+        text,
+        parse_float=read_number,
+        parse_int=read_number,
+        parse_constant=_no_constant,
+        object_pairs_hook=_members,
+        # Line breaks inside strings come from values that are written over several lines.
+        strict=False,
+    )
+    return value
+
+
+def _reason(error: ValueError) -> tuple[str, int]:
+    if isinstance(error, json.JSONDecodeError):
+        return f"{error.msg[:1].lower()}{error.msg[1:]}", error.lineno - 1
+    return str(error), 0
+
+
+def _lenient(text: str) -> JsonValue:
+    import yaml
+
+    flow = flow_text(text)
+    try:
+        if any(_is_yaml_only(event) for event in yaml.parse(flow, Loader=yaml.SafeLoader)):
+            raise JsonError("", 0)
+        node = yaml.compose(flow, Loader=yaml.SafeLoader)
+    except yaml.YAMLError as error:
+        raise JsonError("", 0) from error
+    if isinstance(node, yaml.CollectionNode) and not node.flow_style:
+        raise JsonError("", 0)  # a mapping without brackets is YAML alone
+    return from_node(node)
+
+
+def _is_yaml_only(event: yaml.Event) -> bool:
+    import yaml
+
+    if isinstance(event, yaml.AliasEvent):
+        return True
+    return bool(getattr(event, "anchor", None) or getattr(event, "tag", None))
+
+
+def from_node(node: yaml.Node | None) -> JsonValue:
+    """Return the JSON value of a YAML node; only JSON's own words and numbers are not text.
+
+    Raises:
+        JsonError: a name without a value, a name that is no text, or one given twice.
+    """
+    import yaml
+
+    if isinstance(node, yaml.SequenceNode):
+        return [from_node(item) for item in node.value]
+    if isinstance(node, yaml.MappingNode):
+        return _mapping(node)
+    if not isinstance(node, yaml.ScalarNode):
+        raise JsonError("is empty", 0)
+    return scalar(node.value) if node.style is None else str(node.value)
+
+
+def _mapping(node: yaml.MappingNode) -> JsonValue:
+    pairs: list[tuple[str, JsonValue]] = []
+    for name, value in node.value:
+        line = name.start_mark.line
+        if not isinstance(name.value, str):
+            raise JsonError("a name is no text", line)
+        if value.value == "" and value.style is None:
+            raise JsonError(f'"{name.value}" has no value', line)
+        pairs.append((name.value, from_node(value)))
+    try:
+        return _members(pairs)
+    except _DuplicateError as error:
+        raise JsonError(str(error), node.start_mark.line) from error
+
+
+def scalar(text: str) -> JsonValue:
+    """Return what an unquoted word stands for: a number, true, false, null, or its text."""
+    if text in _WORDS:
+        return _WORDS[text]
+    return read_number(text) if _NUMBER.fullmatch(text) else text
+
+
+@dataclass(frozen=True, slots=True)
+class Balance:
+    """The state at the end of a text: brackets still open, and a string or comment that is.
+
+    ``end`` is the offset behind the bracket that closed the first one, None while it is open.
+    ``scanned`` is where counting goes on when text is appended.
+    """
+
+    depth: int
+    unclosed: str
+    end: int | None
+    scanned: int
+
+    @property
+    def is_complete(self) -> bool:
+        """Return whether every bracket, string and comment is closed."""
+        return self.depth <= 0 and not self.unclosed
+
+
+def balance(text: str, before: Balance | None = None) -> Balance:
+    """Count the brackets of JSON-like text, leaving strings and comments out.
+
+    With ``before``, the state of an earlier part of the text, only what follows is counted.
+    """
+    depth, end = (before.depth, before.end) if before else (0, None)
+    for token in _TOKEN.finditer(text, before.scanned if before else 0):
+        match token.lastgroup:
+            case "open":
+                depth += 1
+            case "close":
+                depth -= 1
+                if depth == 0 and end is None:
+                    end = token.end()
+            case "quote":
+                return Balance(depth, token[0], end, token.start())
+            case _:
+                pass
+    return Balance(depth, "", end, len(text))
+
+
+def keep_unknown_escapes(text: str) -> str:
+    r"""Double the backslash of escapes in strings that JSON does not have, such as ``\\s``."""
+
+    def in_string(token: re.Match[str]) -> str:
+        if token.lastgroup != "double":
+            return token[0]
+        return _BAD_ESCAPE.sub(lambda bad: r"\\" if bad[1] else bad[0], token[0])
+
+    return _TOKEN.sub(in_string, text)
+
+
+def flow_text(text: str) -> str:
+    """Return lenient JSON as YAML flow text of the same length of lines.
+
+    Comments become blanks, tabs between tokens too, and a blank follows each unquoted name.
+    """
+    parts: list[str] = []
+    position = 0
+    for token in _TOKEN.finditer(text):
+        if token.lastgroup not in {"double", "single", "comment"}:
+            continue
+        parts.append(text[position : token.start()].replace("\t", " "))
+        parts.append(_blanks(token[0]) if token.lastgroup == "comment" else token[0])
+        position = token.end()
+    parts.append(text[position:].replace("\t", " "))
+    # Strings are put back last, so that nothing inside them is taken for a name.
+    plain = "".join(part for part in parts[::2])
+    if not _NAME_WITHOUT_BLANK.search(plain):
+        return "".join(parts)
+    return "".join(
+        _NAME_WITHOUT_BLANK.sub(r"\1: ", part) if index % 2 == 0 else part
+        for index, part in enumerate(parts)
+    )
+
+
+def _blanks(comment: str) -> str:
+    return re.sub(r"[^\n]", " ", comment)

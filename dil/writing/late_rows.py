@@ -1,0 +1,104 @@
+"""Late rows of one attempt, which are published beside the dataset and not in it.
+
+They have the columns of the dataset, and four that say when and by which watermark they were late.
+Memory is bounded by a batch and the format's own buffer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pyarrow as pa
+
+from dil.model.arrow import TYPE_KEY
+from dil.model.task import RunContext, StagedFile
+from dil.model.work_unit import WorkUnit
+from dil.writing.rolling import OutputFolder
+from dil.writing.row_labels import RowLabels
+from dil.writing.staging import StagedWriter
+from dil.writing.system_columns import TIMELABEL, SystemColumns, without_own
+
+LATE_AT, WATERMARK, BATCH = "_late_at", "_watermark", "_batch"
+_PREFIX = "late-"
+_INSTANT = pa.timestamp("us", tz="UTC")
+_US_PER_MS = 1000
+_TIME = "at"
+
+
+class LateRows:
+    """Writes the late rows of an attempt; a crash that does it again writes the same rows.
+
+    ``system`` are the columns that rows of the dataset have, None for none.
+    """
+
+    def __init__(
+        self,
+        output: OutputFolder,
+        run: RunContext,
+        unit: WorkUnit,
+        system: SystemColumns | None,
+        label_at: Callable[[int], str] | None,
+    ) -> None:
+        folder = replace(output.folder, prefix=f"{output.folder.prefix}{_PREFIX}")
+        self._writer = StagedWriter(replace(output, folder=folder))
+        self._run = run
+        self._unit = unit
+        self._system = system
+        self._labels = (
+            None
+            if label_at is None
+            else RowLabels(_TIME, unit.timelabel or "", label_at, is_needed=True)
+        )
+
+    def write(self, batch: pa.RecordBatch, times: pa.Int64Array, watermark: int) -> None:
+        """Append late rows with their event times and the watermark, both in epoch ms UTC.
+
+        Raises:
+            WriteError: the file system refused.
+            ConversionError: rows do not fit each other, or have a column of ours.
+        """
+        labels = self._labels_of(times)
+        if self._system is not None:
+            batch = self._system.add(batch, labels)
+        own: dict[str, tuple[pa.Array, bytes]] = {
+            LATE_AT: (self._instants(self._run.run_now, batch.num_rows), b"timestamp"),
+            WATERMARK: (self._instants(watermark, batch.num_rows), b"timestamp"),
+            TIMELABEL: (labels, b"string"),
+            BATCH: (pa.repeat(pa.scalar(self._run.run_id), batch.num_rows), b"string"),
+        }
+        if TIMELABEL in batch.schema.names and self._system is not None:
+            del own[TIMELABEL]
+        batch = without_own(batch, tuple(own), "ms.late.action=side_table adds to late rows")
+        fields = [
+            pa.field(name, values.type, metadata={TYPE_KEY: word})
+            for name, (values, word) in own.items()
+        ]
+        columns = [*batch.columns, *(values for values, _ in own.values())]
+        schema = pa.schema([*batch.schema, *fields])
+        self._writer.write(pa.RecordBatch.from_arrays(columns, schema=schema))
+
+    def finish(self) -> tuple[StagedFile, ...]:
+        """Finish and return the files; none when no row was late.
+
+        Raises:
+            WriteError: the file system refused.
+            ConversionError: rows do not fit each other.
+        """
+        return self._writer.finish()
+
+    def abort(self) -> None:
+        """Delete what was written, for an attempt that has no folder of its own."""
+        self._writer.abort()
+
+    def _labels_of(self, times: pa.Int64Array) -> pa.StringArray:
+        """Return the timelabels of event times, that of the work unit without a schedule."""
+        label = self._unit.timelabel or ""
+        found = None
+        if self._labels is not None:
+            instants = times.cast(pa.timestamp("ms"))
+            found = self._labels.of(pa.RecordBatch.from_arrays([instants], names=[_TIME]))
+        return pa.repeat(pa.scalar(label, pa.string()), len(times)) if found is None else found
+
+    def _instants(self, ms: int, rows: int) -> pa.Array:
+        return pa.repeat(pa.scalar(ms * _US_PER_MS, _INSTANT), rows)

@@ -1,0 +1,155 @@
+"""Kill -9 at steps of a run that reopens and closes timelabels, then run again: all is the same."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from dil.publishing.timeseries.registry import LabelState
+from tests.books import ClosingDays, label
+from tests.servers.day_rows import DayRows
+from tests.servers.rows import DAY_MS, START_MS
+from tests.timeseries import labels_of, registry, require_whole
+from tests.torture.kills import KillServer, restore, steps
+from tests.warehouses import ENGINES, Warehouse, kept_copy, new_warehouse
+
+THIRD = START_MS + 3 * DAY_MS
+# The short form kills at this many steps of each destination; the long form (make torture) at all.
+KILLS = int(os.environ.get("DIL_KILLS", "6"))
+ROOMS = ("publishing/", "state/", "run/commit", "run/books", "run/recover")
+
+
+@pytest.fixture
+def source() -> Iterator[DayRows]:
+    with DayRows() as running:
+        yield running
+
+
+@pytest.fixture
+def place(request, tmp_path: Path) -> Iterator[tuple[Warehouse | None, dict[str, str]]]:
+    (tmp_path / "job").mkdir()
+    if request.param == "files":
+        yield None, {}
+        return
+    with new_warehouse(request.param, tmp_path / "job", request) as made:
+        yield (
+            made,
+            {
+                "ms__warehouse__url": made.url,
+                "ms__warehouse__table__kind": "timeseries",
+                "ms__publish__mode": "",
+            },
+        )
+
+
+def found_in(days: ClosingDays, warehouse: Warehouse | None) -> dict[str, object]:
+    """Return rows, labels and chain, as readers and operators see them."""
+    rows: object = days.ids()
+    labels: object = None
+    if warehouse is not None:
+        prefix = warehouse.prefix
+        rows = sorted(warehouse.rows(f"SELECT _timelabel, id FROM {prefix}orders_view"))
+        labels = labels_of(warehouse)
+        require_whole(warehouse)
+    assert days.problems() == ()
+    books = days.books()
+    return {
+        "rows": rows,
+        "labels": labels,
+        "events": days.events(),
+        "closed": list(books.closed),
+        "reopened": dict(books.reopened),
+    }
+
+
+@pytest.mark.parametrize("place", ["files", "sqlite", "postgresql"], indirect=True)
+def test_a_run_killed_while_it_closes_and_reopens_leaves_the_books_of_a_whole_one(
+    place, source, kills: KillServer, tmp_path: Path, request
+):
+    from dil.cli.main import main
+
+    warehouse, settings = place
+    live, base = tmp_path / "job", tmp_path / "before"
+    settings = {**settings, "ms__late__after__close": "reopen"}
+    days = ClosingDays(live, source, **settings)
+    days.fill(0, 1, 2)
+    assert kills.run(days.path, START_MS + 2 * DAY_MS)["exit"] == 0
+    assert days.closed(3) == [0, 1]
+    words = ["--from", "2020-01-01", "--to", "2020-01-01T12:00:00Z", "--keep-files", "--yes"]
+    assert main(["state", "forget", str(days.path), *words]) == 0
+    days.fill(0, rows=4)
+    shutil.copytree(live, base)
+    put_back = kept_copy(warehouse, request) if warehouse else lambda: None
+
+    whole = kills.run(days.path, THIRD)
+    assert whole["exit"] == 0
+    expected = found_in(days, warehouse)
+    assert expected["events"][-4:] == [
+        f"ReopenBooks {label(0)}",
+        "AddData",
+        f"CloseBooks {label(0)}",
+        f"CloseBooks {label(2)}",
+    ]
+    if warehouse is not None:
+        assert labels_of(warehouse) == {
+            label(0): ("CLOSED", 4),
+            label(1): ("CLOSED", 3),
+            label(2): ("CLOSED", 3),
+        }
+
+    numbers = steps(whole["events"])
+    chosen = sorted({at for step, at in numbers.items() if any(room in step for room in ROOMS)})
+    for at in chosen[:: max(1, len(chosen) // KILLS)]:
+        restore(base, live)
+        put_back()
+        assert kills.run(days.path, THIRD, at)["killed"], f"step {at} was never reached"
+        step = f"killed at {at}: {whole['events'][at]}"
+        assert kills.run(days.path, THIRD)["exit"] == 0, step
+        assert found_in(days, warehouse) == expected, step
+
+
+@pytest.mark.parametrize("place", ENGINES, indirect=True)
+def test_the_registry_says_when_a_label_was_closed_and_which_is_open_again(
+    place, source, tmp_path: Path
+):
+    from dil.cli.main import main
+
+    warehouse, settings = place
+    days = ClosingDays(tmp_path / "job", source, **settings)
+    days.fill(0, 1)
+    days.run(2)
+    prefix = warehouse.prefix
+    at = warehouse.rows(f"SELECT closed_at FROM {prefix}timelabel_registry ORDER BY timelabel")
+    assert at == [(START_MS + 2 * DAY_MS,)] * 2
+    assert {state for _, state, _, _ in registry(warehouse)} == {LabelState.CLOSED}
+    assert main(["timelabels", "reopen", str(days.path), label(0), "--yes"]) == 0
+    assert [state for _, state, _, _ in registry(warehouse)] == ["REOPENED", "CLOSED"]
+    assert days.closed(3) == [1]
+    assert main(["state", "undo", str(days.path), "--yes"]) == 0
+    assert [state for _, state, _, _ in registry(warehouse)] == ["CLOSED", "CLOSED"]
+
+
+@pytest.mark.parametrize("place", ["postgresql"], indirect=True)
+def test_what_the_registry_could_not_be_told_is_made_up_for_by_the_next_run(
+    place, source, tmp_path: Path, monkeypatch
+):
+    from dil import publishing
+    from dil.errors import WriteError
+
+    warehouse, settings = place
+    days = ClosingDays(tmp_path / "job", source, **settings)
+    days.fill(0, 1)
+
+    def refused(*_: object) -> None:
+        raise WriteError("the database is away", "Start it.")
+
+    monkeypatch.setattr(publishing, "mark_labels", refused)
+    days.run(2)
+    assert [state for _, state, _, _ in registry(warehouse)] == ["LOADED", "LOADED"]
+    monkeypatch.undo()
+    days.run(2)
+    assert [state for _, state, _, _ in registry(warehouse)] == ["CLOSED", "CLOSED"]

@@ -1,0 +1,109 @@
+"""Secrets that are written out in a job file are noted once, with the reference to use."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from dil import config
+from tests.jobs import write_job
+
+TOKEN = "t0p-s3cret"
+
+
+def notes(folder: Path, **changes: str) -> list[str]:
+    """Return what is noted of secrets in plain text."""
+    job = write_job(folder, "https://api.example.com", **changes)
+    loaded = config.load(str(job), environ={"API_TOKEN": TOKEN})
+    assert TOKEN not in str(loaded.notices)
+    return [
+        str(each)
+        for each in loaded.notices
+        if "plain text" in each.what and each not in loaded.infos
+    ]
+
+
+def bearer(token: str) -> str:
+    return json.dumps({"method": "bearer", "encryption": "", "token": token})
+
+
+def test_all_of_a_job_are_noted_at_once_with_the_command_that_encrypts(tmp_path: Path) -> None:
+    [note] = notes(
+        tmp_path,
+        ms__authentication=bearer(TOKEN),
+        ms__http__request__headers=json.dumps({"X-Api-Key": TOKEN, "Accept": "text/csv"}),
+        source__conn__username="me",
+        source__conn__password=TOKEN,
+    )
+    for key in ("ms.authentication", "ms.http.request.headers", "source.conn.password"):
+        assert key in note
+    assert "username" not in note
+    assert "env:NAME, file:PATH" in note
+    assert "dil secrets encrypt --key FILE --for " in note
+
+
+@pytest.mark.parametrize(
+    ("url", "count"),
+    [
+        (f"postgresql://me:{TOKEN}@db.test:5432/shop", 1),
+        ("postgresql://me@db.test:5432/shop", 0),
+        ("sqlite:///somewhere/shop.db", 0),
+    ],
+)
+def test_an_address_is_noted_where_it_has_a_password(tmp_path: Path, url: str, count: int) -> None:
+    assert len(notes(tmp_path, ms__warehouse__url=url)) == count
+
+
+@pytest.mark.parametrize("member", ["api_key", "apikey", "access_token", "sig", "X-Api-Key"])
+def test_a_credential_in_the_address_is_noted_with_the_parameter_that_sends_it(
+    tmp_path: Path, member: str
+) -> None:
+    uri = f"https://api.example.com/v1?limit=3&{member}={TOKEN}"
+    [note] = notes(tmp_path, ms__source__uri=uri)
+    assert "ms.source.uri holds a secret in plain text" in note
+    assert '{"name": "api_key", "value": "env:NAME"}' in note
+    assert "ENC(" not in note
+
+
+def test_a_password_in_the_address_is_noted(tmp_path: Path) -> None:
+    [note] = notes(tmp_path, ms__source__uri=f"https://me:{TOKEN}@api.example.com/v1")
+    assert "ms.source.uri holds a secret" in note
+
+
+@pytest.mark.parametrize("value", [f'"{TOKEN}"', f'["{TOKEN}", "env:API_TOKEN"]'])
+def test_a_parameter_named_as_a_credential_is_noted(tmp_path: Path, value: str) -> None:
+    given = f'[{{"name": "api_key", "value": {value}}}, {{"name": "cursor", "type": "session"}}]'
+    [note] = notes(tmp_path, ms__parameters=given)
+    assert "ms.parameters holds a secret" in note
+    assert "env:NAME, file:PATH" in note
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"ms__source__uri": "https://api.example.com/v1?key=country&token={{cursor}}&secret="},
+        {"ms__source__uri": "https://api.example.com/v1?page_token=3&keyword=secret"},
+        {"ms__source__uri": "https://api.example.com/v1?api_key=${env:API_TOKEN}"},
+        {
+            "ms__parameters": '[{"name": "api_key", "value": "env:API_TOKEN"},'
+            ' {"name": "key", "value": "country"}, {"name": "token", "type": "session"}]'
+        },
+        {"source__conn__username": "me"},
+        {"ms__authentication": bearer("env:API_TOKEN")},
+        {"ms__authentication": bearer("${env:API_TOKEN}")},
+        {"ms__http__request__headers": '{"Accept": "text/csv"}'},
+    ],
+)
+def test_references_and_names_of_users_are_not_noted(
+    tmp_path: Path, changes: dict[str, str]
+) -> None:
+    assert notes(tmp_path, **changes) == []
+
+
+def test_a_token_that_an_input_brings_is_not_written_out(tmp_path: Path) -> None:
+    brings = [{"path": "/lake/token", "fields": ["access_token"], "category": "authentication"}]
+    token = bearer("{{access_token}}")
+    changes = {"ms__authentication": token, "ms__secondary__input": json.dumps(brings)}
+    assert notes(tmp_path, **changes) == []

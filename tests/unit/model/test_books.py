@@ -1,0 +1,41 @@
+"""The books of timelabels are few stretches of time, and know every window that is closed."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dil.model.books import Books, LabelWindow
+from dil.model.interval import Interval
+from dil.state.blocks.books import books_of, members_of
+
+_SIZES = st.lists(st.integers(1, 5), min_size=1, max_size=12)
+_ACTS = st.lists(st.tuples(st.booleans(), st.integers(0, 11)), max_size=40)
+
+
+def windows(sizes: list[int]) -> list[LabelWindow]:
+    ends = [sum(sizes[: place + 1]) for place in range(len(sizes))]
+    return [
+        LabelWindow(end - size, end, f"{end - size:014}")
+        for size, end in zip(sizes, ends, strict=True)
+    ]
+
+
+@given(sizes=_SIZES, acts=_ACTS)
+def test_closing_and_reopening_are_those_of_a_set_of_windows(sizes, acts):
+    cut, books, closed = windows(sizes), Books(), set()
+    for is_closing, number in acts:
+        window = cut[number % len(cut)]
+        if is_closing:
+            books, closed = books.with_closed(window), closed | {window}
+        elif window in closed:
+            books, closed = books.with_reopened(window), closed - {window}
+        assert {each for each in cut if books.is_closed(each)} == closed
+        assert books.is_closed(Interval(0, cut[-1].high)) == (closed == set(cut))
+        gaps = [
+            (one.high, other.low)
+            for one, other in zip(books.closed, books.closed[1:], strict=False)
+        ]
+        assert all(one < other for one, other in gaps), books
+        assert not set(books.reopened) & {each.label for each in closed}
+        assert books_of(members_of(books)).closed == tuple(books.closed)

@@ -1,0 +1,111 @@
+"""How far back a run reads where its grace period is measured, is the longest, or is a probe's."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+
+import msgspec
+import pytest
+
+from dil.model.grace import GraceMeasure, GraceMode, GraceSpec
+from dil.model.job import DAY_MS, PlanningSpec
+from dil.model.work_unit import Plan
+from dil.planning import BareHistory, SavedPlan, plan
+from dil.planning.grace import plan_by_measure
+from dil.planning.plan_file import decode_plan, encode_plan
+
+START = 1577836800000  # 2020-01-01T00:00Z
+NOW = START + 60 * DAY_MS
+SPEC = PlanningSpec(
+    start="2020-01-01 00:00:00Z",
+    end="2020-03-01 00:00:00Z",
+    partition="daily",
+    zone="UTC",
+    grace_ms=2 * DAY_MS,
+)
+# All days but the last one are read.
+HISTORY = BareHistory(
+    {
+        f"[watermark.datetime.{START + day * DAY_MS}, watermark.unit.{{}}]": START
+        + (day + 1) * DAY_MS
+        for day in range(59)
+    }
+)
+
+
+def made(grace: GraceSpec, measure: GraceMeasure | None = None, **changes: object) -> Plan:
+    spec = replace(SPEC, grace=grace, **changes)  # type: ignore[arg-type]
+    return plan_by_measure(
+        spec, measure or GraceMeasure(), lambda each: plan(each, now_ms=NOW, history=HISTORY)
+    )
+
+
+def days_back(found: Plan) -> int:
+    return len(found.work_units) - 1
+
+
+@pytest.mark.parametrize(
+    ("measure", "days", "why"),
+    [
+        (None, 2, "as configured, for too little is measured yet"),
+        (GraceMeasure(None, 5), 2, "as configured"),
+        (GraceMeasure(0, 5), 0, "grace period P0D: measured, 99.9 % of new rows"),
+        (GraceMeasure(5 * DAY_MS, 12), 5, "grace period P5D: measured"),
+        (GraceMeasure(5 * DAY_MS, 13), 31, "a probe, which each run of 14 is"),
+        (GraceMeasure(None, 20), 31, "a probe"),
+    ],
+)
+def test_a_measured_grace_period_reads_back_by_the_measure_and_every_14th_run_probes(
+    measure: GraceMeasure | None, days: int, why: str
+) -> None:
+    found = made(GraceSpec(GraceMode.AUTO), measure)
+
+    assert (days_back(found), found.grace_ms) == (days, days * DAY_MS)
+    assert why in str(found.grace_why)
+
+
+def test_what_is_read_back_is_what_the_same_configured_grace_period_reads() -> None:
+    measured = made(GraceSpec(GraceMode.AUTO), GraceMeasure(3 * DAY_MS, 1))
+    configured = made(GraceSpec(), grace_ms=3 * DAY_MS)
+
+    assert replace(measured, grace_why=msgspec.UNSET) == configured
+
+
+def test_there_are_no_probes_where_none_are_wanted() -> None:
+    found = made(GraceSpec(GraceMode.AUTO, probe_every=0), GraceMeasure(DAY_MS, 1000))
+
+    assert days_back(found) == 1
+
+
+def test_the_longest_grace_period_needs_no_measure() -> None:
+    found = made(GraceSpec(GraceMode.MAX, high_ms=9 * DAY_MS), GraceMeasure(DAY_MS, 0))
+
+    assert days_back(found) == 9
+    assert found.grace_why == "grace period P9D: ms.grace.mode=max"
+
+
+@pytest.mark.parametrize("changes", [{"backfill": True}, {"ignore_history": True}])
+def test_a_run_that_reads_everything_anew_has_no_grace_period_to_explain(
+    changes: dict[str, bool],
+) -> None:
+    found = made(GraceSpec(GraceMode.AUTO), **changes)
+
+    assert found.grace_why is msgspec.UNSET
+
+
+@pytest.mark.parametrize(
+    ("share", "text"), [(Fraction(1), "100 %"), (Fraction(9995, 10_000), "99.95 %")]
+)
+def test_the_share_is_shown_as_it_is(share: Fraction, text: str) -> None:
+    assert text in str(made(GraceSpec(GraceMode.AUTO, share), GraceMeasure(0)).grace_why)
+
+
+def test_a_configured_grace_period_adds_nothing_to_a_plan_in_a_file() -> None:
+    for found, is_there in (
+        (made(GraceSpec()), False),
+        (made(GraceSpec(GraceMode.AUTO), GraceMeasure(0)), True),
+    ):
+        written = encode_plan(SavedPlan("job", "digest", backfill=False, head=None, plan=found))
+        assert (b"grace_why" in written) is is_there
+        assert decode_plan(written, "plan").plan.grace_why == found.grace_why
