@@ -23,7 +23,7 @@ from dil.publishing.destination import (
     destination_for,
 )
 from dil.publishing.dumps import is_in_place, is_lost
-from dil.publishing.layout import backfills_dir
+from dil.publishing.layout import backfills_dir, dataset_dir
 from dil.publishing.publisher import (
     carry_out,
     lost_moves,
@@ -110,7 +110,7 @@ def left_out(
 
 
 def abandon(
-    store: StateStore, lease: Lease, intent: Intent, spec: PublishingSpec, filesystem: Filesystem
+    store: StateStore, lease: Lease, begun: Intent, spec: PublishingSpec, filesystem: Filesystem
 ) -> Intent:
     """Give a begun publish up, whatever keeps it from being finished; return what is left of it.
 
@@ -123,7 +123,9 @@ def abandon(
         LeaseLostError: another run took over.
         CommitUnknownError: the job publishes elsewhere now, so nobody can tell what readers see.
     """
-    refuse_other_destination(intent, spec, filesystem)
+    refuse_other_destination(begun, spec, filesystem)
+    # The record may name another folder; what is given up is given up in the job's own.
+    intent = replace(begun, dataset_dir=dataset_dir(spec))
     commit = intent.commit
     strange = {each.uri for each in strays(commit, spec, lease.job, filesystem)}
     own = replace(

@@ -46,8 +46,8 @@ def completed(folder: Path, *words: str) -> set[str]:
         (("pl",), {"plan"}),
         (("plan", "--sig"), {"--signature", "--signatures"}),
         (("state", "sh"), {"show"}),
-        (("explain", "ms.grace"), {"ms.grace.period", "ms.grace.period.days"}),
-        (("run", "-D", "ms.grace"), {"ms.grace.period=", "ms.grace.period.days="}),
+        (("explain", "ms.grace.per"), {"ms.grace.period", "ms.grace.period.days"}),
+        (("run", "-D", "ms.grace.per"), {"ms.grace.period=", "ms.grace.period.days="}),
         (("completion", ""), {"bash", "zsh", "fish"}),
     ],
 )

@@ -26,8 +26,10 @@ class PrunedStory(Story):
     def __init__(self, folder: Path, source: HttpServer) -> None:
         super().__init__(folder, source, ms__retention='{"aside": "P30D"}')
         self.run(day(2))
+        self.in_order: list[Path] = []
         for unit in ("a", "b"):
             self.forget(work_unit(0, unit))
+            self.in_order += [path for path in self.copies() if path not in self.in_order]
         self.later = ["--now", "2030-01-01T00:00:00Z"]
 
     def forget(self, signature: str) -> None:
@@ -52,10 +54,10 @@ def story(tmp_path: Path, source: HttpServer) -> PrunedStory:
 
 
 def test_copies_of_acts_that_cannot_be_undone_any_more_are_deleted(story: PrunedStory) -> None:
-    first, second = story.copies()
+    first, second = story.in_order
 
     assert story.dil("prune", *story.later) == 0
-    assert story.copies() == [first, second], "a preview deletes nothing"
+    assert set(story.copies()) == {first, second}, "a preview deletes nothing"
     assert story.dil("prune", *story.later, "--yes") == 0
 
     assert story.copies() == [second]
