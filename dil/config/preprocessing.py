@@ -31,7 +31,6 @@ from dil.model.section import (
     prop,
 )
 from dil.model.suggestions import suggestion
-from dil.secrets import is_reference
 from dil.sections.extraction import FILE_NAME, DumpSection, ExtractionSection
 from dil.sections.reading import ShapeError, Surroundings, as_object, is_scalar, note_missing
 from dil.spi.preprocessor import Preprocessor
@@ -93,14 +92,14 @@ def _parameters(value: JsonValue, around: Surroundings) -> dict[str, dict[str, s
             if member == KEYSTORE:
                 found[name][member] = _key_file(text, where, around)
                 continue
-            is_secret = is_reference(text) or _SECRET.search(member)
+            is_secret = around.is_reference(text) or _SECRET.search(member)
             found[name][member] = around.secret(text, where) if is_secret else text
     return found
 
 
 def _key_file(text: str, where: str, around: Surroundings) -> str | Secret:
     """Return the absolute path of a key file; ``file:`` begins a URI here, not a secret."""
-    is_secret = is_reference(text) and not text.startswith("file:")
+    is_secret = around.is_reference(text) and not text.startswith("file:")
     secret = around.secret(text, where) if is_secret else None
     plain = secret.reveal() if secret else text
     try:

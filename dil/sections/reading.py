@@ -74,6 +74,9 @@ class Surroundings(Protocol):
     def secret(self, text: str, where: str = "") -> Secret:
         """Return the secret a text stands for; raises ShapeError where it cannot be read."""
 
+    def is_reference(self, text: str) -> bool:
+        """Return whether a text stands for a secret: ENC(...), env:NAME and other references."""
+
     def local_path(self, text: str) -> str:
         """Return the absolute path of this machine that a text names; raises ValueError for none.
 
