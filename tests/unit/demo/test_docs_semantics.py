@@ -14,9 +14,13 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from dil.api import plan
+from dil.config.findings import Findings
+from dil.config.properties_text import parse
+from dil.extraction.paging.rules import CAP_ROW
 from dil.model.history import UnitRecord
 from dil.model.timelabels import TimelabelSpec
 from dil.model.work_unit import WorkUnit
+from dil.secrets import SecretResolver
 from dil.text.instants import parse_instant
 from dil.text.windows import label_text, windows_of
 
@@ -176,6 +180,38 @@ def test_the_python_of_the_page_runs() -> None:
 def test_the_block_of_the_page_has_the_hash_below_it() -> None:
     block, digest = fences("chain.md", "json")
     assert digest.strip() == f'"f1220{hashlib.sha256(block.strip().encode()).hexdigest()}"'
+
+
+def test_every_code_of_validation_is_on_the_page() -> None:
+    page = (PAGES / "chain.md").read_text(encoding="utf-8")
+    shown = re.findall(r"V\d\d", "\n".join(re.findall(r"^\| (V[^|]*) \|", page, re.MULTILINE)))
+    checked = {
+        code
+        for path in (ROOT / "dil" / "state").rglob("*.py")
+        for code in re.findall(r'"(V\d\d)[":]', path.read_text(encoding="utf-8"))
+    }
+    assert checked
+    assert sorted(checked - set(shown)) == []
+
+
+# Paging, secrets, configuration files
+
+
+def test_each_row_of_the_decision_table_is_a_rule() -> None:
+    assert {f"G{row}" for row in range(1, CAP_ROW + 1)} <= set(rules())
+
+
+def test_an_encrypted_text_of_the_page_opens() -> None:
+    text = (PAGES / "secrets.md").read_text(encoding="utf-8")
+    resolver = SecretResolver({}, ROOT, passwords=("testkey",))
+    [cipher] = re.findall(r"`(ENC\(\w[^)]{20,}\))` is `password`", " ".join(text.split()))
+    assert resolver.resolve(cipher).reveal() == "password"
+
+
+@pytest.mark.parametrize(("written", "value"), table("configuration.md", "In the file"))
+def test_a_line_of_a_job_file_is_what_its_table_says(written: str, value: str) -> None:
+    [entry] = parse(f"{written}\n", "job.conf", Findings(), spans_lines=lambda _key: True)
+    assert entry.text == value.partition("`")[0]
 
 
 # Rules, and who cites them
