@@ -209,7 +209,7 @@ def secret_resolver(
         findings,
     )
     return SecretResolver(
-        place.environ, place.folder, passwords, section.is_strong, missing, plugged
+        place.environ, place.folder, passwords, section.is_strong, missing, plugged=plugged
     )
 
 
