@@ -79,13 +79,28 @@ def tally_of(times: pa.Int64Array, spec: EventTimeSpec) -> StreamTally:
 
 
 def tallies_of(
-    times: pa.Int64Array, names: pa.StringArray | pa.DictionaryArray | None, spec: EventTimeSpec
+    times: pa.Int64Array, names: pa.DictionaryArray | None, spec: EventTimeSpec
 ) -> dict[str, StreamTally]:
-    """Return the tally of each stream that has rows; ``names`` None says that all are of one.
+    """Return the tally of each stream that has rows.
 
-    A dictionary of names has none twice.
+    ``names`` are as ``coded`` makes them, without nulls; None says that all rows are of one stream.
     """
     return {name: tally_of(rows, spec) for name, rows in _groups(times, names)}
+
+
+def coded(names: pa.Array) -> pa.DictionaryArray:
+    """Return the names of streams as a dictionary of texts that has none twice.
+
+    Raises:
+        ArrowNotImplementedError, ArrowInvalid: they are no texts, and none can be made of them.
+    """
+    encoded = names.dictionary_encode()
+    if not isinstance(names, pa.DictionaryArray) and names.type == pa.string():
+        return encoded
+    # The dictionary of others may have one twice, and its few values are cast sooner than rows.
+    known = encoded.dictionary.cast(pa.string()).dictionary_encode()
+    codes = known.indices.take(encoded.indices)
+    return pa.DictionaryArray.from_arrays(codes, known.dictionary)
 
 
 def merge(found: dict[str, StreamTally], later: Tallies, window: int) -> None:
@@ -147,7 +162,7 @@ def decode_tallies(data: bytes) -> dict[str, StreamTally]:
 
 
 def _groups(
-    rows: pa.Int64Array, names: pa.StringArray | pa.DictionaryArray | None
+    rows: pa.Int64Array, names: pa.DictionaryArray | None
 ) -> Iterator[tuple[str, pa.Int64Array]]:
     """Yield the times of each stream that has rows, in the order of their arrival."""
     if not len(rows):
@@ -155,8 +170,7 @@ def _groups(
     if names is None:
         yield ONLY, rows
         return
-    coded = names if isinstance(names, pa.DictionaryArray) else names.dictionary_encode()
-    known, codes = coded.dictionary.to_pylist(), coded.indices
+    known, codes = names.dictionary.to_pylist(), names.indices
     if len(known) > 1:
         order = pc.array_sort_indices(codes)  # a stable sort
         rows, codes = rows.take(order), codes.take(order)

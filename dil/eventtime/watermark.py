@@ -21,7 +21,7 @@ from dil.errors import ConfigError
 from dil.eventtime.judging import late_rows, refused_rows
 from dil.eventtime.stored import StoredWatermark, decoded, encoded
 from dil.eventtime.streams import EventStream, all_after
-from dil.eventtime.tally import ONLY, Tallies, tallies_of
+from dil.eventtime.tally import ONLY, Tallies, coded, tallies_of
 from dil.model.event_time import EventTimeSpec, Strategy
 from dil.text.zones import EPOCH, MILLISECOND
 
@@ -179,9 +179,7 @@ class EventWatermark:
             return None
         return self._previous if self._spec.lags else self._watermark
 
-    def _names(
-        self, given: StreamNames | None, rows: int
-    ) -> pa.StringArray | pa.DictionaryArray | None:
+    def _names(self, given: StreamNames | None, rows: int) -> pa.DictionaryArray | None:
         """Return the stream of each row, None where all rows are of one."""
         column = self._spec.stream_column
         if given is None:
@@ -203,7 +201,7 @@ class EventWatermark:
     def _after(
         self,
         rows: pa.Int64Array,
-        names: pa.StringArray | pa.DictionaryArray | None,
+        names: pa.DictionaryArray | None,
         taken: pa.BooleanArray,
         now: int,
     ) -> Mapping[str, EventStream]:
@@ -290,20 +288,15 @@ def _time_array(times: Times) -> pa.Int64Array:
         raise ConfigError.single("times", f"are no times: {error}", fix) from error
 
 
-def _name_array(names: StreamNames) -> pa.StringArray | pa.DictionaryArray:
-    """Return the names of streams as one array of texts; a dictionary of them has none twice."""
+def _name_array(names: StreamNames) -> pa.DictionaryArray:
+    """Return the names of streams as one array."""
+    is_array = isinstance(names, pa.Array | pa.ChunkedArray)
     try:
-        if not isinstance(names, pa.Array | pa.ChunkedArray):
-            return pa.array(names, pa.string())
-        array = _one_array(names)
-        if not isinstance(array, pa.DictionaryArray):
-            return array.cast(pa.string())
-        known = array.dictionary.cast(pa.string()).dictionary_encode()
+        return coded(_one_array(names) if is_array else pa.array(names, pa.string()))
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, TypeError) as error:
         raise ConfigError.single(
             "partitions", f"are no texts: {error}", "Pass one text per row."
         ) from error
-    return pa.DictionaryArray.from_arrays(known.indices.take(array.indices), known.dictionary)
 
 
 def _one_array(array: pa.Array | pa.ChunkedArray) -> pa.Array:
