@@ -34,7 +34,7 @@ LATE, LATENESS = "_late", "_lateness_ms"
 _COLUMN, _PARTITIONS = "ms.event.column", "ms.event.partition.column"
 _NAMES = 20
 # Pages are small, and a tally costs by the number of streams: rows of several wait for it.
-_ROWS_AT_ONCE = 65_536
+_ROWS_AT_ONCE = 262_144
 _NOTHING = pa.scalar(0, pa.int64())
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _FIELDS = (
@@ -170,15 +170,16 @@ class EventRows:
 
     def _take(self, batch: pa.RecordBatch, times: pa.Int64Array) -> None:
         """Tally times; rows that name no partition move none."""
-        spec, taken = self._spec, times.is_valid()
+        spec = self._spec
         if not spec.strategy.keeps_streams:
             return
-        names = None
-        if spec.stream_column:
-            names = self._names(batch)
-            taken = pc.and_(taken, names.is_valid())
-            names = names if taken.true_count == len(times) else names.filter(taken)
-        times = times if taken.true_count == len(times) else times.filter(taken)
+        names = self._names(batch) if spec.stream_column else None
+        if times.null_count or (names is not None and names.null_count):
+            taken = times.is_valid()
+            if names is not None:
+                taken = pc.and_(taken, names.is_valid())
+                names = names.filter(taken)
+            times = times.filter(taken)
         self._waiting.append((pc.add(times, _NOTHING), names))  # a copy: a page leaves memory
         self._waiting_rows += len(times)
         if self._waiting_rows >= _ROWS_AT_ONCE:

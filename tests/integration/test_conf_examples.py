@@ -158,7 +158,7 @@ def test_the_event_time_example_marks_the_flights_that_arrive_late(dil: Dil) -> 
     assert {row["id"] for row in rows} == {one.key for one in [*first, *second]}
     late = {row["id"]: row["_lateness_ms"] for row in rows if row["_late"]}
     assert late == {one.key: watermark - one.event for one in second if one.event < watermark}
-    assert len(late) == reports[1]["event_time"]["late"] > 0  # type: ignore[index]
+    assert len(late) == reports[1]["events"]["late"] > 0  # type: ignore[index]
 
 
 @pytest.mark.spark
