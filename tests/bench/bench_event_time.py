@@ -6,7 +6,8 @@
    millions of rows per second of CPU time, with the goal, the best of three rounds.
 2. The state of 1,000 partitions, by what share of their rows is late.
 3. A work unit of HTTP and one of PostgreSQL, whole runs in this process without Spark, with an
-   event column of 64 partitions: CPU time inside what event time does, beside that of the rest.
+   event column, and partitions (4 in HTTP, 64 in PostgreSQL): CPU time inside what event time does,
+   beside that of the rest.
 4. What a process imports for event time, beside what each worker imports.
 """
 
@@ -53,10 +54,6 @@ PARTITIONS, WINDOW = 1000, 5000
 STATES = ((0.05, 3000, 1), (0.1, 3000, 1), (0.15, 3000, 1), (1, 3000, 1000), (1, 200, 1),
           (1, 3000, 1))  # fmt: skip
 SERVER = Path(__file__).resolve().parents[1] / "servers" / "http_server.py"
-EVENTS = {
-    "ms__event__watermark": "adaptive",
-    "ms__event__partition__column": "device",
-}
 TABLE = """
 CREATE TABLE orders AS SELECT n AS id, 'customer-' || (n * 7919 % 1000003) AS customer,
   (n % 64)::int AS device, random() AS price, (n % 10000000)::numeric(12, 2) / 100 AS amount,
@@ -198,17 +195,21 @@ def measure_share(name: str, job: Callable[..., Path], rows: int) -> None:
     run(job("warm"), rows)
     events = {"HTTP": "updated_ms", "PostgreSQL": "ordered"}[name]
     column = {"HTTP": "state", "PostgreSQL": "device"}[name]
-    given = {**EVENTS, "ms__event__column": events, "ms__event__partition__column": column}
-    for action in ("", "flag"):
-        more = {**given, **({"ms__late__action": action} if action else {})}
+    given = {"ms__event__watermark": "adaptive", "ms__event__column": events}
+    by_column = {"ms__event__partition__column": column}
+    for what, more in (
+        ("one partition", given),
+        (f"partitions by {column}", {**given, **by_column}),
+        (f"partitions by {column}, flag", {**given, **by_column, "ms__late__action": "flag"}),
+    ):
         plain, with_events, shares = [], [], []
         for number in range(3):
-            plain.append(run(job(f"{action}p{number}"), rows))
+            plain.append(run(job(f"{what} p{number}"), rows))
             with counted() as share:
-                with_events.append(run(job(f"{action}e{number}", **more), rows))
+                with_events.append(run(job(f"{what} e{number}", **more), rows))
             shares.append(share.spent_s / (with_events[-1] - share.spent_s))
         print(
-            f"{name}, {rows:,} rows{', flag' if action else ''}: {min(plain):.2f} CPU s without,"
+            f"{name}, {rows:,} rows, {what}: {min(plain):.2f} CPU s without,"
             f" {min(with_events):.2f} with; event time itself adds {min(shares):.1%} (goal 5 %)"
         )
 
