@@ -3,6 +3,7 @@
 ``make demo`` runs it. It starts the service of server.py on a free loopback port, runs
 conf/demo/flights.conf as of one morning, moves the service's clock three days on, so that new and
 late rows appear, runs the job again, and compares the published files with the service's records.
+Two more jobs read the same flights: one marks late rows, one closes days.
 The exit code is 0 only when nothing is missing, doubled, foreign or changed.
 """
 
@@ -30,6 +31,8 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 HOME = ROOT / ".demo"
 JOB = "conf/demo/flights.conf"
+LATE_JOB = "conf/examples/event-time.conf"
+CLOSING_JOB = "conf/examples/closing.conf"
 DIL = (sys.executable, "-m", "dil.cli")
 START = epoch_ms("2013-01-01T00:00:00-05:00")
 MARKER = ".made-by-the-demo"
@@ -130,9 +133,9 @@ class Stage:
         """Return the folder of the published files."""
         return self.home / "lake" / "flights"
 
-    def dil(self, verb: str, *arguments: str) -> None:
-        """Run one ``dil`` command on the job; its output goes to the terminal."""
-        line = [*verb.split(), JOB, *arguments, *self._moved]
+    def dil(self, verb: str, *arguments: str, job: str = JOB) -> None:
+        """Run one ``dil`` command on a job; its output goes to the terminal."""
+        line = [*verb.split(), job, *arguments, *self._moved]
         say(f"$ dil {shlex.join(line)}")
         done = subprocess.run(  # noqa: S603 - our own command
             [*DIL, *line], cwd=ROOT, env=self._variables, check=False
@@ -140,11 +143,11 @@ class Stage:
         if done.returncode != 0:
             raise DemoError(f"dil {verb} ended with exit code {done.returncode}")
 
-    def run(self, morning: Morning, *arguments: str) -> dict[str, object]:
-        """Run the job as of one morning and return the report that it wrote."""
+    def run(self, morning: Morning, *arguments: str, job: str = JOB) -> dict[str, object]:
+        """Run a job as of one morning and return the report that it wrote."""
         report = self.home / "report.json"
         started = time.monotonic()
-        self.dil("run", "--now", morning.now, *arguments, "--report", str(report))
+        self.dil("run", "--now", morning.now, *arguments, "--report", str(report), job=job)
         say(f"(took {time.monotonic() - started:.1f} s)")
         content: dict[str, object] = json.loads(report.read_text(encoding="utf-8"))
         return content
@@ -213,10 +216,37 @@ def third_run(stage: Stage) -> None:
     stage.prove(SECOND)
 
 
-def farewell(stage: Stage) -> None:
-    """Show what the state store remembers, and say where everything is."""
+def remembered(stage: Stage) -> None:
+    """Show what the state store remembers."""
     headline("9. What the state store remembers: the chain of commits, newest first")
     stage.dil("state log")
+
+
+def late_rows(stage: Stage) -> None:
+    """Read flights by the day of their arrival, twice: what comes late is marked."""
+    headline("10. Late rows: the same flights, read by the day on which they arrived")
+    say("A run is judged by the watermark of the run before, so the first one marks none.")
+    stage.run(FIRST, job=LATE_JOB)
+    stage.run(SECOND, job=LATE_JOB)
+    rows = read_rows(data_files(stage.home / "lake" / "flights_by_arrival"))
+    late = sorted((row for row in rows if row["_late"]), key=lambda row: str(row["id"]))
+    if not late:
+        raise DemoError("no row was marked late")
+    say(f"marked in the files: {len(late)} of {len(rows):,} rows, such as")
+    for row in late[:: len(late) // 3][:3]:
+        hours = int(str(row["_lateness_ms"])) / 3_600_000
+        say(f"  {row['id']}: scheduled {row['scheduled']}, {hours:.0f} h below the watermark")
+
+
+def closed_days(stage: Stage) -> None:
+    """Show which days are closed: read whole, and not to be read again."""
+    headline("11. Closed days: nothing of them is to come any more")
+    stage.run(SECOND, job=CLOSING_JOB)
+    stage.dil("timelabels", job=CLOSING_JOB)
+
+
+def farewell(stage: Stage) -> None:
+    """Say where everything is."""
     headline("Done: every row landed once")
     say(f"files:   {stage.dataset}")
     say(f"state:   {stage.home / 'state'}")
@@ -254,6 +284,9 @@ def main(arguments: list[str]) -> int:
             first_run(stage)
             second_run(stage)
             third_run(stage)
+            remembered(stage)
+            late_rows(stage)
+            closed_days(stage)
             farewell(stage)
     except DemoError as error:
         say(f"\nThe demo failed: {error}")

@@ -2,6 +2,7 @@
 
     GET  /v1/flights?origin=EWR&since=T&until=T&limit=N&cursor=C   cursor pages
          {"flights": [...], "paging": {"returned": N, "next": C or null}}
+         since and until are times of flights; with &by=arrival those at which they arrived
     GET  /v1/airports?offset=0&limit=N                             offset pages
          {"airports": [...], "total": 1458}
     GET  /v1/airlines?page=1&per_page=N                            page numbers
@@ -54,6 +55,7 @@ class FlightQuery:
     until: int
     limit: int
     position: int
+    by_arrival: bool = False
 
 
 class Service:
@@ -95,7 +97,8 @@ class Service:
             if len(page) == wanted.limit:
                 break
             record = records[position]
-            if wanted.since <= record.event < wanted.until:
+            at = record.arrival if wanted.by_arrival else record.event
+            if wanted.since <= at < wanted.until:
                 page.append(record.line)
             position += 1
         more = position < len(records) and records[position].arrival <= now
@@ -126,17 +129,21 @@ def _flight_query(query: Query, origins: dict[str, list[Record]]) -> FlightQuery
     if origin not in origins:
         raise BadRequestError(f"origin must be one of {', '.join(sorted(origins))}")
     since, until = _time(query, "since"), _time(query, "until")
-    wanted = FlightQuery(origin, since, until, _limit(query, "limit"), 0)
+    by = query.get("by", "event")
+    if by not in {"event", "arrival"}:
+        raise BadRequestError("by must be event or arrival")
+    limit, by_arrival = _limit(query, "limit"), by == "arrival"
+    wanted = FlightQuery(origin, since, until, limit, 0, by_arrival)
     if "cursor" not in query:
         return wanted
     head, _, position = _opened(query["cursor"]).rpartition("|")
     if head != _cursor_head(wanted) or not position.isdigit():
         raise BadRequestError("cursor belongs to another query")
-    return FlightQuery(origin, since, until, wanted.limit, int(position))
+    return FlightQuery(origin, since, until, limit, int(position), by_arrival)
 
 
 def _cursor_head(query: FlightQuery) -> str:
-    return f"{query.origin}|{query.since}|{query.until}"
+    return f"{query.origin}|{query.since}|{query.until}|{query.by_arrival}"
 
 
 def _cursor(query: FlightQuery, position: int) -> str:

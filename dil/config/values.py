@@ -6,6 +6,8 @@ import codecs
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import timedelta
+from fractions import Fraction
 
 from dil.config.property import Property
 from dil.model.rate import RateLimit
@@ -20,6 +22,8 @@ _INT_BOUNDS = (-(2**31), 2**31 - 1)
 _LONG_BOUNDS = (-(2**63), 2**63 - 1)
 _INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
 _OCTAL = re.compile(r"0?[0-7]{3,4}")
+_DURATION_PART = re.compile(r"([0-9]+(?:[.,][0-9]+)?)([WDHMS])")
+_UNIT_MS = {"W": 604_800_000, "D": 86_400_000, "H": 3_600_000, "M": 60_000, "S": 1000}
 _RATE = re.compile(r"([0-9]{1,9})\s*/\s*([0-9]{0,9})\s*(s|min|h|d)")
 _RATE_SECONDS = {"s": 1, "min": 60, "h": 3600, "d": 86_400}
 
@@ -173,7 +177,8 @@ def duration_ms(text: str) -> int:
     """Return the milliseconds of an ISO duration of fixed length.
 
     Raises:
-        ValueProblem: it is none, negative, or holds months or years.
+        ValueProblem: it is none, negative, no whole number of milliseconds, or holds months or
+            years.
     """
     from isodate import Duration, ISO8601Error, parse_duration
 
@@ -184,10 +189,16 @@ def duration_ms(text: str) -> int:
         raise ValueProblem("is no duration, or too long a one", fix) from error
     if isinstance(length, Duration):
         raise ValueProblem("has months or years, whose length varies", fix)
-    seconds: float = length.total_seconds()
-    if seconds < 0:
+    if length < timedelta():
         raise ValueProblem("is negative", fix)
-    return round(seconds * 1000)
+    # isodate drops parts of a microsecond.
+    parts = _DURATION_PART.findall(text)
+    exact = (Fraction(number.replace(",", ".")) * _UNIT_MS[unit] for number, unit in parts)
+    ms = sum(exact, Fraction())
+    if ms.denominator != 1:
+        what = "is no whole number of milliseconds, and there is no finer unit"
+        raise ValueProblem(what, "Write whole milliseconds, such as PT0.001S.")
+    return ms.numerator
 
 
 _READERS: Mapping[ValueType, Callable[[Property, str], object]] = {

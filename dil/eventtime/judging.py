@@ -35,4 +35,5 @@ def late_rows(rows: pa.Int64Array, effective: int | None, spec: EventTimeSpec) -
     if effective is None:
         return pa.repeat(pa.scalar(value=False), len(rows))
     compare = pc.less_equal if spec.is_inclusive else pc.less
-    return compare(rows, pa.scalar(effective, pa.int64())).fill_null(fill_value=False)
+    late = compare(rows, pa.scalar(effective, pa.int64()))
+    return late.fill_null(fill_value=False) if late.null_count else late

@@ -1,22 +1,31 @@
 """The memory of an event-time watermark as bytes: an Arrow stream, a row for each stream.
 
 Streams are sorted by name, so that equal memories are equal bytes, whose hash a chain repeats.
+
+Nearly all of a memory are the delays of the last rows, in their order, which the window needs. Most
+are 0, so ``is_behind`` has a bit for each row, and ``byte_0`` to ``byte_3`` hold the four bytes of
+those that are not, the lowest first: bytes of one kind lie together, and compress to about what
+such numbers need at least. Where all are whole seconds they are counted in seconds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
 from typing import cast
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from dil.errors import ConfigError
 from dil.eventtime.streams import EventStream
 from dil.model.event_time import Strategy
 
-_FORMAT = 1
+_FORMAT = 2
+_READABLE = (1, _FORMAT)
 _MARK = b"dil.event_watermark"
+_BYTES = ("byte_0", "byte_1", "byte_2", "byte_3")
 _SCHEMA = pa.schema(
     [
         pa.field("partition", pa.string(), nullable=False),
@@ -24,9 +33,12 @@ _SCHEMA = pa.schema(
         pa.field("largest", pa.int64(), nullable=False),
         pa.field("watermark", pa.int64(), nullable=False),
         pa.field("last_seen", pa.int64(), nullable=False),
-        pa.field("delays", pa.list_(pa.int32()), nullable=False),
+        pa.field("is_behind", pa.list_(pa.bool_()), nullable=False),
+        *(pa.field(name, pa.list_(pa.uint8()), nullable=False) for name in _BYTES),
     ]
 )
+_SECOND_MS = 1000
+_NO_DELAYS = pa.array([], pa.int32())
 _FIX = "Pass the bytes that state() returned; without them, the last watermark as floor."
 
 
@@ -35,35 +47,36 @@ class StoredWatermark:
     """All that goes on after a restart; times in epoch ms UTC.
 
     ``watermark`` is the one after the last batch and ``previous`` the one that was before it.
+    ``stream_column`` named the partition of a row; None where a state does not say.
     """
 
     strategy: Strategy
     watermark: int | None
     previous: int | None
     streams: Mapping[str, EventStream]
+    stream_column: str | None = None
 
 
 def encoded(stored: StoredWatermark) -> bytes:
     """Return the bytes of a memory."""
     named = sorted(stored.streams.items())
     kept = [each for _, each in named]
-    offsets = [0]
-    for each in kept:
-        offsets.append(offsets[-1] + len(each.delays))
-    delays = pa.concat_arrays([each.delays for each in kept]) if kept else pa.array([], pa.int32())
+    unit, delays = _packed([each.delays for each in kept])
     columns = [
         pa.array([name for name, _ in named], pa.string()),
         pa.array([each.rows for each in kept], pa.int64()),
         pa.array([each.largest for each in kept], pa.int64()),
         pa.array([each.watermark for each in kept], pa.int64()),
         pa.array([each.last_seen for each in kept], pa.int64()),
-        pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), delays),
+        *delays,
     ]
     facts = {
         _MARK: str(_FORMAT).encode(),
         b"strategy": stored.strategy.encode(),
         b"watermark": _text(stored.watermark),
         b"previous": _text(stored.previous),
+        b"stream_column": (stored.stream_column or "").encode(),
+        b"unit": _text(unit),
     }
     sink = pa.BufferOutputStream()
     options = pa.ipc.IpcWriteOptions(compression="zstd")
@@ -80,16 +93,17 @@ def decoded(state: bytes) -> StoredWatermark:
     """
     try:
         with pa.ipc.open_stream(state) as reader:
-            table = reader.read_all()
+            table = reader.read_all().combine_chunks()
     except (pa.ArrowInvalid, OSError, TypeError) as error:
         raise ConfigError.single("state", f"is no event watermark: {error}", _FIX) from error
     facts = table.schema.metadata or {}
     if _MARK not in facts:
         raise ConfigError.single("state", "is no event watermark", _FIX)
-    if facts[_MARK] != str(_FORMAT).encode():
-        what = f"has the format {facts[_MARK].decode()}, and this release reads {_FORMAT}"
+    if facts[_MARK].decode() not in {str(each) for each in _READABLE}:
+        what = f"has the format {facts[_MARK].decode()}, and this release reads up to {_FORMAT}"
         raise ConfigError.single("state", what, "Use the release that wrote it, or a newer one.")
-    delays = table.column("delays").combine_chunks()
+    is_old = "delays" in table.column_names
+    delays = _column(table, "delays") if is_old else _unpacked(table, int(facts[b"unit"]))
     streams = {
         str(row["partition"]): EventStream(
             row["rows"],
@@ -98,18 +112,62 @@ def decoded(state: bytes) -> StoredWatermark:
             row["last_seen"],
             delays[index].values,
         )
-        for index, row in enumerate(table.drop_columns(["delays"]).to_pylist())
+        for index, row in enumerate(table.select(_SCHEMA.names[:5]).to_pylist())
     }
     return StoredWatermark(
         Strategy(facts[b"strategy"].decode()),
         _number(facts[b"watermark"]),
         _number(facts[b"previous"]),
         streams,
+        None if is_old else facts[b"stream_column"].decode(),
     )
 
 
-def _text(watermark: int | None) -> bytes:
-    return b"" if watermark is None else str(watermark).encode()
+def _packed(delays: Sequence[pa.Int32Array]) -> tuple[int, list[pa.ListArray]]:
+    """Return the unit of delays in ms, and the columns that hold them, a list for each stream."""
+    every = pa.concat_arrays([_NO_DELAYS, *delays])
+    is_behind = pc.greater(every, pa.scalar(0, pa.int32()))
+    behind = every.filter(is_behind)
+    seconds = pc.divide(behind, pa.scalar(_SECOND_MS, pa.int32()))
+    unit = 1
+    if pc.multiply(seconds, pa.scalar(_SECOND_MS, pa.int32())).equals(behind):
+        unit, behind = _SECOND_MS, seconds
+    rows = list(accumulate((len(each) for each in delays), initial=0))
+    counts = (is_behind[start:end].true_count for start, end in pairwise(rows))
+    numbers = behind.cast(pa.uint32())
+    kept = pa.array(accumulate(counts, initial=0), pa.int32())
+    return unit, [
+        pa.ListArray.from_arrays(pa.array(rows, pa.int32()), is_behind),
+        *(pa.ListArray.from_arrays(kept, _byte(numbers, at)) for at in range(len(_BYTES))),
+    ]
+
+
+def _byte(numbers: pa.UInt32Array, at: int) -> pa.UInt8Array:
+    shifted = pc.shift_right(numbers, pa.scalar(8 * at, pa.uint32()))
+    return pc.bit_wise_and(shifted, pa.scalar(255, pa.uint32())).cast(pa.uint8())
+
+
+def _unpacked(table: pa.Table, unit: int) -> pa.ListArray:
+    """Return the delays of each stream in ms."""
+    is_behind = _column(table, "is_behind")
+    numbers = pa.nulls(len(_column(table, _BYTES[0]).values), pa.int32()).fill_null(0)
+    for at, name in enumerate(_BYTES):
+        byte = _column(table, name).values.cast(pa.int32())
+        numbers = pc.add(numbers, pc.shift_left(byte, pa.scalar(8 * at, pa.int32())))
+    numbers = pc.multiply(numbers, pa.scalar(unit, pa.int32()))
+    zeros = pa.nulls(len(is_behind.values), pa.int32()).fill_null(0)
+    every = pc.replace_with_mask(zeros, is_behind.values, numbers)
+    return pa.ListArray.from_arrays(is_behind.offsets, every)
+
+
+def _column(table: pa.Table, name: str) -> pa.ListArray:
+    """Return a column as one array, also where there are no rows."""
+    column = table.column(name)
+    return column.chunk(0) if column.num_chunks else pa.array([], column.type)
+
+
+def _text(number: int | None) -> bytes:
+    return b"" if number is None else str(number).encode()
 
 
 def _number(text: bytes) -> int | None:

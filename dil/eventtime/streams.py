@@ -4,19 +4,22 @@ A stream is the rows of one value of ``ms.event.partition.column``, such as a de
 calls that a partition, and so do the property and the public API; a partition is elsewhere a slice
 of time, so it is a stream in here.
 
-A stream never takes rows itself: ``after`` returns the stream that it becomes, so that a batch that
-is refused half-way changes nothing.
+A stream never takes rows itself: ``all_after`` returns the streams that they become, so that a
+batch that is refused half-way changes nothing.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import accumulate, pairwise, repeat
 from typing import cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dil.eventtime.tally import StreamTally
+from dil.eventtime.judging import FARTHEST
+from dil.eventtime.tally import StreamTally, Tallies
 from dil.model.event_time import MAX_BOUND_MS, AdaptiveBound, EventTimeSpec, Strategy
 
 _SOURCE_DELAY_MS = 180
@@ -51,10 +54,27 @@ class EventStream:
         return replace(self, delays=self.delays[len(self.delays) - window :])
 
 
-def after(
-    old: EventStream | None, name: str, tally: StreamTally, now: int, spec: EventTimeSpec
+def all_after(
+    streams: Mapping[str, EventStream], tallies: Tallies, now: int, spec: EventTimeSpec
+) -> dict[str, EventStream]:
+    """Return the streams after more rows; those that have none stay as they are."""
+    is_measured = spec.strategy is Strategy.ADAPTIVE and tallies
+    delays = _delays(streams, tallies, spec) if is_measured else repeat(_NO_ROWS, len(tallies))
+    found = dict(streams)
+    for (name, tally), new in zip(tallies.items(), delays, strict=True):
+        found[name] = _after(streams.get(name), name, tally, new, now, spec)
+    return found
+
+
+def _after(
+    old: EventStream | None,
+    name: str,
+    tally: StreamTally,
+    new: pa.Int32Array,
+    now: int,
+    spec: EventTimeSpec,
 ) -> EventStream:
-    """Return the stream after more rows."""
+    """Return the stream after more rows, the last of which have the delays ``new``."""
     highest = tally.largest
     largest = highest if old is None else max(old.largest, highest)
     rows = tally.rows + (0 if old is None else old.rows)
@@ -68,28 +88,47 @@ def after(
         case Strategy.SOURCE_180MS:
             candidate = largest - _SOURCE_DELAY_MS
         case _:
-            delays = _window(old, tally, spec)
+            kept = _NO_ROWS if old is None else old.delays
+            kept = kept[max(0, len(kept) + len(new) - spec.adaptive.window) :]
+            delays = pa.concat_arrays([kept, new])  # a copy, so that no batch stays in memory
             bound = spec.adaptive.bound_ms(quantile_of(delays, spec.adaptive), rows)
             candidate = largest - bound
     watermark = candidate if old is None else max(old.watermark, candidate)
     return EventStream(rows, largest, watermark, now, delays)
 
 
-def _window(old: EventStream | None, tally: StreamTally, spec: EventTimeSpec) -> pa.Int32Array:
-    """Return the delays of the last rows, these among them."""
-    window, last = spec.adaptive.window, tally.last
+def _delays(
+    streams: Mapping[str, EventStream], tallies: Tallies, spec: EventTimeSpec
+) -> Iterator[pa.Int32Array]:
+    """Yield for each tally how many ms its last rows are behind the largest time, at most the cap.
+
+    The rows of all streams go through Arrow together: its calls cost more than these few rows.
+    """
+    last = [tally.last for tally in tallies.values()]
+    ends = list(accumulate(len(each) for each in last))
+    starts = [_start(streams.get(name), tally, spec) for name, tally in tallies.items()]
+    ahead = pc.run_end_decode(
+        pa.RunEndEncodedArray.from_arrays(pa.array(ends, pa.int64()), pa.array(starts, pa.int64()))
+    )
     if spec.in_arrival_order:
-        seen = [] if old is None else [old.largest]
-        seen += [] if tally.before is None else [tally.before]
-        ahead = pc.cumulative_max(last, start=max(seen)) if seen else pc.cumulative_max(last)
-        behind = pc.subtract(ahead, last)
-    else:
-        # The largest time stands still in a batch, so that the order of its rows does not matter.
-        ahead = last if old is None else pa.scalar(old.largest, pa.int64())
-        behind = pc.max_element_wise(pc.subtract(ahead, last), _NOTHING)
-    new = pc.min_element_wise(behind, _CAP).cast(pa.int32())
-    kept = _NO_ROWS if old is None else old.delays
-    return pa.concat_arrays([kept[max(0, len(kept) + len(new) - window) :], new])
+        so_far = pa.concat_arrays([pc.cumulative_max(each) for each in last])
+        ahead = pc.max_element_wise(ahead, so_far)
+    behind = pc.subtract(ahead, pa.concat_arrays(last))
+    behind = pc.min_element_wise(pc.max_element_wise(behind, _NOTHING), _CAP).cast(pa.int32())
+    for start, end in pairwise([0, *ends]):
+        yield behind[start:end]
+
+
+def _start(old: EventStream | None, tally: StreamTally, spec: EventTimeSpec) -> int:
+    """Return the largest time before the last rows of a tally, or one that is before all times.
+
+    In the order of batches it is that before the batch, so that the order of its rows does not
+    matter.
+    """
+    start = -FARTHEST if old is None else old.largest
+    if spec.in_arrival_order and tally.before is not None:
+        return max(start, tally.before)
+    return start
 
 
 def quantile_of(delays: pa.Int32Array, adaptive: AdaptiveBound) -> int:

@@ -72,17 +72,35 @@ def tally_of(times: pa.Int64Array, spec: EventTimeSpec) -> StreamTally:
     if spec.strategy is not Strategy.ADAPTIVE:
         return StreamTally(len(times), cast("int", pc.max(times).as_py()))
     cut = max(0, len(times) - spec.adaptive.window)
-    last = times[cut:]
+    last = times[cut:] if cut else times
     before = pc.max(times[:cut]).as_py() if cut else None
     largest = _later(pc.max(last).as_py(), before)
     return StreamTally(len(times), cast("int", largest), before, last)
 
 
 def tallies_of(
-    times: pa.Int64Array, names: pa.StringArray | None, spec: EventTimeSpec
+    times: pa.Int64Array, names: pa.DictionaryArray | None, spec: EventTimeSpec
 ) -> dict[str, StreamTally]:
-    """Return the tally of each stream that has rows; ``names`` None says that all are of one."""
+    """Return the tally of each stream that has rows.
+
+    ``names`` are as ``coded`` makes them, without nulls; None says that all rows are of one stream.
+    """
     return {name: tally_of(rows, spec) for name, rows in _groups(times, names)}
+
+
+def coded(names: pa.Array) -> pa.DictionaryArray:
+    """Return the names of streams as a dictionary of texts that has none twice.
+
+    Raises:
+        ArrowNotImplementedError, ArrowInvalid: they are no texts, and none can be made of them.
+    """
+    encoded = names.dictionary_encode()
+    if not isinstance(names, pa.DictionaryArray) and names.type == pa.string():
+        return encoded
+    # The dictionary of others may have one twice, and its few values are cast sooner than rows.
+    known = encoded.dictionary.cast(pa.string()).dictionary_encode()
+    codes = known.indices.take(encoded.indices)
+    return pa.DictionaryArray.from_arrays(codes, known.dictionary)
 
 
 def merge(found: dict[str, StreamTally], later: Tallies, window: int) -> None:
@@ -144,7 +162,7 @@ def decode_tallies(data: bytes) -> dict[str, StreamTally]:
 
 
 def _groups(
-    rows: pa.Int64Array, names: pa.StringArray | None
+    rows: pa.Int64Array, names: pa.DictionaryArray | None
 ) -> Iterator[tuple[str, pa.Int64Array]]:
     """Yield the times of each stream that has rows, in the order of their arrival."""
     if not len(rows):
@@ -152,14 +170,15 @@ def _groups(
     if names is None:
         yield ONLY, rows
         return
-    coded = names.dictionary_encode()
-    if len(coded.dictionary) > 1:
-        rows = rows.take(pc.array_sort_indices(coded.indices))  # a stable sort
-    counts = {each["values"]: each["counts"] for each in coded.indices.value_counts().to_pylist()}
+    known, codes = names.dictionary.to_pylist(), names.indices
+    if len(known) > 1:
+        order = pc.array_sort_indices(codes)  # a stable sort
+        rows, codes = rows.take(order), codes.take(order)
+    runs = pc.run_end_encode(codes)
     start = 0
-    for code, name in enumerate(coded.dictionary.to_pylist()):
-        yield name, rows[start : start + counts[code]]
-        start += counts[code]
+    for code, end in zip(runs.values.to_pylist(), runs.run_ends.to_pylist(), strict=True):
+        yield known[code], rows[start:end]
+        start = end
 
 
 def _later(first: int | None, second: int | None) -> int | None:

@@ -20,8 +20,8 @@ import pyarrow.compute as pc
 from dil.errors import ConfigError
 from dil.eventtime.judging import late_rows, refused_rows
 from dil.eventtime.stored import StoredWatermark, decoded, encoded
-from dil.eventtime.streams import EventStream, after
-from dil.eventtime.tally import Tallies, tallies_of
+from dil.eventtime.streams import EventStream, all_after
+from dil.eventtime.tally import ONLY, Tallies, coded, tallies_of
 from dil.model.event_time import EventTimeSpec, Strategy
 from dil.text.zones import EPOCH, MILLISECOND
 
@@ -85,7 +85,23 @@ class EventWatermark:
             return
         self._previous = stored.previous
         window = self._spec.adaptive.window
-        self._streams = {name: each.cut_to(window) for name, each in stored.streams.items()}
+        self._streams = {
+            name: stored.streams[name].cut_to(window) for name in self._that_go_on(stored)
+        }
+
+    def _that_go_on(self, stored: StoredWatermark) -> list[str]:
+        """Return the streams that may have rows again: any other would hold the watermark for ever.
+
+        Those of another ``ms.event.partition.column`` may not, nor those that have no delay now.
+        """
+        column, delays = self._spec.stream_column, self._spec.delays_ms
+        names = [name for name in stored.streams if not delays or name in delays]
+        before = stored.stream_column
+        if before is None:  # format 1 does not say
+            return [name for name in names if (name != ONLY) == bool(column)]
+        if column == before:
+            return names
+        return [name for name in names if name != ONLY] if not before else []
 
     @property
     def watermark(self) -> int | None:
@@ -99,8 +115,9 @@ class EventWatermark:
 
     def state(self) -> bytes:
         """Return all that it remembers; equal memories are equal bytes."""
+        spec = self._spec
         stored = StoredWatermark(
-            self._spec.strategy, self._watermark, self._previous, self._streams
+            spec.strategy, self._watermark, self._previous, self._streams, spec.stream_column
         )
         return encoded(stored)
 
@@ -111,8 +128,8 @@ class EventWatermark:
 
         Args:
             times: The event time of each row, epoch ms UTC, in the order of their arrival.
-            partitions: The name of each row's stream, where ``ms.event.partition.column`` is set;
-                may be left out of a batch without rows.
+            partitions: The name of each row's stream. Where ``ms.event.partition.column`` is set,
+                only a batch without rows may lack them; else rows without are of one stream.
             now: The aware time of the commit.
 
         Raises:
@@ -162,7 +179,7 @@ class EventWatermark:
             return None
         return self._previous if self._spec.lags else self._watermark
 
-    def _names(self, given: StreamNames | None, rows: int) -> pa.StringArray | None:
+    def _names(self, given: StreamNames | None, rows: int) -> pa.DictionaryArray | None:
         """Return the stream of each row, None where all rows are of one."""
         column = self._spec.stream_column
         if given is None:
@@ -179,15 +196,12 @@ class EventWatermark:
             raise ConfigError.single(
                 "partitions", "hold a null", "Give each row the name of its partition."
             )
-        if not column and rows:
-            fix = "Name the column of the partitions in ms.event.partition.column."
-            raise ConfigError.single("partitions", "are given, and the job has none", fix)
         return names
 
     def _after(
         self,
         rows: pa.Int64Array,
-        names: pa.StringArray | None,
+        names: pa.DictionaryArray | None,
         taken: pa.BooleanArray,
         now: int,
     ) -> Mapping[str, EventStream]:
@@ -204,10 +218,7 @@ class EventWatermark:
         if not self._spec.strategy.keeps_streams:
             return {}
         self._check(list(tallies))
-        found = dict(self._streams)
-        for name, tally in tallies.items():
-            found[name] = after(found.get(name), name, tally, now, self._spec)
-        return found
+        return all_after(self._streams, tallies, now, self._spec)
 
     def _check(self, names: Sequence[str]) -> None:
         """Refuse streams that have no delay, and too many of them."""
@@ -277,15 +288,11 @@ def _time_array(times: Times) -> pa.Int64Array:
         raise ConfigError.single("times", f"are no times: {error}", fix) from error
 
 
-def _name_array(names: StreamNames) -> pa.StringArray:
-    """Return the names of streams as one array of texts."""
+def _name_array(names: StreamNames) -> pa.DictionaryArray:
+    """Return the names of streams as one array."""
+    is_array = isinstance(names, pa.Array | pa.ChunkedArray)
     try:
-        names = (
-            _one_array(names)
-            if isinstance(names, pa.Array | pa.ChunkedArray)
-            else pa.array(names, pa.string())
-        )
-        return names.cast(pa.string())
+        return coded(_one_array(names) if is_array else pa.array(names, pa.string()))
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, TypeError) as error:
         raise ConfigError.single(
             "partitions", f"are no texts: {error}", "Pass one text per row."

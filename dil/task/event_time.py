@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from dil.conversion.row_paths import SearchError, find_column
 from dil.errors import ConversionError
 from dil.eventtime.judging import FARTHEST, late_rows, refused_rows
-from dil.eventtime.tally import StreamTally, encode_tallies, merge, tallies_of
+from dil.eventtime.tally import StreamTally, coded, encode_tallies, merge, tallies_of
 from dil.model.arrow import TYPE_KEY
 from dil.model.event_tally import EventContext, EventTally
 from dil.model.event_time import DAY_MS, EventTimeSpec
@@ -33,6 +33,9 @@ from dil.writing.system_columns import without_own
 LATE, LATENESS = "_late", "_lateness_ms"
 _COLUMN, _PARTITIONS = "ms.event.column", "ms.event.partition.column"
 _NAMES = 20
+# Pages are small, and a tally costs by the number of streams: rows of several wait for it.
+_ROWS_AT_ONCE = 262_144
+_NOTHING = pa.scalar(0, pa.int64())
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _FIELDS = (
     pa.field(LATE, pa.bool_(), metadata={TYPE_KEY: b"boolean"}),
@@ -75,6 +78,8 @@ class EventRows:
         self._is_found = False
         self._beside = late
         self._streams: dict[str, StreamTally] = {}
+        self._waiting: list[tuple[pa.Int64Array, pa.DictionaryArray | None]] = []
+        self._waiting_rows = 0
         self._rows = self._nulls = self._refused = self._unjudged = 0
         self._late = self._most_late = self._dropped = self._put_beside = 0
 
@@ -94,11 +99,17 @@ class EventRows:
             kept = self._judge(batch)
             if kept.num_rows:
                 yield kept
+        self._tally_waiting()
         if self._spec.late_action == "fail" and self._late:
             raise self._too_late()
 
     def tally(self) -> EventTally:
-        """Return what the rows so far come to."""
+        """Return what the rows so far come to.
+
+        Raises:
+            ConversionError: they are of too many partitions, or of one without delay.
+        """
+        self._tally_waiting()
         return EventTally(
             effective=self._effective,
             rows=self._rows,
@@ -159,22 +170,36 @@ class EventRows:
 
     def _take(self, batch: pa.RecordBatch, times: pa.Int64Array) -> None:
         """Tally times; rows that name no partition move none."""
-        spec, taken = self._spec, times.is_valid()
+        spec = self._spec
         if not spec.strategy.keeps_streams:
             return
-        names = None
-        if spec.stream_column:
-            names = self._names(batch)
-            taken = pc.and_(taken, names.is_valid())
-            names = names if taken.true_count == len(times) else names.filter(taken)
-        times = times if taken.true_count == len(times) else times.filter(taken)
-        merge(self._streams, tallies_of(times, names, spec), spec.adaptive.window)
+        names = self._names(batch) if spec.stream_column else None
+        if times.null_count or (names is not None and names.null_count):
+            taken = times.is_valid()
+            if names is not None:
+                taken = pc.and_(taken, names.is_valid())
+                names = names.filter(taken)
+            times = times.filter(taken)
+        self._waiting.append((pc.add(times, _NOTHING), names))  # a copy: a page leaves memory
+        self._waiting_rows += len(times)
+        if self._waiting_rows >= _ROWS_AT_ONCE:
+            self._tally_waiting()
+
+    def _tally_waiting(self) -> None:
+        """Tally the rows of the batches that were not tallied yet."""
+        waiting, self._waiting, self._waiting_rows = self._waiting, [], 0
+        if not waiting:
+            return
+        times = pa.concat_arrays([each for each, _ in waiting])
+        named = [names for _, names in waiting if names is not None]
+        found = tallies_of(times, pa.concat_arrays(named) if named else None, self._spec)
+        merge(self._streams, found, self._spec.adaptive.window)
         self._refuse_streams()
 
-    def _names(self, batch: pa.RecordBatch) -> pa.StringArray:
+    def _names(self, batch: pa.RecordBatch) -> pa.DictionaryArray:
         column = _column(batch, _PARTITIONS, self._spec.stream_column)
         try:
-            return column.cast(pa.string())
+            return coded(column)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             raise ConversionError(
                 f'{_PARTITIONS} is "{self._spec.stream_column}", which holds {column.type}, and no'

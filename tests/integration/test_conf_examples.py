@@ -19,6 +19,7 @@ sys.path.insert(0, str(DEMO))
 
 import demo  # noqa: E402 - its folder has to be on the path first
 from feed import epoch_ms, load_flights, visible  # noqa: E402
+from proof import read_rows  # noqa: E402
 
 # Those of conf/jobs ask services of others: test_jobs_to_copy.py has answers for them.
 EXAMPLES = sorted(
@@ -140,6 +141,27 @@ def test_the_append_example_keeps_every_version_of_a_row(dil: Dil) -> None:
 
 
 @pytest.mark.spark
+def test_the_event_time_example_marks_the_flights_that_arrive_late(dil: Dil) -> None:
+    job, mornings = "conf/examples/event-time.conf", (demo.FIRST, demo.SECOND)
+    reports = []
+    for morning in mornings:
+        dil.service.set_clock(morning.now)
+        reports.append(dil("run", job, "--now", morning.now))
+
+    low = epoch_ms("2013-01-09T00:00:00-05:00")
+    first = [one for one in load_flights() if low <= one.arrival < mornings[0].midnight]
+    second = [
+        one for one in load_flights() if mornings[0].midnight <= one.arrival < mornings[1].midnight
+    ]
+    watermark = max(one.event for one in first) - 12 * 3_600_000
+    rows = [row for path in dil.files("flights_by_arrival") for row in read_rows([path])]
+    assert {row["id"] for row in rows} == {one.key for one in [*first, *second]}
+    late = {row["id"]: row["_lateness_ms"] for row in rows if row["_late"]}
+    assert late == {one.key: watermark - one.event for one in second if one.event < watermark}
+    assert len(late) == reports[1]["events"]["late"] > 0  # type: ignore[index]
+
+
+@pytest.mark.spark
 def test_the_job_of_the_readme_does_what_the_readme_says(dil: Dil, tmp_path: Path) -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     (text,) = re.findall(r"^```properties\n(.*?)^```", readme, re.MULTILINE | re.DOTALL)
@@ -165,6 +187,8 @@ def test_the_demo_proves_that_every_row_landed_once(tmp_path: Path) -> None:
 
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count("missing 0, doubled 0, foreign 0, changed 0") == 3
+    assert "marked in the files: 86 of 5,203 rows" in done.stdout
+    assert done.stdout.count("  CLOSED  ") == 11
 
 
 @pytest.mark.spark

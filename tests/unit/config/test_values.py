@@ -6,6 +6,7 @@ import pickle
 
 import pytest
 
+from dil.config.values import ValueProblem, duration_ms
 from dil.errors import ConfigError
 from dil.model.secret import Secret
 
@@ -31,6 +32,14 @@ from dil.model.secret import Secret
         ("converter.avro.date.format", "yyyy-bb"),
         ("ms.grace.period", "P1M"),
         ("ms.grace.period", "1 day"),
+        ("ms.grace.period", "PT0.0005S"),
+        ("ms.grace.max", "P1DT0.0000001S"),
+        ("ms.event.delay", "PT0.0005S"),
+        ("ms.event.delay", '{"a": "PT0,0015S"}'),
+        ("ms.event.idle.timeout", "PT0.0000001S"),
+        ("ms.event.max.future", "PT0.00000000001H"),
+        ("ms.event.adaptive", '{"min": "PT0.0005S"}'),
+        ("ms.event.adaptive", '{"margins": [[250, "PT0.0005S"]]}'),
         ("ms.parameters", "{}"),
         ("ms.parameters", "[]"),
         ("ms.pagination", "[1]"),
@@ -190,3 +199,24 @@ def test_a_regular_expression_that_cannot_be_used_is_shown_once_with_the_reason(
 def test_an_unknown_zone_is_answered_with_the_nearest_wherever_it_stands(job_file, changes):
     [found] = job_file.problems(changes)
     assert 'Did you mean "America/Los_Angeles"?' in f"{found.what} {found.fix}"
+
+
+@pytest.mark.parametrize(
+    ("text", "ms"),
+    [
+        ("PT0.001S", 1),
+        ("PT0,5S", 500),
+        ("PT0.0010000S", 1),
+        ("PT1.1H", 3_960_000),
+        ("P1DT0.000001H", None),
+        ("P1DT0.00001H", 86_400_036),
+        ("P1W", 604_800_000),
+        ("P99999999DT0.999S", 8_639_999_913_600_999),
+    ],
+)
+def test_a_duration_is_a_whole_number_of_milliseconds_to_the_last_one(text, ms):
+    if ms is None:
+        with pytest.raises(ValueProblem, match="no whole number of milliseconds"):
+            duration_ms(text)
+    else:
+        assert duration_ms(text) == ms

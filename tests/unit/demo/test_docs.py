@@ -104,6 +104,12 @@ def test_the_python_of_the_docs_runs(text: str, capsys: pytest.CaptureFixture[st
     assert "watermark.system." in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("text", blocks(ROOT / "docs/event-time-reference.md", "python"))
+def test_the_python_of_event_time_holds(text: str) -> None:
+    assert "assert" in text
+    exec(compile(text, "docs/event-time-reference.md", "exec"), {})
+
+
 def test_the_first_job_of_the_readme_validates_without_a_warning(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

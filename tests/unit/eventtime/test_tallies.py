@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import timedelta
 
 import pyarrow as pa
@@ -42,6 +43,14 @@ ROWS = st.lists(
 RUNS = st.lists(
     st.tuples(st.lists(st.lists(ROWS, max_size=3), max_size=4), st.integers(0, 400)), max_size=5
 )
+
+
+@pytest.fixture(autouse=True, scope="module")
+def rows_at_once() -> Iterator[None]:
+    """Let rows wait for few others, so that some batches are tallied before the last one."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("dil.task.event_time._ROWS_AT_ONCE", 7)
+        yield
 
 
 def columns(rows: list[tuple[int | None, str]]) -> tuple[pa.Int64Array, pa.StringArray]:

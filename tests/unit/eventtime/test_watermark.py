@@ -251,6 +251,24 @@ class TestPartitions:
         assert watermark.commit([], now=later(5)).watermark == NOW_MS - 59_995
         assert watermark.commit([], now=NOW).watermark == NOW_MS - 59_995
 
+    def test_names_partition_a_batch_where_no_column_is_set(self) -> None:
+        given = event_watermark(bounded())
+        assert given.commit([10_000, 50_000], ["a", "b"], now=NOW).watermark == 8000
+        again = event_watermark(bounded(), state=given.state())
+        assert sorted(again.partitions) == ["a", "b"]
+        assert again.commit([30_000], ["a"], now=NOW).watermark == 28_000
+
+    def test_a_dictionary_of_names_may_hold_one_twice_and_others_for_no_row(self) -> None:
+        names = pa.DictionaryArray.from_arrays([0, 2, 1, 0], ["a", "b", "a", "none"])
+        watermark = event_watermark({**bounded(), **PER_DEVICE})
+        assert watermark.commit([5000, 9000, 7000, 1], names, now=NOW).watermark == 5000
+        assert {name: each.rows for name, each in watermark.partitions.items()} == {"a": 3, "b": 1}
+
+    def test_a_dictionary_of_names_holds_no_null_for_a_row(self) -> None:
+        names = pa.DictionaryArray.from_arrays([0, 1], pa.array(["a", None]))
+        with pytest.raises(ConfigError, match="partitions hold a null"):
+            event_watermark({**bounded(), **PER_DEVICE}).commit([1, 2], names, now=NOW)
+
     @pytest.mark.parametrize("kind", [pa.string(), pa.dictionary(pa.int8(), pa.string())])
     def test_names_may_be_arrow_arrays(self, kind: pa.DataType) -> None:
         names = pa.array(["a", "b", "a"]).cast(kind)
@@ -429,10 +447,6 @@ class TestRefusedCalls:
         with pytest.raises(ConfigError, match=message):
             watermark.commit(times, names, now=now)
         assert watermark.state() == before
-
-    def test_names_without_a_column_are_refused(self) -> None:
-        with pytest.raises(ConfigError, match="partitions are given"):
-            event_watermark(bounded()).commit([1], ["a"], now=NOW)
 
     def test_a_partition_without_a_delay_is_refused(self) -> None:
         delays = {"ms.event.delay": '{"a": "PT1S"}'}
