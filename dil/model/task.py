@@ -141,6 +141,8 @@ class TaskReport:
     files of payload rows that the receiver refused, ``answers`` the rows that it did not just take.
     ``events`` is the tally of event times, ``late`` are the staged files of late rows, which go
     beside the dataset; unset for a job without them, so that they are left out of stored results.
+    ``left_out`` are the columns of the source that ``ms.output.schema`` leaves out, unset too
+    where there are none.
     """
 
     signature: str
@@ -160,6 +162,7 @@ class TaskReport:
     answers: tuple[AnswerCount, ...] = ()
     events: EventTally | UnsetType = UNSET
     late: tuple[StagedFile, ...] | UnsetType = UNSET
+    left_out: tuple[str, ...] | UnsetType = UNSET
 
     @property
     def rows(self) -> int:

@@ -16,6 +16,7 @@ from dil.conversion.chain import ConversionChain, build_chain
 from dil.coordination import local
 from dil.errors import ConfigError
 from dil.execution.memory import memory_limited
+from dil.extraction.absent_columns import left_out_note
 from dil.extraction.paging.notes import emphasized
 from dil.extraction.paging.position import Position
 from dil.extraction.paging.rules import PagingRules
@@ -201,7 +202,11 @@ class _Reading:
                 gate.is_closed = True
                 with suppress(_GateClosedError):
                     next(pages, None)  # whether the answer names another page shows at its end
-        notes = (*self.secondary.notes, *map(emphasized, counters.notes))
+        notes = (
+            *self.secondary.notes,
+            *map(emphasized, counters.notes),
+            *left_out_note(tuple(counters.left_out)),
+        )
         answers = tuple(recorder.answers)
         return SourcePreview(work_unit, chosen.is_due, answers, table, chain.dropped, notes)
 
@@ -247,6 +252,7 @@ def _batches(
     for page, values in pages:
         facts = PageFacts(page, values.variables, walk.counters.pages)
         for batch in page.batches:
+            walk.counters.leave_out(page.left_out)
             yield from chain.convert(batch, facts)
     yield from chain.finish()
 
@@ -327,5 +333,6 @@ class _RecordingRowSession(RowSession):
             seconds = time.monotonic() - begun
             self._recorder.answers.append(SourceAnswer(location, 0, "", seconds, request=view))
         if first is not None:
+            self.left_out = self._session.left_out
             yield first
             yield from batches

@@ -25,6 +25,7 @@ from dil.errors import (
     SourceContractError,
     UnknownOutcomeError,
 )
+from dil.extraction.absent_columns import left_out_note
 from dil.extraction.paging.notes import emphasized
 from dil.extraction.paging.walk import ResumeRefusedError, Walk, WalkCounters, walk_pages, walk_rows
 from dil.extraction.preprocessing.chain import preprocessed
@@ -102,6 +103,7 @@ def run_attempt(attempt: AttemptContext, resume_from: ResumeFrom) -> TaskReport:
                 answers=delivery.answers(counters.warned),
                 events=UNSET if events is None else events.tally(),
                 late=UNSET if outputs.late is None else outputs.finish_late(),
+                left_out=tuple(counters.left_out) or UNSET,
             )
         seconds = attempt.clocks.monotonic() - started
         put_aside = chain.dropped + (0 if events is None else events.put_aside)
@@ -303,6 +305,7 @@ def _notes(counters: WalkCounters, fallen_back: int = 0) -> tuple[str, ...]:
         )
     if fallen_back:
         notes.append("a derived field of type epoc found no number and became 0")
+    notes += left_out_note(tuple(counters.left_out))
     return tuple(notes)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _LOG = logging.getLogger(__name__)
+MOST_LEFT_OUT = 100
 
 
 @dataclass(slots=True)
@@ -68,6 +69,7 @@ class WalkCounters:
     ``notes`` are fixed sentences for the run's report, each once: what was odd about the answers
     and about how the walk ended, without being a failure. ``is_void`` tells that what was read is
     good for nothing: from the same pages a later attempt would come to the same end.
+    ``left_out`` are the paths of columns that rows had and ``ms.output.schema`` leaves out.
     """
 
     asked: int = 0
@@ -82,6 +84,7 @@ class WalkCounters:
     warned: Counter[int] = field(default_factory=Counter)
     notes: list[str] = field(default_factory=list)
     is_void: bool = False
+    left_out: dict[str, None] = field(default_factory=dict)
 
     def note(self, *sentences: str) -> None:
         """Add the sentences that are not there yet."""
@@ -90,6 +93,13 @@ class WalkCounters:
     def read(self, size: int) -> None:
         """Count bytes of a body."""
         self.bytes += size
+
+    def leave_out(self, columns: Iterable[str]) -> None:
+        """Add the columns that the rows of a page had and that are left out, as far as kept."""
+        for column in columns:
+            if len(self.left_out) == MOST_LEFT_OUT:
+                return
+            self.left_out[column] = None
 
 
 class Clock(Protocol):
@@ -180,7 +190,7 @@ def walk_rows(session: RowSession, walk: Walk) -> Iterator[tuple[Page, RequestVa
         _log_request(session, values, walk.clean)
         rows = session.read(values)
         begin = list(islice(rows, 1))  # what the session refuses shows here
-        page.batches = _counted(chain(begin, rows), page, last)
+        page.batches = _counted(chain(begin, rows), page, last, session)
         return page, Response(body=None)
 
     return _walk(ask, walk)
@@ -216,6 +226,7 @@ def _walk(ask: _Ask, walk: Walk) -> Iterator[tuple[Page, RequestValues]]:
             pass
         walk.counters.rows += page.rows
         walk.counters.dropped += page.dropped
+        walk.counters.leave_out(page.left_out)
         _note(walk, *page.notes, *doubts.about(page))
         echoed = _echoed(walk.spec, page)
         state = replace(
@@ -418,9 +429,10 @@ def _echoed(spec: ExtractionSpec, page: Page) -> EchoedPage:
 
 
 def _counted(
-    batches: Iterator[pa.RecordBatch], page: Page, last: LastRow
+    batches: Iterator[pa.RecordBatch], page: Page, last: LastRow, session: RowSession
 ) -> Iterator[pa.RecordBatch]:
     for batch in batches:
+        page.left_out = session.left_out
         page.rows += batch.num_rows
         last.see(batch)
         yield batch
