@@ -229,7 +229,8 @@ class _Handler(logging.Handler):
         ):
             return
         try:
-            if self._is_brief and record.levelno == logging.WARNING and _is_ours(record.name):
+            repeats = record.levelno == logging.WARNING or record.exc_info is not None
+            if self._is_brief and repeats and _is_ours(record.name):
                 count = self._repeats.seen(record)
                 if count != 10 ** (len(str(count)) - 1):
                     return
@@ -292,6 +293,7 @@ def _counted_again(record: logging.LogRecord, count: int) -> logging.LogRecord:
     found = copy.copy(record)
     found.msg = f"{record.getMessage()} (seen {count:,} times here; -v shows each)"
     found.args = None
+    found.exc_info = found.exc_text = None  # the first of them came with it
     return found
 
 

@@ -292,7 +292,8 @@ def failure_of(error: Exception, job: Job, clean: Callable[[str], str]) -> Failu
     elif isinstance(error, DilError):
         failure = Failure.of(error)
     else:
-        log.error("unexpected failure in %s or behind it", connector, exc_info=error)
+        what = type(error).__name__
+        log.error("unexpected failure in %s or behind it: %s", connector, what, exc_info=error)
         failure = Failure.of(plugin_failure(connector, error, clean))
     return replace(failure, error=clean(failure.error), fix=clean(failure.fix))
 
