@@ -26,7 +26,7 @@ class SecretResolver:
     ``passwords`` are tried in order (behaviour.md B2.5), ``strong`` chooses between DIL's two
     algorithms (B2.4; the own forms, ``ENC(v2:...)``, name their version), ``folder`` is where
     relative ``file:`` paths start. ``missing`` are files that were to hold a master password and
-    are not there.
+    are not there. ``is_unread`` tells that they could not be read, which is reported already.
     """
 
     environ: Mapping[str, str]
@@ -34,6 +34,7 @@ class SecretResolver:
     passwords: tuple[str, ...] = ()
     strong: bool = False
     missing: tuple[str, ...] = ()
+    is_unread: bool = False
 
     def resolve(self, text: str, purpose: str = "") -> Secret:
         """Return the secret that a text stands for; plain text stands for itself.
