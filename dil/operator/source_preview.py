@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from dil.conversion.chain import ConversionChain, build_chain
 from dil.coordination import local
-from dil.errors import ConfigError
+from dil.errors import ConfigError, DilError
 from dil.execution.memory import memory_limited
 from dil.extraction.absent_columns import left_out_note
 from dil.extraction.paging.notes import emphasized
@@ -140,7 +140,12 @@ def preview_source(
     first = found = reading.of(chosen.work_units[0])
     if rules.skips_empty and not first.rows.num_rows:
         for number, unit in enumerate(chosen.work_units[1:], start=2):
-            found = reading.of(unit)
+            try:
+                found = reading.of(unit)
+            except DilError as error:
+                empty = f"the first {counted(number - 1, 'due work unit')} had no rows"
+                error.message = f"{error.message} ({empty}; this is {unit.signature})"
+                raise
             if found.rows.num_rows:
                 note = f"the first {counted(number - 1, 'due work unit')} had no rows: this is the"
                 return replace(found, notes=(*found.notes, f"{note} next one with some"))

@@ -106,6 +106,16 @@ def test_a_preview_goes_on_to_a_due_work_unit_with_rows(tmp_path, capsys):
         assert json.loads(capsys.readouterr().out)["notes"] == []
 
 
+def test_a_preview_that_fails_says_that_earlier_work_units_were_empty(tmp_path, capsys):
+    with HttpServer(Dataset.generate(0, units=("a", "b"))) as empty:
+        empty.faults.append(Fault(kind="status", status=403, at=(2,)))
+        job = write_job(tmp_path, empty.url)
+        assert main(["preview", str(job), *NOW]) == 1
+        told = capsys.readouterr().err
+        assert "the first 1 due work unit had no rows; this is [watermark." in told
+        assert "403" in told
+
+
 def test_a_plan_shows_the_body_of_a_request_and_sends_nothing(source, tmp_path, capsys):
     job = write_job(tmp_path, source.url, ms__http__request__method="POST")
     found = planned(capsys, job)
