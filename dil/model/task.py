@@ -39,7 +39,8 @@ class RunContext:
     dataset's schema as published so far, one line a column, empty when there is none.
     ``resume_from`` are folders of earlier attempts by signature; their pages are not read again.
     Empty text stands for pages that are too old to be gone on from. ``events`` is what judges rows
-    by their event time, None for a job without event column.
+    by their event time, None for a job without event column. ``shows_requests`` lets tasks log
+    each request as a curl line, too.
     """
 
     job: Job
@@ -54,6 +55,7 @@ class RunContext:
     known_schema: str = ""
     resume_from: Mapping[str, str] = field(default_factory=dict)
     events: EventContext | None = None
+    shows_requests: bool = False
 
 
 @dataclass(frozen=True, slots=True)

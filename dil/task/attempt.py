@@ -45,6 +45,7 @@ from dil.task.context import AttemptContext
 from dil.task.delivery import Delivery, must_not_repeat
 from dil.task.memory import out_of_memory, ran_out_of_memory
 from dil.task.outputs import Outputs
+from dil.task.request_log import request_log
 from dil.task.secondary_inputs import authentication_reader, validation_reader
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ def run_attempt(attempt: AttemptContext, resume_from: ResumeFrom) -> TaskReport:
             refused=delivery.refused,
             refused_before=checkpoints.refused_before,
             on_page=checkpoints.page_done,
-            clean=attempt.task.clean,
+            log_request=request_log(attempt.task.clean, shows_curl=run.shows_requests),
         )
         with (
             _translate_resume_errors(job, checkpoints),

@@ -5,14 +5,12 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from typing import TYPE_CHECKING, BinaryIO, Protocol, cast
 
 from dil.errors import (
     AuthenticationError,
-    DilError,
     QuotaError,
     RefusedAnswer,
     SourceContractError,
@@ -120,6 +118,10 @@ def _ignore(position: Position) -> None:
     del position
 
 
+def _no_log(session: Session, values: RequestValues) -> None:
+    del session, values
+
+
 @dataclass(frozen=True)
 class Walk:
     """Everything that decides how the pages of one attempt are walked.
@@ -129,7 +131,7 @@ class Walk:
     want; without it such a row ends the walk. ``refused_before`` are those that an earlier attempt
     put aside, by the number of their request: they are put aside once more. ``on_page`` is called
     between two pages, when all rows of the earlier one were taken, with where the walk goes on.
-    ``clean`` masks secrets in requests that are logged.
+    ``log_request`` hears of each request before it is sent.
     """
 
     spec: ExtractionSpec
@@ -141,7 +143,7 @@ class Walk:
     refused: RefusedSink | None = None
     refused_before: Mapping[int, RefusedAnswer] = field(default_factory=dict)
     on_page: Callable[[Position], None] = _ignore
-    clean: Callable[[str], str] = str
+    log_request: Callable[[Session, RequestValues], None] = _no_log
 
 
 _Ask = Callable[[RequestValues], tuple[Page, Response]]
@@ -165,7 +167,7 @@ def walk_pages(
     hashes = _guard(walk).reads_content and walk.payload is None
 
     def ask(values: RequestValues) -> tuple[Page, Response]:
-        _log_request(session, values, walk.clean)
+        walk.log_request(session, values)
         response = session.fetch(values)
         _count(response, walk.counters)
         if response.body is None:
@@ -187,22 +189,13 @@ def walk_rows(session: RowSession, walk: Walk) -> Iterator[tuple[Page, RequestVa
         walk.counters.pages += 1
         last = LastRow()
         page = Page(iter(()), last.lookup)
-        _log_request(session, values, walk.clean)
+        walk.log_request(session, values)
         rows = session.read(values)
         begin = list(islice(rows, 1))  # what the session refuses shows here
         page.batches = _counted(chain(begin, rows), page, last, session)
         return page, Response(body=None)
 
     return _walk(ask, walk)
-
-
-def _log_request(session: Session, values: RequestValues, clean: Callable[[str], str]) -> None:
-    """Log the whole request, its secrets masked by ``clean``."""
-    if _LOG.isEnabledFor(logging.DEBUG):
-        with suppress(DilError):  # which sending it raises as well
-            view = session.describe(values)
-            if view is not None:
-                _LOG.debug("request: %s", clean(view.line))
 
 
 def _walk(ask: _Ask, walk: Walk) -> Iterator[tuple[Page, RequestValues]]:
