@@ -1,4 +1,4 @@
-"""``ms.authentication`` as a frozen model; which members go together (behaviour.md B7.4)."""
+"""``ms.authentication`` as a frozen model; which members go together (docs/http.md)."""
 
 from __future__ import annotations
 

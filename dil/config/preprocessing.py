@@ -1,6 +1,6 @@
 """Preprocessors and file dumps: what a job names, and what cannot go together.
 
-Source: behaviour.md B12, B14.2, B9.1.
+See docs/preprocessors.md, rule U6.
 """
 
 from __future__ import annotations
@@ -241,7 +241,7 @@ def check_dump(values: Properties, findings: Findings) -> None:
 
 
 def _key(name: str, parameters: Mapping[str, object]) -> str:
-    """Return under which name the parameters stand: as listed, else an alias (B12)."""
+    """Return under which name the parameters stand: as listed, else an alias."""
     kind = PluginKind.PREPROCESSOR
     java = known_name(kind, name)
     known = [name, simple_name(name)]
@@ -252,7 +252,7 @@ def _key(name: str, parameters: Mapping[str, object]) -> str:
 
 
 def _meant(name: str, parameters: Mapping[str, str | Secret]) -> str:
-    """Return the class's name; GpgProcessor stands for one of two (properties.yaml, aliases)."""
+    """Return the class's name; GpgProcessor stands for one of two."""
     if simple_name(name) != _GPG:
         return name
     encrypts = str(parameters.get("action", "")).strip().lower() == "encrypt"

@@ -23,8 +23,8 @@ class SecretError(ValueError):
 class SecretResolver:
     """Turns texts into Secrets.
 
-    ``passwords`` are tried in order (behaviour.md B2.5), ``strong`` chooses between DIL's two
-    algorithms (B2.4; the own forms, ``ENC(v2:...)``, name their version), ``folder`` is where
+    ``passwords`` are tried in order (rule S3), ``strong`` chooses between DIL's two
+    algorithms (rule S2; our own forms, ``ENC(v2:...)``, name their version), ``folder`` is where
     relative ``file:`` paths start. ``missing`` are files that were to hold a master password and
     are not there. ``is_unread`` tells that they could not be read, which is reported already.
     """

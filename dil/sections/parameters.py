@@ -1,4 +1,4 @@
-"""``ms.parameters``: what requests are made of. Source: behaviour.md B6.2, B6.3, B19, check 9."""
+"""``ms.parameters``: what requests are made of. See rules G34 and G35."""
 
 from __future__ import annotations
 

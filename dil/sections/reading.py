@@ -122,7 +122,7 @@ def is_scalar(value: JsonValue) -> bool:
 
 
 def texts(members: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-    """Return the members with numbers and booleans as text (spec README 22)."""
+    """Return the members with numbers and booleans as text (rule F10)."""
     return {
         name: as_text(value) if value is not None and is_scalar(value) else value
         for name, value in members.items()

@@ -1,4 +1,4 @@
-"""Activation, authentication and payload input (behaviour.md B4.4 to B4.6, B16.2)."""
+"""Activation, authentication and payload input (rules G38 and P14)."""
 
 from __future__ import annotations
 
