@@ -109,16 +109,31 @@ def lasting(error: AnyError) -> AnyError:
 
 
 class ConfigError(DilError):
-    """The configuration is invalid; ``problems`` holds every finding, sorted by line."""
+    """The configuration is invalid; ``problems`` holds every finding, sorted by line.
+
+    ``notices`` are findings of the same configuration that are no problem, ``infos`` those of them
+    that ask for nothing.
+    """
 
     code = "DIL-CONFIG"
 
-    def __init__(self, problems: Iterable[Problem]) -> None:
+    def __init__(
+        self,
+        problems: Iterable[Problem],
+        notices: Iterable[Problem] = (),
+        infos: Iterable[Problem] = (),
+    ) -> None:
         self.problems = tuple(sorted(problems, key=lambda problem: problem.sort_key))
+        self.notices, self.infos = tuple(notices), tuple(infos)
         super().__init__("\n".join(str(problem) for problem in self.problems))
 
-    def __reduce__(self) -> tuple[type[ConfigError], tuple[tuple[Problem, ...]]]:
-        return type(self), (self.problems,)
+    def __reduce__(self) -> tuple[type[ConfigError], tuple[tuple[Problem, ...], ...]]:
+        return type(self), (self.problems, self.notices, self.infos)
+
+    @property
+    def warnings(self) -> tuple[Problem, ...]:
+        """Return the findings that are no problem and that somebody should look at."""
+        return tuple(each for each in self.notices if each not in self.infos)
 
     def __str__(self) -> str:
         return self.message
@@ -130,10 +145,11 @@ class ConfigError(DilError):
 
     def located(self, origin: Callable[[str], Origin | None]) -> Self:
         """Return the error with the place of each property that it names without one."""
-        return type(self)(
+        placed = (
             each if each.origin else replace(each, origin=origin(each.key))
             for each in self.problems
         )
+        return type(self)(placed, self.notices, self.infos)
 
 
 class PluginError(ConfigError):

@@ -55,8 +55,8 @@ class Refusal:
     def error(self) -> DilError:
         """Return the error to raise; the answer's body goes to the log, which masks secrets.
 
-        The log is at WARNING where the refusal will not pass by itself: only there does the source
-        say what it minds. That a passing one failed is logged by whoever gets the error.
+        That a request failed is logged by whoever gets the error, with the words of its answer. The
+        body itself is at WARNING where those words are not in the error and it will not pass.
         """
         with self.answer:
             body = _beginning(self.answer, self.shown)
@@ -65,7 +65,7 @@ class Refusal:
         passes = self.verdict is Verdict.TRANSIENT
         text = body.decode("utf-8", "replace").strip()
         if text:
-            level = logging.INFO if passes else logging.WARNING
+            level = logging.INFO if passes or status in _ERRORS else logging.WARNING
             _LOG.log(level, "%s: with status %d comes: %s", self.shown, status, text)
         if passes:
             what += after_retries(self.repeats)

@@ -115,7 +115,9 @@ class JdbcSession(RowSession):
         shape = ResultShape(settings)
         self._rows = connection.run(statement, known)
         for batch in self._rows:
-            for part in _parts(shape.shaped(batch)):
+            shaped = shape.shaped(batch)
+            self.left_out = shape.left_out
+            for part in _parts(shaped):
                 watch.see(part)
                 yield part
         watch.check()

@@ -24,11 +24,13 @@ _LETTERS = {"toupper": str.upper, "tolower": str.lower}
 class ResultShape:
     """Brings batches of one result to the job's columns.
 
-    ``origins`` are the names that the database gave to the columns of the last batch.
+    ``origins`` are the names that the database gave to the columns of the last batch,
+    ``left_out`` those of its columns that ms.output.schema leaves out.
     """
 
     def __init__(self, settings: JdbcSettings) -> None:
         self.origins: dict[str, str] = {}
+        self.left_out: tuple[str, ...] = ()
         self._settings = settings
         self._cleansing = NameCleansing(settings.cleansing) if settings.cleansing else None
 
@@ -65,7 +67,10 @@ class ResultShape:
                 f"Its columns are {', '.join(names)}. Letters count; see ms.jdbc.schema.refactor.",
             )
         others = [name for name in names if name not in wanted]
-        return wanted if self._settings.drops_others else [*wanted, *others]
+        if not self._settings.drops_others:
+            return [*wanted, *others]
+        self.left_out = tuple(others)
+        return wanted
 
 
 def _in_calendar(name: str, column: pa.Array, *, nulls: bool) -> pa.Array:

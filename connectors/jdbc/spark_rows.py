@@ -38,4 +38,6 @@ class SparkRows(RowSession):
         """
         del values
         for batch in self._rows:
-            yield self._shape.shaped(batch)
+            shaped = self._shape.shaped(batch)
+            self.left_out = self._shape.left_out
+            yield shaped

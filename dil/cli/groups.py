@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 from pathlib import Path
 
 import click
@@ -46,6 +47,8 @@ class JobGroup(SuggestingGroup):
         """Find the command of the arguments, the one that shows where they begin with a job."""
         first = args[0]
         is_command = self.get_command(ctx, first) is not None
-        if not is_command and (Path(first).suffix in _JOB_SUFFIXES or Path(first).is_file()):
+        path = Path(first)
+        is_job = path.suffix in _JOB_SUFFIXES or os.sep in first or path.is_file()
+        if not is_command and is_job:
             args = [self.shown, *args]
         return super().resolve_command(ctx, args)

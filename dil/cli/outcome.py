@@ -21,7 +21,8 @@ def _summary(error: BaseException) -> str:
     if isinstance(error, ConfigError):
         count = len(error.problems)
         noun = "problem" if count == 1 else "problems"
-        return f"{error}\n{count} {noun}, nothing was done  [{error.code}]"
+        warnings = "".join(f"warning: {notice}\n" for notice in error.warnings)
+        return f"{error}\n{warnings}{count} {noun}, nothing was done  [{error.code}]"
     if isinstance(error, DilError):
         return str(error)
     if isinstance(error, KeyboardInterrupt):

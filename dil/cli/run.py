@@ -52,6 +52,11 @@ if TYPE_CHECKING:
     help="Run although from, zone or partition type changed, or the state was lost: everything is"
     " extracted again.",
 )
+@click.option(
+    "--show-request",
+    is_flag=True,
+    help="Log each request with its values, also as a curl command; secrets are masked.",
+)
 def run(
     call: JobCall,
     *,
@@ -60,6 +65,7 @@ def run(
     wait_lease_s: float,
     plan_file: Path | None,
     accept_new_signatures: bool,
+    show_request: bool,
 ) -> int:
     """Run the job: plan what is due, extract it, publish it, keep its watermarks.
 
@@ -96,8 +102,9 @@ def run(
             run_id=invocation.run_id,
             environ=os.environ,
             cache=cache_dir(os.environ),
-            log_level=invocation.task_log_level,
+            log_level=_log_level(invocation, shows_requests=show_request),
             log_json=invocation.json_log,
+            shows_requests=show_request,
         )
         with bind(job=job.name, run_id=invocation.run_id):
             try:
@@ -113,6 +120,12 @@ def run(
         is_reported=is_reported,
         report_file=report_file,
     )
+
+
+def _log_level(invocation: Invocation, *, shows_requests: bool) -> str:
+    """Return the level of the log in tasks; requests are information."""
+    level = invocation.task_log_level
+    return "INFO" if shows_requests and level == "WARNING" else level
 
 
 def _held(error: LeaseHeldError, waited_s: float) -> LeaseHeldError:

@@ -25,7 +25,8 @@ def validate(call: JobCall) -> int:
     except ConfigError as error:
         if not call.as_json:
             raise
-        _print_json(call, problems=error.problems, code=error.code)
+        found = {"warnings": error.warnings, "notices": error.infos}
+        _print_json(call, problems=error.problems, code=error.code, **found)
         return exit_code(error)
     if call.as_json:
         warnings = [notice for notice in loaded.notices if notice not in loaded.infos]

@@ -11,23 +11,12 @@ from dataclasses import dataclass, replace
 
 from dil.config.entry import Entry
 from dil.config.findings import Findings
+from dil.config.gobblin_keys import is_of_gobblin
 from dil.config.table import ALIASES, OWN_PREFIX, PLUGIN_PREFIX, TABLE
 from dil.model.json import JsonValue, as_text, compact
 from dil.model.suggestions import nearest_word, quote, suggestion
 from dil.text.lenient_json import JsonError, parse
 
-# Keys of Gobblin and of its Kafka producers without a meaning here that are near a property
-# without being a misspelling of it.
-OF_GOBBLIN = frozenset(
-    {
-        "data.publisher.extract.type",
-        "data.publisher.final.name",
-        "kafka.schemaRegistry.class",
-        "kafka.schemaRegistry.url",
-        "state.store.compress.values",
-        "taskexecutor.threadpool.maxsize",
-    }
-)
 MISSPELLED: dict[str, str] = {
     "ms.parameter": "ms.parameters",
     "ms.http.grace.period.days": "ms.grace.period.days",
@@ -187,8 +176,10 @@ def _report_unknown(
     written: Mapping[str, Entry], findings: Findings, used: Container[str], *, lenient: bool
 ) -> None:
     foreign: list[str] = []
+    of_gobblin = [key for key in written if key not in TABLE and is_of_gobblin(key)]
     for key, entry in written.items():
-        if key in TABLE or key in ALIASES or key in DEPRECATED or key.startswith(PLUGIN_PREFIX):
+        is_known = key in TABLE or key in ALIASES or key in DEPRECATED or key in of_gobblin
+        if is_known or key.startswith(PLUGIN_PREFIX):
             continue
         report = findings.notice if lenient else findings.problem
         if key in MISSPELLED:
@@ -197,13 +188,19 @@ def _report_unknown(
             hint = suggestion(key, TABLE) or _WHERE_KEYS_ARE
             report(key, "is no known property", hint, entry.origin)
         elif key not in used:
-            meant = "" if key in OF_GOBBLIN else nearest_word(key, TABLE)
+            meant = nearest_word(key, TABLE)
             if not meant:
                 foreign.append(key)
             elif key.lower().startswith(_PREFIXES) and nearest_word(key, TABLE, cutoff=_CLEARLY):
                 report(key, "is no known property", f'Did you mean "{meant}"?', entry.origin)
             else:
                 findings.likely_typo(key, meant, entry.origin)
+    if of_gobblin := [key for key in of_gobblin if key not in used]:
+        findings.information(
+            "keys that steer Gobblin, its launchers and metrics have no effect here:"
+            f" {', '.join(of_gobblin)}",
+            written[of_gobblin[0]].origin,
+        )
     if foreign:
         findings.notice(
             "", f"These keys are unknown, and no ${{}} refers to them: {', '.join(foreign)}"

@@ -91,10 +91,12 @@ class Findings:
         """Raise what was found.
 
         Raises:
-            ConfigError: there is at least one problem; equal ones are named once.
+            ConfigError: there is at least one problem; equal ones are named once. Notices stay what
+                they are, beside them.
         """
         if self.problems:
-            raise ConfigError(dict.fromkeys(self.problems))
+            self.note_plain_secrets()
+            raise ConfigError(dict.fromkeys(self.problems), self.sorted_notices(), self.infos)
 
     def sorted_notices(self) -> tuple[Problem, ...]:
         """Return the notices by file and line, equal ones once."""

@@ -28,6 +28,7 @@ from dil.model.section import (
 from dil.secrets import (
     SecretError,
     SecretResolver,
+    is_encrypted,
     master_password_files,
     read_master_passwords,
 )
@@ -85,6 +86,8 @@ class Surroundings:
         """
         if not self.is_reference(text) and _is_written_out(self.key, text):
             self.plain()
+        if self.resolver.is_unread and is_encrypted(text) and not is_always_read:
+            return Secret("")  # why is a finding of its own, and this is what follows from it
         try:
             if self.needs_secrets or is_always_read or not self.resolver.is_costly(text):
                 return self.resolver.resolve(text, self.key)
@@ -115,7 +118,7 @@ class Surroundings:
         Raises:
             ShapeError: with ``what`` in front; a notice where secrets are not needed.
         """
-        if self.resolver.passwords:
+        if self.resolver.passwords or self.resolver.is_unread:
             return
         missing = " and ".join(self.resolver.missing)
         reason = f"{what}, and there is no master password"
@@ -188,6 +191,7 @@ def secret_resolver(
     """
     passwords: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
+    is_unread = False
     if section.key_file:
         report = findings.problem if needed else findings.notice
         try:
@@ -198,8 +202,10 @@ def secret_resolver(
                 missing = master_password_files(path, section.key_files)
                 findings.notice(_KEY_FILE, f"names {path}, which does not exist", _KEY_FILE_FIX)
         except WriteError as error:  # the seam to file systems knows no other
+            is_unread = True
             report(_KEY_FILE, f"cannot be read: {error.message}", error.fix)
         except (OSError, ValueError) as error:
+            is_unread = True
             reason = getattr(error, "strerror", None) or str(error)
             report(_KEY_FILE, f"cannot be read: {reason}", _KEY_FILE_FIX)
     plugged = plugged_references(
@@ -209,7 +215,13 @@ def secret_resolver(
         findings,
     )
     return SecretResolver(
-        place.environ, place.folder, passwords, section.is_strong, missing, plugged=plugged
+        place.environ,
+        place.folder,
+        passwords,
+        section.is_strong,
+        missing,
+        is_unread=is_unread,
+        plugged=plugged,
     )
 
 

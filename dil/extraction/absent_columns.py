@@ -8,7 +8,9 @@ lacks is left out, which the run says too. The first rows of an attempt tell.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+
+import pyarrow as pa
 
 from dil.errors import SourceContractError
 from dil.model.messages import shortened
@@ -23,8 +25,9 @@ class AbsentColumns:
     """Compares the given columns with what the first rows have, once in an attempt.
 
     ``is_settled`` tells that there is nothing (more) to compare. ``notes`` are sentences for the
-    run's report about columns that are missing on either side. Columns whose names are ``made_up``
-    (lower case) come from derived fields: rows need not have them.
+    run's report about columns that rows do not have, ``left_out`` the names of those that the
+    schema lacks. Columns whose names are ``made_up`` (lower case) come from derived
+    fields: rows need not have them.
     """
 
     def __init__(self, columns: Iterable[str], made_up: Collection[str] = ()) -> None:
@@ -33,9 +36,14 @@ class AbsentColumns:
         self._named = frozenset(every)
         self.is_settled = not self._wanted
         self.notes: tuple[str, ...] = ()
+        self.left_out: tuple[str, ...] = ()
 
     def compare(
-        self, known: Collection[str], names: Callable[[], Collection[str]], fix: str = WRONG_NAMES
+        self,
+        known: Collection[str],
+        names: Callable[[], Collection[str]],
+        fix: str = WRONG_NAMES,
+        below: Callable[[], Iterable[str]] = tuple,
     ) -> None:
         """Compare the columns with the first rows; later calls do nothing.
 
@@ -43,6 +51,7 @@ class AbsentColumns:
             known: Columns that the rows have for sure.
             names: Gives all names that the rows have.
             fix: What to do when there is no column at all.
+            below: Gives the paths of members of records that are no columns.
 
         Raises:
             SourceContractError: the rows have members, and none is a column.
@@ -56,15 +65,56 @@ class AbsentColumns:
         if len(absent) == len(self._wanted) and others:
             raise _none_of(absent, others, fix)
         sentences = [_sentence(name, others) for name in absent[:_SHOWN]]
-        left_out = left_out_note([name for name in found if name not in self._named])
-        self.notes = (*sentences, *((MORE,) if absent[_SHOWN:] else ()), *left_out)
+        self.left_out = (*(name for name in found if name not in self._named), *below())
+        self.notes = (*sentences, *((MORE,) if absent[_SHOWN:] else ()))
 
 
-def left_out_note(names: list[str]) -> tuple[str, ...]:
+def left_out_note(names: Sequence[str]) -> tuple[str, ...]:
     """Return what to say of columns that rows have and ``ms.output.schema`` has not."""
     if not names:
         return ()
     return (f"the source has columns that ms.output.schema leaves out: {_listed(names)}",)
+
+
+def left_out_below(
+    rows: Iterable[object], schema: pa.Schema, clean: Callable[[str], str] = str
+) -> list[str]:
+    """Return the paths of members of records, at any depth, that a schema leaves out.
+
+    ``clean`` gives the names that members have as columns.
+
+    >>> a = pa.schema([("rec", pa.list_(pa.struct([("a", pa.int64())])))])
+    >>> left_out_below([{"rec": [{"a": 1, "b": 2}], "c": 3}], a)
+    ['rec[].b']
+    """
+    found: dict[str, None] = {}
+    for row in rows:
+        for name, value in row.items() if isinstance(row, dict) else ():
+            column = clean(name)
+            at = schema.get_field_index(column)
+            if at >= 0:
+                found.update(dict.fromkeys(_unknown(value, schema.field(at).type, column, clean)))
+    return list(found)
+
+
+def _unknown(
+    value: object, kind: pa.DataType, path: str, clean: Callable[[str], str]
+) -> Iterator[str]:
+    """Yield the paths inside of a value that its type does not have."""
+    if pa.types.is_list(kind):
+        for item in value if isinstance(value, list) else [value]:  # one element of XML
+            yield from _unknown(item, kind.value_type, f"{path}[]", clean)
+    elif isinstance(value, dict) and pa.types.is_map(kind):
+        for item in value.values():
+            yield from _unknown(item, kind.item_type, f"{path}.*", clean)
+    elif isinstance(value, dict) and pa.types.is_struct(kind):
+        for name, member in value.items():
+            column = clean(name)
+            at = kind.get_field_index(column)
+            if at < 0:
+                yield f"{path}.{column}"
+            else:
+                yield from _unknown(member, kind.field(at).type, f"{path}.{column}", clean)
 
 
 def _sentence(name: str, others: Collection[str]) -> str:
@@ -86,7 +136,7 @@ def _none_of(columns: list[str], others: list[str], fix: str) -> SourceContractE
     )
 
 
-def _listed(names: list[str]) -> str:
+def _listed(names: Sequence[str]) -> str:
     more = len(names) - _SHOWN
     return ", ".join(map(_shown, names[:_SHOWN])) + (f" and {more:,} more" if more > 0 else "")
 

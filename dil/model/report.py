@@ -71,7 +71,8 @@ class UnitRun:
 class SchemaDrift:
     """One column that changed in what a run published, against what was published before.
 
-    ``change`` is added, widened or missing; ``before`` and ``after`` are types, empty for none.
+    ``change`` is added, widened, missing, or left out: a column of the source that
+    ``ms.output.schema`` lacks. ``before`` and ``after`` are types, empty for none.
     ``advice`` is what a person may want to do about it.
     """
 

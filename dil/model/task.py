@@ -39,7 +39,8 @@ class RunContext:
     dataset's schema as published so far, one line a column, empty when there is none.
     ``resume_from`` are folders of earlier attempts by signature; their pages are not read again.
     Empty text stands for pages that are too old to be gone on from. ``events`` is what judges rows
-    by their event time, None for a job without event column.
+    by their event time, None for a job without event column. ``shows_requests`` lets tasks log
+    each request as a curl line, too.
     """
 
     job: Job
@@ -54,6 +55,7 @@ class RunContext:
     known_schema: str = ""
     resume_from: Mapping[str, str] = field(default_factory=dict)
     events: EventContext | None = None
+    shows_requests: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +143,8 @@ class TaskReport:
     files of payload rows that the receiver refused, ``answers`` the rows that it did not just take.
     ``events`` is the tally of event times, ``late`` are the staged files of late rows, which go
     beside the dataset; unset for a job without them, so that they are left out of stored results.
+    ``left_out`` are the columns of the source that ``ms.output.schema`` leaves out, unset too
+    where there are none.
     """
 
     signature: str
@@ -160,6 +164,7 @@ class TaskReport:
     answers: tuple[AnswerCount, ...] = ()
     events: EventTally | UnsetType = UNSET
     late: tuple[StagedFile, ...] | UnsetType = UNSET
+    left_out: tuple[str, ...] | UnsetType = UNSET
 
     @property
     def rows(self) -> int:

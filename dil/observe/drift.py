@@ -12,18 +12,26 @@ from dil.model.job import Job, PublishMode
 from dil.model.report import RowsAside, SchemaDrift
 from dil.model.task import TaskReport
 
+LEFT_OUT = "left out"
+_DECLARE = "declare it in ms.output.schema to keep it; ms.schema.contract says what else to do"
+
 
 def drift(
     job: Job, before: str, after: str, published: Iterable[TaskReport]
 ) -> tuple[SchemaDrift, ...]:
-    """Return the columns that changed in a run, nothing where no schema was known before.
+    """Return the columns that changed in a run, and those of the source that were left out.
+
+    Nothing changed where no schema was known before.
 
     ``before`` and ``after`` are the dataset's recorded schemas, one line a column; ``published``
     are the reports of what the run published.
     """
+    published = tuple(published)
+    left_out = dict.fromkeys(name for report in published for name in report.left_out or ())
+    others = tuple(SchemaDrift(name, LEFT_OUT, advice=_DECLARE) for name in left_out)
     seen = {name for report in published for name in _columns(report.schema)}
     if not before or not seen:
-        return ()
+        return others
     old, new = _columns(before), _columns(after)
     changes = [
         SchemaDrift(name, "added", "", kind, _refill(job))
@@ -38,7 +46,7 @@ def drift(
     changes += [
         SchemaDrift(name, "missing", kind, "") for name, kind in old.items() if name not in seen
     ]
-    return tuple(changes)
+    return (*changes, *others)
 
 
 def rows_aside(published: Iterable[TaskReport], folder: str) -> RowsAside:

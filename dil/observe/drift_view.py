@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dil.model.report import RunReport, SchemaDrift
+from dil.observe.drift import LEFT_OUT
 from dil.observe.progress import counted
 
 _SHOWN = 5
@@ -42,11 +43,12 @@ def lines(report: RunReport) -> Iterator[tuple[str, str]]:
     if len(report.aside.discarded) > _SHOWN:
         more = len(report.aside.discarded) - _SHOWN
         yield "left out", f"values of {counted(more, 'more column')}"
-    advice = dict.fromkeys(one.advice for one in report.drift if one.advice)
-    for change in report.drift[:_SHOWN]:
+    changes = [one for one in report.drift if one.change != LEFT_OUT]  # a note names those
+    advice = dict.fromkeys(one.advice for one in changes if one.advice)
+    for change in changes[:_SHOWN]:
         yield "schema", _change(change)
-    if len(report.drift) > _SHOWN:
-        more = len(report.drift) - _SHOWN
+    if len(changes) > _SHOWN:
+        more = len(changes) - _SHOWN
         yield "schema", f"{counted(more, 'more change')}; --json tells all of them"
     for text in advice:
         yield "schema", text

@@ -35,6 +35,9 @@ _CHATTY = ("pyspark", "urllib3", "botocore", "paramiko", "azure", "google", "msa
 _SILENT = ("py4j",)
 _DIGITS = re.compile(r"[0-9]+(?:[.][0-9]+)?")
 _COMPARED, _REMEMBERED = 500, 1_000
+_IS_MASKED = "is_masked"
+# What a record has as extra whose secrets are masked already, part by part.
+MASKED = {_IS_MASKED: True}
 _SILENT_FOLDERS = frozenset(_SILENT)
 # Text from a source must not move the cursor, forge a line or colour the terminal.
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
@@ -136,6 +139,11 @@ class _Formatter(logging.Formatter):
         seconds = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(millis // 1000))
         return f"{seconds}.{millis % 1000:03d}Z"
 
+    def message(self, record: logging.LogRecord) -> str:
+        """Return the message; one that says of itself that it is masked stays as it is."""
+        text = record.getMessage()
+        return text if getattr(record, _IS_MASKED, False) else self.redact(text)
+
     def trace(self, record: logging.LogRecord) -> str:
         """Return the traceback, empty without one. Never the cached one: it is not redacted."""
         parts = []
@@ -155,7 +163,7 @@ class _TextFormatter(_Formatter):
         place += [f"unit={context.unit}"] if context.unit else []
         place += [f"attempt={context.attempt}"] if context.attempt is not None else []
         where = f" {one_line(self.redact(' '.join(place)))}:" if place else ""
-        message = one_line(self.redact(record.getMessage()))
+        message = one_line(self.message(record))
         head = f"{self.timestamp(record)} {record.levelname}{where} {message}"
         trace = self.trace(record)
         if not trace:
@@ -176,7 +184,7 @@ class _JsonFormatter(_Formatter):
             "unit": self._clean(context.unit),
             "attempt": context.attempt,
             "event": getattr(record, "event", None),
-            "msg": self.redact(record.getMessage()),
+            "msg": self.message(record),
             "logger": record.name,
         }
         trace = self.trace(record)
@@ -229,7 +237,8 @@ class _Handler(logging.Handler):
         ):
             return
         try:
-            if self._is_brief and record.levelno == logging.WARNING and _is_ours(record.name):
+            repeats = record.levelno == logging.WARNING or record.exc_info is not None
+            if self._is_brief and repeats and _is_ours(record.name):
                 count = self._repeats.seen(record)
                 if count != 10 ** (len(str(count)) - 1):
                     return
@@ -292,6 +301,7 @@ def _counted_again(record: logging.LogRecord, count: int) -> logging.LogRecord:
     found = copy.copy(record)
     found.msg = f"{record.getMessage()} (seen {count:,} times here; -v shows each)"
     found.args = None
+    found.exc_info = found.exc_text = None  # the first of them came with it
     return found
 
 

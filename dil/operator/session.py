@@ -12,6 +12,7 @@ from dil.errors import ConfigError, StateError
 from dil.model.dataset import Lease, OperatorAct, PublishedFile
 from dil.model.job import Job, PublishMode
 from dil.planning.partitions import partition
+from dil.run import plan_checks
 from dil.run.lease import leased
 from dil.run.schedules import with_schedules
 from dil.spi.state_store import StateStore
@@ -74,9 +75,10 @@ class OperatorSession:
     def partition_ends(self) -> Mapping[int, int]:
         """Return the ends of the job's partitions by their starts; empty if their shape changed."""
         recorded, spec = self.store.recorded_shape(), self.job.planning
-        is_same = recorded is None or planning.shape(spec) == recorded
-        if not is_same and not planning.extends(spec, recorded or "", now_ms=self.now_ms):
-            return {}
+        if recorded is not None and planning.shape(spec) != recorded:
+            refusal = plan_checks.changed_shape(self.job, self.store, self.now_ms)
+            if spec.backfill or refusal is not None:
+                return {}
         partitions = partition(self.job.planning, now_ms=self.now_ms)
         return dict(zip(partitions.starts, partitions.ends, strict=True))
 

@@ -14,8 +14,9 @@ import pyarrow as pa
 
 from dil.conversion.chain import ConversionChain, build_chain
 from dil.coordination import local
-from dil.errors import ConfigError
+from dil.errors import ConfigError, DilError
 from dil.execution.memory import memory_limited
+from dil.extraction.absent_columns import left_out_note
 from dil.extraction.paging.notes import emphasized
 from dil.extraction.paging.position import Position
 from dil.extraction.paging.rules import PagingRules
@@ -139,7 +140,12 @@ def preview_source(
     first = found = reading.of(chosen.work_units[0])
     if rules.skips_empty and not first.rows.num_rows:
         for number, unit in enumerate(chosen.work_units[1:], start=2):
-            found = reading.of(unit)
+            try:
+                found = reading.of(unit)
+            except DilError as error:
+                empty = f"the first {counted(number - 1, 'due work unit')} had no rows"
+                error.message = f"{error.message} ({empty}; this is {unit.signature})"
+                raise
             if found.rows.num_rows:
                 note = f"the first {counted(number - 1, 'due work unit')} had no rows: this is the"
                 return replace(found, notes=(*found.notes, f"{note} next one with some"))
@@ -201,7 +207,11 @@ class _Reading:
                 gate.is_closed = True
                 with suppress(_GateClosedError):
                     next(pages, None)  # whether the answer names another page shows at its end
-        notes = (*self.secondary.notes, *map(emphasized, counters.notes))
+        notes = (
+            *self.secondary.notes,
+            *map(emphasized, counters.notes),
+            *left_out_note(tuple(counters.left_out)),
+        )
         answers = tuple(recorder.answers)
         return SourcePreview(work_unit, chosen.is_due, answers, table, chain.dropped, notes)
 
@@ -247,6 +257,7 @@ def _batches(
     for page, values in pages:
         facts = PageFacts(page, values.variables, walk.counters.pages)
         for batch in page.batches:
+            walk.counters.leave_out(page.left_out)
             yield from chain.convert(batch, facts)
     yield from chain.finish()
 
@@ -327,5 +338,6 @@ class _RecordingRowSession(RowSession):
             seconds = time.monotonic() - begun
             self._recorder.answers.append(SourceAnswer(location, 0, "", seconds, request=view))
         if first is not None:
+            self.left_out = self._session.left_out
             yield first
             yield from batches

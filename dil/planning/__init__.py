@@ -1,16 +1,17 @@
 """From watermarks and history to the plan of one run."""
 
 from dil.planning.bare_history import BareHistory
-from dil.planning.partitions import WATERMARK_KEY, extends, shape
+from dil.planning.partitions import WATERMARK_KEY, shape
 from dil.planning.plan_file import SavedPlan
 from dil.planning.planner import plan, plan_on_demand
+from dil.planning.recorded_grid import grid_until
 from dil.planning.remainders import remainders_past_backfill
 
 __all__ = [
     "WATERMARK_KEY",
     "BareHistory",
     "SavedPlan",
-    "extends",
+    "grid_until",
     "plan",
     "plan_on_demand",
     "remainders_past_backfill",

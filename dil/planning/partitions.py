@@ -6,13 +6,11 @@ import sys
 from bisect import bisect_left
 from calendar import monthrange
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta, tzinfo
 from functools import lru_cache
 from itertools import count, pairwise
 from typing import TYPE_CHECKING
-
-import msgspec
 
 from dil.errors import ConfigError
 from dil.model.interval import Interval
@@ -74,29 +72,33 @@ def _interval(low: int, high: int) -> Interval:
     return Interval(low, high)
 
 
-def partition(spec: PlanningSpec, *, now_ms: int) -> Partitions:
+def partition(spec: PlanningSpec, *, now_ms: int, until_ms: int | None = None) -> Partitions:
     """Return the partitions of the watermark's range; none where from is not before to.
 
     Boundary k is from plus k steps on the local calendar, clipped on its own (rule P9). One
     that falls into a DST gap moves forward by the gap, that one only; hourly steps are elapsed
     hours. What is shorter than its type at the end is kept if ``spec.partial``. The range ends
     ``spec.delay_ms`` before now at the latest. Where timelabels split work units, partitions are
-    cut once more where a window ends (rule T12).
+    cut once more where a window ends (rule T12). ``until_ms`` takes the place of the
+    watermark's to, and of now where a sub-range goes up to it.
 
     Raises:
         ConfigError: a text is no point in time, a partition word is unknown, sub-ranges overlap or
             none has any time in it.
     """
     start = _instant(spec.start, WATERMARK_KEY, spec.zone, now_ms=now_ms, end=False)
-    end = _instant(spec.end, WATERMARK_KEY, spec.zone, now_ms=now_ms, end=True).ms
-    if spec.delay_ms:
-        end = min(end, now_ms - spec.delay_ms)
+    if until_ms is None:
+        end = _instant(spec.end, WATERMARK_KEY, spec.zone, now_ms=now_ms, end=True).ms
+        if spec.delay_ms:
+            end = min(end, now_ms - spec.delay_ms)
+    else:
+        end = until_ms
     if not spec.composite:
         word = _known(spec.partition)
         starts, ends = _cut(word, start, end, partial=spec.partial)
         return _by_window(spec, Partitions(starts, ends, start.zone))
     starts, ends = [], []
-    for word, low, high in _sub_ranges(spec, now_ms):
+    for word, low, high in _sub_ranges(spec, now_ms if until_ms is None else until_ms):
         first = low if low.ms > start.ms else start
         more_starts, more_ends = _cut(word, first, min(high, end), partial=spec.partial)
         starts += more_starts
@@ -191,26 +193,6 @@ def shape(spec: PlanningSpec) -> str:
             **_split_shape(spec),
         }
     )
-
-
-def extends(spec: PlanningSpec, known: str, *, now_ms: int) -> bool:
-    """Return whether a job has the partitions of a recorded shape, and at most earlier ones beside.
-
-    The partitions up to now count: those are the ones that may have records.
-    """
-    try:
-        recorded = msgspec.json.decode(known, type=dict[str, object])
-    except msgspec.DecodeError:  # of another release
-        return False
-    start = recorded.get("from")
-    earlier = replace(spec, start=start) if isinstance(start, str) else spec
-    if shape(earlier) != known:
-        return False
-    before, now = partition(earlier, now_ms=now_ms), partition(spec, now_ms=now_ms)
-    if not before:
-        return False
-    kept = now.from_index(bisect_left(now.starts, before.starts[0]))
-    return list(kept.starts) == list(before.starts) and list(kept.ends) == list(before.ends)
 
 
 def _split_shape(spec: PlanningSpec) -> JsonObject:

@@ -50,6 +50,7 @@ def _run_tasks(run: ActiveRun, planned: PlannedRun) -> Execution:
         secondary=planned.secondary.variables,
         log_level=options.log_level,
         log_json=options.log_json,
+        shows_requests=options.shows_requests,
         resume_from=_resumable(run, planned),
         known_schema=planned.known_schema,
         events=planned.events,

@@ -14,12 +14,14 @@ from itertools import islice
 from typing import cast
 
 from dil.errors import DilError
+from dil.model.job import CommitPolicy
 from dil.model.json import JsonObject, JsonValue
 from dil.model.report import ReportedFailure, RunReport, RunStatus, UnitRun
 from dil.observe.redaction import redactor, secrets_of, shortened
 from dil.observe.report import redacted, report_json
 from dil.run.active_run import ActiveRun
 from dil.spi.state_store import StateStore
+from dil.state.blocks.source_state import PENDING
 from dil.state.databases.outage import without_waiting
 
 OUTCOME, REPORT, WORK_UNITS = "outcome", "report", "work_units"
@@ -171,7 +173,29 @@ def standing_failures(store: StateStore) -> tuple[StandingFailure, ...]:
         settled |= {each.signature for each in kept.units}
         if kept.left_out:
             break  # what became of the others is not known, so what came before proves nothing
-    return tuple(found[signature] for signature in sorted(found))
+    return tuple(found[signature] for signature in sorted(found.keys() - _forgotten(store, found)))
+
+
+def _forgotten(store: StateStore, found: Mapping[str, StandingFailure]) -> set[str]:
+    """Return the work units whose failure an operator let be forgotten.
+
+    A run with the policy successful records what failed; whoever made such a record pending did so
+    later. One with the policy full leaves the record as it was before.
+    """
+    if not found:
+        return set()
+    recording = {
+        run.run_id
+        for run in store.runs(limit=_RUNS_LOOKED_AT)
+        if run.policy == CommitPolicy.SUCCESSFUL.value
+    }
+    return {
+        each.signature
+        for each in store.unit_states()
+        if each.status == PENDING
+        and each.signature in found
+        and found[each.signature].run_id in recording
+    }
 
 
 def _standing(run_id: str, signature: str, one: ReportedFailure) -> StandingFailure:

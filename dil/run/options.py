@@ -35,6 +35,7 @@ class RunOptions:
         sleep: Waits for secondary input that is not there yet.
         log_level: How much tasks log.
         log_json: Whether tasks log JSON.
+        shows_requests: Whether tasks log each request, also as a curl line.
         stage_bytes: From this size on, staged files are rewritten in tasks.
         spark: A SparkContext to use and to leave running.
         is_embedded: Whether this process goes on after the run.
@@ -54,6 +55,7 @@ class RunOptions:
     sleep: Callable[[float], None] = time.sleep
     log_level: str = "WARNING"
     log_json: bool = False
+    shows_requests: bool = False
     stage_bytes: int = STAGE_BYTES
     spark: object = field(default=None, repr=False)
     is_embedded: bool = False

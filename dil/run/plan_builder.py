@@ -50,7 +50,8 @@ def plan_with(job: Job, store: StateStore, *, now_ms: int, explain: bool = False
     job = with_schedules(job, store)
     problem = plan_checks.changed_shape(job, store, now_ms)
     if problem is not None:
-        log.warning("a run would refuse this plan: %s", " ".join(problem.message.split()))
+        for found in problem.problems:
+            log.warning("a run would refuse this plan: %s %s. %s", found.key, found.what, found.fix)
     head = store.head()  # before the plan: one that is older than the plan refuses too much
     units = units_of(job, now_ms, activation_of(job))
     return SavedPlan(

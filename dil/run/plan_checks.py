@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import starmap
+
+import msgspec
 
 from dil import planning
 from dil.errors import ConfigError, PlanningError
-from dil.model.dataset import PublishedFile
+from dil.model.dataset import PublishedFile, UnitEntry
 from dil.model.history import History
-from dil.model.job import Job, PublishMode
+from dil.model.interval import Interval
+from dil.model.job import Job, PlanningSpec, PublishMode
 from dil.model.json import JsonObject
 from dil.model.work_unit import Plan
 from dil.observe.progress import counted
 from dil.planning import SavedPlan
+from dil.planning.partitions import partition
 from dil.spi.state_store import StateStore
+from dil.state.blocks.source_state import PENDING
+from dil.state.work_units.signatures import parts_of_signature
+from dil.text.zones import find_zone, moment
 
 log = logging.getLogger(__name__)
 
@@ -22,35 +30,76 @@ _PLAN_AGAIN = "dil plan JOB.conf --out FILE"
 
 
 def changed_shape(job: Job, store: StateStore, now_ms: int) -> ConfigError | None:
-    """Return the error of a watermark that would extract everything again (rule P33)."""
-    return shape_refusal(job, store.recorded_shape(), store.history, now_ms)
+    """Return the error of a watermark under which records are lost (rule P33)."""
+    return shape_refusal(job, store.recorded_shape(), store.unit_entries, now_ms)
 
 
 def shape_refusal(
-    job: Job, known: str | None, history: Callable[[], History], now_ms: int
+    job: Job, known: str | None, entries: Callable[[], Iterable[UnitEntry]], now_ms: int
 ) -> ConfigError | None:
-    """Do as ``changed_shape`` for a recorded shape; read history only where it differs.
+    """Do as ``changed_shape`` for a recorded shape; look at records only where it differs.
 
-    A ``from`` that only adds earlier partitions is no other shape.
+    A ``from`` that adds earlier partitions, or leaves some out, loses no record.
     """
-    shape = planning.shape(job.planning)
-    labels = job.planning.timelabel
-    is_split = labels is not None and labels.splits
+    spec = job.planning
+    wanted = spec.backfill or spec.ignore_history or not job.state.enabled
+    if known is None or wanted or planning.shape(spec) == known:
+        return None
+    own = [each for each in entries() if each.status != PENDING and _is_planned(each, spec)]
+    if not own:
+        return None
+    grid = planning.grid_until(spec, max(each.expected_high for each in own), known, now_ms=now_ms)
+    recorded = sorted({(each.low, each.expected_high) for each in own if _is_named(each, spec)})
+    lost = list(grid.misfits(starmap(Interval, recorded)))
+    renamed = [Interval(each.low, each.expected_high) for each in own if not _is_named(each, spec)]
+    first = min((*lost, *renamed), key=lambda each: (each.low, each.high), default=None)
+    return None if first is None else _losing(job, first, known, now_ms)
+
+
+def _is_planned(entry: UnitEntry, spec: PlanningSpec) -> bool:
+    """Return whether a record is of a unit that the job has now, as far as that is known."""
+    parts = parts_of_signature(entry.signature)
+    return spec.units is None or parts is None or parts.unit_json in spec.units
+
+
+def _is_named(entry: UnitEntry, spec: PlanningSpec) -> bool:
+    """Return whether a record has the names of the job's watermarks in its signature."""
+    parts = parts_of_signature(entry.signature)
+    unit_key = "" if parts is None else f"{spec.unit_name}.{parts.unit_json}"
+    return (
+        parts is not None
+        and parts.datetime_name == spec.datetime_name
+        and parts.unit_key == unit_key
+    )
+
+
+def _losing(job: Job, first: Interval, known: str, now_ms: int) -> ConfigError:
+    spec = job.planning
+    name = partition(spec, now_ms=now_ms).zone
+    zone = find_zone(name)
+    is_split = spec.timelabel is not None and spec.timelabel.splits
     what = "zone, partition type and schedule" if is_split else "zone and partition type"
-    wanted = job.planning.backfill or job.planning.ignore_history or not job.state.enabled
-    if known is None or shape == known or wanted or history().is_empty():
-        return None
-    if planning.extends(job.planning, known, now_ms=now_ms):
-        return None
     return ConfigError.single(
         "ms.watermark",
-        f"is now {shape}; earlier runs of {job.name} had {known}. Partitions that are recorded "
-        "are none of its own, and everything would be extracted and published again",
-        f"Restore the earlier from, {what}, let from begin earlier on a boundary of the recorded "
-        "partitions, use ms.backfill=true for a one-time "
-        "range, or accept it with --accept-new-signatures.",
+        f"gives work units other than those that runs of {job.name} recorded: the record of"
+        f" {moment(first.low, zone)} .. {moment(first.high, zone)} {name} would be the first one"
+        " lost, and what it covers would be read and published again",
+        f"Restore the earlier from, {what}{_as_it_was(known)}, let from lie on a boundary of the"
+        " recorded partitions, use ms.backfill=true for a one-time range, or accept it with"
+        " --accept-new-signatures.",
         job.properties.origin("ms.watermark"),
     )
+
+
+def _as_it_was(known: str) -> str:
+    """Return what earlier runs had, for a message; nothing where another release wrote it."""
+    try:
+        shape = msgspec.json.decode(known, type=dict[str, object])
+    except msgspec.DecodeError:
+        return ""
+    kind = shape.get("partition")
+    said = [shape.get("from"), shape.get("zone"), kind if isinstance(kind, str) else "composite"]
+    return f" ({', '.join(str(each) for each in said if each)})"
 
 
 def refuse_stale_plan(job: Job, saved: SavedPlan, head: JsonObject | None) -> None:

@@ -7,6 +7,7 @@ stops no run: the rows are published, and the next run registers them.
 from __future__ import annotations
 
 import os
+import shlex
 import socket
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -21,9 +22,11 @@ from dil.model.destination import TableFormat
 from dil.model.job import Job, PublishMode
 from dil.observe.progress import counted
 from dil.storage import LocalFilesystem, filesystem_for
+from dil.text.warehouse_url import read_warehouse_url
 
 FINAL, STATE, AUDIT = "data.publisher.final.dir", "state.store.dir", "ms.audit.dir"
 METASTORE = "ms.catalog.hive.metastore"
+WAREHOUSE = "ms.warehouse.url"
 _CONNECT_S = 10
 _KEEP = "Correct the path, or let this user write there; missing folders are made by the run."
 
@@ -55,6 +58,7 @@ def make_ready(job: Job) -> None:
         ConfigError: late rows would go into the folder of another dataset.
     """
     _refuse(_unfit_folders(job))
+    _refuse_unfit_database(job)
     if job.publishing.has_side_table:
         _refuse_side_table_of_others(job)
     final = job.publishing.final_dir
@@ -120,6 +124,7 @@ def look(job: Job, environ: Mapping[str, str], cache: Path | None) -> tuple[str,
         WriteError: a folder cannot be written, a database or a catalog does not answer.
     """
     _refuse([*_unfit_folders(job), *_unfit_state(job)])
+    _refuse_unfit_database(job)
     require_catalog(job, _live(job) if job.publishing.catalog else ())
     return (*_destination(job), *_catalog(job, environ, cache))
 
@@ -161,6 +166,33 @@ def _unfit_folders(job: Job) -> Iterator[Problem]:
         why = _unfit(Path(audit.directory))
         if why:
             yield _problem(job, AUDIT, audit.directory, why)
+
+
+def _refuse_unfit_database(job: Job) -> None:
+    """Refuse a database in a file that can be neither opened nor made: its folder is not.
+
+    Raises:
+        WriteError: says what is in the way, before the first row is read.
+    """
+    if job.publishing.warehouse is None:
+        return
+    address = read_warehouse_url(job.publishing.warehouse.url.reveal())
+    if address.server is not None:
+        return
+    file = Path(address.path)
+    place = file if file.exists() else file.parent
+    if not file.parent.is_dir():
+        why = f"whose folder {file.parent} is not there; the database makes its file alone"
+    elif file.is_dir():
+        why = "which is a folder"
+    elif not os.access(place, os.W_OK):
+        why = f"and this user may not write {place}"
+    else:
+        return
+    raise WriteError(
+        str(_problem(job, WAREHOUSE, str(address), why)),
+        f"Correct the path, or make the folder: mkdir -p {shlex.quote(str(file.parent))}",
+    )
 
 
 def _unfit_state(job: Job) -> Iterator[Problem]:
@@ -212,8 +244,6 @@ def _destination(job: Job) -> Iterator[str]:
         yield f"destination: {place} (not looked at: the Iceberg catalog)"
         return
     if spec.warehouse is not None:
-        from dil.text.warehouse_url import read_warehouse_url
-
         address = read_warehouse_url(spec.warehouse.url.reveal())
         place = f"{address}, table {spec.warehouse.table}"
         if address.server is None and not Path(address.path).exists():

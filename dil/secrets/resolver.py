@@ -39,7 +39,8 @@ class SecretResolver:
     ``passwords`` are tried in order (rule S3), ``strong`` chooses between DIL's two
     algorithms (rule S2; our own forms, ``ENC(v2:...)``, name their version), ``folder`` is where
     relative ``file:`` paths start. ``missing`` are files that were to hold a master password and
-    are not there. ``plugged`` resolves references of other prefixes.
+    are not there. ``is_unread`` tells that they could not be read, which is reported already.
+    ``plugged`` resolves references of other prefixes.
     """
 
     environ: Mapping[str, str]
@@ -47,6 +48,7 @@ class SecretResolver:
     passwords: tuple[str, ...] = ()
     strong: bool = False
     missing: tuple[str, ...] = ()
+    is_unread: bool = False
     plugged: PluggedReferences = field(default_factory=PluggedReferences)
 
     def is_reference(self, text: str) -> bool:

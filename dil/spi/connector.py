@@ -184,9 +184,12 @@ class RowSession(Session):
     """A protocol that answers with rows: databases.
 
     ``location`` names the source in messages, without secrets; empty where nobody set it.
+    ``left_out`` are the columns of what was read so far that the source has and the session leaves
+    out because of ``ms.output.schema``; the run names them.
     """
 
     location: str = ""
+    left_out: tuple[str, ...] = ()
 
     @abstractmethod
     def read(self, values: RequestValues) -> Iterator[pa.RecordBatch]:

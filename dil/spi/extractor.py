@@ -36,6 +36,7 @@ class Page:
     ``has_content`` is False where the answer had nothing in which rows could be. ``rows`` counts
     all rows of the answer, ``dropped`` those that the extractor left out, as the job allows.
     ``is_whole`` tells that the answer itself is the result, and not rows in it: a file.
+    ``left_out`` are the paths of columns that the rows had and ``ms.output.schema`` leaves out.
     """
 
     batches: Iterator[pa.RecordBatch]
@@ -45,6 +46,7 @@ class Page:
     has_content: bool = True
     dropped: int = 0
     is_whole: bool = False
+    left_out: tuple[str, ...] = ()
 
     def close(self) -> None:
         """Let go of what the rows come from, where not all of them were taken."""

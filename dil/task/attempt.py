@@ -25,6 +25,7 @@ from dil.errors import (
     SourceContractError,
     UnknownOutcomeError,
 )
+from dil.extraction.absent_columns import left_out_note
 from dil.extraction.paging.notes import emphasized
 from dil.extraction.paging.walk import ResumeRefusedError, Walk, WalkCounters, walk_pages, walk_rows
 from dil.extraction.preprocessing.chain import preprocessed
@@ -44,6 +45,7 @@ from dil.task.context import AttemptContext
 from dil.task.delivery import Delivery, must_not_repeat
 from dil.task.memory import out_of_memory, ran_out_of_memory
 from dil.task.outputs import Outputs
+from dil.task.request_log import request_log
 from dil.task.secondary_inputs import authentication_reader, validation_reader
 
 if TYPE_CHECKING:
@@ -81,7 +83,7 @@ def run_attempt(attempt: AttemptContext, resume_from: ResumeFrom) -> TaskReport:
             refused=delivery.refused,
             refused_before=checkpoints.refused_before,
             on_page=checkpoints.page_done,
-            clean=attempt.task.clean,
+            log_request=request_log(attempt.task.clean, shows_curl=run.shows_requests),
         )
         with (
             _translate_resume_errors(job, checkpoints),
@@ -102,6 +104,7 @@ def run_attempt(attempt: AttemptContext, resume_from: ResumeFrom) -> TaskReport:
                 answers=delivery.answers(counters.warned),
                 events=UNSET if events is None else events.tally(),
                 late=UNSET if outputs.late is None else outputs.finish_late(),
+                left_out=tuple(counters.left_out) or UNSET,
             )
         seconds = attempt.clocks.monotonic() - started
         put_aside = chain.dropped + (0 if events is None else events.put_aside)
@@ -290,7 +293,8 @@ def failure_of(error: Exception, job: Job, clean: Callable[[str], str]) -> Failu
     elif isinstance(error, DilError):
         failure = Failure.of(error)
     else:
-        log.error("unexpected failure in %s or behind it", connector, exc_info=error)
+        what = type(error).__name__
+        log.error("unexpected failure in %s or behind it: %s", connector, what, exc_info=error)
         failure = Failure.of(plugin_failure(connector, error, clean))
     return replace(failure, error=clean(failure.error), fix=clean(failure.fix))
 
@@ -303,6 +307,7 @@ def _notes(counters: WalkCounters, fallen_back: int = 0) -> tuple[str, ...]:
         )
     if fallen_back:
         notes.append("a derived field of type epoc found no number and became 0")
+    notes += left_out_note(tuple(counters.left_out))
     return tuple(notes)
 
 

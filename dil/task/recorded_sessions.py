@@ -180,6 +180,7 @@ class RecordedRowSession(RowSession):
         with self._recorder.recording(values) as call:
             for batch in self._session.read(values):
                 call.has_answer = True
+                self.left_out = self._session.left_out
                 yield batch
 
 

@@ -31,6 +31,8 @@ def find_mistake(pattern: str) -> tuple[str, str] | None:
         fields = list(tokenize(pattern))
     except ValueError:
         return None
+    if _lacks_hour([each.letter for each in fields]):
+        return '"m" is the minute, and there is no hour', f"HH:{pattern}"
     reasons: list[str] = []
     for rule in (_month, _day, _half_day, _minute, _second, _week_year):
         found = rule([each.letter for each in fields])
@@ -85,6 +87,12 @@ def _places(letters: Sequence[str], wanted: str) -> list[int]:
     return [at for at, letter in enumerate(letters) if letter and letter in wanted]
 
 
+def _lacks_hour(letters: Sequence[str]) -> bool:
+    """Return whether minutes and seconds are all that there is."""
+    others = _HOURS.union(_DATES, "M").intersection(letters)
+    return "m" in letters and bool({"s", "S"}.intersection(letters)) and not others
+
+
 def _day(letters: Sequence[str]) -> _Found:
     if "M" not in letters or "D" not in letters or "d" in letters:
         return None
@@ -100,7 +108,8 @@ def _half_day(letters: Sequence[str]) -> _Found:
 
 def _month(letters: Sequence[str]) -> _Found:
     minutes = _places(letters, "m")
-    if not minutes or "M" in letters or not _DATES.intersection(letters):
+    is_bare = not _HOURS.union(_DATES).intersection(letters)
+    if not minutes or "M" in letters or not (is_bare or _DATES.intersection(letters)):
         return None
     if not _HOURS.intersection(letters):
         return '"m" is the minute', dict.fromkeys(minutes, "M")

@@ -30,6 +30,8 @@ ABBREVIATIONS = {
 _OFFSET = re.compile(r"([+-])([01][0-9]|2[0-3]):?([0-5][0-9])")
 # Not part of a region: files that some systems keep beside the zones, of local or other meaning.
 _NO_REGION = ("posix", "right/", "localtime", "Factory")
+_MOST_HOURS = 12  # of the regions Etc/GMT+12 to Etc/GMT-12
+_NAMED_OFFSET = re.compile(r"(?:GMT|UTC|UT)([+-])([01]?[0-9])(?::?([0-5][0-9]))?", re.IGNORECASE)
 _REGION = re.compile(r"[A-Za-z][A-Za-z0-9_+-]*(?:/[A-Za-z0-9_+-]+)*")
 
 
@@ -54,7 +56,16 @@ def find_zone(name: str) -> tzinfo:
 
 
 def zone_fix(name: str) -> str:
-    """Return what to write in place of an unknown zone: the nearest region id, if one is near."""
+    """Return what to write in place of an unknown zone: the nearest region id, if one is near.
+
+    >>> zone_fix("GMT+5:30")
+    'Write +05:30. Use a region id such as Europe/Paris, or UTC.'
+    """
+    offset = _NAMED_OFFSET.fullmatch(name.strip())
+    if offset:
+        return f"{_written_offset(*offset.groups())} {ZONE_FIX}"
+    if meant := nearest_word(name.strip(), ("UTC", "GMT"), cutoff=0.6):
+        return f'Did you mean "{meant}"? {ZONE_FIX}'
     regions = available_timezones()
     near = nearest_word(name.strip().replace(" ", "_"), regions)
     if not near:  # a city alone
@@ -62,6 +73,15 @@ def zone_fix(name: str) -> str:
         near = cities.get(nearest_word(name.strip().replace(" ", "_"), cities), "")
     hint = f'Did you mean "{near}"? ' if near else ""
     return f"{hint}{ZONE_FIX}"
+
+
+def _written_offset(sign: str, hours: str, minutes: str | None) -> str:
+    """Return what to write for an offset behind a name; only whole hours have a region id."""
+    text = f"Write {sign}{int(hours):02}:{minutes or '00'}"
+    if int(minutes or 0) or not 0 < int(hours) <= _MOST_HOURS:
+        return f"{text}."
+    turned = "-" if sign == "+" else "+"
+    return f"{text}, or Etc/GMT{turned}{int(hours)}, whose sign is turned."
 
 
 def zone_of_text(name: str) -> str:

@@ -84,7 +84,7 @@ def test_the_contract_finds_what_is_wrong(tmp_path: Path) -> None:
 
 
 def test_dil_does_without_pytest() -> None:
-    modules = "dil.cli.main, dil.run.job_run, dil.testing.trial"
+    modules = "dil.cli.main, dil.cli.program, dil.run.job_run, dil.testing.trial"
     code = f"import sys, {modules}; sys.exit('pytest' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
 

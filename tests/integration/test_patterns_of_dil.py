@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import re
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -29,6 +30,7 @@ from tests.integration.pattern_jobs import (
     running_vendor,
 )
 from tests.servers.hdfs import Hdfs
+from tests.servers.sftp import SftpServer
 
 FILES = Path(__file__).with_name("patterns_of_dil")
 LAKE = "hdfs://lake"
@@ -41,6 +43,7 @@ class DilFlow(Flow):
     def __init__(self, url: str, home: Path, cluster: Hdfs) -> None:
         super().__init__(url, home)
         self.cluster = cluster
+        self.files_of_vendor: SftpServer | None = None
 
     @classmethod
     def of_lake(
@@ -59,10 +62,7 @@ class DilFlow(Flow):
 
     def moved(self) -> dict[str, str]:
         """Put the files in their place; change no property but where the vendor and keys are."""
-        others = {
-            r"https://(login|api|survey|ads)\.acme\.example": self.url,
-            "/secure/acme": str(self.keys),
-        }
+        others = self._elsewhere()
         self.keys.mkdir(exist_ok=True)
         for path in FILES.glob("**/*.*"):
             target = self.home / path.relative_to(FILES)
@@ -74,6 +74,34 @@ class DilFlow(Flow):
         for name, password in (("master.key", b"testkey\n"), ("master.key.1", b"Hello\n")):
             self.put(f"{self.keys}/{name}", password)
         return {}
+
+    def _elsewhere(self) -> dict[str, str]:
+        """Return the one map of what is somewhere else here: hosts of vendors, and keys.
+
+        A server of files has a port, a user and a root folder of its own, too.
+        """
+        others = {
+            r"https://(login|api|survey|ads)\.acme\.example": self.url,
+            "/secure/acme": str(self.keys),
+        }
+        server = self.files_of_vendor
+        if server is not None:
+            others |= {
+                r"(?m)^source\.conn\.port=22$": "",
+                r"(?m)^source\.conn\.host=files\.acme\.example$": "source.conn.host=127.0.0.1\n"
+                f"source.conn.port={server.port}",
+                r"(?m)^source\.conn\.username=lake$": f"source.conn.username={server.user}",
+                "=/outbound/": f"={server.files}/outbound/",
+            }
+        return others
+
+    def serve(self, server: SftpServer) -> None:
+        """Let a server be that of the vendor's files, which the job files name."""
+        self.files_of_vendor = server
+        self.moved()
+        shutil.copy(server.key, self.keys / "id_rsa")
+        known = server.public(server.host_key)
+        (self.keys / "known_hosts").write_text(f"[127.0.0.1]:{server.port} {known}\n")
 
     def put(self, path: str, data: bytes) -> None:
         """Write a file of HDFS."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
@@ -34,17 +33,8 @@ def test_a_flow_goes_on_when_the_file_of_the_day_is_done(
         daily.mkdir(parents=True)
         (daily / "sales_20240109.done").touch()
         (daily / f"sales_20240110.{name}").touch()
-        shutil.copy(server.key, flow.keys / "id_rsa")
-        known = server.public(server.host_key)
-        (flow.keys / "known_hosts").write_text(f"[127.0.0.1]:{server.port} {known}\n")
-        report = flow.job(
-            "6a-wait-for-file.pull",
-            now=NOW,
-            source__conn__host="127.0.0.1",
-            source__conn__port=str(server.port),
-            source__conn__username=server.user,
-            ms__source__uri=f"{daily}/sales_{{{{day}}}}.*",
-        )
+        flow.serve(server)
+        report = flow.job("6a-wait-for-file.pull", now=NOW)
     assert report.status is status, report.failures
 
 

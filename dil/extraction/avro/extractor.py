@@ -78,11 +78,11 @@ class AvroExtractor(Extractor):
             buffered = io.BufferedReader(_Body(body))
             if not buffered.peek(1):
                 return
-            for batch in self._read(buffered):
+            for batch in self._read(buffered, page):
                 page.rows += batch.num_rows
                 yield batch
 
-    def _read(self, buffered: io.BufferedReader[_Body]) -> Iterator[pa.RecordBatch]:
+    def _read(self, buffered: io.BufferedReader[_Body], page: Page) -> Iterator[pa.RecordBatch]:
         from fastavro import block_reader
 
         plain = PlainBlocks(cast("BinaryIO", buffered), self._longest)
@@ -92,6 +92,7 @@ class AvroExtractor(Extractor):
         types.count(reader.writer_schema, width)
         at_once = rows_at_once(width.count)
         rows_of = self._rows_of(types, reader.writer_schema)
+        page.left_out = rows_of.left_out
         empty_items = EmptyItems(reader.writer_schema)
         has_empty_items = empty_items.may_be
         waiting: list[Any] = []
@@ -133,11 +134,15 @@ class AvroExtractor(Extractor):
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """How records become batches; with a ``path`` a row is the value there, in one column."""
+    """How records become batches; with a ``path`` a row is the value there, in one column.
+
+    ``left_out`` are the paths of columns of the file that are not read.
+    """
 
     schema: pa.Schema
     forms: Mapping[str, Form]
     path: Steps
+    left_out: tuple[str, ...] = ()
 
     def batches(self, records: Sequence[dict[str, Any]]) -> Iterator[pa.RecordBatch]:
         for begin in range(0, len(records), _BATCH_ROWS):
@@ -181,7 +186,8 @@ def _given_rows(
         else raw_schema((column,)).field(0)
         for column in columns
     ]
-    return _Rows(pa.schema(fields), forms, path)
+    others = [name for name in members if name not in forms]
+    return _Rows(pa.schema(fields), forms, path, (*others, *types.left_out))
 
 
 def _type_at(types: AvroTypes, avro: AvroType, path: Steps) -> AvroType:

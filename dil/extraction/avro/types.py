@@ -59,12 +59,16 @@ class Form:
 
 
 class AvroTypes:
-    """The types of one schema, as fastavro parsed it: named types are used by name."""
+    """The types of one schema, as fastavro parsed it: named types are used by name.
+
+    ``left_out`` are the paths of members of records that the forms so far leave out.
+    """
 
     def __init__(self, root: AvroType) -> None:
         self._named: dict[str, AvroType] = {}
         self._collect(root)
         self._open: list[str] = []
+        self.left_out: list[str] = []
 
     def resolved(self, avro: AvroType) -> AvroType:
         """Return a type that may be a name, or a union of null and one other, as that other."""
@@ -146,6 +150,8 @@ class AvroTypes:
             fields.append(pa.field(name, form.type))
             if form.fit is not None:
                 fits[name] = form.fit
+        kept = {name for name, _ in names}
+        self.left_out += [f"{path}.{name}" for name in types if name not in kept]
         return Form(pa.struct(fields), _fit_members(fits) if fits else None)
 
     def _array(self, items: AvroType, path: str, declared: DataType | None) -> Form:

@@ -12,7 +12,6 @@ from typing import BinaryIO, Protocol
 import pyarrow as pa
 
 from dil.errors import SourceContractError
-from dil.extraction.absent_columns import left_out_note
 from dil.extraction.columnar.body import seekable_body
 from dil.extraction.columnar.shapes import RowShape, Shaping
 from dil.extraction.excerpt import glimpse
@@ -135,7 +134,7 @@ class ColumnarFiles:
         shape = self._shaping.rows(found, self._spec.output_schema)
         self.schema = shape.schema
         if self._spec.output_schema is not None:
-            page.notes = left_out_note(shape.left_out)
+            page.left_out = shape.left_out
         columns = (path[0],) if path and shape.columns else shape.columns
         for batch in opened.batches(columns):
             picked = _picked(batch, path) if path else batch

@@ -33,13 +33,13 @@ class RowShape:
     """The rows of one file: their schema, and the column of the file that each column is.
 
     ``columns`` are those that have to be read, by their names in the file; ``left_out`` are all
-    others, by the names that they would have.
+    others, members of records by their paths, by the names that they would have.
     """
 
     schema: pa.Schema
     columns: tuple[str, ...]
     shapes: dict[str, tuple[str, Shape]] = field(default_factory=dict)
-    left_out: list[str] = field(default_factory=list)
+    left_out: tuple[str, ...] = ()
 
     def batch(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return rows of the file in this schema."""
@@ -57,6 +57,7 @@ class Shaping:
 
     def __init__(self, names: NameCleansing | None) -> None:
         self._names = names
+        self._left_out: list[str] = []
 
     def rows(self, schema: pa.Schema, given: Sequence[Column] | None) -> RowShape:
         """Return what becomes of rows of a file; all they have, or exactly the ``given`` columns.
@@ -67,6 +68,7 @@ class Shaping:
         """
         sources = self._clean_names(schema.names, "")
         shapes, fields = {}, []
+        self._left_out = []
         for name, declared, absent in _wanted(sources, given):
             if absent is not None:
                 fields.append(absent)
@@ -76,8 +78,8 @@ class Shaping:
             shapes[name] = (source.name, shape)
             fields.append(pa.field(name, shape.type))
         columns = tuple(source for source, _ in shapes.values())
-        left_out = [name for name in sources if name not in shapes]
-        return RowShape(pa.schema(fields), columns, shapes, left_out)
+        others = [name for name in sources if name not in shapes]
+        return RowShape(pa.schema(fields), columns, shapes, (*others, *self._left_out))
 
     def of(self, kind: pa.DataType, declared: DataType | None, path: str) -> Shape:
         """Return the shape of a column; of records only the ``declared`` members, all of them."""
@@ -110,6 +112,8 @@ class Shaping:
             place = names.index(sources[name])
             shape = self.of(kind.field(place).type, inner, f"{path}.{name}")
             members.append((pa.field(name, shape.type), shape, place))
+        kept = {field.name for field, _, _ in members}
+        self._left_out += [f"{path}.{name}" for name in sources if name not in kept]
         return Shape(
             pa.struct([field for field, _, _ in members]),
             tuple(shape for _, shape, _ in members),

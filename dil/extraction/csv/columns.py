@@ -46,11 +46,15 @@ _HEADER = (
 
 @dataclass(slots=True)
 class ReadBlock:
-    """One block as columns: all its rows, and those among them that are bad, in order."""
+    """One block as columns: all its rows, and those among them that are bad, in order.
+
+    ``left_out`` are names of the header that are no columns.
+    """
 
     batch: pa.RecordBatch
     bad: list[BadRow] = field(default_factory=list)
     notes: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
 
 
 class CsvColumns(ABC):
@@ -142,7 +146,8 @@ class GivenColumns(CsvColumns):
             bad += bad_cells(cells, values, column.name, type_word(column))
             arrays.append(values)
         batch = pa.RecordBatch.from_arrays(arrays, schema=self._schema)
-        return ReadBlock(batch, bad, (*notes, *self._absent_from(batch)))
+        notes = (*notes, *self._absent_from(batch))
+        return ReadBlock(batch, bad, notes, self._absent.left_out)
 
     def _absent_from(self, rows: pa.RecordBatch) -> tuple[str, ...]:
         """Return what to say of columns that the header of the first rows does not name.

@@ -118,6 +118,7 @@ class CsvExtractor(Extractor):
         batch = self._failures.without(read.batch, read.bad, place)
         notes = (*read.notes, *((DROPPED,) if self._failures.dropped > dropped else ()))
         page.notes = tuple(dict.fromkeys((*page.notes, *notes)))
+        page.left_out = read.left_out
         page.rows += read.batch.num_rows
         page.dropped += self._failures.dropped - dropped
         for begin in range(0, batch.num_rows, _BATCH_ROWS):

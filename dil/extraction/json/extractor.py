@@ -162,6 +162,7 @@ class JsonExtractor(Extractor):
             for rows in windows:
                 for batch in self._columns.batches(rows, Place(source.page, first)):
                     page.rows += batch.num_rows
+                    page.left_out = self._columns.left_out
                     yield batch
                 first += len(rows)
         page.notes = (*page.notes, *self._columns.notes)

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dil.errors import SourceContractError
-from dil.extraction.absent_columns import WRONG_NAMES, AbsentColumns
+from dil.extraction.absent_columns import WRONG_NAMES, AbsentColumns, left_out_below
 from dil.extraction.coercion import Place, coerced_batch
 from dil.extraction.excerpt import kind_of
 from dil.extraction.json.document import collector_paused, decode_rows, is_object, member_names
@@ -41,6 +41,11 @@ class RowColumns(ABC):
     @property
     def notes(self) -> tuple[str, ...]:
         """Return sentences for the run's report about what was read so far."""
+        return ()
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """Return the names of columns that rows had and that are left out."""
         return ()
 
     @abstractmethod
@@ -72,11 +77,17 @@ class GivenColumns(RowColumns):
         self._absent = AbsentColumns(self._schema.names, made_up)
         self._readable = not _holds(self._schema, pa.types.is_map)
         self._has_float32 = _holds(self._schema, pa.types.is_float32)
+        self._has_records = _holds(self._schema, pa.types.is_struct)
 
     @property
     def notes(self) -> tuple[str, ...]:
         """Return which columns the first rows did not have."""
         return self._absent.notes
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """Return which names of the first rows are no columns."""
+        return self._absent.left_out
 
     def schema(self, *, has_pages: bool) -> pa.Schema:
         """Return the given schema, at any time."""
@@ -92,7 +103,8 @@ class GivenColumns(RowColumns):
                 known = _with_values(batch)
                 looked_at = part[:_SAMPLE_ROWS] if len(known) == batch.num_columns else part
                 names = partial(self._names_in, looked_at)
-                self._absent.compare(known, names, self._fix())
+                below = partial(self._left_out_below, part[:_SAMPLE_ROWS])
+                self._absent.compare(known, names, self._fix(), below)
             yield batch
 
     def _fix(self) -> str:
@@ -105,6 +117,13 @@ class GivenColumns(RowColumns):
         """Return the names of the members of all rows, cleansed as columns are."""
         names = member_names(rows)
         return [self._names.clean(name) for name in names] if self._names else names
+
+    def _left_out_below(self, rows: Sequence[msgspec.Raw]) -> list[str]:
+        """Return the paths of members of records that are no columns."""
+        if not self._has_records:
+            return []
+        clean = self._names.clean if self._names else str
+        return left_out_below(decode_rows(rows), self._schema, clean)
 
     def _read(self, rows: Sequence[msgspec.Raw]) -> pa.RecordBatch | None:
         """Return the batch, None when a value needs care."""

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from typing import TYPE_CHECKING, BinaryIO, Protocol, cast
 
 from dil.errors import (
     AuthenticationError,
-    DilError,
     QuotaError,
     RefusedAnswer,
     SourceContractError,
@@ -54,6 +52,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _LOG = logging.getLogger(__name__)
+MOST_LEFT_OUT = 100
 
 
 @dataclass(slots=True)
@@ -68,6 +67,7 @@ class WalkCounters:
     ``notes`` are fixed sentences for the run's report, each once: what was odd about the answers
     and about how the walk ended, without being a failure. ``is_void`` tells that what was read is
     good for nothing: from the same pages a later attempt would come to the same end.
+    ``left_out`` are the paths of columns that rows had and ``ms.output.schema`` leaves out.
     """
 
     asked: int = 0
@@ -82,6 +82,7 @@ class WalkCounters:
     warned: Counter[int] = field(default_factory=Counter)
     notes: list[str] = field(default_factory=list)
     is_void: bool = False
+    left_out: dict[str, None] = field(default_factory=dict)
 
     def note(self, *sentences: str) -> None:
         """Add the sentences that are not there yet."""
@@ -90,6 +91,13 @@ class WalkCounters:
     def read(self, size: int) -> None:
         """Count bytes of a body."""
         self.bytes += size
+
+    def leave_out(self, columns: Iterable[str]) -> None:
+        """Add the columns that the rows of a page had and that are left out, as far as kept."""
+        for column in columns:
+            if len(self.left_out) == MOST_LEFT_OUT:
+                return
+            self.left_out[column] = None
 
 
 class Clock(Protocol):
@@ -110,6 +118,10 @@ def _ignore(position: Position) -> None:
     del position
 
 
+def _no_log(session: Session, values: RequestValues) -> None:
+    del session, values
+
+
 @dataclass(frozen=True)
 class Walk:
     """Everything that decides how the pages of one attempt are walked.
@@ -119,7 +131,7 @@ class Walk:
     want; without it such a row ends the walk. ``refused_before`` are those that an earlier attempt
     put aside, by the number of their request: they are put aside once more. ``on_page`` is called
     between two pages, when all rows of the earlier one were taken, with where the walk goes on.
-    ``clean`` masks secrets in requests that are logged.
+    ``log_request`` hears of each request before it is sent.
     """
 
     spec: ExtractionSpec
@@ -131,7 +143,7 @@ class Walk:
     refused: RefusedSink | None = None
     refused_before: Mapping[int, RefusedAnswer] = field(default_factory=dict)
     on_page: Callable[[Position], None] = _ignore
-    clean: Callable[[str], str] = str
+    log_request: Callable[[Session, RequestValues], None] = _no_log
 
 
 _Ask = Callable[[RequestValues], tuple[Page, Response]]
@@ -155,7 +167,7 @@ def walk_pages(
     hashes = _guard(walk).reads_content and walk.payload is None
 
     def ask(values: RequestValues) -> tuple[Page, Response]:
-        _log_request(session, values, walk.clean)
+        walk.log_request(session, values)
         response = session.fetch(values)
         _count(response, walk.counters)
         if response.body is None:
@@ -177,22 +189,13 @@ def walk_rows(session: RowSession, walk: Walk) -> Iterator[tuple[Page, RequestVa
         walk.counters.pages += 1
         last = LastRow()
         page = Page(iter(()), last.lookup)
-        _log_request(session, values, walk.clean)
+        walk.log_request(session, values)
         rows = session.read(values)
         begin = list(islice(rows, 1))  # what the session refuses shows here
-        page.batches = _counted(chain(begin, rows), page, last)
+        page.batches = _counted(chain(begin, rows), page, last, session)
         return page, Response(body=None)
 
     return _walk(ask, walk)
-
-
-def _log_request(session: Session, values: RequestValues, clean: Callable[[str], str]) -> None:
-    """Log the whole request, its secrets masked by ``clean``."""
-    if _LOG.isEnabledFor(logging.DEBUG):
-        with suppress(DilError):  # which sending it raises as well
-            view = session.describe(values)
-            if view is not None:
-                _LOG.debug("request: %s", clean(view.line))
 
 
 def _walk(ask: _Ask, walk: Walk) -> Iterator[tuple[Page, RequestValues]]:
@@ -216,6 +219,7 @@ def _walk(ask: _Ask, walk: Walk) -> Iterator[tuple[Page, RequestValues]]:
             pass
         walk.counters.rows += page.rows
         walk.counters.dropped += page.dropped
+        walk.counters.leave_out(page.left_out)
         _note(walk, *page.notes, *doubts.about(page))
         echoed = _echoed(walk.spec, page)
         state = replace(
@@ -418,9 +422,10 @@ def _echoed(spec: ExtractionSpec, page: Page) -> EchoedPage:
 
 
 def _counted(
-    batches: Iterator[pa.RecordBatch], page: Page, last: LastRow
+    batches: Iterator[pa.RecordBatch], page: Page, last: LastRow, session: RowSession
 ) -> Iterator[pa.RecordBatch]:
     for batch in batches:
+        page.left_out = session.left_out
         page.rows += batch.num_rows
         last.see(batch)
         yield batch

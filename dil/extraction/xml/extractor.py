@@ -66,7 +66,7 @@ class XmlExtractor(Extractor):
         replacement = cleansing.replacement if cleansing and names else "#"
         self._text_name = _TEXT.replace("#", replacement)
         self._columns: XmlColumns = (
-            GivenColumns(spec.output_schema, names, self._text_name)
+            GivenColumns(spec.output_schema, names, self._text_name, spec.csv.made_up)
             if spec.output_schema is not None
             else FoundColumns(spec, names, self._text_name)
         )
@@ -118,6 +118,7 @@ class XmlExtractor(Extractor):
             document.finish()
             self._check_place(document, page)
             yield from self._rows(document, page)
+            page.notes = (*page.notes, *self._columns.notes)
 
     def _rows(self, document: XmlDocument, page: Page) -> Iterator[pa.RecordBatch]:
         rows, document.rows = document.rows, []
@@ -126,6 +127,7 @@ class XmlExtractor(Extractor):
             with collector_paused():
                 batch = self._columns.batch(part, Place(self._pages, page.rows + 1))
             page.rows += batch.num_rows
+            page.left_out = self._columns.left_out
             yield batch
 
     def _check_place(self, document: XmlDocument, page: Page) -> None:

@@ -7,12 +7,14 @@ seen only where it happens; the two row kinds bring all elements of a name to on
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
 
 from dil.errors import SourceContractError
+from dil.extraction.absent_columns import AbsentColumns, left_out_below
 from dil.extraction.coercion import Place, coerced_batch
 from dil.extraction.json.rows import InferredColumns
 from dil.extraction.names import NameCleansing
@@ -25,11 +27,22 @@ from dil.model.schema import ArrayType, DataType, MapType, Primitive, RecordType
 
 XmlRow = dict[str, XmlValue]
 
+_SAMPLE_ROWS = 100
 _BOOLEANS = {"1": "true", "0": "false"}
 
 
 class XmlColumns(ABC):
     """The columns of one attempt; documents come one after another."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Return sentences for the run's report about what was read so far."""
+        return ()
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """Return the names of columns that rows had and that are left out."""
+        return ()
 
     @abstractmethod
     def schema(self, *, has_pages: bool) -> pa.Schema | None:
@@ -52,11 +65,28 @@ class GivenColumns(XmlColumns):
     element, whatever attributes it has; a record takes a bare text as its member for text.
     """
 
-    def __init__(self, columns: Schema, names: NameCleansing | None, text_name: str) -> None:
+    def __init__(
+        self,
+        columns: Schema,
+        names: NameCleansing | None,
+        text_name: str,
+        made_up: Collection[str] = (),
+    ) -> None:
         self._types = {column.name: column.type for column in columns}
         self._schema = raw_schema(columns)
         self._names = names
         self._text = text_name
+        self._absent = AbsentColumns(self._types, made_up)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Return which columns the first rows did not have, and what is left out of them."""
+        return self._absent.notes
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """Return which names of the first rows are no columns."""
+        return self._absent.left_out
 
     def schema(self, *, has_pages: bool) -> pa.Schema:
         """Return the given schema, at any time."""
@@ -69,11 +99,24 @@ class GivenColumns(XmlColumns):
         known = pa.struct(list(self._schema))
         if self._names and self._names.register_known(objects, known):
             objects = self._names.renamed_rows(objects)
+        if rows and not self._absent.is_settled:
+            self._compare(objects)
         fitting = [
             {name: self._fit(row.get(name), kind) for name, kind in self._types.items()}
             for row in objects
         ]
         return coerced_batch(fitting, self._schema, place)
+
+    def _compare(self, rows: Sequence[Any]) -> None:
+        """Compare the columns with what the first rows have.
+
+        Raises:
+            SourceContractError: the rows have members, and none is a column.
+        """
+        clean = self._names.clean if self._names else str
+        found = dict.fromkeys(clean(name) for row in rows for name in row)
+        below = partial(left_out_below, rows[:_SAMPLE_ROWS], self._schema, clean)
+        self._absent.compare((), lambda: found, below=below)
 
     def _fit(self, value: Any, kind: DataType) -> Any:  # noqa: ANN401 - XML of any form
         if value is None:

@@ -80,7 +80,8 @@ def _next_plan(session: OperatorSession, proposal: Proposal) -> tuple[Plan | Non
     try:
         history = AmendedHistory(session.store.history(), proposal)
         recorded = session.store.recorded_shape()
-        refusal = plan_checks.shape_refusal(session.job, recorded, lambda: history, session.now_ms)
+        entries = proposal.amended(session.store.unit_entries())
+        refusal = plan_checks.shape_refusal(session.job, recorded, lambda: entries, session.now_ms)
         if refusal is not None:
             return None, f"it would be refused: {_on_one_line(refusal.message)}"
         if spec.units is None:

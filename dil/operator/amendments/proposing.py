@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from dil import publishing
@@ -29,10 +30,12 @@ from dil.operator.session import OperatorSession
 from dil.publishing import act_asides, withdrawal
 from dil.publishing.layout import META
 from dil.publishing.leftovers import Leftovers, Ownership, old_leftovers
+from dil.run.kept_report import standing_failures
 from dil.state.amendments import last_act, operations
 from dil.state.amendments.last_act import LastAct
 from dil.state.amendments.operations import Proposal, Selection
 from dil.state.blocks.canonical import system_time_text
+from dil.state.work_units.signatures import parts_of_signature
 
 
 def propose_forget(
@@ -49,9 +52,26 @@ def propose_forget(
     live = live_files_of(session, _signatures(proposal))
     files = file_change(session, live.files, decision)
     proposal = replace(proposal, notes=(*proposal.notes, *live.notes))
+    if selection.failed_only and proposal.is_empty:
+        proposal = replace(proposal, notes=(*proposal.notes, *_unrecorded(session, selection)))
     if files.withdrawn:
         proposal = _with_lower_watermark(session, proposal)
     return preview_of(session, proposal, files)
+
+
+def _unrecorded(session: OperatorSession, selection: Selection) -> Iterator[str]:
+    """Yield why failures that `state show` lists are no records that can be forgotten."""
+    lows = (
+        (each.signature, parts_of_signature(each.signature))
+        for each in standing_failures(session.store)
+    )
+    count = sum(1 for name, parts in lows if parts and selection.takes(name, parts.low))
+    if count:
+        yield (
+            f"{counted(count, 'work unit')} failed last in runs that published nothing"
+            " (job.commit.policy=full): the records are those of before, and the next run reads"
+            " what is due of them"
+        )
 
 
 def propose_rewind(

@@ -6,7 +6,7 @@ Pure: rows and blocks in, a ``Proposal`` out. Nothing is changed here; a proposa
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from dil.errors import StateError
@@ -54,6 +54,12 @@ class Proposal:
     def is_empty(self) -> bool:
         """Return whether nothing would change."""
         return not (self.changes or self.runs or self.closes or self.reopens)
+
+    def amended(self, entries: Iterable[UnitEntry]) -> Iterator[UnitEntry]:
+        """Yield the rows as they would be, those that change last."""
+        changed = {each.signature for each in self.changes}
+        yield from (entry for entry in entries if entry.signature not in changed)
+        yield from (each.after for each in self.changes if each.after is not None)
 
     def act(self, reason: str, grid: Mapping[int, int]) -> OperatorAct:
         """Return the act; ``grid`` are the ends of the job's partitions by their starts."""

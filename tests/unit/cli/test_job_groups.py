@@ -33,6 +33,18 @@ def test_a_job_without_an_ending_is_found_by_its_path(
 
 
 @pytest.mark.parametrize("group", ["state", "runs"])
+def test_a_path_is_a_job_whatever_it_is_named(
+    group: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("./show", "./absent.d/list"):
+        assert main([group, name]) == 2
+        told = capsys.readouterr().err
+        assert name in told
+        assert "No such command" not in told
+
+
+@pytest.mark.parametrize("group", ["state", "runs"])
 def test_a_typo_is_no_job(group: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([group, "lists"]) == 2
     assert "No such command" in capsys.readouterr().err

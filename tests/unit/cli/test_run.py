@@ -383,6 +383,8 @@ def test_a_run_that_never_began_has_no_id(
         ([], "WARNING", False),
         (["-v"], "DEBUG", False),
         (["--log-format", "json"], "WARNING", True),
+        (["--show-request"], "INFO", False),
+        (["--show-request", "-v"], "DEBUG", False),
     ],
 )
 def test_tasks_log_as_the_command_line_asks(
@@ -391,6 +393,7 @@ def test_tasks_log_as_the_command_line_asks(
     assert main(["run", "orders.conf", *flags]) == 0
     assert runs.options is not None
     assert (runs.options.log_level, runs.options.log_json) == (level, is_json)
+    assert runs.options.shows_requests == ("--show-request" in flags)
 
 
 def test_a_plan_file_that_is_missing_or_no_plan_ends_before_the_run(

@@ -7,12 +7,19 @@ import logging
 import shlex
 import sqlite3
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from dil.cli.main import main
+from dil.model.secret import Secret
+from dil.observe import logs
+from dil.observe.redaction import redactor
+from dil.spi.connector import RequestValues, Session
+from dil.spi.request_view import RequestView
+from dil.task.request_log import request_log
 from tests.jobs import write_job
 from tests.servers.http_server import Fault, HttpServer
 from tests.servers.rows import DAY_MS, START_MS, Dataset
@@ -106,6 +113,16 @@ def test_a_preview_goes_on_to_a_due_work_unit_with_rows(tmp_path, capsys):
         assert json.loads(capsys.readouterr().out)["notes"] == []
 
 
+def test_a_preview_that_fails_says_that_earlier_work_units_were_empty(tmp_path, capsys):
+    with HttpServer(Dataset.generate(0, units=("a", "b"))) as empty:
+        empty.faults.append(Fault(kind="status", status=403, at=(2,)))
+        job = write_job(tmp_path, empty.url)
+        assert main(["preview", str(job), *NOW]) == 1
+        told = capsys.readouterr().err
+        assert "the first 1 due work unit had no rows; this is [watermark." in told
+        assert "403" in told
+
+
 def test_a_plan_shows_the_body_of_a_request_and_sends_nothing(source, tmp_path, capsys):
     job = write_job(tmp_path, source.url, ms__http__request__method="POST")
     found = planned(capsys, job)
@@ -188,8 +205,29 @@ def test_files_show_what_is_listed(kind: str, uri: str, place: str, tmp_path, ca
 def test_the_verbose_log_of_a_run_has_each_request(
     tmp_path, source, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with caplog.at_level(logging.DEBUG, logger="dil.extraction.paging.walk"):
+    with caplog.at_level(logging.DEBUG, logger="dil.task.request_log"):
         Story(tmp_path, source).run(day(1))
     asked = [line for line in caplog.messages if line.startswith("request: GET ")]
     assert len(asked) == source.count("/records")
     assert f"{source.url}/records?unit=a&since={START_MS}&" in asked[0]
+
+
+@pytest.mark.parametrize("shows_curl", [False, True])
+def test_a_logged_request_is_masked_part_by_part(shows_curl: bool, capsys) -> None:
+    headers = {"Authorization": f"Bearer {TOKEN}", "Accept": "application/json"}
+    view = RequestView("POST", "https://h/x", headers, '{"a": 1}', is_http=True)
+
+    class Asking(Session):
+        def describe(self, values: RequestValues) -> RequestView:
+            return view
+
+    logs.configure(level="DEBUG", json_lines=False, stream=sys.stderr)
+    write = request_log(redactor([Secret(TOKEN)]), shows_curl=shows_curl)
+    write(Asking(), RequestValues({}, {}))
+
+    said = capsys.readouterr().err
+    assert "Authorization: Bearer ***" in said
+    assert "Accept: application/json" in said
+    assert TOKEN not in said
+    assert ("curl -X POST" in said) == shows_curl
+    assert said.count('{"a": 1}') == 1 + shows_curl

@@ -73,3 +73,22 @@ def test_other_threads_change_no_handlers() -> None:
     thread.join()
 
     assert seen == [before]
+
+
+@pytest.mark.parametrize("module", ["click", "dil.cli.program", "dil.run.failing"])
+def test_an_interruption_of_the_first_imports_is_one_line(module: str) -> None:
+    code = f"""
+import os, signal, sys
+
+class Interrupting:
+    def find_spec(self, name, path=None, target=None):
+        if name == {module!r}:
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Interrupting())
+from dil.cli.main import main
+sys.exit(main(["--version"]))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 130
+    assert done.stderr == "stopped by SIGINT before anything was done  [DIL-INTERRUPTED]\n"

@@ -19,6 +19,9 @@ SLIPS = [
     ("HH:mm:SS", "HH:mm:ss"),
     ("xxxx-MM-dd", "yyyy-MM-dd"),
     ("xxxx-mm-DD'T'hh:mm", "yyyy-MM-dd'T'HH:mm"),
+    ("mm", "MM"),
+    ("mm:ss", "HH:mm:ss"),
+    ("mm:ss.SSS", "HH:mm:ss.SSS"),
     ("dd 'o''clock' mm yyyy", "dd 'o''clock' MM yyyy"),
 ]
 SOUND = [
@@ -27,7 +30,6 @@ SOUND = [
     "yyyy-MM-dd hh:mm a",
     "yyyy-MM-dd KK:mm a",
     "xxxx-'W'ww-e",
-    "mm:ss",
     "HH:mm:ss.SSS",
     "dd.MM.yyyy '%d' HH:mm",
     "yyyy 100% dd",

@@ -100,8 +100,10 @@ def test_master_passwords_are_on_the_file_system_of_the_job_or_on_one_of_their_o
     assert password is not None
     assert password.reveal() == "password"
     nowhere = {**here, "fs.uri": "webhdfs://127.0.0.1:1", "encrypt.key.fs.uri": None}
+    nowhere["ms.encryption.fields"] = '["token"]'
     found = {each.key: each.what for each in job_file.problems(nowhere)}
-    assert found.keys() == {"encrypt.key.loc", "source.conn.password"}
+    # What follows from it is no finding: no password, and nothing to encrypt fields with.
+    assert found.keys() == {"encrypt.key.loc"}
     assert "webhdfs://127.0.0.1:1" in found["encrypt.key.loc"]
 
 

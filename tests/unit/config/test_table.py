@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from dil.config.canonical import DEPRECATED, MISSPELLED, OF_GOBBLIN, canonical
+from dil.config.canonical import DEPRECATED, MISSPELLED, canonical
 from dil.config.docs import DEFAULT_TARGET, reference
 from dil.config.entry import Entry
 from dil.config.explaining import explain
 from dil.config.findings import Findings
+from dil.config.gobblin_keys import OF_GOBBLIN
 from dil.config.property import Property, properties_of
 from dil.config.sections import read_section
 from dil.config.surroundings import Surroundings
@@ -189,9 +190,27 @@ def test_lenient_makes_a_nearly_known_key_a_warning(job_file):
 
 
 @pytest.mark.parametrize("key", sorted(OF_GOBBLIN))
-def test_keys_of_gobblin_that_are_near_a_property_are_warnings(job_file, key):
-    (notice,) = job_file.load({key: "1"}).notices
+def test_keys_of_gobblin_without_a_meaning_are_known_and_named_in_a_notice(job_file, key):
+    found = job_file.load({key: "1"})
+    (notice,) = found.notices
     assert key in notice.what
+    assert found.infos == (notice,)  # no warning
+
+
+@pytest.mark.parametrize("key", ["metrics.reporting.file.enabled", "mr.include.task.counters"])
+def test_parts_of_gobblin_that_are_not_here_are_known_as_a_whole(job_file, key):
+    found = job_file.load({key: "1"})
+    assert found.infos == found.notices
+
+
+def test_keys_of_gobblin_that_change_rows_are_warnings(job_file):
+    found = job_file.load({"simple.writer.delimiter": "1"})
+    assert "simple.writer.delimiter" in found.notices[0].what
+    assert found.infos == ()
+
+
+def test_no_key_of_gobblin_is_a_property_as_well():
+    assert not OF_GOBBLIN & {*TABLE, *ALIASES}
 
 
 def test_a_warning_stays_one_when_there_are_problems(job_file):

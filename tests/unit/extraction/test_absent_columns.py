@@ -1,19 +1,25 @@
 """Columns of ms.output.schema that the rows of a source do not have."""
 
 import io
+import json
 
+import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyarrow import orc
 
 from dil.errors import SourceContractError
-from dil.extraction.absent_columns import MORE
+from dil.extraction.absent_columns import MORE, left_out_below, left_out_note
+from dil.extraction.avro.extractor import AvroExtractor
+from dil.extraction.columnar.orc_extractor import OrcExtractor
 from dil.extraction.columnar.parquet_extractor import ParquetExtractor
 from dil.extraction.csv.extractor import CsvExtractor
 from dil.extraction.json.extractor import JsonExtractor
+from dil.extraction.xml.extractor import XmlExtractor
 from dil.model.csv_settings import CsvSettings, CsvSpec
 from dil.model.job import ClassRef, ExtractionSpec
-from dil.model.schema import Column, Primitive
+from dil.model.schema import ArrayType, Column, Primitive, RecordType
 from dil.model.settings import SchemaCleansing
 from dil.spi.connector import Response
 
@@ -38,14 +44,21 @@ LEFT_OUT = "the source has columns that ms.output.schema leaves out: "
 
 def notes(extractor, body):
     """Return what a page that was read to its end says of columns that it lacks."""
-    return tuple(each for each in all_notes(extractor, body) if not each.startswith(LEFT_OUT))
+    return read_page(extractor, body).notes
 
 
 def all_notes(extractor, body):
-    """Return the notes of a page that was read to its end."""
-    page = extractor.extract(Response(io.BytesIO(body.encode()), location="https://h/x"))
+    """Return those notes, and what a run says of columns that are left out."""
+    page = read_page(extractor, body)
+    return (*page.notes, *left_out_note(page.left_out))
+
+
+def read_page(extractor, body):
+    """Return a page that was read to its end."""
+    content = body if isinstance(body, bytes) else body.encode()
+    page = extractor.extract(Response(io.BytesIO(content), location="https://h/x"))
     assert [batch.num_rows for batch in page.batches] or not page.rows
-    return page.notes
+    return page
 
 
 @FORMATS
@@ -144,4 +157,81 @@ def test_columns_of_a_file_that_the_schema_leaves_out_are_named():
     body.seek(0)
     page = extractor.extract(Response(body, location="file.parquet"))
     assert [batch.schema.names for batch in page.batches] == [["id"]]
-    assert page.notes == (f"{LEFT_OUT}country",)
+    assert left_out_note(page.left_out) == (f"{LEFT_OUT}country",)
+
+
+NESTED = (
+    Column("id", Primitive("string")),
+    Column("rec", RecordType((Column("a", Primitive("string")),))),
+    Column("many", ArrayType(RecordType((Column("a", Primitive("string")),)))),
+)
+RECORD = {"id": "1", "rec": {"a": "x", "b": "y"}, "many": [{"a": "x", "c": "y"}], "new": "z"}
+
+
+def as_parquet():
+    body = io.BytesIO()
+    pq.write_table(pa.Table.from_pylist([RECORD]), body)
+    return body.getvalue()
+
+
+def as_orc():
+    body = io.BytesIO()
+    orc.write_table(pa.Table.from_pylist([RECORD]), body)
+    return body.getvalue()
+
+
+def as_avro():
+    def record(name, *members):
+        fields = [{"name": each, "type": "string"} for each in members]
+        return {"type": "record", "name": name, "fields": fields}
+
+    fields = [
+        {"name": "id", "type": "string"},
+        {"name": "rec", "type": record("r", "a", "b")},
+        {"name": "many", "type": {"type": "array", "items": record("m", "a", "c")}},
+        {"name": "new", "type": "string"},
+    ]
+    body = io.BytesIO()
+    fastavro.writer(body, {"type": "record", "name": "row", "fields": fields}, [RECORD])
+    return body.getvalue()
+
+
+XML = (
+    b"<r><e><id>1</id><rec><a>x</a><b>y</b></rec><many><a>x</a><c>y</c></many><new>z</new></e></r>"
+)
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "field"),
+    [
+        (JsonExtractor, json.dumps([RECORD]).encode(), ""),
+        (ParquetExtractor, as_parquet(), ""),
+        (OrcExtractor, as_orc(), ""),
+        (AvroExtractor, as_avro(), ""),
+        (XmlExtractor, XML, "r.e"),
+    ],
+)
+def test_members_of_records_that_the_schema_leaves_out_are_named_at_any_depth(kind, body, field):
+    spec = ExtractionSpec(ClassRef("m", "c"), output_schema=NESTED, data_field=field)
+    assert sorted(read_page(kind(spec), body).left_out) == ["many[].c", "new", "rec.b"]
+
+
+def test_members_of_values_of_maps_are_named_once():
+    rows = [{"m": {"k": {"a": 1, "b": 2}, "l": {"b": 3}}}, {"m": None}, {"m": [1]}]
+    kind = pa.map_(pa.string(), pa.struct([("a", pa.int64())]))
+    assert left_out_below(rows, pa.schema([("m", kind)])) == ["m.*.b"]
+
+
+def test_names_of_left_out_members_are_cleansed():
+    columns = (Column("rec", RecordType((Column("a_b", Primitive("string")),))),)
+    cleansing = SchemaCleansing(enabled=True)
+    spec = ExtractionSpec(ClassRef("m", "c"), output_schema=columns, cleansing=cleansing)
+    page = read_page(JsonExtractor(spec), '[{"rec": {"a b": "x", "c d": "y"}}]')
+    assert page.left_out == ("rec.c_d",)
+
+
+def test_xml_rows_say_which_columns_they_lack():
+    columns = tuple(Column(name, Primitive("string")) for name in ("id", "userNames"))
+    spec = ExtractionSpec(ClassRef("m", "c"), output_schema=columns, data_field="r.e")
+    page = read_page(XmlExtractor(spec), b"<r><e><id>1</id><userName>x</userName></e></r>")
+    assert 'did you mean "userName"?' in page.notes[0]

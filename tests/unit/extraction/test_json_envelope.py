@@ -10,6 +10,7 @@ import pytest
 
 from dil.cli.main import main
 from dil.errors import SourceContractError
+from dil.extraction.absent_columns import left_out_note
 from dil.extraction.json.extractor import JsonExtractor
 from dil.model.job import ClassRef, ExtractionSpec
 from dil.model.schema import ArrayType, Column, Primitive
@@ -29,7 +30,7 @@ def read(answer: object, **members: object) -> tuple[str, ...]:
     page = extractor.extract(Response(io.BytesIO(json.dumps(answer).encode())))
     for _ in page.batches:
         pass
-    return page.notes
+    return (*page.notes, *left_out_note(page.left_out))
 
 
 @pytest.mark.parametrize(

@@ -43,6 +43,17 @@ def test_a_column_that_any_work_unit_saw_is_not_missing(tmp_path: Path) -> None:
     assert drift(job(tmp_path), BEFORE, BEFORE, reports) == ()
 
 
+def test_columns_that_the_schema_leaves_out_are_drift_of_every_run(tmp_path: Path) -> None:
+    reports = [report("id: int32", left_out=("mail", "rec.b")), report("", left_out=("mail",))]
+    for before in ("", "id: int32"):
+        found = drift(job(tmp_path), before, "id: int32", reports)
+        assert [(one.column, one.change) for one in found] == [
+            ("mail", "left out"),
+            ("rec.b", "left out"),
+        ]
+        assert "ms.output.schema" in found[0].advice
+
+
 def test_null_becoming_allowed_is_no_drift(tmp_path: Path) -> None:
     assert drift(job(tmp_path), "id: int32 not null", "id: int32", [report("id: int32")]) == ()
 

@@ -168,6 +168,18 @@ def test_a_warning_that_repeats_itself_is_said_with_its_count(level: str, lines:
         assert "u0" in found[0]
 
 
+@pytest.mark.parametrize(("level", "traces"), [("INFO", 1), ("DEBUG", 30)])
+def test_a_defect_that_every_work_unit_meets_is_traced_once(level: str, traces: int) -> None:
+    stream = start(level=level)
+    for number in range(30):
+        with bind(unit=f"u{number}"):
+            logging.getLogger("dil.task.attempt").error("unexpected", exc_info=KeyError(number))
+
+    found = stream.getvalue()
+    assert found.count("KeyError: ") == traces
+    assert ("(seen 10 times here" in found) == (level == "INFO")
+
+
 def test_errors_and_notes_are_said_each_time() -> None:
     stream = start(level="INFO")
     for _ in range(5):

@@ -228,3 +228,17 @@ def test_a_folder_that_another_run_makes_while_it_is_looked_for_is_no_obstacle(
 
     monkeypatch.setattr(Path, "stat", look)
     assert preflight._unfit(folder / "below") == ""
+
+
+@pytest.mark.parametrize("scheme", ["sqlite", "duckdb"])
+@pytest.mark.parametrize("name", ["absent/rows.db", "."])
+def test_a_database_file_that_cannot_be_made_is_refused_by_check_and_run(
+    local: LocalJob, tmp_path: Path, capsys: pytest.CaptureFixture[str], scheme: str, name: str
+) -> None:
+    url = f"{scheme}:///{tmp_path}/{name}"
+    assert "ms.warehouse.url is" in unwritten(local, ms__warehouse__url=url)
+    assert main(["check", str(local.folder / "rows.conf")]) == 1
+    told = capsys.readouterr().err
+    assert "rows.conf:" in told
+    assert "ms.warehouse.url is" in told
+    assert not (tmp_path / "absent").exists()

@@ -202,3 +202,40 @@ def test_forgetting_what_failed_lets_it_be_read_as_new(
     story.source.faults.clear()
     story.run(day(3))
     assert story.rows() == ids_of("a", "b", days=range(3))
+
+
+@pytest.mark.parametrize("everything", [False, True])
+def test_what_was_forgotten_is_no_failure_any_more(
+    story: Story, capsys: pytest.CaptureFixture[str], *, everything: bool
+) -> None:
+    story.changes.update(job__commit__policy="successful")
+    units = ("a", "b") if everything else ("a",)
+    story.source.faults.extend(failing(number, unit) for number in range(3) for unit in units)
+    story.run(day(3))
+    path = str(story.folder / "orders.conf")
+
+    def failures() -> int:
+        capsys.readouterr()
+        assert main(["state", "show", path, "--json"]) == 0
+        return len(json.loads(capsys.readouterr().out)["failures"])
+
+    assert failures() == (6 if everything else 3)
+    assert main(["state", "forget", path, "--failed", "--yes"]) == 0
+    assert failures() == 0
+    story.run(day(3))
+    assert failures() == (6 if everything else 3)
+
+
+def test_forgetting_says_why_failures_of_the_policy_full_are_no_records(
+    story: Story, capsys: pytest.CaptureFixture[str]
+) -> None:
+    story.source.faults.append(failing(1, "a"))
+    story.run(day(3))
+    forget = ["state", "forget", str(story.folder / "orders.conf"), "--failed"]
+
+    assert main(forget) == 0
+    told = capsys.readouterr().out
+    assert "nothing to change" in told
+    assert "1 work unit failed last in runs that published nothing" in told
+    assert main([*forget, "--unit", '{"unit":"b"}']) in {0, 1}
+    assert "failed last" not in capsys.readouterr().out

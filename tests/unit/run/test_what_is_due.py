@@ -11,6 +11,7 @@ from dil.errors import ConfigError, DilError, LeaseHeldError, PlanningError
 from dil.model.job import Job
 from dil.model.report import RunStatus, UnitCounts
 from dil.model.work_unit import Reason
+from dil.run import plan_checks
 from dil.run.failing import exit_code
 from dil.run.lease import new_run_id
 from dil.run.plan_builder import plan_job
@@ -143,7 +144,7 @@ def test_a_limit_and_a_lasting_failure_end_with_all_else_published(story: Story)
 @pytest.mark.parametrize(
     "change",
     [
-        {"ms__watermark": watermark("2020-01-02")},
+        {"ms__watermark": watermark("2020-01-02T06:00:00")},
         {"ms__watermark": watermark("2020-01-01", name="other")},
         {"ms__timezone": "America/New_York"},
         {"ms__work__unit__partition": "weekly"},
@@ -164,6 +165,51 @@ def test_a_changed_shape_is_refused_because_it_would_double_rows(story: Story, c
     assert "--accept-new-signatures" in problem.fix
     assert snapshot(story.folder / "lake") == before
     assert story.run(day(4)).units.planned == 2
+
+
+def test_a_later_from_on_a_boundary_leaves_records_out_and_reads_nothing_twice(
+    story: Story,
+) -> None:
+    assert story.run(day(4)).units.planned == 8
+
+    later = story.job(ms__watermark=watermark("2020-01-03"))
+
+    assert story.run(day(4), later).status is RunStatus.NOTHING_DUE
+    assert story.run(day(5), later).units.planned == 2
+    assert story.rows() == ids_of("a", "b", days=range(5))
+    # Back again: what was left out for a while has its records still.
+    assert story.run(day(5)).status is RunStatus.NOTHING_DUE
+
+
+def test_without_partitions_a_later_from_is_another_signature(story: Story) -> None:
+    whole = {"ms__work__unit__partition": "none"}
+    story.run(day(3), story.job(**whole))
+
+    for start in ("2020-01-02", "2020-01-04"):
+        job = story.job(**whole, ms__watermark=watermark(start))
+        with pytest.raises(ConfigError):
+            story.run(day(5), job, executor=Unwanted())
+
+
+def test_the_refusal_names_the_first_record_that_would_be_lost(story: Story) -> None:
+    story.run(day(3))
+
+    with pytest.raises(ConfigError) as caught:
+        story.run(day(4), story.job(ms__work__unit__partition="weekly"), executor=Unwanted())
+
+    what, fix = caught.value.problems[0].what, caught.value.problems[0].fix
+    assert "2020-01-01 00:00+00:00 .. 2020-01-02 00:00+00:00 UTC" in what
+    assert "{" not in what + fix
+    assert "2020-01-01, UTC, daily" in fix
+
+
+def test_records_of_units_that_the_job_has_no_more_are_no_reason(story: Story) -> None:
+    story.run(day(2))
+    other = json.loads(watermark("2020-01-01"))
+    other[1]["units"] = "c"
+    job = story.job(ms__watermark=json.dumps(other), ms__work__unit__partition="weekly")
+    with story.store() as store:
+        assert plan_checks.changed_shape(job, store, day(4)) is None
 
 
 @pytest.mark.parametrize("mode", ["append", "window_replace"])

@@ -1,0 +1,95 @@
+"""Keys of Gobblin, its launchers and metrics that real job files have and that say nothing here.
+
+Source: Gobblin's ``ConfigurationKeys`` and the ``.pull`` files of DIL. They steer how Gobblin runs
+a job, not which rows it writes; keys that do the latter stay unknown, so that they are told loudly.
+"""
+
+from __future__ import annotations
+
+# How a key begins that belongs to a part of Gobblin, Azkaban, Kafka or the JVM as a whole.
+_PARTS = (
+    "admin.",
+    "azkaban.",
+    "email.",
+    "fork.",
+    "gobblin.",
+    "job.commit.parallel",
+    "job.lock.",
+    "jobconf.",
+    "jobexecutor.",
+    "kafka.schemaRegistry.",
+    "metrics.",
+    "mr.",
+    "scheduler.",
+    "task.execution.",
+    "task.state.collector.",
+    "taskretry.",
+    "tasktracker.",
+    "yarn.",
+)
+OF_GOBBLIN = frozenset(
+    {
+        "Xms",
+        "Xmx",
+        "bootstrap.servers",
+        "cleanup.old.job.data",
+        "cleanup.staging.data.by.initializer",
+        "cleanup.staging.data.per.task",
+        "data.publisher.canBeSkipped",
+        "data.publisher.extract.type",
+        "data.publisher.final.name",
+        "data.publisher.metadata.output.dir",
+        "data.publisher.overwrite.enabled",
+        "event.metadata.generator.class",
+        "fork.branches",
+        "job.class",
+        "job.config.path",
+        "job.dependencies",
+        "job.hdfs.files",
+        "job.hdfs.jars",
+        "job.jars",
+        "job.jars.uploading.retry.maximum",
+        "job.listeners",
+        "job.local.files",
+        "job.lock.dir",
+        "job.lock.type",
+        "job.max.failures",
+        "job.retriggering.enabled",
+        "job.tag",
+        "job.tracking.url",
+        "kafka.schemaRegistry.class",
+        "kafka.schemaRegistry.url",
+        "key.serializer",
+        "launcher.type",
+        "metrics.enabled",
+        "mr.job.max.mappers",
+        "mr.job.root.dir",
+        "overwrite.configs.in.statestore",
+        "retention.job.class",
+        "source.max.number.of.partitions",
+        "state.store.compress.values",
+        "state.store.db.conn.min.evictable.idle.time",
+        "state.store.factory.class",
+        "task.ignoreCloseFailures",
+        "task.status.reportintervalinms",
+        "task.timeout.seconds",
+        "taskexecutor.threadpool.maxsize",
+        "user.to.proxy",
+        "value.serializer",
+        "workunit.creation.and.run.interval",
+        "workunit.enableTrackingLogs",
+        "writer.addTaskTimestamp",
+        "writer.eager.initialization",
+        "writer.group.name",
+        "writer.preserve.file.name",
+    }
+)
+
+
+def is_of_gobblin(key: str) -> bool:
+    """Return whether a key is one of Gobblin's that has no meaning here.
+
+    >>> is_of_gobblin("launcher.type"), is_of_gobblin("metrics.log.dir"), is_of_gobblin("writer.x")
+    (True, True, False)
+    """
+    return key in OF_GOBBLIN or key.startswith(_PARTS)

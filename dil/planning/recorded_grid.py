@@ -1,0 +1,71 @@
+"""Whether partitions that earlier runs recorded are still partitions of a job (rule P33)."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+import msgspec
+
+from dil.model.interval import Interval
+from dil.model.job import PlanningSpec
+from dil.planning.partitions import Partitions, partition, shape, splitting_windows, watermark_range
+
+# Longer than any partition but those of none: what begins before the grid's end has its own end.
+_BEYOND_MS = 400 * 86_400_000
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """The partitions of a job, as far as records reach, whatever ``to`` and now are.
+
+    ``is_same_kind`` tells that earlier runs cut time in the same way and that ``from`` alone has
+    moved: a recorded partition that ends earlier was then cut off by the ``to`` of its time.
+    ``only_start`` is the one start that there is without partitions, None with them.
+    """
+
+    partitions: Partitions
+    is_same_kind: bool
+    only_start: int | None = None
+
+    def misfits(self, recorded: Iterable[Interval]) -> Iterator[Interval]:
+        """Yield the recorded partitions that a plan would read again under other boundaries.
+
+        What lies outside of all partitions is on no plan: nothing reads it again.
+        """
+        starts, ends = self.partitions.starts, self.partitions.ends
+        for each in recorded:
+            at = bisect_left(starts, each.low)
+            if at < len(starts) and starts[at] == each.low:
+                is_cut_off = self.is_same_kind and each.high < ends[at]
+                if each.high != ends[at] and not is_cut_off:
+                    yield each
+                continue
+            begins_in = at > 0 and ends[at - 1] > each.low
+            reaches_in = at < len(starts) and starts[at] < each.high
+            if begins_in or reaches_in or self.only_start is not None:
+                yield each
+
+
+def grid_until(spec: PlanningSpec, reached_ms: int, known_shape: str, *, now_ms: int) -> Grid:
+    """Return the partitions of a job up to where records reach, epoch ms UTC.
+
+    Raises:
+        ConfigError: as ``partition``.
+    """
+    whole = replace(spec, partial=True)
+    partitions = partition(whole, now_ms=now_ms, until_ms=reached_ms + _BEYOND_MS)
+    is_whole = spec.partition.lower() == "none" and not spec.composite
+    is_one = is_whole and splitting_windows(spec) is None
+    low = watermark_range(spec, now_ms=now_ms).low if is_one else None
+    return Grid(partitions, _kind(shape(spec)) == _kind(known_shape), low)
+
+
+def _kind(text: str) -> dict[str, object] | str:
+    """Return a recorded shape without its from; a text of another release as it is."""
+    try:
+        members = msgspec.json.decode(text, type=dict[str, object])
+    except msgspec.DecodeError:
+        return text
+    return {name: value for name, value in members.items() if name != "from"}

@@ -1,0 +1,39 @@
+"""How a run shows its requests: whole, their secrets masked part by part, also as curl lines."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from contextlib import suppress
+
+from dil.errors import DilError
+from dil.observe.logs import MASKED
+from dil.observe.request_view import curl_line, masked
+from dil.spi.connector import RequestValues, Session
+
+log = logging.getLogger(__name__)
+
+
+def request_log(
+    clean: Callable[[str], str], *, shows_curl: bool
+) -> Callable[[Session, RequestValues], None]:
+    """Return what logs the requests of an attempt, with -v or where their curl lines are shown.
+
+    ``clean`` masks secrets. A log masks the rest of a line behind a credential, and so hides what
+    follows it: the parts of a request are masked one by one.
+    """
+    level = logging.INFO if shows_curl else logging.DEBUG
+
+    def write(session: Session, values: RequestValues) -> None:
+        if not log.isEnabledFor(level):
+            return
+        with suppress(DilError):  # which sending it raises as well
+            view = session.describe(values)
+            if view is None:
+                return
+            shown = masked(view, clean)
+            log.log(level, "request: %s", shown.line, extra=MASKED)
+            if shows_curl and (line := curl_line(shown)):
+                log.log(level, "%s", line, extra=MASKED)
+
+    return write
