@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
@@ -18,8 +18,9 @@ from dil.reshaping.files import Workshop
 from dil.spark.failing import shown_errors
 from dil.spark.options import SourceOptions
 from dil.spark.pruning import pruning_of
-from dil.state.derived.dataset_rows import NONE_YET, DatasetChain, PartRows, Position
-from dil.state.opening import open_database
+
+if TYPE_CHECKING:
+    from dil.state.derived.dataset_rows import DatasetChain, PartRows, Position
 
 # Files are small where runs are: a task reads so many bytes of them, or about.
 _BYTES_OF_TASK = 32 * 1024 * 1024
@@ -52,6 +53,10 @@ def opened_chain(job: Job, now_ms: int) -> Iterator[DatasetChain]:
     Raises:
         StateError: nothing was published, or the store cannot be read.
     """
+    # Imported here: what reads files needs no state.
+    from dil.state.derived.dataset_rows import DatasetChain
+    from dil.state.opening import open_database
+
     with (
         closing(open_database(job.state, job.name, clock=lambda: now_ms)) as database,
         closing(database.snapshot()) as tx,
@@ -78,7 +83,7 @@ class DatasetView:
             ConfigError: an option is wrong.
             StateError: there is no such block or row, or nothing was published.
         """
-        after = options.number("startingOffset", least=NONE_YET)
+        after = options.number("startingOffset", least=-1)
         last = options.number("endingOffset", least=0)
         as_of = options.text("asOf")
         with opened_chain(job, options.now_ms) as chain:
@@ -91,7 +96,7 @@ class DatasetView:
             if last is not None:
                 end = end._replace(offset=min(last, end.offset))
             known = parse_schema(chain.schema_at(end.block))
-        return cls(end, NONE_YET if after is None else after, known)
+        return cls(end, -1 if after is None else after, known)
 
 
 class RowsPartition(InputPartition):
@@ -147,6 +152,10 @@ class DatasetReader(DataSourceReader):
         self._now_ms = options.now_ms
         self._view = view
         self._reading = reading_of(job, view.known, target)
+
+    def __getstate__(self) -> dict[str, object]:
+        """Go to the tasks without what only the driver needs, the state store's login with it."""
+        return {"_reading": self._reading}
 
     @property
     def pushFilters(self) -> Any:  # noqa: ANN401, N802 - pyspark's name

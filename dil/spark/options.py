@@ -10,8 +10,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from dil import config
-from dil.config.table import ALIASES, TABLE
 from dil.errors import ConfigError
 from dil.model.job import Job
 from dil.model.suggestions import suggestion
@@ -85,6 +83,8 @@ class SourceOptions:
         Raises:
             ConfigError: it is wrong.
         """
+        from dil import config  # executors have options, and load no job
+
         environ = dict(os.environ)  # noqa: TID251 - the environment of the driver is this one's
         path = self.conf or self.dataset
         loaded = config.load(
@@ -171,15 +171,15 @@ def _property(key: str) -> str:
             "was given a path",
             'Name the job file with .option("conf", ...) or .option("dataset", ...).',
         )
-    found = _PROPERTIES.get(key.lower())
+    from dil.config.table import ALIASES, TABLE
+
+    properties = {name.lower(): name for name in (*TABLE, *ALIASES)}
+    found = properties.get(key.lower())
     if found is not None:
         return found
     if "." in key:
         return key  # a property of a plug-in, or a variable of the job file
-    known = (*_KNOWN.values(), *_PROPERTIES.values())
+    known = (*_KNOWN.values(), *properties.values())
     raise ConfigError.single(
         key, "is no option", suggestion(key, known) or f"Options are {', '.join(_KNOWN.values())}."
     )
-
-
-_PROPERTIES = {name.lower(): name for name in (*TABLE, *ALIASES)}

@@ -1,10 +1,13 @@
 """The data source itself: which of the readers an option asks for, and the columns of its rows.
 
 Spark makes it in a process beside the driver, hands it to others by pickling it, and shows its name
-in plans: it holds the options and what they were taken to mean, and never a secret of the job.
+in plans: it holds the options and what they were taken to mean, and never a secret of the job. Each
+of those processes imports what it needs of the readers, and no more.
 """
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
@@ -12,13 +15,11 @@ from pyspark.sql.types import StructType
 
 from dil.errors import ConfigError
 from dil.model.suggestions import nearest
-from dil.spark.datasets import DatasetReader, DatasetView, dataset_job
 from dil.spark.failing import shown_errors
-from dil.spark.fitting import Fit
 from dil.spark.options import SourceOptions
-from dil.spark.schemas import arrow_schema, spark_schema
-from dil.spark.streams import DatasetStreamReader
-from dil.spark.work_units import WorkUnitsReader, source_job, source_schema
+
+if TYPE_CHECKING:
+    from dil.spark.datasets import DatasetView
 
 
 class DilDataSource(DataSource):
@@ -43,28 +44,34 @@ class DilDataSource(DataSource):
             DilQueryError: the job file is wrong, or nothing tells the columns.
         """
         self._is_inferred = not self._options.columns
-        if self._options.conf:
-            with shown_errors():
-                job = source_job(self._options)
-            with shown_errors(job):
-                found = source_schema(self._options, job)
-        else:
-            with shown_errors():
-                job = dataset_job(self._options)
-            with shown_errors(job):
-                found = self._dataset_schema(DatasetView.of(job, self._options))
+        found = self._source_schema() if self._options.conf else self._dataset_schema()
+        from dil.spark.schemas import spark_schema
+
         with shown_errors():
             return spark_schema(_selected(found, self._options.columns))
 
-    def _dataset_schema(self, view: DatasetView) -> pa.Schema:
-        self._view = view
-        if not view.known.names:
-            raise ConfigError.single(
-                "dataset",
-                "has no rows yet, and so no columns",
-                'Run the job first, or give them: .schema("id bigint, name string").',
-            )
-        return view.known
+    def _source_schema(self) -> pa.Schema:
+        from dil.spark.source_plans import source_job, source_schema
+
+        with shown_errors():
+            job = source_job(self._options)
+        with shown_errors(job):
+            return source_schema(self._options, job)
+
+    def _dataset_schema(self) -> pa.Schema:
+        from dil.spark.datasets import DatasetView, dataset_job
+
+        with shown_errors():
+            job = dataset_job(self._options)
+        with shown_errors(job):
+            self._view = DatasetView.of(job, self._options)
+            if not self._view.known.names:
+                raise ConfigError.single(
+                    "dataset",
+                    "has no rows yet, and so no columns",
+                    'Run the job first, or give them: .schema("id bigint, name string").',
+                )
+            return self._view.known
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return what reads the rows for a query.
@@ -72,18 +79,29 @@ class DilDataSource(DataSource):
         Raises:
             DilQueryError: the job file is wrong, or the plan or the state cannot be read.
         """
-        options = self._options
-        if options.conf:
-            with shown_errors():
-                job = source_job(options)
-            with shown_errors(job):
-                fit = Fit(arrow_schema(schema), self._is_inferred)
-                return WorkUnitsReader(job, options, fit)
+        return self._source_reader(schema) if self._options.conf else self._dataset_reader(schema)
+
+    def _source_reader(self, schema: StructType) -> DataSourceReader:
+        from dil.spark.fitting import Fit
+        from dil.spark.schemas import arrow_schema
+        from dil.spark.source_plans import planned_units, source_job
+        from dil.spark.work_units import WorkUnitsReader
+
         with shown_errors():
-            job = dataset_job(options)
+            job = source_job(self._options)
         with shown_errors(job):
-            view = self._view or DatasetView.of(job, options)
-            return DatasetReader(job, options, view, arrow_schema(schema))
+            fit = Fit(arrow_schema(schema), self._is_inferred)
+            return WorkUnitsReader(*planned_units(job, self._options), fit)
+
+    def _dataset_reader(self, schema: StructType) -> DataSourceReader:
+        from dil.spark.datasets import DatasetReader, DatasetView, dataset_job
+        from dil.spark.schemas import arrow_schema
+
+        with shown_errors():
+            job = dataset_job(self._options)
+        with shown_errors(job):
+            view = self._view or DatasetView.of(job, self._options)
+            return DatasetReader(job, self._options, view, arrow_schema(schema))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - pyspark's
         """Return what reads a stream.
@@ -92,6 +110,10 @@ class DilDataSource(DataSource):
             DilQueryError: it is the source of a job, the job file is wrong, or nothing was
                 published.
         """
+        from dil.spark.datasets import dataset_job
+        from dil.spark.schemas import arrow_schema
+        from dil.spark.streams import DatasetStreamReader
+
         with shown_errors():
             if self._options.conf:
                 raise ConfigError.single(

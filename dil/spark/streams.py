@@ -58,6 +58,10 @@ class DatasetStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             known = parse_schema(chain.schema_at(chain.head.block))
         self._reading: DatasetReading = reading_of(job, known, target)
 
+    def __getstate__(self) -> dict[str, object]:
+        """Go to the tasks without what only the driver needs, the state store's login with it."""
+        return {"_reading": self._reading}
+
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - pyspark's name
         """Return where a new checkpoint begins."""
         with shown_errors(self._job), opened_chain(self._job, self._now_ms) as chain:
