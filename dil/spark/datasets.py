@@ -99,15 +99,15 @@ class DatasetView:
         return cls(end, -1 if after is None else after, known)
 
 
-class RowsPartition(InputPartition):
-    """Rows of files that one task reads."""
+@dataclass(frozen=True, slots=True)
+class TaskRows:
+    """Rows of files that one task reads, and the schema in force at the end of them."""
 
-    def __init__(self, rows: tuple[WantedRows, ...]) -> None:
-        super().__init__(rows)
-        self.rows = rows
+    known: pa.Schema
+    rows: tuple[WantedRows, ...]
 
 
-def partitions_of(parts: Sequence[PartRows]) -> list[InputPartition]:
+def partitions_of(parts: Sequence[PartRows], known: pa.Schema) -> list[InputPartition]:
     """Return rows as partitions, small files together."""
     found: list[InputPartition] = []
     taken: list[WantedRows] = []
@@ -116,17 +116,17 @@ def partitions_of(parts: Sequence[PartRows]) -> list[InputPartition]:
         taken.append(WantedRows(part.uri, part.rows, part.first, part.count))
         size += part.size * part.count // max(part.rows, 1)
         if size >= _BYTES_OF_TASK:
-            found.append(RowsPartition(tuple(taken)))
+            found.append(InputPartition(TaskRows(known, tuple(taken))))
             taken, size = [], 0
     if taken:
-        found.append(RowsPartition(tuple(taken)))
+        found.append(InputPartition(TaskRows(known, tuple(taken))))
     return found
 
 
-def reading_of(job: Job, known: pa.Schema, target: pa.Schema) -> DatasetReading:
-    """Return how rows of a job's dataset are read."""
+def reading_of(job: Job, target: pa.Schema) -> DatasetReading:
+    """Return how rows of a job's dataset are read; each task knows the schema of its rows."""
     workshop = Workshop(job.publishing.final_dir, "", job.writing)
-    return DatasetReading(workshop, known, target)
+    return DatasetReading(workshop, target, target)
 
 
 def read_partition(reading: DatasetReading, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -135,11 +135,12 @@ def read_partition(reading: DatasetReading, partition: InputPartition) -> Iterat
     Raises:
         DilQueryError: a file is gone, damaged, or not as it was published.
     """
-    # Spark reads one partition without a value where there is none.
-    wanted: tuple[WantedRows, ...] = partition.value or ()
+    task: TaskRows | None = partition.value
+    if task is None:  # Spark reads one partition without a value where there is none
+        return
     with shown_errors():
-        for each in wanted:
-            yield from reading.rows(each)
+        for each in task.rows:
+            yield from replace(reading, known=task.known).rows(each)
 
 
 class DatasetReader(DataSourceReader):
@@ -151,7 +152,7 @@ class DatasetReader(DataSourceReader):
         self._job = job
         self._now_ms = options.now_ms
         self._view = view
-        self._reading = reading_of(job, view.known, target)
+        self._reading = reading_of(job, target)
 
     def __getstate__(self) -> dict[str, object]:
         """Go to the tasks without what only the driver needs, the state store's login with it."""
@@ -173,7 +174,8 @@ class DatasetReader(DataSourceReader):
         """
         with shown_errors(self._job), opened_chain(self._job, self._now_ms) as chain:
             chain.require(self._view.end)
-            return partitions_of(chain.parts_at(self._view.end, self._view.after))
+            parts = chain.parts_at(self._view.end, self._view.after)
+            return partitions_of(parts, self._view.known)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a partition; runs on an executor."""
@@ -188,7 +190,8 @@ class _Hints:
     what this does, but for listening.
     """
 
-    __func__ = DataSourceReader.pushFilters
+    # Static, so that it is not bound to us; Spark 4.0 has no such method, and does not look.
+    __func__ = staticmethod(getattr(DataSourceReader, "pushFilters", None) or list)
 
     def __init__(self, listen: Callable[[Sequence[object]], None]) -> None:
         self._listen = listen

@@ -53,10 +53,7 @@ class DatasetStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._rows = options.number("maxRowsPerTrigger", least=1)
         self._files = options.number("maxFilesPerTrigger", least=1)
         self._until: Position | None = None
-        with opened_chain(job, self._now_ms) as chain:
-            # What a later block widens is read in the columns that the stream began with.
-            known = parse_schema(chain.schema_at(chain.head.block))
-        self._reading: DatasetReading = reading_of(job, known, target)
+        self._reading: DatasetReading = reading_of(job, target)
 
     def __getstate__(self) -> dict[str, object]:
         """Go to the tasks without what only the driver needs, the state store's login with it."""
@@ -119,7 +116,9 @@ class DatasetStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if start == end:
             return []
         with shown_errors(self._job), opened_chain(self._job, self._now_ms) as chain:
-            return partitions_of(chain.parts_between(from_json(start), from_json(end)))
+            until = from_json(end)
+            known = parse_schema(chain.schema_at(until.block))
+            return partitions_of(chain.parts_between(from_json(start), until), known)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a partition; runs on an executor."""

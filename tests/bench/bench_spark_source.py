@@ -70,7 +70,7 @@ def measure(spark: SparkSession, folder: Path, url: str, rows: int, rounds: int)
         return int(spark.read.format("dil").option("dataset", str(path)).load().count())
 
     def parquet() -> int:
-        return int(spark.read.parquet(str(dataset(folder))).count())
+        return int(spark.read.parquet(f"{dataset(folder)}/part-*").count())
 
     sides: dict[str, Callable[[], int]] = {
         "run": run, "conf": source, "dataset": published, "parquet": parquet,

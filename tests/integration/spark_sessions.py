@@ -50,7 +50,7 @@ def spark_session(folder: Path, environ: Mapping[str, str] = {}) -> Iterator[Spa
     for name, value in options.items():
         builder = builder.config(name, value)
     session = builder.getOrCreate()
-    session.sparkContext.setLogLevel("OFF")
+    session.sparkContext.setLogLevel("ERROR")
     try:
         yield session
     finally:

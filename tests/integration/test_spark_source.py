@@ -167,6 +167,11 @@ def test_a_frame_keeps_its_rows_while_the_dataset_goes_on(
     frame = dataset_of(spark, story)
     story.run(day(2))
 
+    spark.conf.set("spark.sql.python.filterPushdown.enabled", "false")  # as it is by default
+    try:
+        assert frame.where("id < 2").count() == 4
+    finally:
+        spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
     assert frame.count() == 8
     assert dataset_of(spark, story).count() == 16
 
