@@ -138,10 +138,13 @@ def test_filters_are_taken_also_where_spark_does_not_push_them(
     """Spark refuses a reader with the method of its own while pushing is switched off."""
     Story(tmp_path, source).run(day(1))
     data = DilDataSource({"dataset": str(tmp_path / "orders.conf")})
-    push = data.reader(data.schema()).pushFilters
+    reader = data.reader(data.schema())
+    nothing = EqualTo(("id",), 99)
 
-    assert getattr(push, "__func__", None) is DataSourceReader.pushFilters
-    assert list(push([EqualTo(("id",), 1)])) == [EqualTo(("id",), 1)]
+    assert getattr(reader.pushFilters, "__func__", None) is DataSourceReader.pushFilters
+    assert list(reader.pushFilters([nothing])) == [nothing], "Spark is to apply it"
+    (partition,) = reader.partitions()
+    assert rows_of(reader, partition) == 0, "no row group can have it"
 
 
 def test_a_dataset_in_a_database_is_refused(tmp_path: Path, source: HttpServer) -> None:
