@@ -5,7 +5,8 @@
 A server serves the rows by pages of 2,000, in 4 daily work units, to 2 tasks at a time. All sides
 run in one process on one Spark session, in turns, after a round that warms up: `dil.api.run` reads
 and publishes Parquet, and keeps state; "conf" reads the source and counts; "dataset" counts what
-was published, and "parquet" is Spark's own reader over the same files. Seconds of each round.
+was published, and "parquet" is Spark's own reader over the same files. Seconds of each round, and
+CPU seconds of this process, the JVM and its workers: those say more on a machine with other work.
 """
 
 from __future__ import annotations
@@ -76,21 +77,43 @@ def measure(spark: SparkSession, folder: Path, url: str, rows: int, rounds: int)
         "run": run, "conf": source, "dataset": published, "parquet": parquet,
     }  # fmt: skip
     seconds: dict[str, list[float]] = {name: [] for name in sides}
+    spent: dict[str, list[float]] = {name: [] for name in sides}
     for number in range(rounds + 1):
         for name, side in sides.items():
-            begun = time.monotonic()
+            begun, before = time.monotonic(), cpu_seconds()
             found = side()
-            taken = time.monotonic() - begun
+            taken, used = time.monotonic() - begun, cpu_seconds() - before
             assert found == rows, (name, found)
             if number:
                 seconds[name].append(taken)
-    load = os.getloadavg()[0]
-    print(f"{rows} rows, {rounds} rounds, load {load:.1f}")
-    for name, each in seconds.items():
+                spent[name].append(used)
+    print(f"{rows} rows, {rounds} rounds, load {os.getloadavg()[0]:.1f}")
+    show("s", seconds)
+    show("CPU s", spent)
+
+
+def show(what: str, of: dict[str, list[float]]) -> None:
+    for name, each in of.items():
         shown = ", ".join(f"{value:.2f}" for value in each)
-        print(f"{name:8} {statistics.median(each):7.2f} s   ({shown})")
-    ratio = statistics.median(seconds["conf"]) / statistics.median(seconds["run"])
-    print(f"conf / run: {ratio:.2f}")
+        print(f"{name:8} {statistics.median(each):7.2f} {what:5} ({shown})")
+    ratio = statistics.median(of["conf"]) / statistics.median(of["run"])
+    print(f"conf / run, {what}: {ratio:.2f}")
+
+
+def cpu_seconds() -> float:
+    """Return what this process and all below it have used, those that have ended among them."""
+    parents, used = {}, {}
+    for place in Path("/proc").glob("[0-9]*"):
+        try:
+            fields = (place / "stat").read_text().rpartition(")")[2].split()
+        except OSError:  # it has ended
+            continue
+        parents[int(place.name)] = int(fields[1])
+        used[int(place.name)] = sum(map(int, fields[11:15]))
+    known = {os.getpid()}
+    while more := {pid for pid, parent in parents.items() if parent in known} - known:
+        known |= more
+    return sum(used[pid] for pid in known) / os.sysconf("SC_CLK_TCK")
 
 
 def job_file(folder: Path, url: str) -> Path:
