@@ -91,7 +91,7 @@ def run_attempt(attempt: AttemptContext, resume_from: ResumeFrom) -> TaskReport:
         ):
             for batch in rows if events is None else events.judged(rows):
                 outputs.write(batch)
-            _refuse_too_few_rows(counters, job.extraction.min_records)
+            refuse_too_few_rows(counters, job.extraction.min_records)
             report = replace(
                 blank,
                 files=outputs.finish(),
@@ -275,7 +275,12 @@ def _translate_resume_errors(job: Job, checkpoints: Checkpoints) -> Iterator[Non
         raise ResumeRefusedError from error
 
 
-def _refuse_too_few_rows(counters: WalkCounters, least: int) -> None:
+def refuse_too_few_rows(counters: WalkCounters, least: int) -> None:
+    """Refuse a work unit that gave fewer rows than the job asks for.
+
+    Raises:
+        SourceContractError: it did.
+    """
     if counters.rows < least:
         counters.is_void = True
         raise SourceContractError(

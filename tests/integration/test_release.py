@@ -14,11 +14,25 @@ from pathlib import Path
 
 import pytest
 
+from dil.execution.java import find_java
+
 ROOT = Path(__file__).parents[2]
 UV = str(Path(sys.executable).with_name("uv"))
 TOKEN = "release"
 # Interpreters on the path of this machine; those it lacks are left out.
 VERSIONS = ("3.11", "3.12", "3.13")
+
+# A user's script: what the job has published, found by Spark without being told.
+SCRIPT = """
+import sys
+from pyspark.sql import SparkSession
+builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
+spark = builder.config("spark.driver.host", "127.0.0.1").getOrCreate()
+job, lake, state = sys.argv[1:]
+reader = spark.read.format("dil").option("dataset", job)
+places = {"data.publisher.final.dir": lake, "state.store.dir": state}
+print(reader.options(**places).load().count())
+"""
 
 pytestmark = pytest.mark.long
 
@@ -67,7 +81,7 @@ def interpreter(version: str) -> str:
 
 @pytest.mark.parametrize("resolution", ["highest", "lowest-direct"])
 @pytest.mark.parametrize("version", VERSIONS)
-def test_a_job_runs_with_nothing_but_the_wheel(
+def test_a_job_runs_and_spark_reads_it_with_nothing_but_the_wheel(
     version: str, resolution: str, wheel: Path, service: str, tmp_path: Path
 ) -> None:
     environment = tmp_path / "venv"
@@ -106,3 +120,24 @@ def test_a_job_runs_with_nothing_but_the_wheel(
     report = json.loads(done.stdout)
     assert report["work_units"]["succeeded"] == 2
     assert report["rows"] > 0
+    assert counted_by_spark(python, project, job, service) == report["rows"]
+
+
+def counted_by_spark(python: str, project: Path, job: str, service: str) -> int:
+    """Return the rows of what the job published, by a script of the environment."""
+    done = subprocess.run(
+        [python, "-c", SCRIPT, job, f"{project}/lake", f"{project}/state"],
+        env={
+            **os.environ,
+            "DEMO_API": service,
+            "DEMO_TOKEN": TOKEN,
+            "PYSPARK_PYTHON": python,
+            "JAVA_HOME": find_java(os.environ).home,
+        },
+        cwd=project,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return int(done.stdout.split()[-1])

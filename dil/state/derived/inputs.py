@@ -75,7 +75,7 @@ class StoredInput(InputChain):
         """Return the nearest data event at or before a sequence, None when there is none."""
         nearest = self.data_sequence
         if nearest is not None and nearest > sequence:
-            nearest = self._first_found(LAST_OF_KIND, DATA_EVENTS, sequence)
+            nearest = self.last_until(sequence, DATA_EVENTS)
         return None if nearest is None else data_event_at(self.tx, self.dataset_id, nearest)
 
     def first_after(self, sequence: int, kinds: Sequence[str]) -> int | None:
@@ -85,9 +85,10 @@ class StoredInput(InputChain):
         ]
         return min((each for each in found if each is not None), default=None)
 
-    def _first_found(self, statement: str, kinds: Sequence[str], sequence: int) -> int | None:
+    def last_until(self, sequence: int, kinds: Sequence[str]) -> int | None:
+        """Return the sequence of the last block of the first of these kinds up to a sequence."""
         for kind in kinds:
-            found = _only(self.tx.row(statement, self.dataset_id, kind, sequence))
+            found = _only(self.tx.row(LAST_OF_KIND, self.dataset_id, kind, sequence))
             if found is not None:
                 return found
         return None

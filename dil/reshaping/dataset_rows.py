@@ -1,0 +1,156 @@
+"""Rows of published files as Arrow batches, in the schema and with the columns that a reader wants.
+
+Memory holds one batch. What a file lacks is null, or what its folder says of the column; what it
+has in a narrower type is widened, every value exactly as it was.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from dil.errors import StateError, WriteError
+from dil.model.job import OutputFormat
+from dil.reshaping.files import RowFile, Workshop, format_of, opened, row_file
+from dil.writing.hive_names import NULL
+from dil.writing.widening import conform
+
+# Least and greatest value of a column in a row group, its nulls and its rows.
+Statistics = Callable[[str], tuple[Any, Any, int, int] | None]
+
+
+@dataclass(frozen=True, slots=True)
+class WantedRows:
+    """Rows of one file: ``count`` from row ``first`` on. The file has ``rows`` by the chain."""
+
+    uri: str
+    rows: int
+    first: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetReading:
+    """How rows of a dataset are read; pickles, to be used by tasks.
+
+    ``known`` is the dataset's schema, ``target`` the columns to read, in their order and types.
+    ``may_match`` says by the statistics of a row group of Parquet whether a row of it is wanted.
+    """
+
+    workshop: Workshop
+    known: pa.Schema
+    target: pa.Schema
+    may_match: Callable[[Statistics], bool] | None = None
+
+    def rows(self, wanted: WantedRows) -> Iterator[pa.RecordBatch]:
+        """Yield the rows in the target schema, in their order.
+
+        Raises:
+            StateError: the file is gone, or does not hold as many rows as were published.
+            WriteError: it is damaged.
+            ConversionError: a value does not fit the target exactly.
+        """
+        path = self.workshop.filesystem.path_of(wanted.uri)
+        try:
+            file = row_file(self.workshop.filesystem, path, self.known)
+            yield from self._read(file, wanted)
+        except WriteError as error:
+            if isinstance(error.__cause__, FileNotFoundError):
+                raise _gone(path) from error
+            raise
+
+    def _read(self, file: RowFile, wanted: WantedRows) -> Iterator[pa.RecordBatch]:
+        columns = [name for name in self.target.names if name in file.schema.names]
+        apart = _columns_of_folder(file.path, self.target, frozenset(columns))
+        groups = None
+        if format_of(file.path) is OutputFormat.PARQUET:
+            groups = self._groups(file.path, wanted)
+        last, read = wanted.first + wanted.count, 0
+        for start, batch in file.numbered(self.workshop, columns, groups):
+            read += batch.num_rows
+            begin, end = max(wanted.first - start, 0), min(last - start, batch.num_rows)
+            if begin < end:
+                yield self._target(batch.slice(begin, end - begin), apart)
+            if groups is None and start + batch.num_rows >= last and last < wanted.rows:
+                return  # the rest of the file is not wanted
+        if groups is None and read != wanted.rows:
+            raise _changed(file.path, read, wanted.rows)
+
+    def _target(self, batch: pa.RecordBatch, apart: dict[str, pa.Scalar]) -> pa.RecordBatch:
+        """Return a batch in the target schema."""
+        rows = batch.num_rows
+        columns, fields = list(batch.columns), list(batch.schema)
+        for name, value in apart.items():
+            columns.append(pa.repeat(value, rows))
+            fields.append(pa.field(name, value.type))
+        if not fields:  # of no column of the file: count its rows all the same
+            nulls = [pa.nulls(rows, field.type) for field in self.target]
+            return pa.RecordBatch.from_arrays(nulls, schema=self.target)
+        return conform(pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields)), self.target)
+
+    def _groups(self, path: str, wanted: WantedRows) -> list[int]:
+        """Return the row groups of a Parquet file in which wanted rows may be.
+
+        Raises:
+            StateError: the file does not hold as many rows as were published.
+        """
+        with opened(self.workshop.filesystem, path) as stream:
+            metadata = pq.read_metadata(stream)
+        if metadata.num_rows != wanted.rows:
+            raise _changed(path, metadata.num_rows, wanted.rows)
+        found, start = [], 0
+        for number in range(metadata.num_row_groups):
+            group = metadata.row_group(number)
+            first, start = start, start + group.num_rows
+            is_inside = first < wanted.first + wanted.count and start > wanted.first
+            if is_inside and (self.may_match is None or self.may_match(_statistics(group))):
+                found.append(number)
+        return found
+
+
+def _statistics(group: pq.RowGroupMetaData) -> Statistics:
+    columns = {group.column(place).path_in_schema: place for place in range(group.num_columns)}
+
+    def of(name: str) -> tuple[Any, Any, int, int] | None:
+        place = columns.get(name)
+        found = None if place is None else group.column(place).statistics
+        if found is None or not found.has_min_max or not found.has_null_count:
+            return None
+        return found.min, found.max, found.null_count, group.num_rows
+
+    return of
+
+
+def _columns_of_folder(path: str, target: pa.Schema, names: frozenset[str]) -> dict[str, pa.Scalar]:
+    """Return the values of columns that a file lacks and its folder names, as ``column=value``."""
+    found = {}
+    for part in path.split("/")[:-1]:
+        column, is_named, text = part.partition("=")
+        name = unquote(column)
+        if is_named and name in target.names and name not in names:
+            kind = target.field(name).type
+            value = pa.scalar(None if text == NULL else unquote(text), pa.string())
+            found[name] = value.cast(kind)
+    return found
+
+
+def _gone(path: str) -> StateError:
+    return StateError(
+        f"{path} is gone: its rows were replaced, withdrawn or put together with others since",
+        "Read the dataset at a later block, or as it is now. `dil state log` shows which block"
+        " took it away.",
+    )
+
+
+def _changed(path: str, rows: int, published: int) -> StateError:
+    return StateError(
+        f"{path} has {rows} rows, and {json.dumps(published)} were published in it",
+        "Another program changed it. Restore it from a copy, or read everything anew with"
+        " ms.publish.mode=replace.",
+    )

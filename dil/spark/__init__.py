@@ -1,0 +1,20 @@
+"""``spark.read.format("dil")``: the source of a job, or the dataset that it published, as rows.
+
+Spark 4 finds it by itself where dil is installed: it looks for modules named ``pyspark_*``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["register"]
+
+
+def register(spark: SparkSession) -> None:
+    """Make ``format("dil")`` known to a session, where Spark does not find it by itself."""
+    from dil.spark.source import DilDataSource
+
+    spark.dataSource.register(DilDataSource)

@@ -1,0 +1,202 @@
+"""The dataset that a job published as partitions of a query: its files, by the metadata chain."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+
+from dil.errors import ConfigError
+from dil.model.job import Job
+from dil.model.schema_text import parse_schema
+from dil.reshaping.dataset_rows import DatasetReading, WantedRows
+from dil.reshaping.files import Workshop
+from dil.spark.failing import shown_errors
+from dil.spark.options import SourceOptions
+from dil.spark.pruning import pruning_of
+
+if TYPE_CHECKING:
+    from dil.state.derived.dataset_rows import DatasetChain, PartRows, Position
+
+# Files are small where runs are: a task reads so many bytes of them, or about.
+_BYTES_OF_TASK = 32 * 1024 * 1024
+
+
+def dataset_job(options: SourceOptions) -> Job:
+    """Return the job whose dataset is to be read.
+
+    Raises:
+        ConfigError: it is wrong, or it publishes no files of rows.
+    """
+    job = options.load()
+    if job.publishing.warehouse is not None:
+        raise ConfigError.single(
+            "dataset",
+            f"goes into a database, as {job.publishing.relation}",
+            'Read it from there, by spark.read.format("jdbc").',
+        )
+    if job.writing.file_name:
+        raise ConfigError.single(
+            "dataset", "is of copied files, and not of rows", "Read the files."
+        )
+    return job
+
+
+@contextmanager
+def opened_chain(job: Job, now_ms: int) -> Iterator[DatasetChain]:
+    """Open the chain of a job's dataset, as it is at this moment.
+
+    Raises:
+        StateError: nothing was published, or the store cannot be read.
+    """
+    # Imported here: what reads files needs no state.
+    from dil.state.derived.dataset_rows import DatasetChain
+    from dil.state.opening import open_database
+
+    with (
+        closing(open_database(job.state, job.name, clock=lambda: now_ms)) as database,
+        closing(database.snapshot()) as tx,
+    ):
+        yield DatasetChain.of(tx, job.name)
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetView:
+    """Which rows of a dataset a frame has, however often it is computed: offsets ``(after, end]``.
+
+    ``known`` is the schema in force at the end.
+    """
+
+    end: Position
+    after: int
+    known: pa.Schema
+
+    @classmethod
+    def of(cls, job: Job, options: SourceOptions) -> DatasetView:
+        """Return what the options ask for.
+
+        Raises:
+            ConfigError: an option is wrong.
+            StateError: there is no such block or row, or nothing was published.
+        """
+        after = options.number("startingOffset", least=-1)
+        last = options.number("endingOffset", least=0)
+        as_of = options.text("asOf")
+        with opened_chain(job, options.now_ms) as chain:
+            if as_of.isdigit():
+                end = chain.at(int(as_of))
+            elif as_of:
+                end = chain.at_instant(options.instant("asOf"))
+            else:
+                end = chain.head if last is None else chain.reaching(last)
+            if last is not None:
+                end = end._replace(offset=min(last, end.offset))
+            known = parse_schema(chain.schema_at(end.block))
+        return cls(end, -1 if after is None else after, known)
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRows:
+    """Rows of files that one task reads, and the schema in force at the end of them."""
+
+    known: pa.Schema
+    rows: tuple[WantedRows, ...]
+
+
+def partitions_of(parts: Sequence[PartRows], known: pa.Schema) -> list[InputPartition]:
+    """Return rows as partitions, small files together."""
+    found: list[InputPartition] = []
+    taken: list[WantedRows] = []
+    size = 0
+    for part in parts:
+        taken.append(WantedRows(part.uri, part.rows, part.first, part.count))
+        size += part.size * part.count // max(part.rows, 1)
+        if size >= _BYTES_OF_TASK:
+            found.append(InputPartition(TaskRows(known, tuple(taken))))
+            taken, size = [], 0
+    if taken:
+        found.append(InputPartition(TaskRows(known, tuple(taken))))
+    return found
+
+
+def reading_of(job: Job, target: pa.Schema) -> DatasetReading:
+    """Return how rows of a job's dataset are read; each task knows the schema of its rows."""
+    workshop = Workshop(job.publishing.final_dir, "", job.writing)
+    return DatasetReading(workshop, target, target)
+
+
+def read_partition(reading: DatasetReading, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a partition; runs on an executor.
+
+    Raises:
+        DilQueryError: a file is gone, damaged, or not as it was published.
+    """
+    task: TaskRows | None = partition.value
+    if task is None:  # Spark reads one partition without a value where there is none
+        return
+    with shown_errors():
+        for each in task.rows:
+            yield from replace(reading, known=task.known).rows(each)
+
+
+class DatasetReader(DataSourceReader):
+    """Reads the rows of a dataset."""
+
+    def __init__(
+        self, job: Job, options: SourceOptions, view: DatasetView, target: pa.Schema
+    ) -> None:
+        self._job = job
+        self._now_ms = options.now_ms
+        self._view = view
+        self._reading = reading_of(job, target)
+
+    def __getstate__(self) -> dict[str, object]:
+        """Go to the tasks without what only the driver needs, the state store's login with it."""
+        return {"_reading": self._reading}
+
+    @property
+    def pushFilters(self) -> Any:  # noqa: ANN401, N802 - pyspark's name
+        """Take filters as hints of what need not be read; Spark applies all of them itself."""
+        return _Hints(self._prune)
+
+    def _prune(self, filters: Sequence[object]) -> None:
+        self._reading = replace(self._reading, may_match=pruning_of(filters))
+
+    def partitions(self) -> list[InputPartition]:
+        """Return the files of the dataset, small ones together.
+
+        Raises:
+            DilQueryError: the state store cannot be read, or the rows are not there any more.
+        """
+        with shown_errors(self._job), opened_chain(self._job, self._now_ms) as chain:
+            chain.require(self._view.end)
+            parts = chain.parts_at(self._view.end, self._view.after)
+            return partitions_of(parts, self._view.known)
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a partition; runs on an executor."""
+        yield from read_partition(self._reading, partition)
+
+
+class _Hints:
+    """``pushFilters`` of a reader that gives every filter back.
+
+    Spark refuses a reader that has the method of its own while pushing is switched off, and says
+    nothing of the switch. Its look at ``__func__`` finds the method of its base class: which is
+    what this does, but for listening.
+    """
+
+    # Static, so that it is not bound to us; Spark 4.0 has no such method, and does not look.
+    __func__ = staticmethod(getattr(DataSourceReader, "pushFilters", None) or list)
+
+    def __init__(self, listen: Callable[[Sequence[object]], None]) -> None:
+        self._listen = listen
+
+    def __call__(self, filters: list[Any]) -> Iterator[Any]:
+        """Return all filters, for Spark to apply."""
+        self._listen(filters)
+        return iter(filters)

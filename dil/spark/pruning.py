@@ -1,0 +1,73 @@
+"""Row groups of Parquet that a query's filters rule out, by the statistics in the footer.
+
+Spark applies its filters to whatever is read, so a filter is only ever used to read less. Where a
+comparison has no sure answer, the row group is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dil.reshaping.dataset_rows import Statistics
+
+_COMPARED: dict[str, Callable[[Any, Any, Any], bool]] = {
+    "EqualTo": lambda least, most, value: least <= value <= most,
+    "EqualNullSafe": lambda least, most, value: least <= value <= most,
+    "GreaterThan": lambda _, most, value: most > value,
+    "GreaterThanOrEqual": lambda _, most, value: most >= value,
+    "LessThan": lambda least, _, value: least < value,
+    "LessThanOrEqual": lambda least, _, value: least <= value,
+    "In": lambda least, most, values: any(least <= value <= most for value in values),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """One filter of Spark, by the name of its class: a comparison of a column with a value."""
+
+    kind: str
+    column: str
+    value: Any
+
+    def may_hold(self, statistics: Statistics) -> bool:
+        """Return whether a row of a row group may meet it."""
+        found = statistics(self.column)
+        if found is None:
+            return True
+        least, most, nulls, rows = found
+        if self.kind == "IsNull":
+            return nulls > 0
+        if self.kind == "IsNotNull":
+            return nulls < rows
+        if isinstance(least, float):  # NaN is in no statistics, and above all others to Spark
+            return True
+        try:
+            return _COMPARED[self.kind](least, most, self.value)
+        except TypeError:  # null, or of another kind than the file's values
+            return True
+
+
+@dataclass(frozen=True, slots=True)
+class Pruning:
+    """Conditions that all have to hold; pickles."""
+
+    conditions: tuple[Condition, ...]
+
+    def __call__(self, statistics: Statistics) -> bool:
+        """Return whether a row of a row group may meet all of them."""
+        return all(each.may_hold(statistics) for each in self.conditions)
+
+
+def pruning_of(filters: Sequence[object]) -> Pruning:
+    """Return what filters of Spark rule out; those that no statistics answer are left out."""
+    known = (*_COMPARED, "IsNull", "IsNotNull")
+    found = []
+    for each in filters:
+        kind = type(each).__name__
+        attribute: tuple[str, ...] = getattr(each, "attribute", ())
+        # A name with a dot is that of a member in a footer as well.
+        if kind in known and len(attribute) == 1 and "." not in attribute[0]:
+            found.append(Condition(kind, attribute[0], getattr(each, "value", None)))
+    return Pruning(tuple(found))

@@ -1,0 +1,117 @@
+"""Columns of Arrow as those of Spark, and back: what a reader has to yield for a Spark schema.
+
+Spark's own conversion is no public interface, and knows no times of day and unsigned numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pyarrow as pa
+from pyspark.sql import types as sql
+
+from dil.errors import ConfigError
+
+_MOST_DIGITS = 38
+_FLAT: tuple[tuple[Callable[[pa.DataType], bool], sql.DataType], ...] = (
+    (pa.types.is_boolean, sql.BooleanType()),
+    (pa.types.is_int8, sql.ByteType()),
+    (lambda kind: pa.types.is_int16(kind) or pa.types.is_uint8(kind), sql.ShortType()),
+    (lambda kind: pa.types.is_int32(kind) or pa.types.is_uint16(kind), sql.IntegerType()),
+    (lambda kind: pa.types.is_int64(kind) or pa.types.is_uint32(kind), sql.LongType()),
+    (pa.types.is_uint64, sql.DecimalType(20, 0)),
+    (lambda kind: pa.types.is_float16(kind) or pa.types.is_float32(kind), sql.FloatType()),
+    (pa.types.is_float64, sql.DoubleType()),
+    (pa.types.is_date, sql.DateType()),
+    (pa.types.is_duration, sql.DayTimeIntervalType()),
+    (
+        lambda kind: (
+            pa.types.is_binary(kind)
+            or pa.types.is_large_binary(kind)
+            or pa.types.is_fixed_size_binary(kind)
+        ),
+        sql.BinaryType(),
+    ),
+)
+_LISTS = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
+_TO_ARROW: dict[type[sql.DataType], pa.DataType] = {
+    sql.BooleanType: pa.bool_(),
+    sql.ByteType: pa.int8(),
+    sql.ShortType: pa.int16(),
+    sql.IntegerType: pa.int32(),
+    sql.LongType: pa.int64(),
+    sql.FloatType: pa.float32(),
+    sql.DoubleType: pa.float64(),
+    sql.StringType: pa.string(),
+    sql.BinaryType: pa.binary(),
+    sql.DateType: pa.date32(),
+    sql.TimestampType: pa.timestamp("us", tz="UTC"),
+    sql.TimestampNTZType: pa.timestamp("us"),
+    sql.DayTimeIntervalType: pa.duration("us"),
+}
+
+
+def spark_schema(schema: pa.Schema) -> sql.StructType:
+    """Return the Spark schema of rows; every column may be null.
+
+    A time of day, which Spark's Parquet reader refuses, is a text ``HH:MM:SS.ffffff``; a column in
+    which no value was found is a text.
+    """
+    return sql.StructType(
+        [sql.StructField(field.name, _spark_type(field.type)) for field in schema]
+    )
+
+
+def arrow_schema(schema: sql.StructType) -> pa.Schema:
+    """Return the Arrow schema that Spark wants rows of a Spark schema in.
+
+    Raises:
+        ConfigError: it has a type that cannot be read.
+    """
+    return pa.schema(
+        [
+            pa.field(field.name, _arrow_type(field.name, field.dataType), field.nullable)
+            for field in schema.fields
+        ]
+    )
+
+
+def _spark_type(kind: pa.DataType) -> sql.DataType:
+    if pa.types.is_dictionary(kind):
+        return _spark_type(kind.value_type)
+    if pa.types.is_struct(kind):
+        return spark_schema(pa.schema(list(kind)))
+    if pa.types.is_map(kind):
+        return sql.MapType(_spark_type(kind.key_type), _spark_type(kind.item_type))
+    if any(is_list(kind) for is_list in _LISTS):
+        return sql.ArrayType(_spark_type(kind.value_type))
+    return _flat_type(kind)
+
+
+def _flat_type(kind: pa.DataType) -> sql.DataType:
+    if pa.types.is_decimal(kind) and kind.precision <= _MOST_DIGITS and kind.scale >= 0:
+        return sql.DecimalType(kind.precision, kind.scale)
+    if pa.types.is_timestamp(kind):
+        return sql.TimestampNTZType() if kind.tz is None else sql.TimestampType()
+    return next((found for is_kind, found in _FLAT if is_kind(kind)), sql.StringType())
+
+
+def _arrow_type(name: str, kind: sql.DataType) -> pa.DataType:
+    if isinstance(kind, sql.StructType):
+        return pa.struct(list(arrow_schema(kind)))
+    if isinstance(kind, sql.MapType):
+        value = pa.field("value", _arrow_type(name, kind.valueType), kind.valueContainsNull)
+        return pa.map_(_arrow_type(name, kind.keyType), value)
+    if isinstance(kind, sql.ArrayType):
+        item = pa.field("element", _arrow_type(name, kind.elementType), kind.containsNull)
+        return pa.list_(item)
+    if isinstance(kind, sql.DecimalType):
+        return pa.decimal128(kind.precision, kind.scale)
+    found = next((arrow for each, arrow in _TO_ARROW.items() if isinstance(kind, each)), None)
+    if found is None:
+        raise ConfigError.single(
+            "schema",
+            f"has the type {kind.simpleString()} for {name}, which is not read",
+            "Name another type, such as string, and cast the column in Spark.",
+        )
+    return found

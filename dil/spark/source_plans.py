@@ -1,0 +1,142 @@
+"""What a query reads of the source of a job: its columns, and its work units; on the driver."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+
+from dil import planning, publishing
+from dil.errors import ConfigError
+from dil.extraction.secondary import read_secondary_inputs
+from dil.model.arrow import typed_schema
+from dil.model.job import Job
+from dil.model.task import RunContext
+from dil.model.work_unit import WorkUnit
+from dil.operator.source_preview import LookRules, preview_source
+from dil.planning import BareHistory
+from dil.run import plan_builder
+from dil.spark.options import SourceOptions
+from dil.spi.connector import Connector
+from dil.spi.registry import load
+from dil.state import open_store
+from dil.task.secondary_inputs import secondary_access
+
+_RUN_ID = "spark-read"
+
+
+def source_job(options: SourceOptions) -> Job:
+    """Return the job whose source is to be read, in the range of time that was asked for.
+
+    Raises:
+        ConfigError: it is wrong, or its source cannot be read by a query.
+    """
+    job = options.load()
+    _refuse(job)
+    start, end = options.text("from"), options.text("to")
+    if not (start or end):
+        return job
+    if not job.planning.is_dated or job.planning.composite:
+        raise ConfigError.single(
+            "from" if start else "to",
+            "is given, and the job has no datetime watermark of one range",
+            "Leave it out, or filter the rows in Spark.",
+        )
+    spec = replace(job.planning, start=start or job.planning.start, end=end or job.planning.end)
+    return replace(job, planning=spec)
+
+
+def source_schema(options: SourceOptions, job: Job) -> pa.Schema:
+    """Return the columns of a job's rows: as the job says, else of the first rows of its source.
+
+    Raises:
+        ConfigError: there are no rows to infer them from, or no such column.
+        SourceError: the source refuses.
+    """
+    schema = _declared(job)
+    if schema is None:
+        found = preview_source(
+            job,
+            now_ms=options.now_ms,
+            rows=options.preview_rows,
+            rules=LookRules(skips_empty=True),
+        )
+        schema = found.rows.schema
+    if not schema.names:
+        raise ConfigError.single(
+            "schema",
+            "cannot be inferred: the source gave no rows",
+            'Give the columns: .schema("id bigint, name string"), or ms.output.schema in the job'
+            " file.",
+        )
+    return schema
+
+
+def _declared(job: Job) -> pa.Schema | None:
+    """Return the columns that ms.output.schema names, where nothing else changes them."""
+    conversion, columns = job.conversion, job.extraction.output_schema
+    changes = (conversion.derived_fields, conversion.converters, conversion.encrypted_fields)
+    if columns is None or any(changes) or not job.extraction.filters_by_schema:
+        return None
+    return typed_schema(columns)
+
+
+def _refuse(job: Job) -> None:
+    """Refuse jobs whose source gives no rows, or is changed by being read.
+
+    Raises:
+        ConfigError: it is one.
+    """
+    connector = load(job.source.connector)
+    problem = connector.changes(job) if issubclass(connector, Connector) else None
+    if job.has_input("payload") or problem is not None:
+        raise ConfigError.single(
+            "conf",
+            "is a job that sends: a query may read its source more than once",
+            "Use `dil run`.",
+            job.properties.origin("source.class"),
+        )
+    if job.writing.file_name:
+        raise ConfigError.single(
+            "conf", "is a job that copies files and reads no rows", "Use `dil run`."
+        )
+    if issubclass(connector, Connector) and connector.spark_reader(job) is not None:
+        raise ConfigError.single(
+            "ms.jdbc.reader",
+            "is spark, which reads by a Spark job of its own",
+            'Leave it out: .option("ms.jdbc.reader", "dil").',
+        )
+
+
+def planned_units(job: Job, options: SourceOptions) -> tuple[tuple[WorkUnit, ...], RunContext]:
+    """Return the work units of a query, and what all its tasks share.
+
+    Raises:
+        ConfigError: the configuration does not fit its state.
+        SourceError: secondary input or the source's list of units cannot be read.
+    """
+    now_ms = options.now_ms
+    secondary = read_secondary_inputs(job.secondary, secondary_access(job))
+    listed = plan_builder.listed_units(job, now_ms, secondary.activation)
+    known_schema = ""
+    if options.keeps_history:
+        with open_store(job.state, job.name, clock=lambda: now_ms) as store:
+            plan = plan_builder.due(job, store, now_ms, listed)
+            known_schema = publishing.recorded_schema(store)
+    else:
+        every = replace(job.planning, ignore_history=True, backfill=False, limit=None)
+        plan = planning.plan_on_demand(
+            every, now_ms=now_ms, history=BareHistory({}), activation=listed
+        )
+    run = RunContext(
+        # Executors run in folders of their own.
+        job=replace(job.for_tasks(), path=str(Path(job.path).absolute())),
+        run_id=_RUN_ID,
+        run_now=now_ms,
+        full_extract=plan.full_extract,
+        staging_dir="",
+        secondary=secondary.variables,
+        known_schema=known_schema,
+    )
+    return tuple(plan.work_units), run

@@ -1,0 +1,137 @@
+"""The dataset that a job publishes as a stream: what is new in it since the last micro-batch.
+
+An offset is a place in the metadata chain. All calls but ``read`` run in one process beside the
+driver, which Spark may start anew at any time: nothing is remembered here but where Trigger.
+AvailableNow ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+
+from dil.errors import ConfigError
+from dil.model.job import Job
+from dil.model.schema_text import parse_schema
+from dil.reshaping.dataset_rows import DatasetReading
+from dil.spark.datasets import opened_chain, partitions_of, read_partition, reading_of
+from dil.spark.failing import shown_errors
+from dil.spark.options import SourceOptions
+from dil.state.derived.dataset_rows import START, DatasetChain, Position, as_json, from_json
+
+try:  # since Spark 4.2
+    from pyspark.sql.streaming.datasource import (
+        ReadAllAvailable,
+        ReadLimit,
+        ReadMaxFiles,
+        ReadMaxRows,
+        SupportsTriggerAvailableNow,
+    )
+except ImportError:  # pragma: no cover - tests run on a newer one
+    HAS_LIMITS = False
+
+    class SupportsTriggerAvailableNow:  # type: ignore[no-redef]
+        """What Spark does not know yet."""
+else:
+    HAS_LIMITS = True
+
+_LATEST, _EARLIEST = "latest", "earliest"
+
+
+class DatasetStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Streams the rows of a dataset, each once."""
+
+    def __init__(self, job: Job, options: SourceOptions, target: pa.Schema) -> None:
+        self._job = job
+        self._now_ms = options.now_ms
+        self._starting = options.text("startingOffset").lower() or _EARLIEST
+        if self._starting not in {_LATEST, _EARLIEST}:
+            options.number("startingOffset", least=0)
+        self._rows = options.number("maxRowsPerTrigger", least=1)
+        self._files = options.number("maxFilesPerTrigger", least=1)
+        self._until: Position | None = None
+        self._reading: DatasetReading = reading_of(job, target)
+
+    def __getstate__(self) -> dict[str, object]:
+        """Go to the tasks without what only the driver needs, the state store's login with it."""
+        return {"_reading": self._reading}
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - pyspark's name
+        """Return where a new checkpoint begins."""
+        with shown_errors(self._job), opened_chain(self._job, self._now_ms) as chain:
+            return dict(as_json(self._initial(chain)))
+
+    def _initial(self, chain: DatasetChain) -> Position:
+        if self._starting == _EARLIEST:
+            return START
+        if self._starting == _LATEST:
+            return chain.head
+        found = chain.reaching(int(self._starting))
+        whole = chain.at(found.block)
+        if whole.offset != found.offset:
+            raise ConfigError.single(
+                "startingOffset",
+                f"is {found.offset}, inside of block {found.block}, which ends at {whole.offset}",
+                "A stream begins behind a whole block.",
+            )
+        return whole
+
+    def getDefaultReadLimit(self) -> Any:  # noqa: ANN401, N802 - a ReadLimit, since 4.2
+        """Return how much one micro-batch takes."""
+        if self._rows is not None:
+            return ReadMaxRows(self._rows)
+        return ReadAllAvailable() if self._files is None else ReadMaxFiles(self._files)
+
+    def latestOffset(  # noqa: N802 - pyspark's name
+        self, start: dict[str, Any] | None = None, limit: object = None
+    ) -> dict[str, Any]:
+        """Return where the next micro-batch ends; ``start`` where there is nothing new.
+
+        Before Spark 4.2 nothing is given: then it ends where the dataset does.
+        """
+        with shown_errors(self._job), opened_chain(self._job, self._now_ms) as chain:
+            until = self._until or chain.head
+            if start is None:
+                return dict(as_json(until))
+            begin = from_json(start)
+            chain.require(begin)
+            rows, files = _limits(limit)
+            return dict(as_json(chain.next_end(begin, rows=rows, files=files, until=until)))
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - pyspark's name
+        """Read nothing that is published from now on."""
+        with shown_errors(self._job), opened_chain(self._job, self._now_ms) as chain:
+            self._until = chain.head
+
+    def reportLatestOffset(self) -> dict[str, Any]:  # noqa: N802 - pyspark's name
+        """Return where the dataset ends, which shows how far the stream is behind."""
+        with shown_errors(self._job), opened_chain(self._job, self._now_ms) as chain:
+            return dict(as_json(chain.head))
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        """Return the files of a micro-batch; the same ones for the same two offsets."""
+        if start == end:
+            return []
+        with shown_errors(self._job), opened_chain(self._job, self._now_ms) as chain:
+            until = from_json(end)
+            known = parse_schema(chain.schema_at(until.block))
+            return partitions_of(chain.parts_between(from_json(start), until), known)
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a partition; runs on an executor."""
+        yield from read_partition(self._reading, partition)
+
+
+def _limits(limit: object) -> tuple[int | None, int | None]:
+    """Return the rows and the files that a limit of Spark allows; None for no limit.
+
+    Others than ours come with the triggers, and ask for all there is.
+    """
+    if not HAS_LIMITS or not isinstance(limit, ReadLimit):
+        return None, None
+    rows = limit.max_rows if isinstance(limit, ReadMaxRows) else None
+    files = limit.max_files if isinstance(limit, ReadMaxFiles) else None
+    return rows, files

@@ -1,0 +1,67 @@
+"""A Spark session like that of a user's script, for tests that share its start."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dil.execution.java import find_java
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@contextmanager
+def spark_session(folder: Path, environ: Mapping[str, str] = {}) -> Iterator[SparkSession]:
+    """Yield a local session whose event log is in ``folder``; its JVM ends with it.
+
+    ``environ`` is what the JVM, and so the processes that it starts, see beside this one's.
+    """
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    named = {
+        "JAVA_HOME": find_java(os.environ).home,
+        "PYSPARK_PYTHON": sys.executable,
+        **environ,
+    }
+    before = {name: os.environ.get(name) for name in named}
+    os.environ.update(named)
+    events = folder / "events"
+    events.mkdir()
+    builder = SparkSession.builder.master("local[2]").appName("dil-tests")
+    options = {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.compress": "false",
+        "spark.eventLog.dir": events.as_uri(),
+        "spark.sql.shuffle.partitions": "1",
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+        "spark.sql.python.filterPushdown.enabled": "true",
+    }
+    for name, value in options.items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    try:
+        yield session
+    finally:
+        session.stop()
+        gateway = SparkContext._gateway  # pyspark keeps the JVM for the next session
+        gateway.shutdown()
+        gateway.proc.stdin.close()
+        gateway.proc.wait()
+        SparkContext._gateway = SparkContext._jvm = None
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name)
+            else:
+                os.environ[name] = value
