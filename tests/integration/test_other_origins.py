@@ -263,3 +263,43 @@ def test_a_redirect_to_another_port_is_followed_bare(
     }  # fmt: skip
     assert asked.path == "/there"
     assert "t0ken" not in str(asked)
+
+
+@pytest.mark.parametrize("name", ["User-Agent", "accept", "Accept-Encoding"])
+@pytest.mark.parametrize(
+    "text", ["me {{access_token}}", "me env:TOKEN", "env:TOKEN", "me ${env:TOKEN}", "me ${text}"]
+)
+def test_what_another_port_may_know_of_a_job_holds_no_secret_and_no_value(
+    tmp_path: Path, server: HttpServer, monkeypatch: pytest.MonkeyPatch, name: str, text: str
+) -> None:
+    monkeypatch.setenv("TOKEN", "t0ken-of-the-job")
+    with HttpServer() as far:
+        far.script("/there", Reply(ROWS))
+        server.script("/away", Reply(status=302, headers=(("Location", f"{far.url}/there"),)))
+        job = (
+            "source.class=http\nms.extractor.class=json\nms.data.field=data\ntext=env:TOKEN\n"
+            f"ms.source.uri={server.url}/away?key={{{{value}}}}\n"
+            'ms.parameters=[{"name":"access_token","value":"t0ken-of-the-job"}]\n'
+            f'ms.http.request.headers={{"{name}":"{text}"}}\n'
+        )
+        assert preview(tmp_path, job, "k") == 0
+        (asked,) = far.requests
+    assert "t0ken" in str(server.requests[0].headers) or "env:" in text or "$" in text
+    assert "t0ken" not in str(asked)
+
+
+def test_another_port_is_asked_for_what_the_job_writes_word_for_word(
+    tmp_path: Path, server: HttpServer
+) -> None:
+    with HttpServer() as far:
+        far.script("/there", Reply(ROWS))
+        server.script("/away", Reply(status=302, headers=(("Location", f"{far.url}/there"),)))
+        job = (
+            "source.class=http\nms.extractor.class=json\nms.data.field=data\n"
+            f"ms.source.uri={server.url}/away?key={{{{value}}}}\n"
+            'ms.http.request.headers={"Accept":"application/json","User-Agent":"me {{value}}"}\n'
+        )
+        assert preview(tmp_path, job, "k") == 0
+        (asked,) = far.requests
+    assert asked.headers["Accept"] == "application/json"
+    assert asked.headers["User-Agent"].startswith("dil-spark/")
