@@ -91,6 +91,7 @@ class DilError(Exception):
 
     code: ClassVar[str] = "DIL-ERROR"
     retryable: bool = False  # whether another attempt may heal it; see ``lasting``
+    is_unsent: bool = False  # whether a request was refused here, before it was sent
 
     def __init__(self, message: str, fix: str = "") -> None:
         super().__init__(message, fix)
@@ -112,6 +113,7 @@ class ConfigError(DilError):
     """The configuration is invalid; ``problems`` holds every finding, sorted by line."""
 
     code = "DIL-CONFIG"
+    is_unsent = True
 
     def __init__(self, problems: Iterable[Problem]) -> None:
         self.problems = tuple(sorted(problems, key=lambda problem: problem.sort_key))
