@@ -261,7 +261,6 @@ class _Builder(Struct):
         egress.check_egress(properties, findings)
         requests.check_secondary_input(properties, folder, findings)
         requests.check_parameters(properties, planning, findings)
-        requests.check_literals(properties, findings)
         conversion.check_rows(properties, planning, findings)
         conversion.check_sources(properties, findings)
         date_patterns.check_patterns(properties, findings)

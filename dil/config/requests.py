@@ -20,7 +20,6 @@ from dil.config.watermarks import WATERMARK, PlanningSection
 from dil.model.job import PlanningSpec, Plugins
 from dil.model.json import JsonValue, as_text
 from dil.model.properties import Properties
-from dil.model.secret import Secret
 from dil.model.settings import Pagination, Parameter, flat_parameters
 from dil.model.suggestions import nearest, quote
 from dil.sections.conversion import DERIVED, DerivedSection
@@ -34,10 +33,7 @@ from dil.sections.source import STATEMENT, URI, DatabaseSection, SourceSection
 from dil.spi.converter import Converter
 from dil.spi.registry import PluginKind, known_name, load
 from dil.storage.locations import PathError, any_path
-from dil.text.paths import name_of
 from dil.text.variables import placeholders
-
-_READER = "ms.jdbc.reader"
 
 # Connectors that take whole files as payload.
 _TAKE_FILES = frozenset({"s3", "sftp"})
@@ -445,28 +441,3 @@ def check_secondary_input(values: Properties, folder: Path, findings: Findings) 
             any_path(source.path, folder, system)
         except PathError as error:
             findings.problem(SECONDARY, f"[{index}].path {error}", error.fix)
-
-
-def check_literals(values: Properties, findings: Findings) -> None:
-    """Note secrets that Spark's JDBC reader writes into queries, which Spark keeps in its log."""
-    statement = values.section(DatabaseSection).statement
-    if values.get(_READER) != "spark" or not statement:
-        return
-    inputs = values.section(SecondarySection).inputs
-    secret = {
-        name_of(field)
-        for each in inputs
-        if each.category == "authentication" or each.encrypted
-        for field in each.fields
-    }
-    secret |= {each.name for each in all_parameters(values) if isinstance(each.value, Secret)}
-    used = sorted(secret & set(placeholders(statement)))
-    if used:
-        names = ", ".join(f"{{{{{name}}}}}" for name in used)
-        findings.notice(
-            _READER,
-            f"is spark, and {STATEMENT} has the secret {names}: this reader binds nothing, so it"
-            " becomes a part of the query, which Spark keeps in its event log",
-            f"Take the secret out of {STATEMENT}, read with {_READER}=driver, or keep the event log"
-            " as secret as the value is.",
-        )
