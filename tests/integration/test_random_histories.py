@@ -158,7 +158,7 @@ class History:
         self.ahead += LATER_S
         self.run()
         before = self.rows()
-        # It fails, or found nothing to do, or had done it all: whatever it says, it changes nothing.
+        # It fails, finds nothing to do, or had done it all: whatever it says, it changes nothing.
         woken = self._order("woken", wake=True)
         assert self.rows() == before, self.story(woken)
 
