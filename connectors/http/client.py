@@ -30,7 +30,7 @@ _FORMAT = (
     r"|zip|gzip|octet-stream|pdf))(?:\s*;\s*q=[01](?:\.[0-9])?)?"
 )
 _FORMATS = re.compile(rf"{_FORMAT}(?:\s*,\s*{_FORMAT})*")
-_MAX_REDIRECTS = 50  # the limit of DIL's own client (B7.1)
+_MAX_REDIRECTS = 50  # the limit of DIL's own client
 
 
 class PlainRedirectError(requests.RequestException):
