@@ -91,6 +91,7 @@ class DilError(Exception):
 
     code: ClassVar[str] = "DIL-ERROR"
     retryable: bool = False  # whether another attempt may heal it; see ``lasting``
+    is_unsent: bool = False  # whether a request was refused here, before it was sent
 
     def __init__(self, message: str, fix: str = "") -> None:
         super().__init__(message, fix)
@@ -116,6 +117,7 @@ class ConfigError(DilError):
     """
 
     code = "DIL-CONFIG"
+    is_unsent = True
 
     def __init__(
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import ssl
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -18,8 +19,17 @@ from dil import __version__
 if TYPE_CHECKING:
     from dil.model.settings import TlsSettings
 
-# What goes to another origin: it says what is understood, and nothing of the job.
-_BARE = {"accept", "accept-encoding", "user-agent"}
+# What goes to another origin: it says what is understood, and no secret or value of the job.
+_BARE = {
+    "Accept": "*/*",
+    "Accept-Encoding": "gzip, deflate",
+    "User-Agent": f"dil-spark/{__version__}",
+}
+_FORMAT = (
+    r"(?:\*/\*|(?:application|text)/(?:\*|json|geo\+json|hal\+json|ld\+json|x-ndjson|csv|xml|html|plain"
+    r"|zip|gzip|octet-stream|pdf))(?:\s*;\s*q=[01](?:\.[0-9])?)?"
+)
+_FORMATS = re.compile(rf"{_FORMAT}(?:\s*,\s*{_FORMAT})*")
 _MAX_REDIRECTS = 50  # the limit of DIL's own client
 
 
@@ -82,8 +92,9 @@ class _Adapter(HTTPAdapter):
 class Client(requests.Session):
     """One pool of connections for one attempt.
 
-    A redirect to another origin is followed bare: with the headers that say what is understood,
-    and without credentials, cookies, the job's own headers and its client certificate.
+    A redirect to another origin is followed bare: with headers of our own that say what is
+    understood (``Accept`` as the job has it, where it names well-known formats), and without
+    credentials, cookies, the job's own headers and its client certificate.
     Proxies, certificates and passwords of the environment are not looked at: the job file says
     everything. Certificates are checked against the system's trust and that of certifi, or against
     the trust store of ``ms.ssl`` alone.
@@ -98,9 +109,8 @@ class Client(requests.Session):
         self._stranger: _Adapter | None = None
         self.trust_env = False
         self.max_redirects = _MAX_REDIRECTS
-        self.headers.update(
-            {"User-Agent": f"dil-spark/{__version__}", "Accept-Encoding": "gzip, deflate"}
-        )
+        self.headers.update({name: _BARE[name] for name in ("User-Agent", "Accept-Encoding")})
+        self._bare = _bare(settings)
         if settings.proxy:
             self.proxies = {"http": settings.proxy, "https": settings.proxy}
         context = _context(settings.uri, settings.tls)
@@ -141,8 +151,19 @@ class Client(requests.Session):
         if before.lower().startswith("https:") and not after.lower().startswith("https:"):
             raise PlainRedirectError(request=prepared_request)
         if not is_same_origin(before, after):
-            for name in [each for each in prepared_request.headers if each.lower() not in _BARE]:
-                del prepared_request.headers[name]
+            prepared_request.headers.clear()
+            prepared_request.headers.update(self._bare)
+
+
+def _bare(settings: HttpSettings) -> dict[str, str]:
+    """Return the headers for another origin: our own, and an Accept of the job that says no more.
+
+    A text may have come from anywhere, a variable of the environment for one; names of well-known
+    formats have no secret in them.
+    """
+    asked = (text for name, text in (settings.headers or {}).items() if name.lower() == "accept")
+    known = (text for text in asked if isinstance(text, str) and _FORMATS.fullmatch(text))
+    return {**_BARE, "Accept": next(known, _BARE["Accept"])}
 
 
 def _context(uri: str, tls: TlsSettings) -> ssl.SSLContext | None:

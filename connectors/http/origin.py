@@ -6,8 +6,10 @@ from collections.abc import Iterable
 from urllib.parse import urlsplit
 
 from connectors.address import AddressError
-from dil.text.origins import Origin, allows
+from dil.model.messages import shortened
+from dil.text.origins import HOSTS, Origin, allows
 
+_SHOWN = 100
 _PORTS = {"http": 80, "https": 443}
 
 
@@ -24,9 +26,20 @@ def origin_of(uri: str) -> Origin:
         parts, port = urlsplit(""), None
     scheme = parts.scheme.lower()
     if scheme not in _PORTS or not parts.hostname:
-        raise AddressError("is filled to no HTTP address", "Write http://host/ or https://host/.")
+        raise AddressError(
+            f'is filled with values to "{_shown(uri)}", which is no HTTP address',
+            "Values fill the path and the query: write http://host/ or https://host/ before them."
+            f" {HOSTS} names further hosts that they may lead to.",
+        )
     user = parts.netloc.rpartition("@")[0] or ()
     return Origin(scheme, parts.hostname.lower(), None if port == _PORTS[scheme] else port, user)
+
+
+def _shown(uri: str) -> str:
+    """Return an address for messages: without user, query and a password that looks like a port."""
+    written = uri.partition("?")[0]
+    scheme, mark, rest = written.rpartition("://")
+    return shortened(f"{scheme}{mark}{rest.rpartition('@')[2]}", _SHOWN)
 
 
 def is_same_origin(before: str, after: str) -> bool:

@@ -174,12 +174,14 @@ def _followed(next_uri: str, own: Target, hosts: Iterable[str]) -> Target:
     uri = legal(next_uri.partition("#")[0])
     shown = shown_uri(uri)
     if not is_same_origin(own.uri, uri) and not is_allowed(own.uri, uri, hosts):
-        raise SourceContractError(
+        error = SourceContractError(
             f"{own.shown}: the next page is said to be at {shown}, which is another origin (scheme,"
             " host and port)",
             "Its credentials are not sent there. If the source has moved, change ms.source.uri; if"
             " it has pages at that host, allow it by ms.source.uri.hosts.",
         )
+        error.is_unsent = True
+        raise error
     return Target(uri, shown, own.unknown, own.left)
 
 

@@ -51,6 +51,11 @@ class JdbcConnector(Connector):
         return [*found, *_other_problems(properties), *spark_reader.needless(properties)]
 
     @classmethod
+    def warnings(cls, properties: Properties) -> Iterable[Problem]:
+        """Return the secrets that Spark would keep in its event log."""
+        return spark_reader.kept_secrets(properties) if spark_reader.is_chosen(properties) else ()
+
+    @classmethod
     def changes(cls, job: Job) -> Problem | None:
         """Return a problem of a statement that is no query."""
         kind = kind_of(job.source.uri) or Kind.POSTGRESQL

@@ -25,9 +25,13 @@ from dil.model.job import Job
 from dil.model.json import JsonValue, as_text
 from dil.model.properties import Properties
 from dil.model.secret import Secret
+from dil.model.settings import flat_parameters
 from dil.sections.paging import PAGES, SESSION, PagingSection
+from dil.sections.parameters import ParametersSection
+from dil.sections.secondary import SecondarySection
 from dil.sections.source import KEY_RANGES, STATEMENT, URI, DatabaseSection, SourceSection
 from dil.spi.connector import RequestValues, SparkRead, SparkReader
+from dil.text.paths import name_of
 from dil.text.variables import placeholders
 
 if TYPE_CHECKING:
@@ -84,6 +88,30 @@ def problems(properties: Properties) -> Iterator[Problem]:
     driver = properties.section(JdbcSection).driver_class
     if driver and not _CLASS_NAME.fullmatch(driver):
         yield Problem(properties.origin(CLASS), CLASS, "is no name of a Java class")
+
+
+def kept_secrets(properties: Properties) -> Iterator[Problem]:
+    """Yield secrets that become literals of the query, which Spark keeps in its event log."""
+    inputs = properties.section(SecondarySection).inputs
+    secret = {
+        name_of(field)
+        for each in inputs
+        if each.category == "authentication" or each.encrypted
+        for field in each.fields
+    }
+    parameters = flat_parameters(properties.section(ParametersSection).parameters)
+    secret |= {each.name for each in parameters if isinstance(each.value, Secret)}
+    used = sorted(secret & set(placeholders(properties.section(DatabaseSection).statement)))
+    if used:
+        names = ", ".join(f"{{{{{name}}}}}" for name in used)
+        yield Problem(
+            properties.origin(READER),
+            READER,
+            f"is spark, and {STATEMENT} has the secret {names}: this reader binds nothing, so it"
+            " becomes a part of the query, which Spark keeps in its event log",
+            f"Take the secret out of {STATEMENT}, read with {READER}=driver, or keep the event log"
+            " as secret as the value is.",
+        )
 
 
 def needless(properties: Properties) -> Iterator[Problem]:

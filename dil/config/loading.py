@@ -316,7 +316,7 @@ class _Builder(Struct):
             running=running,
             audit=audit,
             state=state,
-            secondary=SecondarySpec(secondary.inputs, secondary.parses_json),
+            secondary=SecondarySpec(secondary.inputs, secondary.parses_json, secondary.max_bytes),
             events=events,
         )
 

@@ -134,7 +134,7 @@ def check_plugins(plugins: Plugins, values: Properties, findings: Findings) -> N
         asked[plugins.connector] = None
     for ref in asked:
         try:
-            found = _checked(ref, values)
+            found, notes = _checked(ref, values)
         except Exception as error:  # noqa: BLE001 - a plug-in's failure is a finding like others
             failure = plugin_failure(f"{ref}.check failed", error)
             findings.problem("", failure.message, failure.fix)
@@ -142,6 +142,8 @@ def check_plugins(plugins: Plugins, values: Properties, findings: Findings) -> N
         for problem in found:
             if findings.is_sound(problem.key):
                 findings.problem(problem.key, problem.what, problem.fix, problem.origin)
+        for note in notes:
+            findings.notice(note.key, note.what, note.fix, note.origin)
 
 
 def _find(kind: PluginKind, key: str, text: str, findings: Findings) -> ClassRef | None:
@@ -160,11 +162,13 @@ def _own(refs: Iterable[ClassRef]) -> tuple[ClassRef, ...]:
     return tuple(ref for ref in refs if not is_built_in(ref))
 
 
-def _checked(ref: ClassRef, values: Properties) -> tuple[Problem, ...]:
+def _checked(ref: ClassRef, values: Properties) -> tuple[tuple[Problem, ...], tuple[Problem, ...]]:
+    """Return the problems and the warnings of a class."""
     found = load(ref)
-    if issubclass(found, Connector | Extractor | Converter):
-        return tuple(found.check(values))
-    return ()
+    if not issubclass(found, Connector | Extractor | Converter):
+        return (), ()
+    notes = tuple(found.warnings(values)) if issubclass(found, Connector) else ()
+    return tuple(found.check(values)), notes
 
 
 def _plugin_value(

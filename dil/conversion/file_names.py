@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator
 
 import pyarrow as pa
@@ -76,9 +77,10 @@ class FileNames(Converter):
             return relative_name(name)
         except ValueError as error:
             raise SourceContractError(
-                f'the file name "{name}" {error}',
+                f"the file name {json.dumps(name, ensure_ascii=False)} {error}",
                 f"It comes from {KEY} with the values of this work unit. Files are written below"
-                " data.publisher.final.dir only.",
+                " data.publisher.final.dir only. Put a text in front of the name, or leave such"
+                " files out (ms.source.files.pattern).",
             ) from None
 
 

@@ -22,6 +22,8 @@ _LOG = logging.getLogger(__name__)
 _KEY_BYTES = 32
 _BACKLOG = 512
 _BREATH_S = 0.2
+# Callers that have not proved the key yet, each of which holds a thread for ten seconds at most.
+_MOST_STRANGERS = 128
 
 
 class Server:
@@ -45,6 +47,7 @@ class Server:
         self._open: set[Connection] = set()
         self._lock = threading.Lock()
         self._closing = threading.Event()
+        self._strangers = threading.BoundedSemaphore(_MOST_STRANGERS)
         self._listener = _listening(host)
         self.address = CoordinatorAddress(
             reached_at or host, self._listener.getsockname()[1], self._key, max(1, tasks)
@@ -81,9 +84,12 @@ class Server:
 
     def _accept(self) -> None:
         while not self._closing.is_set():
+            if not self._strangers.acquire(timeout=_BREATH_S):
+                continue  # further callers wait in the backlog
             try:
                 link, _ = self._listener.accept()
             except OSError as error:  # out of descriptors, or a caller that hung up at once
+                self._strangers.release()
                 _LOG.debug("the coordinator lost a caller: %s", error)
                 self._closing.wait(_BREATH_S)
                 continue
@@ -101,6 +107,8 @@ class Server:
         except (OSError, EOFError, multiprocessing.AuthenticationError) as error:
             _LOG.debug("a caller of the coordinator was turned away: %s", type(error).__name__)
             return
+        finally:
+            self._strangers.release()
         with self._lock:
             self._open.add(connection)
         try:

@@ -8,6 +8,7 @@ from decimal import Decimal
 
 from dil.extraction.numbers import NumberText
 from dil.model.secret import MASK
+from dil.secrets.masking import masked as without_secrets
 
 _LIMIT = 200
 _FORM = 30
@@ -31,7 +32,9 @@ def excerpt(body: bytes, *, is_refusal: bool = False) -> str:
     Values of JSON members and words of 20 and more characters, as tokens are, are masked. Of the
     body of a refusal, the members that tell what is wrong are shown.
     """
-    text = _BLANKS.sub(" ", body[: 4 * _LIMIT].decode("utf-8", "replace")).strip()
+    # Secrets first: what is left of one by the masks below, or by a cut, would not be found.
+    clean = without_secrets(body[: 16 * _LIMIT].decode("utf-8", "replace"))
+    text = _BLANKS.sub(" ", clean)[: 4 * _LIMIT].strip()
     masked = _LONG_WORD.sub(
         MASK, _MEMBER.sub(_masked_unless_telling if is_refusal else _masked_member, text)
     )
@@ -47,7 +50,8 @@ def glimpse(body: bytes) -> str:
     >>> glimpse(b"id,name\n7,Zoe"), glimpse(b'<a k="v">Zoe</a>')
     ('aa,aaaa 9,Aaa', '<a k=***>***</a>')
     """
-    text = _BLANKS.sub(" ", body.decode("utf-8", "replace")).lstrip("\ufeff ").rstrip()
+    clean = without_secrets(body.decode("utf-8", "replace"))
+    text = _BLANKS.sub(" ", clean).lstrip("\ufeff ").rstrip()
     if _SHOWN.match(text):
         return excerpt(text.encode())
     if text.startswith("<"):

@@ -43,7 +43,12 @@ _BATCH_CELLS = 16 * 1024 * 1024
 
 def longest(spec: ExtractionSpec, usual: int) -> int:
     """Return how many bytes something may have that is read whole: less in little memory."""
-    return min(usual, spec.memory_bytes // _SHARE) if spec.memory_bytes else usual
+    return share_of(spec.memory_bytes, usual)
+
+
+def share_of(memory: int | None, usual: int) -> int:
+    """Return how many bytes something may have that is read whole in so much memory."""
+    return min(usual, memory // _SHARE) if memory else usual
 
 
 def too_long(what: str) -> SourceContractError:

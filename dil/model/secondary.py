@@ -14,11 +14,13 @@ from dil.model.settings import SecondaryInput
 class SecondarySpec:
     """What a run reads before, or beside, its source.
 
-    With ``parses_json`` texts of the rows that look like JSON are read as JSON.
+    With ``parses_json`` texts of the rows that look like JSON are read as JSON. ``most_bytes`` may
+    be read of one input on the driver, 0 for no limit.
     """
 
     inputs: tuple[SecondaryInput, ...] = ()
     parses_json: bool = False
+    most_bytes: int = 1 << 30
 
     def of(self, category: str) -> tuple[SecondaryInput, ...]:
         """Return the inputs of a category, in the order written."""

@@ -1,7 +1,8 @@
 r"""Secrets that an escape hides: JSON, HTML, percent encodings, base64, hex, letter case, nested.
 
 Servers and libraries quote what they were sent in forms of their own: PHP writes ``\/``, a page
-``&amp;``, a proxy encodes twice. A text is searched by what it means: escapes are undone layer by
+``&amp;``, a proxy encodes twice, a database doubles quotes, a mail has ``=5A``, a program prints
+its bytes as numbers. A text is searched by what it means: escapes are undone layer by
 layer, and what is found is masked where it stands. Where no pattern reaches it, the whole text is
 withheld: better no message than a secret.
 """
@@ -13,8 +14,8 @@ import contextlib
 import functools
 import html
 import re
+import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from html.entities import codepoint2name
 from urllib.parse import unquote
 
@@ -32,11 +33,26 @@ _MIN_FRAGMENT = 6
 _MIN_BEGINNING = 6
 _LAYERS = 6
 _LARGEST_BYTE = 255
-_BACKSLASHED = re.compile(r"\\+(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|(.))", re.DOTALL)
+_BACKSLASHED = re.compile(
+    r"\\+(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|u\{([0-9a-fA-F]{1,6})\}|U([0-9a-fA-F]{8})"
+    r"|([0-3][0-7]{2}|0(?![0-7]))|(.))",
+    re.DOTALL,
+)
+_PERCENT_U = re.compile(r"%(?:25)*u([0-9a-fA-F]{4})")
+# Quoted-printable (RFC 2045 section 6.7): a byte, and the end of a line that goes on.
+_EQUALS = re.compile(r"=(?:([0-9A-Fa-f]{2})|\r?\n)")
+_DOUBLED = re.compile(r"''|\"\"")
+# A line that was folded goes on behind blanks.
+_FOLDS = re.compile(r"[\r\n]+[ \t]*")
 _ENCODED = re.compile(r"[A-Za-z0-9+/_-]{8,}={0,2}")
 # Bytes of UTF-8 that were taken for characters.
 _BYTES = re.compile("[\x80-\xff]{2,}")
-_SEPARATORS = re.compile(r"\\x|0x|[\s:\-]")
+_SEPARATORS = re.compile(r"\\x|0x|[\s:\-,;]")
+# Four numbers of a list, and what stands between numbers.
+_NUMBERS = re.compile(r"(?:[0-9]{1,3}[\s,;]{1,3}){3}[0-9]")
+_BETWEEN_NUMBERS = re.compile(r"[^0-9]+")
+# A private character that no search is for.
+_BETWEEN_LAYERS = "\ue0d3"
 _BLANKS = re.compile(r"\s+")
 _CUT = re.compile(r"\.\.\.|…|\Z")
 _CONTROLS = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f"}
@@ -66,7 +82,9 @@ def without_beginnings(text: str, forms: Iterable[str]) -> str:
         forms: The secrets, and what else of them is masked.
     """
     long = [form for form in forms if len(form) >= _FOLDED]
-    if not long:
+    begins = {form[:_MIN_BEGINNING] for form in long}
+    # Most texts hold none of them.
+    if not begins or not any(text[at : at + _MIN_BEGINNING] in begins for at in range(len(text))):
         return text
     parts, begin = [], 0
     for cut in _CUT.finditer(text):
@@ -88,48 +106,73 @@ def _cut_size(part: str, form: str) -> int:
 
 
 def _found_in(text: str, secrets: Iterable[str]) -> list[str]:
-    layers = dict.fromkeys(_layers(text))
-    folded = [layer.casefold() for layer in layers]
-    squeezed = [_BLANKS.sub("", layer) for layer in layers]
-    digits = [_SEPARATORS.sub("", layer) for layer in folded]
-    return [
-        secret
-        for secret in secrets
-        for needles in (_needles(secret),)
-        if _is_any_in(needles.plain, layers)
-        or _is_any_in(needles.folded, folded)
-        or _is_any_in(needles.base64, squeezed)
-        or _is_any_in(needles.hexadecimal, digits)
-    ]
+    # All layers as one text: a search through each of them for each form would take much longer.
+    layers = _BETWEEN_LAYERS.join(dict.fromkeys(_layers(text)))
+    folded = layers.casefold()
+    unfolded = _FOLDS.sub("", folded) if "\n" in layers or "\r" in layers else ""
+    squeezed = _BLANKS.sub("", layers)
+    small = squeezed.casefold()
+    numbers = f",{_BETWEEN_NUMBERS.sub(',', layers)}," if _NUMBERS.search(layers) else ""
+    searched = (
+        layers,
+        folded + unfolded,
+        squeezed,
+        small,
+        _SEPARATORS.sub("", small),
+        numbers,
+    )
+    return [secret for secret in secrets if _is_any_in(_needles(secret), searched)]
 
 
-def _is_any_in(needles: Iterable[str], texts: Iterable[str]) -> bool:
-    return any(needle in text for text in texts for needle in needles)
-
-
-@dataclass(frozen=True, slots=True)
-class _Needles:
-    """What a secret is searched as: in texts, in folded texts, without blanks, in hex digits."""
-
-    plain: tuple[str, ...]
-    folded: tuple[str, ...]
-    base64: tuple[str, ...]
-    hexadecimal: tuple[str, ...]
+def _is_any_in(needles: Iterable[tuple[str, ...]], texts: Iterable[str]) -> bool:
+    """Return whether one of the forms of each kind is in the text of that kind."""
+    return any(
+        needle in text
+        for forms, text in zip(needles, texts, strict=True)
+        if text
+        for needle in forms
+    )
 
 
 @functools.lru_cache(maxsize=1024)
-def _needles(secret: str) -> _Needles:
+def _needles(secret: str) -> tuple[tuple[str, ...], ...]:
+    """Return the forms of a secret.
+
+    As they are, in small letters, as base64 and base32 without blanks, as hex digits and as decimal
+    numbers.
+    """
     forms = tuple(dict.fromkeys((secret, _meant(secret))))
     folded = tuple(form.casefold() for form in forms) if len(secret) >= _FOLDED else ()
-    digits = (secret.encode(errors="replace").hex(),)
-    return _Needles(forms, folded, _fragments(secret), digits)
+    folded = tuple(dict.fromkeys((*folded, *(_FOLDS.sub("", form) for form in folded))))
+    raws = _raws(secret)
+    digits = tuple(raw.hex() for raw in raws)
+    numbers = tuple(f",{','.join(map(str, raw))}," for raw in raws)
+    return (forms, folded, _fragments(secret), _base32(secret), digits, numbers)
+
+
+@functools.lru_cache(maxsize=256)
+def _raws(secret: str) -> tuple[bytes, ...]:
+    """Return the bytes of a secret in UTF-8 and in UTF-16, as Windows and Java have them."""
+    encodings = ("utf-8", "utf-16-le", "utf-16-be")
+    return tuple(dict.fromkeys(secret.encode(each, errors="replace") for each in encodings))
+
+
+def _base32(secret: str) -> tuple[str, ...]:
+    """Return what base32 makes of a secret at each of its five offsets, in small letters."""
+    raw = secret.encode(errors="replace")
+    found = []
+    for offset in range(5):
+        text = base64.b32encode(b"\0" * offset + raw).decode().casefold()
+        # Five bits a character; only those that do not depend on neighbours.
+        piece = text[-(-offset * 8 // 5) : (offset + len(raw)) * 8 // 5]
+        found += [piece] if len(piece) >= _MIN_FRAGMENT else []
+    return tuple(found)
 
 
 def _layers(text: str) -> Iterator[str]:
     """Yield a text and what it means when its escapes are undone, again and again."""
     yield text
-    if "+" in text:
-        yield text.replace("+", " ")
+    yield from _variants(text)
     for _ in range(_LAYERS):
         *halfway, meant = (text, *_meanings(text))
         yield from halfway[1:]
@@ -139,9 +182,23 @@ def _layers(text: str) -> Iterator[str]:
             return
         yield meant
         yield _BYTES.sub(_as_utf8, meant)
-        if "+" in meant:
-            yield meant.replace("+", " ")
+        yield from _variants(meant)
         text = meant
+
+
+def _variants(text: str) -> Iterator[str]:
+    """Yield what a text means where a character of it is an escape, which it seldom is."""
+    if "+" in text:
+        yield text.replace("+", " ")
+    if "\0" in text:  # UTF-16
+        yield text.replace("\0", "")
+    if "\\" in text:
+        yield text.replace("\\", "")
+    if "=" in text:
+        found = _EQUALS.sub(_byte, text)
+        yield _BYTES.sub(_as_utf8, found)
+    if "''" in text or '""' in text:
+        yield _DOUBLED.sub(lambda quotes: quotes[0][0], text)
 
 
 def _meant(text: str) -> str:
@@ -156,6 +213,7 @@ def _meanings(text: str) -> Iterator[str]:
     What stands between two kinds may be the secret: its own backslash is no escape.
     """
     if "%" in text:
+        text = _PERCENT_U.sub(lambda found: chr(int(found[1], 16)), text)
         text = unquote(text, errors="replace")
         yield text
     if "&" in text:
@@ -186,15 +244,24 @@ def _decoded(text: str) -> str:
 
 
 def _character(found: re.Match[str]) -> str:
-    code = found[1] or found[2]
-    return chr(int(code, 16)) if code else _CONTROLS.get(found[3], found[3])
+    if found[5]:
+        return chr(int(found[5], 8))
+    code = next(filter(None, found.group(1, 2, 3, 4)), "")
+    if code:
+        return chr(min(int(code, 16), sys.maxunicode))
+    return _CONTROLS.get(found[6], found[6])
+
+
+def _byte(found: re.Match[str]) -> str:
+    return chr(int(found[1], 16)) if found[1] else ""
 
 
 @functools.lru_cache(maxsize=256)
 def _fragments(secret: str) -> tuple[str, ...]:
     """Return the pieces of a secret in base64, once or twice encoded."""
     raw = secret.encode(errors="replace")
-    return tuple(dict.fromkeys((*base64_pieces(raw), *base64_pieces(base64.b64encode(raw)))))
+    more = (base64.b64encode(raw), *_raws(secret)[1:])
+    return tuple(dict.fromkeys(piece for each in (raw, *more) for piece in base64_pieces(each)))
 
 
 def base64_pieces(raw: bytes) -> Iterator[str]:
@@ -216,14 +283,23 @@ def base64_pieces(raw: bytes) -> Iterator[str]:
 def _pattern(secret: str) -> re.Pattern[str]:
     """Return what finds a secret in each form, each character escaped in its own way."""
     is_folded = len(secret) >= _FOLDED
-    plain = "".join(_alternatives(each, is_folded=is_folded) for each in secret)
-    digits = (f"{byte:02x}" for byte in secret.encode(errors="replace"))
-    hexadecimal = r"(?i:" + r"[\s:\-]?".join(rf"(?:\\x|0x)?{each}" for each in digits) + ")"
+    filler = r"(?:\x00|\\+x00|\\+u0000|=?\\*[\r\n]+[ \t]*)?" if is_folded else ""
+    plain = filler.join(_alternatives(each, is_folded=is_folded) for each in secret)
+    raws = _raws(secret)
+    hexadecimal = "|".join(
+        r"(?i:" + r"[\s:\-,;]{0,2}".join(rf"(?:\\x|0x)?{each:02x}" for each in raw) + ")"
+        for raw in raws
+    )
+    numbers = "|".join(r"(?<!\d)" + r"[\s,;]{1,3}".join(map(str, raw)) + r"(?!\d)" for raw in raws)
     encoded = (
         r"\s*".join(_alternatives(each, is_folded=False) for each in fragment) + r"(?:=|%3[dD])*"
         for fragment in sorted(_fragments(secret), key=len, reverse=True)
     )
-    return re.compile("|".join((plain, hexadecimal, *encoded)))
+    base32 = (
+        r"(?i:" + r"\s*".join(fragment) + r")[A-Za-z2-7]?=*"
+        for fragment in sorted(_base32(secret), key=len, reverse=True)
+    )
+    return re.compile("|".join((plain, hexadecimal, numbers, *encoded, *base32)))
 
 
 def _alternatives(character: str, *, is_folded: bool) -> str:
@@ -239,8 +315,13 @@ def _escapes(character: str) -> Iterator[str]:
     yield rf"\\*{re.escape(character)}"
     units = character.encode("utf-16-be", "surrogatepass").hex()
     yield "".join(rf"\\+u(?i:{units[at : at + 4]})" for at in range(0, len(units), 4))
+    yield rf"\\+(?:u\{{0*(?i:{code:x})\}}|U(?i:{code:08x}))"
     if code <= _LARGEST_BYTE:
-        yield rf"\\+x(?i:{code:02x})"
+        yield rf"\\+(?:x(?i:{code:02x})|{code:03o})"
+    if character in "\"'":
+        yield character * 2
+    yield "".join(rf"%(?:25)*u(?i:{units[at : at + 4]})" for at in range(0, len(units), 4))
+    yield "".join(rf"={byte:02X}" for byte in character.encode(errors="replace"))
     name = f"|{codepoint2name[code]};" if code in codepoint2name else ""
     name += {"/": "|sol;", "'": "|apos;", "+": "|plus;", "=": "|equals;"}.get(character, "")
     yield rf"&(?:amp;)*(?:#0*{code};?|#[xX]0*(?i:{code:x});?{name})"

@@ -8,16 +8,15 @@ from dataclasses import replace
 from dil.extraction.paging.position import initial_values
 from dil.extraction.parameters import evaluate
 from dil.extraction.payload_rows import PayloadRows
-from dil.extraction.secondary import read_secondary_inputs
 from dil.model.job import Job
 from dil.model.work_unit import WorkUnit
 from dil.operator.previewed_units import RUN_ID, choose_units, scope_of
+from dil.run.inputs import read_inputs
 from dil.spi.connector import Connector, SessionContext
 from dil.spi.plugin_failures import translated_plugin_errors
 from dil.spi.registry import load
 from dil.spi.request_view import RequestView
 from dil.task.delivery import payload_batches
-from dil.task.secondary_inputs import secondary_access
 
 
 def first_request(
@@ -28,7 +27,7 @@ def first_request(
     The work unit is None where there is none, the request where the connector does not say it or
     there is no row to send. Arguments and errors are those of ``preview_source``.
     """
-    secondary = read_secondary_inputs(job.secondary, secondary_access(job))
+    secondary = read_inputs(job)
     chosen = choose_units(job, secondary, now_ms, signature, clock)
     if not chosen.work_units:
         return None, None

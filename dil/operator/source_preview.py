@@ -21,13 +21,15 @@ from dil.extraction.paging.notes import emphasized
 from dil.extraction.paging.position import Position
 from dil.extraction.paging.rules import PagingRules
 from dil.extraction.paging.walk import Walk, WalkCounters
-from dil.extraction.secondary import read_secondary_inputs
 from dil.model.job import Job
 from dil.model.secondary import SecondaryRows
 from dil.model.work_unit import WorkUnit
 from dil.observe.progress import counted
+from dil.observe.redaction import redactor, secrets_of
 from dil.operator.previewed_units import RUN_ID, ChosenUnits, choose_units, scope_of
 from dil.run import plan_builder
+from dil.run.inputs import read_inputs
+from dil.secrets.masking import masking
 from dil.spi.connector import (
     ByteSession,
     Connector,
@@ -45,7 +47,6 @@ from dil.task.attempt import pages_of
 from dil.task.memory import out_of_memory, ran_out_of_memory
 from dil.task.secondary_inputs import (
     authentication_reader,
-    secondary_access,
     validation_reader,
 )
 from dil.writing.widening import Widening, conform
@@ -129,7 +130,7 @@ def preview_source(
         ConversionError: the rows are not what the job says.
     """
     _refuse_sending(job, may_send=rules.may_send)
-    secondary = read_secondary_inputs(job.secondary, secondary_access(job))
+    secondary = read_inputs(job)
     chosen = choose_units(job, secondary, now_ms, signature, clock)
     if not chosen.work_units:
         notes = (*secondary.notes, plan_builder.nothing_listed(job))
@@ -196,6 +197,7 @@ class _Reading:
         renewed = authentication_reader(job)
         context = SessionContext(job, work_unit, RUN_ID, self.now_ms, 1, local(job), renewed)
         with (
+            masking(redactor((*secrets_of(job), *variables.secrets))),
             translated_plugin_errors(job.source.connector.qualname),
             load(job.source.connector)().open(context) as session,
             closing(

@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from dil import planning, publishing
-from dil.extraction.secondary import read_secondary_inputs
 from dil.model.event_tally import EventContext
 from dil.model.history import History
 from dil.model.job import Job
@@ -19,10 +18,10 @@ from dil.model.work_unit import Plan, Reason, WorkUnit
 from dil.run import plan_builder, plan_checks
 from dil.run.active_run import ActiveRun
 from dil.run.event_time import event_context, judged_alike
+from dil.run.inputs import read_inputs
 from dil.run.schedules import record_schedule
 from dil.spi.state_store import StateStore
 from dil.state.work_units.signatures import parts_of_signature
-from dil.task.secondary_inputs import secondary_access
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +72,7 @@ def plan(run: ActiveRun) -> PlannedRun:
         SourceError: secondary input or the source's list of units cannot be read.
     """
     job, store, now, saved = run.job, run.store, run.options.now_ms, run.options.plan
-    secondary = read_secondary_inputs(job.secondary, secondary_access(job), run.options.sleep)
+    secondary = read_inputs(job, run.options.sleep)
     units: Sequence[str] | None = None
     if saved is None:
         units = plan_builder.units_of(job, now, secondary.activation)

@@ -196,10 +196,9 @@ def activation_of(job: Job) -> tuple[str, ...] | None:
     if not job.secondary.inputs:
         return None
     # Imported here: a job without secondary input plans without what reads it.
-    from dil.extraction.secondary import read_activation
-    from dil.task.secondary_inputs import secondary_access
+    from dil.run.inputs import read_units
 
-    return read_activation(job.secondary, secondary_access(job))
+    return read_units(job)
 
 
 def read_plan(path: Path) -> SavedPlan:

@@ -7,9 +7,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Annotated
 
+from annotated_types import Ge
+
 from dil.model.json import JsonValue
 from dil.model.path import Path
-from dil.model.section import Bool, Section, ValueType, Written, prop
+from dil.model.section import Bool, Long, Section, ValueType, Written, prop
 from dil.model.settings import SecondaryInput
 from dil.model.suggestions import REGEX_FIX
 from dil.sections.grammars import path_problem, regex_error
@@ -131,6 +133,15 @@ class SecondarySection(Section):
         "Whether texts of secondary input that look like JSON, `{...}` or `[...]`, are read as "
         "JSON.",
         default=False,
+    )
+
+    max_bytes: Annotated[Long, Ge(0)] = prop(
+        "ms.secondary.input.max.bytes",
+        "How many bytes a run may read of one `activation` or `authentication` input, unpacked, "
+        "each row counted with 256 bytes more; a longer one fails with DIL-SRC-CONTRACT. 0 is no "
+        "limit.",
+        default=1 << 30,
+        identity=False,
     )
 
     @property

@@ -253,6 +253,12 @@ class Connector(ABC):
         return ()
 
     @classmethod
+    def warnings(cls, properties: Properties) -> Iterable[Problem]:
+        """Return what may be written so and is seldom meant; ``validate`` and each run print it."""
+        del properties
+        return ()
+
+    @classmethod
     def credentials(cls, job: Job) -> CredentialSource | None:
         """Return what fetches tokens for all tasks, None when the job needs none; on the driver."""
         del job

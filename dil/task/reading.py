@@ -24,6 +24,7 @@ from dil.spi.plugin_failures import translated_plugin_errors
 from dil.spi.registry import load
 from dil.spi.shared import Shared
 from dil.task.attempt import pages_of, refuse_too_few_rows
+from dil.task.request_log import request_log
 from dil.task.secondary_inputs import authentication_reader, validation_reader
 
 if TYPE_CHECKING:
@@ -54,7 +55,8 @@ def read_rows(
         )
     )
     scope = Scope.of(unit, full_extract=run.full_extract, secondary=run.secondary)
-    walk = Walk(job.extraction, scope, time, counters, clean=clean)
+    log_request = request_log(clean, shows_curl=run.shows_requests)
+    walk = Walk(job.extraction, scope, time, counters, log_request=log_request)
     context = SessionContext(
         job,
         unit,

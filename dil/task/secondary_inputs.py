@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from dil.extraction.secondary import Access, read_authentication, read_validation
+from dil.extraction.secondary.limits import InputLimits
 from dil.model.job import Job
 from dil.model.json import JsonObject
 from dil.model.secret import Secret
@@ -19,7 +20,8 @@ def secondary_access(job: Job) -> Access:
     """Return what reaches the files of a job's secondary inputs, and decrypts texts in them."""
     passwords = tuple(password.reveal() for password in job.keys.passwords)
     resolver = SecretResolver({}, Path(), passwords, job.keys.strong)
-    return Access(filesystem_for, live_paths, resolver.resolve)
+    limits = InputLimits(job.extraction.memory_bytes, job.secondary.most_bytes)
+    return Access(filesystem_for, live_paths, resolver.resolve, limits)
 
 
 def authentication_reader(job: Job) -> Callable[[], Mapping[str, Secret]] | None:

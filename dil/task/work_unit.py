@@ -15,6 +15,7 @@ from dil.extraction.paging.walk import ResumeRefusedError
 from dil.model.task import Counters, Failure, RunContext, TaskReport
 from dil.model.work_unit import WorkUnit
 from dil.observe.logs import bind
+from dil.secrets.masking import masking
 from dil.task.attempt import run_attempt
 from dil.task.checkpoints import STARTED_OVER, TYPES_CHANGED, ResumeFrom
 from dil.task.context import AttemptContext, Clocks, TaskContext
@@ -57,7 +58,8 @@ def run_in_task(task: TaskContext, unit: WorkUnit) -> TaskReport:
             report = run_attempt(context, ResumeFrom.NOTHING)
             return replace(report, notes=(why, *report.notes))
 
-    return sent_before(run, unit) or repeat_attempts(run, unit, attempt, task.clocks)
+    with masking(task.clean):
+        return sent_before(run, unit) or repeat_attempts(run, unit, attempt, task.clocks)
 
 
 def run_attempt_over(
@@ -65,7 +67,7 @@ def run_attempt_over(
 ) -> TaskReport:
     """Run one attempt over rows that Spark reads; for ``repeat_attempts``, with rows anew."""
     where = bind(job=run.job.name, run_id=run.run_id, unit=unit.signature, attempt=number)
-    with where, closing(TaskContext(run)) as task:
+    with where, closing(TaskContext(run)) as task, masking(task.clean):
         context = AttemptContext.of(task, unit, number, rows)
         return run_attempt(context, ResumeFrom.NOTHING)
 

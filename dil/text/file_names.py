@@ -9,8 +9,11 @@ MOST_BYTES = 255
 MOST_PATH_BYTES = 4095
 # Folders in which this project keeps what is no published data.
 RESERVED = frozenset({"_dil", "_staging", "_quarantine", "_failed", "_audit"})
-# Zero, and halves of surrogate pairs, which have no bytes.
-_UNUSABLE = re.compile("[\0\ud800-\udfff]")
+# Halves of surrogate pairs, which have no bytes, and control characters: scripts and terminals do
+# something else at them.
+_UNUSABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+# What begins so is no published data, for us and for Spark, Hive and shells.
+_HIDDEN = ("_", ".")
 _ENDINGS = re.compile(r"(?:\.[A-Za-z0-9]{1,10}){1,2}$")
 
 
@@ -24,7 +27,7 @@ def relative_name(text: str) -> str:
         ValueError: it names no file, or one that must not be there; the text says why.
     """
     if _UNUSABLE.search(text):
-        raise ValueError("holds characters that no file name can have")
+        raise ValueError("holds control characters, or some that no file name can have")
     parts = [part for part in text.split("/") if part not in ("", ".")]
     if not text.strip() or text.endswith(("/", "/.")) or not parts:
         raise ValueError("names no file")
@@ -33,6 +36,9 @@ def relative_name(text: str) -> str:
     kept = [part for part in parts if part.casefold() in RESERVED]
     if kept:
         raise ValueError(f'leads to "{kept[0]}", which is kept for other things')
+    hidden = [part for part in parts if part.startswith(_HIDDEN)]
+    if hidden:
+        raise ValueError(f'has "{hidden[0]}" in it: readers skip what begins with "_" or "."')
     if any(len(part.encode()) > MOST_BYTES for part in parts[:-1]):
         raise ValueError(f"has a folder with more than {MOST_BYTES} bytes in its name")
     return "/".join(parts)

@@ -7,20 +7,24 @@ import json
 import os
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 from urllib.parse import quote
 
 import pytest
 
+from connectors.s3.session import S3Session
 from connectors.sftp.session import SftpSession
 from dil import config
 from dil.cli.main import main
+from dil.errors import DilError
 from dil.observe import logs
 from dil.observe.report import redacted, report_json, report_text
 from tests.integration.jdbc_jobs import jdbc
 from tests.integration.local_jobs import LocalJob
+from tests.servers.certificates import authority, client_of
 from tests.servers.databases import new_database
+from tests.servers.http_server import HttpServer, Reply
 from tests.servers.postgresql import PASSWORD
 from tests.servers.sftp import PasswordServer, SftpServer
 from tests.unit.cli.test_secrets_do_not_leave import disguises
@@ -46,6 +50,7 @@ def sshd() -> Iterator[SftpServer]:
 def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CANARY", CANARY)
     monkeypatch.setenv("ENCODED", quote(CANARY, safe=""))
+    monkeypatch.setitem(S3Session.__init__.__kwdefaults__, "sleep", lambda seconds: None)
     monkeypatch.setitem(SftpSession.__init__.__kwdefaults__, "sleep", lambda seconds: None)
 
 
@@ -102,6 +107,49 @@ def on_sftp_by_key(request: pytest.FixtureRequest, __: Path) -> Iterator[Given]:
     }  # fmt: skip
 
 
+@contextmanager
+def on_s3(_: pytest.FixtureRequest, __: Path) -> Iterator[Given]:
+    """A service that refuses and tells what it was sent, in all forms."""
+    with HttpServer() as server:
+        told = "\n".join(disguises(CANARY)).replace("&", "&amp;").replace("<", "&lt;")
+        text = f"<Error><Code>AccessDenied</Code><Message>{told}</Message></Error>"
+        reply = Reply(text.encode(), status=403, content_type="application/xml")
+        for path in ("/lake", "/lake/"):
+            server.script(path, *[reply] * 40)
+        yield {
+            "source__class": "s3", "ms__source__uri": "s3://lake/in/",
+            "ms__source__s3__parameters": json.dumps({"endpoint": server.url, "region": "eu"}),
+            "source__conn__username": "env:CANARY", "source__conn__password": "env:CANARY",
+        }  # fmt: skip
+
+
+@contextmanager
+def on_http_by_certificate(_: pytest.FixtureRequest, folder: Path) -> Iterator[Given]:
+    store = folder.parent / "client.p12"
+    store.write_bytes(client_of(authority("ours")).pkcs12("another"))
+    secrets = dict.fromkeys(("keyStorePassword", "keyPassword"), "env:CANARY")
+    with HttpServer() as server:
+        yield {
+            "source__class": "http", "ms__source__uri": f"{server.url}/x",
+            "ms__ssl": json.dumps({"keyStorePath": str(store), **secrets}),
+        }  # fmt: skip
+
+
+def to_warehouse(request: pytest.FixtureRequest, folder: Path) -> AbstractContextManager[Given]:
+    @contextmanager
+    def place() -> Iterator[Given]:
+        with (
+            new_database(request.getfixturevalue("postgresql_server")) as url,
+            on_file("select id from t")(request, folder) as source,
+        ):
+            yield {
+                **source, "ms__warehouse__url": url, "ms__warehouse__user": "admin",
+                "ms__warehouse__password": "env:CANARY", "ms__parameters": "",
+            }  # fmt: skip
+
+    return place()
+
+
 CASES: dict[str, Place] = {
     "password of a database": on_postgresql("select 1 as id", source__conn__password="env:CANARY"),
     "password in the address": on_postgresql(
@@ -118,6 +166,9 @@ CASES: dict[str, Place] = {
     "parameter that selects": on_file("select id from t where id <> {{secret}}"),
     "password of SFTP": on_sftp_by_password,
     "passphrase of a key": on_sftp_by_key,
+    "keys of S3": on_s3,
+    "passwords of a key store": on_http_by_certificate,
+    "password of a warehouse": to_warehouse,
 }
 # Where it is sent, the canary has to be refused or quoted, so that there is something to hide.
 FAILS_WITH = {
@@ -126,6 +177,9 @@ FAILS_WITH = {
     "user of a database": {"DIL-SRC-AUTH"},
     "password of SFTP": {"DIL-SRC-AUTH"},
     "parameter that selects": set(),
+    "keys of S3": {"DIL-SRC-AUTH"},
+    "passwords of a key store": {"DIL-CONFIG"},
+    "password of a warehouse": {"DIL-WRITE"},
 }
 FORMS = [form.encode() for form in disguises(CANARY)]
 
@@ -146,10 +200,17 @@ def test_no_sink_keeps_a_canary(
             stream = io.StringIO()
             secrets = logs.secrets_of(loaded)
             logs.configure(level="DEBUG", json_lines=bool(number), stream=stream, secrets=secrets)
-            report = redacted(job.run(loaded), logs.redactor(secrets))
-            assert {one.code for one in report.failures} == FAILS_WITH.get(case, {"DIL-SRC"})
-            sinks[f"report {number}"] = json.dumps(report_json(report)).encode()
-            sinks[f"text {number}"] = report_text(report).encode()
+            expected = FAILS_WITH.get(case, {"DIL-SRC"})
+            try:
+                report = redacted(job.run(loaded), logs.redactor(secrets))
+            except DilError as error:  # before any work unit began
+                codes = {error.code}
+                sinks[f"error {number}"] = logs.redactor(secrets)(str(error)).encode()
+            else:
+                codes = {one.code for one in report.failures}
+                sinks[f"report {number}"] = json.dumps(report_json(report)).encode()
+                sinks[f"text {number}"] = report_text(report).encode()
+            assert codes == expected
             sinks[f"log {number}"] = stream.getvalue().encode()
         for words in COMMANDS:
             size = 2 if words[0] in {"runs", "state"} else 1

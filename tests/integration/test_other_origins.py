@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import sqlite3
 import threading
@@ -13,6 +14,7 @@ import pytest
 
 from dil.cli.main import main
 from tests.servers.http_server import HttpServer, Reply
+from tests.stories import Story, day
 
 ROWS = b'{"data":[{"id":1}]}'
 JOB = """\
@@ -30,6 +32,11 @@ ms.data.field=data
 ms.http.retry.max=0
 ms.authentication={"method":"bearer","encryption":"none","token":"t0ken"}
 """
+
+
+SYSTEM = json.dumps(
+    [{"name": "system", "type": "datetime", "range": {"from": "2020-01-01", "to": "P0D"}}]
+)
 
 
 class Other:
@@ -114,7 +121,28 @@ def test_no_value_moves_an_http_request(
 
     assert other.connections == 0
     assert server.requests == []
-    assert "ms.source.uri" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert "ms.source.uri is filled with values" in told
+    assert "Values fill the path and the query" in told
+
+
+@pytest.mark.parametrize("value", ["0/ok", "evil.test:99999/x", "@evil.test/ok", "/ok"])
+def test_a_report_counts_the_requests_that_were_sent(
+    tmp_path: Path, server: HttpServer, value: str
+) -> None:
+    rows = tmp_path / "rows.json"
+    rows.write_text("".join(f'{{"value":"{value}","n":{number}}}\n' for number in range(3)))
+    entry = {"path": str(rows), "fields": ["value", "n"]}
+    job = Story(
+        tmp_path / "job", server, ms__secondary__input=json.dumps([entry]),
+        ms__watermark=SYSTEM, ms__work__unit__partition="none",
+        ms__source__uri=f"{server.url}{{{{value}}}}", ms__http__request__method="GET_XE",
+        ms__parameters="", ms__http__retry__max="0", ms__output__schema="",
+        ms__data__field="data",
+    )  # fmt: skip
+    report = job.run(day(1))
+    assert report.units.planned == 3
+    assert report.requests == len(server.requests) == (3 if value == "/ok" else 0)
 
 
 def test_a_value_fills_path_and_query_of_an_http_address(
@@ -263,3 +291,43 @@ def test_a_redirect_to_another_port_is_followed_bare(
     }  # fmt: skip
     assert asked.path == "/there"
     assert "t0ken" not in str(asked)
+
+
+@pytest.mark.parametrize("name", ["User-Agent", "accept", "Accept-Encoding"])
+@pytest.mark.parametrize(
+    "text", ["me {{access_token}}", "me env:TOKEN", "env:TOKEN", "me ${env:TOKEN}", "me ${text}"]
+)
+def test_what_another_port_may_know_of_a_job_holds_no_secret_and_no_value(
+    tmp_path: Path, server: HttpServer, monkeypatch: pytest.MonkeyPatch, name: str, text: str
+) -> None:
+    monkeypatch.setenv("TOKEN", "t0ken-of-the-job")
+    with HttpServer() as far:
+        far.script("/there", Reply(ROWS))
+        server.script("/away", Reply(status=302, headers=(("Location", f"{far.url}/there"),)))
+        job = (
+            "source.class=http\nms.extractor.class=json\nms.data.field=data\ntext=env:TOKEN\n"
+            f"ms.source.uri={server.url}/away?key={{{{value}}}}\n"
+            'ms.parameters=[{"name":"access_token","value":"t0ken-of-the-job"}]\n'
+            f'ms.http.request.headers={{"{name}":"{text}"}}\n'
+        )
+        assert preview(tmp_path, job, "k") == 0
+        (asked,) = far.requests
+    assert "t0ken" in str(server.requests[0].headers) or "env:" in text or "$" in text
+    assert "t0ken" not in str(asked)
+
+
+def test_another_port_is_asked_for_what_the_job_writes_word_for_word(
+    tmp_path: Path, server: HttpServer
+) -> None:
+    with HttpServer() as far:
+        far.script("/there", Reply(ROWS))
+        server.script("/away", Reply(status=302, headers=(("Location", f"{far.url}/there"),)))
+        job = (
+            "source.class=http\nms.extractor.class=json\nms.data.field=data\n"
+            f"ms.source.uri={server.url}/away?key={{{{value}}}}\n"
+            'ms.http.request.headers={"Accept":"application/json","User-Agent":"me {{value}}"}\n'
+        )
+        assert preview(tmp_path, job, "k") == 0
+        (asked,) = far.requests
+    assert asked.headers["Accept"] == "application/json"
+    assert asked.headers["User-Agent"].startswith("dil-spark/")

@@ -19,6 +19,7 @@ from dil import config
 from dil.errors import ConfigError, SourceContractError
 from dil.execution.shipping import plugin_modules
 from dil.extraction.preprocessing.gpg import GpgDecryptProcessor, GpgEncryptProcessor
+from dil.extraction.preprocessing.gpg_process import GpgHome
 from dil.model.report import RunReport, RunStatus
 from dil.spi.preprocessor import PreprocessorContext
 from tests.dumps import dump_story, dumped, give
@@ -186,6 +187,46 @@ def test_a_pass_phrase_is_on_no_command_line(sealed: bytes) -> None:
     ours = [line for line in listing.stdout.decode().splitlines() if "dil-gpg-" in line]
     assert any("--decrypt" in line for line in ours)
     assert not any(PHRASE in line for line in ours)
+
+
+def test_the_home_of_a_killed_process_goes_with_its_agent_and_others_stay(keys: Keys) -> None:
+    script = (
+        "import sys, tempfile, time\n"
+        f"tempfile.tempdir = {tempfile.gettempdir()!r}\n"
+        "from dil.extraction.preprocessing.gpg_process import GpgHome\n"
+        "home = GpgHome()\n"
+        "home.take_keys(sys.argv[1])\n"
+        "print(home.command()[2], flush=True)\n"
+        "time.sleep(600)\n"
+    )
+
+    def started() -> tuple[subprocess.Popen[str], Path]:
+        process = subprocess.Popen(
+            [sys.executable, "-c", script, keys.secret], stdout=subprocess.PIPE, text=True
+        )
+        assert process.stdout is not None
+        return process, Path(process.stdout.readline().strip())
+
+    (alive, used), (killed, left) = started(), started()
+    try:
+        agent = ["gpg-connect-agent", "--homedir", str(left), "--no-autostart", "/bye"]
+        subprocess.run(["gpgconf", "--homedir", left, "--launch", "gpg-agent"], check=True)
+        killed.kill()
+        killed.wait(30)
+        assert left.is_dir()
+
+        GpgHome().close()
+
+        assert not left.exists()
+        assert used.is_dir()
+        found = subprocess.run(agent, check=False, capture_output=True)
+        assert b"no gpg-agent running" in found.stderr
+    finally:
+        for process in (alive, killed):
+            process.kill()
+            process.communicate(timeout=30)
+    GpgHome().close()
+    assert not used.exists()
 
 
 # Whole jobs

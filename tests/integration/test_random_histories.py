@@ -3,8 +3,10 @@
 A history is a sequence of runs and of what operators do, of which any may be killed at any step,
 while the source gets rows late, loses rows within grace, and the job file changes. At the end the
 job runs to its end on three more days; then the dataset has every row of the source once, and state
-and dataset fit each other. A seed gives the same history again, up to the clock: a seed that once
-found something belongs into ``KEPT``.
+and dataset fit each other. Meanwhile somebody reads by the manifest, and sees whole work units,
+each row once. Runs may also be stopped until their lease is over and somebody else ran. A seed
+gives the same history again, up to the clock: a seed that once found something belongs into
+``KEPT``.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ import json
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
@@ -25,6 +28,7 @@ from tests.servers.http_server import HttpServer
 from tests.servers.postgresql import PASSWORD, PostgresqlServer
 from tests.servers.rows import DAY_MS, START_MS, Dataset, UnitRows, generated_row
 from tests.torture.kills import KillServer
+from tests.torture.manifest_reader import ManifestReader
 
 HISTORY_SERVER = Path(__file__).parents[1] / "torture" / "history_server.py"
 STORES = ("sqlite", "filelog", "postgresql")
@@ -46,23 +50,47 @@ MODES = {
         "ms__grace__period__days": str(GRACE_DAYS),
     },
 }
+# By names of their own, because kept seeds choose among those above.
+FURTHER_MODES = {
+    "merge": {
+        "ms__publish__mode": "merge",
+        "extract__primary__key__fields": "id,unit",
+        "extract__delta__fields": "updated_ms",
+        "ms__grace__period__days": str(GRACE_DAYS),
+    },
+    "replace": {"ms__publish__mode": "replace", "extract__table__type": "SNAPSHOT_ONLY"},
+}
+SLEEPS = 0.08
+# By then the lease of a process that sleeps is over.
+LATER_S = 3600
 
 
 class History:
     """One job, its source and its operators; ``now`` is a midnight."""
 
     def __init__(
-        self, folder: Path, source: HttpServer, kills: KillServer, store: dict[str, str], seed: int
+        self,
+        folder: Path,
+        source: HttpServer,
+        kills: KillServer,
+        store: dict[str, str],
+        seed: int,
+        mode: str = "",
     ) -> None:
         self.random = Random(seed)
         self.folder = folder
         self.source = source
         self.kills = kills
         self.now = START_MS + 2 * DAY_MS
-        self.mode = self.random.choice(sorted(MODES))
+        chosen = self.random.choice(sorted(MODES))
+        self.mode = mode or chosen
         self.policy = self.random.choice(("full", "successful"))
         # A choice of its own, so that a kept seed still gives the history that it was kept for.
-        self.sharing = Random(f"sharing {seed}") if self.mode == "append" else None
+        may_share = self.mode in {"append", "replace"}
+        self.sharing = Random(f"sharing {seed}") if may_share else None
+        is_kept = any(seed in seeds for seeds in KEPT.values())
+        self.sleeping = None if is_kept else Random(f"sleeping {seed}")
+        self.ahead = 0
         self.shares = self.sharing is not None and self.sharing.random() < SHARING
         self.store = store
         self.told: list[str] = [f"seed {seed}, {self.mode}{', shared' if self.shares else ''}"]
@@ -73,7 +101,11 @@ class History:
     @property
     def job(self) -> Path:
         """Write the job file anew and return its path."""
-        given = {**MODES[self.mode], **self.store, "job__commit__policy": self.policy}
+        given = {
+            **(MODES | FURTHER_MODES)[self.mode],
+            **self.store,
+            "job__commit__policy": self.policy,
+        }
         if self.shares:
             given["ms__output__file__per__work__unit"] = "false"
         return write_job(self.folder, self.source.url, **given)
@@ -93,10 +125,16 @@ class History:
         ]
         if self.mode == "window_replace":
             acts += [(2, self.add_late), (2, self.delete), (1, self.backfill)]
+        elif self.mode == "merge":
+            acts += [(2, self.add_late), (2, self.change)]
+        elif self.mode == "replace":
+            acts += [(2, self.add_late), (2, self.delete), (2, self.change)]
         weights, choices = zip(*acts, strict=True)
         for _ in range(steps):
             (act,) = self.random.choices(choices, weights)
             act()
+            if self.sleeping is not None and self.sleeping.random() < SLEEPS:
+                self.sleep_and_wake(self.sleeping.randrange(self.calls // 4))
             if self.sharing is not None and self.sharing.random() < CHANGED:
                 self.shares = not self.shares
                 self.told.append("files shared" if self.shares else "a file per work unit")
@@ -110,6 +148,19 @@ class History:
 
     def kill_run(self) -> None:
         self._order("run", job=str(self.job), now=self.now, at=self._any_call())
+
+    def sleep_and_wake(self, at: int) -> None:
+        """Stop a run until its lease is over and another one ran, then let it go on."""
+        order = {"job": str(self.job), "now": self.now}
+        answer = self._order("run that may sleep", at=at, stops=True, **order)
+        if not answer.get("stopped"):
+            return
+        self.ahead += LATER_S
+        self.run()
+        before = self.rows()
+        # It fails, finds nothing to do, or had done it all: whatever it says, it changes nothing.
+        woken = self._order("woken", wake=True)
+        assert self.rows() == before, self.story(woken)
 
     def backfill(self) -> None:
         """Read everything again, rows in place of those that are there."""
@@ -134,6 +185,23 @@ class History:
         unit = self.random.choice("ab")
         self.source.dataset.extend([generated_row(unit, 100_000 + self.late, time)])
         self.told.append(f"late row {self.late} in {unit}, day {(time - START_MS) / DAY_MS:.2f}")
+
+    def change(self) -> None:
+        """Change a row at the source, which gives it a later time."""
+        unit = self.random.choice("ab")
+        held = self.source.dataset.units[unit]
+        low, high = held.window(self.now - DAY_MS, self.now)
+        if low == high:
+            return
+        place = self.random.randrange(low, high)
+        row = json.loads(held.encoded[place])
+        row["updated_ms"] = self.random.randrange(held.times[place], self.now)
+        self.source.dataset.units[unit] = UnitRows(
+            held.times[:place] + held.times[place + 1 :],
+            held.encoded[:place] + held.encoded[place + 1 :],
+        )
+        self.source.dataset.extend([row])
+        self.told.append(f"row {row['id']} of {unit} changed")
 
     def delete(self) -> None:
         unit = self.random.choice("ab")
@@ -222,7 +290,10 @@ class History:
         return self.random.randrange(self.calls)
 
     def _order(self, name: str, at: int = -1, **order: object) -> dict[str, object]:
-        answer = self.kills.order(at=at, **order)
+        answer = self.kills.order(at=at, ahead=self.ahead, **order)
+        if answer.get("stopped"):
+            self.told.append(f"{name}: asleep at {at}")
+            return answer
         how = "killed" if answer["killed"] else f"exit {answer['exit']}"
         self.told.append(f"{name}: {how} at {at}" if at >= 0 else f"{name}: {how}")
         return answer
@@ -244,28 +315,62 @@ def test_each_row_is_published_once_whatever_happens(
 ) -> None:
     first = 1000 * STORES.index(kind)
     for seed in {*KEPT[kind], *range(first, first + HISTORIES)}:
-        folder = tmp_path / str(seed)
-        rows = Dataset.generate(LAST_DAY * ROWS_PER_DAY, units=("a", "b"), step_ms=STEP_MS)
-        with HttpServer(rows) as source:
-            if kind != "postgresql":
-                _play(folder, source, kills, {"state__store__type": kind}, seed)
-                continue
-            server: PostgresqlServer = request.getfixturevalue("postgresql_server")
-            with new_database(server) as url:
-                store = {
-                    "state__store__type": kind,
-                    "state__store__db__url": url,
-                    "state__store__db__user": "admin",
-                    "state__store__db__password": PASSWORD,
-                    "state__store__dir": "",
-                }
-                _play(folder, source, kills, store, seed)
+        _play(kind, "", tmp_path / str(seed), kills, seed, request)
+
+
+@pytest.mark.parametrize(
+    ("mode", "kind"), [("merge", "sqlite"), ("merge", "filelog"), ("replace", "postgresql")]
+)
+def test_each_row_is_published_once_where_runs_read_again(
+    mode: str, kind: str, tmp_path: Path, kills: KillServer, request: pytest.FixtureRequest
+) -> None:
+    first = 10_000 + 1000 * STORES.index(kind)
+    for seed in range(first, first + HISTORIES):
+        _play(kind, mode, tmp_path / str(seed), kills, seed, request)
+
+
+@contextmanager
+def _store(kind: str, request: pytest.FixtureRequest) -> Iterator[dict[str, str]]:
+    """Yield the properties of a store."""
+    if kind != "postgresql":
+        yield {"state__store__type": kind}
+        return
+    server: PostgresqlServer = request.getfixturevalue("postgresql_server")
+    with new_database(server) as url:
+        yield {
+            "state__store__type": kind,
+            "state__store__db__url": url,
+            "state__store__db__user": "admin",
+            "state__store__db__password": PASSWORD,
+            "state__store__dir": "",
+        }
 
 
 def _play(
-    folder: Path, source: HttpServer, kills: KillServer, store: dict[str, str], seed: int
+    kind: str,
+    mode: str,
+    folder: Path,
+    kills: KillServer,
+    seed: int,
+    request: pytest.FixtureRequest,
 ) -> None:
-    history = History(folder, source, kills, store, seed)
-    history.play(STEPS)
-    history.finish()
-    assert manifest_files(folder) == visible_files(folder), history.story()
+    rows = Dataset.generate(LAST_DAY * ROWS_PER_DAY, units=("a", "b"), step_ms=STEP_MS)
+    days = {} if mode else _days(rows)
+    with HttpServer(rows) as source, _store(kind, request) as store:
+        history = History(folder, source, kills, store, seed, mode)
+        with ManifestReader(folder, days if history.mode == "append" else {}, seed) as reader:
+            history.play(STEPS)
+            history.finish()
+        reader.look()
+        assert reader.problems == [], history.story()
+        assert reader.looks > 1
+        assert manifest_files(folder) == visible_files(folder), history.story()
+
+
+def _days(rows: Dataset) -> dict[tuple[str, int], object]:
+    """Return the unit and the day of each row, which are those of its work unit."""
+    return {
+        (unit, json.loads(line)["id"]): (unit, (time - START_MS) // DAY_MS)
+        for unit, held in rows.units.items()
+        for time, line in zip(held.times, held.encoded, strict=True)
+    }

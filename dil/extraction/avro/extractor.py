@@ -13,8 +13,7 @@ from typing import Any, BinaryIO, cast
 import pyarrow as pa
 
 from dil.errors import SourceContractError
-from dil.extraction.avro.container import PlainBlocks
-from dil.extraction.avro.empty_items import MOST_EMPTY, EmptyItems
+from dil.extraction.avro.blocks import CheckedBlocks
 from dil.extraction.avro.types import AvroType, AvroTypes, Form
 from dil.extraction.json.document import collector_paused
 from dil.extraction.sizes import AVRO_BLOCK_BYTES, BATCH_BYTES, Width, longest, rows_at_once
@@ -83,26 +82,17 @@ class AvroExtractor(Extractor):
                 yield batch
 
     def _read(self, buffered: io.BufferedReader[_Body], page: Page) -> Iterator[pa.RecordBatch]:
-        from fastavro import block_reader
-
-        plain = PlainBlocks(cast("BinaryIO", buffered), self._longest)
-        reader = block_reader(cast("Any", plain))
-        types = AvroTypes(reader.writer_schema)
+        blocks = CheckedBlocks(cast("BinaryIO", buffered), self._longest)
+        types = AvroTypes(blocks.schema)
         width = Width(self.spec.most_columns)
-        types.count(reader.writer_schema, width)
+        types.count(blocks.schema, width)
         at_once = rows_at_once(width.count)
-        rows_of = self._rows_of(types, reader.writer_schema)
+        rows_of = self._rows_of(types, blocks.schema)
         page.left_out = rows_of.left_out
-        empty_items = EmptyItems(reader.writer_schema)
-        has_empty_items = empty_items.may_be
         waiting: list[Any] = []
         size = 0
-        for block in reader:
-            found = cast("Any", block)  # its types leave out what is in it
-            _check_rows(found.num_records, found.bytes_.getbuffer().nbytes)
-            if has_empty_items:
-                empty_items.check(found.bytes_.getbuffer(), found.num_records)
-            records: Iterator[Any] = iter(found)
+        for block in blocks:
+            records: Iterator[Any] = iter(block)
             size += block.size
             while True:
                 with collector_paused():
@@ -224,15 +214,6 @@ def _value_at(record: dict[str, Any], path: Steps) -> object:
                 f'a record has no value at "{".".join(map(str, path))}"', "Check ms.data.field."
             )
     return value
-
-
-def _check_rows(rows: int, size: int) -> None:
-    """Refuse a block of rows that take no bytes, of which a small body can hold any number."""
-    if rows > max(size, MOST_EMPTY):
-        raise SourceContractError(
-            f"a block of {size:,} bytes is said to hold {rows:,} rows",
-            "The file was made to exhaust memory, or is damaged.",
-        )
 
 
 def _schema_errors() -> tuple[type[Exception], ...]:

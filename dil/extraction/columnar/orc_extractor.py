@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 from pyarrow import dataset, orc
 
-from dil.extraction.columnar.files import ColumnarFiles, OpenFile, batch_rows
+from dil.extraction.columnar.files import ColumnarFiles, batch_rows
 from dil.extraction.columnar.fronts import another_in_front, places
 from dil.extraction.columnar.orc_sizes import OrcTail, StripeSize
-from dil.extraction.sizes import ORC_TAIL_BYTES, longest, too_long
+from dil.extraction.sizes import ORC_TAIL_BYTES, share_of, too_long
 from dil.model.job import ExtractionSpec
 from dil.spi.connector import Response
 from dil.spi.extractor import Extractor, Page
@@ -32,7 +32,7 @@ class OrcExtractor(Extractor):
 
     def __init__(self, spec: ExtractionSpec) -> None:
         super().__init__(spec)
-        self._files = ColumnarFiles(spec, _Orc(spec))
+        self._files = ColumnarFiles(spec, OrcFormat(spec.memory_bytes))
 
     @property
     def schema(self) -> pa.Schema | None:
@@ -44,36 +44,57 @@ class OrcExtractor(Extractor):
         return self._files.page(response)
 
 
-class _Orc:
+class OrcFormat:
+    """How an ORC file is opened, and read a part of a stripe at a time.
+
+    ``memory_bytes`` is what the process that reads may take, 0 or None for no limit.
+    """
+
     name = "ORC"
     magic = _MAGIC
     may_be_empty = True  # Hive writes such files for empty buckets
 
-    def __init__(self, spec: ExtractionSpec) -> None:
-        self._spec = spec
+    def __init__(self, memory_bytes: int | None) -> None:
+        self._memory_bytes = memory_bytes
 
-    def open(self, file: pa.NativeFile, size: int) -> OpenFile:
-        return _OrcFile(file, size, self._spec)
+    def open(self, file: pa.NativeFile, size: int) -> OrcRows:
+        """Read what stands behind the rows.
+
+        Raises:
+            SourceContractError: it is too long, or another file stands in front.
+        """
+        return OrcRows(file, size, self._memory_bytes)
 
 
-class _OrcFile:
-    def __init__(self, file: pa.NativeFile, size: int, spec: ExtractionSpec) -> None:
+class OrcRows:
+    """The rows of one file, a part of a stripe at a time."""
+
+    def __init__(self, file: pa.NativeFile, size: int, memory_bytes: int | None) -> None:
         self._bytes = file
-        self._spec = spec
-        self._tail = OrcTail(file, size, longest(spec, ORC_TAIL_BYTES))
+        self._memory_bytes = memory_bytes
+        self._tail = OrcTail(file, size, share_of(memory_bytes, ORC_TAIL_BYTES))
         self._file = orc.ORCFile(file)
         _check_is_one(file, size, self._file)
 
     @property
     def schema(self) -> pa.Schema:
+        """Return the Arrow schema of the file."""
         schema: pa.Schema = self._file.schema
         return schema
 
     @property
     def rows(self) -> int:
+        """Return the number of rows."""
         return int(self._file.nrows)
 
+    def value_bytes(self, columns: Sequence[str]) -> int:
+        """Return about how many bytes the values of some columns take, 0 where nothing says it."""
+        parts = self._tail.parts(columns)
+        is_known = sum(each.rows for each in parts) == self.rows
+        return sum(each.bytes for each in parts) if is_known else 0
+
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Yield all rows with these columns, in the file's order."""
         if _has_dots(pa.struct(list(self.schema))):
             # The data set takes such names for paths, and finds nulls there.
             self._refuse_long(self._tail.parts(self.schema.names), is_whole=True)
@@ -99,10 +120,10 @@ class _OrcFile:
 
         ``is_whole`` tells that it reads stripes as a whole, else rows.
         """
-        largest = (self._spec.memory_bytes or 0) // _STRIPE_SHARE
+        largest = (self._memory_bytes or 0) // _STRIPE_SHARE
         for part in parts if largest else ():
             needed = part.bytes if is_whole else part.row_bytes
-            most = largest if is_whole else longest(self._spec, part.bytes)
+            most = largest if is_whole else share_of(self._memory_bytes, part.bytes)
             if part.bytes > largest and needed > most:
                 what = "a stripe" if is_whole else "a row"
                 raise too_long(f"{what} has {needed:,} bytes, and {most:,} are read at once")

@@ -29,7 +29,7 @@ class ParquetExtractor(Extractor):
 
     def __init__(self, spec: ExtractionSpec) -> None:
         super().__init__(spec)
-        self._files = ColumnarFiles(spec, _Parquet())
+        self._files = ColumnarFiles(spec, ParquetFormat())
 
     @property
     def schema(self) -> pa.Schema | None:
@@ -41,12 +41,19 @@ class ParquetExtractor(Extractor):
         return self._files.page(response)
 
 
-class _Parquet:
+class ParquetFormat:
+    """How a Parquet file is opened, and read a part of a row group at a time."""
+
     name = "Parquet"
     magic = _MAGIC
     may_be_empty = False
 
     def open(self, file: pa.NativeFile, size: int) -> OpenFile:
+        """Read the footer.
+
+        Raises:
+            SourceContractError: another file stands in front.
+        """
         opened = parquet.ParquetFile(
             file,
             # Else a row group is read ahead as a whole.

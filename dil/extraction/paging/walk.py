@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, BinaryIO, Protocol, cast
 
 from dil.errors import (
     AuthenticationError,
+    DilError,
     QuotaError,
     RefusedAnswer,
     SourceContractError,
@@ -212,7 +213,11 @@ def _walk(ask: _Ask, walk: Walk) -> Iterator[tuple[Page, RequestValues]]:
         pace.before_request()
         request = _request(walk, values, state)
         walk.counters.asked += 1
-        page, response = _answered(ask, request, walk, state.asked)
+        try:
+            page, response = _answered(ask, request, walk, state.asked)
+        except DilError as error:
+            walk.counters.asked -= error.is_unsent
+            raise
         doubts.watch(page)
         yield page, request
         for _ in page.batches:

@@ -5,6 +5,7 @@ No secret is ever part of a command line: pass phrases go through a pipe.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import selectors
 import shutil
@@ -21,6 +22,9 @@ from dil.extraction.preprocessing.gpg_status import unlocking_failure
 from dil.extraction.streams import ReadStream
 
 _PROGRAM = "gpg"
+_PREFIX = "dil-gpg-"
+# Held while its home is used.
+_LOCK = "held"
 _PREPROCESSORS = "ms.extract.preprocessors"
 _PARAMETERS = "ms.extract.preprocessor.parameters"
 _CHUNK = 64 * 1024
@@ -46,7 +50,9 @@ class GpgHome:
                 "Install GnuPG on every machine that runs tasks: apt-get install gnupg.",
             )
         self._program = program
-        self._folder = tempfile.mkdtemp(prefix="dil-gpg-")
+        _sweep()
+        self._folder = tempfile.mkdtemp(prefix=_PREFIX)
+        self._lock: IO[bytes] | None = _held(self._folder)
 
     def command(self, *arguments: str) -> list[str]:
         """Return a command line of the program that asks nobody anything."""
@@ -81,18 +87,42 @@ class GpgHome:
 
     def close(self) -> None:
         """End the helper processes of this home and delete it; safe to call twice."""
-        if not Path(self._folder).exists():
+        if self._lock is None:
             return
-        killer = shutil.which("gpgconf")
-        if killer is not None:
-            with suppress(OSError, subprocess.TimeoutExpired):
-                subprocess.run(  # noqa: S603 - no shell
-                    [killer, "--homedir", self._folder, "--kill", "all"],
-                    capture_output=True,
-                    check=False,
-                    timeout=_QUIT_S,
-                )
-        shutil.rmtree(self._folder, ignore_errors=True)
+        _delete(self._folder)
+        self._lock.close()
+        self._lock = None
+
+
+def _held(folder: str) -> IO[bytes]:
+    """Mark a home as that of this process: the system lets go of the lock when it ends."""
+    lock = (Path(folder) / _LOCK).open("wb")
+    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    return lock
+
+
+def _sweep() -> None:
+    """Delete the homes of this user whose process was killed, with the agents that they left."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+        with suppress(OSError):  # another process sweeps as well, or it is somebody else's
+            if folder.is_symlink() or folder.stat().st_uid != os.geteuid():
+                continue
+            with (folder / _LOCK).open("r+b") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                _delete(str(folder))
+
+
+def _delete(folder: str) -> None:
+    killer = shutil.which("gpgconf")
+    if killer is not None:
+        with suppress(OSError, subprocess.TimeoutExpired):
+            subprocess.run(  # noqa: S603 - no shell
+                [killer, "--homedir", folder, "--kill", "all"],
+                capture_output=True,
+                check=False,
+                timeout=_QUIT_S,
+            )
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def reason_of(output: bytes) -> str:

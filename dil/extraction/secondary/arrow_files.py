@@ -2,51 +2,59 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator, Sequence
+from contextlib import closing, suppress
+from csv import Error as StdCsvError
+from csv import reader as std_csv_reader
 
 import pyarrow as pa
 
 from dil.extraction.arrow_input import arrow_stream
-from dil.extraction.secondary.columns import Open, Rows, check_columns, json_row
+from dil.extraction.secondary.columns import Open, Rows, UnfitError, check_columns, json_row
+from dil.extraction.secondary.limits import Allowance
+from dil.extraction.sizes import MOST_COLUMNS
 
 _BATCH_ROWS = 8192
 _CSV_BLOCK_BYTES = 1 << 20
 
 
-def read_parquet(opened: Open, columns: tuple[str, ...]) -> Rows:
-    """Yield the rows, one batch in memory at a time."""
-    from pyarrow.parquet import ParquetFile
-
-    with (
-        arrow_stream(opened) as stream,
-        ParquetFile(stream, coerce_int96_timestamp_unit="us") as file,
-    ):
-        schema = file.schema_arrow
-        check_columns(columns, schema.names)
-        batches = file.iter_batches(batch_size=_BATCH_ROWS, columns=list(columns))
-        yield from _rows(batches, schema, columns)
-
-
-def read_orc(opened: Open, columns: tuple[str, ...]) -> Rows:
-    """Yield the rows, one stripe in memory at a time."""
-    from pyarrow.orc import ORCFile
+def read_parquet(opened: Open, columns: tuple[str, ...], allowed: Allowance) -> Rows:
+    """Yield the rows, a part of a row group in memory at a time."""
+    from dil.extraction.columnar.parquet_extractor import ParquetFormat
 
     with arrow_stream(opened) as stream:
-        file = ORCFile(stream)
+        file = ParquetFormat().open(stream, stream.size())
         check_columns(columns, file.schema.names)
-        # Without any column a stripe would tell no number of rows.
-        read = list(columns or file.schema.names[:1])
-        stripes = (file.read_stripe(number, columns=read) for number in range(file.nstripes))
-        yield from _rows(stripes, file.schema, columns)
+        yield from _rows(file.batches(columns), file.schema, columns, allowed)
 
 
-def read_csv(opened: Open, columns: tuple[str, ...]) -> Rows:
+def read_orc(opened: Open, columns: tuple[str, ...], allowed: Allowance) -> Rows:
+    """Yield the rows, a part of a stripe in memory at a time."""
+    from dil.extraction.columnar.body import seekable_body
+    from dil.extraction.columnar.orc_extractor import OrcFormat
+
+    with opened() as stream:
+        body, size = seekable_body(stream)
+        with closing(body):
+            file = OrcFormat(allowed.memory_bytes).open(body, size)
+            check_columns(columns, file.schema.names)
+            # Without any column there would be no number of rows.
+            read = columns or tuple(file.schema.names[:1])
+            # Its reader may end this process where it gets no memory.
+            allowed.expect(file.rows, file.value_bytes(read))
+            yield from _rows(file.batches(read), file.schema, columns, allowed)
+
+
+def read_csv(opened: Open, columns: tuple[str, ...], allowed: Allowance) -> Rows:
     """Yield the rows as text: an empty cell is null, ``""`` an empty text (rule U7)."""
     from pyarrow import csv
 
     with opened() as stream:
-        if not stream.read(1):
-            return
+        begin = stream.read(_CSV_BLOCK_BYTES)
+    if not begin:
+        return
+    _refuse_wide(begin)
     names = _csv_header(opened)
     check_columns(columns, names)
     with arrow_stream(opened) as stream:
@@ -63,7 +71,16 @@ def read_csv(opened: Open, columns: tuple[str, ...]) -> Rows:
             ),
         )
         with reader:
-            yield from _rows(reader, reader.schema, columns)
+            yield from _rows(reader, reader.schema, columns, allowed)
+
+
+def _refuse_wide(begin: bytes) -> None:
+    """Refuse a header with too many columns: Arrow takes minutes, and much memory, for it."""
+    lines = io.StringIO(begin.decode("utf-8", "replace"), newline="")
+    with suppress(StdCsvError):
+        width = len(next(std_csv_reader(lines), ()))
+        if width > MOST_COLUMNS:
+            raise UnfitError(f"has {width:,} columns, and an input may have {MOST_COLUMNS:,}")
 
 
 def _csv_header(opened: Open) -> list[str]:
@@ -81,13 +98,20 @@ def _csv_header(opened: Open) -> list[str]:
     return names
 
 
-def _rows(batches: Iterator[pa.RecordBatch], schema: pa.Schema, columns: Sequence[str]) -> Rows:
+def _rows(
+    batches: Iterator[pa.RecordBatch],
+    schema: pa.Schema,
+    columns: Sequence[str],
+    allowed: Allowance,
+) -> Rows:
     maps = {name for name in columns if pa.types.is_map(schema.field(name).type)}
     for batch in batches:
+        read = batch.select(list(columns))
+        allowed.take(batch.num_rows, read.nbytes)
         for start in range(0, batch.num_rows, _BATCH_ROWS):
-            part = batch.slice(start, _BATCH_ROWS)
+            part = read.slice(start, _BATCH_ROWS)
             if not columns:
-                yield from ({} for _ in range(part.num_rows))
+                yield from ({} for _ in range(min(_BATCH_ROWS, batch.num_rows - start)))
                 continue
             for row in part.to_pylist(maps_as_pydicts="strict"):
                 yield json_row(row, columns, maps)

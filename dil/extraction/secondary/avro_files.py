@@ -5,27 +5,27 @@ Source: Apache Avro 1.11 specification, "Object Container Files".
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
-from fastavro import block_reader
-
-from dil.extraction.avro.container import PlainBlocks
+from dil.extraction.avro.blocks import CheckedBlocks
 from dil.extraction.secondary.columns import Open, Rows, UnfitError, check_columns, json_row
+from dil.extraction.secondary.limits import Allowance
+from dil.extraction.sizes import AVRO_BLOCK_BYTES
 
 
-def read_avro(opened: Open, columns: tuple[str, ...]) -> Rows:
+def read_avro(opened: Open, columns: tuple[str, ...], allowed: Allowance) -> Rows:
     """Yield the rows, one block in memory at a time."""
     with opened() as stream:
-        reader = block_reader(cast("Any", PlainBlocks(stream)))
-        schema: Any = reader.writer_schema
+        blocks = CheckedBlocks(stream, allowed.longest(AVRO_BLOCK_BYTES))
+        schema: Any = blocks.schema
         if not isinstance(schema, dict) or schema.get("type") != "record":
             raise UnfitError("does not hold records")
         types = {field["name"]: field["type"] for field in schema["fields"]}
         check_columns(columns, types)
         maps = {name for name in columns if _is_map(types[name])}
-        for block in reader:
-            rows: Any = block
-            for row in rows:
+        for block in blocks:
+            allowed.take(block.num_records, block.bytes_.getbuffer().nbytes)
+            for row in block:
                 yield json_row(row, columns, maps)
 
 

@@ -24,6 +24,10 @@ Open: TypeAlias = Callable[[], AbstractContextManager[BinaryIO]]
 class UnfitError(Exception):
     """The file can be read and is not what was asked for; the text never holds a value."""
 
+    def __init__(self, what: str, fix: str = "Check ms.secondary.input.") -> None:
+        super().__init__(what)
+        self.fix = fix
+
 
 def check_columns(wanted: Sequence[str], present: Collection[str]) -> None:
     """Refuse columns that the data does not have.

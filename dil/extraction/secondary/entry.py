@@ -6,11 +6,12 @@ import functools
 import logging
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from dil.errors import ConfigError, SourceError, WriteError
 from dil.extraction.secondary.columns import exact_json
 from dil.extraction.secondary.formats import read_rows, unreadable
+from dil.extraction.secondary.limits import Allowance, InputLimits
 from dil.extraction.secondary.places import LiveFiles, find_files
 from dil.model.json import JsonObject, JsonValue, compact
 from dil.model.path import Missing, is_jsonpath
@@ -24,6 +25,8 @@ from dil.text.paths import compile_path, find, name_of
 log = logging.getLogger(__name__)
 
 KEY = "ms.secondary.input"
+# Read on the driver, before planning; rows of the others pass through tasks.
+_KEPT = frozenset({"activation", "authentication"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +35,14 @@ class Access:
 
     ``filesystem_for`` finds the store of a path. ``live_files`` returns the paths of the live
     files of a dataset of ours, None when no run has published to it yet. ``decrypt`` opens an
-    ENC(...) text of a purpose; it is asked for nothing else, whatever the data holds.
+    ENC(...) text of a purpose; it is asked for nothing else, whatever the data holds. ``limits``
+    are what reading may take.
     """
 
     filesystem_for: Callable[[str], Filesystem]
     live_files: LiveFiles
     decrypt: Callable[[str, str], Secret]
+    limits: InputLimits = field(default_factory=InputLimits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +67,10 @@ class Entry:
         patterns = {name: compile_java(text) for name, text in self.source.filters.items()}
         fields = {name_of(text): text for text in self.source.fields}
         columns = tuple(dict.fromkeys(map(_column, (*fields.values(), *patterns))))
+        allowed = Allowance(self.access.limits, is_kept=self.source.category in _KEPT)
         for path in self._files(filesystem):
             is_named = path == self.path
-            for row in read_rows(filesystem, path, columns, is_named=is_named):
+            for row in read_rows(filesystem, path, columns, allowed, is_named=is_named):
                 if all(_passes(self._value(row, text), each) for text, each in patterns.items()):
                     yield {
                         name: self._parsed(self._value(row, text)) for name, text in fields.items()

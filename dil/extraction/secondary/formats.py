@@ -13,12 +13,14 @@ from typing import BinaryIO, TypeAlias, cast
 
 from dil.errors import SourceContractError, SourceError
 from dil.extraction.secondary.columns import Open, Rows, UnfitError
+from dil.extraction.secondary.limits import Allowance
 from dil.extraction.secondary.places import NotThereError
+from dil.extraction.streams import located_errors
 from dil.storage import Filesystem
 
 log = logging.getLogger(__name__)
 
-Reader: TypeAlias = Callable[[Open, tuple[str, ...]], Rows]
+Reader: TypeAlias = Callable[[Open, tuple[str, ...], Allowance], Rows]
 
 _BY_EXTENSION = {
     ".avro": "avro",
@@ -42,7 +44,12 @@ _READABLE = "Avro, Parquet and ORC files, JSON lines and CSV (both also .gz) can
 
 
 def read_rows(
-    filesystem: Filesystem, path: str, columns: tuple[str, ...], *, is_named: bool
+    filesystem: Filesystem,
+    path: str,
+    columns: tuple[str, ...],
+    allowed: Allowance,
+    *,
+    is_named: bool,
 ) -> Rows:
     """Yield each row of a file with exactly these columns, in this order, as JSON values.
 
@@ -52,21 +59,26 @@ def read_rows(
         filesystem: Where the file is.
         path: The file.
         columns: Top-level columns; none gives one empty object for each row.
+        allowed: How much may be read.
         is_named: Whether the user named this very file, not only a folder around it: then one of
             no known format is an error, else it is left out with a warning.
 
     Raises:
-        SourceContractError: a column is not there, or the file is damaged or of no known format.
+        SourceContractError: a column is not there, or the file is damaged, of no known format, or
+            longer than it may be.
         SourceError: the file cannot be read.
         NotThereError: the file is gone.
     """
     try:
         kind = _kind(filesystem, path)
         if kind:
-            yield from _reader(kind)(partial(_opened, filesystem, path), columns)
+            with located_errors(f"{path}: "):
+                yield from _reader(kind)(partial(_opened, filesystem, path), columns, allowed)
             return
     except UnfitError as error:
-        raise SourceContractError(f"{path} {error}", "Check ms.secondary.input.") from error
+        raise SourceContractError(f"{path} {error}", error.fix) from error
+    except MemoryError as error:
+        raise _too_large(path, allowed) from error
     except FileNotFoundError as error:
         raise NotThereError(f"{path} does not exist") from error
     except OSError as error:
@@ -77,6 +89,16 @@ def read_rows(
     if is_named:
         raise SourceContractError(f"{path} is of no known format", _READABLE)
     log.warning("%s is left out: its format is not known. %s", path, _READABLE)
+
+
+def _too_large(path: str, allowed: Allowance) -> SourceContractError:
+    most = allowed.memory_bytes
+    given = f"the {most:,} bytes of memory that its reader may take" if most else "there is"
+    return SourceContractError(
+        f"{path} needs more than {given}",
+        "It may be damaged, or made to exhaust memory. Else name fewer fields, have it written in"
+        " smaller parts, or raise ms.task.memory.max.bytes.",
+    )
 
 
 def _damaged(path: str, error: Exception) -> SourceContractError:

@@ -5,22 +5,25 @@ from __future__ import annotations
 from functools import partial
 
 from dil.extraction.secondary.columns import Open, Rows, UnfitError, check_columns, exact_json
+from dil.extraction.secondary.limits import Allowance
 from dil.extraction.sizes import INPUT_LINE_BYTES
 from dil.model.json import JsonObject
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
-def read_json_lines(opened: Open, columns: tuple[str, ...]) -> Rows:
+def read_json_lines(opened: Open, columns: tuple[str, ...], allowed: Allowance) -> Rows:
     """Yield the rows, one line in memory at a time; blank lines are no rows.
 
     The first row tells which columns there are; what a later one lacks is null.
     """
     is_first = True
+    longest = allowed.longest(INPUT_LINE_BYTES)
     with opened() as stream:
-        for number, line in enumerate(iter(partial(stream.readline, INPUT_LINE_BYTES + 1), b""), 1):
-            if len(line) > INPUT_LINE_BYTES:
-                raise UnfitError(f"has in line {number} more than {INPUT_LINE_BYTES:,} bytes")
+        for number, line in enumerate(iter(partial(stream.readline, longest + 1), b""), 1):
+            if len(line) > longest:
+                raise UnfitError(f"has in line {number} more than {longest:,} bytes")
+            allowed.take(1, len(line))
             text = line.removeprefix(_BYTE_ORDER_MARK) if number == 1 else line
             if not text.strip():
                 continue

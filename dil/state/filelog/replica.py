@@ -19,6 +19,9 @@ from dil.state.databases.database import Row, Snapshot, SqlValue, Transaction
 from dil.state.filelog.entry import NO_ENTRY, WITHOUT_COPY, Change, Entry, damaged
 
 _REMEMBERED = 1000
+# Of SQLite's machine for one entry: some seconds. A run of 100,000 work units takes a tenth.
+MOST_STEPS = 500_000_000
+_STEPS = 100_000
 _PLACE_TABLES = (
     "CREATE TABLE journal_job (job TEXT NOT NULL)",
     "CREATE TABLE journal_entry (number INTEGER PRIMARY KEY, entry_hash TEXT NOT NULL)",
@@ -170,8 +173,9 @@ class Replica:
                 self._begin_as(entry.format)
             elif entry.format > self.format:
                 self.upgrade()
-            for change in entry.changes:
-                _redo(tx, change, place)
+            with _few_steps(self._connection, place):
+                for change in entry.changes:
+                    _redo(tx, change, place)
             self.commit(entry.number, entry_hash)
         finally:
             self.roll_back()
@@ -247,6 +251,33 @@ def of_another_job(place: str, found: str, job: str) -> StateError:
         f"{place} is of job {json.dumps(found)}, not of {json.dumps(job)}",
         "The folder was moved or copied by hand: put it back, or set another state.store.dir.",
     )
+
+
+@contextmanager
+def _few_steps(connection: sqlite3.Connection, place: str) -> Iterator[None]:
+    """End the statements of an entry that go on without end, as only an edited entry has them.
+
+    Raises:
+        StateError: they took more steps of SQLite's machine than any entry of ours needs.
+    """
+    pieces = 0
+
+    def is_too_much() -> bool:
+        nonlocal pieces
+        pieces += 1
+        return pieces > MOST_STEPS // _STEPS
+
+    connection.set_progress_handler(is_too_much, _STEPS)
+    try:
+        yield
+    except StateError as error:
+        if pieces <= MOST_STEPS // _STEPS:
+            raise
+        raise damaged(
+            place, f"its statements were ended after {MOST_STEPS:,} steps and have no end in sight"
+        ) from error
+    finally:
+        connection.set_progress_handler(None, 0)
 
 
 def _redo(tx: Transaction, change: Change, place: str) -> None:

@@ -107,3 +107,33 @@ def test_a_token_that_an_input_brings_is_not_written_out(tmp_path: Path) -> None
     token = bearer("{{access_token}}")
     changes = {"ms__authentication": token, "ms__secondary__input": json.dumps(brings)}
     assert notes(tmp_path, **changes) == []
+
+
+@pytest.mark.parametrize(
+    ("reader", "statement", "is_noted"),
+    [
+        ("spark", "select 1 as id where 'x' = {{token}}", True),
+        ("spark", "select 1 as id where 'x' = {{field}}", True),
+        ("spark", "select 1 as id", False),
+        ("driver", "select 1 as id where 'x' = {{token}}", False),
+    ],
+)
+def test_a_secret_that_spark_would_keep_in_a_query_is_a_warning(
+    tmp_path: Path, reader: str, statement: str, is_noted: bool
+) -> None:
+    job = write_job(
+        tmp_path,
+        "https://api.example.com",
+        source__class="jdbc",
+        ms__source__uri="jdbc:postgresql://localhost/db",
+        ms__jdbc__reader=reader,
+        ms__jdbc__statement=statement,
+        ms__parameters='[{"name":"token","value":"env:API_TOKEN"}]',
+        ms__secondary__input='[{"path":"rows","fields":["field"],"category":"authentication"}]',
+        ms__data__field="",
+    )
+    loaded = config.load(str(job), environ={"API_TOKEN": TOKEN})
+    found = [each for each in loaded.notices if "event log" in each.what]
+    assert bool(found) == is_noted
+    assert TOKEN not in str(loaded.notices)
+    assert all(each not in loaded.infos for each in found)

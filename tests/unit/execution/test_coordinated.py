@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pickle
+import select
 import socket
+import threading
 from pathlib import Path
 
 import pytest
@@ -128,3 +130,20 @@ def test_the_secrets_of_a_grant_stay_on_the_driver(tmp_path):
     assert found["ms.authentication"].is_fetched
     assert found.origin("job.name") == whole.job.properties.origin("job.name")
     assert found.explicit == whole.job.properties.explicit
+
+
+def test_strangers_hold_few_threads_and_tasks_come_through_when_they_are_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dil.coordination.server._MOST_STRANGERS", 3)
+    with coordinated(run(tmp_path, ms__http__requests__max="5"), Place()) as shared:
+        address = shared.run.coordinator
+        before = threading.active_count()
+        strangers = [socket.create_connection((address.host, address.port)) for _ in range(40)]
+        greeted = [stranger for stranger in strangers if select.select([stranger], [], [], 1)[0]]
+        assert len(greeted) == 3
+        assert threading.active_count() <= before + 3
+        for stranger in strangers:
+            stranger.close()
+        with coordination.joined(shared.run) as task:
+            assert task.permit() == 0.0

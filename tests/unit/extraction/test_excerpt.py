@@ -1,4 +1,7 @@
 from dil.extraction.excerpt import excerpt
+from dil.model.secret import Secret
+from dil.observe.redaction import redactor
+from dil.secrets.masking import masking
 
 
 def test_the_body_of_a_refusal_shows_what_it_says_of_the_error_and_no_other_value():
@@ -9,3 +12,17 @@ def test_the_body_of_a_refusal_shows_what_it_says_of_the_error_and_no_other_valu
     assert "abc" not in shown
     assert '"x"' not in shown
     assert "no such column" not in excerpt(body)
+
+
+def test_a_secret_is_masked_before_words_are_and_before_a_cut() -> None:
+    mask = redactor([Secret("s3cret-of-the-job")])
+    raw = "s3cret-of-the-job".encode("utf-16-le")
+    for body in (
+        b"key: " + raw.hex(" ", 2).encode(),
+        b'{"error": "' + b"x " * 90 + raw.hex(" ").encode() + b'"}',
+        b"denied " + raw,
+    ):
+        with masking(mask):
+            shown = excerpt(body, is_refusal=True)
+        assert "73" not in shown
+        assert "s 3" not in shown

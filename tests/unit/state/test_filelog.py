@@ -380,6 +380,25 @@ def test_an_entry_cannot_reach_beyond_the_rows(written: Log, tmp_path: Path) -> 
     assert not other.exists()
 
 
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "INSERT INTO journal_entry WITH RECURSIVE t(n) AS (SELECT 99 UNION ALL SELECT n + 1 FROM t)"
+        " SELECT n, 'x' FROM t",
+        "DELETE FROM journal_job WHERE (WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT 1 FROM t)"
+        " SELECT max(n) FROM t) = 2",
+    ],
+)
+def test_an_entry_without_end_is_ended_and_named(
+    written: Log, monkeypatch: pytest.MonkeyPatch, statement: str
+) -> None:
+    monkeypatch.setattr("dil.state.filelog.replica.MOST_STEPS", 1_000_000)
+    edited(written, 6, statements=[statement], changes=[[0, 0, []]])
+    told = refusal(written).message
+    assert str(entry_path(written, 6)) in told
+    assert "no end in sight" in told
+
+
 @pytest.mark.parametrize(("found", "hint"), [(9, "Upgrade"), (0, "Restore"), (None, "Restore")])
 def test_an_entry_of_another_format_is_refused(written: Log, found: int | None, hint: str) -> None:
     edited(written, 6, format=found)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,9 +17,8 @@ from dil.text.file_names import RESERVED, fitted, relative_name
         ("a", "a"),
         ("/a//b/./c.gz", "a/b/c.gz"),
         ("./a", "a"),
-        ("...", "..."),
         ("a b\\c", "a b\\c"),
-        ("a/..b", "a/..b"),
+        ("a/b.._", "a/b.._"),
     ],
 )
 def test_a_name_is_a_path_without_a_slash_in_front(text: str, name: str) -> None:
@@ -37,7 +38,14 @@ def test_a_name_is_a_path_without_a_slash_in_front(text: str, name: str) -> None
         ("a/../b", "leads out"),
         ("a\0b", "characters"),
         ("\ud800", "characters"),
+        ("a\r\nb", "control characters"),
+        ("a\x1b[2J", "control characters"),
+        ("a\u2028b", "control characters"),
         ("a/_DIL/b", "kept for other things"),
+        (".hidden", 'has ".hidden" in it'),
+        ("a/_x/b", 'has "_x" in it'),
+        ("a/..b", 'has "..b" in it'),
+        ("...", "readers skip"),
         ("ä" * 128 + "/b", "a folder with more than 255 bytes"),
     ],
 )
@@ -53,7 +61,9 @@ def test_no_text_leads_out_of_the_folder(text: str) -> None:
     except ValueError:
         return
     parts = name.split("/")
-    assert not {"", ".", ".."} & set(parts)
+    assert not any(part.startswith(("_", ".")) for part in parts)
+    assert all(parts)
+    assert not re.search("[\x00-\x1f\x7f]", name)
     assert not RESERVED & {part.casefold() for part in parts}
 
 

@@ -1,0 +1,51 @@
+"""Blocks of a container file, checked before a record of them is made: few bytes can hold many."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, BinaryIO, cast
+
+from dil.errors import SourceContractError
+from dil.extraction.avro.container import PlainBlocks
+from dil.extraction.avro.empty_items import MOST_EMPTY, EmptyItems
+from dil.extraction.avro.types import AvroType
+
+
+class CheckedBlocks:
+    """The blocks of a file as fastavro reads them, none longer than ``longest`` bytes.
+
+    Raises:
+        SourceContractError: a block is too long, its codec is not known, or it has far more rows
+            or items of arrays than bytes.
+        Exception: what fastavro raises for bytes that it does not understand.
+    """
+
+    def __init__(self, stream: BinaryIO, longest: int) -> None:
+        from fastavro import block_reader
+
+        self._blocks = block_reader(cast("Any", PlainBlocks(stream, longest)))
+
+    @property
+    def schema(self) -> AvroType:
+        """Return the schema of the file, as fastavro parsed it."""
+        return self._blocks.writer_schema
+
+    def __iter__(self) -> Iterator[Any]:
+        """Yield each block: its records, their number (``num_records``) and bytes (``bytes_``)."""
+        empty_items = EmptyItems(self.schema)
+        has_empty_items = empty_items.may_be
+        for block in self._blocks:
+            found = cast("Any", block)  # its types leave out what is in it
+            _check_rows(found.num_records, found.bytes_.getbuffer().nbytes)
+            if has_empty_items:
+                empty_items.check(found.bytes_.getbuffer(), found.num_records)
+            yield found
+
+
+def _check_rows(rows: int, size: int) -> None:
+    """Refuse a block of rows that take no bytes, of which a small body can hold any number."""
+    if rows > max(size, MOST_EMPTY):
+        raise SourceContractError(
+            f"a block of {size:,} bytes is said to hold {rows:,} rows",
+            "The file was made to exhaust memory, or is damaged.",
+        )

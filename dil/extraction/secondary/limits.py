@@ -1,0 +1,60 @@
+"""How much of a secondary input is read: who writes the file of an input decides what is in it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dil.extraction.secondary.columns import UnfitError
+from dil.extraction.sizes import share_of
+
+MAX_BYTES = "ms.secondary.input.max.bytes"
+# A row costs time and memory beside its bytes, and a file can hold any number of empty ones.
+_ROW_BYTES = 256
+
+
+@dataclass(frozen=True, slots=True)
+class InputLimits:
+    """What reading inputs may take; 0 or None is no limit.
+
+    ``memory_bytes`` is that of the process. ``most_bytes`` may be read of one input that is kept
+    whole, as activation is: a row counts with its bytes, unpacked, and 256 more.
+    """
+
+    memory_bytes: int | None = None
+    most_bytes: int = 0
+
+
+class Allowance:
+    """What is left of the limits while one input is read, file after file."""
+
+    def __init__(self, limits: InputLimits, *, is_kept: bool) -> None:
+        self.memory_bytes = limits.memory_bytes
+        self._most = limits.most_bytes if is_kept else 0
+        self._taken = 0
+
+    def longest(self, usual: int) -> int:
+        """Return how many bytes something may have that is read whole."""
+        return share_of(self.memory_bytes, usual)
+
+    def take(self, rows: int, size: int) -> None:
+        """Count rows of ``size`` bytes, before they are made.
+
+        Raises:
+            UnfitError: the input is longer than it may be.
+        """
+        self.expect(rows, size)
+        self._taken += rows * _ROW_BYTES + size
+
+    def expect(self, rows: int, size: int) -> None:
+        """Refuse rows that a file says it has, before any of them is read.
+
+        Raises:
+            UnfitError: the input would be longer than it may be.
+        """
+        if self._most and self._taken + rows * _ROW_BYTES + size > self._most:
+            raise UnfitError(
+                f"makes the input longer than {self._most:,} bytes, each row counted with"
+                f" {_ROW_BYTES} bytes more",
+                "It may be damaged, or made to exhaust memory. Else name fewer fields and a path"
+                f" with fewer rows (filters read them all), or raise {MAX_BYTES}; 0 is no limit.",
+            )

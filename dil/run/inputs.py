@@ -1,0 +1,54 @@
+"""How the driver reads secondary inputs: in no more memory than a worker may take."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from dil.errors import SourceContractError
+from dil.execution.memory import memory_limited
+from dil.extraction.secondary import read_activation, read_secondary_inputs
+from dil.model.job import Job
+from dil.model.secondary import SecondaryRows
+from dil.task.memory import ran_out_of_memory
+from dil.task.secondary_inputs import secondary_access
+
+
+def read_inputs(job: Job, wait: Callable[[float], None] | None = None) -> SecondaryRows:
+    """Return what activation and authentication inputs give; see ``read_secondary_inputs``.
+
+    Raises:
+        SourceError: as that, or they need more memory than a worker may take.
+    """
+    with _limited(job) as limited:
+        return read_secondary_inputs(limited.secondary, secondary_access(limited), wait)
+
+
+def read_units(job: Job) -> tuple[str, ...] | None:
+    """Return the units that the activation input gives; see ``read_activation``.
+
+    Raises:
+        SourceError: as that, or they need more memory than a worker may take.
+    """
+    with _limited(job) as limited:
+        return read_activation(limited.secondary, secondary_access(limited))
+
+
+@contextmanager
+def _limited(job: Job) -> Iterator[Job]:
+    if not job.secondary.inputs:
+        yield job
+        return
+    limited = job
+    try:
+        with memory_limited(job) as limited:
+            yield limited
+    except Exception as error:
+        if not ran_out_of_memory(error) or isinstance(error, SourceContractError):
+            raise
+        most = limited.extraction.memory_bytes
+        given = f"the {most:,} bytes of memory that their reader may take" if most else "there is"
+        raise SourceContractError(
+            f"the rows of the secondary input need more than {given}",
+            "Name fewer fields, choose fewer rows by filters, or raise ms.task.memory.max.bytes.",
+        ) from error
