@@ -11,6 +11,8 @@ from connectors.jdbc.dialects import Dialect, Kind, dialect_of
 from connectors.jdbc.engine import FETCH_ROWS, Connection, Login, distinct
 from connectors.jdbc.numbers import DecimalColumn
 from connectors.jdbc.statement import Statement
+from dil.databases.duckdb import fault_of
+from dil.databases.faults import Fault
 from dil.errors import DilError
 from dil.model.json import JsonValue, as_text
 
@@ -109,19 +111,9 @@ class DuckdbConnection(Connection):
             raise self._failure(error) from None
 
     def _failure(self, error: Exception) -> DilError:
-        address = self._login.address
         reason = str(error).partition("\nLINE ")[0]
-        if isinstance(error, self._driver.IOException):
-            if "lock" in reason.lower():
-                return failures.busy(address, reason)
-            return failures.failed(address, reason, "Check the file that ms.source.uri names.")
-        if "read-only mode" in reason:
-            return failures.writes(address, reason)
-        driver = self._driver
-        finals = (driver.ProgrammingError, driver.DataError, driver.NotSupportedError,
-                  driver.IntegrityError, driver.PermissionException)  # fmt: skip
-        is_final = isinstance(error, finals)
-        return (failures.refused if is_final else failures.failed)(address, reason)
+        fixes = {Fault.IO: "Check the file that ms.source.uri names."}
+        return failures.failure_for(fault_of(error), self._login.address, reason, fixes)
 
 
 class _Plan:

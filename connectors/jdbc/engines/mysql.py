@@ -17,6 +17,8 @@ from connectors.jdbc.dialects import Dialect, dialect_of
 from connectors.jdbc.engine import FETCH_ROWS, Connection, Login, distinct
 from connectors.jdbc.engines.mysql_columns import MysqlColumn
 from connectors.jdbc.statement import Statement
+from dil.databases import mysql
+from dil.databases.faults import Fault
 from dil.errors import DilError
 from dil.model.json import JsonValue, as_text
 from dil.text.mysql_options import mysql_arguments
@@ -27,26 +29,21 @@ if TYPE_CHECKING:
 _CONNECT_S = 30
 _SILENCE_S = 3600
 _CURSOR_TIME = re.compile(r"(\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?)Z")
-_NO_LOGIN = {1045, 1251, 1698, 1862, 3118, 4151}
-_DENIED = {1142, 1143, 1227, 1370}
-_BUSY = {1040, 1203, 1205, 1213, 1226, 1317, 1969, 3024}
-_LOST = {1053, 1077, 1079, 1152, 1153, 1158, 1159, 1160, 1161, 1184, 1927, 2006, 2013, 2014, 2055}
-_UNREACHABLE = {2002, 2003, 2005}
-_WRITES = {1290, 1792, 1836}
-# Classes of SQLSTATE that no other attempt changes: of what is asked for, and of its values.
-_REFUSED = ("0A", "21", "22", "23", "3D", "42")
 _DATABASE_FIX = "Check the database's name at the end of ms.source.uri."
-_UNOPENED = {
-    1044: f"{_DATABASE_FIX} The user may need the right: GRANT SELECT ON <database>.* TO <user>.",
-    1049: _DATABASE_FIX,
-    2026: "Have the server's owner turn TLS on, or leave sslMode, useSSL and requireSSL out of"
-    " ms.source.uri: what is read then goes over the network as it is.",
-    3159: "The server takes no connection without TLS: write sslMode=REQUIRED into ms.source.uri.",
+_FIXES = {
+    Fault.NO_DATABASE: _DATABASE_FIX,
+    Fault.NO_DATABASE_RIGHT: f"{_DATABASE_FIX} The user may need the right: GRANT SELECT ON"
+    " <database>.* TO <user>.",
+    Fault.OPTIONS: "Have the server's owner turn TLS on, or leave sslMode, useSSL and requireSSL"
+    " out of ms.source.uri: what is read then goes over the network as it is.",
+    Fault.TLS_ONLY: "The server takes no connection without TLS: write sslMode=REQUIRED into"
+    " ms.source.uri.",
+    Fault.UNTRUSTED: "Name the file of the authority that signed the server's certificate (PEM) in"
+    " serverSslCert of ms.source.uri.",
+    Fault.TOO_LARGE: "Raise the server's max_allowed_packet, or ask for smaller values.",
+    Fault.HOST_BLOCKED: "The server blocks this host after failed connections: FLUSH HOSTS on the"
+    " server.",
 }
-_TRUST_FIX = (
-    "Name the file of the authority that signed the server's certificate (PEM) in serverSslCert of"
-    " ms.source.uri."
-)
 
 
 class MysqlConnection(Connection):
@@ -154,31 +151,9 @@ class MysqlConnection(Connection):
             raise self._failure(error) from None
 
     def _failure(self, error: Exception) -> DilError:
-        address = self._login.address
-        code = error.args[0] if error.args and isinstance(error.args[0], int) else 0
+        code = mysql.code_of(error)
         reason = f"{error.args[-1]} (error {code})" if code else str(error)
-        if code in _UNOPENED:
-            return failures.unopened(address, reason, _UNOPENED[code])
-        if "CERTIFICATE_VERIFY_FAILED" in reason:
-            return failures.unopened(address, reason, _TRUST_FIX)
-        families = (
-            (_NO_LOGIN, failures.refused_login),
-            (_DENIED, failures.denied),
-            (_BUSY, failures.busy),
-            (_LOST, failures.lost),
-            (_UNREACHABLE, failures.unreachable),
-            (_WRITES, failures.writes),
-        )
-        for codes, make in families:
-            if code in codes:
-                return make(address, reason)
-        if isinstance(error, self._driver.InterfaceError | OSError):
-            return failures.lost(address, reason)
-        if str(getattr(error, "sqlstate", None) or "").startswith(_REFUSED):
-            return failures.refused(address, reason)
-        finals = (self._driver.ProgrammingError, self._driver.DataError)
-        is_final = isinstance(error, finals)
-        return (failures.refused if is_final else failures.failed)(address, reason)
+        return failures.failure_for(mysql.fault_of(error), self._login.address, reason, _FIXES)
 
 
 def _bindable(value: JsonValue) -> object:

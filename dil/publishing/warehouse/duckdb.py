@@ -10,12 +10,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.types as pt
 
+from dil.databases.duckdb import fault_of
+from dil.databases.faults import Diagnosis
 from dil.publishing.warehouse.dialect import (
+    BUSY,
     MARK,
     Connection,
-    Diagnosis,
     Dialect,
-    Fault,
     Row,
     TableName,
     Value,
@@ -41,7 +42,6 @@ _WORDS = {
 _TYPES = {words: data_type for data_type, words in _WORDS.items()}
 _DECIMAL = re.compile(r"DECIMAL\((\d+),(\d+)\)")
 _MOST_DIGITS = 38
-_HELD = re.compile(r"(?i)could not set lock|conflicting lock|write-write conflict|conflict on")
 _COLUMNS = f"""
 SELECT c.column_name, c.data_type, c.is_nullable = 'NO' AND c.column_default IS NULL, t.table_type,
        c.is_nullable = 'YES'
@@ -77,12 +77,11 @@ class DuckdbDialect(Dialect):
         return (duckdb.Error,)
 
     def diagnose(self, error: Exception) -> Diagnosis:
-        """Tell by the text: DuckDB's errors have no numbers."""
-        text = " ".join(str(error).split())
-        if _HELD.search(text):
-            advice = "Another process holds the file; run the job again when it is done."
-            return Diagnosis(Fault.BUSY, text, advice)
-        return Diagnosis(Fault.OTHER, text, "ms.warehouse.url names a file that can be written.")
+        """Return what an error means, and what to do."""
+        fault = fault_of(error)
+        held = "Another process holds the file; run the job again when it is done."
+        advice = held if fault in BUSY else "ms.warehouse.url names a file that can be written."
+        return Diagnosis(fault, " ".join(str(error).split()), advice)
 
     def table(self, connection: Connection, name: TableName) -> Table | None:
         """Look into the information schema."""

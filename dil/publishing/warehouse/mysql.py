@@ -18,17 +18,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
+from dil.databases import mysql
+from dil.databases.faults import Diagnosis, Fault
 from dil.errors import WriteError
 from dil.publishing.warehouse.dialect import (
+    ADVICE,
     CONNECT_S,
     IDLE_S,
     LOCK_S,
     MARK,
+    PROPERTIES,
     WINNERS,
     Connection,
-    Diagnosis,
     Dialect,
-    Fault,
     Row,
     TableName,
     Value,
@@ -68,27 +70,11 @@ _INSERTED_ROWS = 500
 # The years 1 to 9999, as days and microseconds since 1970.
 _DAYS = (-719_162, 2_932_896)
 _MICROSECONDS = (-62_135_596_800_000_000, 253_402_300_799_999_999)
-# Another one holds a lock, or has made the table, the column or the index in the meantime.
-_AGAIN = {1020, 1050, 1060, 1061, 1205, 1213, 1412, 3572}
-_LOST = {0, 1047, 1053, 1152, 1158, 1159, 1160, 1161, 1927, 2002, 2003, 2006, 2013, 2055, 4031}
-_GRANT = "Give the user the right: GRANT ALL ON name.* TO user."
 _ADVICE = {
-    1040: "Raise the server's max_connections, or run fewer jobs at a time.",
-    1044: _GRANT,
-    1045: "Check ms.warehouse.user and ms.warehouse.password.",
-    1049: "Create it: CREATE DATABASE name. Or correct ms.warehouse.url.",
-    1062: "A row of this key is there already. ms.warehouse.operation=upsert puts rows in place of "
-          "those of their keys.",
-    1142: _GRANT,
-    1143: _GRANT,
-    1153: "Raise the server's max_allowed_packet.",
-    1290: "This server takes no writes. Name the primary in ms.warehouse.url.",
-    1406: "A text is too long for its column; keys made by dil hold 255 characters.",
-    1836: "This server takes no writes. Name the primary in ms.warehouse.url.",
-    2026: "Check the ssl options in ms.warehouse.url.",
-}  # fmt: skip
-_AWAY = "Check that the server runs and that ms.warehouse.url names its host and port."
-_OTHERWISE = "Look into the server's log; then run the job again."
+    **mysql.advice(PROPERTIES),
+    **ADVICE,
+    Fault.DOES_NOT_FIT: "A text is too long for its column; keys made by dil hold 255 characters.",
+}
 # The catalogue itself compares names without regard to case, which the server may tell apart.
 _IS_EXACT = "(@@lower_case_table_names <> 0 OR BINARY {}.table_name = " + MARK + ")"
 _COLUMNS = f"""
@@ -163,15 +149,10 @@ class MysqlDialect(Dialect):
         return (pymysql.err.MySQLError,)
 
     def diagnose(self, error: Exception) -> Diagnosis:
-        """Tell by the server's error number."""
-        code = error.args[0] if error.args and isinstance(error.args[0], int) else -1
-        said = error.args[1] if len(error.args) > 1 else error
-        text = " ".join(str(said).split()) or "the connection is closed"
-        if code in _AGAIN:
-            return Diagnosis(Fault.BUSY, text, "Another writer was in the way; run the job again.")
-        if code in _LOST:
-            return Diagnosis(Fault.LOST, text, _AWAY)
-        return Diagnosis(Fault.OTHER, text, _ADVICE.get(code, _OTHERWISE))
+        """Return what the server's error means, and what to do."""
+        fault = mysql.fault_of(error)
+        advice = _ADVICE.get(fault, _ADVICE[Fault.OTHER])
+        return Diagnosis(fault, mysql.text_of(error), advice)
 
     def table(self, connection: Connection, name: TableName) -> Table | None:
         """Look into the information schema of the connection's database."""

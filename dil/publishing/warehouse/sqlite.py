@@ -11,13 +11,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
+from dil.databases.faults import Diagnosis, Fault
+from dil.databases.sqlite import fault_of
 from dil.publishing.warehouse.dialect import (
+    ADVICE,
     LOCK_S,
     MARK,
     Connection,
-    Diagnosis,
     Dialect,
-    Fault,
     Row,
     TableName,
     Value,
@@ -59,14 +60,13 @@ _AFFINITIES = (
 )
 _TABLE = f"SELECT type FROM sqlite_master WHERE name = {MARK} AND type IN ('table', 'view')"  # noqa: S608
 _LAST_YEAR = 9999
-_BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 _ADVICE = {
-    sqlite3.SQLITE_CANTOPEN: "The folder of ms.warehouse.url must be there, and writable.",
-    sqlite3.SQLITE_READONLY: "Give this user the right to write to the file and its folder.",
-    sqlite3.SQLITE_NOTADB: "ms.warehouse.url names a file that is no SQLite database.",
-    sqlite3.SQLITE_FULL: "The disk is full.",
-    sqlite3.SQLITE_CONSTRAINT: "A row of this key is there already. ms.warehouse.operation=upsert "
-    "puts rows in place of those of their keys.",
+    Fault.LOCKED: "Another process holds the file; run the job again.",
+    Fault.CANNOT_OPEN: "The folder of ms.warehouse.url must be there, and writable.",
+    Fault.READ_ONLY: "Give this user the right to write to the file and its folder.",
+    Fault.DAMAGED: "ms.warehouse.url names a file that is broken, or no SQLite database.",
+    Fault.DISK_FULL: "The disk is full.",
+    Fault.DUPLICATE: ADVICE[Fault.DUPLICATE],
 }
 
 
@@ -89,12 +89,10 @@ class SqliteDialect(Dialect):
         return (sqlite3.Error,)
 
     def diagnose(self, error: Exception) -> Diagnosis:
-        """Tell by the result code."""
-        code = getattr(error, "sqlite_errorcode", -1) & 0xFF
-        text = " ".join(str(error).split())
-        if code in _BUSY:
-            return Diagnosis(Fault.BUSY, text, "Another process holds the file; run the job again.")
-        return Diagnosis(Fault.OTHER, text, _ADVICE.get(code, "Look at the file and its folder."))
+        """Return what an error means by its result code, and what to do."""
+        fault = fault_of(error)
+        advice = _ADVICE.get(fault, "Look at the file and its folder.")
+        return Diagnosis(fault, " ".join(str(error).split()), advice)
 
     def table(self, connection: Connection, name: TableName) -> Table | None:
         """Look into the schema; a required key of its own is filled in by SQLite."""

@@ -13,11 +13,13 @@ from contextlib import suppress
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast
 
+from dil.databases import mysql
+from dil.databases.faults import Diagnosis, Fault
 from dil.errors import StateError
 from dil.model.database_address import DatabaseAddress
 from dil.state.databases import server_driver, sql, tables
 from dil.state.databases.database import Row, SqlValue
-from dil.state.databases.server_driver import Diagnosis, Fault, ServerConnection, ServerDriver
+from dil.state.databases.server_driver import ServerConnection, ServerDriver
 from dil.text.mysql_options import mysql_arguments
 
 if TYPE_CHECKING:
@@ -26,32 +28,8 @@ if TYPE_CHECKING:
 _ROWS_A_FETCH = 2000
 _READER_IDLE_S = 86_400
 _SLOW_READER_S = 3600
-_DUPLICATE = {1062}
-_ROLLED_BACK = {1213}
-# No server, gone away, shutting down, killed, too long idle, broken packets, cluster not ready;
-# 0 is PyMySQL's own code for a connection that it has closed.
-_LOST = {0, 1047, 1053, 1152, 1158, 1159, 1160, 1161, 1927, 2002, 2003, 2006, 2013, 2055, 4031}
 _THERE_ALREADY = {1050, 1061}
-_GRANT = "Give the user the right: GRANT ALL ON name.* TO user."
-_ADVICE = {
-    1040: "Raise the server's max_connections, or run fewer jobs at a time.",
-    1044: _GRANT,
-    1045: "Check state.store.db.user and state.store.db.password.",
-    1049: "Create it: CREATE DATABASE name. Or correct state.store.db.url.",
-    1054: "Another version of dil made the store: use that version, or restore a backup.",
-    1129: "The server blocks this host after failed connections: FLUSH HOSTS on the server.",
-    1142: _GRANT,
-    1143: _GRANT,
-    1146: "Tables are missing: another version of dil made the store, or they were dropped. "
-          "Restore a backup.",
-    1153: "Raise the server's max_allowed_packet; 64M is enough for most jobs.",
-    1205: "Another process kept this job's row locked; run the job again.",
-    1290: "This server takes no writes. Name the primary in state.store.db.url.",
-    1665: "Set the server's binlog_format to ROW or MIXED.",
-    1836: "This server takes no writes. Name the primary in state.store.db.url.",
-    2026: "Check the ssl options in state.store.db.url.",
-}  # fmt: skip
-_OTHERWISE = "Look into the server's log; then run the job again."
+_ADVICE = {**mysql.advice(server_driver.PROPERTIES), **server_driver.ADVICE}
 
 
 class MysqlDriver(ServerDriver):
@@ -80,17 +58,10 @@ class MysqlDriver(ServerDriver):
         return _Connection(connection, self.address)
 
     def diagnose(self, error: Exception) -> Diagnosis:
-        """Tell by the server's error number."""
-        code = error.args[0] if error.args and isinstance(error.args[0], int) else -1
-        said = error.args[1] if len(error.args) > 1 else error
-        text = " ".join(str(said).split()) or "the connection is closed"
-        if code in _DUPLICATE:
-            return Diagnosis(Fault.DUPLICATE, text, "")
-        if code in _ROLLED_BACK:
-            return Diagnosis(Fault.ROLLED_BACK, text, "")
-        if code in _LOST:
-            return Diagnosis(Fault.LOST, text, server_driver.AWAY)
-        return Diagnosis(Fault.OTHER, text, _ADVICE.get(code, _OTHERWISE))
+        """Return what the server's error means, and what to do."""
+        fault = mysql.fault_of(error)
+        advice = _ADVICE.get(fault, _ADVICE[Fault.OTHER])
+        return Diagnosis(fault, mysql.text_of(error), advice)
 
     def _arguments(self) -> dict[str, Any]:
         try:

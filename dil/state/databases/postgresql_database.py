@@ -9,18 +9,19 @@ from __future__ import annotations
 
 import hashlib
 import math
-import re
 import time
 from collections.abc import Generator, Iterable
 from contextlib import suppress
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from dil.databases import postgresql
+from dil.databases.faults import Diagnosis, Fault
 from dil.errors import StateError
 from dil.model.database_address import DatabaseAddress
 from dil.state.databases import server_driver, sql, tables
 from dil.state.databases.database import Row, SqlValue
-from dil.state.databases.server_driver import Diagnosis, Fault, ServerConnection, ServerDriver
+from dil.state.databases.server_driver import ServerConnection, ServerDriver
 
 if TYPE_CHECKING:
     import psycopg
@@ -28,34 +29,15 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _ROWS_A_FETCH = 2000
-_DUPLICATE = {"23505"}
-_ROLLED_BACK = {"40001", "40P01"}
-# Class 08, shut-down and start-up, ended for being idle.
-_LOST = re.compile(r"08...|57P0[1-5]|25P0[34]")
-# What a failed login says; it comes without an SQLSTATE (PostgreSQL manual, Appendix A).
-_REFUSED = (
-    (re.compile(r"(?i)password|authentication|no pg_hba\.conf entry|role .* does not exist"),
-     "Check state.store.db.user and state.store.db.password, and the server's pg_hba.conf."),
-    (re.compile(r'(?i)database ".*" does not exist'),
-     "Create it: CREATE DATABASE name ENCODING 'UTF8'. Or correct state.store.db.url."),
-    (re.compile(r"(?i)too many (clients|connections)|remaining connection slots"),
-     "Raise the server's max_connections, or run fewer jobs at a time."),
-    (re.compile(r"(?i)invalid .*option|invalid .*value|certificate|ssl|tls"),
-     "Check the options in state.store.db.url; they are those of libpq."),
-)  # fmt: skip
 _NO_SCHEMA = "Create the schema that state.store.db.url names: CREATE SCHEMA name."
 _ADVICE = {
-    "55P03": "Another process kept this job's row locked; run the job again.",
-    "57014": "The server took too long. Look what it is busy with, then run the job again.",
-    "42501": "Give the user the right: GRANT USAGE, CREATE ON SCHEMA name TO user.",
-    "3F000": _NO_SCHEMA,
-    "25006": "This server takes no writes. Name the primary in state.store.db.url.",
-    "53100": "The server's disk is full.",
-    "42P01": "Tables are missing: another version of dil made the store, or they were dropped. "
-             "Restore a backup.",
-    "42703": "Another version of dil made the store: use that version, or restore a backup.",
-}  # fmt: skip
-_OTHERWISE = "Look into the server's log; then run the job again."
+    **postgresql.advice(server_driver.PROPERTIES),
+    **server_driver.ADVICE,
+    Fault.NO_DATABASE: "Create it: CREATE DATABASE name ENCODING 'UTF8'. Or correct"
+    " state.store.db.url.",
+    Fault.DENIED: "Give the user the right: GRANT USAGE, CREATE ON SCHEMA name TO user.",
+    Fault.NO_SCHEMA: _NO_SCHEMA,
+}
 
 
 class PostgresqlDriver(ServerDriver):
@@ -93,27 +75,12 @@ class PostgresqlDriver(ServerDriver):
             )
 
     def diagnose(self, error: Exception) -> Diagnosis:
-        """Tell by SQLSTATE, and where there is none by the text."""
+        """Return what an error means by its SQLSTATE, else by its text, and what to do."""
         text = " ".join(str(error).split())
         state = getattr(error, "sqlstate", None)
-        if state in _DUPLICATE:
-            return Diagnosis(Fault.DUPLICATE, text, "")
-        if state in _ROLLED_BACK:
-            return Diagnosis(Fault.ROLLED_BACK, text, "")
-        if state is None:
-            return self._without_state(error, text)
-        if _LOST.fullmatch(state):
-            return Diagnosis(Fault.LOST, text, server_driver.AWAY)
-        return Diagnosis(Fault.OTHER, text, _ADVICE.get(state, _OTHERWISE))
-
-    def _without_state(self, error: Exception, text: str) -> Diagnosis:
-        psycopg = _installed()
-        if isinstance(error, psycopg.DataError):
-            return Diagnosis(Fault.OTHER, text, _OTHERWISE)
-        for pattern, advice in _REFUSED:
-            if pattern.search(text):
-                return Diagnosis(Fault.OTHER, text, advice)
-        return Diagnosis(Fault.LOST, text, server_driver.AWAY)
+        is_of_value = state is None and isinstance(error, _installed().DataError)
+        fault = Fault.OTHER if is_of_value else postgresql.fault_of(state, text)
+        return Diagnosis(fault, text, _ADVICE.get(fault, _ADVICE[Fault.OTHER]))
 
     def _arguments(self) -> dict[str, Any]:
         address = self.address

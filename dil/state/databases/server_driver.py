@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Iterable
-from dataclasses import dataclass
-from enum import Enum, auto
+from collections.abc import Generator, Iterable, Mapping
 
+from dil.databases.faults import Diagnosis, Fault, LoginProperties
 from dil.model.database_address import DatabaseAddress
 from dil.state.databases.database import Row, SqlValue
 from dil.state.databases.tables import Dialect
@@ -20,25 +19,17 @@ STATEMENT_S = 30
 ANSWER_S = 45
 IDLE_S = 120
 
-AWAY = "Check that the server runs and that state.store.db.url names its host and port."
-
-
-class Fault(Enum):
-    """What an error of a driver means for a transaction."""
-
-    DUPLICATE = auto()  # a row with this key is already there
-    ROLLED_BACK = auto()  # the server undid the transaction because another one was in the way
-    LOST = auto()  # the connection is gone, or there is no server
-    OTHER = auto()
-
-
-@dataclass(frozen=True, slots=True)
-class Diagnosis:
-    """An error in words: what the server said, on one line, and what to do."""
-
-    fault: Fault
-    text: str
-    advice: str
+PROPERTIES = LoginProperties("state.store.db.url", "state.store.db.user", "state.store.db.password")
+ADVICE: Mapping[Fault, str] = {
+    Fault.LOCKED: "Another process kept this job's row locked; run the job again.",
+    Fault.TIMED_OUT: "The server took too long. Look what it is busy with, then run the job again.",
+    Fault.NO_TABLE: "Tables are missing: another version of dil made the store, or they were"
+    " dropped. Restore a backup.",
+    Fault.NO_COLUMN: "Another version of dil made the store: use that version, or restore a"
+    " backup.",
+}
+# Another writer was in the way; the transaction is undone, or has to be.
+CONFLICTS = frozenset({Fault.DUPLICATE, Fault.CONFLICT})
 
 
 class ServerConnection(ABC):

@@ -15,6 +15,8 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from threading import RLock
 
+from dil.databases.faults import Fault
+from dil.databases.sqlite import fault_of
 from dil.errors import CommitConflictError, StateError
 from dil.state.databases import sql, tables
 from dil.state.databases.database import (
@@ -36,7 +38,6 @@ _WITHOUT_HISTORY = (
     "Without one, move the file away: the next run begins without history and reads everything "
     "again, so move the published data away, too, or it is there twice."
 )
-_OTHER_LAYOUT = ("no such table", "no such column", "has no column", "values for")
 
 
 class SqliteTransaction(Snapshot):
@@ -253,12 +254,12 @@ def translated(path: Path) -> Iterator[None]:
 
 
 def _advice(error: sqlite3.Error) -> str:
-    text = str(error)
-    if "locked" in text or "busy" in text:
+    fault = fault_of(error)
+    if fault is Fault.LOCKED:
         return f"Another process kept it locked for {BUSY_S:.0f} s; run the job again."
-    if "not a database" in text or "malformed" in text:
+    if fault is Fault.DAMAGED:
         return f"The file is damaged. Restore a copy of it. {_WITHOUT_HISTORY}"
-    if any(sign in text for sign in _OTHER_LAYOUT):
+    if fault in {Fault.NO_TABLE, Fault.NO_COLUMN}:
         return f"Another version of dil made the file: use that version. {_WITHOUT_HISTORY}"
     return "Check that the folder exists, is writable and has free space."
 
