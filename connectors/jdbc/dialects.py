@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from dil.databases.statements import quoted
+
 # What SQLAlchemy makes of an Oracle name that was not quoted: ID is id.
 _SMALL = re.compile(r"[a-z][a-z0-9_$#]*")
 
@@ -67,10 +69,9 @@ class Dialect:
 
     def quoted(self, name: str) -> str:
         """Return a name in quotes, whatever characters it has."""
-        opening, closing = self.names[0]
         if self.capitals and _SMALL.fullmatch(name):
             name = name.upper()
-        return opening + name.replace(closing, closing * 2) + closing
+        return quoted(name, *self.names[0])
 
 
 _MYSQL = Dialect(

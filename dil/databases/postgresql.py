@@ -1,11 +1,21 @@
-"""PostgreSQL: what SQLSTATEs mean, and the words of errors that have none."""
+"""PostgreSQL through ADBC, or psycopg: how to connect, and what errors mean.
+
+Rows move by ADBC, whose COPY is Arrow's own. The state store takes psycopg, which says how many
+rows a statement matched, and whose waiting can be bounded (``bounded_psycopg``).
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from importlib import import_module
+from typing import Any
 
 from dil.databases.faults import Fault, LoginProperties, server_advice
+from dil.model.database_address import DatabaseAddress
+
+# A peer that vanished without a word is noticed by packets that it does not answer.
+_KEEPALIVES = {"keepalives_idle": "30", "keepalives_interval": "10", "keepalives_count": "6"}
 
 # By the beginning of the SQLSTATE; a longer one goes before a shorter one (PostgreSQL manual,
 # Appendix A). XX000 is what one of two gets that change the catalogue at the same moment.
@@ -70,6 +80,53 @@ _BROKE_OFF = (
 )
 # libpq names the server first; what is in quotes may hold any word.
 _PLACE = re.compile(r'connection to server (?:at|on socket) ".*?".*?failed: ')
+
+
+def driver() -> Any:  # noqa: ANN401 - a module, which ships no types
+    """Return ADBC's driver, which is imported here and nowhere else.
+
+    Raises:
+        ImportError: it is not installed.
+    """
+    return import_module("adbc_driver_postgresql.dbapi")
+
+
+def arguments(address: DatabaseAddress, *, connect_s: int, **limits: str) -> dict[str, str]:
+    """Return what libpq is given for an address, by libpq's names (PostgreSQL manual, 34.1.2).
+
+    Args:
+        address: Where the database is, and who logs in; its options go before all defaults.
+        connect_s: How many seconds to wait for a connection.
+        limits: More defaults.
+    """
+    found = {
+        "connect_timeout": str(connect_s),
+        "application_name": "dil",
+        **_KEEPALIVES,
+        **limits,
+        **dict(address.options),
+        "client_encoding": "UTF8",
+        "dbname": address.database,
+        "user": address.user,
+        "password": address.password.reveal() if address.password else "",
+    }
+    if address.hosts:
+        found["host"] = ",".join(name for name, _ in address.hosts)
+        found["port"] = ",".join(str(port) for _, port in address.hosts)
+    if address.schema:
+        path = address.schema.replace("\\", "\\\\").replace(" ", "\\ ")
+        found["options"] = f"{found.get('options', '')} -csearch_path={path}".strip()
+    return {name: value for name, value in found.items() if value}
+
+
+def conninfo(given: Mapping[str, str]) -> str:
+    """Return arguments as one connection string (PostgreSQL manual, 34.1.1.1)."""
+    return " ".join(f"{name}={_quoted(value)}" for name, value in given.items())
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
 
 
 def fault_of_state(state: str) -> Fault:

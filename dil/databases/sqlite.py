@@ -1,8 +1,10 @@
-"""SQLite: what its result codes mean."""
+"""SQLite through Python's own driver: how to open a file, and what result codes mean."""
 
 from __future__ import annotations
 
 import sqlite3
+from pathlib import Path
+from typing import Literal
 
 from dil.databases.faults import Fault
 
@@ -31,6 +33,33 @@ _WORDS = (
     ("values for", Fault.NO_COLUMN),
     ("values were supplied", Fault.NO_COLUMN),
 )
+
+
+def connect(
+    path: Path | None,
+    *,
+    mode: Literal["ro", "rw", "rwc"],
+    busy_s: float,
+    is_durable: bool = False,
+    is_shared: bool = False,
+) -> sqlite3.Connection:
+    """Open a database; transactions are begun by statement.
+
+    Args:
+        path: The file, None for a database in memory.
+        mode: Whether it is read only, written, or also made where there is none.
+        busy_s: How many seconds to wait for another process.
+        is_durable: A commit is on disk when it returns.
+        is_shared: Other threads use or close the connection, too.
+    """
+    place = "file::memory:" if path is None else f"{path.absolute().as_uri()}?mode={mode}"
+    connection = sqlite3.connect(
+        place, uri=True, timeout=busy_s, isolation_level=None, check_same_thread=not is_shared
+    )
+    if is_durable:
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA fullfsync = 1")
+    return connection
 
 
 def fault_of(error: Exception) -> Fault:

@@ -11,7 +11,8 @@ from connectors.jdbc.dialects import Dialect, Kind, dialect_of
 from connectors.jdbc.engine import FETCH_ROWS, Connection, Login, distinct
 from connectors.jdbc.numbers import DecimalColumn
 from connectors.jdbc.statement import Statement
-from dil.databases.duckdb import fault_of
+from dil.databases.duckdb import connect as open_database
+from dil.databases.duckdb import driver, fault_of
 from dil.databases.faults import Fault
 from dil.errors import DilError
 from dil.model.json import JsonValue, as_text
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 _DIALECT = dialect_of(Kind.DUCKDB)
 _WHOLE = ("HUGEINT", "UHUGEINT", "BIGNUM")
 _AS_TEXT = ("INTERVAL", "UUID", "BIT", "TIME WITH TIME ZONE", "TIME_NS", "TIMESTAMP_NS", "UNION")
-_SETTINGS = {"autoinstall_known_extensions": "false", "TimeZone": "UTC"}
 
 
 class DuckdbConnection(Connection):
@@ -32,10 +32,9 @@ class DuckdbConnection(Connection):
         self._login = login
         self._connection: Any = None
         try:
-            import duckdb
+            self._driver: Any = driver()
         except ModuleNotFoundError:
             raise failures.missing_driver("duckdb", "duckdb") from None
-        self._driver: Any = duckdb
 
     @property
     def dialect(self) -> Dialect:
@@ -95,10 +94,10 @@ class DuckdbConnection(Connection):
                 self._login.address, "there is no such file",
                 "The file must exist where tasks run; see ms.source.uri.",
             )  # fmt: skip
-        config = dict(_SETTINGS)
+        settings = {"autoinstall_known_extensions": "false"}
         if self._login.memory_bytes:  # beyond it DuckDB works on disk; the other half is for rows
-            config["memory_limit"] = f"{self._login.memory_bytes // 2 // 1024}KiB"
-        self._connection = self._driver.connect(path, read_only=is_read_only, config=config)
+            settings["memory_limit"] = f"{self._login.memory_bytes // 2 // 1024}KiB"
+        self._connection = open_database(path, is_read_only=is_read_only, **settings)
         self._connection.begin()
 
     @contextmanager

@@ -9,6 +9,7 @@ import re
 import ssl
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from connectors.jdbc import failures
@@ -21,7 +22,6 @@ from dil.databases import mysql
 from dil.databases.faults import Fault
 from dil.errors import DilError
 from dil.model.json import JsonValue, as_text
-from dil.text.mysql_options import mysql_arguments
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -53,14 +53,11 @@ class MysqlConnection(Connection):
         self._login = login
         self._is_begun = False
         try:
-            import pymysql
-            from pymysql.cursors import SSCursor
+            self._driver: Any = mysql.driver()
         except ModuleNotFoundError:
             raise failures.missing_driver("pymysql", login.address.kind) from None
-        self._driver: Any = pymysql
-        self._cursor_class: Any = SSCursor
         with self._translated():
-            self._connection: Any = pymysql.connect(**_arguments(login))
+            self._connection: Any = _connected(login)
             self._connection.decoders = {}  # values stay as the server writes them
             with self._connection.cursor() as cursor:
                 # A TIMESTAMP is an instant: written in UTC it has one reading.
@@ -87,7 +84,7 @@ class MysqlConnection(Connection):
         with self._translated():
             if statement.reads:
                 self._begin()
-            cursor = self._connection.cursor(self._cursor_class)
+            cursor = self._connection.cursor(self._driver.cursors.SSCursor)
             try:
                 cursor.execute(sql, values)
                 if cursor.description:
@@ -113,9 +110,8 @@ class MysqlConnection(Connection):
 
     def _give_up(self, cursor: Any) -> None:  # noqa: ANN401 - PyMySQL's
         """Close a connection in the middle of a result, without reading the rest of it."""
-        result, cursor.connection = cursor._result, None  # noqa: SLF001 - close() would read it
-        if result is not None:
-            result.unbuffered_active, result.connection = False, None
+        mysql.leave_rest(cursor)
+        cursor.connection = None
         self.close()
 
     def _begin(self) -> None:
@@ -164,22 +160,21 @@ def _bindable(value: JsonValue) -> object:
     return as_text(value) if isinstance(value, list | tuple | Mapping) else value
 
 
-def _arguments(login: Login) -> dict[str, Any]:
+def _connected(login: Login) -> Any:  # noqa: ANN401 - PyMySQL's
     server = login.address.server
     if server is None:
         raise TypeError("an address of a server is needed")
     try:
-        given = mysql_arguments(server, connect_s=_CONNECT_S)
-    except OSError as error:
+        return mysql.connect(
+            replace(server, user=login.user, password=login.password),
+            connect_s=_CONNECT_S,
+            read_timeout=login.address.timeout_s or _SILENCE_S,
+            autocommit=False,
+            local_infile=False,
+        )
+    except mysql.TlsFilesError as error:
         raise failures.unopened(
             login.address, f"the certificates cannot be read: {error}",
             "Every machine that runs tasks has to have the PEM file of serverSslCert in"
             " ms.source.uri.",
         ) from None  # fmt: skip
-    return given | {
-        "user": login.user,
-        "password": login.password.reveal().encode() if login.password else b"",
-        "read_timeout": login.address.timeout_s or _SILENCE_S,
-        "autocommit": False,
-        "local_infile": False,
-    }

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -33,8 +34,7 @@ _SESSION = (
     "SET LOCAL DateStyle = 'ISO'",
     "SET LOCAL IntervalStyle = 'iso_8601'",
 )
-_CONNECT_S = "30"
-_KEEPALIVE = {"keepalives_idle": "30", "keepalives_interval": "10", "keepalives_count": "6"}
+_CONNECT_S = 30
 
 
 class PostgresqlConnection(Connection):
@@ -44,8 +44,7 @@ class PostgresqlConnection(Connection):
         self._login = login
         self._is_begun = False
         try:
-            # No stubs.
-            import adbc_driver_postgresql.dbapi as driver  # type: ignore[import-untyped]
+            driver = postgresql.driver()
         except ModuleNotFoundError:
             raise failures.missing_driver("adbc-driver-postgresql", "postgresql") from None
         try:
@@ -140,31 +139,12 @@ def _conninfo(login: Login) -> str:
     address, server = login.address, login.address.server
     if server is None:
         raise TypeError("an address of a server is needed")
-    facts = {
-        "connect_timeout": _CONNECT_S,
-        "application_name": "dil",
-        **_KEEPALIVE,
-        **dict(server.options),
-        "client_encoding": "UTF8",
-        "dbname": server.database,
-        "user": login.user,
-        "password": login.password.reveal() if login.password else "",
-    }
-    if server.hosts:
-        facts["host"] = ",".join(name for name, _ in server.hosts)
-        facts["port"] = ",".join(str(port) for _, port in server.hosts)
+    given = postgresql.arguments(
+        replace(server, user=login.user, password=login.password), connect_s=_CONNECT_S
+    )
     if address.timeout_s:
-        facts["tcp_user_timeout"] = str(int(address.timeout_s * 1000))
-    if server.schema:
-        schema = server.schema.replace("\\", "\\\\").replace(" ", "\\ ")
-        facts["options"] = f"{facts.get('options', '')} -c search_path={schema}".strip()
-    return " ".join(f"{name}={_quoted(value)}" for name, value in facts.items() if value)
-
-
-def _quoted(text: str) -> str:
-    """Return a value of a connection string (PostgreSQL manual, 34.1.1.1)."""
-    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{escaped}'"
+        given["tcp_user_timeout"] = str(int(address.timeout_s * 1000))
+    return postgresql.conninfo(given)
 
 
 _CHECK_URI = "Check the name of the database in ms.source.uri, and its options."

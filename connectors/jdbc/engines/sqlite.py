@@ -19,7 +19,7 @@ from connectors.jdbc.engine import FETCH_ROWS, Connection, Login
 from connectors.jdbc.python_values import batches_of
 from connectors.jdbc.statement import Statement
 from dil.databases.faults import Fault
-from dil.databases.sqlite import fault_of
+from dil.databases.sqlite import connect, fault_of
 from dil.errors import DilError
 from dil.model.json import JsonValue, as_text
 
@@ -87,14 +87,10 @@ class SqliteConnection(Connection):
     def _opened(self, *, reads: bool) -> sqlite3.Connection:
         """Open the file; one that does not exist is an error and not an empty database."""
         if self._connection is None:
-            if self._login.address.path:
-                mode = "ro" if reads else "rw"
-                place = f"{self._login.path.absolute().as_uri()}?mode={mode}"
-            else:
-                place = "file::memory:"
+            path = self._login.path if self._login.address.path else None
             # Another thread may close it, when the task has ended.
-            self._connection = sqlite3.connect(
-                place, uri=True, timeout=_BUSY_S, isolation_level=None, check_same_thread=False
+            self._connection = connect(
+                path, mode="ro" if reads else "rw", busy_s=_BUSY_S, is_shared=True
             )
         return self._connection
 

@@ -13,10 +13,9 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from dil.databases.faults import Diagnosis, Fault, LoginProperties
+from dil.databases.statements import MARK, quoted
 from dil.publishing.warehouse.types import Table, TableColumn
 
-# Stands for a value in a statement. No name and no text of a statement can hold this character.
-MARK = "\0"
 # How long to wait, in seconds: for a connection; for another writer's lock, which is then tried
 # again; and how long a client may be silent inside a transaction before the server ends it.
 CONNECT_S = 10
@@ -154,7 +153,7 @@ class Dialect(ABC):
 
     def quote(self, name: str) -> str:
         """Return a name as a statement holds it."""
-        return '"' + name.replace('"', '""') + '"'
+        return quoted(name)
 
     def full(self, table: TableName) -> str:
         """Return a table's whole name as a statement holds it."""

@@ -9,9 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from importlib import import_module
 from typing import Any
-from urllib.parse import urlencode
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,12 +17,12 @@ import pyarrow.types as pt
 
 from dil.databases import postgresql
 from dil.databases.faults import Diagnosis, Fault
+from dil.databases.statements import MARK, with_numbers
 from dil.publishing.warehouse.dialect import (
     ADVICE,
     CONNECT_S,
     IDLE_S,
     LOCK_S,
-    MARK,
     PROPERTIES,
     Connection,
     Dialect,
@@ -104,14 +102,13 @@ class PostgresqlDialect(Dialect):
 
     def connect(self) -> Connection:
         """Open a connection with limits to waiting."""
-        driver = import_module("adbc_driver_postgresql.dbapi")  # it ships no types
-        url = self._address.url()
-        limits = urlencode({"connect_timeout": CONNECT_S, "keepalives_idle": 30,
-                            "application_name": "dil"})  # fmt: skip
-        given = url.partition("?")[2]
-        extra = [each for each in limits.split("&") if f"{each.partition('=')[0]}=" not in given]
-        connection = _Connection(
-            driver.connect(f"{url}{'&' if given else '?'}{'&'.join(extra)}", autocommit=True)
+        server = self._address.server
+        if server is None:
+            raise TypeError("the address is of a file")
+        # Tables are named with their schemas, so the address's own is not searched.
+        given = postgresql.arguments(replace(server, schema=""), connect_s=CONNECT_S)
+        connection = PostgresqlWarehouse(
+            postgresql.driver().connect(postgresql.conninfo(given), autocommit=True)
         )
         try:
             connection.change(f"SET lock_timeout = '{LOCK_S}s'")
@@ -254,7 +251,7 @@ class PostgresqlDialect(Dialect):
         connection.change(f"LOCK TABLE {self.full(table)} IN SHARE ROW EXCLUSIVE MODE")
 
 
-class _Connection(Connection):
+class PostgresqlWarehouse(Connection):
     """One ADBC connection, in autocommit mode until a transaction begins."""
 
     def __init__(self, connection: Any) -> None:  # noqa: ANN401 - untyped driver
@@ -278,13 +275,13 @@ class _Connection(Connection):
             if not values:
                 cursor.execute(statement)
             else:
-                cursor.executemany(_numbered(statement), [values])
+                cursor.executemany(with_numbers(statement), [values])
             return int(cursor.rowcount)
 
     def rows(self, statement: str, *values: Value) -> list[Row]:
         """Return rows; ADBC reads them by COPY."""
         with self._connection.cursor() as cursor:
-            cursor.execute(_numbered(statement), values or None)
+            cursor.execute(with_numbers(statement), values or None)
             return list(cursor.fetchall())
 
     def load(
@@ -309,11 +306,6 @@ def _is_of_driver(error: Exception, text: str) -> bool:
 
     codes = {Code.NOT_FOUND, Code.ALREADY_EXISTS, Code.INVALID_ARGUMENT, Code.INVALID_DATA}
     return getattr(error, "status_code", None) in codes and "connect" not in text
-
-
-def _numbered(statement: str) -> str:
-    parts = statement.split(MARK)
-    return "".join(f"${number}{part}" if number else part for number, part in enumerate(parts))
 
 
 def _column(name: str, words: str, *, is_required: bool) -> TableColumn:

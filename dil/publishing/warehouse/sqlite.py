@@ -6,17 +6,18 @@ import re
 import sqlite3
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from dil.databases.faults import Diagnosis, Fault
-from dil.databases.sqlite import fault_of
+from dil.databases.sqlite import connect, fault_of
+from dil.databases.statements import MARK, quoted, with_questions
 from dil.publishing.warehouse.dialect import (
     ADVICE,
     LOCK_S,
-    MARK,
     Connection,
     Dialect,
     Row,
@@ -78,11 +79,11 @@ class SqliteDialect(Dialect):
 
     def connect(self) -> Connection:
         """Open the file; it is made where there is none."""
-        connection = sqlite3.connect(self._address.path, timeout=LOCK_S, isolation_level=None)
-        connection.execute("PRAGMA synchronous = FULL")
+        path = Path(self._address.path)
+        connection = connect(path, mode="rwc", busy_s=LOCK_S, is_durable=True)
         # Else a table could not be renamed while any view of the file reads what is not there.
         connection.execute("PRAGMA legacy_alter_table = ON")
-        return _Connection(connection)
+        return SqliteWarehouse(connection)
 
     def errors(self) -> tuple[type[Exception], ...]:
         """Return SQLite's root error."""
@@ -181,7 +182,7 @@ class SqliteDialect(Dialect):
         return f"'{instant_text(milliseconds)}Z'"
 
 
-class _Connection(Connection):
+class SqliteWarehouse(Connection):
     """One SQLite connection; transactions are begun by statement."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
@@ -202,20 +203,19 @@ class _Connection(Connection):
 
     def change(self, statement: str, *values: Value) -> int:
         """Run a statement."""
-        return self._connection.execute(statement.replace(MARK, "?"), values).rowcount
+        return self._connection.execute(with_questions(statement), values).rowcount
 
     def rows(self, statement: str, *values: Value) -> list[Row]:
         """Return rows."""
-        return self._connection.execute(statement.replace(MARK, "?"), values).fetchall()
+        return self._connection.execute(with_questions(statement), values).fetchall()
 
     def load(
         self, table: TableName, columns: Sequence[TableColumn], batches: Iterable[pa.RecordBatch]
     ) -> None:
         """Insert rows by one prepared statement."""
-        names = ", ".join('"' + each.name.replace('"', '""') + '"' for each in columns)
+        names = ", ".join(quoted(each.name) for each in columns)
         places = ", ".join("?" for _ in columns)
-        full = '"' + table.name.replace('"', '""') + '"'
-        statement = f"INSERT INTO {full} ({names}) VALUES ({places})"  # noqa: S608 - quoted names
+        statement = f"INSERT INTO {quoted(table.name)} ({names}) VALUES ({places})"  # noqa: S608
         for batch in batches:
             lists = (_values(values).to_pylist() for values in batch.columns)
             self._connection.executemany(statement, zip(*lists, strict=True))

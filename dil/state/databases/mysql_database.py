@@ -10,22 +10,17 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Generator, Iterable
 from contextlib import suppress
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
 from dil.databases import mysql
 from dil.databases.faults import Diagnosis, Fault
+from dil.databases.mysql import MysqlSession
 from dil.errors import StateError
 from dil.model.database_address import DatabaseAddress
 from dil.state.databases import server_driver, sql, tables
 from dil.state.databases.database import Row, SqlValue
-from dil.state.databases.server_driver import ServerConnection, ServerDriver
-from dil.text.mysql_options import mysql_arguments
+from dil.state.databases.server_driver import ServerConnection, ServerDriver, marked
 
-if TYPE_CHECKING:
-    import pymysql
-
-_ROWS_A_FETCH = 2000
 _READER_IDLE_S = 86_400
 _SLOW_READER_S = 3600
 _THERE_ALREADY = {1050, 1061}
@@ -48,14 +43,26 @@ class MysqlDriver(ServerDriver):
         Raises:
             StateError: PyMySQL is not installed, or a file of the TLS options cannot be used.
         """
-        connection = _installed().connect(**self._arguments())
+        idle_s = _READER_IDLE_S if may_idle else server_driver.IDLE_S
         try:
-            connection.query(_settings(_READER_IDLE_S if may_idle else server_driver.IDLE_S))
-            connection.query("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
-        except BaseException:
-            connection.close()
-            raise
-        return _Connection(connection, self.address)
+            connection = mysql.connect(
+                self.address,
+                connect_s=server_driver.CONNECT_S,
+                settings=(
+                    _settings(idle_s), "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"
+                ),
+                autocommit=True,
+                # A row that an UPDATE found and left as it was counts, as on other servers.
+                client_flag=_installed().constants.CLIENT.FOUND_ROWS,
+                read_timeout=server_driver.ANSWER_S,
+                write_timeout=server_driver.ANSWER_S,
+            )  # fmt: skip
+        except mysql.TlsFilesError as error:
+            raise StateError(
+                f"the TLS files of the state store {self.address} cannot be used: {error}",
+                "ssl-ca, ssl-cert and ssl-key in state.store.db.url name PEM files.",
+            ) from error
+        return MysqlStateConnection(MysqlSession(connection), self.address)
 
     def diagnose(self, error: Exception) -> Diagnosis:
         """Return what the server's error means, and what to do."""
@@ -63,86 +70,51 @@ class MysqlDriver(ServerDriver):
         advice = _ADVICE.get(fault, _ADVICE[Fault.OTHER])
         return Diagnosis(fault, mysql.text_of(error), advice)
 
-    def _arguments(self) -> dict[str, Any]:
-        try:
-            given = mysql_arguments(self.address, connect_s=server_driver.CONNECT_S)
-        except OSError as error:
-            raise StateError(
-                f"the TLS files of the state store {self.address} cannot be used: {error}",
-                "ssl-ca, ssl-cert and ssl-key in state.store.db.url name PEM files.",
-            ) from error
-        return given | {
-            "autocommit": True,
-            # A row that an UPDATE found and left as it was counts, as on every other server.
-            "client_flag": _installed().constants.CLIENT.FOUND_ROWS,
-            "read_timeout": server_driver.ANSWER_S,
-            "write_timeout": server_driver.ANSWER_S,
-            "program_name": "dil",
-        }
 
+class MysqlStateConnection(ServerConnection):
+    """One connection to the tables of a store."""
 
-class _Connection(ServerConnection):
-    """One PyMySQL connection in autocommit mode; transactions are begun by statement."""
-
-    def __init__(self, connection: pymysql.Connection[Any], address: DatabaseAddress) -> None:
-        self._connection = connection
+    def __init__(self, session: MysqlSession, address: DatabaseAddress) -> None:
+        self._session = session
         self._address = address
 
     def change(self, statement: str, *values: SqlValue) -> int:
         """Run a statement and return how many rows it found, changed or not."""
-        with self._connection.cursor() as cursor:
-            matched: int = cursor.execute(_native(statement), values)
-            return matched
+        return self._session.change(marked(statement), *values)
 
     def rows(self, statement: str, *values: SqlValue) -> list[Row]:
         """Return all rows of a SELECT."""
-        with self._connection.cursor() as cursor:
-            cursor.execute(_native(statement), values)
-            return list(cursor.fetchall())
+        return self._session.rows(marked(statement), *values)
 
     def stream(self, statement: str, *values: SqlValue) -> Generator[Row, None, None]:
-        """Yield rows as the server sends them; this connection can do nothing else meanwhile."""
-        cursor = self._connection.cursor(_installed().cursors.SSCursor)
-        try:
-            cursor.execute(_native(statement), values)
-            while found := cursor.fetchmany(_ROWS_A_FETCH):
-                yield from found
-        finally:
-            # Else the driver reads what is left, to the end, before it closes.
-            result = getattr(cursor, "_result", None)
-            if result is not None:
-                result.unbuffered_active = False
-            cursor.close()
+        """Yield rows as the server sends them."""
+        return self._session.stream(marked(statement), *values)
 
     def begin_writing(self) -> None:
         """Begin at READ COMMITTED, which the session is set to."""
-        self._connection.query("START TRANSACTION READ WRITE")
+        self._session.run("START TRANSACTION READ WRITE")
 
     def begin_reading(self) -> None:
         """Begin at REPEATABLE READ, with the point in time of this very moment."""
-        self._connection.query("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-        self._connection.query("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
+        self._session.run("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        self._session.run("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
 
     def commit(self) -> None:
-        """Commit; returns when the transaction is in the log, as the server is set to keep it."""
-        self._connection.query("COMMIT")
+        """Commit."""
+        self._session.commit()
 
     def rollback(self) -> None:
         """Roll back; harmless outside of a transaction."""
-        self._connection.query("ROLLBACK")
+        self._session.rollback()
 
     def lift_limits(self) -> None:
         """Let the server wait for a day, and PyMySQL for as long as it takes."""
-        self._connection.query(_settings(_READER_IDLE_S))
-        # PyMySQL sets the socket's time-out to these at each reading and writing.
-        connection = cast("Any", self._connection)
-        connection._read_timeout = connection._write_timeout = None  # noqa: SLF001 - no other way
+        self._session.run(_settings(_READER_IDLE_S))
+        self._session.wait_for_ever()
 
     def columns(self, table: str) -> tuple[str, ...]:
         """Return the names of a table's columns."""
-        with self._connection.cursor() as cursor:
-            cursor.execute(f"SELECT * FROM {table} WHERE 1 = 0")  # noqa: S608 - our names
-            return tuple(column[0] for column in cursor.description)
+        return self._session.columns(table)
 
     def existing(self, names: Iterable[str]) -> frozenset[str]:
         """Return which tables the database holds."""
@@ -184,23 +156,18 @@ class _Connection(ServerConnection):
             self.change(sql.WRITE_FORMAT, tables.FORMAT)
 
     def _collation(self) -> str:
-        """Return the server's collation that compares bytes and does not pad."""
-        found = self.rows(
-            "SELECT collation_name FROM information_schema.collations WHERE collation_name"
-            " IN ('utf8mb4_0900_bin', 'utf8mb4_nopad_bin') ORDER BY collation_name"
-        )
+        found = self._session.exact_collation()
         if not found:
             raise StateError(
                 f"the server of {self._address} is too old: it cannot tell names with and without "
                 "trailing blanks apart",
                 "Use MySQL 8.0.17, MariaDB 10.2 or newer.",
             )
-        return str(found[0][0])
+        return found
 
     def close(self) -> None:
         """Close the connection."""
-        with suppress(Exception):
-            self._connection.close()
+        self._session.close()
 
 
 def _settings(idle_s: int) -> str:
@@ -217,13 +184,6 @@ def _settings(idle_s: int) -> str:
     )
 
 
-@lru_cache(maxsize=256)
-def _native(statement: str) -> str:
-    """Return a statement with PyMySQL's placeholders."""
-    return statement.replace("%", "%%").replace("?", "%s")
-
-
-@lru_cache(maxsize=1)
 def _installed() -> Any:  # noqa: ANN401 - a module
     """Return PyMySQL.
 
@@ -231,12 +191,9 @@ def _installed() -> Any:  # noqa: ANN401 - a module
         StateError: it is not installed.
     """
     try:
-        import pymysql
-        import pymysql.constants.CLIENT
-        import pymysql.cursors
+        return mysql.driver()
     except ImportError as error:
         raise StateError(
             f"state.store.type mysql needs the package pymysql ({error})",
             "Install it: pip install 'dil-spark[mysql]'",
         ) from error
-    return pymysql

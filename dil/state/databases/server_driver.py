@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterable, Mapping
+from functools import lru_cache
 
 from dil.databases.faults import Diagnosis, Fault, LoginProperties
+from dil.databases.statements import MARK
 from dil.model.database_address import DatabaseAddress
 from dil.state.databases.database import Row, SqlValue
 from dil.state.databases.tables import Dialect
@@ -112,3 +114,12 @@ class ServerDriver(ABC):
     @abstractmethod
     def diagnose(self, error: Exception) -> Diagnosis:
         """Say what one of those errors means."""
+
+
+@lru_cache(maxsize=256)
+def marked(statement: str) -> str:
+    """Return a statement of ``sql`` with the marks that drivers take in place of ``?``.
+
+    The statements keep theirs, because a file log stores them as they are.
+    """
+    return statement.replace("?", MARK)
