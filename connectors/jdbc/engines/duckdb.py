@@ -7,10 +7,10 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from connectors.jdbc import failures
-from connectors.jdbc.dialects import Dialect, Kind, dialect_of
-from connectors.jdbc.engine import FETCH_ROWS, Connection, Login, distinct
+from connectors.jdbc.engine import FETCH_ROWS, Login, SourceConnection, distinct
 from connectors.jdbc.numbers import DecimalColumn
 from connectors.jdbc.statement import Statement
+from connectors.jdbc.syntax import Kind, SqlSyntax, syntax_of
 from dil.databases.duckdb import connect as open_database
 from dil.databases.duckdb import driver, fault_of
 from dil.databases.faults import Fault
@@ -20,12 +20,12 @@ from dil.model.json import JsonValue, as_text
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_DIALECT = dialect_of(Kind.DUCKDB)
+_SYNTAX = syntax_of(Kind.DUCKDB)
 _WHOLE = ("HUGEINT", "UHUGEINT", "BIGNUM")
 _AS_TEXT = ("INTERVAL", "UUID", "BIT", "TIME WITH TIME ZONE", "TIME_NS", "TIMESTAMP_NS", "UNION")
 
 
-class DuckdbConnection(Connection):
+class DuckdbConnection(SourceConnection):
     """One connection, in one transaction from the first query to the end."""
 
     def __init__(self, login: Login) -> None:
@@ -37,9 +37,9 @@ class DuckdbConnection(Connection):
             raise failures.missing_driver("duckdb", "duckdb") from None
 
     @property
-    def dialect(self) -> Dialect:
+    def syntax(self) -> SqlSyntax:
         """Return how DuckDB writes SQL."""
-        return _DIALECT
+        return _SYNTAX
 
     def run(
         self, statement: Statement, variables: Mapping[str, JsonValue]
@@ -136,7 +136,7 @@ class _Plan:
         """Return the query with casts where they are needed; mostly the query itself."""
         if not self._texts:
             return sql
-        quoted = [(_DIALECT.quoted(name), name in self._texts) for name in self._names]
+        quoted = [(_SYNTAX.quoted(name), name in self._texts) for name in self._names]
         wanted = ", ".join(
             f"q.{name}::VARCHAR AS {name}" if is_text else f"q.{name}" for name, is_text in quoted
         )

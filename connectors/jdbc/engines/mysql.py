@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 from connectors.jdbc import failures
 from connectors.jdbc.cursor import KeyText
-from connectors.jdbc.dialects import Dialect, dialect_of
-from connectors.jdbc.engine import FETCH_ROWS, Connection, Login, distinct
+from connectors.jdbc.engine import FETCH_ROWS, Login, SourceConnection, distinct
 from connectors.jdbc.engines.mysql_columns import MysqlColumn
 from connectors.jdbc.statement import Statement
+from connectors.jdbc.syntax import SqlSyntax, syntax_of
 from dil.databases import mysql
 from dil.databases.faults import Fault
 from dil.errors import DilError
@@ -46,7 +46,7 @@ _FIXES = {
 }
 
 
-class MysqlConnection(Connection):
+class MysqlConnection(SourceConnection):
     """One connection, in one consistent snapshot from the first query to the end."""
 
     def __init__(self, login: Login) -> None:
@@ -66,9 +66,9 @@ class MysqlConnection(Connection):
                 self._sql_mode = cursor.fetchone()[0]
 
     @property
-    def dialect(self) -> Dialect:
+    def syntax(self) -> SqlSyntax:
         """Return how this session reads SQL."""
-        return dialect_of(self._login.address.kind, sql_mode=self._sql_mode)
+        return syntax_of(self._login.address.kind, sql_mode=self._sql_mode)
 
     def run(
         self, statement: Statement, variables: Mapping[str, JsonValue]

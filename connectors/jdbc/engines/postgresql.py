@@ -13,10 +13,10 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from connectors.jdbc import failures
-from connectors.jdbc.dialects import Dialect, Kind, dialect_of
-from connectors.jdbc.engine import BATCH_BYTES, Connection, Login, distinct
+from connectors.jdbc.engine import BATCH_BYTES, Login, SourceConnection, distinct
 from connectors.jdbc.engines.postgresql_columns import ResultPlan
 from connectors.jdbc.statement import Statement
+from connectors.jdbc.syntax import Kind, SqlSyntax, syntax_of
 from dil.databases import postgresql
 from dil.databases.faults import Fault
 from dil.errors import ConfigError, DilError
@@ -37,7 +37,7 @@ _SESSION = (
 _CONNECT_S = 30
 
 
-class PostgresqlConnection(Connection):
+class PostgresqlConnection(SourceConnection):
     """One connection, in one transaction from the first query to the end."""
 
     def __init__(self, login: Login) -> None:
@@ -54,9 +54,9 @@ class PostgresqlConnection(Connection):
         self._cursor: Any = self._connection.cursor()
 
     @property
-    def dialect(self) -> Dialect:
+    def syntax(self) -> SqlSyntax:
         """Return how PostgreSQL writes SQL."""
-        return dialect_of(Kind.POSTGRESQL)
+        return syntax_of(Kind.POSTGRESQL)
 
     def run(
         self, statement: Statement, variables: Mapping[str, JsonValue]

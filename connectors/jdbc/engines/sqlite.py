@@ -14,10 +14,10 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from connectors.jdbc import failures
-from connectors.jdbc.dialects import Dialect, Kind, dialect_of
-from connectors.jdbc.engine import FETCH_ROWS, Connection, Login
+from connectors.jdbc.engine import FETCH_ROWS, Login, SourceConnection
 from connectors.jdbc.python_values import batches_of
 from connectors.jdbc.statement import Statement
+from connectors.jdbc.syntax import Kind, SqlSyntax, syntax_of
 from dil.databases.faults import Fault
 from dil.databases.sqlite import connect, fault_of
 from dil.errors import DilError
@@ -37,7 +37,7 @@ _FIXES = {
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,17})(\.[0-9]{1,15})?")
 
 
-class SqliteConnection(Connection):
+class SqliteConnection(SourceConnection):
     """One connection; queries are one read transaction, which sees one state of the file."""
 
     def __init__(self, login: Login) -> None:
@@ -45,9 +45,9 @@ class SqliteConnection(Connection):
         self._connection: sqlite3.Connection | None = None
 
     @property
-    def dialect(self) -> Dialect:
+    def syntax(self) -> SqlSyntax:
         """Return how SQLite writes SQL."""
-        return dialect_of(Kind.SQLITE)
+        return syntax_of(Kind.SQLITE)
 
     def run(
         self, statement: Statement, variables: Mapping[str, JsonValue]

@@ -127,9 +127,9 @@ class MysqlStateConnection(ServerConnection):
         )
         return frozenset(row[0] for row in found)
 
-    def dialect(self) -> tables.Dialect:
+    def column_words(self) -> tables.ColumnWords:
         """Return MySQL's words, with a collation that this server has."""
-        return tables.mysql_dialect(self._collation())
+        return tables.mysql_words(self._collation())
 
     def create(self) -> None:
         """Make the tables under a lock of the server; goes on where a crash left off."""
@@ -146,7 +146,7 @@ class MysqlStateConnection(ServerConnection):
                 self.rows("SELECT RELEASE_LOCK(?)", lock)
 
     def _create_missing(self) -> None:
-        for statement in tables.statements(self.dialect()):
+        for statement in tables.statements(self.column_words()):
             try:
                 self.change(statement)
             except _installed().err.MySQLError as error:

@@ -167,7 +167,7 @@ class PostgresqlStateConnection(ServerConnection):
             _NO_SCHEMA,
         )
 
-    def dialect(self) -> tables.Dialect:
+    def column_words(self) -> tables.ColumnWords:
         """Return PostgreSQL's words."""
         return tables.POSTGRESQL
 

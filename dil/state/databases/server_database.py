@@ -358,13 +358,13 @@ def _copy_and_add(connection: ServerConnection, found: int) -> None:
 
     The copy of the format comes last: a copy without it is not complete. May be done again.
     """
-    dialect = connection.dialect()
-    for name in reversed(tables.names(dialect, number=found)):
+    column_words = connection.column_words()
+    for name in reversed(tables.names(column_words, number=found)):
         copy = tables.copy_name(name, found)
         connection.change(f"DROP TABLE IF EXISTS {copy}")
-        connection.change(dialect.like.format(copy=copy, table=name))
+        connection.change(column_words.like.format(copy=copy, table=name))
         connection.change(f"INSERT INTO {copy} SELECT * FROM {name}")  # noqa: S608 - our names
-    for statement in tables.additions(dialect, found):
+    for statement in tables.additions(column_words, found):
         connection.change(statement.replace("CREATE TABLE", "CREATE TABLE IF NOT EXISTS", 1))
 
 

@@ -10,7 +10,7 @@ from dil.databases.faults import Diagnosis, Fault, LoginProperties
 from dil.databases.statements import MARK
 from dil.model.database_address import DatabaseAddress
 from dil.state.databases.database import Row, SqlValue
-from dil.state.databases.tables import Dialect
+from dil.state.databases.tables import ColumnWords
 
 # How long to wait, in seconds: for a connection; for another writer's lock; for one statement, as
 # the server counts; for any answer, as the client counts, which ends waiting for a server that
@@ -78,7 +78,7 @@ class ServerConnection(ABC):
         """Return which of some tables are there."""
 
     @abstractmethod
-    def dialect(self) -> Dialect:
+    def column_words(self) -> ColumnWords:
         """Return the words of this server in which servers differ."""
 
     @abstractmethod

@@ -16,7 +16,7 @@ from dil.state.databases.database import Row, SqlValue
 from dil.state.databases.outage import without_waiting
 from dil.state.databases.server_database import ServerDatabase
 from dil.state.databases.server_driver import ServerConnection, ServerDriver
-from dil.state.databases.tables import FORMAT, POSTGRESQL, Dialect
+from dil.state.databases.tables import FORMAT, POSTGRESQL, ColumnWords
 from dil.state.runs.keeping import LeaseKeeper
 from dil.state.store.sql_store import SqlStateStore
 from tests.servers.waiting import wait_until
@@ -85,7 +85,7 @@ class ScriptedConnection(ServerConnection):
         self._driver.require()
         return frozenset(names)
 
-    def dialect(self) -> Dialect:
+    def column_words(self) -> ColumnWords:
         return POSTGRESQL
 
     def begin_writing(self) -> None:
