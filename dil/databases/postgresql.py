@@ -91,6 +91,22 @@ def driver() -> Any:  # noqa: ANN401 - a module, which ships no types
     return import_module("adbc_driver_postgresql.dbapi")
 
 
+def errors() -> tuple[type[Exception], ...]:
+    """Return the root of the errors of ADBC's drivers."""
+    return (_manager().Error,)
+
+
+def is_refused_by_driver(error: Exception) -> bool:
+    """Return whether ADBC itself refused, and not the server."""
+    codes = _manager().AdbcStatusCode
+    refusals = {codes.NOT_FOUND, codes.ALREADY_EXISTS, codes.INVALID_ARGUMENT, codes.INVALID_DATA}
+    return getattr(error, "status_code", None) in refusals
+
+
+def _manager() -> Any:  # noqa: ANN401 - a module
+    return import_module("adbc_driver_manager")
+
+
 def arguments(address: DatabaseAddress, *, connect_s: int, **limits: str) -> dict[str, str]:
     """Return what libpq is given for an address, by libpq's names (PostgreSQL manual, 34.1.2).
 

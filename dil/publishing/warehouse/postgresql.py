@@ -122,17 +122,16 @@ class PostgresqlDialect(Dialect):
 
     def errors(self) -> tuple[type[Exception], ...]:
         """Return the driver manager's root error."""
-        import adbc_driver_manager
-
-        return (adbc_driver_manager.Error,)
+        return postgresql.errors()
 
     def diagnose(self, error: Exception) -> Diagnosis:
         """Return what an error means by its SQLSTATE, else by its text, and what to do."""
         state = getattr(error, "sqlstate", None)
         text = " ".join(_NOISE.sub("", str(error)).split()).rpartition("ERROR: ")[2].strip()
         fault = postgresql.fault_of(state, text)
-        if not state and fault is not Fault.LOST and _is_of_driver(error, text):
-            fault = Fault.OTHER
+        is_of_driver = postgresql.is_refused_by_driver(error) and "connect" not in text
+        if not state and fault is not Fault.LOST and is_of_driver:
+            fault = Fault.OTHER  # another connection would not help
         return Diagnosis(fault, text, _ADVICE.get(fault, _ADVICE[Fault.OTHER]))
 
     def table(self, connection: Connection, name: TableName) -> Table | None:
@@ -298,14 +297,6 @@ class PostgresqlWarehouse(Connection):
         """Close the connection; the server rolls back what is open."""
         with suppress(Exception):
             self._connection.close()
-
-
-def _is_of_driver(error: Exception, text: str) -> bool:
-    """Return whether the driver itself refused, so that another connection would not help."""
-    from adbc_driver_manager import AdbcStatusCode as Code
-
-    codes = {Code.NOT_FOUND, Code.ALREADY_EXISTS, Code.INVALID_ARGUMENT, Code.INVALID_DATA}
-    return getattr(error, "status_code", None) in codes and "connect" not in text
 
 
 def _column(name: str, words: str, *, is_required: bool) -> TableColumn:
