@@ -53,7 +53,7 @@ _STATES: tuple[tuple[str, Fault], ...] = (
 _CUT = re.compile(
     r"closed the connection|terminating connection|no connection to the server|Connection reset"
     r"|SSL connection has been closed|SSL SYSCALL error|could not (?:receive|send) data"
-    r"|SSL error: (?:unexpected eof|decryption failed)|consuming input failed|flushing failed"
+    r"|consuming input failed|flushing failed"
     r"|connection not open|lost synchronization|the connection is (?:closed|lost)",
     re.IGNORECASE,
 )
@@ -152,7 +152,8 @@ def fault_of_state(state: str) -> Fault:
 
 def is_cut(text: str) -> bool:
     """Return whether an error's words are those of a connection that broke."""
-    return _CUT.search(text) is not None
+    is_of_tls = "SSL error" in text and "connection to server" not in text
+    return is_of_tls or _CUT.search(text) is not None
 
 
 def fault_of_connecting(text: str) -> Fault:

@@ -156,7 +156,8 @@ def test_of_several_hosts_the_one_that_answers_says_why() -> None:
         "SSL connection has been closed unexpectedly",
         "consuming input failed: SSL SYSCALL error: EOF detected",
         "SSL SYSCALL error: Connection reset by peer",
-        "SSL error: unexpected eof while reading",
+        "IO: [libpq] Failed to commit: SSL error: unexpected eof while reading",
+        "SSL error: bad length",
         "server closed the connection unexpectedly",
         "terminating connection due to administrator command",
         "no connection to the server",
@@ -167,6 +168,11 @@ def test_a_connection_that_breaks_is_lost_with_and_without_tls(text: str) -> Non
     """A COMMIT whose answer is lost must be asked about, and never be taken for refused."""
     assert postgresql.fault_of(None, text) is Fault.LOST
     assert postgresql.fault_of_statement(None, text) is Fault.LOST
+
+
+def test_a_connection_that_tls_refused_from_the_start_is_not_lost() -> None:
+    text = f"{SERVER}SSL error: certificate verify failed"
+    assert postgresql.fault_of(None, text) is Fault.OPTIONS
 
 
 def test_rows_that_stop_coming_say_why_in_words() -> None:
