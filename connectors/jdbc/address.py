@@ -13,7 +13,7 @@ from functools import lru_cache, partial
 from urllib.parse import parse_qsl, quote, unquote, urlencode
 
 from connectors.address import AddressError
-from connectors.jdbc.dialects import Kind
+from connectors.jdbc.syntax import Kind
 from dil.errors import ConfigError
 from dil.model.database_address import DatabaseAddress
 from dil.model.json import JsonValue

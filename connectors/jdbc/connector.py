@@ -10,9 +10,9 @@ from connectors.address import AddressError
 from connectors.jdbc import spark_reader
 from connectors.jdbc.address import read_address
 from connectors.jdbc.cursor import key_columns
-from connectors.jdbc.dialects import Kind, dialect_of, kind_of
 from connectors.jdbc.sql_text import SqlTextError, pieces, statements
 from connectors.jdbc.statement import Statement, misspelt, names_in
+from connectors.jdbc.syntax import Kind, kind_of, syntax_of
 from dil.errors import Problem
 from dil.model.job import Job
 from dil.model.json import JsonObject
@@ -60,7 +60,7 @@ class JdbcConnector(Connector):
         """Return a problem of a statement that is no query."""
         kind = kind_of(job.source.uri) or Kind.POSTGRESQL
         with suppress(SqlTextError):
-            if Statement(job.properties.section(DatabaseSection).statement, dialect_of(kind)).reads:
+            if Statement(job.properties.section(DatabaseSection).statement, syntax_of(kind)).reads:
                 return None
         return Problem(
             job.properties.origin(STATEMENT), STATEMENT, "is no query: it may change something"
@@ -120,7 +120,7 @@ def _statement_problems(properties: Properties) -> Iterator[Problem]:
     if kind is None:
         return
     try:
-        cut = pieces(statement, dialect_of(kind))
+        cut = pieces(statement, syntax_of(kind))
     except SqlTextError as error:
         yield Problem(origin, STATEMENT, str(error))
         return

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from connectors.jdbc.address import JdbcAddress
-from connectors.jdbc.dialects import Dialect
 from connectors.jdbc.statement import Statement
+from connectors.jdbc.syntax import SqlSyntax
 from dil.errors import SourceContractError
 from dil.model.json import JsonValue
 from dil.model.secret import Secret
@@ -49,7 +49,7 @@ class Login:
         return self.folder / self.address.path
 
 
-class Connection(ABC):
+class SourceConnection(ABC):
     """One connection; the queries of a transaction see one state of the data, where it can be.
 
     The attempts of a task may use it one after the other, each in a transaction of its own. What
@@ -58,7 +58,7 @@ class Connection(ABC):
 
     @property
     @abstractmethod
-    def dialect(self) -> Dialect:
+    def syntax(self) -> SqlSyntax:
         """Return how SQL is written there."""
 
     @abstractmethod

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
 
 from connectors.jdbc.address import JdbcAddress
+from dil.databases.faults import Fault
 from dil.errors import (
     AuthenticationError,
+    DilError,
     SourceContractError,
     SourceError,
     TransientSourceError,
@@ -88,6 +91,44 @@ def writes(address: JdbcAddress, reason: str) -> RefusedError:
         "Queries run in a transaction that cannot write. If it is to write, set"
         " ms.jdbc.read.only=false.",
     )
+
+
+def failure_for(
+    fault: Fault, address: JdbcAddress, reason: str, fixes: Mapping[Fault, str] | None = None
+) -> DilError:
+    """Return the error for a fault of a database; ``fixes`` says what to do where an engine knows.
+
+    Whatever may pass is transient; what no other attempt changes is refused.
+    """
+    fix = (fixes or {}).get(fault, "")
+    plain = _PLAIN.get(fault)
+    if plain is not None:
+        return plain(address, reason)
+    if fault in _LOGIN:
+        return refused_login(address, reason, fix)
+    if fault in _UNOPENED:
+        return unopened(address, reason, fix)
+    return (refused if fault in _REFUSED else failed)(address, reason, fix)
+
+
+_PLAIN: Mapping[Fault, Callable[[JdbcAddress, str], DilError]] = {
+    Fault.LOST: lost,
+    Fault.UNREACHABLE: unreachable,
+    Fault.DENIED: denied,
+    Fault.READ_ONLY: writes,
+} | dict.fromkeys(
+    (Fault.STARTING, Fault.TOO_MANY, Fault.CONFLICT, Fault.LOCKED, Fault.TIMED_OUT,
+     Fault.NO_RESOURCES, Fault.DISK_FULL), busy,
+)  # fmt: skip
+_LOGIN = {Fault.LOGIN, Fault.NO_ENTRY}
+_UNOPENED = {
+    Fault.NO_DATABASE, Fault.NO_DATABASE_RIGHT, Fault.OPTIONS, Fault.NO_TLS, Fault.TLS_ONLY,
+    Fault.UNTRUSTED,
+}  # fmt: skip
+_REFUSED = {
+    Fault.EXISTS, Fault.DUPLICATE, Fault.TOO_LARGE, Fault.NO_SCHEMA, Fault.NO_TABLE,
+    Fault.NO_COLUMN, Fault.DOES_NOT_FIT, Fault.REFUSED,
+}  # fmt: skip
 
 
 def missing_driver(package: str, kind: str) -> SourceError:

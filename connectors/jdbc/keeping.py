@@ -6,7 +6,7 @@ import threading
 import time
 from contextlib import suppress
 
-from connectors.jdbc.engine import Connection, Login
+from connectors.jdbc.engine import Login, SourceConnection
 from connectors.jdbc.engines import connect
 from dil.errors import SourceError
 from dil.spi.shared import Shared
@@ -22,13 +22,13 @@ class KeptConnection:
     """
 
     def __init__(self) -> None:
-        self._connection: Connection | None = None
+        self._connection: SourceConnection | None = None
         self._login: Login | None = None
         self._file: tuple[int, int] | None = None
         self._is_taken = False
         self._free_since = 0.0
 
-    def take(self, login: Login) -> Connection | None:
+    def take(self, login: Login) -> SourceConnection | None:
         """Return the connection that the session before left, or a new one.
 
         None where another session of this thread has it.

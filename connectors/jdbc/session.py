@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 from connectors.address import AddressError
 from connectors.jdbc.address import JdbcAddress, filled_address, read_address
 from connectors.jdbc.cursor import KeyWatch, key_part, may_be_no_text, with_keys
-from connectors.jdbc.dialects import Dialect, dialect_of
-from connectors.jdbc.engine import BATCH_BYTES, BATCH_ROWS, Connection, Login
+from connectors.jdbc.engine import BATCH_BYTES, BATCH_ROWS, Login, SourceConnection
 from connectors.jdbc.engines import connect
 from connectors.jdbc.failures import RefusedError
 from connectors.jdbc.keeping import KeptConnection, connection_of_thread
@@ -22,6 +21,7 @@ from connectors.jdbc.shape import ResultShape
 from connectors.jdbc.splitting import narrowed, ranges_of, refuse_unknown, unit_of
 from connectors.jdbc.sql_text import SqlTextError
 from connectors.jdbc.statement import Statement, names_in
+from connectors.jdbc.syntax import SqlSyntax, syntax_of
 from connectors.jdbc.ties import TieWatch
 from dil.errors import ConfigError, SourceError
 from dil.model.json import JsonObject, JsonValue, as_text
@@ -49,7 +49,7 @@ class JdbcSession(RowSession):
         self._settings = settings
         self._shared = shared
         self.location = ""
-        self._connection: Connection | None = None
+        self._connection: SourceConnection | None = None
         self._kept: KeptConnection | None = None
         self._statement: Statement | None = None
         self._is_whole = False
@@ -80,12 +80,12 @@ class JdbcSession(RowSession):
         """
         settings, known = self._settings, self._with_keys(values)
         address = _address(settings, known)
-        dialect = dialect_of(address.kind)
+        syntax = syntax_of(address.kind)
         try:
-            statement = Statement(settings.statement, dialect)
+            statement = Statement(settings.statement, syntax)
             if settings.part is not None:
-                narrow = narrowed(dialect, statement.template, settings.split_column, settings.part)
-                statement = Statement(narrow, dialect)
+                narrow = narrowed(syntax, statement.template, settings.split_column, settings.part)
+                statement = Statement(narrow, syntax)
         except SqlTextError as error:
             raise ConfigError.single(STATEMENT, str(error)) from None
         return RequestView("query", str(address), text=statement.bound(known, _literal))
@@ -165,31 +165,31 @@ class JdbcSession(RowSession):
         is_same, self._asked = asked == self._asked, asked
         return is_same and not self._settings.is_polling
 
-    def _opened(self, known: dict[str, JsonValue]) -> tuple[Connection, Statement]:
+    def _opened(self, known: dict[str, JsonValue]) -> tuple[SourceConnection, Statement]:
         if self._connection is None or self._statement is None:
             settings = self._settings
             login = _login(settings, known)
             self.location = str(login.address)
             self._connection = self._connected(login)
-            self._statement = _statement(settings.statement, self._connection.dialect)
+            self._statement = _statement(settings.statement, self._connection.syntax)
             if settings.part is not None:
                 sql = narrowed(
-                    self._connection.dialect,
+                    self._connection.syntax,
                     self._statement.template,
                     settings.split_column,
                     settings.part,
                 )
-                self._statement = _statement(sql, self._connection.dialect)
+                self._statement = _statement(sql, self._connection.syntax)
         return self._connection, self._statement
 
-    def _connected(self, login: Login) -> Connection:
+    def _connected(self, login: Login) -> SourceConnection:
         """Return a connection; one that others use too, where they would see nothing of this one.
 
         As pools of connections do, which end the transaction and hand on the session.
         """
         if self._shared is None or not login.is_read_only:
             return connect(login)
-        statement = _statement(self._settings.statement, dialect_of(login.address.kind))
+        statement = _statement(self._settings.statement, syntax_of(login.address.kind))
         if not statement.ends_with_transaction:
             return connect(login)
         kept = connection_of_thread(self._shared)
@@ -211,12 +211,12 @@ def key_ranges(settings: JdbcSettings, count: int, *, by_quantile: bool) -> list
     login, column = _login(settings, {}), settings.split_column
     try:
         with closing(connect(login)) as connection:
-            sql = _statement(settings.statement, connection.dialect).template
+            sql = _statement(settings.statement, connection.syntax).template
             found = ranges_of(connection, sql, column, count, by_quantile=by_quantile)
     except RefusedError:
         # Another connection: not every one goes on behind an error.
         with suppress(SourceError), closing(connect(login)) as connection:
-            sql = _statement(settings.statement, connection.dialect).template
+            sql = _statement(settings.statement, connection.syntax).template
             refuse_unknown(connection, sql, column)
         raise
     return [unit_of(part) for part in found]
@@ -251,9 +251,9 @@ def _login(settings: JdbcSettings, known: dict[str, JsonValue]) -> Login:
 
 
 @lru_cache(maxsize=64)  # the work units of a task run the same one
-def _statement(sql: str, dialect: Dialect) -> Statement:
+def _statement(sql: str, syntax: SqlSyntax) -> Statement:
     try:
-        return Statement(sql, dialect)
+        return Statement(sql, syntax)
     except SqlTextError as error:
         raise ConfigError.single(STATEMENT, str(error)) from None
 

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING
 
 from connectors.address import AddressError
 from connectors.jdbc.address import filled_address
-from connectors.jdbc.dialects import Dialect, Kind, dialect_of, kind_of
 from connectors.jdbc.section import JdbcSection
 from connectors.jdbc.sql_text import Piece, SqlPart, SqlTextError, pieces, statements
 from connectors.jdbc.statement import Statement, names_in
+from connectors.jdbc.syntax import Kind, SqlSyntax, kind_of, syntax_of
 from dil.errors import ConfigError, Problem
 from dil.model.job import Job
 from dil.model.json import JsonValue, as_text
@@ -47,7 +47,7 @@ _PLAIN = re.compile(r"[\w.-]*")
 _PASSWORD = re.compile(r"(?i)(?<![a-z])(?:password|passwd|pwd)=([^&;,)\s]+)")
 _OPTIONS = re.compile(r"[?;,(]|:\w+=")
 
-_UNKNOWN = Dialect(refused="qQ")
+_UNKNOWN = SqlSyntax(refused="qQ")
 # Quotes of other dialects, comments, dollar quotes: where these begin a text is not known.
 _OTHER_SQL = re.compile(r"[`#\[]|\$\w*\$")
 _NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
@@ -174,11 +174,11 @@ def _statement_problems(properties: Properties) -> Iterator[Problem]:
         return
     kind = kind_of(properties.section(SourceSection).uri)
     try:
-        cut = pieces(sql, _dialect(kind))
+        cut = pieces(sql, _syntax(kind))
     except SqlTextError as error:
         yield Problem(origin, STATEMENT, str(error))
         return
-    if statements(cut) > 1 or not Statement(sql, _dialect(kind)).is_query:
+    if statements(cut) > 1 or not Statement(sql, _syntax(kind)).is_query:
         yield Problem(
             origin, STATEMENT, f"is not one query, which is all that {READER}=spark can read",
             "Write SELECT ..., or WITH ... where the database takes it inside parentheses.",
@@ -217,8 +217,8 @@ def _page_properties(properties: Properties) -> Iterator[str]:
         yield KEY_RANGES
 
 
-def _dialect(kind: Kind | None) -> Dialect:
-    return _UNKNOWN if kind is None else dialect_of(kind)
+def _syntax(kind: Kind | None) -> SqlSyntax:
+    return _UNKNOWN if kind is None else syntax_of(kind)
 
 
 def _read(settings: JdbcSettings, driver: str, values: RequestValues) -> SparkRead:
@@ -227,7 +227,7 @@ def _read(settings: JdbcSettings, driver: str, values: RequestValues) -> SparkRe
     except AddressError as error:
         raise ConfigError.single(URI, error.what, error.fix) from None
     try:
-        statement = Statement(settings.statement, _dialect(kind_of(uri)))
+        statement = Statement(settings.statement, _syntax(kind_of(uri)))
     except SqlTextError as error:
         raise ConfigError.single(STATEMENT, str(error)) from None
     for name in names_in(settings.statement):

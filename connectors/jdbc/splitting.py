@@ -13,10 +13,10 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from connectors.jdbc.cursor import as_texts, key_part
-from connectors.jdbc.dialects import Dialect
-from connectors.jdbc.engine import Connection
+from connectors.jdbc.engine import SourceConnection
 from connectors.jdbc.ranges import Key, KeyRange, between, even_ranges
 from connectors.jdbc.statement import Statement
+from connectors.jdbc.syntax import SqlSyntax
 from dil.errors import ConfigError, SourceContractError
 from dil.model.json import JsonObject, JsonValue
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def ranges_of(
-    connection: Connection, sql: str, column: str, count: int, *, by_quantile: bool
+    connection: SourceConnection, sql: str, column: str, count: int, *, by_quantile: bool
 ) -> tuple[KeyRange, ...]:
     """Return the ranges into which the rows of a query are cut.
 
@@ -40,7 +40,7 @@ def ranges_of(
         SourceContractError: the column cannot be cut.
         SourceError: the database refuses.
     """
-    name = _name(connection.dialect, column)
+    name = _name(connection.syntax, column)
     source = f"(\n{sql}\n) q"
     sql = f"SELECT min({name}) AS least, max({name}) AS most FROM {source}"  # noqa: S608
     facts = _rows(connection, sql)[0]
@@ -59,16 +59,16 @@ def ranges_of(
     return even_ranges(least, most, count, nulls=True)
 
 
-def narrowed(dialect: Dialect, sql: str, column: str, unit: JsonObject) -> str:
+def narrowed(syntax: SqlSyntax, sql: str, column: str, unit: JsonObject) -> str:
     """Return a query for the rows of one range, with ``{{range.low}}``, ``{{range.high}}``.
 
     Args:
-        dialect: How SQL is written there.
+        syntax: How SQL is written there.
         sql: The query of the job.
         column: The key column.
         unit: What ``unit_of`` made of the range.
     """
-    name = _name(dialect, column)
+    name = _name(syntax, column)
     if unit.get("null"):
         where = f"{name} IS NULL"
     else:
@@ -78,7 +78,7 @@ def narrowed(dialect: Dialect, sql: str, column: str, unit: JsonObject) -> str:
     return f"SELECT * FROM (\n{sql}\n) q WHERE {where}"  # noqa: S608
 
 
-def refuse_unknown(connection: Connection, sql: str, column: str) -> None:
+def refuse_unknown(connection: SourceConnection, sql: str, column: str) -> None:
     """Refuse a column that a query has not, once the database refused to cut its rows by it.
 
     Args:
@@ -105,9 +105,9 @@ def refuse_unknown(connection: Connection, sql: str, column: str) -> None:
     )
 
 
-def _name(dialect: Dialect, column: str) -> str:
+def _name(syntax: SqlSyntax, column: str) -> str:
     """Return the column as that of the query: SQLite takes other quoted names for texts."""
-    return f"q.{dialect.quoted(column)}"
+    return f"q.{syntax.quoted(column)}"
 
 
 def unit_of(part: KeyRange) -> JsonObject:
@@ -118,7 +118,7 @@ def unit_of(part: KeyRange) -> JsonObject:
     return {name: end for name, end in ends.items() if end is not None}
 
 
-def _quantiles(connection: Connection, source: str, name: str, count: int) -> list[Key]:
+def _quantiles(connection: SourceConnection, source: str, name: str, count: int) -> list[Key]:
     """Return the first key of each part but the first, each part having as many rows.
 
     A key with so many rows that it fills a part counts once.
@@ -132,15 +132,15 @@ def _quantiles(connection: Connection, source: str, name: str, count: int) -> li
     return [*distinct][1:]
 
 
-def _check_order(connection: Connection, source: str, column: str, bounds: list[Key]) -> None:
+def _check_order(connection: SourceConnection, source: str, column: str, bounds: list[Key]) -> None:
     """Refuse keys that are sorted otherwise than they are compared, such as those of an enum.
 
     Raises:
         SourceContractError: a row would be in two ranges, or in none.
     """
-    name = _name(connection.dialect, column)
+    name = _name(connection.syntax, column)
     sql = f"SELECT count(*) AS n FROM {source} WHERE {name} = {{{{low}}}} AND {name} < {{{{high}}}}"  # noqa: S608
-    statement = Statement(sql, connection.dialect)
+    statement = Statement(sql, connection.syntax)
     for low, high in pairwise(bounds):
         ends: dict[str, JsonValue] = {"low": key_part(low), "high": key_part(high)}
         found = [row for batch in connection.run(statement, ends) for row in batch.to_pylist()]
@@ -159,8 +159,8 @@ def _key(value: Any) -> Key | None:  # noqa: ANN401 - a value of any column
     return value if value is None or isinstance(value, int | float) else str(value)
 
 
-def _rows(connection: Connection, sql: str) -> list[dict[str, Any]]:
-    found = connection.run(Statement(sql, connection.dialect), {})
+def _rows(connection: SourceConnection, sql: str) -> list[dict[str, Any]]:
+    found = connection.run(Statement(sql, connection.syntax), {})
     return [row for batch in found for row in _pylist(batch)]
 
 

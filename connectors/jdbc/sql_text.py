@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from enum import Enum
 
-from connectors.jdbc.dialects import Dialect
+from connectors.jdbc.syntax import SqlSyntax
 
 PLACEHOLDER = re.compile(r"\{\{([A-Za-z0-9_.$-]+)\}\}")
 _DOLLAR = re.compile(r"\$(?:[A-Za-z_\x80-\U0010FFFF][A-Za-z0-9_\x80-\U0010FFFF]*)?\$")
@@ -46,13 +46,13 @@ class Piece:
     is_placeholder: bool = False
 
 
-def pieces(sql: str, dialect: Dialect) -> tuple[Piece, ...]:
+def pieces(sql: str, syntax: SqlSyntax) -> tuple[Piece, ...]:
     """Cut a statement into its pieces; joined they are the statement.
 
     Raises:
         SqlTextError: a text, a name or a comment has no end, or a kind of text is not understood.
     """
-    return tuple(_Cutter(sql, dialect).pieces())
+    return tuple(_Cutter(sql, syntax).pieces())
 
 
 def statements(cut: tuple[Piece, ...]) -> int:
@@ -82,9 +82,9 @@ def words(cut: tuple[Piece, ...]) -> list[str]:
 
 
 class _Cutter:
-    def __init__(self, sql: str, dialect: Dialect) -> None:
+    def __init__(self, sql: str, syntax: SqlSyntax) -> None:
         self._sql = sql
-        self._dialect = dialect
+        self._syntax = syntax
         self._at = 0
 
     def pieces(self) -> list[Piece]:
@@ -115,21 +115,21 @@ class _Cutter:
     def _comment(self) -> Piece | None:
         rest = self._sql[self._at : self._at + 3]
         is_dashed = rest.startswith("--") and not (
-            self._dialect.dashes_need_blank and rest[2:].strip()
+            self._syntax.dashes_need_blank and rest[2:].strip()
         )
-        if is_dashed or (self._dialect.hashes and rest.startswith("#")):
+        if is_dashed or (self._syntax.hashes and rest.startswith("#")):
             line = _LINE.match(self._sql, self._at)
             return self._taken(SqlPart.COMMENT, line.end() if line else len(self._sql))
         if not rest.startswith("/*"):
             return None
-        if self._dialect.executable and self._sql[self._at + 2 :].startswith(("!", "M!")):
+        if self._syntax.executable and self._sql[self._at + 2 :].startswith(("!", "M!")):
             raise SqlTextError("has a comment of the form /*! */, which MySQL runs")
         return self._taken(SqlPart.COMMENT, self._end_of_block())
 
     def _end_of_block(self) -> int:
         depth, at = 0, self._at
         while at < len(self._sql):
-            if self._sql.startswith("/*", at) and (depth == 0 or self._dialect.nested):
+            if self._sql.startswith("/*", at) and (depth == 0 or self._syntax.nested):
                 depth, at = depth + 1, at + 2
             elif self._sql.startswith("*/", at):
                 depth, at = depth - 1, at + 2
@@ -141,15 +141,15 @@ class _Cutter:
 
     def _quoted(self) -> Piece | None:
         mark = self._sql[self._at]
-        if mark == "'" or (mark == '"' and self._dialect.double_quoted_texts):
+        if mark == "'" or (mark == '"' and self._syntax.double_quoted_texts):
             prefix = self._prefix()
-            if prefix and prefix in self._dialect.refused:
+            if prefix and prefix in self._syntax.refused:
                 raise SqlTextError(f"has a text of the form {prefix}'...'")
-            escapes = self._dialect.backslashes or bool(prefix and prefix in self._dialect.prefixed)
+            escapes = self._syntax.backslashes or bool(prefix and prefix in self._syntax.prefixed)
             return self._taken(
                 SqlPart.TEXT, self._end_of(mark, escapes=escapes), mark, escapes=escapes
             )
-        for opening, closing in self._dialect.names:
+        for opening, closing in self._syntax.names:
             if mark == opening:
                 return self._taken(SqlPart.NAME, self._end_of(closing, escapes=False), mark)
         return None
@@ -175,7 +175,7 @@ class _Cutter:
         raise SqlTextError(f"has a {mark} without its counterpart")
 
     def _dollar_quoted(self) -> Piece | None:
-        if not self._dialect.dollars or self._sql[self._at] != "$":
+        if not self._syntax.dollars or self._sql[self._at] != "$":
             return None
         if self._at and _WORD_CHARACTER.match(self._sql[self._at - 1]):
             return None

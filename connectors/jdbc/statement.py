@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from functools import cached_property
 
-from connectors.jdbc.dialects import Dialect
 from connectors.jdbc.sql_text import PLACEHOLDER, Piece, SqlPart, pieces, words
+from connectors.jdbc.syntax import SqlSyntax
 from dil.errors import ConfigError
 from dil.model.json import JsonValue, as_text
 from dil.sections.source import STATEMENT
@@ -59,9 +59,9 @@ class Statement:
         SqlTextError: the statement cannot be cut up.
     """
 
-    def __init__(self, sql: str, dialect: Dialect) -> None:
-        self._pieces = _without_end(pieces(sql, dialect))
-        self._has_tops = dialect.tops
+    def __init__(self, sql: str, syntax: SqlSyntax) -> None:
+        self._pieces = _without_end(pieces(sql, syntax))
+        self._has_tops = syntax.tops
 
     @cached_property
     def template(self) -> str:

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Mapping
 from decimal import Decimal
 
 from connectors.jdbc.cursor import KeyText, not_unique
-from connectors.jdbc.dialects import Kind
-from connectors.jdbc.engine import Connection
+from connectors.jdbc.engine import SourceConnection
 from connectors.jdbc.failures import RefusedError
 from connectors.jdbc.statement import Statement, names_in
+from connectors.jdbc.syntax import Kind
 from dil.model.json import JsonObject, JsonValue, as_text
 
 _LOG = logging.getLogger(__name__)
@@ -35,7 +35,7 @@ class TieWatch:
         cursors: The parameters that lead from page to page.
     """
 
-    def __init__(self, connection: Connection, kind: Kind, cursors: Iterable[str]) -> None:
+    def __init__(self, connection: SourceConnection, kind: Kind, cursors: Iterable[str]) -> None:
         self._connection = connection
         self._kind = kind
         self._cursors = frozenset(cursors)
@@ -92,10 +92,10 @@ class TieWatch:
             raise not_unique(last, "to the database, the last row of a page and another one have")
 
     def _names(self, last: JsonObject) -> list[str]:
-        return [f"q.{self._connection.dialect.quoted(name)}" for name in last]
+        return [f"q.{self._connection.syntax.quoted(name)}" for name in last]
 
     def _count(self, sql: str, variables: Mapping[str, JsonValue]) -> int:
-        found = self._connection.run(Statement(sql, self._connection.dialect), variables)
+        found = self._connection.run(Statement(sql, self._connection.syntax), variables)
         return sum(int(row["n"]) for batch in found for row in batch.to_pylist())
 
 

@@ -225,6 +225,25 @@ def test_a_commit_whose_answer_is_lost_is_looked_up_and_counts(backend: Backend)
         database.close()
 
 
+def test_a_commit_whose_answer_is_lost_behind_tls_is_looked_up_and_counts() -> None:
+    """TLS has words of its own for a connection that broke."""
+    with (
+        PostgresqlServer() as server,
+        postgresql_place(server, "encrypted") as place,
+        MeddlingProxy(server.port) as proxy,
+    ):
+        server.turn_on_tls()
+        backend = Backend(server, place)
+        encrypted = replace(backend.at(proxy.port), options=(("sslmode", "require"),))
+        database = backend.database(encrypted)
+        # The next request is the COMMIT, which nobody can read on its way.
+        add(database, "r1", between=lambda: proxy.cut_answer_after(b""))
+        assert proxy.cuts == 1
+        with database.read() as tx:
+            assert tx.rows(RUNS) == [("r1",)]
+        database.close()
+
+
 def test_a_commit_that_never_arrived_is_looked_up_and_is_an_error(backend: Backend) -> None:
     with MeddlingProxy(backend.server.port) as proxy:
         database = backend.database(backend.at(proxy.port))

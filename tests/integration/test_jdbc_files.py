@@ -15,13 +15,13 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from connectors.jdbc.address import JdbcAddress
-from connectors.jdbc.dialects import Kind, dialect_of
 from connectors.jdbc.engine import Login
 from connectors.jdbc.engines.alchemy import AlchemyConnection
 from connectors.jdbc.engines.duckdb import DuckdbConnection
 from connectors.jdbc.session import JdbcSession
 from connectors.jdbc.settings import JdbcSettings
 from connectors.jdbc.statement import Statement
+from connectors.jdbc.syntax import Kind, syntax_of
 from dil.errors import SourceContractError, SourceError, TransientSourceError
 from dil.model.settings import SchemaCleansing
 from dil.spi.connector import RequestValues
@@ -176,12 +176,12 @@ def test_sqlalchemy_serves_what_has_no_driver_of_its_own(tmp_path: Path) -> None
     try:
         statement = Statement(
             "select id, name, ':no' as s from t where id > {{v}} and ':x' <> name or id = 2",
-            dialect_of(Kind.SQLSERVER),
+            syntax_of(Kind.SQLSERVER),
         )
         rows = [row for batch in connection.run(statement, {"v": 0}) for row in batch.to_pylist()]
         assert rows == [{"id": 1, "name": "x:y", "s": ":no"}, {"id": 2, "name": None, "s": ":no"}]
         with pytest.raises(SourceError, match="no such table"):
-            list(connection.run(Statement("select * from nope", dialect_of(Kind.SQLSERVER)), {}))
+            list(connection.run(Statement("select * from nope", syntax_of(Kind.SQLSERVER)), {}))
     finally:
         connection.close()
 
@@ -190,7 +190,7 @@ def test_duckdb_keeps_to_half_of_the_memory_of_its_worker() -> None:
     login = Login(JdbcAddress(Kind.DUCKDB), memory_bytes=2 * 1024**3)
     with closing(DuckdbConnection(login)) as connection:
         sql = "SELECT current_setting('memory_limit') AS a"
-        (batch,) = connection.run(Statement(sql, connection.dialect), {})
+        (batch,) = connection.run(Statement(sql, connection.syntax), {})
     assert batch.to_pylist() == [{"a": "1.0 GiB"}]
 
 
@@ -198,6 +198,6 @@ def test_a_query_of_duckdb_that_needs_too_much_memory_says_so() -> None:
     login = Login(JdbcAddress(Kind.DUCKDB), memory_bytes=64 * 1024**2)
     with closing(DuckdbConnection(login)) as connection:
         sql = "SELECT string_agg(repeat('x', 1000), ',') AS a FROM range(1000000)"
-        rows = connection.run(Statement(sql, connection.dialect), {})
+        rows = connection.run(Statement(sql, connection.syntax), {})
         with pytest.raises(MemoryError):
             next(rows)

@@ -10,11 +10,11 @@ import pyarrow as pa
 import pytest
 
 from connectors.jdbc.address import JdbcAddress
-from connectors.jdbc.dialects import Kind
 from connectors.jdbc.engine import Login
 from connectors.jdbc.engines.alchemy import AlchemyConnection
 from connectors.jdbc.engines.sqlite import SqliteConnection
 from connectors.jdbc.statement import Statement
+from connectors.jdbc.syntax import Kind
 from connectors.jdbc.ties import TieWatch
 from dil.errors import SourceContractError
 from dil.model.json import JsonValue
@@ -92,7 +92,7 @@ class _Noting(SqliteConnection):
 def walked(path: Path, sql: str, edges: list[int]) -> list[str]:
     connection = _Noting(Login(JdbcAddress(Kind.SQLITE, path=str(path))))
     watch = TieWatch(connection, Kind.SQLITE, ("cursor",))
-    statement = Statement(sql, connection.dialect)
+    statement = Statement(sql, connection.syntax)
     before = -1
     for edge in edges:
         watch.refuse(statement, {"cursor": before}, {"k": edge})
@@ -126,7 +126,7 @@ def test_databases_that_no_test_runs_against_are_asked_as_well(kind: Kind, tmp_p
     place = JdbcAddress(kind, path="//h:1/d")
     connection = AlchemyConnection(Login(place), f"sqlite:///{tmp_path / 'a.db'}")
     watch = TieWatch(connection, kind, ("cursor",))
-    statement = Statement("select K from t order by K", connection.dialect)
+    statement = Statement("select K from t order by K", connection.syntax)
     watch.refuse(statement, {}, {"k": 1})
     with pytest.raises(SourceContractError, match="the same k: others"):
         watch.refuse(statement, {}, {"k": 2})

@@ -200,6 +200,21 @@ def test_the_table_tells_whether_a_commit_without_an_answer_was_done(
         assert loads.runs() == [(1, "run-1")]
 
 
+@pytest.mark.parametrize("is_done", [True, False])
+def test_the_table_tells_so_behind_tls(is_done: bool, tmp_path: Path, monkeypatch) -> None:
+    """TLS has words of its own for a connection that broke."""
+    with PostgresqlServer() as server:
+        server.turn_on_tls()
+        login = f"admin:{quote(postgresql.PASSWORD, safe='')}@"
+        url = server.add_database("encrypted").replace("://", f"://{login}")
+        loads = Loads(_warehouse(f"{url}?sslmode=require"), tmp_path)
+        cut = Cut(monkeypatch, server, is_done=is_done)
+        loads.load("run-1", numbers(1, 2))
+        assert cut.cuts == 1
+        assert loads.rows() == [(1,), (2,)]
+        assert loads.runs() == [(1, "run-1")]
+
+
 def test_a_server_that_dies_leaves_nothing_or_everything(tmp_path: Path, monkeypatch) -> None:
     """The server is killed inside the transaction, and is back for the next attempt."""
     with PostgresqlServer(durable=True) as server:

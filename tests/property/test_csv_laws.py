@@ -14,19 +14,19 @@ from hypothesis import strategies as st
 
 from dil.errors import SourceContractError
 from dil.extraction.csv.cells import Cells
-from dil.extraction.csv.dialect import Dialect
+from dil.extraction.csv.dialect import CsvDialect
 from dil.extraction.csv.records import Block, RecordBlocks
 from dil.extraction.csv.values import measured, observed, values_of
 from dil.model.arrow import raw_schema
 from dil.model.schema import Column
 
 DIALECTS = [
-    Dialect(",", '"', "\\"),
-    Dialect("\t", "'", "|"),
-    Dialect(";", "", ""),
-    Dialect(",", '"', ""),
-    Dialect("§", "«", "¬"),
-    Dialect("|", "", "\\"),
+    CsvDialect(",", '"', "\\"),
+    CsvDialect("\t", "'", "|"),
+    CsvDialect(";", "", ""),
+    CsvDialect(",", '"', ""),
+    CsvDialect("§", "«", "¬"),
+    CsvDialect("|", "", "\\"),
 ]
 
 
@@ -34,7 +34,7 @@ class NeverClosedError(Exception):
     """A quote is opened and never closed."""
 
 
-def told(text: str, dialect: Dialect) -> list[list[str]]:
+def told(text: str, dialect: CsvDialect) -> list[list[str]]:
     """Read text one character at a time, as docs/formats.md says it."""
     tokens = list(tokens_of(text, dialect))
     records: list[list[str]] = []
@@ -59,7 +59,7 @@ def told(text: str, dialect: Dialect) -> list[list[str]]:
     return records
 
 
-def tokens_of(text: str, dialect: Dialect):
+def tokens_of(text: str, dialect: CsvDialect):
     """Yield (character, whether it is literal)."""
     at = 0
     while at < len(text):
@@ -95,7 +95,7 @@ def cell_of(tokens, at, dialect):
     return cell, at
 
 
-def alphabet(dialect: Dialect) -> st.SearchStrategy[str]:
+def alphabet(dialect: CsvDialect) -> st.SearchStrategy[str]:
     special = [dialect.separator, dialect.quote, dialect.escape, "\r", "\n", "\r\n", '"', ","]
     return st.sampled_from([*filter(None, special), "a", "b", " ", "é", "\ufeff", "\0", "x1"])
 
@@ -121,7 +121,7 @@ regular = st.sampled_from(DIALECTS).flatmap(
 )
 
 
-def cells_of(dialect: Dialect) -> st.SearchStrategy[str]:
+def cells_of(dialect: CsvDialect) -> st.SearchStrategy[str]:
     plain = st.text(st.sampled_from('ab 01.é"'), max_size=4).map(
         lambda text: text.replace(dialect.quote or "\0", "")
     )
@@ -135,17 +135,17 @@ def cells_of(dialect: Dialect) -> st.SearchStrategy[str]:
     return st.one_of(plain, quoted, escaped) if dialect.escape else st.one_of(plain, quoted)
 
 
-def lazy_blocks(text: str, dialect: Dialect, chunk: int) -> Iterator[Block]:
+def lazy_blocks(text: str, dialect: CsvDialect, chunk: int) -> Iterator[Block]:
     stream = io.BytesIO(text.encode())
     return RecordBlocks(stream, "UTF-8", dialect, chunk_bytes=chunk).blocks()
 
 
-def blocks_of(text: str, dialect: Dialect, chunk: int) -> list[bytes]:
+def blocks_of(text: str, dialect: CsvDialect, chunk: int) -> list[bytes]:
     found = [block.records for block in lazy_blocks(text, dialect, chunk)]
     return [block for block in found if block]
 
 
-def read_by_columns(text: str, dialect: Dialect, chunk: int) -> list[list[str | None]]:
+def read_by_columns(text: str, dialect: CsvDialect, chunk: int) -> list[list[str | None]]:
     """Read as the extractor does: the end of a block is proved by reading it, where that goes."""
     cells = Cells(dialect, keeps_null_text=True)
     rows: list[list[str | None]] = []
@@ -180,7 +180,7 @@ def test_rows_are_what_the_state_machine_tells_however_the_stream_is_cut(pair, c
 @given(st.one_of(texts_and_dialects, regular), st.integers(1, 50))
 @example(('a,"b\n","c\nd"\ne,f\n', DIALECTS[0]), 4)
 @example(('a,"b\n\1\n"\n', DIALECTS[0]), 5)
-@example(("a,'b\n|'\nc'\n", Dialect(",", "'", "|")), 5)
+@example(("a,'b\n|'\nc'\n", CsvDialect(",", "'", "|")), 5)
 def test_blocks_that_end_where_it_seems_are_read_as_the_state_machine_tells(pair, chunk):
     text, dialect = pair
     text = text.lstrip("\ufeff")

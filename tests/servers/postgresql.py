@@ -10,6 +10,7 @@ from typing import Self
 
 import psycopg
 
+from tests.servers.certificates import authority, server_of
 from tests.servers.programs import free_port, needed_program, own_folder, run, start
 from tests.servers.waiting import wait_until
 
@@ -50,6 +51,19 @@ class PostgresqlServer:
             [str(self._programs / "postgres"), "-D", str(self.folder / "data"),
              "-p", str(self.port), *settings], self._user, self.folder / "log")  # fmt: skip
         wait_until(self._answers)
+
+    def turn_on_tls(self) -> None:
+        """Let clients encrypt, which they all do then unless they say otherwise."""
+        identity = server_of(authority("test"))
+        data = self.folder / "data"
+        for name, text in (("server.crt", identity.pem), ("server.key", identity.key_pem())):
+            (data / name).write_bytes(text)
+            (data / name).chmod(0o600)
+            if self._user is not None:
+                shutil.chown(data / name, self._user, self._user)
+        self.execute("ALTER SYSTEM SET ssl = on")
+        self.execute("SELECT pg_reload_conf()")
+        wait_until(lambda: self.execute("SHOW ssl") == [("on",)])
 
     def kill(self) -> None:
         """Kill the server without a farewell, all its processes; ``start`` recovers it."""

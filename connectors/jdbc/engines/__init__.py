@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from connectors.jdbc.dialects import Kind
-from connectors.jdbc.engine import Connection, Login
+from connectors.jdbc.engine import Login, SourceConnection
+from connectors.jdbc.syntax import Kind
 
 
-def connect(login: Login) -> Connection:
+def connect(login: Login) -> SourceConnection:
     """Connect to a database; its driver is imported here.
 
     Raises:

@@ -12,10 +12,10 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from connectors.jdbc import failures
-from connectors.jdbc.dialects import Dialect, Kind, dialect_of
-from connectors.jdbc.engine import FETCH_ROWS, Connection, Login
+from connectors.jdbc.engine import FETCH_ROWS, Login, SourceConnection
 from connectors.jdbc.python_values import batches_of
 from connectors.jdbc.statement import Statement
+from connectors.jdbc.syntax import Kind, SqlSyntax, syntax_of
 from dil.errors import DilError
 from dil.model.json import JsonValue, as_text
 
@@ -31,7 +31,7 @@ _LOST_WORDS = ("ora-03113", "ora-03114", "ora-12170", "ora-12541", "communicatio
                "connection is closed", "timeout", "timed out")  # fmt: skip
 
 
-class AlchemyConnection(Connection):
+class AlchemyConnection(SourceConnection):
     """One connection and one transaction; rows come in parts where the driver can stream."""
 
     def __init__(self, login: Login, url: Any = None) -> None:  # noqa: ANN401 - SQLAlchemy's
@@ -55,9 +55,9 @@ class AlchemyConnection(Connection):
             )
 
     @property
-    def dialect(self) -> Dialect:
+    def syntax(self) -> SqlSyntax:
         """Return how the database writes SQL."""
-        return dialect_of(self._login.address.kind)
+        return syntax_of(self._login.address.kind)
 
     def run(
         self, statement: Statement, variables: Mapping[str, JsonValue]

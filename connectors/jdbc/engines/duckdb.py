@@ -7,38 +7,39 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from connectors.jdbc import failures
-from connectors.jdbc.dialects import Dialect, Kind, dialect_of
-from connectors.jdbc.engine import FETCH_ROWS, Connection, Login, distinct
+from connectors.jdbc.engine import FETCH_ROWS, Login, SourceConnection, distinct
 from connectors.jdbc.numbers import DecimalColumn
 from connectors.jdbc.statement import Statement
+from connectors.jdbc.syntax import Kind, SqlSyntax, syntax_of
+from dil.databases.duckdb import connect as open_database
+from dil.databases.duckdb import driver, fault_of
+from dil.databases.faults import Fault
 from dil.errors import DilError
 from dil.model.json import JsonValue, as_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_DIALECT = dialect_of(Kind.DUCKDB)
+_SYNTAX = syntax_of(Kind.DUCKDB)
 _WHOLE = ("HUGEINT", "UHUGEINT", "BIGNUM")
 _AS_TEXT = ("INTERVAL", "UUID", "BIT", "TIME WITH TIME ZONE", "TIME_NS", "TIMESTAMP_NS", "UNION")
-_SETTINGS = {"autoinstall_known_extensions": "false", "TimeZone": "UTC"}
 
 
-class DuckdbConnection(Connection):
+class DuckdbConnection(SourceConnection):
     """One connection, in one transaction from the first query to the end."""
 
     def __init__(self, login: Login) -> None:
         self._login = login
         self._connection: Any = None
         try:
-            import duckdb
+            self._driver: Any = driver()
         except ModuleNotFoundError:
             raise failures.missing_driver("duckdb", "duckdb") from None
-        self._driver: Any = duckdb
 
     @property
-    def dialect(self) -> Dialect:
+    def syntax(self) -> SqlSyntax:
         """Return how DuckDB writes SQL."""
-        return _DIALECT
+        return _SYNTAX
 
     def run(
         self, statement: Statement, variables: Mapping[str, JsonValue]
@@ -93,10 +94,10 @@ class DuckdbConnection(Connection):
                 self._login.address, "there is no such file",
                 "The file must exist where tasks run; see ms.source.uri.",
             )  # fmt: skip
-        config = dict(_SETTINGS)
+        settings = {"autoinstall_known_extensions": "false"}
         if self._login.memory_bytes:  # beyond it DuckDB works on disk; the other half is for rows
-            config["memory_limit"] = f"{self._login.memory_bytes // 2 // 1024}KiB"
-        self._connection = self._driver.connect(path, read_only=is_read_only, config=config)
+            settings["memory_limit"] = f"{self._login.memory_bytes // 2 // 1024}KiB"
+        self._connection = open_database(path, is_read_only=is_read_only, **settings)
         self._connection.begin()
 
     @contextmanager
@@ -109,19 +110,9 @@ class DuckdbConnection(Connection):
             raise self._failure(error) from None
 
     def _failure(self, error: Exception) -> DilError:
-        address = self._login.address
         reason = str(error).partition("\nLINE ")[0]
-        if isinstance(error, self._driver.IOException):
-            if "lock" in reason.lower():
-                return failures.busy(address, reason)
-            return failures.failed(address, reason, "Check the file that ms.source.uri names.")
-        if "read-only mode" in reason:
-            return failures.writes(address, reason)
-        driver = self._driver
-        finals = (driver.ProgrammingError, driver.DataError, driver.NotSupportedError,
-                  driver.IntegrityError, driver.PermissionException)  # fmt: skip
-        is_final = isinstance(error, finals)
-        return (failures.refused if is_final else failures.failed)(address, reason)
+        fixes = {Fault.IO: "Check the file that ms.source.uri names."}
+        return failures.failure_for(fault_of(error), self._login.address, reason, fixes)
 
 
 class _Plan:
@@ -145,7 +136,7 @@ class _Plan:
         """Return the query with casts where they are needed; mostly the query itself."""
         if not self._texts:
             return sql
-        quoted = [(_DIALECT.quoted(name), name in self._texts) for name in self._names]
+        quoted = [(_SYNTAX.quoted(name), name in self._texts) for name in self._names]
         wanted = ", ".join(
             f"q.{name}::VARCHAR AS {name}" if is_text else f"q.{name}" for name, is_text in quoted
         )

@@ -9,17 +9,19 @@ import re
 import ssl
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from connectors.jdbc import failures
 from connectors.jdbc.cursor import KeyText
-from connectors.jdbc.dialects import Dialect, dialect_of
-from connectors.jdbc.engine import FETCH_ROWS, Connection, Login, distinct
+from connectors.jdbc.engine import FETCH_ROWS, Login, SourceConnection, distinct
 from connectors.jdbc.engines.mysql_columns import MysqlColumn
 from connectors.jdbc.statement import Statement
+from connectors.jdbc.syntax import SqlSyntax, syntax_of
+from dil.databases import mysql
+from dil.databases.faults import Fault
 from dil.errors import DilError
 from dil.model.json import JsonValue, as_text
-from dil.text.mysql_options import mysql_arguments
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -27,43 +29,35 @@ if TYPE_CHECKING:
 _CONNECT_S = 30
 _SILENCE_S = 3600
 _CURSOR_TIME = re.compile(r"(\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?)Z")
-_NO_LOGIN = {1045, 1251, 1698, 1862, 3118, 4151}
-_DENIED = {1142, 1143, 1227, 1370}
-_BUSY = {1040, 1203, 1205, 1213, 1226, 1317, 1969, 3024}
-_LOST = {1053, 1077, 1079, 1152, 1153, 1158, 1159, 1160, 1161, 1184, 1927, 2006, 2013, 2014, 2055}
-_UNREACHABLE = {2002, 2003, 2005}
-_WRITES = {1290, 1792, 1836}
-# Classes of SQLSTATE that no other attempt changes: of what is asked for, and of its values.
-_REFUSED = ("0A", "21", "22", "23", "3D", "42")
 _DATABASE_FIX = "Check the database's name at the end of ms.source.uri."
-_UNOPENED = {
-    1044: f"{_DATABASE_FIX} The user may need the right: GRANT SELECT ON <database>.* TO <user>.",
-    1049: _DATABASE_FIX,
-    2026: "Have the server's owner turn TLS on, or leave sslMode, useSSL and requireSSL out of"
-    " ms.source.uri: what is read then goes over the network as it is.",
-    3159: "The server takes no connection without TLS: write sslMode=REQUIRED into ms.source.uri.",
+_FIXES = {
+    Fault.NO_DATABASE: _DATABASE_FIX,
+    Fault.NO_DATABASE_RIGHT: f"{_DATABASE_FIX} The user may need the right: GRANT SELECT ON"
+    " <database>.* TO <user>.",
+    Fault.OPTIONS: "Have the server's owner turn TLS on, or leave sslMode, useSSL and requireSSL"
+    " out of ms.source.uri: what is read then goes over the network as it is.",
+    Fault.TLS_ONLY: "The server takes no connection without TLS: write sslMode=REQUIRED into"
+    " ms.source.uri.",
+    Fault.UNTRUSTED: "Name the file of the authority that signed the server's certificate (PEM) in"
+    " serverSslCert of ms.source.uri.",
+    Fault.TOO_LARGE: "Raise the server's max_allowed_packet, or ask for smaller values.",
+    Fault.HOST_BLOCKED: "The server blocks this host after failed connections: FLUSH HOSTS on the"
+    " server.",
 }
-_TRUST_FIX = (
-    "Name the file of the authority that signed the server's certificate (PEM) in serverSslCert of"
-    " ms.source.uri."
-)
 
 
-class MysqlConnection(Connection):
+class MysqlConnection(SourceConnection):
     """One connection, in one consistent snapshot from the first query to the end."""
 
     def __init__(self, login: Login) -> None:
         self._login = login
         self._is_begun = False
         try:
-            import pymysql
-            from pymysql.cursors import SSCursor
+            self._driver: Any = mysql.driver()
         except ModuleNotFoundError:
             raise failures.missing_driver("pymysql", login.address.kind) from None
-        self._driver: Any = pymysql
-        self._cursor_class: Any = SSCursor
         with self._translated():
-            self._connection: Any = pymysql.connect(**_arguments(login))
+            self._connection: Any = _connected(login)
             self._connection.decoders = {}  # values stay as the server writes them
             with self._connection.cursor() as cursor:
                 # A TIMESTAMP is an instant: written in UTC it has one reading.
@@ -72,9 +66,9 @@ class MysqlConnection(Connection):
                 self._sql_mode = cursor.fetchone()[0]
 
     @property
-    def dialect(self) -> Dialect:
+    def syntax(self) -> SqlSyntax:
         """Return how this session reads SQL."""
-        return dialect_of(self._login.address.kind, sql_mode=self._sql_mode)
+        return syntax_of(self._login.address.kind, sql_mode=self._sql_mode)
 
     def run(
         self, statement: Statement, variables: Mapping[str, JsonValue]
@@ -90,7 +84,7 @@ class MysqlConnection(Connection):
         with self._translated():
             if statement.reads:
                 self._begin()
-            cursor = self._connection.cursor(self._cursor_class)
+            cursor = self._connection.cursor(self._driver.cursors.SSCursor)
             try:
                 cursor.execute(sql, values)
                 if cursor.description:
@@ -116,9 +110,8 @@ class MysqlConnection(Connection):
 
     def _give_up(self, cursor: Any) -> None:  # noqa: ANN401 - PyMySQL's
         """Close a connection in the middle of a result, without reading the rest of it."""
-        result, cursor.connection = cursor._result, None  # noqa: SLF001 - close() would read it
-        if result is not None:
-            result.unbuffered_active, result.connection = False, None
+        mysql.leave_rest(cursor)
+        cursor.connection = None
         self.close()
 
     def _begin(self) -> None:
@@ -154,31 +147,9 @@ class MysqlConnection(Connection):
             raise self._failure(error) from None
 
     def _failure(self, error: Exception) -> DilError:
-        address = self._login.address
-        code = error.args[0] if error.args and isinstance(error.args[0], int) else 0
+        code = mysql.code_of(error)
         reason = f"{error.args[-1]} (error {code})" if code else str(error)
-        if code in _UNOPENED:
-            return failures.unopened(address, reason, _UNOPENED[code])
-        if "CERTIFICATE_VERIFY_FAILED" in reason:
-            return failures.unopened(address, reason, _TRUST_FIX)
-        families = (
-            (_NO_LOGIN, failures.refused_login),
-            (_DENIED, failures.denied),
-            (_BUSY, failures.busy),
-            (_LOST, failures.lost),
-            (_UNREACHABLE, failures.unreachable),
-            (_WRITES, failures.writes),
-        )
-        for codes, make in families:
-            if code in codes:
-                return make(address, reason)
-        if isinstance(error, self._driver.InterfaceError | OSError):
-            return failures.lost(address, reason)
-        if str(getattr(error, "sqlstate", None) or "").startswith(_REFUSED):
-            return failures.refused(address, reason)
-        finals = (self._driver.ProgrammingError, self._driver.DataError)
-        is_final = isinstance(error, finals)
-        return (failures.refused if is_final else failures.failed)(address, reason)
+        return failures.failure_for(mysql.fault_of(error), self._login.address, reason, _FIXES)
 
 
 def _bindable(value: JsonValue) -> object:
@@ -189,22 +160,21 @@ def _bindable(value: JsonValue) -> object:
     return as_text(value) if isinstance(value, list | tuple | Mapping) else value
 
 
-def _arguments(login: Login) -> dict[str, Any]:
+def _connected(login: Login) -> Any:  # noqa: ANN401 - PyMySQL's
     server = login.address.server
     if server is None:
         raise TypeError("an address of a server is needed")
     try:
-        given = mysql_arguments(server, connect_s=_CONNECT_S)
-    except OSError as error:
+        return mysql.connect(
+            replace(server, user=login.user, password=login.password),
+            connect_s=_CONNECT_S,
+            read_timeout=login.address.timeout_s or _SILENCE_S,
+            autocommit=False,
+            local_infile=False,
+        )
+    except mysql.TlsFilesError as error:
         raise failures.unopened(
             login.address, f"the certificates cannot be read: {error}",
             "Every machine that runs tasks has to have the PEM file of serverSslCert in"
             " ms.source.uri.",
         ) from None  # fmt: skip
-    return given | {
-        "user": login.user,
-        "password": login.password.reveal().encode() if login.password else b"",
-        "read_timeout": login.address.timeout_s or _SILENCE_S,
-        "autocommit": False,
-        "local_infile": False,
-    }

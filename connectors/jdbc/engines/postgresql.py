@@ -6,18 +6,19 @@ fixes (``standard_conforming_strings``): in quotes, quotes doubled, typed by whe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from decimal import Decimal
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from connectors.jdbc import failures
-from connectors.jdbc.address import JdbcAddress
-from connectors.jdbc.dialects import Dialect, Kind, dialect_of
-from connectors.jdbc.engine import BATCH_BYTES, Connection, Login, distinct
+from connectors.jdbc.engine import BATCH_BYTES, Login, SourceConnection, distinct
 from connectors.jdbc.engines.postgresql_columns import ResultPlan
 from connectors.jdbc.statement import Statement
+from connectors.jdbc.syntax import Kind, SqlSyntax, syntax_of
+from dil.databases import postgresql
+from dil.databases.faults import Fault
 from dil.errors import ConfigError, DilError
 from dil.model.json import JsonValue, as_text
 from dil.sections.source import STATEMENT
@@ -33,19 +34,17 @@ _SESSION = (
     "SET LOCAL DateStyle = 'ISO'",
     "SET LOCAL IntervalStyle = 'iso_8601'",
 )
-_CONNECT_S = "30"
-_KEEPALIVE = {"keepalives_idle": "30", "keepalives_interval": "10", "keepalives_count": "6"}
+_CONNECT_S = 30
 
 
-class PostgresqlConnection(Connection):
+class PostgresqlConnection(SourceConnection):
     """One connection, in one transaction from the first query to the end."""
 
     def __init__(self, login: Login) -> None:
         self._login = login
         self._is_begun = False
         try:
-            # No stubs.
-            import adbc_driver_postgresql.dbapi as driver  # type: ignore[import-untyped]
+            driver = postgresql.driver()
         except ModuleNotFoundError:
             raise failures.missing_driver("adbc-driver-postgresql", "postgresql") from None
         try:
@@ -55,9 +54,9 @@ class PostgresqlConnection(Connection):
         self._cursor: Any = self._connection.cursor()
 
     @property
-    def dialect(self) -> Dialect:
+    def syntax(self) -> SqlSyntax:
         """Return how PostgreSQL writes SQL."""
-        return dialect_of(Kind.POSTGRESQL)
+        return syntax_of(Kind.POSTGRESQL)
 
     def run(
         self, statement: Statement, variables: Mapping[str, JsonValue]
@@ -140,95 +139,36 @@ def _conninfo(login: Login) -> str:
     address, server = login.address, login.address.server
     if server is None:
         raise TypeError("an address of a server is needed")
-    facts = {
-        "connect_timeout": _CONNECT_S,
-        "application_name": "dil",
-        **_KEEPALIVE,
-        **dict(server.options),
-        "client_encoding": "UTF8",
-        "dbname": server.database,
-        "user": login.user,
-        "password": login.password.reveal() if login.password else "",
-    }
-    if server.hosts:
-        facts["host"] = ",".join(name for name, _ in server.hosts)
-        facts["port"] = ",".join(str(port) for _, port in server.hosts)
+    given = postgresql.arguments(
+        replace(server, user=login.user, password=login.password), connect_s=_CONNECT_S
+    )
     if address.timeout_s:
-        facts["tcp_user_timeout"] = str(int(address.timeout_s * 1000))
-    if server.schema:
-        schema = server.schema.replace("\\", "\\\\").replace(" ", "\\ ")
-        facts["options"] = f"{facts.get('options', '')} -c search_path={schema}".strip()
-    return " ".join(f"{name}={_quoted(value)}" for name, value in facts.items() if value)
+        given["tcp_user_timeout"] = str(int(address.timeout_s * 1000))
+    return postgresql.conninfo(given)
 
 
-def _quoted(text: str) -> str:
-    """Return a value of a connection string (PostgreSQL manual, 34.1.1.1)."""
-    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{escaped}'"
-
-
-_Make = Callable[[JdbcAddress, str], DilError]
-# Why no connection came about, by words of libpq and of the server, which come without a code.
-_NO_CONNECTION: tuple[tuple[tuple[str, ...], _Make], ...] = (
-    (("translate host name", "connection refused", "timeout expired", "no route"),
-     failures.unreachable),
-    (("too many clients", "too many connections", "remaining connection slots", "starting up",
-      "shutting down"), failures.busy),
-    (("no pg_hba.conf entry",), partial(
-        failures.refused_login,
-        fix="pg_hba.conf of the server has no line for this user, database and address. Have one"
-        " added; if its lines ask for TLS, write sslmode=require into ms.source.uri.",
-    )),
-    (("password", "authentication", "pg_hba.conf", "role ", "permission denied for database"),
-     failures.refused_login),
-    (("does not support ssl",), partial(
-        failures.unopened,
-        fix="Have the server's owner turn TLS on, or leave ssl and sslmode out of ms.source.uri:"
-        " what is read then goes over the network as it is.",
-    )),
-    (("does not exist", "invalid", "certificate"), partial(
-        failures.unopened, fix="Check the name of the database in ms.source.uri, and its options."
-    )),
-)  # fmt: skip
-_CUT = (
-    "closed the connection", "terminating connection", "no connection to the server",
-    "Connection reset", "SSL connection", "could not receive data", "connection not open",
-    "lost synchronization",
-)  # fmt: skip
-# What failed, by the beginning of its SQLSTATE (PostgreSQL manual, appendix A). The last ones are
-# of what is asked for and of its values, which no other attempt changes.
-_FAILED: tuple[tuple[tuple[str, ...], _Make], ...] = (
-    (("08", "57P"), failures.lost),
-    (("57014", "40001", "40P01", "55P03", "53"), failures.busy),
-    (("25006",), failures.writes),
-    (("42501",), failures.denied),
-    (("0A", "21", "22", "23", "2F", "34", "38", "39", "3D", "3F", "42", "44"), failures.refused),
-)
-# What ended rows that were on their way, which comes without a SQLSTATE.
-_BROKE_OFF: tuple[tuple[tuple[str, ...], _Make], ...] = (
-    (("timeout", "conflict with recovery"), failures.busy),
-    (("in a read-only transaction",), failures.writes),
-)
+_CHECK_URI = "Check the name of the database in ms.source.uri, and its options."
+_FIXES = {
+    Fault.NO_ENTRY: "pg_hba.conf of the server has no line for this user, database and address."
+    " Have one added; if its lines ask for TLS, write sslmode=require into ms.source.uri.",
+    Fault.NO_TLS: "Have the server's owner turn TLS on, or leave ssl and sslmode out of"
+    " ms.source.uri: what is read then goes over the network as it is.",
+    Fault.NO_DATABASE: _CHECK_URI,
+    Fault.OPTIONS: _CHECK_URI,
+}
 
 
 def _refusal(login: Login, text: str) -> DilError:
     """Return why no connection came about; such an error has no code."""
     reason = text.partition("failed: ")[2] or text
-    lower = reason.lower()
-    found = (make for words, make in _NO_CONNECTION if any(word in lower for word in words))
-    return next(found, failures.unreachable)(login.address, reason)
+    fault = postgresql.fault_of_connecting(text)
+    return failures.failure_for(fault, login.address, reason, _FIXES)
 
 
 def _failure(login: Login, error: Exception) -> DilError:
-    state = str(getattr(error, "sqlstate", None) or "")
     reason = _reason(error)
-    if any(word in reason for word in _CUT):
-        return failures.lost(login.address, reason)
-    if state:
-        found = (make for states, make in _FAILED if state.startswith(states))
-    else:
-        found = (make for words, make in _BROKE_OFF if any(word in reason for word in words))
-    return next(found, failures.failed)(login.address, reason)
+    fault = postgresql.fault_of_statement(getattr(error, "sqlstate", None), reason)
+    return failures.failure_for(fault, login.address, reason, _FIXES)
 
 
 def _reason(error: Exception) -> str:

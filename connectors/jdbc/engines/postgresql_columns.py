@@ -10,14 +10,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from connectors.jdbc.dialects import Kind, dialect_of
 from connectors.jdbc.failures import unfit
 from connectors.jdbc.numbers import DecimalColumn
+from connectors.jdbc.syntax import Kind, syntax_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_DIALECT = dialect_of(Kind.POSTGRESQL)
+_SYNTAX = syntax_of(Kind.POSTGRESQL)
 _NATIVE = frozenset(
     {"int2", "int4", "int8", "float4", "float8", "bool", "text", "varchar", "bpchar", "name",
      "char", "bytea", "date", "time", "timestamp", "timestamptz", "json", "jsonb"}
@@ -57,14 +57,14 @@ class ResultPlan:
         if not any(column.cast or column.is_array for column in self._columns):
             return sql
         wanted = [
-            f"q.{_DIALECT.quoted(column.name)}{column.cast and f'::{column.cast}'}"
-            f" AS {_DIALECT.quoted(column.name)}"
+            f"q.{_SYNTAX.quoted(column.name)}{column.cast and f'::{column.cast}'}"
+            f" AS {_SYNTAX.quoted(column.name)}"
             for column in self._columns
         ]
-        arrays = [_DIALECT.quoted(column.name) for column in self._columns if column.is_array]
+        arrays = [_SYNTAX.quoted(column.name) for column in self._columns if column.is_array]
         if arrays:
             sizes = ", ".join(f"array_ndims(q.{name})" for name in arrays)
-            wanted.append(f"greatest({sizes}) AS {_DIALECT.quoted(_DIMENSIONS)}")
+            wanted.append(f"greatest({sizes}) AS {_SYNTAX.quoted(_DIMENSIONS)}")
         return f"SELECT {', '.join(wanted)} FROM (\n{sql}\n) AS q\n"  # noqa: S608
 
     def read(self, batch: pa.RecordBatch) -> pa.RecordBatch:

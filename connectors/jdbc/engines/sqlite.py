@@ -14,10 +14,12 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from connectors.jdbc import failures
-from connectors.jdbc.dialects import Dialect, Kind, dialect_of
-from connectors.jdbc.engine import FETCH_ROWS, Connection, Login
+from connectors.jdbc.engine import FETCH_ROWS, Login, SourceConnection
 from connectors.jdbc.python_values import batches_of
 from connectors.jdbc.statement import Statement
+from connectors.jdbc.syntax import Kind, SqlSyntax, syntax_of
+from dil.databases.faults import Fault
+from dil.databases.sqlite import connect, fault_of
 from dil.errors import DilError
 from dil.model.json import JsonValue, as_text
 
@@ -26,12 +28,16 @@ if TYPE_CHECKING:
 
 _BUSY_S = 30.0
 _LONG = 2**63
-_REFUSED = ("SQLITE_ERROR", "SQLITE_AUTH", "SQLITE_MISMATCH", "SQLITE_RANGE", "SQLITE_CONSTRAINT",
-            "SQLITE_TOOBIG", "SQLITE_MISUSE")  # fmt: skip
+_CHECK_FILE = "Check the file that ms.source.uri names."
+_FIXES = {
+    Fault.CANNOT_OPEN: "The file must exist where tasks run; see ms.source.uri.",
+    Fault.DAMAGED: _CHECK_FILE,
+    Fault.IO: _CHECK_FILE,
+}
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,17})(\.[0-9]{1,15})?")
 
 
-class SqliteConnection(Connection):
+class SqliteConnection(SourceConnection):
     """One connection; queries are one read transaction, which sees one state of the file."""
 
     def __init__(self, login: Login) -> None:
@@ -39,9 +45,9 @@ class SqliteConnection(Connection):
         self._connection: sqlite3.Connection | None = None
 
     @property
-    def dialect(self) -> Dialect:
+    def syntax(self) -> SqlSyntax:
         """Return how SQLite writes SQL."""
-        return dialect_of(Kind.SQLITE)
+        return syntax_of(Kind.SQLITE)
 
     def run(
         self, statement: Statement, variables: Mapping[str, JsonValue]
@@ -81,14 +87,10 @@ class SqliteConnection(Connection):
     def _opened(self, *, reads: bool) -> sqlite3.Connection:
         """Open the file; one that does not exist is an error and not an empty database."""
         if self._connection is None:
-            if self._login.address.path:
-                mode = "ro" if reads else "rw"
-                place = f"{self._login.path.absolute().as_uri()}?mode={mode}"
-            else:
-                place = "file::memory:"
+            path = self._login.path if self._login.address.path else None
             # Another thread may close it, when the task has ended.
-            self._connection = sqlite3.connect(
-                place, uri=True, timeout=_BUSY_S, isolation_level=None, check_same_thread=False
+            self._connection = connect(
+                path, mode="ro" if reads else "rw", busy_s=_BUSY_S, is_shared=True
             )
         return self._connection
 
@@ -100,21 +102,10 @@ class SqliteConnection(Connection):
             raise self._failure(error) from None
 
     def _failure(self, error: Exception) -> DilError:
-        address, reason = self._login.address, str(error)
-        code = getattr(error, "sqlite_errorname", "") or ""
-        if code.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
-            return failures.busy(address, reason)
-        if code.startswith("SQLITE_CANTOPEN"):
-            return failures.failed(
-                address, reason, "The file must exist where tasks run; see ms.source.uri."
-            )
-        if code.startswith("SQLITE_READONLY"):
-            return failures.writes(address, reason)
-        if code.startswith(("SQLITE_NOTADB", "SQLITE_CORRUPT", "SQLITE_IOERR")):
-            return failures.failed(address, reason, "Check the file that ms.source.uri names.")
-        # Without a name the driver itself refuses: a value, or more than one statement.
-        is_final = not code or code.startswith(_REFUSED)
-        return (failures.refused if is_final else failures.failed)(address, reason)
+        fault, address, reason = fault_of(error), self._login.address, str(error)
+        if fault is Fault.DISK_FULL:  # of this machine, and not of a server that has limits
+            return failures.failed(address, reason, "Make room on the disk of the file.")
+        return failures.failure_for(fault, address, reason, _FIXES)
 
 
 def _bindable(value: JsonValue) -> object:

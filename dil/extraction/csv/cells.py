@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 
 from dil.extraction.arrow_input import arrow_file
-from dil.extraction.csv.dialect import LITERAL_QUOTE, NO_TEXT, Dialect
+from dil.extraction.csv.dialect import LITERAL_QUOTE, NO_TEXT, CsvDialect
 from dil.extraction.csv.records import Block
 from dil.extraction.sizes import MOST_COLUMNS, Width
 
@@ -41,7 +41,7 @@ class Cells:
     """
 
     def __init__(
-        self, dialect: Dialect, *, keeps_null_text: bool, most_columns: int = MOST_COLUMNS
+        self, dialect: CsvDialect, *, keeps_null_text: bool, most_columns: int = MOST_COLUMNS
     ) -> None:
         self._dialect = dialect
         self._most_columns = most_columns

@@ -19,7 +19,7 @@ NO_TEXT = (LITERAL_QUOTE, _WIDE_SEPARATOR, _WIDE_QUOTE, _LITERAL_ESCAPE)
 
 
 @dataclass(frozen=True, slots=True)
-class Dialect:
+class CsvDialect:
     """Separator, quote and escape character; empty text means that there is none.
 
     A cell is quoted when its first character is a quote. A quote elsewhere in a cell that is not
@@ -31,7 +31,7 @@ class Dialect:
     escape: str
 
     @classmethod
-    def of(cls, settings: CsvSettings) -> Dialect:
+    def of(cls, settings: CsvSettings) -> CsvDialect:
         """Return the dialect of ``ms.csv``; an escape like the quote means doubled quotes only."""
         quote, escape = settings.quote_character, settings.escape_character
         return cls(settings.field_separator, quote, "" if escape == quote else escape)
@@ -84,7 +84,7 @@ class RecordPatterns:
     last: re.Pattern[bytes]
 
 
-def record_patterns(dialect: Dialect) -> RecordPatterns:
+def record_patterns(dialect: CsvDialect) -> RecordPatterns:
     """Return the patterns of a dialect; nothing in them steps back far, so they take linear time.
 
     CR, LF and CRLF outside of quotes end a record. The pattern ``last`` needs no such end.

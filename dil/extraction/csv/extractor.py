@@ -13,7 +13,7 @@ from dil.extraction.coercion import Place
 from dil.extraction.content import refuse_other_types
 from dil.extraction.csv.cells import Cells
 from dil.extraction.csv.columns import CsvColumns, FoundColumns, GivenColumns, ReadBlock
-from dil.extraction.csv.dialect import Dialect
+from dil.extraction.csv.dialect import CsvDialect
 from dil.extraction.csv.failures import DROPPED, CsvFailures
 from dil.extraction.csv.records import RecordBlocks
 from dil.extraction.names import NameCleansing
@@ -50,7 +50,7 @@ class CsvExtractor(Extractor):
         super().__init__(spec)
         settings = spec.csv.settings
         self._accepted = {*self.content_types, *(t.lower() for t in spec.extra_content_types)}
-        self._dialect = Dialect.of(settings)
+        self._dialect = CsvDialect.of(settings)
         self._cells = Cells(
             self._dialect,
             keeps_null_text=settings.keep_null_string,

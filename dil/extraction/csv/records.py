@@ -8,7 +8,7 @@ from functools import partial
 from typing import BinaryIO
 
 from dil.errors import SourceContractError
-from dil.extraction.csv.dialect import NO_TEXT, Dialect, record_patterns
+from dil.extraction.csv.dialect import NO_TEXT, CsvDialect, record_patterns
 from dil.extraction.sizes import CSV_RECORD_BYTES
 
 _CHUNK_BYTES = 2 * 1024 * 1024
@@ -58,7 +58,7 @@ class Block:
 
 
 class RecordBlocks:
-    """The records of one response, in plain form (``Dialect.plain``), in order.
+    """The records of one response, in plain form (``CsvDialect.plain``), in order.
 
     ``chunk_bytes`` is how much is read at a time, ``record_bytes`` how long a record may be.
     """
@@ -67,7 +67,7 @@ class RecordBlocks:
         self,
         stream: BinaryIO,
         charset: str,
-        dialect: Dialect,
+        dialect: CsvDialect,
         *,
         chunk_bytes: int = _CHUNK_BYTES,
         record_bytes: int = CSV_RECORD_BYTES,
@@ -163,7 +163,9 @@ _QUOTE_FIX = (
 )
 
 
-def _plain_chunks(stream: BinaryIO, charset: str, dialect: Dialect, size: int) -> Iterator[bytes]:
+def _plain_chunks(
+    stream: BinaryIO, charset: str, dialect: CsvDialect, size: int
+) -> Iterator[bytes]:
     """Yield the text in plain form; escapes are never cut in two.
 
     Raises:

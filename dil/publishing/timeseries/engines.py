@@ -10,6 +10,7 @@ from datetime import timedelta
 
 import pyarrow as pa
 
+from dil.databases.statements import MARK
 from dil.errors import ConfigError, ConversionError, WriteError
 from dil.model.interval import Interval
 from dil.model.job import DAY_MS
@@ -17,13 +18,7 @@ from dil.publishing.timeseries.grants import grants_of
 from dil.publishing.timeseries.names import LABEL, Names
 from dil.publishing.timeseries.registry import LabelEntry
 from dil.publishing.timeseries.view import Branch, View
-from dil.publishing.warehouse.dialect import (
-    MARK,
-    Connection,
-    Dialect,
-    TableName,
-    instant_text,
-)
+from dil.publishing.warehouse.dialect import Connection, Dialect, TableName, instant_text
 from dil.publishing.warehouse.loading import change_all
 from dil.publishing.warehouse.rows import StagedRows
 from dil.publishing.warehouse.shape import Shape, Wanted

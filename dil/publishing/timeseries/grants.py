@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dil.publishing.warehouse.dialect import MARK, Connection, Dialect, TableName
+from dil.databases.statements import MARK
+from dil.publishing.warehouse.dialect import Connection, Dialect, TableName
 
 _RIGHTS = f"""
 SELECT g.privilege_type, CASE WHEN g.grantee = 0 THEN '' ELSE r.rolname::text END, g.is_grantable

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from dil.databases.statements import MARK
 from dil.model.dataset import Intent
 from dil.publishing.timeseries.changes import Work
 from dil.publishing.timeseries.compaction import compact, oldest
@@ -19,7 +20,7 @@ from dil.publishing.timeseries.loading import Place, labelled_copy, with_columns
 from dil.publishing.timeseries.names import LABEL
 from dil.publishing.timeseries.registry import LabelEntry
 from dil.publishing.timeseries.view import branches
-from dil.publishing.warehouse.dialect import MARK, Connection, TableName
+from dil.publishing.warehouse.dialect import Connection, TableName
 from dil.publishing.warehouse.records import delete_by
 from dil.publishing.warehouse.rows import SIGNATURE
 from dil.publishing.warehouse.shape import Shape

@@ -11,6 +11,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from dil.databases.statements import MARK
 from dil.model.dataset import Intent
 from dil.publishing.timeseries.changes import Work
 from dil.publishing.timeseries.compaction import compact, oldest
@@ -18,7 +19,7 @@ from dil.publishing.timeseries.loading import Place, labelled_copy, with_columns
 from dil.publishing.timeseries.names import LABEL
 from dil.publishing.timeseries.registry import LabelEntry, LabelState
 from dil.publishing.timeseries.view import branches
-from dil.publishing.warehouse.dialect import MARK, Connection, Fault, TableName
+from dil.publishing.warehouse.dialect import BUSY, Connection, TableName
 from dil.publishing.warehouse.records import delete_by
 from dil.publishing.warehouse.rows import SIGNATURE
 from dil.publishing.warehouse.types import Table
@@ -116,7 +117,7 @@ def _switch_when_free(
         except place.dialect.errors() as error:
             found = place.dialect.diagnose(error)
             is_last = number + 1 == _TRIES or place.tables.loads_inside
-            if found.fault is not Fault.BUSY or is_last:
+            if found.fault not in BUSY or is_last:
                 raise
             log.info("%s: %s; trying again", place.names.base.name, found.text)
             connection.rollback()

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 
+from dil.databases.statements import MARK
 from dil.publishing.timeseries.engines import MysqlTables, PostgresqlTables
 from dil.publishing.timeseries.grants import grants_of
 from dil.publishing.timeseries.loading import Place
-from dil.publishing.warehouse.dialect import MARK, Connection, TableName
+from dil.publishing.warehouse.dialect import Connection, TableName
 
 _OF_POSTGRESQL = f"""
 SELECT what FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace, LATERAL (

@@ -10,12 +10,13 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping, Sequence
 
+from dil.databases.statements import MARK
 from dil.errors import ConfigError, ConversionError
 from dil.publishing.timeseries.engines import IS_SHOWN, PARTITIONED_BY, PHYSICAL, PostgresqlTables
 from dil.publishing.timeseries.names import LABEL
 from dil.publishing.timeseries.registry import LabelEntry
 from dil.publishing.timeseries.view import Branch
-from dil.publishing.warehouse.dialect import MARK, Connection, TableName
+from dil.publishing.warehouse.dialect import Connection, TableName
 from dil.publishing.warehouse.loading import change_all
 from dil.publishing.warehouse.rows import StagedRows
 from dil.publishing.warehouse.shape import Shape, Wanted

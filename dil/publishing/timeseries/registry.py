@@ -9,7 +9,8 @@ from enum import StrEnum
 
 import pyarrow as pa
 
-from dil.publishing.warehouse.dialect import MARK, Connection, Dialect, TableName
+from dil.databases.statements import MARK
+from dil.publishing.warehouse.dialect import Connection, Dialect, TableName
 from dil.publishing.warehouse.types import TEXT
 
 REGISTRY = "timelabel_registry"

@@ -7,8 +7,9 @@ from collections.abc import Callable
 from time import sleep
 from typing import TypeVar
 
+from dil.databases.faults import AWAY, Diagnosis, Fault
 from dil.errors import CommitUnknownError, WriteError
-from dil.publishing.warehouse.dialect import Connection, Diagnosis, Dialect, Fault
+from dil.publishing.warehouse.dialect import BUSY, Connection, Dialect
 
 log = logging.getLogger(__name__)
 
@@ -16,8 +17,14 @@ T = TypeVar("T")
 
 # How often something is tried in all; between the attempts 0.2 s and each time twice as long, up
 # to 5 s. A lock is waited for in each attempt besides.
-_MOST = {Fault.BUSY: 9, Fault.LOST: 3, Fault.OTHER: 1}
+_MOST_BUSY, _MOST_AWAY = 9, 3
 _PAUSE_S, _LONGEST_PAUSE_S = 0.2, 5.0
+
+
+def _most(fault: Fault) -> int:
+    if fault in BUSY:
+        return _MOST_BUSY
+    return _MOST_AWAY if fault in AWAY else 1
 
 
 class CommitLostError(Exception):
@@ -54,8 +61,8 @@ class Attempts:
                 is_commit, cause = False, error
             found = self._dialect.diagnose(cause)
             # A server that answers, with a constraint for example, has committed nothing.
-            is_unknown = is_unknown or (is_commit and found.fault is Fault.LOST)
-            if attempt >= _MOST[found.fault]:
+            is_unknown = is_unknown or (is_commit and found.fault in AWAY)
+            if attempt >= _most(found.fault):
                 raise self._failure(found, is_unknown=is_unknown) from cause
             pause = min(_PAUSE_S * 2 ** (attempt - 1), _LONGEST_PAUSE_S)
             log.info("%s: %s; trying again in %g s", self._place, found.text, pause)

@@ -9,14 +9,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum, auto
 
 import pyarrow as pa
 
+from dil.databases.faults import Diagnosis, Fault, LoginProperties
+from dil.databases.statements import MARK, quoted
 from dil.publishing.warehouse.types import Table, TableColumn
 
-# Stands for a value in a statement. No name and no text of a statement can hold this character.
-MARK = "\0"
 # How long to wait, in seconds: for a connection; for another writer's lock, which is then tried
 # again; and how long a client may be silent inside a transaction before the server ends it.
 CONNECT_S = 10
@@ -24,25 +23,16 @@ LOCK_S = 5
 IDLE_S = 600
 
 STAGE, WINNERS = "dil_stage", "dil_winners"
+PROPERTIES = LoginProperties("ms.warehouse.url", "ms.warehouse.user", "ms.warehouse.password")
+# Another writer is in the way: the transaction was rolled back and may be tried again.
+BUSY = frozenset({Fault.CONFLICT, Fault.LOCKED, Fault.CHANGED, Fault.EXISTS, Fault.TIMED_OUT})
+_BUSY = "Another writer was in the way; run the job again."
+ADVICE: Mapping[Fault, str] = dict.fromkeys(BUSY, _BUSY) | {
+    Fault.DUPLICATE: "A row of this key is there already. ms.warehouse.operation=upsert puts rows"
+    " in place of those of their keys.",
+}
 Value = str | int | bytes | None
 Row = tuple[object, ...]
-
-
-class Fault(Enum):
-    """What an error means for a transaction."""
-
-    BUSY = auto()  # another one is in the way: it was rolled back and may be tried again
-    LOST = auto()  # the connection is gone, or there is no server
-    OTHER = auto()
-
-
-@dataclass(frozen=True, slots=True)
-class Diagnosis:
-    """An error in words: what the database said, on one line, and what to do."""
-
-    fault: Fault
-    text: str
-    advice: str
 
 
 class Connection(ABC):
@@ -163,7 +153,7 @@ class Dialect(ABC):
 
     def quote(self, name: str) -> str:
         """Return a name as a statement holds it."""
-        return '"' + name.replace('"', '""') + '"'
+        return quoted(name)
 
     def full(self, table: TableName) -> str:
         """Return a table's whole name as a statement holds it."""

@@ -10,16 +10,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.types as pt
 
-from dil.publishing.warehouse.dialect import (
-    MARK,
-    Connection,
-    Diagnosis,
-    Dialect,
-    Fault,
-    Row,
-    TableName,
-    Value,
-)
+from dil.databases.duckdb import connect, driver, fault_of
+from dil.databases.faults import Diagnosis
+from dil.databases.statements import MARK, quoted, with_questions
+from dil.publishing.warehouse.dialect import BUSY, Connection, Dialect, Row, TableName, Value
 from dil.publishing.warehouse.types import JSON, TEXT, Table, TableColumn, decimal_of
 from dil.text.warehouse_url import WarehouseAddress
 
@@ -41,7 +35,6 @@ _WORDS = {
 _TYPES = {words: data_type for data_type, words in _WORDS.items()}
 _DECIMAL = re.compile(r"DECIMAL\((\d+),(\d+)\)")
 _MOST_DIGITS = 38
-_HELD = re.compile(r"(?i)could not set lock|conflicting lock|write-write conflict|conflict on")
 _COLUMNS = f"""
 SELECT c.column_name, c.data_type, c.is_nullable = 'NO' AND c.column_default IS NULL, t.table_type,
        c.is_nullable = 'YES'
@@ -64,25 +57,18 @@ class DuckdbDialect(Dialect):
 
     def connect(self) -> Connection:
         """Open the file; it is made where there is none."""
-        import duckdb
-
-        connection = duckdb.connect(self._address.path)
-        connection.execute("SET TimeZone = 'UTC'")
-        return _Connection(connection)
+        return DuckdbWarehouse(connect(self._address.path))
 
     def errors(self) -> tuple[type[Exception], ...]:
         """Return DuckDB's root error."""
-        import duckdb
-
-        return (duckdb.Error,)
+        return (driver().Error,)
 
     def diagnose(self, error: Exception) -> Diagnosis:
-        """Tell by the text: DuckDB's errors have no numbers."""
-        text = " ".join(str(error).split())
-        if _HELD.search(text):
-            advice = "Another process holds the file; run the job again when it is done."
-            return Diagnosis(Fault.BUSY, text, advice)
-        return Diagnosis(Fault.OTHER, text, "ms.warehouse.url names a file that can be written.")
+        """Return what an error means, and what to do."""
+        fault = fault_of(error)
+        held = "Another process holds the file; run the job again when it is done."
+        advice = held if fault in BUSY else "ms.warehouse.url names a file that can be written."
+        return Diagnosis(fault, " ".join(str(error).split()), advice)
 
     def table(self, connection: Connection, name: TableName) -> Table | None:
         """Look into the information schema."""
@@ -124,7 +110,7 @@ class DuckdbDialect(Dialect):
         return f"{left} IS NOT DISTINCT FROM {right}"
 
 
-class _Connection(Connection):
+class DuckdbWarehouse(Connection):
     """One DuckDB connection."""
 
     def __init__(self, connection: Any) -> None:  # noqa: ANN401 - its type needs the driver
@@ -144,12 +130,12 @@ class _Connection(Connection):
 
     def change(self, statement: str, *values: Value) -> int:
         """Run a statement; where it changes rows, DuckDB answers with their number."""
-        answer = self._connection.execute(statement.replace(MARK, "?"), list(values)).fetchone()
+        answer = self._connection.execute(with_questions(statement), list(values)).fetchone()
         return int(answer[0]) if answer and isinstance(answer[0], int) else 0
 
     def rows(self, statement: str, *values: Value) -> list[Row]:
         """Return rows."""
-        return list(self._connection.execute(statement.replace(MARK, "?"), list(values)).fetchall())
+        return list(self._connection.execute(with_questions(statement), list(values)).fetchall())
 
     def load(
         self, table: TableName, columns: Sequence[TableColumn], batches: Iterable[pa.RecordBatch]
@@ -158,10 +144,8 @@ class _Connection(Connection):
         schema = pa.schema(
             [(each.name, TEXT if each.type == JSON else each.type) for each in columns]
         )
-        names = ", ".join('"' + each.name.replace('"', '""') + '"' for each in columns)
-        full = '"' + table.name.replace('"', '""') + '"'
-        if table.schema:
-            full = '"' + table.schema.replace('"', '""') + '".' + full
+        names = ", ".join(quoted(each.name) for each in columns)
+        full = ".".join(quoted(each) for each in (table.schema, table.name) if each)
         reader = pa.RecordBatchReader.from_batches(schema, iter(batches))
         self._connection.register("dil_batches", reader)
         try:

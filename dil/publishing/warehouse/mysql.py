@@ -10,32 +10,31 @@ from __future__ import annotations
 import re
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
+from dil.databases import mysql
+from dil.databases.faults import Diagnosis, Fault
+from dil.databases.statements import MARK, quoted, with_percents
 from dil.errors import WriteError
 from dil.publishing.warehouse.dialect import (
+    ADVICE,
     CONNECT_S,
     IDLE_S,
     LOCK_S,
-    MARK,
+    PROPERTIES,
     WINNERS,
     Connection,
-    Diagnosis,
     Dialect,
-    Fault,
     Row,
     TableName,
     Value,
     instant_text,
 )
 from dil.publishing.warehouse.types import INSTANT, JSON, TEXT, Table, TableColumn, decimal_of
-from dil.text.mysql_options import mysql_arguments
 from dil.text.warehouse_url import WarehouseAddress
 
 # What MySQL's own JSON type rounds, text keeps; MariaDB's is text anyway. FLOAT shows six digits.
@@ -68,27 +67,11 @@ _INSERTED_ROWS = 500
 # The years 1 to 9999, as days and microseconds since 1970.
 _DAYS = (-719_162, 2_932_896)
 _MICROSECONDS = (-62_135_596_800_000_000, 253_402_300_799_999_999)
-# Another one holds a lock, or has made the table, the column or the index in the meantime.
-_AGAIN = {1020, 1050, 1060, 1061, 1205, 1213, 1412, 3572}
-_LOST = {0, 1047, 1053, 1152, 1158, 1159, 1160, 1161, 1927, 2002, 2003, 2006, 2013, 2055, 4031}
-_GRANT = "Give the user the right: GRANT ALL ON name.* TO user."
 _ADVICE = {
-    1040: "Raise the server's max_connections, or run fewer jobs at a time.",
-    1044: _GRANT,
-    1045: "Check ms.warehouse.user and ms.warehouse.password.",
-    1049: "Create it: CREATE DATABASE name. Or correct ms.warehouse.url.",
-    1062: "A row of this key is there already. ms.warehouse.operation=upsert puts rows in place of "
-          "those of their keys.",
-    1142: _GRANT,
-    1143: _GRANT,
-    1153: "Raise the server's max_allowed_packet.",
-    1290: "This server takes no writes. Name the primary in ms.warehouse.url.",
-    1406: "A text is too long for its column; keys made by dil hold 255 characters.",
-    1836: "This server takes no writes. Name the primary in ms.warehouse.url.",
-    2026: "Check the ssl options in ms.warehouse.url.",
-}  # fmt: skip
-_AWAY = "Check that the server runs and that ms.warehouse.url names its host and port."
-_OTHERWISE = "Look into the server's log; then run the job again."
+    **mysql.advice(PROPERTIES),
+    **ADVICE,
+    Fault.DOES_NOT_FIT: "A text is too long for its column; keys made by dil hold 255 characters.",
+}
 # The catalogue itself compares names without regard to case, which the server may tell apart.
 _IS_EXACT = "(@@lower_case_table_names <> 0 OR BINARY {}.table_name = " + MARK + ")"
 _COLUMNS = f"""
@@ -123,55 +106,44 @@ class MysqlDialect(Dialect):
 
     def connect(self) -> Connection:
         """Open a connection, strict and with limits to waiting."""
-        import pymysql
-
-        connection = pymysql.connect(**self._arguments())
-        try:
-            connection.query(
-                "SET SESSION sql_mode = "
-                "'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION,NO_AUTO_VALUE_ON_ZERO', "
-                # Without room for warnings nobody would know of values that were changed.
-                "SESSION max_error_count = 64, "
-                f"SESSION innodb_lock_wait_timeout = {LOCK_S}, SESSION time_zone = '+00:00', "
-                f"SESSION lock_wait_timeout = {LOCK_S}, SESSION wait_timeout = {IDLE_S}"
-            )
-            connection.query("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
-            found = _Connection(connection)
-            self._collation = self._collation or _exact_collation(found)
-        except BaseException:
-            connection.close()
-            raise
-        return found
-
-    def _arguments(self) -> dict[str, Any]:
         server = self._address.server
         if server is None:
             raise TypeError("the address is of a file")
+        settings = (
+            "SET SESSION sql_mode = "
+            "'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION,NO_AUTO_VALUE_ON_ZERO', "
+            # Without room for warnings nobody would know of values that were changed.
+            "SESSION max_error_count = 64, "
+            f"SESSION innodb_lock_wait_timeout = {LOCK_S}, SESSION time_zone = '+00:00', "
+            f"SESSION lock_wait_timeout = {LOCK_S}, SESSION wait_timeout = {IDLE_S}",
+            "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
+        )
         try:
-            given = mysql_arguments(server, connect_s=CONNECT_S)
-        except OSError as error:
+            connection = mysql.connect(
+                server, connect_s=CONNECT_S, settings=settings, autocommit=True, local_infile=True
+            )
+        except mysql.TlsFilesError as error:
             raise WriteError(
                 f"the TLS files of ms.warehouse.url cannot be used: {error}",
                 "ssl-ca, ssl-cert and ssl-key name PEM files.",
             ) from error
-        return given | {"autocommit": True, "local_infile": True, "program_name": "dil"}
+        session = mysql.MysqlSession(connection)
+        try:
+            self._collation = self._collation or _exact_collation(session)
+            return MysqlWarehouse(session)
+        except BaseException:
+            session.close()
+            raise
 
     def errors(self) -> tuple[type[Exception], ...]:
         """Return PyMySQL's root error."""
-        import pymysql
-
-        return (pymysql.err.MySQLError,)
+        return (mysql.driver().err.MySQLError,)
 
     def diagnose(self, error: Exception) -> Diagnosis:
-        """Tell by the server's error number."""
-        code = error.args[0] if error.args and isinstance(error.args[0], int) else -1
-        said = error.args[1] if len(error.args) > 1 else error
-        text = " ".join(str(said).split()) or "the connection is closed"
-        if code in _AGAIN:
-            return Diagnosis(Fault.BUSY, text, "Another writer was in the way; run the job again.")
-        if code in _LOST:
-            return Diagnosis(Fault.LOST, text, _AWAY)
-        return Diagnosis(Fault.OTHER, text, _ADVICE.get(code, _OTHERWISE))
+        """Return what the server's error means, and what to do."""
+        fault = mysql.fault_of(error)
+        advice = _ADVICE.get(fault, _ADVICE[Fault.OTHER])
+        return Diagnosis(fault, mysql.text_of(error), advice)
 
     def table(self, connection: Connection, name: TableName) -> Table | None:
         """Look into the information schema of the connection's database."""
@@ -240,7 +212,7 @@ class MysqlDialect(Dialect):
 
     def quote(self, name: str) -> str:
         """Return a name in backticks."""
-        return "`" + name.replace("`", "``") + "`"
+        return quoted(name, "`")
 
     def kept(self, data_type: pa.DataType) -> pa.DataType:
         """Return the type: there are no zones, one kind of fractions, and JSON is text."""
@@ -284,9 +256,9 @@ class MysqlDialect(Dialect):
         name = f"LOWER(CONCAT(DATABASE(), '/', {MARK}))"
         lock = f"CONCAT('dil.', LEFT(SHA2({name}, 256), 32))"
         if connection.rows(f"SELECT GET_LOCK({lock}, {LOCK_S})", table.name) != [(1,)]:
-            import pymysql
-
-            raise pymysql.err.OperationalError(1205, f"another run is writing to {table.name}")
+            raise mysql.driver().err.OperationalError(
+                1205, f"another run is writing to {table.name}"
+            )
 
     def delete_matching(self, table: TableName, keys: Sequence[str], condition: str) -> str:
         """Return a DELETE with a join: a subquery would look at every row of the table."""
@@ -318,35 +290,32 @@ class MysqlDialect(Dialect):
         return f"TIMESTAMP '{instant_text(milliseconds)}'"
 
 
-class _Connection(Connection):
-    """One PyMySQL connection in autocommit mode; transactions are begun by statement."""
+class MysqlWarehouse(Connection):
+    """One connection that loads rows."""
 
-    def __init__(self, connection: Any) -> None:  # noqa: ANN401 - its type needs the driver
-        self._connection = connection
+    def __init__(self, session: mysql.MysqlSession) -> None:
+        self._session = session
         self._has_local_files = bool(self.rows("SELECT @@local_infile")[0][0])
 
     def begin(self) -> None:
         """Begin a transaction."""
-        self._connection.query("START TRANSACTION")
+        self._session.run("START TRANSACTION")
 
     def commit(self) -> None:
         """Commit."""
-        self._connection.query("COMMIT")
+        self._session.commit()
 
     def rollback(self) -> None:
         """Roll back."""
-        self._connection.query("ROLLBACK")
+        self._session.rollback()
 
     def change(self, statement: str, *values: Value) -> int:
         """Run a statement."""
-        with self._connection.cursor() as cursor:
-            return int(cursor.execute(*_native(statement, values)))
+        return self._session.change(statement, *values)
 
     def rows(self, statement: str, *values: Value) -> list[Row]:
         """Return rows."""
-        with self._connection.cursor() as cursor:
-            cursor.execute(*_native(statement, values))
-            return list(cursor.fetchall())
+        return self._session.rows(statement, *values)
 
     def load(
         self, table: TableName, columns: Sequence[TableColumn], batches: Iterable[pa.RecordBatch]
@@ -355,24 +324,24 @@ class _Connection(Connection):
         load = self._load_file if self._has_local_files else self._insert
         for batch in batches:
             if batch.num_rows:
-                load(table.name.replace("`", "``"), columns, batch)
+                load(quoted(table.name, "`"), columns, batch)
 
     def _load_file(self, table: str, columns: Sequence[TableColumn], batch: pa.RecordBatch) -> None:
         """Load by LOAD DATA LOCAL, which only warns of what it changes: a warning is an error."""
         names, sets = [], []
         for number, column in enumerate(columns):
-            quoted = f"`{column.name.replace('`', '``')}`"
+            name = quoted(column.name, "`")
             is_binary = column.type == pa.binary()
-            names.append(f"@v{number}" if is_binary else quoted)
-            sets += [f"{quoted} = UNHEX(@v{number})"] if is_binary else []
+            names.append(f"@v{number}" if is_binary else name)
+            sets += [f"{name} = UNHEX(@v{number})"] if is_binary else []
         with (
             tempfile.NamedTemporaryFile(prefix="dil-load-") as file,
-            self._connection.cursor() as cursor,
+            self._session.connection.cursor() as cursor,
         ):
             file.write(_lines(batch))
             file.flush()
             loaded = cursor.execute(
-                f"LOAD DATA LOCAL INFILE '{file.name}' INTO TABLE `{table}` CHARACTER SET utf8mb4 "
+                f"LOAD DATA LOCAL INFILE '{file.name}' INTO TABLE {table} CHARACTER SET utf8mb4 "
                 f"({', '.join(names)}) {'SET ' if sets else ''}{', '.join(sets)}"
             )
             cursor.execute("SHOW WARNINGS")
@@ -386,12 +355,11 @@ class _Connection(Connection):
 
     def _insert(self, table: str, columns: Sequence[TableColumn], batch: pa.RecordBatch) -> None:
         """Insert by statements of many rows."""
-        names = ", ".join(
-            f"`{each.name.replace('`', '``').replace('%', '%%')}`" for each in columns
-        )
-        places = ", ".join("%s" for _ in columns)
-        statement = f"INSERT INTO `{table.replace('%', '%%')}` ({names}) VALUES ({places})"  # noqa: S608
-        with self._connection.cursor() as cursor:
+        names = ", ".join(quoted(each.name, "`") for each in columns)
+        places = ", ".join(MARK for _ in columns)
+        inserted = f"INSERT INTO {table} ({names}) VALUES ({places})"  # noqa: S608 - quoted names
+        statement = with_percents(inserted)
+        with self._session.connection.cursor() as cursor:
             for low in range(0, batch.num_rows, _INSERTED_ROWS):
                 arrays = [
                     _text(values, is_hex=False) for values in batch.slice(low, _INSERTED_ROWS)
@@ -401,14 +369,7 @@ class _Connection(Connection):
 
     def close(self) -> None:
         """Close the connection."""
-        with suppress(Exception):
-            self._connection.close()
-
-
-def _native(statement: str, values: Sequence[Value]) -> tuple[str, Sequence[Value] | None]:
-    return (
-        (statement.replace("%", "%%").replace(MARK, "%s"), values) if values else (statement, None)
-    )
+        self._session.close()
 
 
 def _lines(batch: pa.RecordBatch) -> bytes:
@@ -478,18 +439,15 @@ def _other_type(kind: str) -> pa.DataType | None:
     return {"double": pa.float64(), "date": pa.date32()}.get(kind)
 
 
-def _exact_collation(connection: Connection) -> str:
+def _exact_collation(session: mysql.MysqlSession) -> str:
     """Return the server's collation that compares bytes and does not pad."""
-    found = connection.rows(
-        "SELECT collation_name FROM information_schema.collations WHERE collation_name"
-        " IN ('utf8mb4_0900_bin', 'utf8mb4_nopad_bin') ORDER BY collation_name"
-    )
+    found = session.exact_collation()
     if not found:
         raise WriteError(
             "the server is too old: it cannot tell keys with and without trailing blanks apart",
             "Use MySQL 8.0.17, MariaDB 10.2 or newer.",
         )
-    return str(found[0][0])
+    return found
 
 
 def _out_of(values: pa.Array, bounds: tuple[int, int]) -> str:

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from dil.databases.statements import MARK
 from dil.errors import ConfigError
 from dil.model.job import PublishMode
 from dil.publishing.owner import Owner
-from dil.publishing.warehouse.dialect import MARK, Connection, Dialect, TableName
+from dil.publishing.warehouse.dialect import Connection, Dialect, TableName
 from dil.publishing.warehouse.records import KEY_TEXT, make_table
 from dil.publishing.warehouse.types import TEXT
 

@@ -9,23 +9,23 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from importlib import import_module
 from typing import Any
-from urllib.parse import urlencode
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
+from dil.databases import postgresql
+from dil.databases.faults import Diagnosis, Fault
+from dil.databases.statements import MARK, with_numbers
 from dil.publishing.warehouse.dialect import (
+    ADVICE,
     CONNECT_S,
     IDLE_S,
     LOCK_S,
-    MARK,
+    PROPERTIES,
     Connection,
-    Diagnosis,
     Dialect,
-    Fault,
     Row,
     TableName,
     Value,
@@ -57,32 +57,13 @@ _NAME_BYTES = 63
 # First and last values, as days and microseconds since 1970 (PostgreSQL manual, 8.5).
 _DAYS = (-2_440_588, 2_145_031_948)
 _MICROSECONDS = (-210_866_803_200_000_000, 9_223_371_331_199_999_999)
-# Serialisation, deadlock, lock not available; of two that create a table, or add a column, at the
-# same moment one is told that it is there, or of a duplicate key in the catalogue.
-_BUSY = {"40001", "40P01", "55P03", "42P07", "42P06", "42701", "42710", "XX000", "57014"}
-_OF_CATALOGUE = re.compile(r'23505.*constraint "pg_')
-_LOST = re.compile(r"08...|57P0[1-5]|25P0[34]")
 _ADVICE = {
-    "42501": "Give the user the right: GRANT USAGE, CREATE ON SCHEMA name TO user, and on the "
-             "table GRANT SELECT, INSERT, UPDATE, DELETE.",
-    "23505": "A row of this key is there already. ms.warehouse.operation=upsert puts rows in "
-             "place of those of their keys.",
-    "25006": "This server takes no writes. Name the primary in ms.warehouse.url.",
-    "53100": "The server's disk is full.",
-    "22001": "A text is too long for its column; give the column the type text.",
-}  # fmt: skip
-_REFUSED = (
-    (re.compile(r"(?i)password|authentication|no pg_hba\.conf entry|role .* does not exist"),
-     "Check ms.warehouse.user and ms.warehouse.password, and the server's pg_hba.conf."),
-    (re.compile(r'(?i)database ".*" does not exist'),
-     "Create it: CREATE DATABASE name. Or correct ms.warehouse.url."),
-    (re.compile(r"(?i)too many (clients|connections)|remaining connection slots"),
-     "Raise the server's max_connections, or run fewer jobs at a time."),
-    (re.compile(r"(?i)invalid .*option|invalid .*value|certificate|ssl|tls"),
-     "Check the options in ms.warehouse.url; they are those of libpq."),
-)  # fmt: skip
-_AWAY = "Check that the server runs and that ms.warehouse.url names its host and port."
-_OTHERWISE = "Look into the server's log; then run the job again."
+    **postgresql.advice(PROPERTIES),
+    **ADVICE,
+    Fault.DENIED: "Give the user the right: GRANT USAGE, CREATE ON SCHEMA name TO user, and on the"
+    " table GRANT SELECT, INSERT, UPDATE, DELETE.",
+    Fault.DOES_NOT_FIT: "A text is too long for its column; give the column the type text.",
+}
 # PostgreSQL 11 and newer.
 _HASH = "hashtextextended({}, 0)"
 _NOISE = re.compile(r"\s*(?:Query was: .*)?\.?\s*SQLSTATE: .*$", re.DOTALL)
@@ -121,14 +102,13 @@ class PostgresqlDialect(Dialect):
 
     def connect(self) -> Connection:
         """Open a connection with limits to waiting."""
-        driver = import_module("adbc_driver_postgresql.dbapi")  # it ships no types
-        url = self._address.url()
-        limits = urlencode({"connect_timeout": CONNECT_S, "keepalives_idle": 30,
-                            "application_name": "dil"})  # fmt: skip
-        given = url.partition("?")[2]
-        extra = [each for each in limits.split("&") if f"{each.partition('=')[0]}=" not in given]
-        connection = _Connection(
-            driver.connect(f"{url}{'&' if given else '?'}{'&'.join(extra)}", autocommit=True)
+        server = self._address.server
+        if server is None:
+            raise TypeError("the address is of a file")
+        # Tables are named with their schemas, so the address's own is not searched.
+        given = postgresql.arguments(replace(server, schema=""), connect_s=CONNECT_S)
+        connection = PostgresqlWarehouse(
+            postgresql.driver().connect(postgresql.conninfo(given), autocommit=True)
         )
         try:
             connection.change(f"SET lock_timeout = '{LOCK_S}s'")
@@ -142,24 +122,17 @@ class PostgresqlDialect(Dialect):
 
     def errors(self) -> tuple[type[Exception], ...]:
         """Return the driver manager's root error."""
-        import adbc_driver_manager
-
-        return (adbc_driver_manager.Error,)
+        return postgresql.errors()
 
     def diagnose(self, error: Exception) -> Diagnosis:
-        """Tell by SQLSTATE, and where there is none by the text."""
+        """Return what an error means by its SQLSTATE, else by its text, and what to do."""
         state = getattr(error, "sqlstate", None)
         text = " ".join(_NOISE.sub("", str(error)).split()).rpartition("ERROR: ")[2].strip()
-        if state in _BUSY or _OF_CATALOGUE.match(f"{state} {text}"):
-            return Diagnosis(Fault.BUSY, text, "Another writer was in the way; run the job again.")
-        if state and not _LOST.fullmatch(state):
-            return Diagnosis(Fault.OTHER, text, _ADVICE.get(state, _OTHERWISE))
-        for pattern, advice in _REFUSED:
-            if not state and pattern.search(text):
-                return Diagnosis(Fault.OTHER, text, advice)
-        if not state and _is_of_driver(error):
-            return Diagnosis(Fault.OTHER, text, _OTHERWISE)
-        return Diagnosis(Fault.LOST, text, _AWAY)
+        fault = postgresql.fault_of(state, text)
+        is_of_driver = postgresql.is_refused_by_driver(error) and "connect" not in text
+        if not state and fault is not Fault.LOST and is_of_driver:
+            fault = Fault.OTHER  # another connection would not help
+        return Diagnosis(fault, text, _ADVICE.get(fault, _ADVICE[Fault.OTHER]))
 
     def table(self, connection: Connection, name: TableName) -> Table | None:
         """Look into the catalogue."""
@@ -277,7 +250,7 @@ class PostgresqlDialect(Dialect):
         connection.change(f"LOCK TABLE {self.full(table)} IN SHARE ROW EXCLUSIVE MODE")
 
 
-class _Connection(Connection):
+class PostgresqlWarehouse(Connection):
     """One ADBC connection, in autocommit mode until a transaction begins."""
 
     def __init__(self, connection: Any) -> None:  # noqa: ANN401 - untyped driver
@@ -301,13 +274,13 @@ class _Connection(Connection):
             if not values:
                 cursor.execute(statement)
             else:
-                cursor.executemany(_numbered(statement), [values])
+                cursor.executemany(with_numbers(statement), [values])
             return int(cursor.rowcount)
 
     def rows(self, statement: str, *values: Value) -> list[Row]:
         """Return rows; ADBC reads them by COPY."""
         with self._connection.cursor() as cursor:
-            cursor.execute(_numbered(statement), values or None)
+            cursor.execute(with_numbers(statement), values or None)
             return list(cursor.fetchall())
 
     def load(
@@ -324,19 +297,6 @@ class _Connection(Connection):
         """Close the connection; the server rolls back what is open."""
         with suppress(Exception):
             self._connection.close()
-
-
-def _is_of_driver(error: Exception) -> bool:
-    """Return whether the driver itself refused, so that another connection would not help."""
-    from adbc_driver_manager import AdbcStatusCode as Code
-
-    code = getattr(error, "status_code", None)
-    return code in {Code.NOT_FOUND, Code.ALREADY_EXISTS, Code.INVALID_ARGUMENT, Code.INVALID_DATA}
-
-
-def _numbered(statement: str) -> str:
-    parts = statement.split(MARK)
-    return "".join(f"${number}{part}" if number else part for number, part in enumerate(parts))
 
 
 def _column(name: str, words: str, *, is_required: bool) -> TableColumn:

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from dil.databases.statements import MARK
 from dil.model.dataset import Commit, PublishedFile
-from dil.publishing.warehouse.dialect import MARK, Connection, Dialect, TableName
+from dil.publishing.warehouse.dialect import Connection, Dialect, TableName
 from dil.publishing.warehouse.types import INSTANT, TEXT, TableColumn
 
 # Text that is part of a key.

@@ -6,18 +6,20 @@ import re
 import sqlite3
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
+from dil.databases.faults import Diagnosis, Fault
+from dil.databases.sqlite import connect, fault_of
+from dil.databases.statements import MARK, quoted, with_questions
 from dil.publishing.warehouse.dialect import (
+    ADVICE,
     LOCK_S,
-    MARK,
     Connection,
-    Diagnosis,
     Dialect,
-    Fault,
     Row,
     TableName,
     Value,
@@ -59,14 +61,13 @@ _AFFINITIES = (
 )
 _TABLE = f"SELECT type FROM sqlite_master WHERE name = {MARK} AND type IN ('table', 'view')"  # noqa: S608
 _LAST_YEAR = 9999
-_BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 _ADVICE = {
-    sqlite3.SQLITE_CANTOPEN: "The folder of ms.warehouse.url must be there, and writable.",
-    sqlite3.SQLITE_READONLY: "Give this user the right to write to the file and its folder.",
-    sqlite3.SQLITE_NOTADB: "ms.warehouse.url names a file that is no SQLite database.",
-    sqlite3.SQLITE_FULL: "The disk is full.",
-    sqlite3.SQLITE_CONSTRAINT: "A row of this key is there already. ms.warehouse.operation=upsert "
-    "puts rows in place of those of their keys.",
+    Fault.LOCKED: "Another process holds the file; run the job again.",
+    Fault.CANNOT_OPEN: "The folder of ms.warehouse.url must be there, and writable.",
+    Fault.READ_ONLY: "Give this user the right to write to the file and its folder.",
+    Fault.DAMAGED: "ms.warehouse.url names a file that is broken, or no SQLite database.",
+    Fault.DISK_FULL: "The disk is full.",
+    Fault.DUPLICATE: ADVICE[Fault.DUPLICATE],
 }
 
 
@@ -78,23 +79,21 @@ class SqliteDialect(Dialect):
 
     def connect(self) -> Connection:
         """Open the file; it is made where there is none."""
-        connection = sqlite3.connect(self._address.path, timeout=LOCK_S, isolation_level=None)
-        connection.execute("PRAGMA synchronous = FULL")
+        path = Path(self._address.path)
+        connection = connect(path, mode="rwc", busy_s=LOCK_S, is_durable=True)
         # Else a table could not be renamed while any view of the file reads what is not there.
         connection.execute("PRAGMA legacy_alter_table = ON")
-        return _Connection(connection)
+        return SqliteWarehouse(connection)
 
     def errors(self) -> tuple[type[Exception], ...]:
         """Return SQLite's root error."""
         return (sqlite3.Error,)
 
     def diagnose(self, error: Exception) -> Diagnosis:
-        """Tell by the result code."""
-        code = getattr(error, "sqlite_errorcode", -1) & 0xFF
-        text = " ".join(str(error).split())
-        if code in _BUSY:
-            return Diagnosis(Fault.BUSY, text, "Another process holds the file; run the job again.")
-        return Diagnosis(Fault.OTHER, text, _ADVICE.get(code, "Look at the file and its folder."))
+        """Return what an error means by its result code, and what to do."""
+        fault = fault_of(error)
+        advice = _ADVICE.get(fault, "Look at the file and its folder.")
+        return Diagnosis(fault, " ".join(str(error).split()), advice)
 
     def table(self, connection: Connection, name: TableName) -> Table | None:
         """Look into the schema; a required key of its own is filled in by SQLite."""
@@ -183,7 +182,7 @@ class SqliteDialect(Dialect):
         return f"'{instant_text(milliseconds)}Z'"
 
 
-class _Connection(Connection):
+class SqliteWarehouse(Connection):
     """One SQLite connection; transactions are begun by statement."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
@@ -204,20 +203,19 @@ class _Connection(Connection):
 
     def change(self, statement: str, *values: Value) -> int:
         """Run a statement."""
-        return self._connection.execute(statement.replace(MARK, "?"), values).rowcount
+        return self._connection.execute(with_questions(statement), values).rowcount
 
     def rows(self, statement: str, *values: Value) -> list[Row]:
         """Return rows."""
-        return self._connection.execute(statement.replace(MARK, "?"), values).fetchall()
+        return self._connection.execute(with_questions(statement), values).fetchall()
 
     def load(
         self, table: TableName, columns: Sequence[TableColumn], batches: Iterable[pa.RecordBatch]
     ) -> None:
         """Insert rows by one prepared statement."""
-        names = ", ".join('"' + each.name.replace('"', '""') + '"' for each in columns)
+        names = ", ".join(quoted(each.name) for each in columns)
         places = ", ".join("?" for _ in columns)
-        full = '"' + table.name.replace('"', '""') + '"'
-        statement = f"INSERT INTO {full} ({names}) VALUES ({places})"  # noqa: S608 - quoted names
+        statement = f"INSERT INTO {quoted(table.name)} ({names}) VALUES ({places})"  # noqa: S608
         for batch in batches:
             lists = (_values(values).to_pylist() for values in batch.columns)
             self._connection.executemany(statement, zip(*lists, strict=True))

@@ -10,48 +10,21 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Generator, Iterable
 from contextlib import suppress
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
+from dil.databases import mysql
+from dil.databases.faults import Diagnosis, Fault
+from dil.databases.mysql import MysqlSession
 from dil.errors import StateError
 from dil.model.database_address import DatabaseAddress
 from dil.state.databases import server_driver, sql, tables
 from dil.state.databases.database import Row, SqlValue
-from dil.state.databases.server_driver import Diagnosis, Fault, ServerConnection, ServerDriver
-from dil.text.mysql_options import mysql_arguments
+from dil.state.databases.server_driver import ServerConnection, ServerDriver, marked
 
-if TYPE_CHECKING:
-    import pymysql
-
-_ROWS_A_FETCH = 2000
 _READER_IDLE_S = 86_400
 _SLOW_READER_S = 3600
-_DUPLICATE = {1062}
-_ROLLED_BACK = {1213}
-# No server, gone away, shutting down, killed, too long idle, broken packets, cluster not ready;
-# 0 is PyMySQL's own code for a connection that it has closed.
-_LOST = {0, 1047, 1053, 1152, 1158, 1159, 1160, 1161, 1927, 2002, 2003, 2006, 2013, 2055, 4031}
 _THERE_ALREADY = {1050, 1061}
-_GRANT = "Give the user the right: GRANT ALL ON name.* TO user."
-_ADVICE = {
-    1040: "Raise the server's max_connections, or run fewer jobs at a time.",
-    1044: _GRANT,
-    1045: "Check state.store.db.user and state.store.db.password.",
-    1049: "Create it: CREATE DATABASE name. Or correct state.store.db.url.",
-    1054: "Another version of dil made the store: use that version, or restore a backup.",
-    1129: "The server blocks this host after failed connections: FLUSH HOSTS on the server.",
-    1142: _GRANT,
-    1143: _GRANT,
-    1146: "Tables are missing: another version of dil made the store, or they were dropped. "
-          "Restore a backup.",
-    1153: "Raise the server's max_allowed_packet; 64M is enough for most jobs.",
-    1205: "Another process kept this job's row locked; run the job again.",
-    1290: "This server takes no writes. Name the primary in state.store.db.url.",
-    1665: "Set the server's binlog_format to ROW or MIXED.",
-    1836: "This server takes no writes. Name the primary in state.store.db.url.",
-    2026: "Check the ssl options in state.store.db.url.",
-}  # fmt: skip
-_OTHERWISE = "Look into the server's log; then run the job again."
+_ADVICE = {**mysql.advice(server_driver.PROPERTIES), **server_driver.ADVICE}
 
 
 class MysqlDriver(ServerDriver):
@@ -70,108 +43,78 @@ class MysqlDriver(ServerDriver):
         Raises:
             StateError: PyMySQL is not installed, or a file of the TLS options cannot be used.
         """
-        connection = _installed().connect(**self._arguments())
+        idle_s = _READER_IDLE_S if may_idle else server_driver.IDLE_S
         try:
-            connection.query(_settings(_READER_IDLE_S if may_idle else server_driver.IDLE_S))
-            connection.query("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
-        except BaseException:
-            connection.close()
-            raise
-        return _Connection(connection, self.address)
-
-    def diagnose(self, error: Exception) -> Diagnosis:
-        """Tell by the server's error number."""
-        code = error.args[0] if error.args and isinstance(error.args[0], int) else -1
-        said = error.args[1] if len(error.args) > 1 else error
-        text = " ".join(str(said).split()) or "the connection is closed"
-        if code in _DUPLICATE:
-            return Diagnosis(Fault.DUPLICATE, text, "")
-        if code in _ROLLED_BACK:
-            return Diagnosis(Fault.ROLLED_BACK, text, "")
-        if code in _LOST:
-            return Diagnosis(Fault.LOST, text, server_driver.AWAY)
-        return Diagnosis(Fault.OTHER, text, _ADVICE.get(code, _OTHERWISE))
-
-    def _arguments(self) -> dict[str, Any]:
-        try:
-            given = mysql_arguments(self.address, connect_s=server_driver.CONNECT_S)
-        except OSError as error:
+            connection = mysql.connect(
+                self.address,
+                connect_s=server_driver.CONNECT_S,
+                settings=(
+                    _settings(idle_s), "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"
+                ),
+                autocommit=True,
+                # A row that an UPDATE found and left as it was counts, as on other servers.
+                client_flag=_installed().constants.CLIENT.FOUND_ROWS,
+                read_timeout=server_driver.ANSWER_S,
+                write_timeout=server_driver.ANSWER_S,
+            )  # fmt: skip
+        except mysql.TlsFilesError as error:
             raise StateError(
                 f"the TLS files of the state store {self.address} cannot be used: {error}",
                 "ssl-ca, ssl-cert and ssl-key in state.store.db.url name PEM files.",
             ) from error
-        return given | {
-            "autocommit": True,
-            # A row that an UPDATE found and left as it was counts, as on every other server.
-            "client_flag": _installed().constants.CLIENT.FOUND_ROWS,
-            "read_timeout": server_driver.ANSWER_S,
-            "write_timeout": server_driver.ANSWER_S,
-            "program_name": "dil",
-        }
+        return MysqlStateConnection(MysqlSession(connection), self.address)
+
+    def diagnose(self, error: Exception) -> Diagnosis:
+        """Return what the server's error means, and what to do."""
+        fault = mysql.fault_of(error)
+        advice = _ADVICE.get(fault, _ADVICE[Fault.OTHER])
+        return Diagnosis(fault, mysql.text_of(error), advice)
 
 
-class _Connection(ServerConnection):
-    """One PyMySQL connection in autocommit mode; transactions are begun by statement."""
+class MysqlStateConnection(ServerConnection):
+    """One connection to the tables of a store."""
 
-    def __init__(self, connection: pymysql.Connection[Any], address: DatabaseAddress) -> None:
-        self._connection = connection
+    def __init__(self, session: MysqlSession, address: DatabaseAddress) -> None:
+        self._session = session
         self._address = address
 
     def change(self, statement: str, *values: SqlValue) -> int:
         """Run a statement and return how many rows it found, changed or not."""
-        with self._connection.cursor() as cursor:
-            matched: int = cursor.execute(_native(statement), values)
-            return matched
+        return self._session.change(marked(statement), *values)
 
     def rows(self, statement: str, *values: SqlValue) -> list[Row]:
         """Return all rows of a SELECT."""
-        with self._connection.cursor() as cursor:
-            cursor.execute(_native(statement), values)
-            return list(cursor.fetchall())
+        return self._session.rows(marked(statement), *values)
 
     def stream(self, statement: str, *values: SqlValue) -> Generator[Row, None, None]:
-        """Yield rows as the server sends them; this connection can do nothing else meanwhile."""
-        cursor = self._connection.cursor(_installed().cursors.SSCursor)
-        try:
-            cursor.execute(_native(statement), values)
-            while found := cursor.fetchmany(_ROWS_A_FETCH):
-                yield from found
-        finally:
-            # Else the driver reads what is left, to the end, before it closes.
-            result = getattr(cursor, "_result", None)
-            if result is not None:
-                result.unbuffered_active = False
-            cursor.close()
+        """Yield rows as the server sends them."""
+        return self._session.stream(marked(statement), *values)
 
     def begin_writing(self) -> None:
         """Begin at READ COMMITTED, which the session is set to."""
-        self._connection.query("START TRANSACTION READ WRITE")
+        self._session.run("START TRANSACTION READ WRITE")
 
     def begin_reading(self) -> None:
         """Begin at REPEATABLE READ, with the point in time of this very moment."""
-        self._connection.query("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-        self._connection.query("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
+        self._session.run("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        self._session.run("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
 
     def commit(self) -> None:
-        """Commit; returns when the transaction is in the log, as the server is set to keep it."""
-        self._connection.query("COMMIT")
+        """Commit."""
+        self._session.commit()
 
     def rollback(self) -> None:
         """Roll back; harmless outside of a transaction."""
-        self._connection.query("ROLLBACK")
+        self._session.rollback()
 
     def lift_limits(self) -> None:
         """Let the server wait for a day, and PyMySQL for as long as it takes."""
-        self._connection.query(_settings(_READER_IDLE_S))
-        # PyMySQL sets the socket's time-out to these at each reading and writing.
-        connection = cast("Any", self._connection)
-        connection._read_timeout = connection._write_timeout = None  # noqa: SLF001 - no other way
+        self._session.run(_settings(_READER_IDLE_S))
+        self._session.wait_for_ever()
 
     def columns(self, table: str) -> tuple[str, ...]:
         """Return the names of a table's columns."""
-        with self._connection.cursor() as cursor:
-            cursor.execute(f"SELECT * FROM {table} WHERE 1 = 0")  # noqa: S608 - our names
-            return tuple(column[0] for column in cursor.description)
+        return self._session.columns(table)
 
     def existing(self, names: Iterable[str]) -> frozenset[str]:
         """Return which tables the database holds."""
@@ -184,9 +127,9 @@ class _Connection(ServerConnection):
         )
         return frozenset(row[0] for row in found)
 
-    def dialect(self) -> tables.Dialect:
+    def column_words(self) -> tables.ColumnWords:
         """Return MySQL's words, with a collation that this server has."""
-        return tables.mysql_dialect(self._collation())
+        return tables.mysql_words(self._collation())
 
     def create(self) -> None:
         """Make the tables under a lock of the server; goes on where a crash left off."""
@@ -203,7 +146,7 @@ class _Connection(ServerConnection):
                 self.rows("SELECT RELEASE_LOCK(?)", lock)
 
     def _create_missing(self) -> None:
-        for statement in tables.statements(self.dialect()):
+        for statement in tables.statements(self.column_words()):
             try:
                 self.change(statement)
             except _installed().err.MySQLError as error:
@@ -213,23 +156,18 @@ class _Connection(ServerConnection):
             self.change(sql.WRITE_FORMAT, tables.FORMAT)
 
     def _collation(self) -> str:
-        """Return the server's collation that compares bytes and does not pad."""
-        found = self.rows(
-            "SELECT collation_name FROM information_schema.collations WHERE collation_name"
-            " IN ('utf8mb4_0900_bin', 'utf8mb4_nopad_bin') ORDER BY collation_name"
-        )
+        found = self._session.exact_collation()
         if not found:
             raise StateError(
                 f"the server of {self._address} is too old: it cannot tell names with and without "
                 "trailing blanks apart",
                 "Use MySQL 8.0.17, MariaDB 10.2 or newer.",
             )
-        return str(found[0][0])
+        return found
 
     def close(self) -> None:
         """Close the connection."""
-        with suppress(Exception):
-            self._connection.close()
+        self._session.close()
 
 
 def _settings(idle_s: int) -> str:
@@ -246,13 +184,6 @@ def _settings(idle_s: int) -> str:
     )
 
 
-@lru_cache(maxsize=256)
-def _native(statement: str) -> str:
-    """Return a statement with PyMySQL's placeholders."""
-    return statement.replace("%", "%%").replace("?", "%s")
-
-
-@lru_cache(maxsize=1)
 def _installed() -> Any:  # noqa: ANN401 - a module
     """Return PyMySQL.
 
@@ -260,12 +191,9 @@ def _installed() -> Any:  # noqa: ANN401 - a module
         StateError: it is not installed.
     """
     try:
-        import pymysql
-        import pymysql.constants.CLIENT
-        import pymysql.cursors
+        return mysql.driver()
     except ImportError as error:
         raise StateError(
             f"state.store.type mysql needs the package pymysql ({error})",
             "Install it: pip install 'dil-spark[mysql]'",
         ) from error
-    return pymysql

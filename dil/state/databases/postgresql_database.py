@@ -9,53 +9,34 @@ from __future__ import annotations
 
 import hashlib
 import math
-import re
-import time
 from collections.abc import Generator, Iterable
 from contextlib import suppress
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, TypeVar
+from types import ModuleType
+from typing import TYPE_CHECKING
 
+from dil.databases import postgresql
+from dil.databases.faults import Diagnosis, Fault
+from dil.databases.statements import with_percents
 from dil.errors import StateError
 from dil.model.database_address import DatabaseAddress
 from dil.state.databases import server_driver, sql, tables
 from dil.state.databases.database import Row, SqlValue
-from dil.state.databases.server_driver import Diagnosis, Fault, ServerConnection, ServerDriver
+from dil.state.databases.server_driver import ServerConnection, ServerDriver, marked
 
 if TYPE_CHECKING:
-    import psycopg
-
-T = TypeVar("T")
+    from dil.databases.bounded_psycopg import BoundedConnection
 
 _ROWS_A_FETCH = 2000
-_DUPLICATE = {"23505"}
-_ROLLED_BACK = {"40001", "40P01"}
-# Class 08, shut-down and start-up, ended for being idle.
-_LOST = re.compile(r"08...|57P0[1-5]|25P0[34]")
-# What a failed login says; it comes without an SQLSTATE (PostgreSQL manual, Appendix A).
-_REFUSED = (
-    (re.compile(r"(?i)password|authentication|no pg_hba\.conf entry|role .* does not exist"),
-     "Check state.store.db.user and state.store.db.password, and the server's pg_hba.conf."),
-    (re.compile(r'(?i)database ".*" does not exist'),
-     "Create it: CREATE DATABASE name ENCODING 'UTF8'. Or correct state.store.db.url."),
-    (re.compile(r"(?i)too many (clients|connections)|remaining connection slots"),
-     "Raise the server's max_connections, or run fewer jobs at a time."),
-    (re.compile(r"(?i)invalid .*option|invalid .*value|certificate|ssl|tls"),
-     "Check the options in state.store.db.url; they are those of libpq."),
-)  # fmt: skip
 _NO_SCHEMA = "Create the schema that state.store.db.url names: CREATE SCHEMA name."
 _ADVICE = {
-    "55P03": "Another process kept this job's row locked; run the job again.",
-    "57014": "The server took too long. Look what it is busy with, then run the job again.",
-    "42501": "Give the user the right: GRANT USAGE, CREATE ON SCHEMA name TO user.",
-    "3F000": _NO_SCHEMA,
-    "25006": "This server takes no writes. Name the primary in state.store.db.url.",
-    "53100": "The server's disk is full.",
-    "42P01": "Tables are missing: another version of dil made the store, or they were dropped. "
-             "Restore a backup.",
-    "42703": "Another version of dil made the store: use that version, or restore a backup.",
-}  # fmt: skip
-_OTHERWISE = "Look into the server's log; then run the job again."
+    **postgresql.advice(server_driver.PROPERTIES),
+    **server_driver.ADVICE,
+    Fault.NO_DATABASE: "Create it: CREATE DATABASE name ENCODING 'UTF8'. Or correct"
+    " state.store.db.url.",
+    Fault.DENIED: "Give the user the right: GRANT USAGE, CREATE ON SCHEMA name TO user.",
+    Fault.NO_SCHEMA: _NO_SCHEMA,
+}
 
 
 class PostgresqlDriver(ServerDriver):
@@ -66,8 +47,7 @@ class PostgresqlDriver(ServerDriver):
 
     def errors(self) -> tuple[type[Exception], ...]:
         """Return psycopg's root error."""
-        psycopg = _installed()
-        return (psycopg.Error,)
+        return (_installed().psycopg.Error,)
 
     def connect(self, *, may_idle: bool) -> ServerConnection:
         """Open a connection and set its limits.
@@ -75,16 +55,24 @@ class PostgresqlDriver(ServerDriver):
         Raises:
             StateError: psycopg is not installed, or the database does not hold UTF-8.
         """
-        connection = _bounded_class().connect(**self._arguments())
+        connection = _installed().connect(
+            postgresql.arguments(
+                self.address,
+                connect_s=server_driver.CONNECT_S,
+                keepalives_count="3",
+                tcp_user_timeout=str(server_driver.ANSWER_S * 1000),
+            ),
+            answer_s=server_driver.ANSWER_S,
+        )
         try:
             self._require_unicode(connection)
             connection.execute(_settings(0 if may_idle else server_driver.IDLE_S))
         except BaseException:
             connection.close()
             raise
-        return _Connection(connection, self.address)
+        return PostgresqlStateConnection(connection, self.address)
 
-    def _require_unicode(self, connection: psycopg.Connection[Row]) -> None:
+    def _require_unicode(self, connection: BoundedConnection) -> None:
         encoding = connection.info.parameter_status("server_encoding")
         if encoding != "UTF8":
             raise StateError(
@@ -93,61 +81,18 @@ class PostgresqlDriver(ServerDriver):
             )
 
     def diagnose(self, error: Exception) -> Diagnosis:
-        """Tell by SQLSTATE, and where there is none by the text."""
+        """Return what an error means by its SQLSTATE, else by its text, and what to do."""
         text = " ".join(str(error).split())
         state = getattr(error, "sqlstate", None)
-        if state in _DUPLICATE:
-            return Diagnosis(Fault.DUPLICATE, text, "")
-        if state in _ROLLED_BACK:
-            return Diagnosis(Fault.ROLLED_BACK, text, "")
-        if state is None:
-            return self._without_state(error, text)
-        if _LOST.fullmatch(state):
-            return Diagnosis(Fault.LOST, text, server_driver.AWAY)
-        return Diagnosis(Fault.OTHER, text, _ADVICE.get(state, _OTHERWISE))
-
-    def _without_state(self, error: Exception, text: str) -> Diagnosis:
-        psycopg = _installed()
-        if isinstance(error, psycopg.DataError):
-            return Diagnosis(Fault.OTHER, text, _OTHERWISE)
-        for pattern, advice in _REFUSED:
-            if pattern.search(text):
-                return Diagnosis(Fault.OTHER, text, advice)
-        return Diagnosis(Fault.LOST, text, server_driver.AWAY)
-
-    def _arguments(self) -> dict[str, Any]:
-        address = self.address
-        arguments: dict[str, Any] = {
-            "connect_timeout": server_driver.CONNECT_S,
-            "keepalives_idle": 30,
-            "keepalives_interval": 10,
-            "keepalives_count": 3,
-            "tcp_user_timeout": server_driver.ANSWER_S * 1000,
-            "application_name": "dil",
-            **dict(address.options),
-            "dbname": address.database,
-            "client_encoding": "UTF8",
-            "autocommit": True,
-            # A pooler between here and the server may not know statements prepared elsewhere.
-            "prepare_threshold": None,
-        }
-        if address.hosts:
-            arguments["host"] = ",".join(name for name, _ in address.hosts)
-            arguments["port"] = ",".join(str(port) for _, port in address.hosts)
-        if address.user:
-            arguments["user"] = address.user
-        if address.password:
-            arguments["password"] = address.password.reveal()
-        if address.schema:
-            path = address.schema.replace("\\", "\\\\").replace(" ", "\\ ")
-            arguments["options"] = f"{arguments.get('options', '')} -csearch_path={path}".strip()
-        return arguments
+        is_of_value = state is None and isinstance(error, _installed().psycopg.DataError)
+        fault = Fault.OTHER if is_of_value else postgresql.fault_of(state, text)
+        return Diagnosis(fault, text, _ADVICE.get(fault, _ADVICE[Fault.OTHER]))
 
 
-class _Connection(ServerConnection):
+class PostgresqlStateConnection(ServerConnection):
     """One psycopg connection in autocommit mode; transactions are begun by statement."""
 
-    def __init__(self, connection: psycopg.Connection[Row], address: DatabaseAddress) -> None:
+    def __init__(self, connection: BoundedConnection, address: DatabaseAddress) -> None:
         self._connection = connection
         self._address = address
 
@@ -188,7 +133,7 @@ class _Connection(ServerConnection):
         self._connection.execute(
             "SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0"
         )
-        self._connection.answer_s = math.inf  # type: ignore[attr-defined] # of ours, below
+        self._connection.answer_s = math.inf
 
     def columns(self, table: str) -> tuple[str, ...]:
         """Return the names of a table's columns."""
@@ -222,7 +167,7 @@ class _Connection(ServerConnection):
             _NO_SCHEMA,
         )
 
-    def dialect(self) -> tables.Dialect:
+    def column_words(self) -> tables.ColumnWords:
         """Return PostgreSQL's words."""
         return tables.POSTGRESQL
 
@@ -265,7 +210,7 @@ def _settings(idle_s: int) -> bytes:
 @lru_cache(maxsize=256)
 def _native(statement: str) -> bytes:
     """Return a statement with psycopg's placeholders."""
-    return statement.replace("%", "%%").replace("?", "%s").encode()
+    return with_percents(marked(statement)).encode()
 
 
 def _plain(values: Iterable[SqlValue]) -> list[SqlValue]:
@@ -276,61 +221,17 @@ def _plain(values: Iterable[SqlValue]) -> list[SqlValue]:
     ]
 
 
-@lru_cache(maxsize=1)
-def _installed() -> Any:  # noqa: ANN401 - a module
-    """Return psycopg.
+def _installed() -> ModuleType:
+    """Return the module that connects by psycopg.
 
     Raises:
-        StateError: it is not installed, or finds no libpq.
+        StateError: psycopg is not installed, or finds no libpq.
     """
     try:
-        import psycopg
+        from dil.databases import bounded_psycopg
     except ImportError as error:
         raise StateError(
             f"state.store.type postgresql needs the package psycopg ({error})",
             "Install it: pip install 'dil-spark[postgresql]'",
         ) from error
-    return psycopg
-
-
-@lru_cache(maxsize=1)
-def _bounded_class() -> type[psycopg.Connection[Row]]:
-    """Return a connection class whose every wait for the server ends."""
-    psycopg = _installed()
-
-    class BoundedConnection(psycopg.Connection):  # type: ignore[misc, name-defined]
-        """Gives up on a server that is silent for too long: for ``answer_s`` seconds."""
-
-        answer_s: float | None = None
-
-        def wait(self, gen: Generator[Any, Any, T], *args: Any, **named: Any) -> T:  # noqa: ANN401
-            """Wait for an exchange with the server, and no longer than ANSWER_S, unless lifted."""
-            limit = server_driver.ANSWER_S if self.answer_s is None else self.answer_s
-            try:
-                return super().wait(_bounded(gen, limit), *args, **named)  # type: ignore[no-any-return]
-            except _SilentServerError as error:
-                self.pgconn.finish()
-                raise psycopg.OperationalError(str(error)) from error
-
-    return BoundedConnection
-
-
-class _SilentServerError(Exception):
-    """The server did not answer in time."""
-
-
-def _bounded(exchange: Generator[Any, Any, T], limit_s: float) -> Generator[Any, Any, T]:
-    """Pass an exchange on, and end it when no answer came for so many seconds."""
-    deadline = time.monotonic() + limit_s
-    try:
-        wanted = next(exchange)
-        while True:
-            ready = yield wanted
-            if ready:
-                deadline = time.monotonic() + limit_s
-            elif time.monotonic() > deadline:
-                raise _SilentServerError(f"no answer for {limit_s} s")
-            wanted = exchange.send(ready)
-    except StopIteration as end:
-        result: T = end.value
-        return result
+    return bounded_psycopg

@@ -22,11 +22,12 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from threading import RLock
 
+from dil.databases.faults import AWAY, Fault
 from dil.errors import CommitConflictError, CommitUnknownError, StateError
 from dil.state.databases import sql, tables
 from dil.state.databases.database import Allow, Database, Row, Snapshot, SqlValue, Transaction
 from dil.state.databases.outage import Outage
-from dil.state.databases.server_driver import Fault, ServerConnection, ServerDriver
+from dil.state.databases.server_driver import CONFLICTS, ServerConnection, ServerDriver
 from dil.state.databases.sqlite_database import empty_store
 
 _BEGIN_ATTEMPTS = 5
@@ -184,9 +185,7 @@ class ServerDatabase(Database):
             except self._driver.errors() as error:
                 fault = self._driver.diagnose(error).fault
                 self._undo()
-                # A connection may have gone stale since it was used; a new one has not.
-                limit = {Fault.OTHER: 1, Fault.LOST: 2}.get(fault, _BEGIN_ATTEMPTS)
-                if attempts >= limit:
+                if attempts >= _attempts(fault):
                     raise
                 attempts += 1
 
@@ -211,7 +210,7 @@ class ServerDatabase(Database):
         except self._driver.errors() as error:
             fault = self._driver.diagnose(error).fault
             self._undo()
-            if fault is not Fault.LOST or not self._has_landed(mark, error):
+            if fault not in AWAY or not self._has_landed(mark, error):
                 raise
 
     def _has_landed(self, mark: str, lost: Exception) -> bool:
@@ -247,7 +246,7 @@ class ServerDatabase(Database):
             return self._read_from(self._connected())
         except self._driver.errors() as error:
             self._drop()
-            if self._driver.diagnose(error).fault is not Fault.LOST:
+            if self._driver.diagnose(error).fault not in AWAY:
                 raise
         return self._read_from(self._connected())
 
@@ -287,7 +286,7 @@ class ServerDatabase(Database):
                 connection = self._driver.connect(may_idle=may_idle)
             except self._driver.errors() as error:
                 found = self._driver.diagnose(error)
-                if found.fault is not Fault.LOST or not self._outage.pause(error, found.text):
+                if found.fault not in AWAY or not self._outage.pause(error, found.text):
                     raise
             else:
                 self._outage.end()
@@ -326,6 +325,14 @@ class ServerDatabase(Database):
         return True
 
 
+def _attempts(fault: Fault) -> int:
+    """Return how often a transaction is begun that fails in this way."""
+    if fault in CONFLICTS:
+        return _BEGIN_ATTEMPTS
+    # A connection may have gone stale since it was used; a new one has not.
+    return 2 if fault in AWAY else 1
+
+
 def _refuse_other_tables(connection: ServerConnection, found: int, place: str) -> None:
     """Refuse tables of other programs that have the names of those to be added.
 
@@ -351,13 +358,13 @@ def _copy_and_add(connection: ServerConnection, found: int) -> None:
 
     The copy of the format comes last: a copy without it is not complete. May be done again.
     """
-    dialect = connection.dialect()
-    for name in reversed(tables.names(dialect, number=found)):
+    column_words = connection.column_words()
+    for name in reversed(tables.names(column_words, number=found)):
         copy = tables.copy_name(name, found)
         connection.change(f"DROP TABLE IF EXISTS {copy}")
-        connection.change(dialect.like.format(copy=copy, table=name))
+        connection.change(column_words.like.format(copy=copy, table=name))
         connection.change(f"INSERT INTO {copy} SELECT * FROM {name}")  # noqa: S608 - our names
-    for statement in tables.additions(dialect, found):
+    for statement in tables.additions(column_words, found):
         connection.change(statement.replace("CREATE TABLE", "CREATE TABLE IF NOT EXISTS", 1))
 
 
@@ -368,11 +375,11 @@ def translated(driver: ServerDriver, *, is_change: bool = False) -> Iterator[Non
         yield
     except driver.errors() as error:
         found, place = driver.diagnose(error), f"the state store {driver.address}"
-        if found.fault in {Fault.DUPLICATE, Fault.ROLLED_BACK}:
+        if found.fault in CONFLICTS:
             raise CommitConflictError(
                 f"another writer changed {place} first ({found.text})", _UNDONE
             ) from error
-        if found.fault is Fault.LOST:
+        if found.fault in AWAY:
             raise StateError(
                 f"{place} cannot be reached: {found.text}",
                 f"{found.advice} {_UNDONE if is_change else _AGAIN}",

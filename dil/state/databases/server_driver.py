@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Iterable
-from dataclasses import dataclass
-from enum import Enum, auto
+from collections.abc import Generator, Iterable, Mapping
+from functools import lru_cache
 
+from dil.databases.faults import Diagnosis, Fault, LoginProperties
+from dil.databases.statements import MARK
 from dil.model.database_address import DatabaseAddress
 from dil.state.databases.database import Row, SqlValue
-from dil.state.databases.tables import Dialect
+from dil.state.databases.tables import ColumnWords
 
 # How long to wait, in seconds: for a connection; for another writer's lock; for one statement, as
 # the server counts; for any answer, as the client counts, which ends waiting for a server that
@@ -20,25 +21,17 @@ STATEMENT_S = 30
 ANSWER_S = 45
 IDLE_S = 120
 
-AWAY = "Check that the server runs and that state.store.db.url names its host and port."
-
-
-class Fault(Enum):
-    """What an error of a driver means for a transaction."""
-
-    DUPLICATE = auto()  # a row with this key is already there
-    ROLLED_BACK = auto()  # the server undid the transaction because another one was in the way
-    LOST = auto()  # the connection is gone, or there is no server
-    OTHER = auto()
-
-
-@dataclass(frozen=True, slots=True)
-class Diagnosis:
-    """An error in words: what the server said, on one line, and what to do."""
-
-    fault: Fault
-    text: str
-    advice: str
+PROPERTIES = LoginProperties("state.store.db.url", "state.store.db.user", "state.store.db.password")
+ADVICE: Mapping[Fault, str] = {
+    Fault.LOCKED: "Another process kept this job's row locked; run the job again.",
+    Fault.TIMED_OUT: "The server took too long. Look what it is busy with, then run the job again.",
+    Fault.NO_TABLE: "Tables are missing: another version of dil made the store, or they were"
+    " dropped. Restore a backup.",
+    Fault.NO_COLUMN: "Another version of dil made the store: use that version, or restore a"
+    " backup.",
+}
+# Another writer was in the way; the transaction is undone, or has to be.
+CONFLICTS = frozenset({Fault.DUPLICATE, Fault.CONFLICT})
 
 
 class ServerConnection(ABC):
@@ -85,7 +78,7 @@ class ServerConnection(ABC):
         """Return which of some tables are there."""
 
     @abstractmethod
-    def dialect(self) -> Dialect:
+    def column_words(self) -> ColumnWords:
         """Return the words of this server in which servers differ."""
 
     @abstractmethod
@@ -121,3 +114,12 @@ class ServerDriver(ABC):
     @abstractmethod
     def diagnose(self, error: Exception) -> Diagnosis:
         """Say what one of those errors means."""
+
+
+@lru_cache(maxsize=256)
+def marked(statement: str) -> str:
+    """Return a statement of ``sql`` with the marks that drivers take in place of ``?``.
+
+    The statements keep theirs, because a file log stores them as they are.
+    """
+    return statement.replace("?", MARK)

@@ -14,7 +14,10 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from threading import RLock
+from typing import Literal
 
+from dil.databases.faults import Fault
+from dil.databases.sqlite import connect, fault_of
 from dil.errors import CommitConflictError, StateError
 from dil.state.databases import sql, tables
 from dil.state.databases.database import (
@@ -36,7 +39,6 @@ _WITHOUT_HISTORY = (
     "Without one, move the file away: the next run begins without history and reads everything "
     "again, so move the published data away, too, or it is there twice."
 )
-_OTHER_LAYOUT = ("no such table", "no such column", "has no column", "values for")
 
 
 class SqliteTransaction(Snapshot):
@@ -253,12 +255,12 @@ def translated(path: Path) -> Iterator[None]:
 
 
 def _advice(error: sqlite3.Error) -> str:
-    text = str(error)
-    if "locked" in text or "busy" in text:
+    fault = fault_of(error)
+    if fault is Fault.LOCKED:
         return f"Another process kept it locked for {BUSY_S:.0f} s; run the job again."
-    if "not a database" in text or "malformed" in text:
+    if fault is Fault.DAMAGED:
         return f"The file is damaged. Restore a copy of it. {_WITHOUT_HISTORY}"
-    if any(sign in text for sign in _OTHER_LAYOUT):
+    if fault in {Fault.NO_TABLE, Fault.NO_COLUMN}:
         return f"Another version of dil made the file: use that version. {_WITHOUT_HISTORY}"
     return "Check that the folder exists, is writable and has free space."
 
@@ -267,17 +269,8 @@ def _open(path: Path, *, create: bool) -> sqlite3.Connection:
     if create:  # for this user alone; SQLite gives its other files the mode of this one
         with suppress(OSError):
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-    mode = "rwc" if create else "rw"
-    connection = sqlite3.connect(
-        f"{path.absolute().as_uri()}?mode={mode}",
-        uri=True,
-        timeout=BUSY_S,
-        isolation_level=None,
-        check_same_thread=False,
-    )
-    connection.execute("PRAGMA synchronous = FULL")
-    connection.execute("PRAGMA fullfsync = 1")
-    return connection
+    mode: Literal["rw", "rwc"] = "rwc" if create else "rw"
+    return connect(path, mode=mode, busy_s=BUSY_S, is_durable=True, is_shared=True)
 
 
 def _use_write_ahead_log(connection: sqlite3.Connection) -> None:
@@ -295,7 +288,7 @@ def _use_write_ahead_log(connection: sqlite3.Connection) -> None:
 
 def empty_store() -> Snapshot:
     """Return what a store reads as that does not exist yet, on any server."""
-    connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+    connection = connect(None, mode="rwc", busy_s=BUSY_S, is_shared=True)
     _create(connection)
     return SqliteTransaction(connection, Path(":memory:"))
 

@@ -1,9 +1,8 @@
 """The tables of the SQL state stores, and the words in which the servers differ.
 
-A dialect supplies the column types and, where its driver wants another placeholder, its database
-rewrites ``?``. Names are compared bytewise everywhere: case, accents and trailing blanks count,
-and texts are ordered by code point. Long texts never stand in a key: signatures, unit keys and
-URIs are keyed by their SHA-256 (rule C19).
+``ColumnWords`` has the column types of one engine. Names are compared bytewise everywhere: case,
+accents and trailing blanks count, and texts are ordered by code point. Long texts are in no key:
+signatures, unit keys and URIs are keyed by their SHA-256 (rule C19).
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ OLDEST_FORMAT = 1  # that is still read, and upgraded
 
 
 @dataclass(frozen=True, slots=True)
-class Dialect:
+class ColumnWords:
     """Column types of one server.
 
     ``blob`` keeps all bytes, ``text`` is long, ``digest`` holds hexadecimal digits, ``name`` up
@@ -35,8 +34,8 @@ class Dialect:
     like: str = "CREATE TABLE {copy} LIKE {table}"
 
 
-SQLITE = Dialect(blob="BLOB", text="TEXT", digest="TEXT", name="TEXT", has_writers=False)
-POSTGRESQL = Dialect(
+SQLITE = ColumnWords(blob="BLOB", text="TEXT", digest="TEXT", name="TEXT", has_writers=False)
+POSTGRESQL = ColumnWords(
     blob="BYTEA",
     text='TEXT COLLATE "C"',
     digest='VARCHAR(80) COLLATE "C"',
@@ -45,9 +44,9 @@ POSTGRESQL = Dialect(
 )
 
 
-def mysql_dialect(collation: str) -> Dialect:
+def mysql_words(collation: str) -> ColumnWords:
     """Return the words of a MySQL or MariaDB server for a binary collation without padding."""
-    return Dialect(
+    return ColumnWords(
         blob="LONGBLOB",
         text="LONGTEXT",
         digest="VARCHAR(80) CHARACTER SET ascii COLLATE ascii_bin",
@@ -130,34 +129,37 @@ CREATE TABLE checkpoint (
 }
 
 
-def statements(dialect: Dialect, *, number: int = FORMAT) -> list[str]:
+def statements(column_words: ColumnWords, *, number: int = FORMAT) -> list[str]:
     """Return the statements that create an empty store of a format, that of its format first."""
-    first = _TABLES + _WRITERS if dialect.has_writers else _TABLES
+    first = _TABLES + _WRITERS if column_words.has_writers else _TABLES
     later = "".join(text for since, text in _ADDED.items() if since <= number)
-    return _in_words_of(dialect, first + later)
+    return _in_words_of(column_words, first + later)
 
 
-def additions(dialect: Dialect, since: int) -> list[str]:
+def additions(column_words: ColumnWords, since: int) -> list[str]:
     """Return the statements that make a store of this format of one of an older format."""
-    return _in_words_of(dialect, "".join(text for to, text in _ADDED.items() if to > since))
+    return _in_words_of(column_words, "".join(text for to, text in _ADDED.items() if to > since))
 
 
-def _in_words_of(dialect: Dialect, source: str) -> list[str]:
+def _in_words_of(column_words: ColumnWords, source: str) -> list[str]:
     words = {
-        "blob": dialect.blob,
-        "text": dialect.text,
-        "digest": dialect.digest,
-        "name": dialect.name,
+        "blob": column_words.blob,
+        "text": column_words.text,
+        "digest": column_words.digest,
+        "name": column_words.name,
     }
     texts = [text.strip() for text in source.format(**words).split(";") if text.strip()]
     return [
-        text + dialect.table_options if text.startswith("CREATE TABLE") else text for text in texts
+        text + column_words.table_options if text.startswith("CREATE TABLE") else text
+        for text in texts
     ]
 
 
-def names(dialect: Dialect, *, number: int = FORMAT) -> tuple[str, ...]:
+def names(column_words: ColumnWords, *, number: int = FORMAT) -> tuple[str, ...]:
     """Return the tables of a store of a format, that of its format first."""
-    found = (re.match(r"CREATE TABLE (\w+)", text) for text in statements(dialect, number=number))
+    found = (
+        re.match(r"CREATE TABLE (\w+)", text) for text in statements(column_words, number=number)
+    )
     return tuple(match[1] for match in found if match)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Generator, Iterable, Iterator
 
 import pytest
 
+from dil.databases.faults import Diagnosis, Fault
 from dil.errors import StateError
 from dil.model.database_address import DatabaseAddress, Server
 from dil.model.dataset import Lease, LeaseHolder
@@ -14,8 +15,8 @@ from dil.state.databases import outage
 from dil.state.databases.database import Row, SqlValue
 from dil.state.databases.outage import without_waiting
 from dil.state.databases.server_database import ServerDatabase
-from dil.state.databases.server_driver import AWAY, Diagnosis, Fault, ServerConnection, ServerDriver
-from dil.state.databases.tables import FORMAT, POSTGRESQL, Dialect
+from dil.state.databases.server_driver import ServerConnection, ServerDriver
+from dil.state.databases.tables import FORMAT, POSTGRESQL, ColumnWords
 from dil.state.runs.keeping import LeaseKeeper
 from dil.state.store.sql_store import SqlStateStore
 from tests.servers.waiting import wait_until
@@ -48,7 +49,7 @@ class ScriptedDriver(ServerDriver):
         return (AwayError,)
 
     def diagnose(self, error: Exception) -> Diagnosis:
-        return Diagnosis(Fault.LOST, str(error), AWAY)
+        return Diagnosis(Fault.LOST, str(error), "Look at the server.")
 
     def require(self) -> None:
         if self.is_away:
@@ -84,7 +85,7 @@ class ScriptedConnection(ServerConnection):
         self._driver.require()
         return frozenset(names)
 
-    def dialect(self) -> Dialect:
+    def column_words(self) -> ColumnWords:
         return POSTGRESQL
 
     def begin_writing(self) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from connectors.address import AddressError
 from connectors.jdbc.address import read_address
-from connectors.jdbc.dialects import Kind
+from connectors.jdbc.syntax import Kind
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connectors.jdbc.dialects import Kind, dialect_of
 from connectors.jdbc.engines.postgresql import literal
 from connectors.jdbc.sql_text import SqlTextError, pieces, statements
 from connectors.jdbc.statement import Statement
+from connectors.jdbc.syntax import Kind, syntax_of
 from dil.errors import ConfigError
 from dil.model.json import JsonValue
 
@@ -25,7 +25,7 @@ def bound(
         values.append(value)
         return "?"
 
-    text = Statement(sql, dialect_of(kind)).bound(variables, bind)
+    text = Statement(sql, syntax_of(kind)).bound(variables, bind)
     return " ".join(text.split()), values
 
 
@@ -45,7 +45,7 @@ def test_backslashes_inside_a_text_of_mysql_are_doubled() -> None:
     assert bound("select '{{a}}'", Kind.MYSQL, a="\\' or 1=1 -- ")[0] == (
         "select '\\\\'' or 1=1 -- '"
     )
-    no_escapes = dialect_of(Kind.MYSQL, sql_mode="NO_BACKSLASH_ESCAPES")
+    no_escapes = syntax_of(Kind.MYSQL, sql_mode="NO_BACKSLASH_ESCAPES")
     text = Statement("select '{{a}}'", no_escapes).bound({"a": "\\"}, str)
     assert text == "select '\\'\n"
 
@@ -55,7 +55,7 @@ def test_a_double_quoted_text_of_mysql_is_a_text_and_elsewhere_a_name() -> None:
     with pytest.raises(ConfigError, match="part of a name"):
         bound('select "{{a}}"', Kind.POSTGRESQL, a='x" y')
     with pytest.raises(ConfigError, match="part of a name"):
-        Statement('select "{{a}}"', dialect_of(Kind.MYSQL, sql_mode="ANSI_QUOTES")).bound(
+        Statement('select "{{a}}"', syntax_of(Kind.MYSQL, sql_mode="ANSI_QUOTES")).bound(
             {"a": 'x" y'}, str
         )
 
@@ -103,7 +103,7 @@ def test_placeholders_in_comments_stay_as_they_are() -> None:
 
 def test_a_comment_that_mysql_runs_is_refused() -> None:
     with pytest.raises(SqlTextError, match="which MySQL runs"):
-        pieces("select /*! 1 */", dialect_of(Kind.MYSQL))
+        pieces("select /*! 1 */", syntax_of(Kind.MYSQL))
 
 
 def test_dollar_quotes_hold_values_without_dollars() -> None:
@@ -134,7 +134,7 @@ def test_a_list_is_bound_value_by_value() -> None:
      ("select 1; select 2", 2), ("/* ; */ select 1", 1), ("", 0), ("{{x}}; {{y}}", 2)],
 )  # fmt: skip
 def test_statements_are_counted_outside_of_texts_and_comments(sql: str, count: int) -> None:
-    assert statements(pieces(sql, dialect_of(Kind.SQLITE))) == count
+    assert statements(pieces(sql, syntax_of(Kind.SQLITE))) == count
 
 
 def test_the_semicolon_at_the_end_is_left_out() -> None:
@@ -150,7 +150,7 @@ def test_the_semicolon_at_the_end_is_left_out() -> None:
      ("create table t (a int)", False), ("-- insert\nselect 1", True), ("call p()", False)],
 )  # fmt: skip
 def test_queries_are_told_from_statements_that_change_something(sql: str, reads: bool) -> None:
-    assert Statement(sql, dialect_of(Kind.POSTGRESQL)).reads is reads
+    assert Statement(sql, syntax_of(Kind.POSTGRESQL)).reads is reads
 
 
 @given(st.text(), st.integers() | st.none() | st.text() | st.booleans())
@@ -162,7 +162,7 @@ def test_no_value_ever_becomes_sql(inside: str, alone: JsonValue) -> None:
         values.append(str(value) if isinstance(value, int) else value)
         return "?"
 
-    statement = Statement("select '{{a}}', {{b}} --'{{a}}", dialect_of(Kind.SQLITE))
+    statement = Statement("select '{{a}}', {{b}} --'{{a}}", syntax_of(Kind.SQLITE))
     try:
         sql = statement.bound({"a": inside, "b": alone}, bind)
     except ConfigError:
@@ -183,7 +183,7 @@ def test_a_literal_of_postgresql_is_one_text(value: str) -> None:
         with pytest.raises(ConfigError):
             literal(value)
         return
-    cut = pieces(f"select {literal(value)} x", dialect_of(Kind.POSTGRESQL))
+    cut = pieces(f"select {literal(value)} x", syntax_of(Kind.POSTGRESQL))
     assert [piece.text for piece in cut] == ["select ", literal(value), " x"]
 
 
@@ -202,7 +202,7 @@ def test_a_literal_of_postgresql_is_one_text(value: str) -> None:
     ],
 )  # fmt: skip
 def test_a_query_can_be_had_without_its_order_and_limit(sql: str, whole: str | None) -> None:
-    found = Statement(sql, dialect_of(Kind.MYSQL)).unlimited
+    found = Statement(sql, syntax_of(Kind.MYSQL)).unlimited
     assert (found and found.strip()) == whole
 
 
@@ -224,13 +224,13 @@ def test_a_query_can_be_had_without_its_order_and_limit(sql: str, whole: str | N
     ],
 )  # fmt: skip
 def test_a_query_of_sql_server_can_be_had_without_its_top(sql: str, whole: str | None) -> None:
-    found = Statement(sql, dialect_of(Kind.SQLSERVER)).unlimited
+    found = Statement(sql, syntax_of(Kind.SQLSERVER)).unlimited
     assert (found and " ".join(found.split())) == whole
 
 
 def test_a_query_of_oracle_can_be_had_without_its_fetch() -> None:
     sql = "select k from t order by k offset 5 rows fetch next 9 rows with ties"
-    assert Statement(sql, dialect_of(Kind.ORACLE)).unlimited == "select k from t "
+    assert Statement(sql, syntax_of(Kind.ORACLE)).unlimited == "select k from t "
 
 
 @pytest.mark.parametrize(
@@ -240,4 +240,4 @@ def test_a_query_of_oracle_can_be_had_without_its_fetch() -> None:
      ("select a, 'group by' from t order by over_all", False)],
 )  # fmt: skip
 def test_a_statement_tells_whether_it_groups(sql: str, groups: bool) -> None:
-    assert Statement(sql, dialect_of(Kind.POSTGRESQL)).groups is groups
+    assert Statement(sql, syntax_of(Kind.POSTGRESQL)).groups is groups

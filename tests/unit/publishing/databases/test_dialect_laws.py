@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dil.databases.statements import MARK
 from dil.publishing.warehouse import duckdb, mysql, postgresql, sqlite
 from dil.publishing.warehouse.access import dialect_for
-from dil.publishing.warehouse.dialect import MARK, Dialect, TableName
+from dil.publishing.warehouse.dialect import Dialect, TableName
 from dil.publishing.warehouse.rows import SIGNATURE
 from dil.publishing.warehouse.types import JSON, TEXT, TableColumn, column_type, holds
 from dil.text.warehouse_url import read_warehouse_url

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from dil.databases.mysql import arguments as mysql_arguments
 from dil.model.database_address import DatabaseAddress, Server
 from dil.model.secret import Secret
-from dil.text.mysql_options import mysql_arguments
 
 
 def arguments(*options: tuple[str, str], **facts: object) -> dict[str, object]:

@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from dil.databases.statements import quoted
+
 # What SQLAlchemy makes of an Oracle name that was not quoted: ID is id.
 _SMALL = re.compile(r"[a-z][a-z0-9_$#]*")
 
@@ -38,7 +40,7 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Dialect:
+class SqlSyntax:
     """How SQL is written there.
 
     ``backslashes`` tells that a backslash escapes inside texts, ``double_quoted_texts`` that
@@ -67,13 +69,12 @@ class Dialect:
 
     def quoted(self, name: str) -> str:
         """Return a name in quotes, whatever characters it has."""
-        opening, closing = self.names[0]
         if self.capitals and _SMALL.fullmatch(name):
             name = name.upper()
-        return opening + name.replace(closing, closing * 2) + closing
+        return quoted(name, *self.names[0])
 
 
-_MYSQL = Dialect(
+_MYSQL = SqlSyntax(
     backslashes=True,
     double_quoted_texts=True,
     names=(("`", "`"),),
@@ -81,27 +82,27 @@ _MYSQL = Dialect(
     dashes_need_blank=True,
     executable=True,
 )
-_DIALECTS = {
-    Kind.POSTGRESQL: Dialect(dollars=True, prefixed="eE", nested=True),
+_SYNTAXES = {
+    Kind.POSTGRESQL: SqlSyntax(dollars=True, prefixed="eE", nested=True),
     Kind.MYSQL: _MYSQL,
     Kind.MARIADB: _MYSQL,
-    Kind.SQLITE: Dialect(names=(('"', '"'), ("`", "`"), ("[", "]"))),
-    Kind.DUCKDB: Dialect(dollars=True, prefixed="eE", nested=True),
-    Kind.SQLSERVER: Dialect(names=(("[", "]"), ('"', '"')), nested=True, tops=True),
-    Kind.ORACLE: Dialect(refused="qQ", capitals=True),
+    Kind.SQLITE: SqlSyntax(names=(('"', '"'), ("`", "`"), ("[", "]"))),
+    Kind.DUCKDB: SqlSyntax(dollars=True, prefixed="eE", nested=True),
+    Kind.SQLSERVER: SqlSyntax(names=(("[", "]"), ('"', '"')), nested=True, tops=True),
+    Kind.ORACLE: SqlSyntax(refused="qQ", capitals=True),
 }
 
 
-def dialect_of(kind: Kind, *, sql_mode: str = "") -> Dialect:
+def syntax_of(kind: Kind, *, sql_mode: str = "") -> SqlSyntax:
     """Return how SQL is written there; ``sql_mode`` is that of a MySQL session."""
-    dialect = _DIALECTS[kind]
+    syntax = _SYNTAXES[kind]
     modes = sql_mode.upper().split(",")
     if "NO_BACKSLASH_ESCAPES" in modes:
-        dialect = replace(dialect, backslashes=False)
+        syntax = replace(syntax, backslashes=False)
     if "ANSI_QUOTES" in modes:
-        names = (*dialect.names, ('"', '"'))
-        dialect = replace(dialect, double_quoted_texts=False, names=names)
-    return dialect
+        names = (*syntax.names, ('"', '"'))
+        syntax = replace(syntax, double_quoted_texts=False, names=names)
+    return syntax
 
 
 def kind_of(uri: str) -> Kind | None:

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connectors.jdbc.dialects import Kind, dialect_of
 from connectors.jdbc.sql_text import Piece, SqlPart, pieces
+from connectors.jdbc.syntax import Kind, syntax_of
 
 
 @pytest.mark.parametrize(
@@ -23,18 +23,18 @@ from connectors.jdbc.sql_text import Piece, SqlPart, pieces
     ],
 )
 def test_a_name_is_quoted_as_the_database_writes_it(kind: Kind, written: str) -> None:
-    assert dialect_of(kind).quoted('a"b`c]d') == written
+    assert syntax_of(kind).quoted('a"b`c]d') == written
 
 
 @pytest.mark.parametrize(
     ("name", "written"), [("id", '"ID"'), ("Id", '"Id"'), ("DATE", '"DATE"'), ("a b", '"a b"')]
 )
 def test_small_letters_of_a_driver_are_the_capitals_of_oracle(name: str, written: str) -> None:
-    assert dialect_of(Kind.ORACLE).quoted(name) == written
+    assert syntax_of(Kind.ORACLE).quoted(name) == written
 
 
 @given(st.sampled_from(Kind), st.sampled_from(["", "ANSI_QUOTES"]), st.text())
 def test_a_quoted_name_is_one_name_whatever_it_holds(kind: Kind, mode: str, name: str) -> None:
-    dialect = dialect_of(kind, sql_mode=mode)
-    quoted = dialect.quoted(name)
-    assert pieces(f"select {quoted} x", dialect)[1] == Piece(SqlPart.NAME, quoted, quoted[0])
+    syntax = syntax_of(kind, sql_mode=mode)
+    quoted = syntax.quoted(name)
+    assert pieces(f"select {quoted} x", syntax)[1] == Piece(SqlPart.NAME, quoted, quoted[0])

@@ -1,0 +1,60 @@
+"""psycopg with a limit to each wait for the server; importing this module imports psycopg."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Generator, Mapping
+from typing import Any, TypeVar
+
+import psycopg
+
+T = TypeVar("T")
+
+
+class BoundedConnection(psycopg.Connection[tuple[Any, ...]]):
+    """Gives up on a server that is silent for ``answer_s`` seconds."""
+
+    answer_s: float
+
+    def wait(self, gen: Generator[Any, Any, T], *args: Any, **named: Any) -> T:  # noqa: ANN401
+        """Wait for an exchange with the server."""
+        try:
+            return super().wait(_bounded(gen, self.answer_s), *args, **named)
+        except _SilentServerError as error:
+            self.pgconn.finish()
+            raise psycopg.OperationalError(str(error)) from error
+
+
+def connect(given: Mapping[str, str], *, answer_s: float) -> BoundedConnection:
+    """Open a connection in autocommit mode; transactions are begun by statement.
+
+    Args:
+        given: What libpq is given.
+        answer_s: After how many seconds of silence the server is taken for gone.
+    """
+    # A pooler between here and the server may not know statements prepared elsewhere.
+    more: dict[str, Any] = {**given, "autocommit": True, "prepare_threshold": None}
+    connection = BoundedConnection.connect("", **more)
+    connection.answer_s = answer_s
+    return connection
+
+
+class _SilentServerError(Exception):
+    """The server did not answer in time."""
+
+
+def _bounded(exchange: Generator[Any, Any, T], limit_s: float) -> Generator[Any, Any, T]:
+    """Pass an exchange on, and end it when no answer came for so many seconds."""
+    deadline = time.monotonic() + limit_s
+    try:
+        wanted = next(exchange)
+        while True:
+            ready = yield wanted
+            if ready:
+                deadline = time.monotonic() + limit_s
+            elif time.monotonic() > deadline:
+                raise _SilentServerError(f"no answer for {limit_s} s")
+            wanted = exchange.send(ready)
+    except StopIteration as end:
+        result: T = end.value
+        return result

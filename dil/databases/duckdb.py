@@ -1,0 +1,54 @@
+"""DuckDB: how to open a file, and what errors mean, which have words but no numbers."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from importlib import import_module
+from typing import Any
+
+from dil.databases.faults import Fault
+
+_LOCKED = re.compile(r"(?i)could not set lock|conflicting lock")
+_CONFLICT = re.compile(r"(?i)write-write conflict|conflict on")
+
+
+@lru_cache(maxsize=1)
+def driver() -> Any:  # noqa: ANN401 - a module that only some installations have
+    """Return DuckDB's driver, which is imported here and nowhere else.
+
+    Raises:
+        ImportError: it is not installed.
+    """
+    return import_module("duckdb")
+
+
+def connect(path: str, *, is_read_only: bool = False, **settings: str) -> Any:  # noqa: ANN401
+    """Open a database whose instants are read and written in UTC.
+
+    Args:
+        path: The file, which is made where there is none, or ``:memory:``.
+        is_read_only: The file is only read; there has to be one.
+        settings: Settings of the database. All connections of one process to one file have to
+            have the same, so there are few.
+    """
+    connection = driver().connect(path, read_only=is_read_only, config=settings)
+    connection.execute("SET TimeZone = 'UTC'")
+    return connection
+
+
+def fault_of(error: Exception) -> Fault:
+    """Return what an error of DuckDB's driver means."""
+    duckdb = driver()
+    text = str(error).partition("\nLINE ")[0]
+    if _CONFLICT.search(text):
+        return Fault.CONFLICT
+    if _LOCKED.search(text):
+        return Fault.LOCKED
+    if isinstance(error, duckdb.IOException | OSError):
+        return Fault.IO
+    if "read-only mode" in text:
+        return Fault.READ_ONLY
+    finals = (duckdb.ProgrammingError, duckdb.DataError, duckdb.NotSupportedError,
+              duckdb.IntegrityError, duckdb.PermissionException)  # fmt: skip
+    return Fault.REFUSED if isinstance(error, finals) else Fault.OTHER

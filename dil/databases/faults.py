@@ -1,0 +1,98 @@
+"""What an error of a database means, in one list of words for all engines.
+
+Each engine's module translates its codes into a ``Fault``. State stores, warehouses and the JDBC
+connector each decide what a fault means to them: whether to try again, and which error to raise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum, auto
+
+
+class Fault(Enum):
+    """The meaning of an error of a database."""
+
+    # The connection
+    LOST = auto()  # it broke, or the server is shutting down
+    UNREACHABLE = auto()  # none came about: no server answers there
+    STARTING = auto()  # none came about: the server is starting or stopping
+    TOO_MANY = auto()  # none came about: the server, or this user, has no connection left
+    LOGIN = auto()  # the server refuses the user or the password
+    NO_ENTRY = auto()  # pg_hba.conf has no line for this user, database and address
+    NO_DATABASE = auto()  # the server has no database of this name
+    NO_DATABASE_RIGHT = auto()  # or this user may not use it
+    OPTIONS = auto()  # an option of the address is wrong, among them those of TLS
+    NO_TLS = auto()  # the server does not encrypt
+    TLS_ONLY = auto()  # the server takes encrypted connections only
+    UNTRUSTED = auto()  # the server's certificate is not signed by whom the client trusts
+    HOST_BLOCKED = auto()  # the server blocks this host after failed connections
+
+    # Other transactions
+    CONFLICT = auto()  # the server undid the transaction because another one was in the way
+    LOCKED = auto()  # another one kept a lock for too long
+    CHANGED = auto()  # another one changed what this one had looked at
+    EXISTS = auto()  # a table, column or index of this name is there already
+    DUPLICATE = auto()  # a row of this key is there already
+
+    # Limits
+    TIMED_OUT = auto()  # a statement took too long, or was cancelled
+    NO_RESOURCES = auto()  # the server lacks memory or another resource
+    DISK_FULL = auto()
+    TOO_LARGE = auto()  # a statement or a row is larger than the server takes
+    UNSAFE_BINLOG = auto()  # the format of the binary log does not go with the isolation level
+
+    # Rights, names and values
+    DENIED = auto()  # this user lacks a right
+    READ_ONLY = auto()  # the server, the file or the transaction takes no writes
+    NO_SCHEMA = auto()
+    NO_TABLE = auto()
+    NO_COLUMN = auto()
+    DOES_NOT_FIT = auto()  # a text is too long for its column
+    REFUSED = auto()  # the statement or a value is wrong, which no other attempt changes
+
+    # Databases that are files
+    CANNOT_OPEN = auto()
+    DAMAGED = auto()  # the file is no database, or a broken one
+    IO = auto()  # the file cannot be read or written
+
+    OTHER = auto()
+
+
+# There is no connection, or no server: a new connection may help.
+AWAY = frozenset({Fault.LOST, Fault.UNREACHABLE, Fault.STARTING})
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """An error in words: what the database said, on one line, and what to do."""
+
+    fault: Fault
+    text: str
+    advice: str
+
+
+@dataclass(frozen=True, slots=True)
+class LoginProperties:
+    """The names of the properties that hold an address, a user and a password, for advice."""
+
+    url: str
+    user: str
+    password: str
+
+
+def server_advice(names: LoginProperties) -> Mapping[Fault, str]:
+    """Return what to do about faults of a server, by the names of the job's properties."""
+    away = f"Check that the server runs and that {names.url} names its host and port."
+    return {
+        Fault.LOST: away,
+        Fault.UNREACHABLE: away,
+        Fault.STARTING: away,
+        Fault.TOO_MANY: "Raise the server's max_connections, or run fewer jobs at a time.",
+        Fault.LOGIN: f"Check {names.user} and {names.password}.",
+        Fault.NO_DATABASE: f"Create it: CREATE DATABASE name. Or correct {names.url}.",
+        Fault.READ_ONLY: f"This server takes no writes. Name the primary in {names.url}.",
+        Fault.DISK_FULL: "The server's disk is full.",
+        Fault.OTHER: "Look into the server's log; then run the job again.",
+    }

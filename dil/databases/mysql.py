@@ -1,0 +1,278 @@
+"""MySQL and MariaDB through PyMySQL: connections, transactions, what errors mean.
+
+``ssl-mode`` of an address has the meaning that it has for MySQL's own client (MySQL manual,
+"Command Options for Encrypted Connections"): encrypted where the server can, unless it says
+otherwise. ``preferred``, even with ``ssl-cert``, and ``required`` verify nothing of the server;
+``verify_ca``, the default where ``ssl-ca`` is given, its certificate; ``verify_identity`` the
+host's name in it as well.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Generator, Iterable, Mapping
+from contextlib import suppress
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, cast
+
+from dil.databases.faults import Fault, LoginProperties, server_advice
+from dil.databases.statements import with_percents
+from dil.model.database_address import DatabaseAddress
+
+if TYPE_CHECKING:
+    import pymysql
+
+Value = str | int | float | bytes | None
+Row = tuple[Any, ...]
+_ROWS_A_FETCH = 2000
+
+# By error number (MySQL manual, "Server Error Message Reference" and "Client Error Message
+# Reference"; MariaDB's numbers begin at 1900 and 4000). 0 is PyMySQL's own code for a connection
+# that it has closed, 1047 a node that is not part of its cluster.
+_CODES: Mapping[Fault, tuple[int, ...]] = {
+    Fault.LOST: (0, 1047, 1053, 1077, 1079, 1152, 1158, 1159, 1160, 1161, 1184, 1927, 2006, 2013,
+                 2014, 2055, 4031),
+    Fault.UNREACHABLE: (2002, 2003, 2005),
+    Fault.TOO_MANY: (1040, 1203, 1226),
+    Fault.LOGIN: (1045, 1251, 1698, 1862, 3118, 4151),
+    Fault.NO_DATABASE: (1049,),
+    Fault.NO_DATABASE_RIGHT: (1044,),
+    Fault.OPTIONS: (2026,),
+    Fault.TLS_ONLY: (3159,),
+    Fault.HOST_BLOCKED: (1129,),
+    Fault.CONFLICT: (1213,),
+    Fault.LOCKED: (1205, 3572),
+    Fault.CHANGED: (1020, 1412),
+    Fault.EXISTS: (1050, 1060, 1061),
+    Fault.DUPLICATE: (1062,),
+    Fault.TIMED_OUT: (1317, 1969, 3024),
+    Fault.DISK_FULL: (1021,),
+    Fault.TOO_LARGE: (1153,),
+    Fault.UNSAFE_BINLOG: (1665,),
+    Fault.DENIED: (1142, 1143, 1227, 1370),
+    Fault.READ_ONLY: (1290, 1792, 1836),
+    Fault.NO_TABLE: (1146,),
+    Fault.NO_COLUMN: (1054,),
+    Fault.DOES_NOT_FIT: (1406,),
+}  # fmt: skip
+_FAULTS = {code: fault for fault, codes in _CODES.items() for code in codes}
+# Classes of SQLSTATE that are about what is asked for, and about its values.
+_REFUSED = ("0A", "21", "22", "23", "3D", "42")
+_GRANT = "Give the user the right: GRANT ALL ON name.* TO user."
+
+
+class TlsFilesError(OSError):
+    """A file that the TLS options of an address name cannot be used."""
+
+
+@lru_cache(maxsize=1)
+def driver() -> Any:  # noqa: ANN401 - a module
+    """Return PyMySQL, which is imported here and nowhere else.
+
+    Raises:
+        ImportError: it is not installed.
+    """
+    import pymysql
+    import pymysql.constants.CLIENT
+    import pymysql.cursors
+
+    return pymysql
+
+
+def arguments(address: DatabaseAddress, *, connect_s: int) -> dict[str, Any]:
+    """Return the arguments of ``pymysql.connect`` that an address gives.
+
+    Args:
+        address: Where the database is, and who logs in.
+        connect_s: How many seconds to wait for a connection, where the address does not say.
+
+    Raises:
+        TlsFilesError: a file that the TLS options name cannot be used.
+    """
+    options = dict(address.options)
+    found: dict[str, Any] = {
+        "database": address.database,
+        "charset": "utf8mb4",
+        "connect_timeout": int(options.get("connect-timeout") or connect_s),
+        "unix_socket": options.get("unix-socket"),
+    }
+    if address.hosts:
+        found["host"], found["port"] = address.hosts[0]
+    if address.user:
+        found["user"] = address.user
+    if address.password:
+        # As bytes: the driver would write a text in Latin-1.
+        found["password"] = address.password.reveal().encode()
+    try:
+        return found | _tls(options)
+    except OSError as error:
+        raise TlsFilesError(str(error)) from error
+
+
+def connect(
+    address: DatabaseAddress, *, connect_s: int, settings: Iterable[str] = (), **facts: object
+) -> pymysql.Connection[Any]:
+    """Open a connection and run the statements that set up its session.
+
+    Args:
+        address: Where the database is, and who logs in.
+        connect_s: How many seconds to wait for a connection, where the address does not say.
+        settings: Statements; where one fails the connection is closed.
+        facts: More arguments of ``pymysql.connect``.
+
+    Raises:
+        TlsFilesError: a file that the TLS options name cannot be used.
+        ImportError: PyMySQL is not installed.
+    """
+    given = arguments(address, connect_s=connect_s)
+    connection = driver().connect(**given, program_name="dil", **facts)
+    try:
+        for statement in settings:
+            connection.query(statement)
+    except BaseException:
+        connection.close()
+        raise
+    return cast("pymysql.Connection[Any]", connection)
+
+
+class MysqlSession:
+    """One PyMySQL connection in autocommit mode; transactions are begun by statement."""
+
+    def __init__(self, connection: pymysql.Connection[Any]) -> None:
+        self.connection = connection
+
+    def run(self, statement: str) -> None:
+        """Run a statement as it is, which takes no values."""
+        self.connection.query(statement)
+
+    def change(self, statement: str, *values: Value) -> int:
+        """Run a statement and return how many rows the server counts."""
+        with self.connection.cursor() as cursor:
+            return int(cursor.execute(*_bound(statement, values)))
+
+    def rows(self, statement: str, *values: Value) -> list[Row]:
+        """Return all rows of a SELECT."""
+        with self.connection.cursor() as cursor:
+            cursor.execute(*_bound(statement, values))
+            return list(cursor.fetchall())
+
+    def stream(self, statement: str, *values: Value) -> Generator[Row, None, None]:
+        """Yield rows as the server sends them; this connection can do nothing else meanwhile."""
+        cursor = self.connection.cursor(driver().cursors.SSCursor)
+        try:
+            cursor.execute(*_bound(statement, values))
+            while found := cursor.fetchmany(_ROWS_A_FETCH):
+                yield from found
+        finally:
+            leave_rest(cursor)
+            cursor.close()
+
+    def columns(self, table: str) -> tuple[str, ...]:
+        """Return the names of a table's columns; the name is written as a statement holds it."""
+        with self.connection.cursor() as cursor:
+            cursor.execute(f"SELECT * FROM {table} WHERE 1 = 0")  # noqa: S608 - quoted or ours
+            return tuple(column[0] for column in cursor.description)
+
+    def exact_collation(self) -> str:
+        """Return the server's collation that compares bytes and does not pad, empty for none."""
+        found = self.rows(
+            "SELECT collation_name FROM information_schema.collations WHERE collation_name"
+            " IN ('utf8mb4_0900_bin', 'utf8mb4_nopad_bin') ORDER BY collation_name"
+        )
+        return str(found[0][0]) if found else ""
+
+    def wait_for_ever(self) -> None:
+        """Let the driver wait for answers as long as they take."""
+        # PyMySQL sets the socket's time-out to these at each reading and writing.
+        connection = cast("Any", self.connection)
+        connection._read_timeout = connection._write_timeout = None  # noqa: SLF001 - no other way
+
+    def commit(self) -> None:
+        """Commit; returns when the transaction is in the log, as the server is set to keep it."""
+        self.connection.query("COMMIT")
+
+    def rollback(self) -> None:
+        """Roll back; harmless outside of a transaction."""
+        self.connection.query("ROLLBACK")
+
+    def close(self) -> None:
+        """Close the connection; may be called twice, and never fails."""
+        with suppress(Exception):
+            self.connection.close()
+
+
+def leave_rest(cursor: Any) -> None:  # noqa: ANN401 - PyMySQL's
+    """Let an unbuffered cursor be closed before its end, without reading the rows that are left."""
+    result = getattr(cursor, "_result", None)
+    if result is not None:
+        result.unbuffered_active = False
+
+
+@lru_cache(maxsize=256)
+def _percents(statement: str) -> str:
+    return with_percents(statement)
+
+
+def _bound(statement: str, values: tuple[Value, ...]) -> tuple[str, tuple[Value, ...] | None]:
+    return (_percents(statement), values) if values else (statement, None)
+
+
+def _tls(options: Mapping[str, str]) -> dict[str, Any]:
+    mode = options.get("ssl-mode", "verify_ca" if "ssl-ca" in options else "preferred")
+    if mode == "disabled":
+        return {"ssl_disabled": True}
+    if mode == "preferred" and "ssl-cert" not in options:
+        return {}
+    context = ssl.create_default_context(cafile=options.get("ssl-ca"))
+    # Certificates that the server made for itself lack extensions that strict checking wants.
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    context.check_hostname = mode == "verify_identity"
+    if mode not in {"verify_ca", "verify_identity"}:
+        context.verify_mode = ssl.CERT_NONE
+    if "ssl-cert" in options:
+        context.load_cert_chain(options["ssl-cert"], options.get("ssl-key"))
+    return {"ssl": context}
+
+
+def code_of(error: Exception) -> int | None:
+    """Return the number of an error of PyMySQL, None where it has none."""
+    code = error.args[0] if error.args else None
+    return code if isinstance(code, int) else None
+
+
+def text_of(error: Exception) -> str:
+    """Return what the server said, on one line."""
+    said = error.args[1] if len(error.args) > 1 else error
+    return " ".join(str(said).split()) or "the connection is closed"
+
+
+def fault_of(error: Exception) -> Fault:
+    """Return what an error of PyMySQL means: by its number, its SQLSTATE, its class."""
+    err, code = driver().err, code_of(error)
+    if "CERTIFICATE_VERIFY_FAILED" in str(error):  # the number is that of a server that is away
+        return Fault.UNTRUSTED
+    if code in _FAULTS:
+        return _FAULTS[code]
+    if isinstance(error, err.InterfaceError | OSError):
+        return Fault.LOST
+    state = str(getattr(error, "sqlstate", None) or "")
+    if state.startswith(_REFUSED) or isinstance(error, err.ProgrammingError | err.DataError):
+        return Fault.REFUSED
+    return Fault.OTHER
+
+
+def advice(names: LoginProperties) -> Mapping[Fault, str]:
+    """Return what to do about the faults of a server, by the names of the job's properties."""
+    options = f"Check the ssl options in {names.url}."
+    return {
+        **server_advice(names),
+        Fault.NO_DATABASE_RIGHT: _GRANT,
+        Fault.DENIED: _GRANT,
+        Fault.HOST_BLOCKED: "The server blocks this host after failed connections: FLUSH HOSTS on"
+        " the server.",
+        Fault.TOO_LARGE: "Raise the server's max_allowed_packet; 64M is enough for most jobs.",
+        Fault.UNSAFE_BINLOG: "Set the server's binlog_format to ROW or MIXED.",
+        Fault.OPTIONS: options,
+        Fault.UNTRUSTED: options,
+        Fault.TLS_ONLY: options,
+    }

@@ -1,0 +1,202 @@
+"""PostgreSQL through ADBC, or psycopg: how to connect, and what errors mean.
+
+Rows move by ADBC, whose COPY is Arrow's own. The state store takes psycopg, which says how many
+rows a statement matched, and whose waiting can be bounded (``bounded_psycopg``).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any
+
+from dil.databases.faults import Fault, LoginProperties, server_advice
+from dil.model.database_address import DatabaseAddress
+
+# A peer that vanished without a word is noticed by packets that it does not answer.
+_KEEPALIVES = {"keepalives_idle": "30", "keepalives_interval": "10", "keepalives_count": "6"}
+
+# By the beginning of the SQLSTATE; a longer one goes before a shorter one (PostgreSQL manual,
+# Appendix A). XX000 is what one of two gets that change the catalogue at the same moment.
+_STATES: tuple[tuple[str, Fault], ...] = (
+    ("08", Fault.LOST),
+    ("22001", Fault.DOES_NOT_FIT),
+    ("23505", Fault.DUPLICATE),
+    ("25006", Fault.READ_ONLY),
+    ("25P03", Fault.LOST),
+    ("25P04", Fault.LOST),
+    ("28", Fault.LOGIN),
+    ("3D000", Fault.NO_DATABASE),
+    ("3F000", Fault.NO_SCHEMA),
+    ("40001", Fault.CONFLICT),
+    ("40P01", Fault.CONFLICT),
+    ("42501", Fault.DENIED),
+    ("42701", Fault.EXISTS),
+    ("42703", Fault.NO_COLUMN),
+    ("42710", Fault.EXISTS),
+    ("42P01", Fault.NO_TABLE),
+    ("42P06", Fault.EXISTS),
+    ("42P07", Fault.EXISTS),
+    ("53100", Fault.DISK_FULL),
+    ("53300", Fault.TOO_MANY),
+    ("53", Fault.NO_RESOURCES),
+    ("55P03", Fault.LOCKED),
+    ("57014", Fault.TIMED_OUT),
+    ("57P", Fault.LOST),
+    ("XX000", Fault.CHANGED),
+    # Of what is asked for, and of its values.
+    *((state, Fault.REFUSED) for state in
+      ("0A", "21", "22", "23", "2F", "34", "38", "39", "3D", "3F", "42", "44")),
+)  # fmt: skip
+# A connection that broke; TLS has words of its own for it, which are no matter of its options.
+_CUT = re.compile(
+    r"closed the connection|terminating connection|no connection to the server|Connection reset"
+    r"|SSL connection has been closed|SSL SYSCALL error|could not (?:receive|send) data"
+    r"|consuming input failed|flushing failed"
+    r"|connection not open|lost synchronization|the connection is (?:closed|lost)",
+    re.IGNORECASE,
+)
+# Why no connection came about, in libpq's words and, behind FATAL:, the server's.
+_NO_SERVER = re.compile(
+    r"translate host name|connection refused|timeout expired|no route", re.IGNORECASE
+)
+_NO_CONNECTION = tuple(
+    (re.compile(words, re.IGNORECASE), fault)
+    for words, fault in (
+        (r"too many (?:clients|connections)|remaining connection slots", Fault.TOO_MANY),
+        (r"starting up|shutting down", Fault.STARTING),
+        (r"no pg_hba\.conf entry", Fault.NO_ENTRY),
+        (r'database ".*" does not exist', Fault.NO_DATABASE),
+        (r"password|authentication|pg_hba\.conf|role |permission denied for database",
+         Fault.LOGIN),
+        (r"does not support ssl", Fault.NO_TLS),
+        (r"does not exist|invalid|certificate|ssl|tls", Fault.OPTIONS),
+    )
+)  # fmt: skip
+_BROKE_OFF = (
+    (re.compile(r"timeout|conflict with recovery"), Fault.TIMED_OUT),
+    (re.compile(r"in a read-only transaction"), Fault.READ_ONLY),
+)
+# libpq names the server first; what is in quotes may hold any word.
+_PLACE = re.compile(r'connection to server (?:at|on socket) ".*?".*?failed: ')
+
+
+def driver() -> Any:  # noqa: ANN401 - a module, which ships no types
+    """Return ADBC's driver, which is imported here and nowhere else.
+
+    Raises:
+        ImportError: it is not installed.
+    """
+    return import_module("adbc_driver_postgresql.dbapi")
+
+
+def errors() -> tuple[type[Exception], ...]:
+    """Return the root of the errors of ADBC's drivers."""
+    return (_manager().Error,)
+
+
+def is_refused_by_driver(error: Exception) -> bool:
+    """Return whether ADBC itself refused, and not the server."""
+    codes = _manager().AdbcStatusCode
+    refusals = {codes.NOT_FOUND, codes.ALREADY_EXISTS, codes.INVALID_ARGUMENT, codes.INVALID_DATA}
+    return getattr(error, "status_code", None) in refusals
+
+
+def _manager() -> Any:  # noqa: ANN401 - a module
+    return import_module("adbc_driver_manager")
+
+
+def arguments(address: DatabaseAddress, *, connect_s: int, **limits: str) -> dict[str, str]:
+    """Return what libpq is given for an address, by libpq's names (PostgreSQL manual, 34.1.2).
+
+    Args:
+        address: Where the database is, and who logs in; its options go before all defaults.
+        connect_s: How many seconds to wait for a connection.
+        limits: More defaults.
+    """
+    found = {
+        "connect_timeout": str(connect_s),
+        "application_name": "dil",
+        **_KEEPALIVES,
+        **limits,
+        **dict(address.options),
+        "client_encoding": "UTF8",
+        "dbname": address.database,
+        "user": address.user,
+        "password": address.password.reveal() if address.password else "",
+    }
+    if address.hosts:
+        found["host"] = ",".join(name for name, _ in address.hosts)
+        found["port"] = ",".join(str(port) for _, port in address.hosts)
+    if address.schema:
+        path = address.schema.replace("\\", "\\\\").replace(" ", "\\ ")
+        found["options"] = f"{found.get('options', '')} -csearch_path={path}".strip()
+    return {name: value for name, value in found.items() if value}
+
+
+def conninfo(given: Mapping[str, str]) -> str:
+    """Return arguments as one connection string (PostgreSQL manual, 34.1.1.1)."""
+    return " ".join(f"{name}={_quoted(value)}" for name, value in given.items())
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
+
+
+def fault_of_state(state: str) -> Fault:
+    """Return what a SQLSTATE means."""
+    return next((fault for begin, fault in _STATES if state.startswith(begin)), Fault.OTHER)
+
+
+def is_cut(text: str) -> bool:
+    """Return whether an error's words are those of a connection that broke."""
+    is_of_tls = "SSL error" in text and "connection to server" not in text
+    return is_of_tls or _CUT.search(text) is not None
+
+
+def fault_of_connecting(text: str) -> Fault:
+    """Return why no connection came about; such errors have no SQLSTATE.
+
+    Of several hosts one may be away: what a server says that answered is the reason then.
+    """
+    if "FATAL:" not in text and _NO_SERVER.search(text):
+        return Fault.UNREACHABLE
+    said = _PLACE.sub("", text)
+    found = (fault for words, fault in _NO_CONNECTION if words.search(said))
+    return next(found, Fault.UNREACHABLE)
+
+
+def fault_of_statement(state: str | None, text: str) -> Fault:
+    """Return what an error of a statement means; while rows of a COPY come it has no SQLSTATE."""
+    if is_cut(text):
+        return Fault.LOST
+    if state:
+        return fault_of_state(state)
+    return next((fault for words, fault in _BROKE_OFF if words.search(text)), Fault.OTHER)
+
+
+def fault_of(state: str | None, text: str) -> Fault:
+    """Return what an error means that may be one of connecting, or of a statement.
+
+    Of two that make a table at the same moment one may get a duplicate key of the catalogue.
+    """
+    if state:
+        found = fault_of_state(state)
+        is_of_catalogue = found is Fault.DUPLICATE and 'constraint "pg_' in text
+        return Fault.EXISTS if is_of_catalogue else found
+    return Fault.LOST if is_cut(text) else fault_of_connecting(text)
+
+
+def advice(names: LoginProperties) -> Mapping[Fault, str]:
+    """Return what to do about the faults of a server, by the names of the job's properties."""
+    login = f"Check {names.user} and {names.password}, and the server's pg_hba.conf."
+    options = f"Check the options in {names.url}; they are those of libpq."
+    return {
+        **server_advice(names),
+        Fault.LOGIN: login,
+        Fault.NO_ENTRY: login,
+        Fault.OPTIONS: options,
+        Fault.NO_TLS: options,
+    }
