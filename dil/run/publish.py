@@ -163,7 +163,7 @@ def publish_results(run: ActiveRun, results: Results) -> Visible:
         run.files,
     )
     good = [each.report for each in shaped.finished if each.report.failure is None]
-    events = event_time.step(job, run.store, results.now, good)
+    events = event_time.step(job, run.store, results.now, good, results.grace_ms)
     commit = publishing.decide(job, target, shaped, run.files)
     commit = replace(commit, checkpoints=events.checkpoints)
     grace = job.planning.grace_ms if results.grace_ms is None else results.grace_ms
