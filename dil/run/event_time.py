@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from dil.eventtime.kept import KeptWatermark
     from dil.publishing import StagedResult
     from dil.run.active_run import ActiveRun
+    from dil.task.event_time import TimesOfRows
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +97,15 @@ def step(
         **lateness_checkpoints(job, store, good, grace_ms),
     }
     return EventStep(checkpoints, after.summary(judged_by, counts, now))
+
+
+def times_of_merged(job: Job) -> TimesOfRows | None:
+    """Return what finds the event times of rows that are merged; None where none are."""
+    if job.events is None or job.publishing.merge is None:
+        return None
+    from dil.task.event_time import TimesOfRows  # few jobs have event time, and Arrow costs a plan
+
+    return TimesOfRows(job.events.column)
 
 
 def kept(spec: EventTimeSpec, store: StateStore) -> KeptWatermark:

@@ -51,10 +51,8 @@ def grace_measure(job: Job, store: StateStore) -> GraceMeasure:
 
 
 def is_measured(job: Job) -> bool:
-    """Return whether the runs of a job are of the kind that a grace period is for."""
-    planning = job.planning
-    is_new = planning.backfill or planning.ignore_history
-    return job.events is not None and job.state.enabled and not is_new
+    """Return whether the runs of a job say how late its rows come; a backfill says nothing."""
+    return job.events is not None and job.state.enabled and not job.planning.backfill
 
 
 def meter_context(run: ActiveRun, plan: Plan, live: Iterable[PublishedFile]) -> MeterContext | None:
@@ -122,9 +120,11 @@ def lateness_checkpoints(
         after = meter.reaching(largest)
         return {} if after == meter else {LATENESS: after.members()}
     reach = max(each.grace_ms for each in units) if grace_ms is None else grace_ms
-    # Where files are read once each, whenever they come, no row is out of reach.
-    is_probe = reach >= job.planning.grace.high_ms
-    commit = _commit(meter, units, largest, reach, is_whole=is_probe or bool(job.planning.once))
+    planning = job.planning
+    is_probe = reach >= planning.grace.high_ms
+    # Files that are read once each, whenever they come, and all rows anew: none is out of reach.
+    is_whole = is_probe or bool(planning.once) or planning.ignore_history
+    commit = _commit(meter, units, largest, reach, is_whole=is_whole)
     return {LATENESS: meter.after(commit, is_probe=is_probe).reaching(largest).members()}
 
 

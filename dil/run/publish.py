@@ -158,6 +158,7 @@ def publish_results(run: ActiveRun, results: Results) -> Visible:
             results.is_whole,
             Stages(run.executors, run.options.stage_bytes),
             keeps_others=_publishes_beside_failures(job),
+            event_times=event_time.times_of_merged(job),
         ),
         (*results.finished, *results.unfinished.failed),
         run.files,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 import msgspec
 import pyarrow as pa
@@ -272,6 +273,22 @@ class EventRows:
             f" {human_seconds(self._most_late / 1000)}; ms.late.action is fail",
             fix,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class TimesOfRows:
+    """Finds the event times of rows that are staged."""
+
+    path: str
+
+    @property
+    def column(self) -> str:
+        """Return the column that the times are in."""
+        return str(compile_path(self.path).steps[0]) if is_jsonpath(self.path) else self.path
+
+    def __call__(self, batch: pa.RecordBatch) -> pa.Int64Array:
+        """Return event times in epoch ms UTC, null where there is none."""
+        return event_times(batch, self.path)
 
 
 def new_rows_of(

@@ -56,10 +56,13 @@ class NewRows:
         self._histogram = Histogram()
         self._unmeasured = 0
         published = meter.published.get(signature, ())
-        # Rows that a merge inserts are told from those that it updates by the merge alone.
-        is_open = meter.largest is not None and job.publishing.mode is not PublishMode.MERGE
+        # Which rows a merge inserts and which it updates, the merge alone knows; or a database.
+        is_merge = job.publishing.mode is PublishMode.MERGE
+        is_in_database = job.publishing.warehouse is not None
+        is_open = meter.largest is not None and (is_in_database or not is_merge)
         self._counts = is_open
-        self._is_unknown = is_read_again and not published and not meter.is_known
+        is_unknown = is_read_again and not published and not meter.is_known
+        self._is_unknown = is_unknown or (is_in_database and is_merge)
         self._compared = _Compared(job, published, known_schema) if is_open and published else None
 
     def take(self, batch: pa.RecordBatch, times: pa.Int64Array) -> None:
