@@ -50,7 +50,7 @@ def lateness(call: JobCall) -> int:
 
 
 def _recommended_days(job: Job, meter: LatenessMeter) -> int | None:
-    """Return the recommended grace period in days, rounded up; None while too little is measured."""
+    """Return the recommended grace period in whole days; None while too little is measured."""
     ms = meter.recommended_ms(job.planning.grace)
     return None if ms is None else -(-ms // DAY_MS)
 

@@ -8,8 +8,9 @@ a number that equal rows share, so memory does not grow with a work unit.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -26,6 +27,8 @@ _ODD = -7046029254386353131  # the golden ratio, as 64 bits: neighbours go to di
 _TEXT_BYTES = 8
 # Columns that say in which portion a row is.
 _MIXED = 4
+# In so many places rows may have come in between, and so many together.
+_STEPS, _LOOK = 64, 64
 
 Rows = Callable[[], Iterable[pa.Table]]
 
@@ -63,57 +66,130 @@ def lateness_of_new(
     bits = (max(0, size - 1) // PORTION_BYTES).bit_length()
     found = []
     for portion in range(1 << bits):
-        table = _together(_portion(known, portion, bits), _portion(fresh, portion, bits))
-        if table is not None:
-            found.append(_late(table, identity, largest_before))
+        read = _portion(fresh, portion, bits)
+        if read is not None:
+            there = _portion(known, portion, bits)
+            found.append(_late(there, read, identity, largest_before))
     return merge(found)
 
 
-def _portion(rows: Rows, portion: int, bits: int) -> Iterator[pa.Table]:
-    for table in rows():
-        if not bits:
-            yield table
-            continue
-        numbers = pa.repeat(pa.scalar(0, pa.int64()), table.num_rows)
-        for name in _identifying(table)[:_MIXED]:
-            column = table.column(name).combine_chunks()
-            numbers = pc.multiply(pc.add(numbers, _number(column)), _ODD)
-        # The high bits are the ones that are mixed.
-        numbers = pc.bit_wise_and(pc.shift_right(numbers, 64 - 1 - bits), (1 << bits) - 1)
-        yield table.filter(pc.equal(numbers, portion))
+def _portion(rows: Rows, portion: int, bits: int) -> pa.Table | None:
+    """Return the rows of one portion, None for none."""
+    tables = (table.filter(_is_in(table, portion, bits)) if bits else table for table in rows())
+    found = [table for table in tables if table.num_rows]
+    return pa.concat_tables(found) if found else None
+
+
+def _is_in(table: pa.Table, portion: int, bits: int) -> pa.ChunkedArray:
+    numbers = pa.repeat(pa.scalar(0, pa.int64()), table.num_rows)
+    for name in _identifying(table)[:_MIXED]:
+        column = table.column(name).combine_chunks()
+        numbers = pc.multiply(pc.add(numbers, _number(column)), _ODD)
+    # The high bits are the ones that are mixed.
+    numbers = pc.bit_wise_and(pc.shift_right(numbers, 64 - 1 - bits), (1 << bits) - 1)
+    return pc.equal(numbers, portion)
 
 
 def _identifying(table: pa.Table) -> list[str]:
-    return [name for name in table.column_names if name not in {AT, _KNOWN, _FRESH}]
+    return [name for name in table.column_names if name != AT]
 
 
-def _together(known: Iterable[pa.Table], fresh: Iterable[pa.Table]) -> pa.Table | None:
-    """Return both in one table with the columns ``known`` and ``fresh``; None without any new."""
-    read = [each for each in fresh if each.num_rows]
-    if not read:
-        return None
-    marked = [_marked(each, is_known=False) for each in read]
-    for each in known:
-        times = pa.nulls(each.num_rows, pa.int64())
-        marked.append(_marked(each.append_column(AT, times), is_known=True))
-    return pa.concat_tables(marked)
+def _late(
+    known: pa.Table | None, fresh: pa.Table, identity: Identity, largest_before: int
+) -> Histogram:
+    if known is None:
+        return histogram_of(fresh[AT], largest_before)
+    columns = _identifying(fresh)
+    rest, left = unpaired(known, fresh, columns)
+    if not left.num_rows:
+        return Histogram()
+    # A key may be there once more, so it is looked for among all that are known.
+    rest = known if identity.is_key else rest
+    if left.num_rows < rest.num_rows // 2:
+        rest = rest.filter(pc.is_in(rest[columns[0]], value_set=left[columns[0]]))
+    if identity.is_key and len(columns) == 1:
+        is_new = pc.invert(pc.is_in(left[columns[0]], value_set=rest[columns[0]]))
+        return histogram_of(left[AT].filter(is_new), largest_before)
+    return _late_of_groups(rest, left, identity, largest_before)
 
 
-def _marked(table: pa.Table, *, is_known: bool) -> pa.Table:
-    one, none = (pa.repeat(pa.scalar(n, pa.int64()), table.num_rows) for n in (1, 0))
-    first, second = (one, none) if is_known else (none, one)
-    return table.append_column(_KNOWN, first).append_column(_FRESH, second)
+def unpaired(known: pa.Table, fresh: pa.Table, columns: Sequence[str]) -> tuple[pa.Table, pa.Table]:
+    """Return the rows of both without those that have an equal one for each other.
+
+    Most rows of a second reading are those of the first one, and in their order: so these are
+    found without a look at each row. Of rows in another order all are returned.
+    """
+    at_known = at_fresh = 0
+    rest, left = [], []
+    for _ in range(_STEPS):
+        pairs = _equal_rows(known.slice(at_known), fresh.slice(at_fresh), columns)
+        at_known, at_fresh = at_known + pairs, at_fresh + pairs
+        added = _place(known.slice(at_known, 1), fresh.slice(at_fresh, _LOOK), columns)
+        gone = (
+            0 if added else _place(fresh.slice(at_fresh, 1), known.slice(at_known, _LOOK), columns)
+        )
+        if not (added or gone):
+            break
+        left.append(fresh.slice(at_fresh, added))
+        rest.append(known.slice(at_known, gone))
+        at_known, at_fresh = at_known + gone, at_fresh + added
+    rest.append(known.slice(at_known))
+    left.append(fresh.slice(at_fresh))
+    return pa.concat_tables(rest), pa.concat_tables(left)
 
 
-def _late(table: pa.Table, identity: Identity, largest_before: int) -> Histogram:
-    groups = table.group_by(_identifying(table), use_threads=False).aggregate(
+def _equal_rows(one: pa.Table, other: pa.Table, columns: Sequence[str]) -> int:
+    """Return how many rows at the beginning of two tables are equal."""
+    end, start, size = int(min(one.num_rows, other.num_rows)), 0, 256
+    while start < end:
+        size = min(size * 4, end - start)
+        equal = _are_equal(one.slice(start, size), other.slice(start, size), columns)
+        first = int(pc.index(equal, value=False).as_py())
+        if first >= 0:
+            return start + first
+        start += size
+    return end
+
+
+def _place(row: pa.Table, rows: pa.Table, columns: Sequence[str]) -> int:
+    """Return at which place an equal row is; 0 for none."""
+    if not row.num_rows or not rows.num_rows:
+        return 0
+    one = row.take([0] * rows.num_rows)
+    return max(0, int(pc.index(_are_equal(one, rows, columns), value=True).as_py()))
+
+
+def _are_equal(one: pa.Table, other: pa.Table, columns: Sequence[str]) -> pa.ChunkedArray:
+    """Return which rows of two tables are equal to the one at their place; nulls are equal."""
+    found = []
+    for name in columns:
+        first, second = one[name], other[name]
+        is_equal = pc.fill_null(pc.equal(first, second), fill_value=False)
+        if first.null_count and second.null_count:
+            is_equal = pc.or_(is_equal, pc.and_(first.is_null(), second.is_null()))
+        found.append(is_equal)
+    return reduce(pc.and_, found)
+
+
+def _late_of_groups(
+    known: pa.Table, fresh: pa.Table, identity: Identity, largest_before: int
+) -> Histogram:
+    """Return how late the new rows are, by how often each row is on both sides."""
+    if not fresh.num_rows:
+        return Histogram()
+    columns = _identifying(fresh)
+    times = pa.nulls(known.num_rows, pa.int64())
+    table = pa.concat_tables(
+        [_marked(known.append_column(AT, times), is_known=True), _marked(fresh, is_known=False)]
+    )
+    groups = table.group_by(columns, use_threads=False).aggregate(
         [(_KNOWN, "sum"), (_FRESH, "sum"), (AT, "min")]
     )
-    known, fresh = groups[f"{_KNOWN}_sum"], groups[f"{_FRESH}_sum"]
+    before, now = groups[f"{_KNOWN}_sum"], groups[f"{_FRESH}_sum"]
     if identity.is_key:
-        new = pc.if_else(pc.equal(known, 0), fresh, 0)
+        new = pc.if_else(pc.equal(before, 0), now, 0)
     else:
-        new = pc.max_element_wise(pc.subtract(fresh, known), 0)
+        new = pc.max_element_wise(pc.subtract(now, before), 0)
     chosen = pc.and_(pc.greater(new, 0), groups[f"{AT}_min"].is_valid())
     times, counts = groups[f"{AT}_min"].filter(chosen), new.filter(chosen)
     found: Counter[int] = Counter()
@@ -121,6 +197,12 @@ def _late(table: pa.Table, identity: Identity, largest_before: int) -> Histogram
         part = histogram_of(times.filter(pc.equal(counts, count)), largest_before)
         found.update({edge: rows * count for edge, rows in part.rows_by_edge.items()})
     return Histogram(dict(sorted(found.items())))
+
+
+def _marked(table: pa.Table, *, is_known: bool) -> pa.Table:
+    one, none = (pa.repeat(pa.scalar(n, pa.int64()), table.num_rows) for n in (1, 0))
+    first, second = (one, none) if is_known else (none, one)
+    return table.append_column(_KNOWN, first).append_column(_FRESH, second)
 
 
 def _plain(column: pa.Array) -> Sequence[pa.Array]:
