@@ -76,13 +76,16 @@ def _lines(job: Job, meter: LatenessMeter) -> Iterator[str]:
     column = job.events.column if job.events is not None else ""
     yield f"{job.name}  how late new rows came, by {_COLUMN}={column}\n"
     yield f"  {counted(rows, 'new row')} in {counted(commits, 'commit')}\n"
+    if job.publishing.warehouse is not None:
+        yield "  rows that are read again are not compared with those of a database\n"
     if not rows:
         yield "  nothing is measured yet: the first commit is what later rows are compared with\n"
         return
     yield "\n" + _ROW.format("late by at most", "rows", "share")
     for edge, count in histogram.ascending():
         yield _ROW.format(_length(edge), f"{count:,}", _share(count, rows))
-    yield "\n" + _GRACE.format("grace period", "rows missed", "share", "read again", "")
+    heads = _GRACE.format("grace period", "rows missed", "share", "read again", "")
+    yield f"\n{heads.rstrip()}\n"
     chosen = _recommended_days(job, meter)
     for each in meter.costs(job.planning.grace.high_ms):
         mark = "recommended" if each.days == chosen else ""
@@ -100,6 +103,12 @@ def _advice(job: Job, meter: LatenessMeter) -> Iterator[str]:
 
     grace, weighed = job.planning.grace, meter.weighed
     ms = meter.recommended_ms(grace)
+    if ms is None and not meter.has_read_back:
+        yield (
+            "Nothing is recommended: no run read back, so rows that came late were not seen. Set "
+            "ms.grace.period.days, or ms.grace.mode=auto, whose probes look for them.\n"
+        )
+        return
     if ms is None:
         yield (
             f"Nothing is recommended yet: {weighed.rows:,} of {LEAST_ROWS:,} new rows, in "
@@ -116,6 +125,11 @@ def _advice(job: Job, meter: LatenessMeter) -> Iterator[str]:
         f"Recommended: {period(ms)}. At most so late were {share_text(grace)} % of "
         f"{weighed.rows:,} rows (ms.grace.quantile).\n"
     )
+    reach = max(each.grace_ms for each in meter.commits)
+    if not any(each.is_probe for each in meter.commits):
+        yield (
+            f"No run read further back than {period(reach)}: rows that came later are not known.\n"
+        )
     if job.planning.once:
         yield "This job reads each file once, whenever it comes: it needs no grace period.\n"
     elif grace.mode is GraceMode.AUTO:

@@ -199,11 +199,20 @@ class LatenessMeter:
         return merge(each.weighed for each in self.commits)
 
     def recommended_ms(self, spec: GraceSpec) -> int | None:
-        """Return the grace period that the measure asks for, None while it is too small to say."""
+        """Return the grace period that the measure asks for, None while it is too small to say.
+
+        Where no run read back, rows that came late are not known.
+        """
         weighed = self.weighed
-        if weighed.rows < LEAST_ROWS or len(self.commits) < LEAST_COMMITS:
+        is_small = weighed.rows < LEAST_ROWS or len(self.commits) < LEAST_COMMITS
+        if is_small or not self.has_read_back:
             return None
         return spec.rounded(weighed.quantile_edge(spec))
+
+    @property
+    def has_read_back(self) -> bool:
+        """Return whether any run could find rows that came late."""
+        return any(each.is_probe or each.grace_ms for each in self.commits)
 
     def costs(self, most_ms: int) -> list[GraceCost]:
         """Return what each grace period of whole days up to ``most_ms`` would have meant."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import UNSET
 
@@ -23,8 +24,11 @@ from dil.model.job import Job, PublishMode
 from dil.model.json import JsonObject
 from dil.model.task import TaskReport
 from dil.model.work_unit import Plan
+from dil.observe.progress import counted
 from dil.run.active_run import ActiveRun
 from dil.spi.state_store import StateStore
+
+log = logging.getLogger(__name__)
 
 
 def lateness_meter(store: StateStore) -> LatenessMeter:
@@ -130,15 +134,24 @@ def lateness_checkpoints(
 
 def _commit(
     meter: LatenessMeter,
-    units: Iterable[UnitLateness],
+    units: Sequence[UnitLateness],
     largest: int | None,
     grace_ms: int,
     *,
     is_whole: bool,
 ) -> CommitLateness | None:
-    """Return what a commit measured, None for nothing; ``is_whole`` says that all rows count."""
+    """Return what a commit measured, None for nothing; ``is_whole`` says that all rows count.
+
+    A commit with rows of which it is not known whether they are new counts for nothing: those that
+    are known are the early ones, and would ask for too short a grace period.
+    """
     before = meter.largest
-    if before is None or largest is None:
+    unmeasured = sum(each.unmeasured for each in units)
+    if unmeasured:
+        log.info(
+            "how late new rows came is not measured: %s read again", counted(unmeasured, "row")
+        )
+    if before is None or largest is None or unmeasured:
         return None
     histograms = (
         Histogram(dict(each.rows_by_edge)) for each in units if each.largest_before == before

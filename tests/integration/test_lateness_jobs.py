@@ -201,6 +201,18 @@ def test_each_way_of_publishing_is_measured_alike(days: Days, changes: dict[str,
     assert days.last() == {0: 1, edge_of(HOUR): 1}
 
 
+def test_rows_that_cannot_be_compared_make_no_measure(days: Days) -> None:
+    """The rows that are known to be new are those in time, and would ask for no grace at all."""
+    days.put(0, 1, 23)
+    days.run(1)
+    days.put(1, 2, 22)
+    days.put(0, 20)
+    days.properties["extract.primary.key.fields"] = "id,missing"
+    days.run(2)
+    assert (days.meter().commits, days.meter().runs_since_probe) == ((), 2)
+    assert days.meter().largest == START + DAY + 22 * HOUR
+
+
 def test_a_backfill_says_nothing_and_a_run_without_new_rows_is_a_run(days: Days) -> None:
     days.put(0, 1, 23)
     days.run(1)
@@ -323,6 +335,7 @@ def test_the_command_shows_the_measure_the_costs_and_a_recommendation(
     assert "10,521 new rows in 7 commits" in text
     assert "Recommended: P2D." in text
     assert "ms.grace.mode=auto" in text
+    assert "No run read further back than P4D" in text
     less = json.loads(shown(days, capsys, "--json", "-D", "ms.grace.quantile=0.99"))
     assert less["recommended"] == 0
 
@@ -347,6 +360,7 @@ def test_too_little_is_said_and_so_is_a_job_without_event_column(
     text = shown(days, capsys)
     assert "Nothing is recommended yet: 1 of 10,000 new rows, in 1 of 7 commits" in text
     assert json.loads(shown(days, capsys, "--json"))["recommended"] is None
+    days.run(3, **{"ms.grace.period.days": "0"})
     days.job(**{"ms.event.column": ""})
     assert main(["lateness", str(days.path)]) == 2
     assert "ms.event.column is not set" in capsys.readouterr().err
