@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,8 +15,11 @@ import pytest
 from dil import config
 from dil.cli.main import main
 from dil.eventtime.lateness import LATENESS, LatenessMeter
+from dil.execution.executor import Execution, Watch
 from dil.model.job import Job
 from dil.model.report import RunReport, RunStatus
+from dil.model.task import RunContext
+from dil.model.work_unit import WorkUnit
 from dil.run.job_run import run_job
 from dil.run.options import RunOptions
 from dil.run.plan_builder import plan_job
@@ -115,8 +120,6 @@ class Days:
 
 
 def _name(ms: int) -> str:
-    from datetime import UTC, datetime
-
     return datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y%m%d")
 
 
@@ -304,6 +307,44 @@ def test_a_run_that_is_killed_anywhere_counts_no_row_twice(days: Days) -> None:
     assert adopted
 
 
+class Crash(BaseException):
+    """The driver is gone."""
+
+
+class CrashingExecutor:
+    """Runs all work units, then crashes before anything is published."""
+
+    def execute(self, run: RunContext, units: Sequence[WorkUnit], watch: Watch) -> Execution:
+        executor().execute(run, units, watch)
+        raise Crash
+
+
+def test_staged_work_is_adopted_with_the_measure_that_it_was_staged_with(days: Days) -> None:
+    days.put(0, 1, 23)
+    days.run(1)
+    days.put(1, 2, 22)
+    days.put(0, 20)
+    now = START + 2 * DAY
+    options = RunOptions(
+        now_ms=now, clock=lambda: NOW, executor=CrashingExecutor(), run_id="crashed"
+    )
+    with pytest.raises(Crash):
+        run_job(days.job(), options)
+    report = days.run(2)
+    assert report.units.adopted == 1  # what the grace period reads again is read anew
+    assert days.last() == {0: 2, edge_of(3 * HOUR): 1}
+    assert len(days.meter().commits) == 1
+
+
+def test_a_job_that_never_reads_back_gets_no_recommendation(
+    days: Days, capsys: pytest.CaptureFixture[str]
+) -> None:
+    days.properties["ms.grace.period.days"] = "0"
+    _week(days)
+    assert json.loads(shown(days, capsys, "--json"))["recommended"] is None
+    assert "no run read back, so rows that came late were not seen" in shown(days, capsys)
+
+
 def shown(days: Days, capsys: pytest.CaptureFixture[str], *more: str) -> str:
     days.job()
     assert main(["lateness", str(days.path), *more]) == 0
@@ -360,7 +401,6 @@ def test_too_little_is_said_and_so_is_a_job_without_event_column(
     text = shown(days, capsys)
     assert "Nothing is recommended yet: 1 of 10,000 new rows, in 1 of 7 commits" in text
     assert json.loads(shown(days, capsys, "--json"))["recommended"] is None
-    days.run(3, **{"ms.grace.period.days": "0"})
     days.job(**{"ms.event.column": ""})
     assert main(["lateness", str(days.path)]) == 2
     assert "ms.event.column is not set" in capsys.readouterr().err
