@@ -54,7 +54,7 @@ class NewRows:
         self._meter = meter
         self._largest: int | None = None
         self._histogram = Histogram()
-        self._unmeasured = 0
+        self._in_time = self._unmeasured = 0
         published = meter.published.get(signature, ())
         # Which rows a merge inserts and which it updates, the merge alone knows; or a database.
         is_merge = job.publishing.mode is PublishMode.MERGE
@@ -67,18 +67,23 @@ class NewRows:
 
     def take(self, batch: pa.RecordBatch, times: pa.Int64Array) -> None:
         """Take rows that are to be published, with their event times in epoch ms UTC."""
-        largest = pc.max(times).as_py()
-        if largest is not None:
-            self._largest = max(largest, largest if self._largest is None else self._largest)
-        if not self._counts:
+        ends = pc.min_max(times)
+        lowest, largest = ends["min"].as_py(), ends["max"].as_py()
+        if largest is None:
             return
+        self._largest = max(largest, largest if self._largest is None else self._largest)
+        before = self._meter.largest
+        if not self._counts or before is None:
+            return
+        rows = len(times) - times.null_count
         if self._is_unknown:
-            self._unmeasured += len(times) - times.null_count
+            self._unmeasured += rows
         elif self._compared is not None:
             self._unmeasured += self._compared.take(batch, times)
-        elif self._meter.largest is not None:
-            found = histogram_of(times, self._meter.largest)
-            self._histogram = merge([self._histogram, found])
+        elif lowest >= before:  # as most rows of most batches are
+            self._in_time += rows
+        else:
+            self._histogram = merge([self._histogram, histogram_of(times, before)])
 
     def finish(self) -> None:
         """Compare what was taken with what was published."""
@@ -94,10 +99,11 @@ class NewRows:
 
     def measured(self) -> UnitLateness:
         """Return what was measured."""
+        in_time = Histogram({0: self._in_time} if self._in_time else {})
         return UnitLateness(
             self._meter.largest,
             self._largest,
-            tuple(self._histogram.ascending()),
+            tuple(merge([in_time, self._histogram]).ascending()),
             self._unmeasured,
             self._meter.grace_ms,
         )

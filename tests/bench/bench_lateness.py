@@ -37,22 +37,26 @@ TYPES = {"id": "long", "at": "long", "customer": "string", "amount": "double", "
 
 
 def put_rows(folder: Path, rows: int) -> None:
-    """Write the rows of one day, once as JSON lines and once as Parquet."""
-    chance = random.Random(17)
-    table = [
-        {
-            "id": number,
-            "at": START + chance.randrange(DAY),
-            "customer": f"customer-{chance.randrange(10_000):06}",
-            "amount": chance.randrange(10**6) / 100,
-            "note": "x" * chance.randrange(120),
-        }
-        for number in range(rows)
-    ]
-    for kind in ("json", "parquet"):
-        (folder / kind).mkdir(parents=True)
-    (folder / "json" / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in table))
-    pq.write_table(pa.Table.from_pylist(table), folder / "parquet" / "rows.parquet")
+    """Write the rows of two days, once as JSON lines and once as Parquet."""
+    for day in range(2):
+        chance = random.Random(17)
+        table = [
+            {
+                "id": number,
+                "at": START + day * DAY + chance.randrange(DAY),
+                "customer": f"customer-{chance.randrange(10_000):06}",
+                "amount": chance.randrange(10**6) / 100,
+                "note": "x" * chance.randrange(120),
+            }
+            for number in range(rows)
+        ]
+        for kind in ("json", "parquet"):
+            (folder / kind / f"{day + 1}").mkdir(parents=True)
+        text = "".join(json.dumps(row) + "\n" for row in table)
+        (folder / "json" / f"{day + 1}" / "rows.jsonl").write_text(text)
+        pq.write_table(
+            pa.Table.from_pylist(table), folder / "parquet" / f"{day + 1}" / "rows.parquet"
+        )
 
 
 def job_of(folder: Path, kind: str, **changes: str):
@@ -62,10 +66,14 @@ def job_of(folder: Path, kind: str, **changes: str):
         for name, word in TYPES.items()
     ]
     dates = [{"name": "d", "type": "datetime", "range": {"from": "2024-01-01", "to": "P0D"}}]
+    day = [
+        {"name": "day", "type": "watermark", "value": "low", "format": "datetime", "pattern": "d"}
+    ]
     given = {
         "job.name": "meter",
         "source.class": "hdfs",
-        "ms.source.uri": str(folder / kind),
+        "ms.source.uri": f"{folder / kind}/{{{{day}}}}",
+        "ms.parameters": json.dumps(day),
         "ms.extractor.class": kind,
         "ms.output.schema": json.dumps(schema),
         "ms.watermark": json.dumps(dates),
