@@ -116,7 +116,12 @@ def grace_section(partition: str | Composite, values: Properties, findings: Find
 
 
 def check_measured(
-    spec: GraceSpec, findings: Findings, *, has_events: bool, keeps_state: bool
+    spec: GraceSpec,
+    findings: Findings,
+    *,
+    has_events: bool,
+    keeps_state: bool,
+    compares_rows: bool,
 ) -> None:
     """Refuse a grace period that is measured where nothing is measured."""
     if spec.mode is not GraceMode.AUTO:
@@ -127,3 +132,9 @@ def check_measured(
     elif not keeps_state:
         what = "is auto, and the job keeps no state, in which the measure is"
         findings.problem(MODE, what, "Keep state, or set ms.grace.mode=fixed.")
+    elif not compares_rows:
+        what = (
+            "is auto, and rows that are read again are not compared with those of a database: the "
+            "configured grace period is used"
+        )
+        findings.notice(MODE, what, "Set ms.grace.mode=fixed, or max.")

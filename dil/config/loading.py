@@ -287,7 +287,11 @@ class _Builder(Struct):
         )
         events = job_events(parts, properties, findings)
         check_measured(
-            planning.grace, findings, has_events=events is not None, keeps_state=state.enabled
+            planning.grace,
+            findings,
+            has_events=events is not None,
+            keeps_state=state.enabled,
+            compares_rows=publishing.warehouse is None,
         )
         has_side_table = events is not None and events.late_action == "side_table"
         publishing = replace(publishing, has_side_table=has_side_table)

@@ -167,18 +167,26 @@ class GraceCost:
 class LatenessMeter:
     """What the last commits with new rows measured, the oldest first.
 
-    ``runs_since_probe`` counts the scheduled runs that committed since the last probe.
+    ``runs_since_probe`` counts the scheduled runs that committed since the last probe, and
+    ``largest`` is the largest event time that is published, None before the first one.
     """
 
     commits: tuple[CommitLateness, ...] = ()
     runs_since_probe: int = 0
+    largest: int | None = None
 
     def after(self, commit: CommitLateness | None, *, is_probe: bool = False) -> LatenessMeter:
         """Return the meter after a scheduled run; ``commit`` is None where it measured nothing."""
         runs = 0 if is_probe else self.runs_since_probe + 1
         if commit is None or not commit.histogram.rows:
             return replace(self, runs_since_probe=runs)
-        return LatenessMeter((*self.commits, commit)[-KEPT_COMMITS:], runs)
+        return LatenessMeter((*self.commits, commit)[-KEPT_COMMITS:], runs, self.largest)
+
+    def reaching(self, largest: int | None) -> LatenessMeter:
+        """Return it once rows up to an event time are published, None for none."""
+        if largest is None or (self.largest is not None and largest <= self.largest):
+            return self
+        return replace(self, largest=largest)
 
     @property
     def histogram(self) -> Histogram:
@@ -191,11 +199,20 @@ class LatenessMeter:
         return merge(each.weighed for each in self.commits)
 
     def recommended_ms(self, spec: GraceSpec) -> int | None:
-        """Return the grace period that the measure asks for, None while it is too small to say."""
+        """Return the grace period that the measure asks for, None while it is too small to say.
+
+        Where no run read back, rows that came late are not known.
+        """
         weighed = self.weighed
-        if weighed.rows < LEAST_ROWS or len(self.commits) < LEAST_COMMITS:
+        is_small = weighed.rows < LEAST_ROWS or len(self.commits) < LEAST_COMMITS
+        if is_small or not self.has_read_back:
             return None
         return spec.rounded(weighed.quantile_edge(spec))
+
+    @property
+    def has_read_back(self) -> bool:
+        """Return whether any run could find rows that came late."""
+        return any(each.is_probe or each.grace_ms for each in self.commits)
 
     def costs(self, most_ms: int) -> list[GraceCost]:
         """Return what each grace period of whole days up to ``most_ms`` would have meant."""
@@ -228,7 +245,7 @@ class LatenessMeter:
             )
             for each in self.commits
         ]
-        document = _Document(_FORMAT, self.runs_since_probe, commits)
+        document = _Document(_FORMAT, self.runs_since_probe, commits, self.largest)
         return cast("JsonObject", msgspec.to_builtins(document))
 
     @classmethod
@@ -256,7 +273,7 @@ class LatenessMeter:
             )
             for each in found.commits
         )
-        return cls(tuple(commits), found.runs_since_probe)
+        return cls(tuple(commits), found.runs_since_probe, found.largest)
 
 
 class _Commit(msgspec.Struct, frozen=True):
@@ -271,6 +288,7 @@ class _Document(msgspec.Struct, frozen=True):
     format: int
     runs_since_probe: int
     commits: list[_Commit]
+    largest: int | None = None
 
 
 class _Format(msgspec.Struct, frozen=True):

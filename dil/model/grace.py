@@ -50,8 +50,13 @@ class GraceMeasure:
     """What earlier runs measured of how late rows come.
 
     ``recommended_ms`` is None while too little is measured. ``runs_since_probe`` counts the
-    scheduled runs that committed since the last probe.
+    scheduled runs that committed since the last probe. ``rows`` and ``commits`` are those that were
+    measured, and ``least_rows`` and ``least_commits`` how many a recommendation needs.
     """
 
     recommended_ms: int | None = None
     runs_since_probe: int = 0
+    rows: int = 0
+    commits: int = 0
+    least_rows: int = 0
+    least_commits: int = 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from dil.model.grace import GraceMeasure, GraceMode
+from dil.model.grace import GraceMeasure, GraceMode, GraceSpec
 from dil.model.job import PlanningSpec
 from dil.model.work_unit import Plan
 from dil.planning.explanation import period
@@ -47,12 +47,27 @@ def chosen_grace(spec: PlanningSpec, measure: GraceMeasure) -> ChosenGrace:
     if measure.recommended_ms is None:
         return ChosenGrace(
             spec.grace_ms,
-            f"grace period {period(spec.grace_ms)}: as configured, for too little is measured yet",
+            f"grace period {period(spec.grace_ms)}: as configured, for too little is measured yet"
+            + _how_little(measure),
         )
-    share = grace.quantile * 100
-    text = f"{share.numerator / share.denominator:.10g}"
+    of_rows = f"{measure.rows:,} new rows" if measure.rows else "new rows"
     return ChosenGrace(
         measure.recommended_ms,
-        f"grace period {period(measure.recommended_ms)}: measured, {text} % of new rows were no "
-        "later; `dil lateness` shows how late they come",
+        f"grace period {period(measure.recommended_ms)}: measured, {share_text(grace)} % of "
+        f"{of_rows} were no later; `dil lateness` shows how late they come",
+    )
+
+
+def share_text(grace: GraceSpec) -> str:
+    """Return the quantile in percent."""
+    share = grace.quantile * 100
+    return f"{share.numerator / share.denominator:.10g}"
+
+
+def _how_little(measure: GraceMeasure) -> str:
+    if not measure.least_rows:
+        return ""
+    return (
+        f": {measure.rows:,} of {measure.least_rows:,} new rows, in {measure.commits} of "
+        f"{measure.least_commits} commits"
     )

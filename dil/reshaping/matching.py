@@ -74,7 +74,8 @@ class Candidate:
 class Outcome:
     """What became of a candidate; ``drops`` are staged rows that are older than its own.
 
-    ``updated`` of its rows went for newer ones, ``deleted`` without, or are marked.
+    ``updated`` of its rows went for newer ones, ``deleted`` without, or are marked. ``met`` are
+    the staged rows with keys of its own, where that is asked for.
     """
 
     is_changed: bool
@@ -82,6 +83,7 @@ class Outcome:
     drops: Drops | None = None
     updated: int = 0
     deleted: int = 0
+    met: Drops | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +101,7 @@ class _Found:
     gone: list[pa.ChunkedArray] = field(default_factory=list)
     marked: list[pa.ChunkedArray] = field(default_factory=list)
     lost: list[pa.Table] = field(default_factory=list)
+    met: list[pa.Table] = field(default_factory=list)
     missing: int = 0
     rows: int = 0
     updated: int = 0
@@ -107,13 +110,17 @@ class _Found:
 
 @dataclass(frozen=True, slots=True)
 class Matching:
-    """The changes of a run against live files. ``deleted_at`` is epoch ms UTC."""
+    """The changes of a run against live files. ``deleted_at`` is epoch ms UTC.
+
+    ``keeps_met`` asks for the changes that have a live row.
+    """
 
     workshop: Workshop
     keyed: Keyed
     changes: Changes
     detects_missing: bool
     deleted_at: int
+    keeps_met: bool = False
 
     def count(self, item: Candidate) -> Count:
         """Count the rows of a live file whose key the run did not read; runs in a task."""
@@ -132,8 +139,11 @@ class Matching:
         drops = None
         if found.lost:
             drops = write_drops(self.workshop, f"older-{item.number}", pa.concat_tables(found.lost))
+        met = None
+        if found.met:
+            met = write_drops(self.workshop, f"met-{item.number}", pa.concat_tables(found.met))
         if not (item.must or found.gone or found.marked):
-            return Outcome(is_changed=False, drops=drops)
+            return Outcome(is_changed=False, drops=drops, met=met)
         model = StagedFile("", 0, 0, "", folder=item.folder, timelabel=item.file.timelabel or "")
         try:
             made = self.workshop.write(f"live-{item.number}", self._rows(item, found), model)
@@ -145,6 +155,7 @@ class Matching:
             drops=drops,
             updated=found.updated,
             deleted=found.deleted,
+            met=met,
         )
 
     def _rows(self, item: Candidate, found: _Found) -> Iterator[pa.RecordBatch]:
@@ -214,6 +225,8 @@ class Matching:
     def _match(self, live: pa.Table, newest: pa.Table, found: _Found) -> None:
         """Find what the changes of one bucket do to live rows."""
         pairs = live.join(newest, self.keyed.keys, join_type="inner")
+        if self.keeps_met:
+            found.met.append(pairs.select(DROPS.names))
         is_newer = self.keyed.newer(pairs, "live_")
         lost = pairs.filter(pc.and_(is_newer, pc.invert(pairs["is_delete"])))
         if lost.num_rows:

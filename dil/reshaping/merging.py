@@ -21,6 +21,7 @@ from dil.reshaping.changes import Drops, StagedRows, changes_of
 from dil.reshaping.files import Workshop, read_table, target_of
 from dil.reshaping.keys import Keyed, is_among, joined
 from dil.reshaping.matching import Candidate, Look, Matching, Outcome, Search
+from dil.reshaping.new_rows import MergedFile, lateness_of, with_lateness
 from dil.reshaping.reshaping import Reshaping, rows_of
 from dil.reshaping.unifying import MisfitError, has_other_types, parts_of
 
@@ -62,7 +63,10 @@ def merge(
     changes = changes_of(rows, work.bucket_rows, workshop, keyed, work.stage)
     if isinstance(changes, dict):
         raise MisfitError((staged[number].work, error) for number, error in changes.items())
-    matching = Matching(workshop, keyed, changes, work.detects_missing, work.now)
+    measured = _measured_files(work, staged)
+    matching = Matching(
+        workshop, keyed, changes, work.detects_missing, work.now, keeps_met=bool(measured)
+    )
     files, bounds = _live(work, schemas, keyed, workshop)
     if work.detects_missing:
         every = tuple(range(len(changes.buckets)))
@@ -76,8 +80,12 @@ def merge(
     ]
     log.info("merging rewrites %d of %d files", len(changed), len(work.live))
     drops = [bucket.drops for bucket in changes.buckets] + [each.drops for each in outcomes]
-    thinned = _thinned(staged, [each for each in drops if each is not None], work, workshop)
+    gone = [each for each in drops if each is not None]
+    thinned = _thinned(staged, gone, work, workshop)
     results = tuple(_with_files(each, thinned) for each in finished)
+    if measured and work.event_times is not None:
+        known = [*gone, *(each.met for each in outcomes if each.met is not None)]
+        results = with_lateness(results, measured, known, work.event_times, workshop, work.stage)
     return Shaped(
         results,
         rewritten=tuple(file for _, outcome in changed for file in outcome.rewritten),
@@ -114,6 +122,18 @@ def _staged(finished: Sequence[Finished], workshop: Workshop) -> list[_Staged]:
         lane = lanes.setdefault((unit, file.folder, file.timelabel), len(lanes))
         staged.append(_Staged(work, file, StagedRows(number, source, file.bytes, unit, lane)))
     return staged
+
+
+def _measured_files(work: Reshaping, staged: Sequence[_Staged]) -> list[MergedFile]:
+    """Return the files of whose rows it is measured how late the new ones are."""
+    if work.event_times is None:
+        return []
+    return [
+        MergedFile(each.work.work_unit.signature, each.rows.number, each.rows.source,
+                   each.file.bytes, lateness.largest_before)
+        for each in staged
+        if (lateness := lateness_of(each.work)) is not None and lateness.largest_before is not None
+    ]  # fmt: skip
 
 
 def _live(

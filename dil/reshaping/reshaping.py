@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from dil.errors import ConversionError
 from dil.model.dataset import PublishedFile
@@ -20,6 +20,9 @@ log = logging.getLogger(__name__)
 BUCKET_ROWS = 1_000_000
 RESHAPED = "_reshaped"
 SHARED = "_shared"
+
+if TYPE_CHECKING:
+    from dil.reshaping.new_rows import EventTimes
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -43,7 +46,8 @@ class Reshaping:
     ``target`` is the dataset before the run, ``now`` (epoch ms UTC) that of the run. ``is_whole``
     tells that the run read everything that the source has. Not more than ``bucket_rows`` changed
     keys are in memory at once. ``keeps_others`` lets a work unit whose rows do not go with the
-    others fail alone.
+    others fail alone. ``event_times`` finds the event times of rows, None where nothing is measured
+    by them.
     """
 
     job: Job
@@ -53,6 +57,7 @@ class Reshaping:
     stage: Stage
     bucket_rows: int = BUCKET_ROWS
     keeps_others: bool = False
+    event_times: EventTimes | None = None
 
     @property
     def folder(self) -> str:

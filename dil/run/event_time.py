@@ -1,13 +1,14 @@
-"""The event watermark of a run: what judges its rows, and where they move it."""
+"""The event watermark of a run: what judges its rows, and where they move it and the meter."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from msgspec import UNSET
 
+from dil.model.dataset import PublishedFile
 from dil.model.event_report import EventCounts, EventSummary
 from dil.model.event_tally import EVENT_TIME, EventContext
 from dil.model.event_time import EventTimeSpec
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from dil.eventtime.kept import KeptWatermark
     from dil.publishing import StagedResult
     from dil.run.active_run import ActiveRun
+    from dil.task.event_time import TimesOfRows
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +43,15 @@ def event_context(run: ActiveRun, plan: Plan, history: History) -> EventContext 
     spec = run.job.events
     if spec is None:
         return None
-    known = frozenset(_known(run, plan, history)) if not history.is_empty() else frozenset()
-    return EventContext(kept(spec, run.store).watermark.effective, known)
+    # Imported here, as what is kept is: few jobs have event time, and Arrow costs a plan.
+    from dil.run.grace_measure import meter_context
+
+    is_first = history.is_empty()
+    has_files = run.job.publishing.warehouse is None and not is_first
+    live = run.destination.live() if has_files else ()
+    known = frozenset[str]() if is_first else frozenset(_known(run, plan, history, live))
+    context = EventContext(kept(spec, run.store).watermark.effective, known)
+    return replace(context, meter=meter_context(run, plan, live))
 
 
 def judged_alike(
@@ -60,8 +69,13 @@ def judged_alike(
     )
 
 
-def step(job: Job, store: StateStore, now: int, good: Iterable[TaskReport]) -> EventStep:
+def step(
+    job: Job, store: StateStore, now: int, good: Sequence[TaskReport], grace_ms: int | None = None
+) -> EventStep:
     """Return where the work units that a run publishes, in the plan's order, move the watermark.
+
+    What they say of how late new rows come is added to the job's meter. ``grace_ms`` is how far
+    back the run read; None for what its work units say.
 
     Raises:
         ConfigError: the rows are of too many partitions, or of one without delay.
@@ -76,7 +90,22 @@ def step(job: Job, store: StateStore, now: int, good: Iterable[TaskReport]) -> E
     for each in tallies:
         counts = counts.plus(each)
     judged_by = before.watermark.effective
-    return EventStep({EVENT_TIME: after.members()}, after.summary(judged_by, counts, now))
+    from dil.run.grace_measure import lateness_checkpoints
+
+    checkpoints = {
+        EVENT_TIME: after.members(),
+        **lateness_checkpoints(job, store, good, grace_ms),
+    }
+    return EventStep(checkpoints, after.summary(judged_by, counts, now))
+
+
+def times_of_merged(job: Job) -> TimesOfRows | None:
+    """Return what finds the event times of rows that are merged; None where none are."""
+    if job.events is None or job.publishing.merge is None:
+        return None
+    from dil.task.event_time import TimesOfRows  # few jobs have event time, and Arrow costs a plan
+
+    return TimesOfRows(job.events.column)
 
 
 def kept(spec: EventTimeSpec, store: StateStore) -> KeptWatermark:
@@ -95,14 +124,16 @@ def current(job: Job, store: StateStore) -> EventSummary | None:
     return found.summary(found.watermark.effective, found.counts, now)
 
 
-def _known(run: ActiveRun, plan: Plan, history: History) -> Iterable[str]:
+def _known(
+    run: ActiveRun, plan: Plan, history: History, live: Iterable[PublishedFile]
+) -> Iterable[str]:
     """Yield the work units that were published before, where the plan itself does not know it."""
     unknown = [unit for unit in plan.work_units if unit.last_high is None]
     if run.job.planning.ignore_history:
         yield from (unit.signature for unit in unknown if _succeeded(unit, history))
-    if unknown and run.job.publishing.warehouse is None:
-        live = {name for file in run.destination.live() for name in file.signatures}
-        yield from (unit.signature for unit in unknown if unit.signature in live)
+    if unknown:
+        there = {name for file in live for name in file.signatures}
+        yield from (unit.signature for unit in unknown if unit.signature in there)
 
 
 def _succeeded(unit: WorkUnit, history: History) -> bool:

@@ -1,11 +1,34 @@
-"""What earlier runs of a job measured of how late rows come, from its checkpoint."""
+"""What the runs of a job measure of how late its rows come, in its checkpoint ``lateness``."""
 
 from __future__ import annotations
 
-from dil.eventtime.lateness import LATENESS, LatenessMeter
+import logging
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+
+from msgspec import UNSET
+
+from dil.eventtime.lateness import (
+    LATENESS,
+    LEAST_COMMITS,
+    LEAST_ROWS,
+    CommitLateness,
+    Histogram,
+    LatenessMeter,
+    merge,
+)
+from dil.model.dataset import PublishedFile
+from dil.model.event_tally import MeterContext, PublishedRows, UnitLateness
 from dil.model.grace import GraceMeasure
-from dil.model.job import Job
+from dil.model.job import Job, PublishMode
+from dil.model.json import JsonObject
+from dil.model.task import TaskReport
+from dil.model.work_unit import Plan
+from dil.observe.progress import counted
+from dil.run.active_run import ActiveRun
 from dil.spi.state_store import StateStore
+
+log = logging.getLogger(__name__)
 
 
 def lateness_meter(store: StateStore) -> LatenessMeter:
@@ -21,4 +44,116 @@ def lateness_meter(store: StateStore) -> LatenessMeter:
 def grace_measure(job: Job, store: StateStore) -> GraceMeasure:
     """Return what the planner goes by."""
     meter = lateness_meter(store)
-    return GraceMeasure(meter.recommended_ms(job.planning.grace), meter.runs_since_probe)
+    return GraceMeasure(
+        meter.recommended_ms(job.planning.grace),
+        meter.runs_since_probe,
+        rows=meter.weighed.rows,
+        commits=len(meter.commits),
+        least_rows=LEAST_ROWS,
+        least_commits=LEAST_COMMITS,
+    )
+
+
+def is_measured(job: Job) -> bool:
+    """Return whether the runs of a job say how late its rows come; a backfill says nothing."""
+    return job.events is not None and job.state.enabled and not job.planning.backfill
+
+
+def meter_context(run: ActiveRun, plan: Plan, live: Iterable[PublishedFile]) -> MeterContext | None:
+    """Return what measures the rows of a plan; None for a run that says nothing about lateness.
+
+    ``live`` are the files of the dataset, none where a database has the rows.
+    """
+    job = run.job
+    if not is_measured(job):
+        return None
+    largest = lateness_meter(run.store).largest
+    if largest is None:
+        return MeterContext(grace_ms=plan.grace_ms)
+    files = [each for each in live if not each.is_dump]
+    is_known = job.publishing.warehouse is None and not any(
+        each.has_unknown_units or not each.signatures for each in files
+    )
+    return MeterContext(largest, plan.grace_ms, _published(run, plan, files), is_known)
+
+
+def _published(
+    run: ActiveRun, plan: Plan, files: Iterable[PublishedFile]
+) -> Mapping[str, tuple[PublishedRows, ...]]:
+    """Return by signature the rows that the work units of a plan have in files, or replace."""
+    mode = run.job.publishing.mode
+    if mode is PublishMode.MERGE or run.job.publishing.warehouse is not None:
+        return {}
+    wanted = {unit.signature for unit in plan.work_units}
+    found: dict[str, list[PublishedRows]] = defaultdict(list)
+    every: list[PublishedRows] = []
+    for file in files:
+        path = run.files.path_of(file.uri)
+        if mode is PublishMode.REPLACE:
+            every.append(PublishedRows(path, 0, file.rows))
+        for part in file.unit_rows:
+            if part.signature in wanted:
+                found[part.signature].append(PublishedRows(path, part.start, part.rows))
+    if every:
+        # A snapshot takes the place of all rows, also where work units have other names each time.
+        return {each: tuple(found.get(each) or every) for each in wanted}
+    return {signature: tuple(rows) for signature, rows in found.items()}
+
+
+def lateness_checkpoints(
+    job: Job, store: StateStore, good: Iterable[TaskReport], grace_ms: int | None
+) -> Mapping[str, JsonObject]:
+    """Return what a commit adds to the meter of a job, to be set in its transaction.
+
+    Args:
+        job: The job.
+        store: Its state.
+        good: The reports of the work units that are published.
+        grace_ms: How far back the run read; None for what its work units say.
+    """
+    if job.events is None:
+        return {}
+    meter = lateness_meter(store)
+    units = [
+        each.events.lateness
+        for each in good
+        if each.events is not UNSET and each.events.lateness is not UNSET
+    ]
+    largest = max((each.largest for each in units if each.largest is not None), default=None)
+    if not is_measured(job) or not units:
+        after = meter.reaching(largest)
+        return {} if after == meter else {LATENESS: after.members()}
+    reach = max(each.grace_ms for each in units) if grace_ms is None else grace_ms
+    planning = job.planning
+    is_probe = reach >= planning.grace.high_ms
+    # Files that are read once each, whenever they come, and all rows anew: none is out of reach.
+    is_whole = is_probe or bool(planning.once) or planning.ignore_history
+    commit = _commit(meter, units, largest, reach, is_whole=is_whole)
+    return {LATENESS: meter.after(commit, is_probe=is_probe).reaching(largest).members()}
+
+
+def _commit(
+    meter: LatenessMeter,
+    units: Sequence[UnitLateness],
+    largest: int | None,
+    grace_ms: int,
+    *,
+    is_whole: bool,
+) -> CommitLateness | None:
+    """Return what a commit measured, None for nothing; ``is_whole`` says that all rows count.
+
+    A commit with rows of which it is not known whether they are new counts for nothing: those that
+    are known are the early ones, and would ask for too short a grace period.
+    """
+    before = meter.largest
+    unmeasured = sum(each.unmeasured for each in units)
+    if unmeasured:
+        log.info(
+            "how late new rows came is not measured: %s read again", counted(unmeasured, "row")
+        )
+    if before is None or largest is None or unmeasured:
+        return None
+    histograms = (
+        Histogram(dict(each.rows_by_edge)) for each in units if each.largest_before == before
+    )
+    return CommitLateness(merge(histograms), grace_ms, is_whole, before, max(before, largest))

@@ -158,12 +158,13 @@ def publish_results(run: ActiveRun, results: Results) -> Visible:
             results.is_whole,
             Stages(run.executors, run.options.stage_bytes),
             keeps_others=_publishes_beside_failures(job),
+            event_times=event_time.times_of_merged(job),
         ),
         (*results.finished, *results.unfinished.failed),
         run.files,
     )
     good = [each.report for each in shaped.finished if each.report.failure is None]
-    events = event_time.step(job, run.store, results.now, good)
+    events = event_time.step(job, run.store, results.now, good, results.grace_ms)
     commit = publishing.decide(job, target, shaped, run.files)
     commit = replace(commit, checkpoints=events.checkpoints)
     grace = job.planning.grace_ms if results.grace_ms is None else results.grace_ms

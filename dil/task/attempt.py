@@ -159,9 +159,9 @@ def _event_rows(attempt: AttemptContext, outputs: Outputs) -> EventRows | None:
     run, spec = attempt.run, attempt.job.events
     if spec is None or run.events is None:
         return None
-    from dil.task.event_time import EventRows  # few jobs have event time
+    from dil.task.event_time import EventRows, new_rows_of  # few jobs have event time
 
-    return EventRows(
+    rows = EventRows(
         spec,
         run.events,
         attempt.unit,
@@ -170,6 +170,7 @@ def _event_rows(attempt: AttemptContext, outputs: Outputs) -> EventRows | None:
         run.known_schema,
         outputs.late,
     )
+    return rows.measured_by(new_rows_of(attempt.job, run.events, attempt.unit, run.known_schema))
 
 
 def _converted_rows(

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec import UNSET
 
 from dil.conversion.row_paths import SearchError, find_column
 from dil.errors import ConversionError
@@ -19,12 +21,14 @@ from dil.eventtime.tally import StreamTally, coded, encode_tallies, merge, talli
 from dil.model.arrow import TYPE_KEY
 from dil.model.event_tally import EventContext, EventTally
 from dil.model.event_time import DAY_MS, EventTimeSpec
+from dil.model.job import Job
 from dil.model.path import Step, is_jsonpath
 from dil.model.schema_text import parse_schema
 from dil.model.suggestions import suggestion
 from dil.model.work_unit import Reason, WorkUnit
 from dil.observe.progress import counted, human_seconds
 from dil.spi.rejects import RejectedRow, Rejects
+from dil.task.new_rows import NewRows
 from dil.text.paths import compile_path
 from dil.text.zones import iso
 from dil.writing.late_rows import LateRows
@@ -77,11 +81,17 @@ class EventRows:
         self._known = known_schema
         self._is_found = False
         self._beside = late
+        self._new: NewRows | None = None
         self._streams: dict[str, StreamTally] = {}
         self._waiting: list[tuple[pa.Int64Array, pa.DictionaryArray | None]] = []
         self._waiting_rows = 0
         self._rows = self._nulls = self._refused = self._unjudged = 0
         self._late = self._most_late = self._dropped = self._put_beside = 0
+
+    def measured_by(self, new: NewRows | None) -> EventRows:
+        """Return it, which now has measured how late its new rows come."""
+        self._new = new
+        return self
 
     @property
     def put_aside(self) -> int:
@@ -95,11 +105,17 @@ class EventRows:
             ConversionError: there is no such column, it holds no times, or rows are late and
                 ms.late.action is fail.
         """
-        for batch in batches:
-            kept = self._judge(batch)
-            if kept.num_rows:
-                yield kept
-        self._tally_waiting()
+        try:
+            for batch in batches:
+                kept = self._judge(batch)
+                if kept.num_rows:
+                    yield kept
+            self._tally_waiting()
+            if self._new is not None:
+                self._new.finish()
+        finally:
+            if self._new is not None:
+                self._new.close()
         if self._spec.late_action == "fail" and self._late:
             raise self._too_late()
 
@@ -122,6 +138,7 @@ class EventRows:
             beside=self._put_beside,
             streams=encode_tallies(self._streams),
             is_judged=self._is_judged,
+            lateness=UNSET if self._new is None else self._new.measured(),
         )
 
     def _judge(self, batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -133,6 +150,8 @@ class EventRows:
             self._put_aside(batch, times, refused)
             kept = pc.invert(refused)
             batch, times = batch.filter(kept), times.filter(kept)
+        if self._new is not None:
+            self._new.take(batch, times)
         if not self._is_judged:
             self._unjudged += len(times)
             return self._flagged(batch, None, times)
@@ -279,6 +298,37 @@ class EventRows:
             f" {human_seconds(self._most_late / 1000)}; ms.late.action is fail",
             fix,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class TimesOfRows:
+    """Finds the event times of rows that are staged."""
+
+    path: str
+
+    @property
+    def column(self) -> str:
+        """Return the column that the times are in."""
+        return str(compile_path(self.path).steps[0]) if is_jsonpath(self.path) else self.path
+
+    def __call__(self, batch: pa.RecordBatch) -> pa.Int64Array:
+        """Return event times in epoch ms UTC, null where there is none."""
+        return event_times(batch, self.path)
+
+
+def new_rows_of(
+    job: Job, context: EventContext, unit: WorkUnit, known_schema: str
+) -> NewRows | None:
+    """Return what measures the new rows of a work unit, None where the run measures none."""
+    if job.events is None or context.meter is None:
+        return None
+    return NewRows(
+        job,
+        context.meter,
+        unit.signature,
+        is_read_again=is_read_again(job.events, context, unit),
+        known_schema=known_schema,
+    )
 
 
 def is_read_again(spec: EventTimeSpec, context: EventContext, unit: WorkUnit) -> bool:

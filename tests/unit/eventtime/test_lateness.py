@@ -6,6 +6,7 @@ import json
 import random
 from bisect import bisect_left
 from collections import Counter
+from dataclasses import replace
 from fractions import Fraction
 
 import pyarrow as pa
@@ -151,6 +152,22 @@ def test_rows_later_than_the_grace_of_their_run_count_from_probes_alone() -> Non
     assert meter_of(*[usual] * 7).histogram.rows == 7 * 2020
     assert meter_of(*[usual] * 6, probe).recommended_ms(SPEC) == 3 * DAY
     assert meter_of(*[measured(late, grace_ms=3 * DAY)] * 7).recommended_ms(SPEC) == 3 * DAY
+
+
+def test_nothing_is_recommended_where_no_run_could_find_late_rows() -> None:
+    blind = measured({0: 2000}, grace_ms=0)
+
+    assert meter_of(*[blind] * 7).recommended_ms(SPEC) is None
+    assert meter_of(*[blind] * 6, replace(blind, is_probe=True)).recommended_ms(SPEC) == 0
+    assert meter_of(*[blind] * 6, replace(blind, grace_ms=1)).recommended_ms(SPEC) == 0
+
+
+def test_the_largest_time_goes_on_and_never_back() -> None:
+    meter = LatenessMeter().reaching(None).reaching(H)
+
+    assert meter.reaching(H - 1).reaching(None).largest == H
+    assert meter.after(measured({0: 1})).after(None).largest == H
+    assert LatenessMeter.of(json.loads(json.dumps(meter.members()))) == meter
 
 
 def test_the_last_28_commits_with_new_rows_are_remembered_and_runs_since_the_probe_counted() -> (

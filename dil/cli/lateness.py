@@ -1,0 +1,158 @@
+"""``dil lateness``: how late new rows came, and what each grace period would have meant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import click
+
+from dil.cli.job_command import JobCall, job_command
+from dil.cli.state.opening import opened
+from dil.cli.stdout import emit, emit_json
+from dil.errors import ConfigError
+from dil.model.grace import DAY_MS, GraceMode
+
+if TYPE_CHECKING:
+    from dil.eventtime.lateness import LatenessMeter
+    from dil.model.job import Job
+
+_COLUMN = "ms.event.column"
+_DAY_S = 86_400
+_ROW = "  {:<18} {:>14} {:>9}\n"
+_GRACE = "  {:<18} {:>14} {:>9} {:>16}  {}\n"
+
+
+@click.command(short_help="Show how late new rows come, and which grace period fits.")
+@job_command()
+def lateness(call: JobCall) -> int:
+    """Show how late new rows came, and what each grace period would have missed and cost.
+
+    What is shown was measured by the last commits with new rows. Changes nothing.
+    """
+    with opened(call) as (job, store):
+        if job.events is None:
+            fix = "Set it; docs/lateness.md says how."
+            raise ConfigError.single(
+                _COLUMN,
+                "is not set, so nothing says when rows happened, by which they are late",
+                fix,
+            )
+        from dil.run.grace_measure import lateness_meter
+
+        meter = lateness_meter(store)
+    if call.as_json:
+        emit_json(_members(job, meter))
+    else:
+        for text in _lines(job, meter):
+            emit(text)
+    return 0
+
+
+def _recommended_days(job: Job, meter: LatenessMeter) -> int | None:
+    """Return the recommended grace period in whole days; None while too little is measured."""
+    ms = meter.recommended_ms(job.planning.grace)
+    return None if ms is None else -(-ms // DAY_MS)
+
+
+def _members(job: Job, meter: LatenessMeter) -> dict[str, object]:
+    histogram = meter.histogram
+    return {
+        "rows": histogram.rows,
+        "histogram": [{"le_ms": edge, "rows": rows} for edge, rows in histogram.ascending()],
+        "grace": [
+            {"days": each.days, "missed": each.missed, "reread_rows": each.reread_rows}
+            for each in meter.costs(job.planning.grace.high_ms)
+        ],
+        "recommended": _recommended_days(job, meter),
+    }
+
+
+def _lines(job: Job, meter: LatenessMeter) -> Iterator[str]:
+    from dil.observe.progress import counted
+
+    histogram = meter.histogram
+    rows, commits = histogram.rows, len(meter.commits)
+    column = job.events.column if job.events is not None else ""
+    yield f"{job.name}  how late new rows came, by {_COLUMN}={column}\n"
+    yield f"  {counted(rows, 'new row')} in {counted(commits, 'commit')}\n"
+    if job.publishing.warehouse is not None:
+        yield "  rows that are read again are not compared with those of a database\n"
+    if not rows:
+        yield "  nothing is measured yet: the first commit is what later rows are compared with\n"
+        return
+    yield "\n" + _ROW.format("late by at most", "rows", "share")
+    for edge, count in histogram.ascending():
+        yield _ROW.format(_length(edge), f"{count:,}", _share(count, rows))
+    heads = _GRACE.format("grace period", "rows missed", "share", "read again", "")
+    yield f"\n{heads.rstrip()}\n"
+    chosen = _recommended_days(job, meter)
+    for each in meter.costs(job.planning.grace.high_ms):
+        mark = "recommended" if each.days == chosen else ""
+        days, share = counted(each.days, "day"), _share(each.missed, rows)
+        line = _GRACE.format(days, f"{each.missed:,}", share, f"{each.reread_rows:,}", mark)
+        yield line.rstrip() + "\n"
+    yield "\n"
+    yield from _advice(job, meter)
+
+
+def _advice(job: Job, meter: LatenessMeter) -> Iterator[str]:
+    from dil.eventtime.lateness import LEAST_COMMITS, LEAST_ROWS
+    from dil.planning.explanation import period
+    from dil.planning.grace import share_text
+
+    grace, weighed = job.planning.grace, meter.weighed
+    ms = meter.recommended_ms(grace)
+    if ms is None and not meter.has_read_back:
+        yield (
+            "Nothing is recommended: no run read back, so rows that came late were not seen. Set "
+            "ms.grace.period.days, or ms.grace.mode=auto, whose probes look for them.\n"
+        )
+        return
+    if ms is None:
+        yield (
+            f"Nothing is recommended yet: {weighed.rows:,} of {LEAST_ROWS:,} new rows, in "
+            f"{len(meter.commits)} of {LEAST_COMMITS} commits, are measured.\n"
+        )
+        return
+    beyond = meter.histogram.rows - weighed.rows
+    if beyond:
+        yield (
+            f"{beyond:,} rows were later than the grace period of their run and do not count: only "
+            "a probe knows how many there are of these.\n"
+        )
+    yield (
+        f"Recommended: {period(ms)}. At most so late were {share_text(grace)} % of "
+        f"{weighed.rows:,} rows (ms.grace.quantile).\n"
+    )
+    reach = max(each.grace_ms for each in meter.commits)
+    if not any(each.is_probe for each in meter.commits):
+        yield (
+            f"No run read further back than {period(reach)}: rows that came later are not known.\n"
+        )
+    if job.planning.once:
+        yield "This job reads each file once, whenever it comes: it needs no grace period.\n"
+    elif grace.mode is GraceMode.AUTO:
+        yield "ms.grace.mode=auto: the next run reads so far back, unless it is a probe.\n"
+    else:
+        yield "To let each run follow the measure, put into the job file:\n\n"
+        yield "  ms.grace.mode=auto\n\nor, to keep what is measured today:\n\n"
+        yield f"  ms.grace.mode=fixed\n  ms.grace.period={period(ms)}\n"
+
+
+def _length(ms: int) -> str:
+    """Return a lateness as people say it."""
+    from dil.observe.progress import human_seconds
+
+    if not ms:
+        return "not late"
+    seconds = ms / 1000
+    if seconds < 1:
+        return f"{ms} ms"
+    if seconds < 2 * _DAY_S:
+        return human_seconds(seconds)
+    return f"{seconds / _DAY_S:.1f} days"
+
+
+def _share(rows: int, of: int) -> str:
+    return f"{100 * rows / of:.4g} %"

@@ -1,0 +1,244 @@
+"""Which rows of a reading are new: not among the rows that were published before; pure.
+
+Rows are told apart by their key, or without one by all of their values, counted: of three equal
+rows where two were published, one is new. Only so many rows are looked at at once, in portions by
+a number that equal rows share, so memory does not grow with a work unit.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dil.eventtime.lateness import Histogram, histogram_of, merge
+
+# The event time of a row, in tables of rows that are compared.
+AT = "at"
+# What is grouped at once; it takes a few times as much while that goes on.
+PORTION_BYTES = 64 * 1024 * 1024
+
+_KNOWN, _FRESH = "known", "fresh"
+_ODD = -7046029254386353131  # the golden ratio, as 64 bits: neighbours go to different portions
+_TEXT_BYTES = 8
+# Columns that say in which portion a row is.
+_MIXED = 4
+# In so many places rows may have come in between, and so many together.
+_STEPS, _LOOK = 64, 64
+
+Rows = Callable[[], Iterable[pa.Table]]
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What tells rows apart: ``columns`` of the dataset, a key or all of them.
+
+    Of lists only the lengths count, of maps whether there is one. ``is_key`` says that a row with a
+    known key is not new, whatever else is in it.
+    """
+
+    columns: pa.Schema
+    is_key: bool
+
+    def of(self, rows: pa.RecordBatch) -> pa.Table:
+        """Return a table of plain columns ``c0``... that are equal where rows are."""
+        arrays = [each for name in self.columns.names for each in _plain(rows.column(name))]
+        return pa.table({f"c{number}": each for number, each in enumerate(arrays)})
+
+
+def lateness_of_new(
+    known: Rows, fresh: Rows, size: int, identity: Identity, largest_before: int
+) -> Histogram:
+    """Return how late the rows are that are new.
+
+    Args:
+        known: Yields what was published: tables of ``Identity.of``. May be called several times.
+        fresh: Yields what was read, likewise, with the event times as the column ``AT``: epoch ms
+            UTC, null for rows that do not count.
+        size: How many bytes both yield together, about.
+        identity: What tells rows apart.
+        largest_before: The largest event time that was published before, epoch ms UTC.
+    """
+    bits = (max(0, size - 1) // PORTION_BYTES).bit_length()
+    found = []
+    for portion in range(1 << bits):
+        read = _portion(fresh, portion, bits)
+        if read is not None:
+            there = _portion(known, portion, bits)
+            found.append(_late(there, read, identity, largest_before))
+    return merge(found)
+
+
+def _portion(rows: Rows, portion: int, bits: int) -> pa.Table | None:
+    """Return the rows of one portion, None for none."""
+    tables = (table.filter(_is_in(table, portion, bits)) if bits else table for table in rows())
+    found = [table for table in tables if table.num_rows]
+    return pa.concat_tables(found) if found else None
+
+
+def _is_in(table: pa.Table, portion: int, bits: int) -> pa.ChunkedArray:
+    numbers = pa.repeat(pa.scalar(0, pa.int64()), table.num_rows)
+    for name in _identifying(table)[:_MIXED]:
+        column = table.column(name).combine_chunks()
+        numbers = pc.multiply(pc.add(numbers, _number(column)), _ODD)
+    # The high bits are the ones that are mixed.
+    numbers = pc.bit_wise_and(pc.shift_right(numbers, 64 - 1 - bits), (1 << bits) - 1)
+    return pc.equal(numbers, portion)
+
+
+def _identifying(table: pa.Table) -> list[str]:
+    return [name for name in table.column_names if name != AT]
+
+
+def _late(
+    known: pa.Table | None, fresh: pa.Table, identity: Identity, largest_before: int
+) -> Histogram:
+    if known is None:
+        return histogram_of(fresh[AT], largest_before)
+    columns = _identifying(fresh)
+    rest, left = unpaired(known, fresh, columns)
+    if not left.num_rows:
+        return Histogram()
+    # A key may be there once more, so it is looked for among all that are known.
+    rest = known if identity.is_key else rest
+    if left.num_rows < rest.num_rows // 2:
+        rest = rest.filter(pc.is_in(rest[columns[0]], value_set=left[columns[0]]))
+    if identity.is_key and len(columns) == 1:
+        is_new = pc.invert(pc.is_in(left[columns[0]], value_set=rest[columns[0]]))
+        return histogram_of(left[AT].filter(is_new), largest_before)
+    return _late_of_groups(rest, left, identity, largest_before)
+
+
+def unpaired(known: pa.Table, fresh: pa.Table, columns: Sequence[str]) -> tuple[pa.Table, pa.Table]:
+    """Return the rows of both without those that have an equal one for each other.
+
+    Most rows of a second reading are those of the first one, and in their order: so these are
+    found without a look at each row. Of rows in another order all are returned.
+    """
+    at_known = at_fresh = 0
+    rest, left = [], []
+    for _ in range(_STEPS):
+        pairs = _equal_rows(known.slice(at_known), fresh.slice(at_fresh), columns)
+        at_known, at_fresh = at_known + pairs, at_fresh + pairs
+        added = _place(known.slice(at_known, 1), fresh.slice(at_fresh, _LOOK), columns)
+        gone = (
+            0 if added else _place(fresh.slice(at_fresh, 1), known.slice(at_known, _LOOK), columns)
+        )
+        if not (added or gone):
+            break
+        left.append(fresh.slice(at_fresh, added))
+        rest.append(known.slice(at_known, gone))
+        at_known, at_fresh = at_known + gone, at_fresh + added
+    rest.append(known.slice(at_known))
+    left.append(fresh.slice(at_fresh))
+    return pa.concat_tables(rest), pa.concat_tables(left)
+
+
+def _equal_rows(one: pa.Table, other: pa.Table, columns: Sequence[str]) -> int:
+    """Return how many rows at the beginning of two tables are equal."""
+    end, start, size = int(min(one.num_rows, other.num_rows)), 0, 256
+    while start < end:
+        size = min(size * 4, end - start)
+        equal = _are_equal(one.slice(start, size), other.slice(start, size), columns)
+        first = int(pc.index(equal, value=False).as_py())
+        if first >= 0:
+            return start + first
+        start += size
+    return end
+
+
+def _place(row: pa.Table, rows: pa.Table, columns: Sequence[str]) -> int:
+    """Return at which place an equal row is; 0 for none."""
+    if not row.num_rows or not rows.num_rows:
+        return 0
+    one = row.take([0] * rows.num_rows)
+    return max(0, int(pc.index(_are_equal(one, rows, columns), value=True).as_py()))
+
+
+def _are_equal(one: pa.Table, other: pa.Table, columns: Sequence[str]) -> pa.ChunkedArray:
+    """Return which rows of two tables are equal to the one at their place; nulls are equal."""
+    found = []
+    for name in columns:
+        first, second = one[name], other[name]
+        is_equal = pc.fill_null(pc.equal(first, second), fill_value=False)
+        if first.null_count and second.null_count:
+            is_equal = pc.or_(is_equal, pc.and_(first.is_null(), second.is_null()))
+        found.append(is_equal)
+    return reduce(pc.and_, found)
+
+
+def _late_of_groups(
+    known: pa.Table, fresh: pa.Table, identity: Identity, largest_before: int
+) -> Histogram:
+    """Return how late the new rows are, by how often each row is on both sides."""
+    if not fresh.num_rows:
+        return Histogram()
+    columns = _identifying(fresh)
+    times = pa.nulls(known.num_rows, pa.int64())
+    table = pa.concat_tables(
+        [_marked(known.append_column(AT, times), is_known=True), _marked(fresh, is_known=False)]
+    )
+    groups = table.group_by(columns, use_threads=False).aggregate(
+        [(_KNOWN, "sum"), (_FRESH, "sum"), (AT, "min")]
+    )
+    before, now = groups[f"{_KNOWN}_sum"], groups[f"{_FRESH}_sum"]
+    if identity.is_key:
+        new = pc.if_else(pc.equal(before, 0), now, 0)
+    else:
+        new = pc.max_element_wise(pc.subtract(now, before), 0)
+    chosen = pc.and_(pc.greater(new, 0), groups[f"{AT}_min"].is_valid())
+    times, counts = groups[f"{AT}_min"].filter(chosen), new.filter(chosen)
+    found: Counter[int] = Counter()
+    for count in pc.unique(counts).to_pylist():
+        part = histogram_of(times.filter(pc.equal(counts, count)), largest_before)
+        found.update({edge: rows * count for edge, rows in part.rows_by_edge.items()})
+    return Histogram(dict(sorted(found.items())))
+
+
+def _marked(table: pa.Table, *, is_known: bool) -> pa.Table:
+    one, none = (pa.repeat(pa.scalar(n, pa.int64()), table.num_rows) for n in (1, 0))
+    first, second = (one, none) if is_known else (none, one)
+    return table.append_column(_KNOWN, first).append_column(_FRESH, second)
+
+
+def _plain(column: pa.Array) -> Sequence[pa.Array]:
+    """Return columns without members or items that are equal where a column is."""
+    kind = column.type
+    if pa.types.is_struct(kind):
+        return [each for inner in column.flatten() for each in _plain(inner)]
+    if pa.types.is_map(kind) or pa.types.is_fixed_size_list(kind):
+        return [column.is_valid()]
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return [pc.list_value_length(column)]
+    if pa.types.is_dictionary(kind):
+        return _plain(column.dictionary_decode())
+    return [column]
+
+
+def _number(column: pa.Array) -> pa.Int64Array:
+    """Return a number for each row that is equal for equal values, 0 for null."""
+    kind = column.type
+    if pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_temporal(kind):
+        found = _counted(column)
+    else:
+        text = column.cast(pa.string()) if not pa.types.is_binary(kind) else column
+        # The end of a text varies most; what is shorter is filled up.
+        filled = pc.binary_join_element_wise(
+            pa.scalar(b" " * _TEXT_BYTES, pa.binary()),
+            text.cast(pa.binary()),
+            pa.scalar(b"", pa.binary()),
+        )
+        ends = pc.binary_slice(filled, -_TEXT_BYTES)
+        found = ends.cast(pa.binary(_TEXT_BYTES)).view(pa.int64())
+    return found.fill_null(0)
+
+
+def _counted(column: pa.Array) -> pa.Int64Array:
+    kind = column.type
+    if pa.types.is_date32(kind) or pa.types.is_time32(kind):
+        return column.cast(pa.int32()).cast(pa.int64())
+    return column.cast(pa.int64(), safe=False)

@@ -1,0 +1,110 @@
+"""How late the rows are that a merge inserts: their keys were not in the dataset before."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from msgspec import UNSET
+
+from dil.eventtime.lateness import Histogram, histogram_of
+from dil.eventtime.lateness import merge as merged
+from dil.model.event_tally import EventTally, UnitLateness
+from dil.publishing import Finished
+from dil.reshaping.changes import Drops
+from dil.reshaping.files import RowFile, Workshop, read_table
+from dil.reshaping.keys import is_among, joined
+from dil.reshaping.reshaping import Stage
+
+
+class EventTimes(Protocol):
+    """Finds the event times of rows; pickles."""
+
+    @property
+    def column(self) -> str:
+        """Return the column of rows that has them."""
+
+    def __call__(self, batch: pa.RecordBatch) -> pa.Int64Array:
+        """Return event times in epoch ms UTC, null where there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class MergedFile:
+    """A staged file, by its number in the run, and the largest time that was published before."""
+
+    signature: str
+    number: int
+    source: RowFile
+    bytes: int
+    largest_before: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Measured:
+    """Measures the rows of a staged file that are not in ``known``; runs in a task."""
+
+    workshop: Workshop
+    times: EventTimes
+    known: tuple[Drops, ...]
+
+    def __call__(self, item: MergedFile) -> Histogram:
+        if self.times.column not in item.source.schema.names:
+            return Histogram()
+        known = joined(
+            table.filter(pc.equal(table["file"], item.number))["row"]
+            for each in self.known
+            if item.number in each.files
+            for table in [read_table(self.workshop, each.path)]
+        )
+        found = Histogram()
+        for start, batch in item.source.numbered(self.workshop, [self.times.column]):
+            new = batch.filter(pc.invert(is_among(start, batch.num_rows, known)))
+            found = merged([found, histogram_of(self.times(new), item.largest_before)])
+        return found
+
+
+def with_lateness(
+    finished: Sequence[Finished],
+    files: Sequence[MergedFile],
+    known: Sequence[Drops],
+    times: EventTimes,
+    workshop: Workshop,
+    stage: Stage,
+) -> tuple[Finished, ...]:
+    """Return results that say how late the rows are that a merge inserts.
+
+    Args:
+        finished: The work units of the run.
+        files: The files that they staged.
+        known: The rows among them that are not new, or not published.
+        times: How event times are found.
+        workshop: Where files are read.
+        stage: Who reads them.
+    """
+    items = list(files)
+    measure = _Measured(workshop, times, tuple(known))
+    found: dict[str, Histogram] = {}
+    size = sum(item.bytes for item in items)
+    for item, histogram in zip(items, stage(measure, items, size), strict=True):
+        found[item.signature] = merged([found.get(item.signature, Histogram()), histogram])
+    return tuple(_with(each, found.get(each.work_unit.signature)) for each in finished)
+
+
+def lateness_of(each: Finished) -> UnitLateness | None:
+    """Return what the task of a work unit measured, None where it measured nothing."""
+    events = each.report.events
+    if not isinstance(events, EventTally) or events.lateness is UNSET:
+        return None
+    return events.lateness
+
+
+def _with(each: Finished, histogram: Histogram | None) -> Finished:
+    lateness, events = lateness_of(each), each.report.events
+    if histogram is None or lateness is None or not isinstance(events, EventTally):
+        return each
+    rows = tuple(histogram.ascending())
+    events = replace(events, lateness=replace(lateness, rows_by_edge=rows))
+    return replace(each, report=replace(each.report, events=events))
