@@ -1,4 +1,4 @@
-"""Laws of delimited text: every path reads what the state machine of behaviour.md B9.7 reads."""
+"""Laws of delimited text: every path reads what a state machine reads."""
 
 from __future__ import annotations
 
