@@ -35,7 +35,7 @@ class NeverClosedError(Exception):
 
 
 def told(text: str, dialect: CsvDialect) -> list[list[str]]:
-    """Read text one character at a time, as B9.7 says it."""
+    """Read text one character at a time, as docs/formats.md says it."""
     tokens = list(tokens_of(text, dialect))
     records: list[list[str]] = []
     cells: list[str] = []

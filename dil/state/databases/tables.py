@@ -2,7 +2,7 @@
 
 ``ColumnWords`` has the column types of one engine. Names are compared bytewise everywhere: case,
 accents and trailing blanks count, and texts are ordered by code point. Long texts are in no key:
-signatures, unit keys and URIs are keyed by their SHA-256 (spec README 25).
+signatures, unit keys and URIs are keyed by their SHA-256 (rule C19).
 """
 
 from __future__ import annotations
