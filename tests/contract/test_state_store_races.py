@@ -156,7 +156,7 @@ def test_threads_may_share_a_store(store: StateStore) -> None:
 def small_fetches(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a listing ask the server again and again."""
     monkeypatch.setattr("dil.state.databases.postgresql_database._ROWS_A_FETCH", 10)
-    monkeypatch.setattr("dil.state.databases.mysql_database._ROWS_A_FETCH", 10)
+    monkeypatch.setattr("dil.databases.mysql._ROWS_A_FETCH", 10)
 
 
 @pytest.mark.usefixtures("small_fetches")

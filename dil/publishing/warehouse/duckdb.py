@@ -57,7 +57,7 @@ class DuckdbDialect(Dialect):
 
     def connect(self) -> Connection:
         """Open the file; it is made where there is none."""
-        return DuckdbWarehouse(connect(self._address.path))
+        return _Connection(connect(self._address.path))
 
     def errors(self) -> tuple[type[Exception], ...]:
         """Return DuckDB's root error."""
@@ -110,7 +110,7 @@ class DuckdbDialect(Dialect):
         return f"{left} IS NOT DISTINCT FROM {right}"
 
 
-class DuckdbWarehouse(Connection):
+class _Connection(Connection):
     """One DuckDB connection."""
 
     def __init__(self, connection: Any) -> None:  # noqa: ANN401 - its type needs the driver

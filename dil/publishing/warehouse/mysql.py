@@ -130,7 +130,7 @@ class MysqlDialect(Dialect):
         session = mysql.MysqlSession(connection)
         try:
             self._collation = self._collation or _exact_collation(session)
-            return MysqlWarehouse(session)
+            return _Connection(session)
         except BaseException:
             session.close()
             raise
@@ -290,7 +290,7 @@ class MysqlDialect(Dialect):
         return f"TIMESTAMP '{instant_text(milliseconds)}'"
 
 
-class MysqlWarehouse(Connection):
+class _Connection(Connection):
     """One connection that loads rows."""
 
     def __init__(self, session: mysql.MysqlSession) -> None:

@@ -107,7 +107,7 @@ class PostgresqlDialect(Dialect):
             raise TypeError("the address is of a file")
         # Tables are named with their schemas, so the address's own is not searched.
         given = postgresql.arguments(replace(server, schema=""), connect_s=CONNECT_S)
-        connection = PostgresqlWarehouse(
+        connection = _Connection(
             postgresql.driver().connect(postgresql.conninfo(given), autocommit=True)
         )
         try:
@@ -250,7 +250,7 @@ class PostgresqlDialect(Dialect):
         connection.change(f"LOCK TABLE {self.full(table)} IN SHARE ROW EXCLUSIVE MODE")
 
 
-class PostgresqlWarehouse(Connection):
+class _Connection(Connection):
     """One ADBC connection, in autocommit mode until a transaction begins."""
 
     def __init__(self, connection: Any) -> None:  # noqa: ANN401 - untyped driver

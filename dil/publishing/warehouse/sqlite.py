@@ -83,7 +83,7 @@ class SqliteDialect(Dialect):
         connection = connect(path, mode="rwc", busy_s=LOCK_S, is_durable=True)
         # Else a table could not be renamed while any view of the file reads what is not there.
         connection.execute("PRAGMA legacy_alter_table = ON")
-        return SqliteWarehouse(connection)
+        return _Connection(connection)
 
     def errors(self) -> tuple[type[Exception], ...]:
         """Return SQLite's root error."""
@@ -182,7 +182,7 @@ class SqliteDialect(Dialect):
         return f"'{instant_text(milliseconds)}Z'"
 
 
-class SqliteWarehouse(Connection):
+class _Connection(Connection):
     """One SQLite connection; transactions are begun by statement."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
