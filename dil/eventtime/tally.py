@@ -52,10 +52,9 @@ class StreamTally:
         rows = self.rows + later.rows
         if len(later.last) >= window or later.before is not None:
             return StreamTally(rows, largest, _later(self.largest, later.before), later.last)
-        both = pa.concat_arrays([self.last, later.last])
-        cut = max(0, len(both) - window)
-        before = _later(self.before, pc.max(both[:cut]).as_py() if cut else None)
-        return StreamTally(rows, largest, before, both[cut:])
+        cut = max(0, len(self.last) + len(later.last) - window)
+        before = _later(self.before, pc.max(self.last[:cut]).as_py() if cut else None)
+        return StreamTally(rows, largest, before, pa.concat_arrays([self.last[cut:], later.last]))
 
     def alone(self) -> StreamTally:
         """Return it with times of its own, so that the rows that it is of leave memory."""

@@ -135,3 +135,18 @@ def test_the_running_service_answers_refuses_and_moves_its_clock() -> None:
                 ask(service, path, token)
             assert refusal.value.code == status
             refusal.value.close()
+
+
+def test_flights_of_a_day_of_arrival_stay_the_same_when_the_clock_moves(flights: Flights) -> None:
+    query = {**QUERY, "by": "arrival"}
+    low, high = epoch_ms(WINDOW["since"]), epoch_ms(WINDOW["until"])
+    before = keys(walk(flights, query))
+    assert before == [
+        record.key
+        for record in load_flights()
+        if record.origin == "EWR" and low <= record.arrival < high
+    ]
+    flights.set_now(epoch_ms(LATER))
+    assert keys(walk(flights, query)) == before
+    with pytest.raises(BadRequestError, match="by must be"):
+        flights.flights({**QUERY, "by": "size"})
