@@ -54,9 +54,9 @@ def test_what_is_no_whole_token_stays(job_file):
 
 
 def test_keys_of_ones_own_are_told_only_where_nothing_refers_to_them(job_file):
-    loaded = job_file.load({"host": "h.test", "Xmx": "4g", "ms.source.uri": "https://${host}/"})
+    loaded = job_file.load({"host": "h.test", "heap": "4g", "ms.source.uri": "https://${host}/"})
     told = [notice.what for notice in loaded.notices if "no ${} refers" in notice.what]
-    assert told == ["These keys are unknown, and no ${} refers to them: Xmx"]
+    assert told == ["These keys are unknown, and no ${} refers to them: heap"]
 
 
 def test_a_reference_makes_no_unknown_key_of_ours_known(job_file):
