@@ -102,6 +102,7 @@ def run_attempt(attempt: AttemptContext, resume_from: ResumeFrom) -> TaskReport:
                 answers=delivery.answers(counters.warned),
                 events=UNSET if events is None else events.tally(),
                 late=UNSET if outputs.late is None else outputs.finish_late(),
+                closed=outputs.closed_rows(),
             )
         seconds = attempt.clocks.monotonic() - started
         put_aside = chain.dropped + (0 if events is None else events.put_aside)
@@ -165,7 +166,7 @@ def _event_rows(attempt: AttemptContext, outputs: Outputs) -> EventRows | None:
         run.run_now,
         outputs.quarantine,
         run.known_schema,
-        outputs.late,
+        outputs.late if spec.late_action == "side_table" else None,
     )
 
 
