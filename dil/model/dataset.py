@@ -194,6 +194,8 @@ class Commit:
     not live files; ``quarantine_removes`` are the URIs of older ones that go with what is replaced.
     ``checkpoints`` are members of checkpoints of the job, by kind, that are set together with it.
     ``books`` says which timelabels it closes and reopens, None where the job keeps no books.
+    ``late_dir`` is the URI of the folder of late rows: what of ``quarantine`` lies there is named
+    in the block. It is empty for a job that puts none beside its dataset.
     """
 
     run_id: str
@@ -210,6 +212,7 @@ class Commit:
     quarantine_removes: tuple[str, ...] = ()
     checkpoints: Mapping[str, JsonObject] = field(default_factory=dict)
     books: BookKeeping | None = None
+    late_dir: str = ""
 
     @property
     def is_compaction(self) -> bool:

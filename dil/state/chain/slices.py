@@ -9,7 +9,7 @@ from itertools import accumulate
 from dil.model.dataset import Commit, PublishedFile
 from dil.model.on_demand import OnDemand
 from dil.state.blocks.canonical import SHA2_256, hash_of_pieces, key_hash
-from dil.state.blocks.events import DataEvent, Slice, SliceFile
+from dil.state.blocks.events import DataEvent, SideFile, SideFiles, Slice, SliceFile
 from dil.state.chain.chain_rows import read_stored
 from dil.state.databases import sql
 from dil.state.databases.database import Transaction
@@ -36,6 +36,19 @@ def slice_of(tx: Transaction, job: str, commit: Commit, prev_offset: int | None)
         parts=parts,
         removes=tuple(_removed(tx, job, file) for file in commit.removes),
     )
+
+
+def late_of(commit: Commit) -> SideFiles | None:
+    """Return the files of late rows of a commit, None when it touches none."""
+    if not commit.late_dir:
+        return None
+    folder = f"{commit.late_dir.rstrip('/')}/"
+    late = [move.target for move in commit.quarantine if move.target.uri.startswith(folder)]
+    found = SideFiles(
+        tuple(SideFile(file.uri, file.rows, SHA2_256 + file.sha256, file.bytes) for file in late),
+        tuple(uri for uri in commit.quarantine_removes if uri.startswith(folder)),
+    )
+    return found if found.parts or found.removes else None
 
 
 def own_of(tx: Transaction, job: str, files: Iterable[PublishedFile]) -> frozenset[str]:
