@@ -224,6 +224,24 @@ class Commit:
         """Return the moves of live files, then those of rows that were put aside."""
         return (*self.moves, *self.quarantine)
 
+    @property
+    def late_moves(self) -> tuple[Move, ...]:
+        """Return the moves of files of late rows."""
+        return tuple(move for move in self.quarantine if self._is_late(move.target.uri))
+
+    @property
+    def late_removes(self) -> tuple[str, ...]:
+        """Return the URIs of the files of late rows that go."""
+        return tuple(filter(self._is_late, self.quarantine_removes))
+
+    @property
+    def touches_late_rows(self) -> bool:
+        """Return whether files of late rows come or go."""
+        return bool(self.late_moves or self.late_removes)
+
+    def _is_late(self, uri: str) -> bool:
+        return bool(self.late_dir) and uri.startswith(f"{self.late_dir.rstrip('/')}/")
+
 
 @dataclass(frozen=True, slots=True)
 class Intent:

@@ -63,7 +63,10 @@ def found_in(days: ClosingDays, warehouse: Warehouse | None) -> dict[str, object
         prefix = warehouse.prefix
         rows = sorted(warehouse.rows(f"SELECT _timelabel, id FROM {prefix}orders_view"))
         labels = labels_of(warehouse)
-        require_whole(warehouse)
+        if days.job.publishing.has_side_table:
+            late = sorted(warehouse.rows(f"SELECT id FROM {prefix}orders_late"))
+            assert late == [(row["id"],) for row in days.beside()]
+        require_whole(warehouse, *["orders_late"] * days.job.publishing.has_side_table)
     assert days.problems() == ()
     books = days.books()
     return {

@@ -40,15 +40,13 @@ def slice_of(tx: Transaction, job: str, commit: Commit, prev_offset: int | None)
 
 def late_of(commit: Commit) -> SideFiles | None:
     """Return the files of late rows of a commit, None when it touches none."""
-    if not commit.late_dir:
+    if not commit.touches_late_rows:
         return None
-    folder = f"{commit.late_dir.rstrip('/')}/"
-    late = [move.target for move in commit.quarantine if move.target.uri.startswith(folder)]
-    found = SideFiles(
+    late = (move.target for move in commit.late_moves)
+    return SideFiles(
         tuple(SideFile(file.uri, file.rows, SHA2_256 + file.sha256, file.bytes) for file in late),
-        tuple(uri for uri in commit.quarantine_removes if uri.startswith(folder)),
+        commit.late_removes,
     )
-    return found if found.parts or found.removes else None
 
 
 def own_of(tx: Transaction, job: str, files: Iterable[PublishedFile]) -> frozenset[str]:
