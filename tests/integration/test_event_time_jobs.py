@@ -621,3 +621,44 @@ def test_gaps_are_open_behind_the_event_watermark(
         for each in unit.stretches
     ]
     assert found == [(-60, -11, "never"), (-11, 0, "open")]
+
+
+@pytest.mark.parametrize(("table", "landed"), [("files", False), ("delta", False), ("delta", True)])
+def test_late_rows_of_a_publish_that_is_given_up_are_neither_lost_nor_doubled(
+    feed: Feed, monkeypatch: pytest.MonkeyPatch, table: str, *, landed: bool
+) -> None:
+    from dil import publishing
+    from dil.publishing import publisher
+
+    feed.properties |= SIDE | {"ms.table.format": table}
+    feed.put(-10)
+    feed.run()
+    feed.put(-12, -1)
+
+    def crash(*_: object) -> None:
+        raise Crash
+
+    if landed:
+        monkeypatch.setattr(publishing, "append_block", crash)
+    else:
+        place = publisher.place
+
+        def place_and_crash(*given: object) -> None:
+            place(*given)  # type: ignore[arg-type]
+            raise Crash
+
+        monkeypatch.setattr(publisher, "place", place_and_crash)
+    with pytest.raises(Crash):
+        feed.run(at=1)
+    monkeypatch.undo()
+    conf = str(feed.folder / "feed.conf")
+    assert [row["id"] for row in beside(feed)] == [200]
+    assert main(["runs", "abandon", conf, "--yes"]) == 0
+    assert [row["id"] for row in beside(feed)] == ([200] if landed else [])
+    if landed:
+        [part] = feed.head()["event"]["lateData"]["parts"]  # type: ignore[index]
+        assert part["rows"] == 1
+    assert main(["state", "verify", conf]) == 0
+    feed.run(at=2)
+    assert [row["id"] for row in beside(feed)] == [200]
+    assert main_rows(feed) == [100, 201]
