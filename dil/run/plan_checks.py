@@ -22,7 +22,7 @@ _PLAN_AGAIN = "dil plan JOB.conf --out FILE"
 
 
 def changed_shape(job: Job, store: StateStore, now_ms: int) -> ConfigError | None:
-    """Return the error of a watermark that would extract everything again (spec README 38)."""
+    """Return the error of a watermark that would extract everything again (rule P33)."""
     return shape_refusal(job, store.recorded_shape(), store.history, now_ms)
 
 

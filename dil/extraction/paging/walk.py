@@ -1,4 +1,4 @@
-"""The paging loop: one request after another until the rules say stop (behaviour.md B8.2)."""
+"""The paging loop: one request after another until the rules say stop (rule G21)."""
 
 from __future__ import annotations
 
@@ -196,7 +196,7 @@ def _log_request(session: Session, values: RequestValues, clean: Callable[[str],
 
 
 def _walk(ask: _Ask, walk: Walk) -> Iterator[tuple[Page, RequestValues]]:
-    """Run the loop of B8.2; ``ask`` sends one request."""
+    """Run the loop (rule G21); ``ask`` sends one request."""
     rules, guard, pace = PagingRules.of(walk.spec), _guard(walk), _Pace(walk)
     start = walk.start or Position(values=initial_values(walk.spec))
     state, values, rows = start.state, start.values, walk.payload
@@ -427,7 +427,7 @@ def _counted(
 
 
 class _Pace:
-    """Keeps the call interval, from start to start (B8.7), and the time of the first request."""
+    """Keeps the call interval, from start to start (rule G23), and when the first request was."""
 
     def __init__(self, walk: Walk) -> None:
         self._walk = walk

@@ -1,4 +1,4 @@
-"""The JSON form of the metadata chain's events (metadata-chain.md section 2).
+"""The JSON form of the metadata chain's events (rules C11 to C13).
 
 Fields that Open Data Fabric defines are always written, absent ones as null; fields of our own
 (``parts``, ``removes``, ``lateData``) are left out when absent (spec README 26). Reading is strict
